@@ -1,0 +1,146 @@
+/**
+ * Every way a call can fail, once: its code on the wire, its HTTP status, its exit code.
+ * A fault is the user's to mend and carries hints; any other error is a defect of ours.
+ */
+
+/** Exit codes are frozen; `svc help exit-codes` prints this table. */
+export const exits = {
+  ok: { code: 0, meaning: 'done; healthy' },
+  defect: { code: 1, meaning: 'a defect of svc itself' },
+  usage: { code: 2, meaning: 'wrong or missing flag, argument or variable' },
+  unhealthy: { code: 3, meaning: 'unhealthy (also when the server answered HTTP 200 with Failure)' },
+  unauthenticated: { code: 4, meaning: 'sign-in needed, refused or expired' },
+  forbidden: { code: 5, meaning: 'signed in, but a role is missing' },
+  unreachable: { code: 6, meaning: 'server unreachable: DNS, refused, TLS' },
+  timeout: { code: 7, meaning: 'no answer in time' },
+  serverError: { code: 8, meaning: 'server error or unreadable answer' },
+  rejected: { code: 9, meaning: 'rejected by the server (4xx), or it lacks the operation' },
+  partial: { code: 10, meaning: 'partly done' },
+  noKeychain: { code: 11, meaning: 'no usable credential store' },
+  local: { code: 12, meaning: 'local configuration or file, wrong Node version, port in use' },
+  interrupted: { code: 130, meaning: 'interrupted (SIGINT); 143 for SIGTERM' },
+} as const
+export type ExitName = keyof typeof exits
+
+type FaultSpec = {
+  readonly errorCode: string
+  readonly status: number
+  readonly exit: ExitName
+  readonly message: string
+}
+
+export const faults = {
+  // Requests
+  BadRequest: { errorCode: 'BadRequest', status: 400, exit: 'rejected', message: 'The request cannot be understood' },
+  NotEmpty: { errorCode: 'NotEmpty', status: 400, exit: 'rejected', message: 'A required field is empty' },
+  Unreadable: {
+    errorCode: 'SerializationException',
+    status: 400,
+    exit: 'rejected',
+    message: 'The request body cannot be read',
+  },
+  Unauthorized: { errorCode: 'Unauthorized', status: 401, exit: 'unauthenticated', message: 'Not Authenticated' },
+  Forbidden: { errorCode: 'Forbidden', status: 403, exit: 'forbidden', message: 'Invalid Role' },
+  NotFound: { errorCode: 'NotFound', status: 404, exit: 'rejected', message: 'Not found' },
+  MethodNotAllowed: { errorCode: 'MethodNotAllowed', status: 405, exit: 'rejected', message: 'Method not allowed' },
+  RequestTimeout: { errorCode: 'RequestTimeout', status: 408, exit: 'timeout', message: 'The request took too long' },
+  Conflict: { errorCode: 'Conflict', status: 409, exit: 'rejected', message: 'Conflict' },
+  TooLarge: {
+    errorCode: 'RequestEntityTooLarge',
+    status: 413,
+    exit: 'rejected',
+    message: 'The request body is too large',
+  },
+  UnsupportedMediaType: {
+    errorCode: 'UnsupportedMediaType',
+    status: 415,
+    exit: 'rejected',
+    message: 'This content type is not supported',
+  },
+  Misdirected: {
+    errorCode: 'MisdirectedRequest',
+    status: 421,
+    exit: 'rejected',
+    message: 'This server does not answer for that host name',
+  },
+  TooManyRequests: { errorCode: 'TooManyRequests', status: 429, exit: 'serverError', message: 'Too many requests' },
+  HeadersTooLarge: {
+    errorCode: 'RequestHeaderFieldsTooLarge',
+    status: 431,
+    exit: 'rejected',
+    message: 'The request headers are too large',
+  },
+  Defect: {
+    errorCode: 'InternalServerError',
+    status: 500,
+    exit: 'defect',
+    message: 'An unexpected error occurred; its details are in the log under this correlation id',
+  },
+  NotImplemented: {
+    errorCode: 'NotImplementedException',
+    status: 501,
+    exit: 'rejected',
+    message: 'This operation does not exist in this version',
+  },
+  Unavailable: { errorCode: 'ServiceUnavailable', status: 503, exit: 'serverError', message: 'Not available now' },
+  // At the caller's end
+  Usage: { errorCode: 'Usage', status: 400, exit: 'usage', message: 'Wrong usage' },
+  Unreachable: { errorCode: 'Unreachable', status: 502, exit: 'unreachable', message: 'The server cannot be reached' },
+  Timeout: { errorCode: 'Timeout', status: 504, exit: 'timeout', message: 'No answer in time' },
+  UnreadableAnswer: {
+    errorCode: 'UnreadableAnswer',
+    status: 502,
+    exit: 'serverError',
+    message: 'The server answered something that cannot be read',
+  },
+  ServerError: { errorCode: 'ServerError', status: 502, exit: 'serverError', message: 'The server failed' },
+  NoSuchOperation: {
+    errorCode: 'NoSuchOperation',
+    status: 404,
+    exit: 'rejected',
+    message: 'The server does not have this operation',
+  },
+  Local: { errorCode: 'Local', status: 500, exit: 'local', message: 'A local file or setting is in the way' },
+  Interrupted: { errorCode: 'Interrupted', status: 499, exit: 'interrupted', message: 'Interrupted' },
+} as const satisfies Record<string, FaultSpec>
+export type FaultName = keyof typeof faults
+
+/** One problem with one field, as in ResponseStatus.Errors. */
+export type FieldFault = { readonly ErrorCode: string; readonly FieldName: string; readonly Message: string }
+
+export type FaultDetails = {
+  /** Overrides the row's ErrorCode, e.g. `NotSupportedException`. */
+  readonly errorCode?: string | undefined
+  readonly fields?: readonly FieldFault[] | undefined
+  /** What to do next, one line each; the last line is the next step. */
+  readonly hints?: readonly string[] | undefined
+  /** Seconds, for the Retry-After header. */
+  readonly retryAfter?: number | undefined
+  /** Response headers that belong to this fault, e.g. Allow. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** A 4xx/5xx that a remote server gave, for the record. */
+  readonly remoteStatus?: number | undefined
+  readonly meta?: Readonly<Record<string, string>> | undefined
+  readonly cause?: unknown
+}
+
+/** A failure that somebody can mend: carries the row of the table, and what to do next. */
+export class Fault extends Error {
+  override readonly name = 'Fault'
+  readonly fault: FaultName
+  readonly details: FaultDetails
+  constructor(fault: FaultName, message?: string, details: FaultDetails = {}) {
+    super(message ?? faults[fault].message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.fault = fault
+    this.details = details
+  }
+  get errorCode(): string {
+    return this.details.errorCode ?? faults[this.fault].errorCode
+  }
+  get status(): number {
+    return faults[this.fault].status
+  }
+  get exitCode(): number {
+    return exits[faults[this.fault].exit].code
+  }
+}

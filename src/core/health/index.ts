@@ -1,0 +1,10 @@
+/** Health: what runs for a server type and a mode, how it runs, and the answer made of it. */
+export * from './answer.ts'
+export * from './engine.ts'
+export * from './limits.ts'
+export * from './monitor.ts'
+export * from './monitors/index.ts'
+export * from './net.ts'
+export * from './plan.ts'
+export * from './settings.ts'
+export * from './shared.ts'

@@ -1,0 +1,126 @@
+import type { LookupFunction } from 'node:net'
+import type { ExecutionMode } from '../protocol/index.ts'
+import type { SettingsSpec, Values } from './settings.ts'
+
+/** What kind of thing went wrong: an operator's first question. */
+export type FaultClass =
+  | 'dns'
+  | 'refused'
+  | 'timeout'
+  | 'tls'
+  | 'auth'
+  | 'protocol'
+  | 'threshold'
+  | 'data'
+  | 'dependency'
+  | 'internal'
+
+/**
+ * One thing that a monitor looked at, judged. A warning is Success on the wire; the interface has
+ * two states.
+ */
+export type Finding = {
+  /** MonitoringName, e.g. `round trip`. */
+  readonly check: string
+  readonly level: 'ok' | 'warn' | 'fail'
+  /** One line that a pager can hold: what was observed, against what limit. Never a secret. */
+  readonly message: string
+  /** More lines for ErrorMessages. */
+  readonly details?: readonly string[] | undefined
+  /** Given with every `fail`. */
+  readonly fault?: FaultClass | undefined
+  readonly observed?: number | undefined
+  /** `ms`, `%`, `B`, `s`, `days` or nothing for a count. */
+  readonly unit?: string | undefined
+  readonly limit?: number | undefined
+  /** The address that was probed, e.g. `10.0.0.5:5432`. */
+  readonly address?: string | undefined
+  /** Version skew, a deployment in progress: what SuppressDeploymentErrors lets pass (H5). */
+  readonly deployment?: boolean | undefined
+}
+
+/** One check of a kind, for `svc monitors list` and the docs. */
+export type Check = {
+  readonly name: string
+  /** The shallowest mode that runs it; deeper modes include it. */
+  readonly depth: ExecutionMode
+  readonly doc: string
+}
+
+/** All of the world that a monitor may touch; tests hand in their own. */
+export type World = {
+  readonly mode: ExecutionMode
+  /** Aborts at the deadline, or when the run is cancelled. Everything a monitor opens must end with it. */
+  readonly signal: AbortSignal
+  /** Milliseconds left until the deadline: for a server-side statement timeout. */
+  readonly msLeft: () => number
+  /** Monotonic milliseconds: for durations. */
+  readonly now: () => number
+  /** The wall clock: for dates. */
+  readonly date: () => Date
+  /** Names what is looked at from here on, so that a deadline can say what did not answer. */
+  readonly step: (check: string, address?: string) => void
+  /** Every address of a name: the hosts file, then DNS. Cancelled by the signal; never getaddrinfo. */
+  readonly resolve: (host: string) => Promise<readonly string[]>
+  /** The same for drivers that take a `lookup`. */
+  readonly lookup: LookupFunction
+  /** Runs a probe of `health/child` in a child process that is killed at the deadline. */
+  readonly inChild: (probe: string, input: unknown) => Promise<unknown>
+  /** True when another svc asked for this run: then no monitor asks a further svc. */
+  readonly calledByPeer: boolean
+}
+
+/**
+ * A monitor kind. `observe` reads the world and judges nothing; `judge` judges and reads nothing,
+ * so that thresholds are tested without a network.
+ */
+export type MonitorKind<S extends SettingsSpec, O> = {
+  readonly kind: string
+  readonly title: string
+  /** What svc.yaml may say beside the settings common to all kinds. */
+  readonly settings: S
+  readonly checks: readonly Check[]
+  /** What runs one at a time: the engine allows 4 a host and 1 a database. */
+  readonly target?: (settings: Values<S>) => { readonly host?: string; readonly database?: string }
+  /** True when it signs in: a refused sign-in is then not repeated for a while. */
+  readonly signsIn?: (settings: Values<S>) => boolean
+  /**
+   * Yields what it saw, bit by bit: what was seen before a deadline is kept. Throws what its driver
+   * throws; the engine turns that into a finding on the step under way.
+   */
+  readonly observe: (settings: Values<S>, world: World) => AsyncIterable<O>
+  readonly judge: (observation: O, settings: Values<S>) => Finding | readonly Finding[]
+  /** Internal kinds cannot be configured. */
+  readonly internal?: true
+}
+
+/**
+ * A kind whose settings are not known here: what a registry holds. Each kind is checked where it is
+ * defined; the engine only ever hands it settings that its own table has validated.
+ */
+export type AnyMonitorKind = {
+  readonly kind: string
+  readonly title: string
+  readonly settings: SettingsSpec
+  readonly checks: readonly Check[]
+  readonly target?: (settings: never) => { readonly host?: string; readonly database?: string }
+  readonly signsIn?: (settings: never) => boolean
+  readonly observe: (settings: never, world: World) => AsyncIterable<unknown>
+  readonly judge: (observation: never, settings: never) => Finding | readonly Finding[]
+  readonly internal?: true
+}
+
+/** Gives a kind its types: `export default monitorKind({…})`. */
+export const monitorKind = <const S extends SettingsSpec, O>(kind: MonitorKind<S, O>): MonitorKind<S, O> => kind
+
+/** Thrown by `observe` when it knows better than an error code what went wrong. */
+export class ProbeError extends Error {
+  override readonly name = 'ProbeError'
+  readonly fault: FaultClass
+  readonly details: readonly string[]
+  constructor(fault: FaultClass, message: string, details: readonly string[] = []) {
+    super(message)
+    this.fault = fault
+    this.details = details
+  }
+}

@@ -1,0 +1,79 @@
+import type { ExecutionMode, ServerType } from '../protocol/index.ts'
+import { orAborted, type Run } from './engine.ts'
+
+/** Milliseconds for which a result serves everyone; a quarter of that for a failure. */
+const servesFor: Record<ExecutionMode, number> = { Basic: 2_000, Standard: 10_000, Advanced: 60_000 }
+/** A caller that insists on a fresh run gets one, but no sooner than this after the last one ended. */
+const freshPauseMs = 1_000
+
+type Entry = {
+  running: Promise<Run> | undefined
+  /** How many callers wait for the run under way: when the last one leaves, it is cancelled. */
+  waiting: number
+  cancel: AbortController
+  last: { readonly run: Run; readonly endedAt: number; readonly failed: boolean } | undefined
+}
+
+export type Shared = { readonly run: Run; readonly ageMs: number }
+
+/**
+ * One run per mode and type at a time, joined by everyone who asks meanwhile. An expired result is
+ * never served: the caller waits for the fresh run.
+ */
+export class SharedRuns {
+  readonly #entries = new Map<string, Entry>()
+  readonly #now: () => number
+  readonly #start: (mode: ExecutionMode, type: ServerType, signal: AbortSignal) => Promise<Run>
+
+  constructor(now: () => number, start: (mode: ExecutionMode, type: ServerType, signal: AbortSignal) => Promise<Run>) {
+    this.#now = now
+    this.#start = start
+  }
+
+  /** Rejects when the caller's signal aborts; the run goes on while others wait for it. */
+  async get(mode: ExecutionMode, type: ServerType, signal: AbortSignal, fresh: boolean): Promise<Shared> {
+    signal.throwIfAborted()
+    const key = `${mode} ${type}`
+    const entry = this.#entries.get(key) ?? {
+      running: undefined,
+      waiting: 0,
+      cancel: new AbortController(),
+      last: undefined,
+    }
+    this.#entries.set(key, entry)
+    const { last } = entry
+    if (last && !entry.running) {
+      const age = this.#now() - last.endedAt
+      const serves = fresh ? freshPauseMs : last.failed ? servesFor[mode] / 4 : servesFor[mode]
+      if (age < serves) return { run: last.run, ageMs: age }
+    }
+    const running = entry.running ?? this.#begin(entry, mode, type)
+    entry.waiting += 1
+    try {
+      const run = await orAborted(running, signal)
+      return { run, ageMs: this.#now() - (entry.last?.run === run ? entry.last.endedAt : this.#now()) }
+    } finally {
+      entry.waiting -= 1
+      if (entry.waiting === 0 && entry.running === running) {
+        // Forgotten before it is cancelled: whoever asks next must not join a run that is ending.
+        entry.running = undefined
+        entry.cancel.abort(new DOMException('nobody waits', 'AbortError'))
+      }
+    }
+  }
+
+  #begin(entry: Entry, mode: ExecutionMode, type: ServerType): Promise<Run> {
+    entry.cancel = new AbortController()
+    const running = this.#start(mode, type, entry.cancel.signal).then((run) => {
+      const failed = run.monitors.some((monitor) => monitor.findings.some((finding) => finding.level === 'fail'))
+      entry.last = { run, endedAt: this.#now(), failed }
+      return run
+    })
+    const done = (): void => {
+      if (entry.running === running) entry.running = undefined
+    }
+    entry.running = running
+    running.then(done, done)
+    return running
+  }
+}

@@ -1,0 +1,25 @@
+import { choice, type Infer } from './schema.ts'
+
+/** Interface 2.7. Order matters: values may be given by number, counted from 1 (N1). */
+export const MonitoringStatus = choice('MonitoringStatus', ['Success', 'Failure'])
+export type MonitoringStatus = Infer<typeof MonitoringStatus>
+
+export const ExecutionMode = choice('ExecutionMode', ['Basic', 'Standard', 'Advanced'])
+export type ExecutionMode = Infer<typeof ExecutionMode>
+
+export const ServerType = choice('ServerType', [
+  'App',
+  'Sql',
+  'FtpApi',
+  'Ftp',
+  'Batch',
+  'Identity',
+  'Qc',
+  'XcodeV',
+  'XcodeC',
+  'MsgVast',
+  'AsgVast',
+  'Mongo',
+  'Agents',
+])
+export type ServerType = Infer<typeof ServerType>

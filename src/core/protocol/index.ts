@@ -1,0 +1,5 @@
+/** The interface as code: schemas, DTOs, enumerations and the table of operations. */
+export * from './dtos.ts'
+export * from './enums.ts'
+export * from './operations.ts'
+export * from './schema.ts'

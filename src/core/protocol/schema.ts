@@ -1,0 +1,84 @@
+/**
+ * The schema kit: a schema is a plain object of few shapes, so one walk over it can validate,
+ * bind a query, list CSV columns, write OpenAPI or print help. Types are inferred from schemas.
+ *
+ * In memory a date is a `Date` and a duration is a number of milliseconds.
+ */
+export type Text = { readonly kind: 'text' }
+export type Flag = { readonly kind: 'flag' }
+export type Num = { readonly kind: 'number'; readonly integer: boolean }
+export type Instant = { readonly kind: 'date' }
+export type Duration = { readonly kind: 'duration' }
+export type Choice<V extends string = string> = {
+  readonly kind: 'choice'
+  /** The enumeration's name on the wire, e.g. `ServerType`. */
+  readonly name: string
+  /** In the interface's order: on the wire a value may also be given by number, counted from 1. */
+  readonly values: readonly V[]
+}
+export type List<I extends Schema = Schema> = { readonly kind: 'list'; readonly item: I }
+export type TextMap = { readonly kind: 'map' }
+export type Dto<F extends Fields = Fields> = {
+  readonly kind: 'dto'
+  readonly name: string
+  /** In the interface's order; the order on the wire, in CSV and in docs. */
+  readonly fields: F
+}
+/** Marks a field without which a request is refused. */
+export type Required<S extends Schema = Schema> = { readonly kind: 'required'; readonly of: S }
+
+export type Schema =
+  | Text
+  | Flag
+  | Num
+  | Instant
+  | Duration
+  | Choice
+  | { readonly kind: 'list'; readonly item: Schema }
+  | TextMap
+  | { readonly kind: 'dto'; readonly name: string; readonly fields: Fields }
+export type Field = Schema | { readonly kind: 'required'; readonly of: Schema }
+export type Fields = { readonly [name: string]: Field }
+
+type InferField<F> = F extends { kind: 'required'; of: infer S } ? Infer<S> : Infer<F>
+type RequiredNames<F> = { [N in keyof F]: F[N] extends { kind: 'required' } ? N : never }[keyof F]
+
+/** The TypeScript type of a schema's values. */
+export type Infer<S> = S extends { kind: 'text' }
+  ? string
+  : S extends { kind: 'flag' }
+    ? boolean
+    : S extends { kind: 'number' } | { kind: 'duration' }
+      ? number
+      : S extends { kind: 'date' }
+        ? Date
+        : S extends { kind: 'choice'; values: readonly (infer V)[] }
+          ? V
+          : S extends { kind: 'list'; item: infer I }
+            ? readonly Infer<I>[]
+            : S extends { kind: 'map' }
+              ? Readonly<Record<string, string>>
+              : S extends { kind: 'dto'; fields: infer F }
+                ? { readonly [N in RequiredNames<F>]: InferField<F[N]> } & {
+                    readonly [N in Exclude<keyof F, RequiredNames<F>>]?: InferField<F[N]> | undefined
+                  }
+                : never
+
+export const text: Text = { kind: 'text' }
+export const flag: Flag = { kind: 'flag' }
+export const number: Num = { kind: 'number', integer: false }
+export const integer: Num = { kind: 'number', integer: true }
+export const date: Instant = { kind: 'date' }
+export const duration: Duration = { kind: 'duration' }
+export const map: TextMap = { kind: 'map' }
+export const choice = <const V extends string>(name: string, values: readonly V[]): Choice<V> => ({
+  kind: 'choice',
+  name,
+  values,
+})
+export const list = <const I extends Schema>(item: I): List<I> => ({ kind: 'list', item })
+export const dto = <const F extends Fields>(name: string, fields: F): Dto<F> => ({ kind: 'dto', name, fields })
+export const required = <const S extends Schema>(of: S): Required<S> => ({ kind: 'required', of })
+
+/** A field's schema, without its mark of being required. */
+export const schemaOf = (field: Field): Schema => (field.kind === 'required' ? field.of : field)
