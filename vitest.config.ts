@@ -8,5 +8,6 @@ export default defineConfig({
     // Two processes at most: real servers run beside the tests.
     maxWorkers: 2,
     pool: 'forks',
+    reporters: ['default', './test/reporter.ts'],
   },
 })

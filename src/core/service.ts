@@ -32,6 +32,8 @@ export type Call = {
   readonly fresh?: boolean | undefined
   /** Milliseconds; overrides the deadline of the run, never beyond what the mode allows over HTTP. */
   readonly timeoutMs?: number | undefined
+  /** True when another svc asks (`X-Svc-Hops`): its run then asks no further svc. */
+  readonly calledByPeer?: boolean | undefined
   readonly selection?: Selection | undefined
   /** Called at most once, before the answer is returned. */
   readonly note?: ((facts: AnswerFacts) => void) | undefined

@@ -1,17 +1,14 @@
-import type {
-  HealthCheckRequest,
-  HealthCheckResponse,
-  MonitoringResult,
-  MonitorSummary,
-  ServerType,
+import {
+  faultPrefix,
+  type HealthCheckRequest,
+  type HealthCheckResponse,
+  type MonitoringResult,
+  type MonitorSummary,
+  type ServerType,
+  warningPrefix,
 } from '../protocol/index.ts'
 import type { MonitorReport, Run } from './engine.ts'
 import type { Finding } from './monitor.ts'
-
-/** A warning is Success on the wire; this prefix of StatusMessage tells it from an ok (reports read it). */
-export const warningPrefix = 'warning: '
-/** The last of a failed result's ErrorMessages names its fault class, e.g. `fault: refused`. */
-export const faultPrefix = 'fault: '
 
 export type AnswerOptions = {
   readonly type: ServerType

@@ -1,5 +1,6 @@
+import { Fault } from '../errors.ts'
 import type { ExecutionMode, ServerType } from '../protocol/index.ts'
-import { orAborted, type Run } from './engine.ts'
+import { deadlineSignal, orAborted, type Run } from './engine.ts'
 
 /** Milliseconds for which a result serves everyone; a quarter of that for a failure. */
 const servesFor: Record<ExecutionMode, number> = { Basic: 2_000, Standard: 10_000, Advanced: 60_000 }
@@ -30,8 +31,16 @@ export class SharedRuns {
     this.#start = start
   }
 
-  /** Rejects when the caller's signal aborts; the run goes on while others wait for it. */
-  async get(mode: ExecutionMode, type: ServerType, signal: AbortSignal, fresh: boolean): Promise<Shared> {
+  /**
+   * Rejects when the caller's signal aborts; the run goes on while others wait for it. A caller with
+   * less time than the run (`patienceMs`) is refused with Unavailable when its time is up, and the run
+   * goes on for its next attempt: a stranger's haste must shorten nobody else's run.
+   */
+  async get(
+    mode: ExecutionMode,
+    type: ServerType,
+    { signal, fresh, patienceMs }: { signal: AbortSignal; fresh: boolean; patienceMs?: number | undefined },
+  ): Promise<Shared> {
     signal.throwIfAborted()
     const key = `${mode} ${type}`
     const entry = this.#entries.get(key) ?? {
@@ -48,18 +57,42 @@ export class SharedRuns {
       if (age < serves) return { run: last.run, ageMs: age }
     }
     const running = entry.running ?? this.#begin(entry, mode, type)
-    entry.waiting += 1
+    const leave = this.#enter(entry, running)
+    const patience = patienceMs === undefined ? undefined : deadlineSignal(signal, patienceMs)
     try {
-      const run = await orAborted(running, signal)
+      const run = await orAborted(running, patience?.signal ?? signal)
+      leave()
       return { run, ageMs: this.#now() - (entry.last?.run === run ? entry.last.endedAt : this.#now()) }
-    } finally {
-      entry.waiting -= 1
-      if (entry.waiting === 0 && entry.running === running) {
-        // Forgotten before it is cancelled: whoever asks next must not join a run that is ending.
-        entry.running = undefined
-        entry.cancel.abort(new DOMException('nobody waits', 'AbortError'))
+    } catch (error) {
+      if (!patience?.signal.aborted || signal.aborted) leave()
+      else {
+        running.then(leave, leave)
+        throw new Fault('Unavailable', 'The run takes longer than the caller waits; its result will be there shortly', {
+          retryAfter: 5,
+        })
       }
+      throw error
+    } finally {
+      patience?.clear()
     }
+  }
+
+  /** Counts a caller in; the function given back counts it out, and cancels a run that nobody waits for. */
+  #enter(entry: Entry, running: Promise<Run>): () => void {
+    entry.waiting += 1
+    return () => {
+      entry.waiting -= 1
+      if (entry.waiting > 0 || entry.running !== running) return
+      // Forgotten before it is cancelled: whoever asks next must not join a run that is ending.
+      entry.running = undefined
+      entry.cancel.abort(new DOMException('nobody waits', 'AbortError'))
+    }
+  }
+
+  /** The last finished run, expired or not: for a page that shows its age. Never an answer to a caller. */
+  last(mode: ExecutionMode, type: ServerType): Shared | undefined {
+    const last = this.#entries.get(`${mode} ${type}`)?.last
+    return last && { run: last.run, ageMs: this.#now() - last.endedAt }
   }
 
   #begin(entry: Entry, mode: ExecutionMode, type: ServerType): Promise<Run> {

@@ -1,13 +1,195 @@
-import { ok } from '../judge.ts'
-import { monitorKind } from '../monitor.ts'
+import { fail, ok, show } from '../judge.ts'
+import { type Finding, monitorKind, ProbeError, type World } from '../monitor.ts'
+import { parseJsonPath, readJsonPath } from '../probe/json-path.ts'
+import { safeUrl, said } from '../probe/text.ts'
+import type { Values } from '../settings.ts'
+import { type Broken, judgeBroken, part } from '../system/broken.ts'
+import { fileTrouble, isMissing, readSmallFile } from '../system/files.ts'
+import { get } from '../system/get.ts'
 
+const settings = {
+  expected: { type: 'text', doc: 'The version or build that should run' },
+  expectedFile: { type: 'text', doc: 'File that says it, in place of expected' },
+  expectedKey: { type: 'text', doc: 'Where it stands in that file, if that is JSON: a path such as build.version' },
+  versionFile: { type: 'text', doc: 'File that says which version is deployed' },
+  url: { type: 'url', protocols: ['http', 'https'], doc: 'Address that says it, in place of versionFile' },
+  versionKey: {
+    type: 'text',
+    doc: 'Where it stands in that file or answer, if that is JSON: a path such as build.version',
+  },
+  marker: { type: 'text', doc: 'File that exists while a deployment is in progress' },
+  markerAge: {
+    type: 'threshold',
+    unit: 'duration',
+    default: { limit: 1_800_000 },
+    doc: 'How long a deployment may take; an older marker is a failure that nothing suppresses',
+  },
+} as const
+type DeploymentSettings = Values<typeof settings>
+
+export type DeploymentSeen =
+  | { readonly see: 'marker'; readonly path: string; readonly ageMs: number | undefined }
+  | { readonly see: 'version'; readonly found: string; readonly expected: string; readonly from: string }
+  /** `inProgress`: a deployment of sane age is under way, so a version that cannot be read is its doing. */
+  | (Broken & { readonly inProgress: boolean })
+
+const mostBytes = 65_536
+const shown = 100
+
+/**
+ * The monitor that SuppressDeploymentErrors acts on (H5): a version that differs and a deployment in
+ * progress are deployment-related; so is a version that cannot be read meanwhile. A marker that was
+ * left behind is not: that deployment has ended badly.
+ */
 export default monitorKind({
   kind: 'deployment',
-  title: '',
-  settings: {},
-  checks: [],
-  async *observe(): AsyncGenerator<string> {
-    yield 'x'
+  title: 'The deployed version is the expected one, and no deployment is in progress',
+  settings,
+  checks: [
+    { name: 'deployment', depth: 'Standard', doc: 'No deployment is in progress, or one was left behind' },
+    { name: 'version', depth: 'Standard', doc: 'Found and expected version are the same text' },
+  ],
+  target: (settings) => (settings.url ? { host: new URL(settings.url).hostname } : {}),
+  async *observe(settings, world): AsyncGenerator<DeploymentSeen> {
+    world.step('deployment')
+    const looksAtVersion = complete(settings)
+    let inProgress = false
+    if (settings.marker) {
+      const { marker } = settings
+      const seen = await part('deployment', world, () => lookAtMarker(marker, world))
+      inProgress = seen.see === 'marker' && seen.ageMs !== undefined && !isStale(seen.ageMs, settings)
+      yield seen.see === 'broken' ? { ...seen, inProgress: false } : seen
+    }
+    if (!looksAtVersion) return
+    const from = settings.versionFile ?? (settings.url === undefined ? '' : safeUrl(new URL(settings.url)))
+    world.step('version', from)
+    const seen = await part('version', world, async () => lookAtVersion(settings, world, from), from)
+    yield seen.see === 'broken' ? { ...seen, inProgress } : seen
   },
-  judge: (seen) => ok('x', seen),
+  judge: judgeDeployment,
 })
+
+/** True when the version is to be compared. Settings that would silently check nothing are an error. */
+function complete({ expected, expectedFile, versionFile, url, marker }: DeploymentSettings): boolean {
+  const source = versionFile !== undefined || url !== undefined
+  const wanted = expected !== undefined || expectedFile !== undefined
+  if (versionFile !== undefined && url !== undefined) {
+    throw new ProbeError('data', 'gives both versionFile and url: the version can come from one of them')
+  }
+  if (expected !== undefined && expectedFile !== undefined) {
+    throw new ProbeError('data', 'gives both expected and expectedFile: give one of them')
+  }
+  if (source && !wanted)
+    throw new ProbeError('data', 'does not say which version is expected: give expected or expectedFile')
+  if (wanted && !source)
+    throw new ProbeError('data', 'does not say where the version is found: give versionFile or url')
+  if (!source && marker === undefined) {
+    throw new ProbeError('data', 'does not say what to look at: give expected with versionFile or url, or a marker')
+  }
+  return source
+}
+
+async function lookAtMarker(path: string, world: World): Promise<Exclude<DeploymentSeen, Broken>> {
+  const { stat } = await import('node:fs/promises')
+  try {
+    const { mtime } = await stat(path)
+    return { see: 'marker', path, ageMs: Math.max(0, world.date().getTime() - mtime.getTime()) }
+  } catch (error) {
+    if (isMissing(error)) return { see: 'marker', path, ageMs: undefined }
+    throw new ProbeError('data', `${path} ${fileTrouble(error)}`)
+  }
+}
+
+async function lookAtVersion(
+  settings: DeploymentSettings,
+  world: World,
+  from: string,
+): Promise<Exclude<DeploymentSeen, Broken>> {
+  const expected = settings.expected ?? (await inFile(settings.expectedFile ?? '', settings.expectedKey, world))
+  const found =
+    settings.url === undefined
+      ? await inFile(settings.versionFile ?? '', settings.versionKey, world)
+      : versionIn(await answerOf(settings.url, world), settings.versionKey, from)
+  return { see: 'version', found, expected: expected.trim(), from }
+}
+
+async function inFile(path: string, key: string | undefined, world: World): Promise<string> {
+  const file = await readSmallFile(path, mostBytes, world.signal).catch((error: unknown) => {
+    world.signal.throwIfAborted()
+    throw new ProbeError('data', `${path} ${fileTrouble(error)}`)
+  })
+  return versionIn(file.text, key, path)
+}
+
+async function answerOf(address: string, world: World): Promise<string> {
+  const { signal, lookup } = world
+  const url = new URL(address)
+  const { status, body } = await get(url, {
+    signal,
+    lookup,
+    maxBytes: mostBytes,
+    accept: 'application/json, text/plain',
+  })
+  if (status !== 200) throw new ProbeError('protocol', `${safeUrl(url)} answered ${status}, not 200`)
+  return body
+}
+
+/** The version in a text, or at a key of a JSON text. Throws ProbeError `data` when there is none. */
+export function versionIn(text: string, key: string | undefined, from: string): string {
+  if (key === undefined) {
+    const version = text.trim()
+    if (version === '') throw new ProbeError('data', `${from} is empty`)
+    return version
+  }
+  const steps = parseJsonPath(key.startsWith('$') ? key : `$.${key}`)
+  if (!steps) throw new ProbeError('data', `${key} is not a path such as build.version`)
+  let value: unknown
+  try {
+    value = readJsonPath(JSON.parse(text), steps)?.value
+  } catch {
+    throw new ProbeError('data', `${from} is not JSON`)
+  }
+  const found = typeof value === 'number' ? String(value) : value
+  if (typeof found !== 'string' || found.trim() === '') throw new ProbeError('data', `${from} has no text at ${key}`)
+  return found.trim()
+}
+
+const isStale = (ageMs: number, { markerAge }: DeploymentSettings): boolean =>
+  markerAge.limit !== undefined && ageMs > markerAge.limit
+
+export function judgeDeployment(seen: DeploymentSeen, settings: DeploymentSettings): Finding {
+  switch (seen.see) {
+    case 'marker':
+      return judgeMarker(seen, settings)
+    case 'version': {
+      const found = said(seen.found, shown)
+      const expected = said(seen.expected, shown)
+      return seen.found === seen.expected
+        ? ok('version', `${found}, as expected`)
+        : fail('version', 'data', `${seen.from} says ${found}, expected ${expected}`, { deployment: true })
+    }
+    case 'broken': {
+      const finding = judgeBroken(seen)
+      return seen.inProgress ? { ...finding, deployment: true } : finding
+    }
+  }
+}
+
+function judgeMarker(
+  { path, ageMs }: Extract<DeploymentSeen, { see: 'marker' }>,
+  settings: DeploymentSettings,
+): Finding {
+  if (ageMs === undefined) return ok('deployment', 'none in progress')
+  const { limit } = settings.markerAge
+  const age = show(ageMs, 'duration')
+  const figures = { observed: ageMs, unit: 'ms', limit }
+  if (!isStale(ageMs, settings)) {
+    const allowed = limit === undefined ? '' : ` (limit ${show(limit, 'duration')})`
+    return fail('deployment', 'data', `in progress for ${age}${allowed}: ${path} exists`, {
+      ...figures,
+      deployment: true,
+    })
+  }
+  const said = `began ${age} ago and has not ended (limit ${show(limit ?? 0, 'duration')}): finish it, or remove ${path}`
+  return fail('deployment', 'threshold', said, figures)
+}

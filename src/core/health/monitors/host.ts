@@ -1,13 +1,84 @@
-import { ok } from '../judge.ts'
-import { monitorKind } from '../monitor.ts'
+import { loadavg, uptime } from 'node:os'
+import { setTimeout as pause } from 'node:timers/promises'
+import { includes } from '../engine.ts'
+import { monitorKind, ProbeError, type World } from '../monitor.ts'
+import { hostPort } from '../net.ts'
+import { part } from '../system/broken.ts'
+import { ownLimits } from '../system/cgroup.ts'
+import { cpuSample, cpuWindowMs, usedPercent } from '../system/cpu.ts'
+import { disks } from '../system/disks.ts'
+import { readText } from '../system/files.ts'
+import { type HostSeen, type HostSettings, hostSettings, judgeHost } from '../system/host-judge.ts'
+import { hostMemory } from '../system/memory.ts'
+import { askTime, parseReference } from '../system/sntp.ts'
 
+/** This machine. What cannot be judged on it (load on Windows, a clock without a reference) is left out. */
 export default monitorKind({
   kind: 'host',
-  title: '',
-  settings: {},
-  checks: [],
-  async *observe(): AsyncGenerator<string> {
-    yield 'x'
+  title: 'This machine: disks, memory, processors, clock',
+  settings: hostSettings,
+  checks: [
+    { name: 'uptime', depth: 'Basic', doc: 'How long the machine has been up; informational' },
+    { name: 'disk <mount>', depth: 'Standard', doc: 'Free space of each writable local file system' },
+    { name: 'inodes <mount>', depth: 'Standard', doc: 'Free inodes, where the file system has a fixed number' },
+    { name: 'memory', depth: 'Standard', doc: 'Available memory' },
+    { name: 'cpu', depth: 'Standard', doc: 'Processor use over at least 500 ms' },
+    { name: 'load', depth: 'Standard', doc: 'Load per processor; not on Windows' },
+    { name: 'clock', depth: 'Standard', doc: 'Offset to the configured time server' },
+    { name: 'file descriptors', depth: 'Advanced', doc: 'Open files of the whole machine; Linux only' },
+    { name: 'restarted', depth: 'Advanced', doc: 'Warns when the machine started lately' },
+  ],
+  async *observe(settings, world): AsyncGenerator<HostSeen> {
+    world.step('uptime')
+    const up = uptime() * 1_000
+    yield { see: 'uptime', ms: up }
+    if (!includes(world.mode, 'Standard')) return
+
+    const limits = ownLimits(readText)
+    const before = cpuSample(world.now, limits.cpu())
+    world.step('disk')
+    yield* lookAtDisks(settings)
+    world.step('memory')
+    yield await part('memory', world, async () => ({ see: 'memory', memory: await hostMemory(limits) }))
+    const { processors } = before
+    if (process.platform !== 'win32' && processors > 0) yield { see: 'load', load: loadavg()[0] ?? 0, processors }
+    if (includes(world.mode, 'Advanced')) {
+      const [open, , max] = (readText('/proc/sys/fs/file-nr') ?? '').trim().split(/\s+/).map(Number)
+      if (open !== undefined && max !== undefined && max > 0) yield { see: 'descriptors', open, max }
+      yield { see: 'since start', ms: up }
+    }
+    world.step('cpu')
+    await pause(Math.max(0, Math.ceil(cpuWindowMs - (world.now() - before.at)) + 1), undefined, {
+      signal: world.signal,
+    })
+    const after = cpuSample(world.now, limits.cpu())
+    const percent = usedPercent(before, after)
+    if (percent !== undefined) yield { see: 'cpu', percent, ms: after.at - before.at }
+    // Last, because it waits for another machine.
+    if (settings.clock) {
+      const { reference } = settings.clock
+      world.step('clock', reference)
+      yield await part('clock', world, () => lookAtClock(reference, world), reference)
+    }
   },
-  judge: (seen) => ok('x', seen),
+  judge: judgeHost,
 })
+
+async function* lookAtDisks({ disks: only, skipDisks }: HostSettings): AsyncGenerator<HostSeen> {
+  const missing = new Set(only)
+  for await (const disk of disks()) {
+    missing.delete(disk.mount)
+    const wanted = only.length === 0 || only.includes(disk.mount)
+    if (wanted && !skipDisks.includes(disk.mount)) yield { see: 'disk', disk }
+  }
+  for (const mount of missing) yield { see: 'not mounted', mount }
+}
+
+async function lookAtClock(reference: string, world: World): Promise<HostSeen> {
+  const target = parseReference(reference)
+  if (!target) throw new ProbeError('data', `clock.reference is neither a host nor host:port: ${reference}`)
+  const [address] = await world.resolve(target.host)
+  if (address === undefined) throw new ProbeError('dns', `${target.host} has no address`)
+  const reading = await askTime(address, target.port, () => world.date().getTime(), world.signal)
+  return { see: 'clock', reading, address: hostPort(address, target.port) }
+}

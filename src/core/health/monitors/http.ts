@@ -1,13 +1,192 @@
-import { ok } from '../judge.ts'
-import { monitorKind } from '../monitor.ts'
+import { includes } from '../engine.ts'
+import { atMost, fail, ok, showBytes, warn } from '../judge.ts'
+import { type Finding, monitorKind } from '../monitor.ts'
+import { eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
+import { judgeExpiry } from '../probe/certificates.ts'
+import type { Chain } from '../probe/chain.ts'
+import { statusAllowed } from '../probe/expectation.ts'
+import {
+  type Content,
+  judgeBody,
+  judgeHeaders,
+  judgeHealth,
+  judgeJson,
+  judgeVersion,
+  shownLocation,
+} from '../probe/http-content.ts'
+import { asksPeer, routeOf } from '../probe/http-request.ts'
+import { hostOf, open, portOf, travel } from '../probe/http-route.ts'
+import { type HttpSettings, httpSettings } from '../probe/http-settings.ts'
+import { count } from '../probe/text.ts'
+import type { Threshold } from '../settings.ts'
 
+type Seen =
+  | { readonly see: 'hushed' }
+  | { readonly see: 'connect'; readonly address: string; readonly ms: number; readonly chain: Chain | undefined }
+  | Answered
+  | { readonly see: 'latency'; readonly address: string; readonly ms: number; readonly bytes: number }
+  | ({ readonly see: 'content' } & Content)
+  | { readonly see: 'certificate'; readonly chain: Chain }
+  | { readonly see: 'clock'; readonly address: string; readonly skewMs: number | undefined }
+  | Unreached
+type Answered = {
+  readonly see: 'status'
+  readonly address: string
+  readonly status: number
+  readonly signedIn: boolean
+  /** Credentials are configured, but this mode sends none. */
+  readonly withheld: boolean
+  readonly followed: number
+  readonly location: string | undefined
+}
+
+/** Asks one URL and judges the answer. */
 export default monitorKind({
   kind: 'http',
-  title: '',
-  settings: {},
-  checks: [],
-  async *observe(): AsyncGenerator<string> {
-    yield 'x'
+  title: 'An HTTP or HTTPS URL answers as expected',
+  settings: httpSettings,
+  checks: [
+    {
+      name: 'connect',
+      depth: 'Basic',
+      doc: 'The port accepts a connection; over https the server is who it should be',
+    },
+    { name: 'status', depth: 'Basic', doc: 'The status code is one of those expected' },
+    { name: 'latency', depth: 'Basic', doc: 'The whole answer is there in time' },
+    { name: 'body', depth: 'Basic', doc: 'Told when the answer is cut short' },
+    { name: 'header', depth: 'Standard', doc: 'Response headers are as expected' },
+    { name: 'content', depth: 'Standard', doc: 'The body contains and matches what is expected' },
+    { name: 'json', depth: 'Standard', doc: 'JSON values are as expected' },
+    { name: 'health', depth: 'Standard', doc: "The other server's own health answer says Success" },
+    { name: 'version', depth: 'Standard', doc: 'The expected version is running' },
+    { name: 'addresses', depth: 'Advanced', doc: 'Every address is probed by itself; told when there are too many' },
+    { name: 'certificate', depth: 'Advanced', doc: 'Every certificate of the chain stays valid long enough' },
+    { name: 'clock', depth: 'Advanced', doc: 'The Date header agrees with our clock' },
+  ],
+  target: (given) => ({ host: URL.parse(given.url)?.hostname ?? given.url }),
+  signsIn: (given) => given.password !== undefined || given.token !== undefined,
+  async *observe(given, world): AsyncGenerator<Seen> {
+    const url = new URL(given.url)
+    const [host, port] = [hostOf(url), portOf(url)]
+    world.step('connect', url.host)
+    if (world.calledByPeer && asksPeer(given, url)) {
+      yield { see: 'hushed' }
+      return
+    }
+    const route = await routeOf(given, url, world)
+    const which = given.addresses ?? (world.mode === 'Advanced' ? 'all' : 'first')
+    yield* eachAddress<Seen>(world, { host, port, which, check: 'connect' }, async function* (target) {
+      const { address } = target
+      const start = world.now()
+      const link = await open(target, url, route, world)
+      let { socket } = link
+      try {
+        yield { see: 'connect', address, ms: world.now() - start, chain: link.chain }
+        const certificate: Seen[] =
+          link.chain && includes(world.mode, 'Advanced') ? [{ see: 'certificate', chain: link.chain }] : []
+        yield* certificate
+        if (route.method === 'POST' && !includes(world.mode, 'Standard')) return
+        const arrival = await travel(link, target, route, world)
+        socket = arrival.socket
+        const { head } = arrival
+        const { status, headers } = head
+        yield {
+          see: 'status',
+          address,
+          status,
+          signedIn: route.signsIn && arrival.url.origin === url.origin,
+          withheld: route.withheld,
+          followed: arrival.hops.length - 1,
+          location: headers.location === undefined ? undefined : shownLocation(headers.location, arrival.url),
+        }
+        target.step('body')
+        const body = await head.read(given.maxBody)
+        yield { see: 'latency', address, ms: world.now() - start, bytes: body.bytes.length }
+        if (includes(world.mode, 'Standard')) {
+          yield { see: 'content', address, headers, body: body.bytes, more: body.more, hide: route.hide }
+        }
+        if (includes(world.mode, 'Advanced') && headers.date !== undefined) {
+          yield { see: 'clock', address, skewMs: skew(headers.date, headers.age, arrival.sent, arrival.heard) }
+        }
+      } finally {
+        socket.destroy()
+      }
+    })
   },
-  judge: (seen) => ok('x', seen),
+  judge: (seen, given) => {
+    switch (seen.see) {
+      case 'unreached':
+        return judgeUnreached(seen)
+      case 'hushed':
+        return ok('health', 'not asked: another svc asked for this run, and a run so asked asks no further')
+      case 'connect': {
+        const { address, chain, ms } = seen
+        return ok('connect', `${address} accepted${chain ? `, ${chain.protocol}` : ''}`, {
+          address,
+          observed: ms,
+          unit: 'ms',
+        })
+      }
+      case 'status':
+        return judgeStatus(seen, given.status)
+      case 'latency': {
+        const what = `${seen.address} answered ${showBytes(seen.bytes)} in`
+        const { address, ms: value } = seen
+        return atMost({ check: 'latency', what, value, unit: 'duration', threshold: given.latency, address })
+      }
+      case 'content':
+        return judgeContent(seen, given)
+      case 'certificate':
+        return judgeExpiry('certificate', seen.chain, given.certificate)
+      case 'clock':
+        return judgeClock(seen.address, seen.skewMs, given.clock)
+    }
+  },
 })
+
+function judgeStatus(seen: Answered, configured: readonly string[]): Finding {
+  const { address, status } = seen
+  const allowed = seen.withheld ? ['<500'] : configured
+  const followed = seen.followed > 0 ? ` after ${count(seen.followed, 'redirect')}` : ''
+  const to = status >= 300 && status < 400 && seen.location !== undefined ? ` to ${seen.location}` : ''
+  const said = `${address} answered ${status}${to}${followed}`
+  const more = { address, observed: status }
+  try {
+    const well = statusAllowed(status, allowed)
+    // `<500` lets a 401 pass, but not of a server that was shown credentials; a list that names 401 does.
+    if (status === 401 && seen.signedIn && !allowed.some((entry) => /^4(?:01|xx)$/i.test(entry))) {
+      return fail('status', 'auth', `${said}: the sign-in of this monitor was refused`, more)
+    }
+    return well ? ok('status', said, more) : fail('status', 'data', `${said} (expected ${allowed.join(', ')})`, more)
+  } catch (error) {
+    return fail('status', 'data', `${said}, which cannot be judged: ${(error as RangeError).message}`, more)
+  }
+}
+
+function judgeContent(content: Content, given: HttpSettings): readonly Finding[] {
+  const { header, contains, matches, json, health, version } = given
+  return [
+    ...(header ? [judgeHeaders(content, header)] : []),
+    ...(contains !== undefined || matches !== undefined ? [judgeBody(content, contains, matches)] : []),
+    ...(json ? [judgeJson(content, json)] : []),
+    ...(health ? [judgeHealth(content)] : []),
+    ...(version ? [judgeVersion(content, version)] : []),
+  ]
+}
+
+/**
+ * Milliseconds by which their clock is ahead of ours (negative: behind), as far as it is proved: the
+ * header counts whole seconds, and the request was under way for a while. Undefined: unreadable.
+ */
+function skew(date: string, age: string | undefined, sent: Date, heard: Date): number | undefined {
+  const theirs = Date.parse(date) + (age !== undefined && /^\d{1,9}$/.test(age) ? Number(age) * 1_000 : 0)
+  if (Number.isNaN(theirs)) return undefined
+  if (theirs > heard.getTime()) return theirs - heard.getTime()
+  return Math.min(0, theirs + 1_000 - sent.getTime())
+}
+
+function judgeClock(address: string, skewMs: number | undefined, threshold: Threshold): Finding {
+  if (skewMs === undefined) return warn('clock', `${address} sent a Date header that is no date`, { address })
+  const what = `the clock of ${address} is ${skewMs < 0 ? 'behind' : 'ahead of'} ours by`
+  return atMost({ check: 'clock', what, value: Math.abs(skewMs), unit: 'duration', threshold, address })
+}

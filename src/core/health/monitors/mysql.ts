@@ -1,13 +1,44 @@
-import { ok } from '../judge.ts'
+import { openMysql } from '../db/mysql.ts'
+import { judgeLook, type MysqlLook } from '../db/mysql-judge.ts'
+import { lookAtGalera, lookAtReplication, lookAtThreads, lookAtTransactions } from '../db/mysql-look.ts'
+import { mysqlSettings } from '../db/mysql-settings.ts'
+import { databaseTarget, slotOf } from '../db/target.ts'
+import { judgeVisit, type Look, type Visit, visit } from '../db/visit.ts'
+import { includes } from '../engine.ts'
 import { monitorKind } from '../monitor.ts'
 
+const standard: readonly Look<MysqlLook>[] = [['connections', lookAtThreads]]
+const advanced: readonly Look<MysqlLook>[] = [
+  ['replication', lookAtReplication],
+  ['galera', lookAtGalera],
+  ['longest transaction', lookAtTransactions],
+]
+const defaultPort = 3_306
+
+/** Signs in and only reads. Nothing of it stays on the server after the deadline. */
 export default monitorKind({
   kind: 'mysql',
-  title: '',
-  settings: {},
-  checks: [],
-  async *observe(): AsyncGenerator<string> {
-    yield 'x'
+  title: 'A MySQL or MariaDB server works, and would survive the night',
+  settings: mysqlSettings,
+  checks: [
+    { name: 'connect', depth: 'Basic', doc: 'The server lets the account in, in time' },
+    { name: 'query', depth: 'Basic', doc: 'SELECT 1 is answered in time' },
+    { name: 'connections', depth: 'Standard', doc: 'Connections are left' },
+    { name: 'running', depth: 'Standard', doc: 'Not too many connections are at work at once' },
+    { name: 'restarted', depth: 'Standard', doc: 'It has not just been restarted' },
+    { name: 'replication', depth: 'Advanced', doc: 'As a replica it receives and applies what its source writes' },
+    { name: 'replication lag', depth: 'Advanced', doc: 'As a replica it is not behind; left out elsewhere' },
+    { name: 'galera', depth: 'Advanced', doc: 'As a Galera node it is ready and synced; left out elsewhere' },
+    { name: 'longest transaction', depth: 'Advanced', doc: 'No transaction is open for too long' },
+  ],
+  target: (settings) => slotOf(settings, defaultPort),
+  signsIn: () => true,
+  async *observe(settings, world): AsyncGenerator<Visit<MysqlLook>> {
+    const looks = [
+      ...(includes(world.mode, 'Standard') ? standard : []),
+      ...(includes(world.mode, 'Advanced') ? advanced : []),
+    ]
+    yield* visit(world, databaseTarget(settings, defaultPort), openMysql, looks)
   },
-  judge: (seen) => ok('x', seen),
+  judge: (seen, settings) => judgeVisit(seen, settings.latency, (look) => judgeLook(look, settings)),
 })

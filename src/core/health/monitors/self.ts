@@ -1,13 +1,159 @@
-import { ok } from '../judge.ts'
-import { monitorKind } from '../monitor.ts'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
+import { deadlineSignal, includes } from '../engine.ts'
+import { atMost, fail, ok, warn } from '../judge.ts'
+import { type Finding, monitorKind, ProbeError, type World } from '../monitor.ts'
+import { type Broken, judgeBroken, part } from '../system/broken.ts'
+import { isMissing, readSmallFile } from '../system/files.ts'
+import { get } from '../system/get.ts'
+import { isAlive, startedAt } from '../system/processes.ts'
+import { markerBytes, markerPath, onThisMachine, ownAddresses, parseMarker } from '../system/serve-marker.ts'
 
+/** Milliseconds. A blocked loop delays every answer of `svc serve`. */
+const delayThreshold = { warn: 200, limit: 1_000 }
+const delayWindowMs = 500
+/** How often the delay is sampled; what is measured includes it. */
+const resolutionMs = 10
+const answerMs = 3_000
+/** A process that began so much later than the marker was written is another one with the same id. */
+const recycledMs = 5_000
+
+export type SelfSeen =
+  | { readonly see: 'version'; readonly svc: string; readonly node: string }
+  | { readonly see: 'delay'; readonly ms: number }
+  | { readonly see: 'no serve'; readonly why?: string | undefined }
+  | { readonly see: 'bad marker'; readonly why: string }
+  | { readonly see: 'own process'; readonly origin: string }
+  | {
+      readonly see: 'serve'
+      readonly origin: string
+      readonly path: string
+      readonly status: number
+      readonly ms: number
+    }
+  | Broken
+
+/** This program: what stands for an App server while none is configured. */
 export default monitorKind({
   kind: 'self',
-  title: '',
-  settings: {},
-  checks: [],
-  async *observe(): AsyncGenerator<string> {
-    yield 'x'
+  title: 'This program and, where one runs, its svc serve',
+  settings: {
+    version: { type: 'text', required: true, doc: 'The installed version' },
+    storePath: { type: 'text', doc: 'The store whose svc serve is looked for' },
   },
-  judge: (seen) => ok('x', seen),
+  checks: [
+    { name: 'version', depth: 'Basic', doc: 'Installed version and Node version; informational' },
+    {
+      name: 'serve',
+      depth: 'Basic',
+      doc: 'Where a svc serve of this store runs here, /livez answers; from Standard on /readyz too',
+    },
+    { name: 'event loop', depth: 'Standard', doc: 'Longest delay of the event loop during the check' },
+  ],
+  internal: true,
+  async *observe(settings, world): AsyncGenerator<SelfSeen> {
+    const standard = includes(world.mode, 'Standard')
+    const started = world.now()
+    const delays = standard ? monitorEventLoopDelay({ resolution: resolutionMs }) : undefined
+    delays?.enable()
+    try {
+      world.step('version')
+      yield { see: 'version', svc: settings.version, node: process.versions.node }
+      world.step('serve')
+      yield* lookAtServe(settings.storePath, world, standard ? ['/livez', '/readyz'] : ['/livez'])
+      if (!delays) return
+      world.step('event loop')
+      await pause(Math.max(0, Math.ceil(delayWindowMs - (world.now() - started)) + 1), undefined, {
+        signal: world.signal,
+      })
+      yield { see: 'delay', ms: Math.max(0, delays.max / 1e6 - resolutionMs) }
+    } finally {
+      delays?.disable()
+    }
+  },
+  judge: judgeSelf,
 })
+
+async function* lookAtServe(
+  storePath: string | undefined,
+  world: World,
+  paths: readonly string[],
+): AsyncGenerator<SelfSeen> {
+  const where = storePath === undefined ? undefined : await whereItAnswers(storePath, world)
+  if (where === undefined) return yield { see: 'no serve' }
+  if (!(where instanceof URL)) return yield where
+  const { origin } = where
+  for (const path of paths) {
+    const seen = await part('serve', world, () => ask(new URL(path, where), world), origin)
+    yield seen
+    if (seen.see === 'broken') return
+  }
+}
+
+/** Where the `svc serve` of a store answers, or what there is to say instead. */
+async function whereItAnswers(storePath: string, world: World): Promise<URL | SelfSeen> {
+  const path = markerPath(storePath)
+  const file = await readSmallFile(path, markerBytes, world.signal).catch((error: unknown) => {
+    world.signal.throwIfAborted()
+    return isMissing(error) ? undefined : null
+  })
+  if (file === undefined) return { see: 'no serve' }
+  const marker = file === null ? undefined : parseMarker(file.text)
+  if (!file || !marker) return { see: 'bad marker', why: `${path} is not what svc serve writes` }
+  if (marker.pid === process.pid) return { see: 'own process', origin: marker.url.origin }
+  const began = await startedAt(marker.pid, world.date().getTime())
+  const recycled = began !== undefined && began > file.modified.getTime() + recycledMs
+  if (recycled || !isAlive(marker.pid)) return { see: 'no serve', why: `its process ${marker.pid} has ended` }
+  return (
+    onThisMachine(marker.url, ownAddresses()) ?? {
+      see: 'bad marker',
+      why: `${path} leads to another machine, which is not asked`,
+    }
+  )
+}
+
+/** Only whether it answers matters, and nothing secret is sent: its certificate may be for a public name. */
+async function ask(url: URL, world: World): Promise<SelfSeen> {
+  const patience = deadlineSignal(world.signal, answerMs)
+  const started = world.now()
+  try {
+    const { signal } = patience
+    const { status } = await get(url, { signal, lookup: world.lookup, maxBytes: 65_536, anyCertificate: true })
+    return { see: 'serve', origin: url.origin, path: url.pathname, status, ms: world.now() - started }
+  } catch (error) {
+    if (!patience.signal.aborted) throw error
+    throw new ProbeError('timeout', `${url.origin}${url.pathname} gave no answer in ${answerMs / 1_000} s`)
+  } finally {
+    patience.clear()
+  }
+}
+
+export function judgeSelf(seen: SelfSeen): Finding {
+  switch (seen.see) {
+    case 'version':
+      return ok('version', `svc ${seen.svc} on Node ${seen.node}`)
+    case 'delay':
+      return atMost({
+        check: 'event loop',
+        what: 'longest delay',
+        value: seen.ms,
+        unit: 'duration',
+        threshold: delayThreshold,
+      })
+    case 'no serve':
+      return ok('serve', `no svc serve of this store runs here${seen.why === undefined ? '' : `: ${seen.why}`}`)
+    case 'bad marker':
+      return warn('serve', seen.why)
+    case 'own process':
+      return ok('serve', `this process is the svc serve of this store, ${seen.origin}`)
+    case 'serve': {
+      const address = new URL(seen.origin).host
+      const said = `${seen.origin}${seen.path} answered ${seen.status}`
+      return seen.status >= 200 && seen.status < 300
+        ? ok('serve', said, { observed: seen.ms, unit: 'ms', address })
+        : fail('serve', 'protocol', said, { address })
+    }
+    case 'broken':
+      return judgeBroken(seen)
+  }
+}

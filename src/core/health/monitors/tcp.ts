@@ -1,13 +1,21 @@
-import { atMost } from '../judge.ts'
-import { monitorKind } from '../monitor.ts'
-import { connectTcp, hostPort } from '../net.ts'
+import { atMost, fail, showBytes } from '../judge.ts'
+import { type Finding, monitorKind } from '../monitor.ts'
+import { connectTcp } from '../net.ts'
+import { addressChoices, eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
+import { type Heard, listen } from '../probe/conversation.ts'
+import { type Hide, hiding, quoted, said } from '../probe/text.ts'
+import type { Threshold } from '../settings.ts'
 
-type Connected = { readonly address: string; readonly ms: number }
+type Answer = { readonly see: 'answer'; readonly address: string; readonly ms: number; readonly hide: Hide } & Heard
+type Seen = { readonly see: 'connect'; readonly address: string; readonly ms: number } | Answer | Unreached
 
-/** Connects and closes. Writes nothing, retries nothing. */
+/** Listening ends this long before the deadline, so that what was heard until then can be told. */
+const reserveMs = 150
+
+/** Connects, says and hears what it is told to, and hangs up. Retries nothing. */
 export default monitorKind({
   kind: 'tcp',
-  title: 'A TCP port accepts connections',
+  title: 'A TCP port accepts connections and answers',
   settings: {
     host: { type: 'text', required: true, doc: 'Host name or address' },
     port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
@@ -15,29 +23,83 @@ export default monitorKind({
       type: 'threshold',
       unit: 'duration',
       default: { warn: 1_000, limit: 3_000 },
-      doc: 'How long a connection may take',
+      doc: 'How long a connection may take, and then the answer',
+    },
+    send: { type: 'text', doc: 'What to say once connected, e.g. "PING\\r\\n"; never a secret' },
+    expect: {
+      type: 'text',
+      doc: 'What the peer must say: a text that its answer contains, or /pattern/. With `send` alone, anything',
+    },
+    maxAnswer: { type: 'bytes', default: 4096, doc: 'How much of the answer is read' },
+    addresses: {
+      type: 'choice',
+      values: addressChoices,
+      doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first`, and `all` in Advanced',
     },
   },
-  checks: [{ name: 'connect', depth: 'Basic', doc: 'The port accepts a connection, in time' }],
+  checks: [
+    { name: 'connect', depth: 'Basic', doc: 'The port accepts a connection, in time' },
+    { name: 'answer', depth: 'Basic', doc: 'With `send` or `expect`: the peer says what it should, in time' },
+    { name: 'addresses', depth: 'Advanced', doc: 'Told when a name has more addresses than are probed' },
+  ],
   target: (settings) => ({ host: settings.host }),
-  async *observe(settings, world): AsyncGenerator<Connected> {
-    world.step('connect', hostPort(settings.host, settings.port))
-    const [first] = await world.resolve(settings.host)
-    const address = hostPort(first ?? settings.host, settings.port)
-    world.step('connect', address)
-    const start = world.now()
-    const socket = await connectTcp(first ?? settings.host, settings.port, world.signal)
-    const ms = world.now() - start
-    socket.destroy()
-    yield { address, ms }
+  async *observe(settings, world): AsyncGenerator<Seen> {
+    const { host, port, send, expect, maxAnswer } = settings
+    const which = settings.addresses ?? (world.mode === 'Advanced' ? 'all' : 'first')
+    yield* eachAddress<Seen>(world, { host, port, which, check: 'connect' }, async function* (target) {
+      const start = world.now()
+      const socket = await connectTcp(target.ip, port, target.signal)
+      try {
+        yield { see: 'connect', address: target.address, ms: world.now() - start }
+        if (send === undefined && expect === undefined) return
+        target.step('answer')
+        const asked = world.now()
+        if (send !== undefined) socket.write(send)
+        const heard = await listen(socket, expect, maxAnswer, Math.max(world.msLeft() - reserveMs, world.msLeft() / 2))
+        const hide = hiding(send === undefined ? [] : [said(send, 4096)], '[what was sent]')
+        yield { see: 'answer', address: target.address, ms: world.now() - asked, hide, ...heard }
+      } finally {
+        socket.destroy()
+      }
+    })
   },
-  judge: (seen, settings) =>
-    atMost({
+  judge: (seen, settings) => {
+    if (seen.see === 'unreached') return judgeUnreached(seen)
+    if (seen.see === 'answer') return judgeAnswer(seen, settings)
+    return atMost({
       check: 'connect',
       what: `${seen.address} accepted in`,
       value: seen.ms,
       unit: 'duration',
       threshold: settings.latency,
       address: seen.address,
-    }),
+    })
+  },
 })
+
+type Wanted = { readonly expect?: string | undefined; readonly latency: Threshold; readonly maxAnswer: number }
+
+function judgeAnswer(seen: Answer, { expect, latency, maxAnswer }: Wanted): Finding {
+  const { address, bytes, ended, ms, problem } = seen
+  const told = bytes.length === 0 ? 'nothing' : quoted(seen.hide(bytes))
+  if (ended === 'met') {
+    return atMost({
+      check: 'answer',
+      what: `${address} said ${told} in`,
+      value: ms,
+      unit: 'duration',
+      threshold: latency,
+      address,
+    })
+  }
+  const wanted = expect === undefined ? 'an answer' : quoted(expect, 80)
+  const took = ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1_000).toFixed(1))} s`
+  if (ended === 'closed')
+    return fail('answer', 'protocol', `${address} said ${told} and hung up, expected ${wanted}`, { address })
+  if (ended === 'unjudged') return fail('answer', 'data', `what ${address} said ${problem ?? ''}`, { address })
+  if (ended === 'full') {
+    return fail('answer', 'protocol', `${address} said ${showBytes(maxAnswer)} without ${wanted}: ${told}`, { address })
+  }
+  const half = bytes.length === 0 ? 'accepted the connection and then said nothing' : `said ${told} and no more`
+  return fail('answer', 'timeout', `${address} ${half} for ${took}, expected ${wanted}`, { address })
+}

@@ -1,0 +1,180 @@
+/**
+ * One server of the shared-answer bench, in a process of its own: `node shared-answer-peers.ts NAME`,
+ * started with an IPC channel. Says its port, and its CPU time whenever it is asked.
+ */
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { answer, type Run } from '../src/core/health/index.ts'
+import { ExecutionMode, HealthCheckResponse, ServerType } from '../src/core/protocol/index.ts'
+import { startServer } from '../src/core/server/index.ts'
+import { type Runtime, type Service, serveDefaults } from '../src/core/service.ts'
+import { encodeJson } from '../src/core/wire/index.ts'
+
+const finding = (check: string, message: string) => ({ check, level: 'ok' as const, message })
+const report = (name: string, findings: Run['monitors'][number]['findings']): Run['monitors'][number] => ({
+  name,
+  kind: name.split(' ')[0] ?? name,
+  host: false,
+  findings,
+  durationMs: 14,
+  attempts: 1,
+})
+
+/** A finished run such as a database host gives: three monitors, eight results, 1.6 KB of JSON. */
+const run: Run = {
+  id: randomUUID(),
+  mode: 'Standard',
+  startedAt: new Date(),
+  endedAt: new Date(),
+  durationMs: 41.5,
+  monitors: [
+    report('postgres orders', [
+      finding('connect', 'connected to 10.1.2.3:5432 in 3 ms (limit 3 s)'),
+      finding('query', 'SELECT 1 took 1 ms (limit 3 s)'),
+      finding('connections', '41 of 97 usable (warn 80 %, limit 95 %)'),
+      finding('longest transaction', '0.2 s (warn 120 s, limit 300 s)'),
+    ]),
+    report('host db1', [
+      finding('disk /var/lib/postgresql', '61 % free (warn 20 %, limit 10 %)'),
+      finding('memory', '43 % available (limit 10 %)'),
+      finding('cpu', '12 % used over 500 ms (warn 80 %)'),
+    ]),
+    report('tls db1.internal:5432', [finding('chain', 'valid for 61 more days (warn 20, limit 3)')]),
+  ],
+  serverState: { ServerName: 'db1', TotalRamInMb: 65_536, AvailableRamInMb: 28_000, UsedCpuPercent: 12.5 },
+}
+
+const absent = async (): Promise<never> => {
+  throw new Error('not asked here')
+}
+/** Shapes the shared run for every caller, as the local Service does. */
+const service: Service = {
+  authenticate: absent,
+  assignRoles: absent,
+  unAssignRoles: absent,
+  async healthCheck(request, call) {
+    call.signal.throwIfAborted()
+    call.note?.({ ageSeconds: 0, runId: run.id })
+    return answer(run, { type: request.ServerType, correlationId: call.correlationId, flags: request, view: 'full' })
+  },
+}
+const runtime: Runtime = {
+  version: '0',
+  ready: async () => {},
+  facts: { store: undefined, configuration: undefined, types: [] },
+  recent: () => [],
+  close: async () => {},
+}
+
+const sample = await service.healthCheck(
+  { ExecutionMode: 'Standard', ServerType: 'Sql' },
+  {
+    caller: { kind: 'http', address: '127.0.0.1', loopback: true },
+    correlationId: randomUUID(),
+    signal: new AbortController().signal,
+  },
+)
+const body = encodeJson(HealthCheckResponse, sample)
+const [before = '', after = ''] = body.split(sample.CorrelationId ?? '')
+
+/** The least that a server on this runtime can do: the same bytes every time. */
+function raw(_request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(200, ['Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(body.length)])
+  response.end(body)
+}
+
+const headersFor = (id: string): string[] => [
+  'X-Correlation-Id',
+  id,
+  'Vary',
+  'Accept',
+  'Cache-Control',
+  'no-store',
+  'X-Content-Type-Options',
+  'nosniff',
+  'Content-Security-Policy',
+  "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'Referrer-Policy',
+  'no-referrer',
+  'Content-Type',
+  'application/json; charset=utf-8',
+  'Age',
+  '0',
+]
+
+/** What a request must pass before it is answered, written down as tersely as it goes; undefined: refused. */
+function checked(request: IncomingMessage): string | undefined {
+  const { url = '', rawHeaders, headers } = request
+  if (rawHeaders.length > 128 || url[0] !== '/' || url[1] === '/') return undefined
+  if (/[^\x21-\x5b\x5d-\x7e]|%(?:[01][0-9a-f]|7f)/i.test(url)) return undefined
+  const seen = new Set<string>()
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] ?? '').toLowerCase()
+    if (name !== 'host' && name !== 'authorization' && name !== 'content-type') continue
+    if (seen.has(name)) return undefined
+    seen.add(name)
+  }
+  if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) return undefined
+  if (!/^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/.test(headers.host ?? '')) return undefined
+  if (headers['sec-fetch-site'] === 'cross-site') return undefined
+  const { pathname, searchParams } = new URL(url, 'http://localhost')
+  if (pathname.toLowerCase() !== '/healthcheck') return undefined
+  const modes: readonly string[] = ExecutionMode.values
+  const types: readonly string[] = ServerType.values
+  if (!modes.includes(searchParams.get('ExecutionMode') ?? '')) return undefined
+  if (!types.includes(searchParams.get('ServerType') ?? '')) return undefined
+  return headers['x-correlation-id']?.toString() ?? randomUUID()
+}
+
+function rawChecked(request: IncomingMessage, response: ServerResponse): void {
+  const id = checked(request)
+  if (id === undefined) {
+    response.writeHead(400).end()
+    return
+  }
+  const text = before + id + after
+  response.writeHead(200, [...headersFor(id), 'Content-Length', String(Buffer.byteLength(text))])
+  response.end(text)
+}
+
+async function withFastify(): Promise<number> {
+  const { default: fastify } = await import('fastify')
+  const app = fastify({ bodyLimit: 1_048_576 })
+  app.addHook('onRequest', async (request, reply) => {
+    const id = checked(request.raw)
+    if (id === undefined) return await reply.code(400).send()
+    const headers = headersFor(id)
+    for (let i = 0; i < headers.length; i += 2) reply.header(headers[i] ?? '', headers[i + 1])
+    return undefined
+  })
+  app.get('/healthcheck', async (_request, reply) => before + String(reply.getHeader('X-Correlation-Id')) + after)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  return (app.server.address() as AddressInfo).port
+}
+
+function listening(handler: (request: IncomingMessage, response: ServerResponse) => void): Promise<number> {
+  const server = createServer(handler)
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+async function ours(): Promise<number> {
+  const options = { ...serveDefaults }
+  const server = await startServer({ service, runtime, options, host: '127.0.0.1', port: 0, log: () => {} })
+  return server.port
+}
+
+const peers: Readonly<Record<string, () => Promise<number>>> = {
+  raw: () => listening(raw),
+  checked: () => listening(rawChecked),
+  svc: ours,
+  fastify: withFastify,
+}
+
+const startedAt = performance.now()
+const port = await peers[process.argv[2] ?? '']?.()
+process.send?.({ port, startMs: performance.now() - startedAt })
+process.on('message', () => process.send?.({ cpu: process.cpuUsage(), rss: process.memoryUsage().rss }))
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,81 @@
+#!/usr/bin/env node
+// Plain old syntax: this file must run on any Node, if only to say that it is too old.
+var wanted = [24, 7]
+var path = require('path')
+var fs = require('fs')
+
+var found = process.versions.node.split('.').map(Number)
+if (found[0] > wanted[0] || (found[0] === wanted[0] && found[1] >= wanted[1])) {
+  start()
+} else {
+  handOver()
+}
+
+function start() {
+  delete process.env.SVC_HANDED_OVER
+  var program = path.join(__dirname, '..', 'dist', 'main.cjs')
+  if (!fs.existsSync(program)) {
+    process.stderr.write('Error: svc is not built here\n  npm run build\n')
+    process.exitCode = 12
+    return
+  }
+  cacheCompiledCode()
+  require(program).main(process.argv.slice(2))
+}
+
+// Node's default place for compiled code is one folder in /tmp for everybody: the first user locks
+// out all others, and whoever makes it first feeds code to the rest. Ours is the user's own.
+function cacheCompiledCode() {
+  if (process.env.NODE_DISABLE_COMPILE_CACHE || process.env.NODE_COMPILE_CACHE) return
+  try {
+    var home = require('os').homedir()
+    var base =
+      process.platform === 'win32'
+        ? process.env.LOCALAPPDATA || path.join(home, 'AppData', 'Local')
+        : process.platform === 'darwin'
+          ? path.join(home, 'Library', 'Caches')
+          : process.env.XDG_CACHE_HOME || path.join(home, '.cache')
+    if (!path.isAbsolute(base)) return
+    var folder = path.join(base, 'svc', 'compiled')
+    fs.mkdirSync(folder, { recursive: true, mode: 448 }) // 0700
+    var stat = fs.lstatSync(folder)
+    var mine = process.platform === 'win32' || (stat.uid === process.getuid() && (stat.mode & 18) === 0) // 0022
+    if (stat.isDirectory() && mine) require('module').enableCompileCache(folder)
+  } catch (_) {
+    // No cache folder: slower, nothing else.
+  }
+}
+
+// A checkout brings a Node of its own as a development dependency: hand over to it when it is there.
+function handOver() {
+  var exe = process.platform === 'win32' ? 'node.exe' : 'node'
+  var own = path.join(__dirname, '..', 'node_modules', 'node', 'bin', exe)
+  if (process.env.SVC_HANDED_OVER || !fs.existsSync(own)) {
+    process.stderr.write(
+      'Error: svc needs Node ' + wanted.join('.') + ' or newer; this is Node ' + process.versions.node + '\n' +
+        '  Install a current Node (https://nodejs.org), or run npm ci in a checkout of svc.\n',
+    )
+    process.exitCode = 12
+    return
+  }
+  var env = Object.assign({}, process.env, { SVC_HANDED_OVER: '1' })
+  var child = require('child_process').spawn(own, [__filename].concat(process.argv.slice(2)), {
+    stdio: 'inherit',
+    env: env,
+  })
+  // The terminal sends ctrl-C to both; this process only waits for the other's answer to it.
+  process.on('SIGINT', function () {})
+  ;['SIGTERM', 'SIGHUP'].forEach(function (signal) {
+    process.on(signal, function () {
+      child.kill(signal)
+    })
+  })
+  child.on('error', function (error) {
+    process.stderr.write('Error: cannot run ' + own + ': ' + error.message + '\n')
+    process.exitCode = 12
+  })
+  child.on('exit', function (code, signal) {
+    var numbers = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGKILL: 137 }
+    process.exitCode = signal ? numbers[signal] || 1 : code
+  })
+}

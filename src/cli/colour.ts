@@ -1,0 +1,61 @@
+import { styleText } from 'node:util'
+
+export type ColourFlag = 'auto' | 'always' | 'never'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const set = (value: string | undefined): value is string => value !== undefined && value !== ''
+const off = (value: string): boolean => value === '0' || value.toLowerCase() === 'false'
+
+/**
+ * The one place that decides about colour, for one stream: the flag, then NO_COLOR, then
+ * FORCE_COLOR and CLICOLOR_FORCE, then what the terminal is. An empty variable counts as not set
+ * (no-color.org).
+ */
+export function wantsColour(flag: ColourFlag, env: Environment, isTTY: boolean): boolean {
+  if (flag !== 'auto') return flag === 'always'
+  if (set(env['NO_COLOR'])) return false
+  if (set(env['FORCE_COLOR'])) return !off(env['FORCE_COLOR'])
+  if (set(env['CLICOLOR_FORCE'])) return !off(env['CLICOLOR_FORCE'])
+  if (!isTTY || env['TERM'] === 'dumb') return false
+  return !(set(env['CLICOLOR']) && off(env['CLICOLOR']))
+}
+
+const flags: readonly string[] = ['auto', 'always', 'never'] satisfies readonly ColourFlag[]
+let chosen: ColourFlag = 'auto'
+
+/**
+ * Takes `--color` from the command line, before it is parsed: what does not parse is said in colour
+ * too. The choice belongs to the process, as the environment does. A wrong value is the parser's to
+ * refuse.
+ */
+export function chooseColour(argv: readonly string[]): void {
+  const end = argv.indexOf('--')
+  const own = end === -1 ? argv : argv.slice(0, end)
+  const at = own.findLastIndex((word) => word === '--color' || word.startsWith('--color='))
+  const value = own[at]?.startsWith('--color=') ? own[at].slice('--color='.length) : own[at + 1]
+  const known = flags.find((flag) => at !== -1 && flag === value?.toLowerCase())
+  chosen = (known as ColourFlag | undefined) ?? 'auto'
+}
+
+/** The decision for one stream of this process. */
+export const useColour = (stream: { readonly isTTY?: boolean }): boolean =>
+  wantsColour(chosen, process.env, stream.isTTY === true)
+
+type Format = Exclude<Parameters<typeof styleText>[0], readonly unknown[]>
+const styles = {
+  good: ['green'],
+  caution: ['yellow'],
+  bad: ['bold', 'red'],
+  strong: ['bold'],
+  dim: ['dim'],
+} satisfies Record<string, Format[]>
+export type Style = keyof typeof styles
+
+/** Styles text, or leaves it alone. The stream was judged by `wantsColour`, so Node does not judge again. */
+export type Paint = (style: Style | undefined, text: string) => string
+
+export const painter =
+  (colour: boolean): Paint =>
+  (style, text) =>
+    !colour || style === undefined || text === '' ? text : styleText(styles[style], text, { validateStream: false })

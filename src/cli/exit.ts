@@ -1,0 +1,65 @@
+import { exits, Fault } from '../core/errors.ts'
+
+type Said = {
+  readonly json: boolean
+  readonly debug: boolean
+  readonly target?: string | undefined
+  /** The command's flags, for a suggestion. */
+  readonly flags?: readonly string[]
+}
+
+/**
+ * The one place that turns a failure into an exit code and says it: what, why, what next. With
+ * `--json` the one JSON value on stdout is the error.
+ */
+export async function settle(error: unknown, said: Said): Promise<void> {
+  // Most commands end well and never come here.
+  const [{ renderError }, { useColour }, { didYouMean }] = await Promise.all([
+    import('./render/errors.ts'),
+    import('./colour.ts'),
+    import('./suggest.ts'),
+  ])
+  const fault = asFault(error, (flag) => didYouMean(flag, said.flags ?? []))
+  process.exitCode = fault ? signalExit(fault) : exits.defect.code
+  const shown = fault ?? error
+  if (said.json) process.stdout.write(`${JSON.stringify(renderError.json(shown, said.target))}\n`)
+  else process.stderr.write(`${renderError.text(shown, { colour: useColour(process.stderr) })}\n`)
+  if (said.debug && error instanceof Error) process.stderr.write(`${error.stack ?? error.message}\n`)
+}
+
+function signalExit(fault: Fault): number {
+  return fault.fault === 'Interrupted' && fault.message.includes('SIGTERM') ? 143 : fault.exitCode
+}
+
+/**
+ * A failure that somebody can mend, or undefined for a defect. oclif's complaints about flags and
+ * arguments are usage faults; a flag that no command has is answered with the nearest one.
+ */
+export function asFault(
+  error: unknown,
+  nearestFlag: (flag: string) => string | undefined = () => undefined,
+): Fault | undefined {
+  if (error instanceof Fault) return unwrapped(error)
+  if (!(error instanceof Error) || !('oclif' in error)) return undefined
+  const [message = '', ...rest] = error.message.split('\n')
+  const said = rest.map((line) => line.trim()).filter((line) => line !== '' && line !== helpLine)
+  const unknown = 'flags' in error && Array.isArray(error.flags) ? String(error.flags[0]) : undefined
+  const nearest = unknown === undefined ? undefined : nearestFlag(unknown.replace(/^-+/, ''))
+  return new Fault('Usage', unknown === undefined ? decapitalised(message) : `unknown flag ${unknown}`, {
+    hints: [
+      ...(nearest ? [`Did you mean --${nearest}?`] : []),
+      ...said,
+      'svc COMMAND --help shows the flags of a command.',
+    ],
+  })
+}
+
+const helpLine = 'See more help with --help'
+
+/** oclif frames what a flag's parser throws: `Parsing --type \n\t<message>\nSee more help …`. */
+function unwrapped(fault: Fault): Fault {
+  const [, message] = /^Parsing --\S+ ?\n\t([\s\S]*?)\n?See more help with --help$/.exec(fault.message) ?? []
+  return message === undefined ? fault : new Fault(fault.fault, message, fault.details)
+}
+
+const decapitalised = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)

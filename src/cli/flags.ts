@@ -1,0 +1,69 @@
+import { custom } from '@oclif/core/flags'
+import { Fault } from '../core/errors.ts'
+import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
+import { didYouMean } from './suggest.ts'
+
+/** The value of a closed set, in any letter case; a mistyped one is answered with the nearest and the list. */
+export function oneOf<V extends string>(what: string, values: readonly V[], input: string, listed: string): V {
+  const known = values.find((value) => value.toLowerCase() === input.toLowerCase())
+  if (known !== undefined) return known
+  if (input === '') throw new Fault('Usage', `--${what} is empty`, { hints: [`${listed}: ${values.join(' ')}`] })
+  const nearest = didYouMean(input, values)
+  const hints = [...(nearest ? [`Did you mean ${nearest}?`] : []), `${listed}: ${values.join(' ')}`]
+  throw new Fault('Usage', `unknown --${what} "${input}"`, { hints })
+}
+
+type Described = { readonly description: string; readonly helpGroup?: string }
+
+export const modeFlag = custom<ExecutionMode>({
+  char: 'm',
+  helpValue: `<${ExecutionMode.values.join('|')}>`,
+  parse: async (input) => oneOf('mode', ExecutionMode.values, input, 'Modes'),
+})
+
+const typesAndAll = [...ServerType.values, 'all'] as const
+export type TypeOrAll = (typeof typesAndAll)[number]
+const typeHelp = '<App|Sql|…>'
+/** Repeatable, not greedy. */
+export const typesFlag = (described: Described) =>
+  custom<TypeOrAll>({
+    char: 't',
+    helpValue: typeHelp,
+    parse: async (input) => oneOf('type', typesAndAll, input, 'Types'),
+  })({ multiple: true, multipleNonGreedy: true, ...described })
+export const typeFlag = custom<ServerType>({
+  char: 't',
+  helpValue: typeHelp,
+  parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
+})
+
+const colours = ['auto', 'always', 'never'] as const
+export const colourFlag = custom<(typeof colours)[number]>({
+  helpValue: `<${colours.join('|')}>`,
+  parse: async (input) => oneOf('color', colours, input, 'Values'),
+})({ description: 'When to colour (auto: on a terminal)', helpGroup: 'GLOBAL' })
+
+/** A text that must not be empty: an unset CI variable must not count as "not given". */
+export const text = (what: string) =>
+  custom<string>({
+    parse: async (input) => {
+      if (input.trim() !== '') return input
+      throw new Fault('Usage', `--${what} is empty`, { hints: ['Leave the flag out, or give it a value.'] })
+    },
+  })
+
+const units: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000 }
+
+/** `500ms`, `5s`, `2m`, `1h` → milliseconds. */
+export function parseDuration(what: string, input: string): number {
+  const [, figure, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|min|h)$/.exec(input.trim()) ?? []
+  const ms = Number(figure) * (units[unit ?? ''] ?? Number.NaN)
+  if (!(ms > 0)) {
+    throw new Fault('Usage', `--${what} "${input}" is no duration`, {
+      hints: [`Write a number and its unit, for example --${what} 500ms, 5s, 2m or 1h.`],
+    })
+  }
+  return ms
+}
+export const durationFlag = (what: string) =>
+  custom<number>({ helpValue: '<5s|2m|…>', parse: async (input) => parseDuration(what, input) })

@@ -1,0 +1,119 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { exits, type Fault } from '../core/errors.ts'
+import { type ExecutionMode, type HealthCheckResponse, type ServerType, warningPrefix } from '../core/protocol/index.ts'
+import type { Call } from '../core/service.ts'
+import { asFault } from './exit.ts'
+import type { Session } from './session.ts'
+
+/** What one type on one target answered, or why it did not: the unit of every output format. */
+export type Outcome = {
+  readonly type: ServerType
+  readonly exitCode: number
+  readonly ageSeconds: number
+} & (
+  | { readonly response: HealthCheckResponse; readonly fault?: undefined }
+  | { readonly fault: Fault; readonly response?: undefined }
+)
+
+export type HealthQuestion = {
+  readonly mode: ExecutionMode
+  readonly types: readonly ServerType[]
+  readonly serverState: boolean
+  readonly suppressErrorCodes: boolean
+  readonly suppressDeploymentErrors: boolean
+  readonly failOnWarn: boolean
+  readonly call: (signal: AbortSignal) => Call
+}
+
+/** Asks for every type at once. Rejects only for an interruption or a defect. */
+export async function askHealth(
+  session: Session,
+  question: HealthQuestion,
+  signal: AbortSignal,
+): Promise<readonly Outcome[]> {
+  return await Promise.all(question.types.map((type) => askOne(session, question, type, signal)))
+}
+
+async function askOne(
+  session: Session,
+  question: HealthQuestion,
+  type: ServerType,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  let ageSeconds = 0
+  try {
+    const response = await session.service.healthCheck(
+      {
+        ExecutionMode: question.mode,
+        ServerType: type,
+        IncludeServerStateInformation: question.serverState,
+        SuppressErrorCodes: question.suppressErrorCodes,
+        SuppressDeploymentErrors: question.suppressDeploymentErrors,
+      },
+      {
+        ...question.call(signal),
+        note: (facts) => {
+          ageSeconds = facts.ageSeconds
+        },
+      },
+    )
+    return { type, response, exitCode: healthExit(response, question.failOnWarn), ageSeconds }
+  } catch (error) {
+    signal.throwIfAborted()
+    const fault = asFault(error)
+    if (!fault) throw error
+    return { type, fault, exitCode: fault.exitCode, ageSeconds: 0 }
+  }
+}
+
+/** 3 for Failure, whatever the HTTP status was; with `--fail-on warn` for a warning too. */
+export function healthExit(response: HealthCheckResponse, failOnWarn: boolean): number {
+  if (response.Status !== 'Success') return exits.unhealthy.code
+  return failOnWarn && hasWarning(response) ? exits.unhealthy.code : exits.ok.code
+}
+
+export const hasWarning = (response: HealthCheckResponse): boolean =>
+  (response.MonitorSummaries ?? []).some((summary) =>
+    (summary.Results ?? []).some((result) => result.StatusMessage?.startsWith(warningPrefix)),
+  )
+
+/** 0 if all are 0, 3 if any is, else the one code they share, else 10. */
+export function combinedExit(codes: readonly number[]): number {
+  const [first = 0] = codes
+  if (codes.includes(exits.unhealthy.code)) return exits.unhealthy.code
+  return codes.every((code) => code === first) ? first : exits.partial.code
+}
+
+/** Codes that waiting does not mend. */
+const permanent: ReadonlySet<number> = new Set([
+  exits.usage.code,
+  exits.unauthenticated.code,
+  exits.forbidden.code,
+  exits.rejected.code,
+])
+
+/**
+ * Asks again until everything is healthy, within `ms` in all; gives up at once on what waiting does
+ * not mend. `onTry` is told the outcome of each attempt.
+ */
+export async function waitUntilHealthy(
+  ask: (signal: AbortSignal) => Promise<readonly Outcome[]>,
+  ms: number,
+  signal: AbortSignal,
+  onTry: (outcomes: readonly Outcome[], attempt: number) => void,
+): Promise<readonly Outcome[]> {
+  const ends = performance.now() + ms
+  for (let attempt = 1; ; attempt += 1) {
+    const outcomes = await ask(signal)
+    const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
+    if (code === exits.ok.code || outcomes.some((outcome) => permanent.has(outcome.exitCode))) return outcomes
+    const left = ends - performance.now()
+    if (left <= 0) return outcomes
+    onTry(outcomes, attempt)
+    try {
+      await pause(Math.min(1_000, left), undefined, { signal })
+    } catch {
+      signal.throwIfAborted()
+    }
+  }
+}

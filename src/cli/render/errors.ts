@@ -1,0 +1,68 @@
+import { Fault } from '../../core/errors.ts'
+import type { ReportedError } from '../../core/reports/index.ts'
+import { painter, type Style } from '../colour.ts'
+import { safeLine, safeText } from '../safe-text.ts'
+import { wrap } from './width.ts'
+
+/** An error as people and as scripts get it, both made from the same allow-list. */
+export const renderError = { text, json }
+
+type TextOptions = {
+  readonly colour: boolean
+  readonly target?: string | undefined
+  /** Columns of the terminal; without it no line is broken. */
+  readonly width?: number | undefined
+}
+
+/** What, why, what next: for stderr, without a last line feed. The last line is the next step. */
+function text(error: unknown, options: TextOptions): string {
+  const paint = painter(options.colour)
+  const { message, target, hints, responseStatus } = reported(error, options.target)
+  const fields = (responseStatus?.Errors ?? []).flatMap(({ FieldName, Message }) =>
+    !Message || message.includes(Message) ? [] : [FieldName ? `${FieldName}: ${Message}` : Message],
+  )
+  const columns = Math.max(20, (options.width ?? Number.POSITIVE_INFINITY) - 4)
+  const broken = (line: string, style?: Style): readonly string[] =>
+    wrap(line, columns).map((part, at) => (at === 0 ? '  ' : '    ') + paint(style, part))
+  const where = target && !message.includes(target) ? broken(`at ${target}`, 'dim') : []
+  const [first = '', ...rest] = wrap(message, columns - 3)
+  return [
+    `${paint('bad', 'Error:')} ${first}`,
+    ...rest.map((line) => `  ${line}`),
+    ...fields.flatMap((line) => broken(line)),
+    ...where,
+    ...hints.flatMap((hint) => hint.split('\n')).flatMap((line) => broken(line)),
+  ].join('\n')
+}
+
+/** The one JSON value on stdout when a command fails under `--json`, and an Entry's Error. */
+function json(error: unknown, target?: string): { readonly error: ReportedError } {
+  return { error: reported(error, target) }
+}
+
+/**
+ * Takes from an error only what may leave this program: no stack, no cause, no request header. What
+ * is not a Fault is a defect of ours.
+ */
+function reported(error: unknown, target: string | undefined): ReportedError {
+  const place = target === undefined || target === '' ? {} : { target: safeLine(target) }
+  if (!(error instanceof Fault)) {
+    const said = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    const hints = ['This is a defect of svc. Run the command again with --debug and report what it prints.']
+    const message = `svc failed unexpectedly: ${safeLine(said)}`
+    return { code: 'InternalServerError', exitCode: 1, message, ...place, hints }
+  }
+  const { fields = [], hints = [], remoteStatus } = error.details
+  const code = safeLine(error.errorCode)
+  const message = safeLine(error.message)
+  const Errors = fields.map((field) => ({
+    ErrorCode: safeLine(field.ErrorCode),
+    FieldName: safeLine(field.FieldName),
+    Message: safeLine(field.Message),
+  }))
+  const status =
+    remoteStatus === undefined && fields.length === 0
+      ? {}
+      : { responseStatus: { ErrorCode: code, Message: message, Errors } }
+  return { code, exitCode: error.exitCode, message, ...place, hints: hints.map(safeText), ...status }
+}

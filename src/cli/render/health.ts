@@ -1,0 +1,166 @@
+import { type Entry, type EntryReading, read, results } from '../../core/reports/index.ts'
+import { painter } from '../colour.ts'
+import { showDuration } from './duration.ts'
+import { marks, styles } from './marks.ts'
+import { type Look, resultTable } from './results.ts'
+import { cut, width, wrap } from './width.ts'
+
+export type Screen = {
+  /** Columns of the terminal. */
+  readonly width: number
+  readonly colour: boolean
+  /** False: plain letters stand for the signs. */
+  readonly unicode: boolean
+  /** Seconds since the run behind each answer ended, in the order of the entries, as the transport says. */
+  readonly ages?: readonly (number | undefined)[]
+}
+
+const mostCauses = 5
+const causeLines = 2
+/** An answer longer than this says its headline again below, where a terminal stops scrolling. */
+const longScreen = 40
+const narrowest = 24
+
+/** What a person sees of some health answers: one block each, and one line over several. */
+export function renderHealth(entries: readonly Entry[], screen: Screen): string {
+  const look: Look = {
+    width: Math.max(narrowest, screen.width),
+    marks: marks(screen.unicode),
+    paint: painter(screen.colour),
+  }
+  const readings = entries.map(read)
+  const blocks = readings.map((reading, at) => block(reading, screen.ages?.[at] ?? 0, look))
+  const closing = readings.length === 1 ? [] : [summary(readings, look)]
+  return `${[...blocks, ...closing].map((lines) => lines.join('\n')).join('\n\n')}\n`
+}
+
+function block(entry: EntryReading, ageSeconds: number, look: Look): readonly string[] {
+  const found = results(entry).length > 0 ? resultTable(entry, look) : { lines: [], width: 0 }
+  const facts = [...stateLines(entry, look), ...correlationLine(entry, look)]
+  const head = heading(entry, ageSeconds, found.width, look)
+  const hints = (entry.error?.hints ?? []).flatMap((hint) => hint.split('\n')).flatMap((line) => inset(line, look))
+  const again = found.lines.length > longScreen ? ['', ...narrowTitle(entry, look)] : []
+  return [head, hints, found.lines, facts]
+    .filter((part) => part.length > 0)
+    .flatMap(spaced)
+    .concat(again)
+}
+
+const spaced = (part: readonly string[], at: number): readonly string[] => (at === 0 ? part : ['', ...part])
+
+const markOf = (entry: EntryReading) => (entry.level === 'unknown' ? 'fail' : entry.level)
+
+function titleLine(entry: EntryReading, look: Look): string {
+  const mark = markOf(entry)
+  return `${look.paint(styles[mark], look.marks[mark])} ${look.paint('strong', entry.headline)}`
+}
+
+/** The headline with mode, duration and age at its right; beneath it the causes and the target. */
+function heading(entry: EntryReading, ageSeconds: number, tableWidth: number, look: Look): readonly string[] {
+  const { marks, paint } = look
+  const title = titleLine(entry, look)
+  const titleWidth = width(entry.headline) + 2
+  const when = [
+    entry.mode,
+    ...(entry.duration === undefined ? [] : [showDuration(entry.duration)]),
+    ...(ageSeconds > 1 && entry.error === undefined ? [`age ${showDuration(Math.floor(ageSeconds) * 1_000)}`] : []),
+  ].join(` ${marks.dot} `)
+  const [first, ...others] = shownCauses(entry)
+  const block = Math.min(look.width, Math.max(tableWidth, titleWidth + 4 + width(when), 64))
+  const right = Math.max(width(when), width(entry.target))
+  const left = block - right
+  const beside = (text: string, textWidth: number, aside: string): string =>
+    `${text}${' '.repeat(Math.max(0, left - textWidth))}${paint('dim', aside)}`
+  // The design's shape: both at the right, when headline and first cause leave room for them.
+  if (first !== undefined && left >= titleWidth + 3 && left >= width(first) + 5) {
+    return [
+      beside(title, titleWidth, when),
+      beside(`  ${first}`, width(first) + 2, entry.target),
+      ...others.flatMap((cause) => inset(cause, look, causeLines)),
+    ]
+  }
+  const target = inset(entry.target, look).map((line) => paint('dim', line))
+  const causes = [first ?? '', ...others].filter(Boolean).flatMap((cause) => inset(cause, look, causeLines))
+  if (look.width >= titleWidth + 3 + width(when)) {
+    const gap = ' '.repeat(Math.max(3, block - titleWidth - width(when)))
+    return [`${title}${gap}${paint('dim', when)}`, ...target, ...causes]
+  }
+  return [...narrowTitle(entry, look), ...inset(when, look).map((line) => paint('dim', line)), ...target, ...causes]
+}
+
+function narrowTitle(entry: EntryReading, look: Look): readonly string[] {
+  const mark = markOf(entry)
+  return wrap(entry.headline, look.width - 2).map(
+    (line, at) => `${at === 0 ? look.paint(styles[mark], look.marks[mark]) : ' '} ${look.paint('strong', line)}`,
+  )
+}
+
+function shownCauses(entry: EntryReading): readonly string[] {
+  const shown = entry.causes.slice(0, mostCauses)
+  const left = entry.causes.length - shown.length
+  return left > 0 ? [...shown, `and ${left} more`] : shown
+}
+
+/** Indented text; with `most`, on that many lines at most: the table has the rest of a longer cause. */
+function inset(text: string, look: Look, most = Number.POSITIVE_INFINITY): readonly string[] {
+  const room = look.width - 4
+  const lines = wrap(text.slice(0, room * 40), room)
+  const told = lines.length > most ? [...lines.slice(0, most - 1), ended(lines[most - 1] ?? '', room, look)] : lines
+  return told.map((line, at) => (at === 0 ? '  ' : '    ') + line)
+}
+
+/** A line that goes on, ended after a word. */
+function ended(line: string, room: number, look: Look): string {
+  const { more } = look.marks
+  const word = line.lastIndexOf(' ')
+  return width(line) + width(more) <= room || word < 1 ? cut(line + more, room, more) : line.slice(0, word) + more
+}
+
+function stateLines(entry: EntryReading, look: Look): readonly string[] {
+  const { state } = entry
+  if (!state) return []
+  const parts = [
+    `Server ${state.name}`.trim(),
+    ...(state.freeMb === undefined || state.totalMb === undefined ? [] : [memory(state.freeMb, state.totalMb)]),
+    ...(state.cpu === undefined ? [] : [`CPU ${Math.round(state.cpu)} %`]),
+  ]
+  const line = `  ${parts.join('   ')}`
+  return width(line) <= look.width ? [line] : parts.flatMap((part, at) => inset(at === 0 ? part : `  ${part}`, look))
+}
+
+function memory(freeMb: number, totalMb: number): string {
+  if (totalMb < 1_024) return `RAM ${Math.round(freeMb)} of ${Math.round(totalMb)} MiB free`
+  return `RAM ${(freeMb / 1_024).toFixed(1)} of ${(totalMb / 1_024).toFixed(1)} GiB free`
+}
+
+const correlationLine = (entry: EntryReading, look: Look): readonly string[] =>
+  entry.correlationId === ''
+    ? []
+    : inset(`Correlation ${entry.correlationId}`, look).map((line) => look.paint('dim', line))
+
+/** `3 checked: 1 healthy, 1 unhealthy (Sql), 1 not checked (Ftp)`. */
+function summary(readings: readonly EntryReading[], look: Look): readonly string[] {
+  const targets = new Set(readings.map((reading) => reading.target))
+  const name = (reading: EntryReading): string =>
+    targets.size > 1 ? `${reading.type} at ${reading.target}` : reading.type
+  const part = (level: EntryReading['level'], word: string): readonly string[] => {
+    const these = readings.filter((reading) => reading.level === level)
+    if (these.length === 0) return []
+    return [`${these.length} ${word}${level === 'ok' ? '' : ` (${these.map(name).join(', ')})`}`]
+  }
+  const parts = [
+    ...part('ok', 'healthy'),
+    ...part('warn', 'healthy with warnings'),
+    ...part('fail', 'unhealthy'),
+    ...part('unknown', 'not checked'),
+  ]
+  const text = `${readings.length === 0 ? 'nothing' : readings.length} checked${parts.length > 0 ? ': ' : ''}${parts.join(', ')}`
+  const bad =
+    readings.length === 0 || readings.some((reading) => reading.level === 'fail' || reading.level === 'unknown')
+  const mark = bad ? 'fail' : readings.some((reading) => reading.level === 'warn') ? 'warn' : 'ok'
+  return wrap(text, look.width - 2).map((line, at) =>
+    at === 0
+      ? `${look.paint(styles[mark], look.marks[mark])} ${look.paint('strong', line)}`
+      : `  ${look.paint('strong', line)}`,
+  )
+}

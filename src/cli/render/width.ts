@@ -1,0 +1,117 @@
+/**
+ * How many columns a terminal gives to text. East Asian wide characters and emoji take two, marks
+ * and joiners none (Unicode Standard Annex 11, for what a name or a message is likely to hold).
+ */
+const wide: readonly (readonly [number, number])[] = [
+  [0x1100, 0x115f],
+  [0x2329, 0x232a],
+  [0x2e80, 0x303e],
+  [0x3041, 0x3247],
+  [0x3250, 0x4dbf],
+  [0x4e00, 0xa4cf],
+  [0xa960, 0xa97f],
+  [0xac00, 0xd7a3],
+  [0xf900, 0xfaff],
+  [0xfe10, 0xfe19],
+  [0xfe30, 0xfe6f],
+  [0xff01, 0xff60],
+  [0xffe0, 0xffe6],
+  [0x16fe0, 0x18dff],
+  [0x1aff0, 0x1b2ff],
+  [0x1f200, 0x1f265],
+  [0x20000, 0x3fffd],
+]
+/** One column a character: Latin letters, punctuation, arrows, lines, and the signs of the screen. */
+const narrow = /^[ -~\xa0-\xac\xae-\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc✓✗]*$/
+/** What may make one sign of several code points. */
+const joining =
+  /[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Extended_Pictographic}\p{Regional_Indicator}\u1160-\u11ff]/u
+/** Marks that stand on a letter, joiners, and the later parts of a Hangul syllable. */
+const invisible = /^[\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\u1160-\u11ff]$/u
+const emoji = /^\p{Emoji_Presentation}$/u
+const pictogram = /[\p{Extended_Pictographic}\p{Regional_Indicator}]/u
+
+function charWidth(char: string): number {
+  const code = char.codePointAt(0) ?? 0
+  if (code < 0x300) return 1
+  if (invisible.test(char)) return 0
+  return wide.some(([from, to]) => code >= from && code <= to) || emoji.test(char) ? 2 : 1
+}
+
+let segmenter: Intl.Segmenter | undefined
+/** What a reader takes for one character, so that nothing is cut inside of it. */
+const graphemes = (text: string): readonly string[] => {
+  if (!joining.test(text)) return Array.from(text)
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+  return Array.from(segmenter.segment(text), (part) => part.segment)
+}
+
+/** A flag, a family or a coloured hand is one sign; in scripts the parts of a cluster stand side by side. */
+function graphemeWidth(grapheme: string): number {
+  const widths = Array.from(grapheme, charWidth)
+  if (grapheme.includes('\ufe0f')) return 2
+  return pictogram.test(grapheme) ? Math.max(...widths) : widths.reduce((sum, width) => sum + width, 0)
+}
+
+/** Columns. `text` is one line without escapes. */
+export function width(text: string): number {
+  if (narrow.test(text)) return text.length
+  return graphemes(text).reduce((sum, grapheme) => sum + graphemeWidth(grapheme), 0)
+}
+
+export const padEnd = (text: string, columns: number): string => text + ' '.repeat(Math.max(0, columns - width(text)))
+
+/** The longest beginning that fits, and the rest. Takes at least one character, so that loops end. */
+export function splitAt(text: string, columns: number): readonly [string, string] {
+  if (narrow.test(text)) {
+    const at = Math.max(1, columns)
+    return [text.slice(0, at), text.slice(at)]
+  }
+  let used = 0
+  let length = 0
+  for (const grapheme of graphemes(text)) {
+    used += graphemeWidth(grapheme)
+    if (used > columns && length > 0) break
+    length += grapheme.length
+  }
+  return [text.slice(0, length), text.slice(length)]
+}
+
+/** At most `columns` wide, ending in `mark` when something was cut. */
+export function cut(text: string, columns: number, mark: string): string {
+  if (width(text) <= columns) return text
+  const [kept] = splitAt(text, Math.max(1, columns - width(mark)))
+  return kept.trimEnd() + mark
+}
+
+/** Splits a long word where it fits, rather after a `-`, `/` and the like in the later half of the line. */
+function splitWord(word: string, columns: number): readonly [string, string] {
+  const [head] = splitAt(word, columns)
+  const at = Math.max(...Array.from('-/_.:,;', (sign) => head.lastIndexOf(sign))) + 1
+  const length = at > head.length / 2 ? at : head.length
+  return [word.slice(0, length), word.slice(length)]
+}
+
+/** Breaks one line between words; a word longer than a line is broken where the line ends. */
+export function wrap(text: string, columns: number): readonly string[] {
+  if (width(text) <= columns) return [text]
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    const joined = line === '' ? word : `${line} ${word}`
+    if (width(joined) <= columns) {
+      line = joined
+      continue
+    }
+    if (line !== '') lines.push(line)
+    line = word
+    while (width(line) > columns) {
+      const [head, tail] = splitWord(line, columns)
+      if (tail === '') break
+      lines.push(head)
+      line = tail
+    }
+  }
+  if (line !== '') lines.push(line)
+  return lines
+}

@@ -1,0 +1,46 @@
+/** Longer words are not typing slips, and the work grows with the square. */
+const longest = 64
+
+/**
+ * The candidate that was probably meant, whatever the letter case, or undefined. A slip is a letter
+ * left out, added, replaced or swapped with its neighbour (Damerau–Levenshtein): at most two, or a
+ * third of the word; one in a word of up to three letters. What has been typed only in part is a
+ * slip of one. Of equally near candidates the first is taken.
+ */
+export function didYouMean(word: string, candidates: readonly string[]): string | undefined {
+  const typed = word.toLowerCase()
+  if (typed === '' || typed.length > longest) return undefined
+  const limit = typed.length <= 3 ? 1 : Math.max(2, Math.floor(typed.length / 3))
+  let best: { readonly candidate: string; readonly slips: number } | undefined
+  for (const candidate of candidates) {
+    const known = candidate.toLowerCase()
+    if (known.length > longest) continue
+    const begun = typed.length >= 3 && known.startsWith(typed) && known !== typed
+    const slips = begun ? 1 : distance(typed, known)
+    // As many slips as letters would turn any word into any other.
+    if (slips <= limit && slips < known.length && (!best || slips < best.slips)) best = { candidate, slips }
+  }
+  return best?.candidate
+}
+
+/** Damerau–Levenshtein in its restricted form: no letter is changed twice. */
+function distance(a: string, b: string): number {
+  let before: number[] = []
+  let above = Array.from({ length: b.length + 1 }, (_, at) => at)
+  for (let i = 1; i <= a.length; i += 1) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j += 1) {
+      const same = a[i - 1] === b[j - 1] ? 0 : 1
+      const swap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      row[j] = Math.min(
+        (above[j] ?? 0) + 1,
+        (row[j - 1] ?? 0) + 1,
+        (above[j - 1] ?? 0) + same,
+        swap ? (before[j - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+      )
+    }
+    before = above
+    above = row
+  }
+  return above[b.length] ?? 0
+}

@@ -1,0 +1,142 @@
+import { boolean, custom } from '@oclif/core/flags'
+import { SvcCommand } from '../cli/base.ts'
+import { connectionFlags } from '../cli/connection-flags.ts'
+import { durationFlag, modeFlag, oneOf, text, typesFlag } from '../cli/flags.ts'
+import { askHealth, combinedExit, type HealthQuestion, type Outcome, waitUntilHealthy } from '../cli/health-run.ts'
+import { chooseOutput, type Output, parseOutput } from '../cli/output.ts'
+import { localCall, openSession, type Session } from '../cli/session.ts'
+import { Fault } from '../core/errors.ts'
+import { ServerType } from '../core/protocol/index.ts'
+
+export default class Health extends SvcCommand {
+  static override summary = 'Check how healthy a server is, at a chosen depth'
+  static override description = `Runs the monitors of a server type, on this machine or at a server (--server).
+
+Depth: Basic asks whether it is there, Standard whether it works for a client, Advanced whether it
+would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-codes has the rest.`
+  static override examples = [
+    '<%= config.bin %> health --mode Advanced --type App',
+    '<%= config.bin %> health -m Basic -t Sql --server https://svc.example.com',
+    '<%= config.bin %> health -t all --output junit > health.xml',
+    '<%= config.bin %> health -t Sql --wait 5m && ./deploy.sh',
+  ]
+  static override flags = {
+    mode: modeFlag({ description: 'How deep to look (default Standard)' }),
+    type: typesFlag({ description: 'What to check; repeatable, or all (default: every configured type)' }),
+    output: custom<Output>({
+      char: 'o',
+      helpValue: '<table|json|csv|…>',
+      description: 'table, json, csv, tsv, ndjson, junit, github, nagios, prtg or prometheus',
+      parse: async (input) => parseOutput(input),
+    })(),
+    'server-state': boolean({ description: "Include the server's memory and CPU" }),
+    'suppress-error-codes': boolean({
+      description: 'Ask the server for HTTP 200 whatever the result; the exit code still tells',
+    }),
+    'suppress-deployment-errors': boolean({ description: 'Let failures that come from a deployment pass' }),
+    timeout: durationFlag('timeout')({ description: 'How long one check may take in all' }),
+    wait: durationFlag('wait')({ description: 'Ask again until healthy, for at most this long' }),
+    'fail-on': custom<'warn'>({
+      helpValue: '<warn>',
+      description: 'Let warnings exit with 3 too',
+      parse: async (input) => oneOf('fail-on', ['warn'] as const, input, 'Values'),
+    })(),
+    only: text('only')({
+      description: 'Only monitors or checks with this name; * matches anything; repeatable',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    skip: text('skip')({
+      description: 'All but monitors or checks with this name; repeatable',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    cached: boolean({ description: "Accept the server's shared answer instead of a new run" }),
+    ...connectionFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<number> {
+    const { flags } = await this.parse(Health)
+    const output = chooseOutput(flags)
+    const session = await openSession(flags, process.env)
+    this.target = session.label
+    try {
+      const mode = flags.mode ?? 'Standard'
+      const selection = { only: flags.only ?? [], skip: flags.skip ?? [] }
+      const question: HealthQuestion = {
+        mode,
+        types: chooseTypes(flags.type ?? [], session),
+        serverState: flags['server-state'],
+        suppressErrorCodes: flags['suppress-error-codes'],
+        suppressDeploymentErrors: flags['suppress-deployment-errors'],
+        failOnWarn: flags['fail-on'] === 'warn',
+        call: (callSignal) =>
+          localCall(callSignal, {
+            fresh: !flags.cached,
+            timeoutMs: flags.timeout,
+            ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
+          }),
+      }
+      const ask = (askSignal: AbortSignal): Promise<readonly Outcome[]> => askHealth(session, question, askSignal)
+      const { progress } = await import('../cli/progress.ts')
+      const shown = progress(process.stderr, `Checking ${question.types.join(', ')} on ${session.label}`, !flags.quiet)
+      let outcomes: readonly Outcome[]
+      try {
+        outcomes =
+          flags.wait === undefined
+            ? await ask(signal)
+            : await waitUntilHealthy(ask, flags.wait, signal, (tried, attempt) =>
+                shown.update(`Attempt ${attempt}: ${said(tried)}; asking again`),
+              )
+      } finally {
+        shown.stop()
+      }
+      return await this.show(outcomes, output, session, mode)
+    } finally {
+      await session.close()
+    }
+  }
+
+  private async show(
+    outcomes: readonly Outcome[],
+    output: Output,
+    session: Session,
+    mode: HealthQuestion['mode'],
+  ): Promise<number> {
+    const [only] = outcomes
+    const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
+    // One question that got no answer is an error like any other; monitors' formats have a shape for it.
+    if (outcomes.length === 1 && only?.fault && (output === 'table' || output === 'json')) throw only.fault
+    const { showHealth } = await import('../cli/show-health.ts')
+    const shown = await showHealth(outcomes, { output, target: session.label, mode })
+    this.print(shown.text)
+    if (output === 'table' && session.runtime && session.runtime.facts.configuration === undefined) {
+      this.say(nextSteps)
+    }
+    return shown.exitCode ?? code
+  }
+}
+
+/** On a machine without svc.yaml: where to go from here. */
+const nextSteps = `
+Nothing is configured yet, so svc checked what it knows of this machine. Try next:
+  svc health --mode Advanced --type Sql             the embedded store, in depth
+  svc serve                                         the same answers over HTTP, for curl and monitors
+  svc monitors kinds                                what can be checked: put yours into svc.yaml`
+
+function chooseTypes(given: readonly (ServerType | 'all')[], session: Session): readonly ServerType[] {
+  if (given.includes('all')) return ServerType.values
+  if (given.length > 0) return [...new Set(given as readonly ServerType[])]
+  if (!session.runtime) {
+    throw new Fault('Usage', '--type is missing: which kind of server is it?', {
+      hints: [`Types: ${ServerType.values.join(' ')}`, 'Give one or more, for example --type App, or --type all.'],
+    })
+  }
+  const { types } = session.runtime.facts
+  return types.length > 0 ? types : ['App']
+}
+
+function said(outcomes: readonly Outcome[]): string {
+  const bad = outcomes.find((outcome) => outcome.exitCode !== 0)
+  return bad?.fault?.message ?? bad?.response?.StatusMessage ?? 'not healthy'
+}

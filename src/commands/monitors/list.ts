@@ -1,0 +1,46 @@
+import { SvcCommand } from '../../cli/base.ts'
+import { modeFlag, text, typesFlag } from '../../cli/flags.ts'
+import { configuration, storePath } from '../../cli/session.ts'
+import { packageJson } from '../../cli/version.ts'
+import { ServerType } from '../../core/protocol/index.ts'
+
+export default class List extends SvcCommand {
+  static override summary = 'Show what would run for a server type and mode, without running it'
+  static override examples = ['<%= config.bin %> monitors list --type Sql --mode Advanced']
+  static override flags = {
+    type: typesFlag({ description: 'Server types; repeatable, or all (default all)' }),
+    mode: modeFlag({ description: 'How deep (default Standard)' }),
+    config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
+    store: text('store')({ description: "The embedded store's file (SVC_STORE)" }),
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(List)
+    const { assemble, describePlan } = await import('../../core/health/index.ts')
+    const config = await configuration(flags, process.env)
+    const parts = { storePath: await storePath(flags, process.env), version: packageJson().version }
+    const given = flags.type ?? []
+    const types = given.length === 0 || given.includes('all') ? ServerType.values : (given as ServerType[])
+    const mode = flags.mode ?? 'Standard'
+    const plans = []
+    for (const type of new Set(types)) {
+      const configured = config.types[type]
+      const planned = await assemble(type, {
+        configured: configured?.monitors ?? [],
+        host: configured?.host ?? {},
+        parts,
+        // Nothing is run here, so nothing is looked for either.
+        listening: async () => [],
+        signal,
+      })
+      plans.push({ type, monitors: describePlan(planned, mode) })
+    }
+    const [only] = plans
+    if (flags.json) {
+      this.print(JSON.stringify(plans.length === 1 && only ? only.monitors : plans))
+      return
+    }
+    const { renderPlans } = await import('../../cli/render/monitors.ts')
+    this.print(renderPlans(plans, mode, process.stdout))
+  }
+}

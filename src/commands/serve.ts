@@ -1,0 +1,81 @@
+import { boolean, custom, integer } from '@oclif/core/flags'
+import { SvcCommand } from '../cli/base.ts'
+import { oneOf, text } from '../cli/flags.ts'
+import { configuration, storePath } from '../cli/session.ts'
+import { packageJson } from '../cli/version.ts'
+import { Fault } from '../core/errors.ts'
+
+export default class Serve extends SvcCommand {
+  static override summary = 'Answer health checks over HTTP'
+  static override description =
+    `Hosts the service until ctrl-C. Browsers, curl, PRTG, Prometheus and svc health --server
+get the same answers as svc health on this machine. Without TLS it listens on loopback only.`
+  static override examples = [
+    '<%= config.bin %> serve',
+    '<%= config.bin %> serve --port 0 --port-file ./port',
+    '<%= config.bin %> serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem --allowed-host svc.example.com',
+  ]
+  static override flags = {
+    host: text('host')({ description: 'Address to listen on', default: '127.0.0.1' }),
+    port: integer({ description: 'Port; 0 takes a free one', default: 8790, min: 0, max: 65_535 }),
+    'port-file': text('port-file')({ description: 'Write the port into this file once the server listens' }),
+    store: text('store')({ description: "The embedded store's file (SVC_STORE)" }),
+    config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
+    only: custom<'health'>({
+      helpValue: '<health>',
+      description: 'health: no store, nothing written to disk',
+      parse: async (input) => oneOf('only', ['health'] as const, input, 'Values'),
+    })(),
+    'tls-cert': text('tls-cert')({ description: 'PEM file of the certificate chain', dependsOn: ['tls-key'] }),
+    'tls-key': text('tls-key')({ description: 'PEM file of the private key', dependsOn: ['tls-cert'] }),
+    'allowed-host': text('allowed-host')({
+      description: 'Answer for this host name too; repeatable',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    'insecure-listen': boolean({ description: 'Listen off loopback without TLS' }),
+    'debug-errors': boolean({ description: 'Put stack traces into error answers: never in production' }),
+  }
+
+  protected async perform(signal: AbortSignal): Promise<number> {
+    const { flags } = await this.parse(Serve)
+    refuseOpenListening(flags)
+    const { serve } = await import('../cli/serve-run.ts')
+    const config = await configuration(flags, process.env)
+    await serve(
+      {
+        version: packageJson().version,
+        config,
+        store: flags.only === 'health' ? undefined : await storePath(flags, process.env),
+        host: flags.host,
+        port: flags.port,
+        portFile: flags['port-file'],
+        tls:
+          flags['tls-cert'] !== undefined && flags['tls-key'] !== undefined
+            ? { cert: flags['tls-cert'], key: flags['tls-key'] }
+            : undefined,
+        allowedHosts: flags['allowed-host'] ?? [],
+        debug: flags['debug-errors'],
+      },
+      signal,
+    )
+    return 0
+  }
+}
+
+/** Answers travel readable without TLS: off loopback only for whoever says that this is meant. */
+function refuseOpenListening(flags: {
+  host: string
+  'tls-cert'?: string | undefined
+  'insecure-listen': boolean
+}): void {
+  const loopback = flags.host === 'localhost' || flags.host === '::1' || /^127(\.\d{1,3}){3}$/.test(flags.host)
+  if (loopback || flags['tls-cert'] !== undefined || flags['insecure-listen']) return
+  throw new Fault('Usage', `--host ${flags.host} would answer other machines without TLS`, {
+    hints: [
+      'Give a certificate:   --tls-cert cert.pem --tls-key key.pem',
+      'Behind a TLS proxy:   --insecure-listen',
+      'On this machine only: leave --host out',
+    ],
+  })
+}

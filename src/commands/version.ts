@@ -1,0 +1,17 @@
+import { SvcCommand } from '../cli/base.ts'
+import { packageJson } from '../cli/version.ts'
+
+export default class Version extends SvcCommand {
+  static override summary = 'Print the version of svc, of Node and of the platform'
+  static override examples = ['<%= config.bin %> version', '<%= config.bin %> version --json']
+
+  protected async perform(): Promise<undefined> {
+    const { flags } = await this.parse(Version)
+    const facts = {
+      svc: packageJson().version,
+      node: process.versions.node,
+      platform: `${process.platform}-${process.arch}`,
+    }
+    this.print(flags.json ? JSON.stringify(facts) : `svc ${facts.svc} (Node ${facts.node}, ${facts.platform})`)
+  }
+}

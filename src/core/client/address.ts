@@ -1,0 +1,63 @@
+import { Fault } from '../errors.ts'
+
+/** Where a server is. */
+export type Address = {
+  readonly secure: boolean
+  /** A name or an IP address, without brackets. */
+  readonly host: string
+  readonly port: number
+  /** What stands before every path, e.g. `/ops`; empty for nothing. */
+  readonly prefix: string
+  /** How messages name the server. */
+  readonly shown: string
+  readonly loopback: boolean
+}
+
+const usage = (message: string, ...hints: readonly string[]): Fault => new Fault('Usage', message, { hints })
+const example = 'A base URL looks like https://svc.example.com or https://example.com/ops'
+
+/**
+ * Reads a base URL, with or without a path and slashes at its end. Throws `Fault` Usage for anything but http and
+ * https, for user information, a query or a fragment, and for plain http to another machine unless that is allowed
+ * (K5).
+ */
+export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
+  const given = baseUrl.trim()
+  if (given === '') throw usage('--server is empty', example)
+  const url = URL.parse(given)
+  if (url === null || !/^https?:$/.test(url.protocol)) throw notHttp(given)
+  if (url.username !== '' || url.password !== '') {
+    throw usage('--server must not hold a user name or password', `Leave them out: ${url.origin}${url.pathname}`)
+  }
+  if (url.search !== '' || url.hash !== '') {
+    throw usage('--server must end before any ? or #', `The base URL alone: ${url.origin}${url.pathname}`)
+  }
+  const secure = url.protocol === 'https:'
+  const host = bare(url.hostname)
+  const loopback = isLoopback(host)
+  if (!secure && !loopback && !insecureHttp) {
+    throw usage(
+      `plain http to ${url.host} is refused: anyone on the way could read and change what is said`,
+      `Use https:// if the server has it: --server https://${url.host}`,
+      'On a network that you trust: --insecure-http',
+    )
+  }
+  const prefix = url.pathname.replace(/\/+$/, '')
+  const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
+  return { secure, host, port, prefix, shown: `${url.origin}${prefix}`, loopback }
+}
+
+/** A host as sockets take it: an IPv6 address without brackets. */
+export const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
+
+/** Literal addresses of this machine, and the one name that stands for it: other names are up to a resolver. */
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || /^127(?:\.\d+){3}$/.test(host) || /^::ffff:7f[0-9a-f]{2}:/.test(host)
+
+function notHttp(given: string): Fault {
+  // What stands before an @ may be a password.
+  const shown = given.replace(/^.*@/s, '…@').slice(0, 200)
+  const completed = given.includes('@') || given.includes('://') ? null : URL.parse(`http://${given}`)
+  const meant = completed && `${isLoopback(bare(completed.hostname)) ? 'http' : 'https'}://${given}`
+  return usage(`--server "${shown}" is not an http or https URL`, meant ? `Did you mean --server ${meant}` : example)
+}

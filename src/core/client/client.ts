@@ -1,0 +1,166 @@
+import { Fault } from '../errors.ts'
+import {
+  type ExecutionMode,
+  type HealthCheckResponse,
+  type Operation,
+  operations,
+  type Request,
+  type Response,
+  select,
+} from '../protocol/index.ts'
+import type { Call, Service } from '../service.ts'
+import { type Address, readAddress } from './address.ts'
+import { askFor, verbOf } from './ask.ts'
+import { type Ask, exchange, type Progress, type Received } from './exchange.ts'
+import { timeoutFault, transportFault } from './failure.ts'
+import { type Environment, type ProxyServer, proxyFor } from './proxy.ts'
+import { redirectPath } from './redirect.ts'
+import type { Asked } from './refusal.ts'
+import { isTrustError, readCaFile, Trust } from './trust.ts'
+import { verdict } from './verdict.ts'
+
+export type ClientOptions = {
+  /** With or without a path and slashes at its end. */
+  readonly baseUrl: string
+  /** A PEM file of certificate authorities, believed besides the usual ones. */
+  readonly caFile?: string | undefined
+  /** Allows plain http to another machine. */
+  readonly insecureHttp?: boolean | undefined
+  readonly userAgent: string
+  /** Milliseconds for a call in all; `call.timeoutMs` beats it, `patience` stands in for both. */
+  readonly timeoutMs?: number | undefined
+  /** Holds HTTPS_PROXY, HTTP_PROXY and NO_PROXY; `process.env` when absent. */
+  readonly env?: Environment | undefined
+}
+
+export type Client = Service & {
+  /** Ends what is under way: it rejects with `Fault` Interrupted. Safe to call twice. */
+  readonly close: () => void
+}
+
+/** Milliseconds: what a run may take in each mode, and 5 s for the way there and back. */
+export const patience: Record<ExecutionMode, number> = { Basic: 13_000, Standard: 25_000, Advanced: 50_000 }
+/** The longest that a timer can wait. */
+const longestTimer = 2 ** 31 - 1
+
+type Link = {
+  readonly options: ClientOptions
+  readonly address: Address
+  readonly proxy: ProxyServer | undefined
+  readonly trust: Trust
+  readonly closed: AbortSignal
+}
+
+/**
+ * The Service of a server, over HTTP. Throws `Fault` Usage for a base URL that cannot be used and Local for a CA file or
+ * proxy variable that cannot. Its methods reject with a `Fault`, or with the reason of `call.signal`.
+ *
+ * A health call has sent its request before it first waits for anything.
+ */
+export function openClient(options: ClientOptions): Client {
+  const address = readAddress(options.baseUrl, options.insecureHttp ?? false)
+  const life = new AbortController()
+  const link: Link = {
+    options,
+    address,
+    proxy: proxyFor(address, options.env ?? process.env),
+    trust: new Trust(options.caFile === undefined ? [] : readCaFile(options.caFile)),
+    closed: life.signal,
+  }
+  const method =
+    <O extends Operation>(operation: O) =>
+    (request: Request<O>, call: Call): Promise<Response<O>> =>
+      perform(link, operation, request, call)
+  return {
+    authenticate: method('authenticate'),
+    assignRoles: method('assignRoles'),
+    unAssignRoles: method('unAssignRoles'),
+    healthCheck: method('healthCheck'),
+    close: () => life.abort(new Fault('Interrupted', 'The client was closed')),
+  }
+}
+
+async function perform<O extends Operation>(
+  link: Link,
+  operation: O,
+  request: Request<O>,
+  call: Call,
+): Promise<Response<O>> {
+  const { address, proxy, options } = link
+  const ms = Math.min(call.timeoutMs ?? options.timeoutMs ?? patienceFor(request), longestTimer)
+  const late = AbortSignal.timeout(ms)
+  const signal = AbortSignal.any([call.signal, link.closed, late])
+  const progress: Progress = { stage: 'connecting' }
+  const known = { prefix: address.prefix, userAgent: options.userAgent }
+  try {
+    const json = verbOf(operation) === 'GET' ? undefined : await encode(operation, request)
+    const ask = askFor(operation, request, call, known, json)
+    const asked: Asked = {
+      operation,
+      method: ask.method,
+      server: address.shown,
+      url: `${address.shown}${ask.path.slice(address.prefix.length).replace(/\?.*$/s, '')}`,
+    }
+    // The reader of the answer is loaded while the server works on it.
+    const [received, { decodeAnswer }] = await Promise.all([
+      travel(link, ask, asked, signal, progress),
+      import('../wire/index.ts'),
+    ])
+    const response = verdict(received, asked, decodeAnswer) as Response<O>
+    tellAge(received, response, call)
+    return operation === 'healthCheck' && call.selection
+      ? (select(response as HealthCheckResponse, call.selection) as Response<O>)
+      : response
+  } catch (error) {
+    if (call.signal.aborted) throw call.signal.reason
+    if (error instanceof Fault) throw error
+    const where = { address, proxy, stage: progress.stage }
+    if (late.aborted) throw timeoutFault(ms, where)
+    throw transportFault(error, where) ?? error
+  }
+}
+
+const patienceFor = (request: unknown): number =>
+  patience[(request as { readonly ExecutionMode?: ExecutionMode }).ExecutionMode ?? 'Standard']
+
+async function encode(operation: Operation, request: unknown): Promise<string> {
+  const { encodeJson } = await import('../wire/index.ts')
+  return encodeJson(operations[operation].request, request)
+}
+
+/** Asks, and asks again where a redirect leads. */
+async function travel(link: Link, ask: Ask, asked: Asked, signal: AbortSignal, progress: Progress): Promise<Received> {
+  let path: string | undefined = ask.path
+  for (let followed = 0; ; followed += 1) {
+    const received: Received = await reach(link, { ...ask, path }, signal, progress)
+    const next = redirectPath(received, asked, path, followed)
+    if (next === undefined) return received
+    path = next
+  }
+}
+
+/** One exchange; when nobody here knew the issuer of the server's certificate, a second one with the system's list. */
+async function reach(link: Link, ask: Ask, signal: AbortSignal, progress: Progress): Promise<Received> {
+  const { address, proxy, trust } = link
+  const once = (): Promise<Received> =>
+    exchange(address, ask, { proxy, tls: address.secure ? trust.rules() : undefined }, signal, progress)
+  const widened = trust.widened
+  try {
+    return await once()
+  } catch (error) {
+    // The handshake failed, so nothing was sent: a second attempt cannot do anything twice.
+    if (widened || !isTrustError((error as NodeJS.ErrnoException).code)) throw error
+    trust.widen()
+    return await once()
+  }
+}
+
+/**
+ * The Age of a shared answer. A run's own id does not travel over HTTP: the answer's correlation id, which stands in the
+ * server's log beside it, is given for it.
+ */
+function tellAge({ headers }: Received, response: unknown, call: Call): void {
+  if (!/^\d{1,9}$/.test(headers.age ?? '')) return
+  const { CorrelationId } = response as { readonly CorrelationId?: string }
+  call.note?.({ ageSeconds: Number(headers.age), runId: CorrelationId ?? '' })
+}

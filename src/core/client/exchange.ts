@@ -1,0 +1,126 @@
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { Fault } from '../errors.ts'
+import type { Address } from './address.ts'
+import { Gathered, longestAnswer } from './gathered.ts'
+import type { ProxyServer } from './proxy.ts'
+import type { TlsRules } from './trust.ts'
+
+/** How far an exchange has come: what a deadline and a broken connection are told with. */
+export type Stage = 'resolving' | 'connecting' | 'tunnel' | 'handshake' | 'asking' | 'reading'
+export type Progress = { stage: Stage }
+
+export type Ask = {
+  readonly method: string
+  /** With the base URL's prefix and the query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer | undefined
+}
+
+export type Received = {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly bytes: Buffer
+}
+
+/**
+ * How long one of a name's addresses may take before the next is tried. Node gives up on an address after 250 ms, which
+ * a satellite link does not make.
+ */
+const perAddressMs = 1_000
+
+/**
+ * One request and its whole answer, on a connection of its own that ends with it. Follows nothing and judges nothing.
+ * Rejects with what Node says of a connection that fails, with the signal's reason, and with `Fault` UnreadableAnswer
+ * for an answer that is cut short or too long (K7).
+ */
+export function exchange(
+  address: Address,
+  ask: Ask,
+  means: { readonly proxy: ProxyServer | undefined; readonly tls: TlsRules | undefined },
+  signal: AbortSignal,
+  progress: Progress,
+): Promise<Received> {
+  if (signal.aborted) return Promise.reject(signal.reason as Error)
+  const { promise, resolve, reject } = Promise.withResolvers<Received>()
+  const { Agent, request: open } = process.getBuiltinModule(address.secure ? 'node:https' : 'node:http')
+  const agent = new Agent({ autoSelectFamilyAttemptTimeout: perAddressMs, proxyEnv: proxyEnv(means.proxy) })
+  // Who is connected to; and what follows once that connection has finished its own handshake.
+  const next = means.proxy ?? address
+  const shaken: Stage = means.proxy && address.secure ? 'tunnel' : 'asking'
+  progress.stage = process.getBuiltinModule('node:net').isIP(next.host) === 0 ? 'resolving' : 'connecting'
+
+  // A request that is destroyed while its tunnel is made leaves the connection to the proxy open, so it is held here.
+  let wire: Socket | undefined
+  const connect = agent.createConnection.bind(agent)
+  agent.createConnection = (options, callback) => {
+    const made = connect(options, callback)
+    wire = made as Socket
+    wire.once('lookup', () => {
+      progress.stage = 'connecting'
+    })
+    wire.once('connect', () => {
+      progress.stage = next.secure ? 'handshake' : shaken
+    })
+    wire.once('secureConnect', () => {
+      progress.stage = shaken
+    })
+    return made
+  }
+
+  const request: ClientRequest = open({
+    agent,
+    host: address.host,
+    port: address.port,
+    method: ask.method,
+    path: ask.path,
+    headers: ask.headers,
+    ...means.tls,
+  })
+  const abort = (): void => reject(signal.reason as Error)
+  signal.addEventListener('abort', abort, { once: true })
+  request.on('error', reject)
+  request.once('socket', () => {
+    if (means.proxy && address.secure) progress.stage = 'asking'
+  })
+  request.once('response', (response: IncomingMessage) => {
+    progress.stage = 'reading'
+    readAll(response).then((bytes) => {
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes })
+    }, reject)
+  })
+  request.end(ask.body)
+
+  return promise.finally(() => {
+    signal.removeEventListener('abort', abort)
+    request.destroy()
+    // What is destroyed may still have something to say, which nobody waits for.
+    wire?.on('error', () => {})
+    wire?.destroy()
+  })
+}
+
+/** Whether to go by a proxy is decided by us, also where Node is told to look for itself: Node only makes the tunnel. */
+const proxyEnv = (proxy: ProxyServer | undefined): Record<string, string> =>
+  proxy ? { http_proxy: proxy.url, https_proxy: proxy.url } : {}
+
+async function readAll(response: IncomingMessage): Promise<Buffer> {
+  const gathered = new Gathered(Number(response.headers['content-length']))
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const cutShort = (): void => {
+    reject(new Fault('UnreadableAnswer', `The answer was cut short after ${gathered.length} bytes`))
+  }
+  const tooLong = (): void => {
+    reject(new Fault('UnreadableAnswer', `The answer is longer than ${longestAnswer / 1024 / 1024} MiB`))
+  }
+  if (gathered.tooLong) tooLong()
+  response.on('data', (chunk: Buffer) => {
+    gathered.add(chunk)
+    if (gathered.tooLong) tooLong()
+  })
+  response.once('end', () => (response.complete ? resolve(gathered.bytes()) : cutShort()))
+  response.on('error', cutShort)
+  response.once('close', cutShort)
+  return await promise
+}

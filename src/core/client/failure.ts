@@ -1,0 +1,172 @@
+import { Fault } from '../errors.ts'
+import type { Address } from './address.ts'
+import type { Stage } from './exchange.ts'
+import { isTlsCode, type Told, tellTls } from './failure-tls.ts'
+import type { ProxyServer } from './proxy.ts'
+
+/** What an exchange that failed was about. */
+export type Where = {
+  readonly address: Address
+  readonly proxy: ProxyServer | undefined
+  readonly stage: Stage
+}
+
+/**
+ * What the failure of a connection means to an operator, and what to do next. Undefined for what is no such failure, and
+ * so a defect of ours. Node's error is not kept: it may hold certificates, and a proxy's password.
+ */
+export function transportFault(error: unknown, where: Where): Fault | undefined {
+  if (!(error instanceof Error) || error instanceof TypeError) return undefined
+  const { code } = error as NodeJS.ErrnoException
+  if (typeof code !== 'string') return undefined
+  const told = tell(code, error, where)
+  if (told === undefined) return undefined
+  const { fault, message, hints } = told
+  return new Fault(fault ?? 'Unreachable', message, { hints: [...hints, ...byProxy(where)] })
+}
+
+/** C2: the deadline came first; says how far the exchange had come. */
+export function timeoutFault(ms: number, where: Where): Fault {
+  const { address, proxy, stage } = where
+  const span = `${Number((ms / 1_000).toFixed(1))} s`
+  const next = nextStop(where)
+  const told: Record<Stage, readonly [what: string, hint: string]> = {
+    resolving: [`the name ${hostOf(where)} was not resolved`, 'Is a name server reachable from here?'],
+    connecting: [
+      `${next} did not accept a connection`,
+      'The machine may be down, or a firewall may drop what is sent to that port.',
+    ],
+    tunnel: [`${next} did not connect to ${address.shown}`, 'Can the proxy reach that server?'],
+    handshake: [`${next} accepted the connection, but did not finish the TLS handshake`, 'Does that port speak TLS?'],
+    asking: [
+      `${address.shown} accepted the connection, but did not answer`,
+      'The server accepts connections and hangs; or its checks take longer: --timeout gives them more time.',
+    ],
+    reading: [`${address.shown} began to answer, but did not finish`, 'The server or the network stalls.'],
+  }
+  const [what, hint] = told[stage]
+  const hints = [hint, ...(proxy && stage === 'asking' ? byProxy(where) : [])]
+  return new Fault('Timeout', `No answer within ${span}: ${what}`, { hints })
+}
+
+const hostOf = ({ address, proxy }: Where): string => (proxy ?? address).host
+/** Who is connected to: the server, or the proxy on the way to it. */
+const nextStop = ({ address, proxy }: Where): string =>
+  proxy ? `the proxy of ${proxy.variable} (${proxy.shown})` : address.shown
+
+const byProxy = ({ proxy }: Where): readonly string[] =>
+  proxy
+    ? [`This went by the proxy that ${proxy.variable} names (${proxy.shown}); NO_PROXY lists what goes past it.`]
+    : []
+
+function tell(code: string, error: Error, where: Where): Told | undefined {
+  const { address, proxy, stage } = where
+  const next = nextStop(where)
+  switch (code) {
+    case 'ENOTFOUND':
+    case 'ENODATA':
+    case 'EAI_FAIL':
+    case 'EAI_NODATA':
+    case 'EAI_NONAME':
+      return {
+        message: `The name ${hostOf(where)} does not resolve (${code})`,
+        hints: [`Is the name right? ${proxy ? `It stands in ${proxy.variable}.` : `The server is ${address.shown}.`}`],
+      }
+    case 'EAI_AGAIN':
+    case 'ESERVFAIL':
+    case 'ETIMEOUT':
+      return {
+        message: `The name ${hostOf(where)} cannot be resolved now (${code})`,
+        hints: ['No name server answers: is this machine on the network, and on the VPN if there is one?'],
+      }
+    case 'ECONNREFUSED':
+      return {
+        message: `${next} refuses connections (${code})`,
+        hints: proxy
+          ? [`Is the proxy running there? ${proxy.variable} names it.`]
+          : ['The machine is up, but nothing listens on that port.', refusedHint(address)],
+      }
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+    case 'EHOSTDOWN':
+    case 'ENETDOWN':
+    case 'EADDRNOTAVAIL':
+      return {
+        message: `There is no route to ${next} (${code})`,
+        hints: ['The network or a firewall is in the way, not the service: is the VPN up?'],
+      }
+    case 'ETIMEDOUT':
+      return {
+        message: `${next} does not accept a connection (${code})`,
+        hints: ['The machine may be down, or a firewall may drop what is sent to that port.'],
+      }
+    case 'EACCES':
+    case 'EPERM':
+      return {
+        message: `This machine does not let a connection to ${next} out (${code})`,
+        hints: ['A local firewall or sandbox forbids it.'],
+      }
+    case 'EMFILE':
+    case 'ENFILE':
+      return { fault: 'Local', message: `Too many open files (${code})`, hints: ['Raise the limit: ulimit -n'] }
+    case 'ERR_PROXY_TUNNEL':
+      return tunnel(error, where)
+    case 'ECONNRESET':
+    case 'EPIPE':
+    case 'ECONNABORTED':
+      return closed(code, where)
+    default:
+  }
+  if (code.startsWith('HPE_')) {
+    return {
+      fault: 'UnreadableAnswer',
+      message: `${address.shown} answered something that is not HTTP (${code})`,
+      hints: [address.secure ? 'Is that the right port?' : 'Is that the right port, or does it want https://?'],
+    }
+  }
+  if (isTlsCode(code)) return tellTls(code, error, stage === 'handshake' ? next : address.shown)
+  // Node's own complaints, e.g. about a module, are none of the network's.
+  if (code.startsWith('ERR_')) return undefined
+  return {
+    message: `The connection to ${address.shown} failed (${code}${stage === 'handshake' ? ', TLS' : ''})`,
+    hints: ['Is the base URL right?'],
+  }
+}
+
+const refusedHint = ({ loopback, port, shown }: Address): string =>
+  loopback
+    ? `Are host and port right (${shown})? To start a server here: svc serve --port ${port}`
+    : `Is svc serve, or the service, running there? Are host and port right (${shown})?`
+
+function closed(code: string, where: Where): Told {
+  const { address, stage } = where
+  if (stage === 'asking' || stage === 'reading') {
+    return {
+      fault: 'UnreadableAnswer',
+      message: `${address.shown} closed the connection before it ${stage === 'asking' ? 'answered' : 'had answered'} (${code})`,
+      hints: [
+        address.secure ? 'The service may have crashed or be restarting.' : 'Does that port want https:// instead?',
+      ],
+    }
+  }
+  return {
+    message: `${nextStop(where)} closed the connection (${code}${stage === 'handshake' ? ', in the TLS handshake' : ''})`,
+    hints: [stage === 'handshake' ? 'Does that port speak TLS? If not: http://' : 'Is that the right port?'],
+  }
+}
+
+function tunnel(error: Error, where: Where): Told {
+  const { statusCode } = error as { statusCode?: unknown }
+  const next = nextStop(where)
+  if (statusCode === 407) {
+    return {
+      message: `${next} wants a user name and password (407)`,
+      hints: [`Put them into the variable: ${where.proxy?.variable}=http://USER:PASSWORD@HOST:PORT`],
+    }
+  }
+  const status = typeof statusCode === 'number' && Number.isInteger(statusCode) ? ` (${statusCode})` : ''
+  return {
+    message: `${next} does not let us through to ${where.address.shown}${status}`,
+    hints: ['Can the proxy reach that server, and may it?'],
+  }
+}

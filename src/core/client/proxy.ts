@@ -1,0 +1,80 @@
+import { Fault } from '../errors.ts'
+import { type Address, bare } from './address.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export type ProxyServer = {
+  /** Where it was found: what an operator has to look at. */
+  readonly variable: string
+  /** With its user and password: never shown. */
+  readonly url: string
+  readonly host: string
+  /** True when the proxy itself is spoken to over TLS. */
+  readonly secure: boolean
+  /** Host and port, for messages. */
+  readonly shown: string
+}
+
+/**
+ * The proxy on the way to a server: `HTTPS_PROXY` or `HTTP_PROXY` by the server's scheme, the lower-case spelling
+ * first. None to this machine, nor to what `NO_PROXY` lists. Throws `Fault` Local for a proxy that cannot be used: going
+ * past it unasked could be what a network forbids.
+ */
+export function proxyFor(address: Address, env: Environment): ProxyServer | undefined {
+  if (address.loopback) return undefined
+  const names = address.secure ? ['https_proxy', 'HTTPS_PROXY'] : ['http_proxy', 'HTTP_PROXY']
+  const variable = names.find((name) => env[name])
+  const value = variable === undefined ? '' : (env[variable] ?? '').trim()
+  if (variable === undefined || value === '') return undefined
+  if (bypassed(address, env['no_proxy'] || env['NO_PROXY'] || '')) return undefined
+  const url = URL.parse(value.includes('://') ? value : `http://${value}`)
+  if (url === null || !/^https?:$/.test(url.protocol) || !decodable(url.username + url.password)) {
+    throw new Fault('Local', `${variable} does not hold a proxy that can be used`, {
+      hints: ['Proxies are http://host:port or https://host:port; SOCKS is not supported.'],
+    })
+  }
+  return { variable, url: url.href, host: bare(url.hostname), secure: url.protocol === 'https:', shown: url.host }
+}
+
+function decodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Entries are `*`, a name (which stands for its subdomains too), an address or a CIDR range; `:port` narrows one. */
+function bypassed({ host, port }: Address, noProxy: string): boolean {
+  return noProxy
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .some((entry) => {
+      if (entry === '*') return true
+      const { name, onPort } = readEntry(entry)
+      if (name === '' || (onPort !== undefined && onPort !== port)) return false
+      return name.includes('/') ? within(host, name) : host === name || host.endsWith(`.${name}`)
+    })
+}
+
+function readEntry(entry: string): { readonly name: string; readonly onPort: number | undefined } {
+  // An IPv6 address without brackets holds colons of its own.
+  const v6 = /^[^:]*:[^:]*:/.test(entry) && !entry.startsWith('[')
+  const [, written = entry, onPort] = v6 ? [] : (/^(.*?)(?::(\d+))?$/.exec(entry) ?? [])
+  const name = bare(written).replace(/^\*?\./, '')
+  return { name, onPort: onPort === undefined ? undefined : Number(onPort) }
+}
+
+function within(host: string, range: string): boolean {
+  const { BlockList, isIP } = process.getBuiltinModule('node:net')
+  const [network = '', bits = ''] = range.split('/')
+  const family = isIP(network)
+  if (family === 0 || family !== isIP(host) || !/^\d{1,3}$/.test(bits) || Number(bits) > (family === 4 ? 32 : 128)) {
+    return false
+  }
+  const type = family === 4 ? 'ipv4' : 'ipv6'
+  const list = new BlockList()
+  list.addSubnet(network, Number(bits), type)
+  return list.check(host, type)
+}

@@ -1,0 +1,83 @@
+import type { SecureContext } from 'node:tls'
+import { Fault } from '../errors.ts'
+
+/** What the issuer of a certificate not being known looks like. */
+const unknownIssuer = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
+export const isTrustError = (code: unknown): boolean => typeof code === 'string' && unknownIssuer.has(code)
+
+const oldestTls = 'TLSv1.2'
+
+/** How a TLS connection is checked: what is said here wins over Node's own variables and flags. */
+export type TlsRules =
+  | { readonly rejectUnauthorized: true; readonly minVersion: 'TLSv1.2' }
+  | { readonly rejectUnauthorized: true; readonly secureContext: SecureContext }
+
+/**
+ * Whose certificates are believed (K5): Node's list, with those of `--ca-file`, and, once a server's issuer was not
+ * among them, with those of the operating system too: reading those takes long, so only then.
+ */
+export class Trust {
+  readonly #added: readonly string[]
+  #context: SecureContext | undefined
+  #widened = false
+
+  /** PEM certificates besides Node's own. */
+  constructor(added: readonly string[]) {
+    this.#added = added
+  }
+
+  get widened(): boolean {
+    return this.#widened
+  }
+
+  rules(): TlsRules {
+    if (this.#added.length === 0 && !this.#widened) return { rejectUnauthorized: true, minVersion: oldestTls }
+    this.#context ??= this.#build()
+    return { rejectUnauthorized: true, secureContext: this.#context }
+  }
+
+  /** From now on with the operating system's list. */
+  widen(): void {
+    if (this.#widened) return
+    this.#widened = true
+    this.#context = undefined
+  }
+
+  #build(): SecureContext {
+    const tls = process.getBuiltinModule('node:tls')
+    const ca = [...this.#added, ...tls.getCACertificates('default')]
+    if (this.#widened) ca.push(...tls.getCACertificates('system'))
+    return tls.createSecureContext({ ca: [...new Set(ca)], minVersion: oldestTls })
+  }
+}
+
+/** The certificates of a PEM file. Throws `Fault` Local, naming the file, when there are none to be had. */
+export function readCaFile(path: string): readonly string[] {
+  const local = (what: string): Fault =>
+    new Fault('Local', `--ca-file ${path} ${what}`, {
+      hints: ['Give the certificate of the authority that signed the server, in PEM (-----BEGIN CERTIFICATE-----).'],
+    })
+  let pem: string
+  try {
+    pem = process.getBuiltinModule('node:fs').readFileSync(path, 'utf8')
+  } catch (error) {
+    throw local(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`)
+  }
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? []
+  if (blocks.length === 0) throw local('holds no certificate')
+  const { X509Certificate } = process.getBuiltinModule('node:crypto')
+  for (const block of blocks) {
+    try {
+      new X509Certificate(block)
+    } catch {
+      throw local('holds a certificate that is damaged')
+    }
+  }
+  return blocks
+}

@@ -1,0 +1,107 @@
+import { Fault } from '../errors.ts'
+import { type Dto, ErrorResponse, operations, type ResponseStatus } from '../protocol/index.ts'
+import type { Received } from './exchange.ts'
+import { type Asked, refusal } from './refusal.ts'
+import { said } from './said.ts'
+
+/** `decodeAnswer` of wire: throws `Fault` UnreadableAnswer. */
+export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unknown>>
+
+/**
+ * What an answer means: the operation's response, or a `Fault`. A body with `Status` is a health answer whatever its
+ * HTTP status (C2); nothing but a whole, plain JSON object is ever a success (K7).
+ */
+export function verdict(received: Received, asked: Asked, decode: Decode): Readonly<Record<string, unknown>> {
+  const schema: Dto = operations[asked.operation].response
+  const successful = received.status >= 200 && received.status < 300
+  const body = read(received, asked)
+  if (successful && body.problem) throw body.problem
+  const text = body.text ?? ''
+
+  if (asked.operation === 'healthCheck' && (successful || looksLikeJson(text))) {
+    const answer = successful ? decodeWhole(decode, schema, text, received, asked) : attempt(decode, schema, text)
+    if (answer?.['Status'] !== undefined) return answer
+  }
+  const status = responseStatus(decode, text)
+  if (!successful) throw refusal(received, asked, status, body.plain)
+  if (status?.ErrorCode) {
+    throw new Fault('ServerError', refusal({ ...received, status: 500 }, asked, status, undefined).message, {
+      remoteStatus: received.status,
+    })
+  }
+  if (asked.operation === 'healthCheck') {
+    throw new Fault('UnreadableAnswer', `${asked.server} answered without a Status`, {
+      remoteStatus: received.status,
+      hints: [`Is ${asked.url} the health operation?`],
+    })
+  }
+  return decodeWhole(decode, schema, text, received, asked)
+}
+
+type Body = {
+  readonly text?: string
+  /** The text when it is meant for people. */
+  readonly plain?: string
+  readonly problem?: Fault
+}
+
+function read({ headers, bytes, status }: Received, asked: Asked): Body {
+  const unreadable = (what: string, ...hints: readonly string[]): Body => ({
+    problem: new Fault('UnreadableAnswer', `${asked.server} answered ${what}`, { remoteStatus: status, hints }),
+  })
+  const encoding = headers['content-encoding']?.trim().toLowerCase() ?? ''
+  if (encoding !== '' && encoding !== 'identity') {
+    return unreadable('with a compressed body, which was not asked for', 'A proxy on the way may do that.')
+  }
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return unreadable('with a body that is not UTF-8')
+  }
+  if (text.trim() === '') return unreadable('with an empty body', `Is ${asked.url} the right address?`)
+  const type = headers['content-type']?.toLowerCase() ?? ''
+  if (type.includes('html') || text.trimStart().startsWith('<')) {
+    return unreadable(
+      'with a web page instead of JSON',
+      'Is the base URL right? Login pages, gateways and proxies answer so.',
+    )
+  }
+  return looksLikeJson(text) ? { text } : { text, plain: text }
+}
+
+const looksLikeJson = (text: string): boolean => /^\s*[{[]/.test(text)
+
+/** As `decode`; its fault tells where the answer came from. */
+function decodeWhole(
+  decode: Decode,
+  schema: Dto,
+  text: string,
+  { status }: Received,
+  { url }: Asked,
+): Readonly<Record<string, unknown>> {
+  try {
+    return decode(schema, text)
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    throw new Fault('UnreadableAnswer', said(error.message), {
+      remoteStatus: status,
+      hints: [`Is ${url} what should be asked?`],
+    })
+  }
+}
+
+/** As `decode`, for an answer that may well be something else. */
+function attempt(decode: Decode, schema: Dto, text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    return decode(schema, text)
+  } catch (error) {
+    if (error instanceof Fault) return undefined
+    throw error
+  }
+}
+
+function responseStatus(decode: Decode, text: string): ResponseStatus | undefined {
+  if (!looksLikeJson(text)) return undefined
+  return attempt(decode, ErrorResponse, text)?.['ResponseStatus'] as ResponseStatus | undefined
+}

@@ -1,0 +1,53 @@
+import type { SettingsSpec } from '../health/index.ts'
+import { ExecutionMode } from '../protocol/index.ts'
+
+/** What every monitor in svc.yaml may say, whatever its kind. */
+export const commonSettings = {
+  kind: { type: 'text', required: true, doc: 'What looks: one of the monitor kinds' },
+  name: {
+    type: 'text',
+    // No control or format characters: the name is printed, and asked for, everywhere.
+    pattern: /^(?![\p{Z}])[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<![\p{Z}])$/u,
+    doc: 'Its name among the monitors of its kind, up to 100 printable characters; the kind when left out',
+  },
+  timeout: {
+    type: 'duration',
+    doc: "Longest time that one attempt may take, up to 10m; the mode's deadline when left out (5s, 10s, 30s)",
+  },
+  retries: {
+    type: 'integer',
+    min: 0,
+    max: 5,
+    default: 0,
+    doc: 'More attempts after a failure; none after a refused sign-in',
+  },
+  dependsOn: {
+    type: 'texts',
+    doc: 'Monitors of the same type without which this one is not run: `postgres orders`, or `orders` alone',
+  },
+  depth: {
+    type: 'choice',
+    values: ExecutionMode.values,
+    default: 'Basic',
+    doc: 'The shallowest mode that runs it; deeper modes include it',
+  },
+  deployment: {
+    type: 'flag',
+    default: false,
+    doc: 'Its failures are deployment-related: SuppressDeploymentErrors lets them pass',
+  },
+} as const satisfies SettingsSpec
+
+/** Milliseconds: the longest `timeout`. */
+export const longestTimeout = 10 * 60_000
+
+/** Shorthands at the level of a monitor for the halves of its kind's `latency` threshold. */
+export const latencySetting = 'latency'
+export const shorthands = ['warn', 'limit'] as const
+
+/** What `shorthands` stand for in a kind, or undefined when the kind has no latency, or its own meaning. */
+export function latencyOf(settings: SettingsSpec): Extract<SettingsSpec[string], { type: 'threshold' }> | undefined {
+  const latency = settings[latencySetting]
+  const taken = shorthands.some((name) => Object.hasOwn(settings, name))
+  return latency?.type === 'threshold' && !taken ? latency : undefined
+}

@@ -1,0 +1,139 @@
+import type { Document, Node, Scalar, YAMLError } from 'yaml'
+import type { Problem } from '../health/index.ts'
+
+/** Counted from 1, as editors do. */
+export type Place = { readonly line: number; readonly column: number }
+type PlacedProblem = Problem & { readonly place: Place }
+export type ParsedDocument = {
+  /** Plain maps, lists, texts, numbers and flags; null for an empty file. */
+  readonly value: unknown
+  /** When there are any, `value` is of no use. */
+  readonly problems: readonly PlacedProblem[]
+  /** Where a path stands: its key, or of what is not there, the closest thing around it. */
+  readonly placeOf: (path: Problem['path']) => Place
+}
+
+/** Aliases may stand for others, so that a few lines could unfold to gigabytes. */
+const mostAliases = 100
+
+/** Parses YAML 1.2. Never throws for what the text says. */
+export async function parseDocument(text: string): Promise<ParsedDocument> {
+  const yaml = await import('yaml')
+  const lines = new yaml.LineCounter()
+  const place = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset)
+    return { line: Math.max(line, 1), column: Math.max(col, 1) }
+  }
+  const failed = (problems: readonly PlacedProblem[]): ParsedDocument => ({
+    value: undefined,
+    problems,
+    placeOf: () => ({ line: 1, column: 1 }),
+  })
+  let document: Document.Parsed
+  try {
+    document = yaml.parseDocument(text, {
+      version: '1.2',
+      schema: 'core',
+      strict: true,
+      uniqueKeys: true,
+      stringKeys: true,
+      // Pretty messages quote the source, which may hold a password that should not be there.
+      prettyErrors: false,
+      logLevel: 'error',
+      lineCounter: lines,
+    })
+  } catch (error) {
+    // Thousands of nested brackets exhaust the parser's stack.
+    if (error instanceof RangeError) return failed([{ path: [], place: place(0), message: 'is nested too deeply' }])
+    throw error
+  }
+  const wrong = [...document.errors, ...document.warnings]
+  if (wrong.length > 0) {
+    // One slip may upset the parser many times in the same place.
+    const told = new Map<string, PlacedProblem>()
+    for (const error of wrong) {
+      const problem = { path: [], place: place(error.pos[0]), message: sentence(error) }
+      told.set(JSON.stringify(problem), problem)
+    }
+    return failed([...told.values()])
+  }
+  if (document.directives?.yaml.explicit && document.directives.yaml.version !== '1.2') {
+    return failed([{ path: [], place: place(0), message: 'must be YAML 1.2: remove the %YAML line' }])
+  }
+  const placeOf = (path: Problem['path']): Place => place(offsetOf(document, path, yaml))
+  try {
+    return { value: document.toJS({ maxAliasCount: mostAliases }) as unknown, problems: [], placeOf }
+  } catch (error) {
+    if (!(error instanceof ReferenceError || error instanceof RangeError)) throw error
+    const loose = looseAlias(document, yaml)
+    const message =
+      loose === undefined
+        ? 'unfolds to too much: write its anchors and aliases (`&name`, `*name`) out'
+        : 'uses an alias (`*name`) without an anchor before it: quote texts that begin with * or &'
+    return failed([{ path: [], place: place(loose ?? 0), message }])
+  }
+}
+
+/** What is wrong with the syntax, and the way out; never the text itself. */
+function sentence(error: YAMLError): string {
+  switch (error.code) {
+    case 'TAB_AS_INDENT':
+      return 'is indented with a tab: use spaces'
+    case 'DUPLICATE_KEY':
+      return 'says the same key twice: keep one of them'
+    case 'MULTIPLE_DOCS':
+      return 'holds several documents: keep one, and remove the "---" between them'
+    case 'TAG_RESOLVE_FAILED':
+      return 'uses a tag (`!name`): remove it, svc.yaml needs none'
+    case 'NON_STRING_KEY':
+      return 'has a key that is not a simple text: write `name: value`'
+    case 'BAD_SCALAR_START':
+      return 'begins a text with a character that means something else: put the text in quotes'
+    case 'MISSING_CHAR':
+      return 'lacks something here: a closing quote or bracket, a comma, or the colon of `name: value`'
+    case 'RESOURCE_EXHAUSTION':
+      return 'is nested too deeply'
+    case 'BAD_INDENT':
+      return 'is indented wrongly: what belongs together begins in the same column'
+    default:
+      return `is not valid YAML (${error.code}): look at the quotes, brackets, colons and indentation around here`
+  }
+}
+
+/** Where the first alias stands that has no anchor before it. */
+function looseAlias(document: Document.Parsed, yaml: typeof import('yaml')): number | undefined {
+  const anchors = new Set<string>()
+  let found: number | undefined
+  yaml.visit(document, {
+    Node: (_, node) => {
+      if (yaml.isAlias(node)) {
+        if (anchors.has(node.source)) return undefined
+        found = node.range?.[0] ?? 0
+        return yaml.visit.BREAK
+      }
+      if (node.anchor !== undefined) anchors.add(node.anchor)
+      return undefined
+    },
+  })
+  return found
+}
+
+/** Where the last step of a path begins that the document has. */
+function offsetOf(document: Document.Parsed, path: Problem['path'], yaml: typeof import('yaml')): number {
+  let node: unknown = document.contents
+  let offset = document.contents?.range[0] ?? 0
+  for (const step of path) {
+    if (yaml.isAlias(node)) node = node.resolve(document)
+    if (yaml.isMap<Scalar, Node>(node)) {
+      const pair = node.items.find(({ key }) => String(key.value) === String(step))
+      if (!pair) break
+      offset = pair.key.range?.[0] ?? offset
+      node = pair.value
+    } else if (yaml.isSeq<Node>(node) && typeof step === 'number') {
+      const item = node.items[step]
+      offset = item?.range?.[0] ?? offset
+      node = item
+    } else break
+  }
+  return offset
+}

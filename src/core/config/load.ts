@@ -1,0 +1,110 @@
+import { Fault } from '../errors.ts'
+import { isMap, type Problem, type SettingsContext, unknownKey } from '../health/index.ts'
+import type { Place } from './document.ts'
+import { type Candidate, candidates, type WhereOptions } from './find.ts'
+import { readServe, type ServeConfig } from './serve.ts'
+import { readTypes, type Types } from './types.ts'
+
+export type LoadOptions = WhereOptions & {
+  /** The account whose files are trusted beside root's; that of this process when left out. */
+  readonly uid?: number | undefined
+}
+
+export type Config = {
+  /** The file that was read, or undefined when there is none. */
+  readonly origin: string | undefined
+  readonly types: Types
+  readonly serve: ServeConfig
+  /** `file:line:column: …`, what will fail when it is used: a secret that is not there. */
+  readonly warnings: readonly string[]
+}
+
+/**
+ * Finds, reads and checks svc.yaml. Without a file the configuration is empty. Throws Fault `Usage`
+ * for a flag or variable that is set but empty, else Fault `Local`, which names every problem and its
+ * place, `file:line:column`.
+ */
+export async function loadConfig(options: LoadOptions): Promise<Config> {
+  const context = { env: options.env, folder: '.' }
+  for (const candidate of candidates(options)) {
+    const { readFile } = await import('./read.ts')
+    const uid = options.uid ?? process.getuid?.()
+    const text = await readFile(candidate, { platform: options.platform, uid })
+    if (text !== undefined) return await readConfig(text, candidate, options.env)
+  }
+  return { origin: undefined, types: {}, serve: readServe({}, context).values, warnings: [] }
+}
+
+async function readConfig(text: string, { path }: Candidate, env: LoadOptions['env']): Promise<Config> {
+  const [{ parseDocument }, { existsSync }, paths] = await Promise.all([
+    import('./document.ts'),
+    import('node:fs'),
+    import('node:path'),
+  ])
+  const document = await parseDocument(text)
+  if (document.problems.length > 0) throw refusal(path, document.problems)
+  const folder = paths.dirname(path)
+  const context: SettingsContext = { env, folder, exists: (file) => existsSync(paths.resolve(folder, file)) }
+  const read = await readSections(document.value, context)
+  const placed = (problems: readonly Problem[]): readonly Placed[] =>
+    problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))
+  if (read.problems.length > 0) throw refusal(path, placed(read.problems))
+  return {
+    origin: path,
+    types: read.types,
+    serve: read.serve,
+    warnings: placed(read.warnings).map((warning) => line(path, warning)),
+  }
+}
+
+type Sections = Pick<Config, 'types' | 'serve'> & {
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly Problem[]
+}
+
+async function readSections(value: unknown, context: SettingsContext): Promise<Sections> {
+  const root = value ?? {}
+  const { types, serve, ...others } = isMap(root) ? root : {}
+  const problems: Problem[] = isMap(root) ? [] : [{ path: [], message: 'must hold `types:` and `serve:`' }]
+  for (const key of Object.keys(others)) problems.push({ path: [key], message: unknownKey(key, ['types', 'serve']) })
+  const readType = await readTypes(types, context)
+  const readServing = readServe(serve ?? {}, context)
+  const below = (step: string, found: readonly Problem[]): void => {
+    problems.push(...found.map(({ path, message }) => ({ path: [step, ...path], message })))
+  }
+  below('types', readType.problems)
+  below('serve', readServing.problems)
+  const warnings = readType.warnings.map(({ path, message }) => ({ path: ['types', ...path], message }))
+  return { types: readType.types, serve: readServing.values, problems, warnings }
+}
+
+type Placed = Problem & { readonly place: Place }
+
+/** More would scroll the first, which often causes the rest, off the screen. */
+const mostTold = 50
+
+/** One problem is the message; of several, the message names the places and the hints say each. */
+function refusal(file: string, problems: readonly Placed[]): Fault {
+  const next = 'Correct the file, then: svc monitors validate'
+  const sorted = [...problems].sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
+  const [first, ...others] = sorted
+  if (first && others.length === 0) return new Fault('Local', line(file, first), { hints: [next] })
+  const told = sorted.slice(0, mostTold)
+  const more = sorted.length > told.length ? [`… and ${sorted.length - told.length} more`] : []
+  const places = [...told.map(({ place }) => `${place.line}:${place.column}`), ...more].join(', ')
+  return new Fault('Local', `${file} has ${sorted.length} problems, at ${places}`, {
+    hints: [...told.map((problem) => line(file, problem)), ...more, next],
+  })
+}
+
+const line = (file: string, { place, path, message }: Placed): string =>
+  clean(`${file}:${place.line}:${place.column}: ${subject(path)} ${message}`)
+
+const subject = (path: Problem['path']): string => way(path) || 'the file'
+
+/** `types.Sql[0].port` */
+const way = (path: Problem['path']): string =>
+  path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('')
+
+/** Keys are repeated as they stand in the file, so they may hold anything but may not steer a terminal. */
+const clean = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '�')

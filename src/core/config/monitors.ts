@@ -1,0 +1,137 @@
+import {
+  type AnyMonitorKind,
+  depthOf,
+  hostKind,
+  isKindName,
+  isMap,
+  loadKind,
+  monitorName,
+  type PlannedMonitor,
+  type Problem,
+  type Raw,
+  readSettings,
+  type SettingsContext,
+  type SettingsRead,
+  type SettingsSpec,
+} from '../health/index.ts'
+import { commonSettings, latencyOf, latencySetting, longestTimeout, shorthands } from './common.ts'
+
+export type MonitorRead = {
+  /** MonitorName, as far as the entry says: known even when the rest is wrong. */
+  readonly name: string | undefined
+  /** Its own name, without the kind. */
+  readonly plainName: string | undefined
+  /** As written: names, or MonitorNames. */
+  readonly dependsOn: readonly string[]
+  /** Absent when there are problems. */
+  readonly monitor: PlannedMonitor | undefined
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly Problem[]
+}
+
+/**
+ * Reads one monitor. Problems are relative to it. `kindProblem` says what is wrong with a kind's
+ * name that cannot be configured.
+ */
+export async function readMonitor(
+  raw: unknown,
+  context: SettingsContext,
+  kindProblem: (name: string) => Promise<string>,
+): Promise<MonitorRead> {
+  const refused = (problem: Problem, names: Partial<MonitorRead> = {}): MonitorRead => ({
+    name: undefined,
+    plainName: undefined,
+    dependsOn: [],
+    ...names,
+    monitor: undefined,
+    problems: [problem],
+    warnings: [],
+  })
+  if (!isMap(raw)) return refused({ path: [], message: 'must be settings that begin with `kind:`' })
+  const { kind: kindName, name = kindName } = raw
+  if (kindName === undefined || kindName === null) {
+    return refused({ path: ['kind'], message: `is missing: add \`kind:\` (${commonSettings.kind.doc})` })
+  }
+  if (typeof kindName !== 'string')
+    return refused({ path: ['kind'], message: 'must be text: the name of a monitor kind' })
+  const plainName = typeof name === 'string' ? name : undefined
+  const names = { plainName, name: plainName === undefined ? undefined : monitorName(kindName, plainName) }
+  const kind = isKindName(kindName) && kindName !== hostKind ? await loadKind(kindName) : undefined
+  if (!kind || kind.internal) return refused({ path: ['kind'], message: await kindProblem(kindName) }, names)
+  return { ...names, ...readKnown(raw, kind, plainName ?? kindName, context) }
+}
+
+function readKnown(
+  raw: Raw,
+  kind: AnyMonitorKind,
+  name: string,
+  context: SettingsContext,
+): Pick<MonitorRead, 'dependsOn' | 'monitor' | 'problems' | 'warnings'> {
+  const short = readShorthands(raw, kind.settings, context)
+  const spec: SettingsSpec = { ...kind.settings, ...commonSettings }
+  const read = readSettings(spec, short.rest, context)
+  const common = read.values as SettingsRead<typeof commonSettings>['values']
+  const problems = [...read.problems, ...short.problems, ...timeoutProblems(common.timeout)]
+  const settings: Record<string, unknown> = Object.fromEntries(
+    Object.keys(kind.settings).flatMap((key) => (key in read.values ? [[key, read.values[key]]] : [])),
+  )
+  if (short.latency !== undefined) settings[latencySetting] = short.latency
+  const monitor: PlannedMonitor = {
+    name: monitorName(kind.kind, name),
+    kind,
+    settings,
+    depth: depthOf(kind, common.depth),
+    host: false,
+    dependsOn: [],
+    timeoutMs: common.timeout,
+    retries: common.retries,
+    deployment: common.deployment,
+  }
+  return {
+    // An empty text among them is a problem already.
+    dependsOn: (common.dependsOn ?? []).filter((name) => name !== ''),
+    monitor: problems.length === 0 ? monitor : undefined,
+    problems,
+    warnings: read.warnings,
+  }
+}
+
+/** Takes `warn:` and `limit:` out of a monitor, read as halves of its kind's latency threshold. */
+function readShorthands(
+  raw: Raw,
+  settings: SettingsSpec,
+  context: SettingsContext,
+): { readonly rest: Raw; readonly latency: unknown; readonly problems: readonly Problem[] } {
+  const given = shorthands.filter((name) => Object.hasOwn(raw, name) && !Object.hasOwn(settings, name))
+  const rest = Object.fromEntries(Object.entries(raw).filter(([key]) => !given.some((name) => name === key)))
+  const wrong = (message: string): readonly Problem[] => given.map((name) => ({ path: [name], message }))
+  if (given.length === 0) return { rest, latency: undefined, problems: [] }
+  const latency = latencyOf(settings)
+  if (!latency) {
+    return {
+      rest,
+      latency: undefined,
+      problems: wrong(`is not known here: this kind has no ${latencySetting}, remove it`),
+    }
+  }
+  if (Object.hasOwn(raw, latencySetting)) {
+    return { rest, latency: undefined, problems: wrong(`says what \`${latencySetting}:\` says too: keep one of them`) }
+  }
+  const empty = given.filter((name) => raw[name] === null)
+  if (empty.length > 0) {
+    const message = 'has no value: give it one, or remove the line'
+    return { rest, latency: undefined, problems: empty.map((name) => ({ path: [name], message })) }
+  }
+  const written = Object.fromEntries(given.map((name) => [name, raw[name]]))
+  const read = readSettings({ latency }, { latency: written }, context)
+  const problems = read.problems.map(({ path, message }) => ({
+    path: path.length > 1 ? path.slice(1) : given.slice(0, 1),
+    message,
+  }))
+  return { rest, latency: read.values.latency, problems }
+}
+
+function timeoutProblems(timeout: number | undefined): readonly Problem[] {
+  if (timeout === undefined || (timeout >= 1 && timeout <= longestTimeout)) return []
+  return [{ path: ['timeout'], message: 'must be 1ms to 10m' }]
+}

@@ -1,0 +1,208 @@
+import {
+  type AnyMonitorKind,
+  configurableKinds,
+  hostKind,
+  loadKind,
+  plans,
+  type Setting,
+  type SettingsSpec,
+  type ThresholdUnit,
+  writeDefault,
+  writtenAs,
+} from '../health/index.ts'
+import { ServerType } from '../protocol/index.ts'
+import { commonSettings, latencyOf, shorthands } from './common.ts'
+import { serveSettings } from './serve.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+/**
+ * The JSON Schema (2020-12) of svc.yaml, read off the tables that validate it, so that editors
+ * complete and check the file as svc will.
+ */
+export async function configSchema(): Promise<object> {
+  const kinds = [...(await configurableKinds())].sort((a, b) => (a.kind < b.kind ? -1 : 1))
+  const host = await loadKind(hostKind)
+  const monitors: Json = { type: 'array', items: { $ref: '#/$defs/monitor' } }
+  const types = ServerType.values.map((type) => [type, { description: plans[type].title, $ref: '#/$defs/type' }])
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'svc.yaml',
+    description: 'What svc looks at, by server type, and how svc serve behaves',
+    type: ['object', 'null'],
+    additionalProperties: false,
+    properties: {
+      types: {
+        description: 'The monitors of each server type',
+        type: ['object', 'null'],
+        additionalProperties: false,
+        properties: Object.fromEntries(types),
+      },
+      serve: {
+        ...settingsSchema(serveSettings),
+        description: 'How svc serve behaves over HTTP; flags go over it',
+        type: ['object', 'null'],
+      },
+    },
+    $defs: {
+      type: {
+        anyOf: [
+          monitors,
+          {
+            type: 'object',
+            additionalProperties: false,
+            properties: {
+              host: {
+                description: `${host.title}; false leaves the host block out`,
+                anyOf: [settingsSchema(host.settings), { enum: [false, null] }],
+              },
+              monitors: { anyOf: [monitors, { type: 'null' }] },
+            },
+          },
+          { type: 'null' },
+        ],
+      },
+      monitor: {
+        type: 'object',
+        required: ['kind'],
+        properties: { kind: { description: commonSettings.kind.doc, enum: kinds.map(({ kind }) => kind) } },
+        // Each has its kind as a constant, by which an editor knows the one that is meant.
+        anyOf: kinds.map(({ kind }) => ({ $ref: `#/$defs/${kind}` })),
+      },
+      ...Object.fromEntries(kinds.map((kind) => [kind.kind, kindSchema(kind)])),
+    },
+  }
+}
+
+function kindSchema(kind: AnyMonitorKind): Json {
+  const { kind: kindSetting, ...common } = commonSettings
+  const schema = settingsSchema({ ...kind.settings, ...common })
+  const properties: Record<string, unknown> = { kind: { description: kindSetting.doc, const: kind.kind } }
+  const latency = latencyOf(kind.settings)
+  const more = latency
+    ? shorthands.map((name) => [name, { description: `latency: ${name}`, ...half(latency.unit) }])
+    : []
+  return {
+    ...schema,
+    title: kind.kind,
+    description: kind.title,
+    required: ['kind', ...requiredOf(kind.settings)],
+    properties: { ...properties, ...(schema['properties'] as Json), ...Object.fromEntries(more) },
+    // The shorthands say what `latency` says.
+    ...(latency ? { allOf: shorthands.map((name) => ({ not: { required: ['latency', name] } })) } : {}),
+  }
+}
+
+const requiredOf = (spec: SettingsSpec): readonly string[] =>
+  Object.entries(spec).flatMap(([name, setting]) => (setting.required ? [name] : []))
+
+/** The schema of a table of settings. */
+export function settingsSchema(spec: SettingsSpec): Json {
+  const required = requiredOf(spec)
+  return {
+    type: 'object',
+    additionalProperties: false,
+    ...(required.length > 0 ? { required } : {}),
+    properties: Object.fromEntries(Object.entries(spec).map(([name, setting]) => [name, described(setting)])),
+  }
+}
+
+/** Defaults of figures are written as text, with their units, as the file would. */
+function described(setting: Setting): Json {
+  const plain = setting.type !== 'duration' && setting.type !== 'bytes' && setting.type !== 'threshold'
+  const usual = 'default' in setting && plain ? setting.default : undefined
+  const written = plain ? undefined : writeDefault(setting)
+  return {
+    description: written === undefined ? setting.doc : `${setting.doc} (default: ${written})`,
+    ...(usual === undefined ? {} : { default: usual }),
+    ...shapeOf(setting),
+  }
+}
+
+const someText: Json = { type: 'string', pattern: '[^ \\t]' }
+/** In lists and maps a whole number is its own text. */
+const wholeNumber: Json = { type: 'integer', minimum: 0 }
+
+function shapeOf(setting: Setting): Json {
+  switch (setting.type) {
+    case 'text':
+      return setting.pattern ? { type: 'string', pattern: setting.pattern.source } : someText
+    case 'url':
+      return { type: 'string', pattern: `^(${setting.protocols.map((p) => p.replace(/:.*$/, '')).join('|')}):` }
+    case 'number':
+    case 'integer':
+      return {
+        type: setting.type,
+        ...(setting.min === undefined ? {} : { minimum: setting.min }),
+        ...(setting.max === undefined ? {} : { maximum: setting.max }),
+      }
+    case 'flag':
+      return { type: 'boolean' }
+    case 'duration':
+    case 'bytes':
+      return { type: 'string', pattern: writtenAs[setting.type] }
+    case 'secret':
+      return secretShape
+    case 'choice':
+      return { enum: setting.values }
+    case 'texts':
+      return { anyOf: [someText, wholeNumber, { type: 'array', items: { anyOf: [someText, wholeNumber] } }] }
+    case 'map':
+      return { type: 'object', additionalProperties: { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] } }
+    case 'threshold':
+      return thresholdShape(setting.unit)
+    case 'group':
+      return settingsSchema(setting.fields)
+    case 'groups':
+      return { type: 'array', items: settingsSchema(setting.fields) }
+  }
+}
+
+const secretShape: Json = {
+  anyOf: [
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['env'],
+      properties: {
+        env: {
+          description: 'The environment variable that holds it',
+          type: 'string',
+          pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
+        },
+      },
+    },
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['file'],
+      properties: { file: { description: 'The file that holds it', type: 'string', pattern: '^[^~\\s][^\\r\\n]*$' } },
+    },
+  ],
+}
+
+const figureShapes: Record<ThresholdUnit, readonly Json[]> = {
+  duration: [{ type: 'string', pattern: writtenAs.duration }],
+  bytes: [{ type: 'string', pattern: writtenAs.bytes }],
+  percent: [
+    { type: 'string', pattern: writtenAs.percent },
+    { type: 'number', minimum: 0 },
+  ],
+  days: [
+    { type: 'number', minimum: 0 },
+    { type: 'string', pattern: writtenAs.duration },
+  ],
+  count: [{ type: 'number', minimum: 0 }],
+  ratio: [{ type: 'number', minimum: 0 }],
+}
+
+/** A figure, or `off` for none. */
+const half = (unit: ThresholdUnit): Json => ({ anyOf: [...figureShapes[unit], { const: 'off' }] })
+
+const thresholdShape = (unit: ThresholdUnit): Json => ({
+  anyOf: [
+    ...figureShapes[unit],
+    { const: 'off' },
+    { type: 'object', additionalProperties: false, properties: { warn: half(unit), limit: half(unit) } },
+  ],
+})

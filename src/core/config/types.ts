@@ -1,0 +1,135 @@
+import {
+  configurableKinds,
+  hostKind,
+  isMap,
+  loadKind,
+  type PlannedMonitor,
+  type Problem,
+  readSettings,
+  type SettingsContext,
+  suggest,
+  unknownKey,
+} from '../health/index.ts'
+import { ServerType } from '../protocol/index.ts'
+import { resolveDependencies } from './depends.ts'
+import { type MonitorRead, readMonitor } from './monitors.ts'
+
+export type TypeConfig = {
+  readonly monitors: readonly PlannedMonitor[]
+  /** What is set of the host block, or false to leave it out. */
+  readonly host: Readonly<Record<string, unknown>> | false
+}
+export type Types = { readonly [T in ServerType]?: TypeConfig }
+type TypesRead = { readonly types: Types; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
+
+/** Reads the `types:` part. Problems are relative to it. Loads the kinds that it names, and no driver. */
+export async function readTypes(raw: unknown, context: SettingsContext): Promise<TypesRead> {
+  if (raw === null || raw === undefined) return { types: {}, problems: [], warnings: [] }
+  if (!isMap(raw)) {
+    const message = 'must map server types to their monitors: write `Sql:` and a list under it'
+    return { types: {}, problems: [{ path: [], message }], warnings: [] }
+  }
+  const types: { [T in ServerType]?: TypeConfig } = {}
+  const problems: Problem[] = []
+  const warnings: Problem[] = []
+  for (const [name, value] of Object.entries(raw)) {
+    const type = ServerType.values.find((known) => known === name)
+    if (!type) {
+      problems.push({ path: [name], message: unknownType(name) })
+      continue
+    }
+    const read = await readType(value, context)
+    types[type] = read.config
+    problems.push(...under(read.problems, [name]))
+    warnings.push(...under(read.warnings, [name]))
+  }
+  return { types, problems, warnings }
+}
+
+function unknownType(name: string): string {
+  const meant = suggest(name, ServerType.values)
+  const found = meant === undefined ? '' : `: did you mean \`${meant}\`?`
+  return `is not a server type${found || `: there are ${ServerType.values.join(', ')}`}`
+}
+
+type TypeRead = {
+  readonly config: TypeConfig
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly Problem[]
+}
+const nothing: TypeRead = { config: { monitors: [], host: {} }, problems: [], warnings: [] }
+
+/** A plain list of monitors, or a map of the host block's settings and that list. */
+async function readType(raw: unknown, context: SettingsContext): Promise<TypeRead> {
+  if (raw === null) return nothing
+  if (Array.isArray(raw)) return await readMonitors(raw, context)
+  if (!isMap(raw)) {
+    const message = 'must be a list of monitors: write "- kind: …" under it'
+    return { ...nothing, problems: [{ path: [], message }] }
+  }
+  const unknown = Object.keys(raw).filter((key) => key !== 'host' && key !== 'monitors')
+  const problems: Problem[] = unknown.map((key) => ({ path: [key], message: misplaced(key) }))
+  const host = await readHost(raw['host'], context)
+  problems.push(...under(host.problems, ['host']))
+  const listed = raw['monitors'] ?? []
+  if (!Array.isArray(listed)) {
+    problems.push({ path: ['monitors'], message: 'must be a list of monitors: write "- kind: …" under it' })
+    return { ...nothing, problems }
+  }
+  const monitors = await readMonitors(listed, context)
+  return {
+    config: { monitors: monitors.config.monitors, host: host.value },
+    problems: [...problems, ...under(monitors.problems, ['monitors'])],
+    warnings: under(monitors.warnings, ['monitors']),
+  }
+}
+
+const misplaced = (key: string): string =>
+  key === 'kind' ? 'belongs to a monitor: begin it with "- " to make a list' : unknownKey(key, ['host', 'monitors'])
+
+type HostRead = { readonly value: TypeConfig['host']; readonly problems: readonly Problem[] }
+
+/** The settings are kept as written: the host block is planned when it is due. */
+async function readHost(raw: unknown, context: SettingsContext): Promise<HostRead> {
+  if (raw === undefined || raw === null) return { value: {}, problems: [] }
+  if (raw === false) return { value: false, problems: [] }
+  if (!isMap(raw)) {
+    const message = 'must be settings of the host block, or false to leave it out'
+    return { value: {}, problems: [{ path: [], message }] }
+  }
+  const kind = await loadKind(hostKind)
+  return { value: raw, problems: readSettings(kind.settings, raw, context).problems }
+}
+
+async function readMonitors(raw: readonly unknown[], context: SettingsContext): Promise<TypeRead> {
+  const reads: MonitorRead[] = []
+  for (const entry of raw) reads.push(await readMonitor(entry, context, kindProblem))
+  const problems = reads.flatMap((read, index) => under(read.problems, [index]))
+  const warnings = reads.flatMap((read, index) => under(read.warnings, [index]))
+  const resolved = resolveDependencies(reads)
+  return {
+    config: { monitors: resolved.monitors, host: {} },
+    problems: [...problems, ...twice(reads), ...resolved.problems],
+    warnings,
+  }
+}
+
+async function kindProblem(name: string): Promise<string> {
+  if (name === hostKind) return 'runs for every type by itself: set it under `host:`, beside `monitors:`'
+  const known = (await configurableKinds()).map((kind) => kind.kind)
+  const meant = suggest(name, known)
+  return `is not a monitor kind: ${meant === undefined ? `there are ${known.join(', ')}` : `did you mean \`${meant}\`?`}`
+}
+
+/** A MonitorName stands for one monitor in answers, in selections and in `dependsOn`. */
+function twice(reads: readonly MonitorRead[]): readonly Problem[] {
+  return reads.flatMap(({ name, problems }, index) => {
+    const unknownKind = problems.some(({ path }) => path[0] === 'kind')
+    const first = reads.findIndex((other) => other.name === name) === index
+    if (name === undefined || unknownKind || first) return []
+    return [{ path: [index], message: `is a second monitor called \`${name}\`: give it another \`name:\`` }]
+  })
+}
+
+const under = (problems: readonly Problem[], path: Problem['path']): readonly Problem[] =>
+  problems.map((problem) => ({ ...problem, path: [...path, ...problem.path] }))

@@ -1,0 +1,123 @@
+import type { Connection, ConnectionOptions, RowDataPacket } from 'mysql2'
+import { ProbeError } from '../monitor.ts'
+import { mysqlFault, type Where } from './mysql-faults.ts'
+import { PeerSocket } from './peer-socket.ts'
+import type { Row } from './rows.ts'
+import { type Ask, type Open, partingMs, statementMs, within } from './session.ts'
+import { type DatabaseTarget, tlsChoice } from './target.ts'
+
+export const openMysql: Open = async (target, way) => {
+  const { socket, ip, address, signal, msLeft } = way
+  const at = (phase: Where['phase']): Where => ({ target, address, phase })
+  const options = await optionsFor(target, ip)
+  const { createConnection } = await import('mysql2')
+  const connect = (over: PeerSocket): Connection => createConnection({ ...options, stream: over })
+  let underway: Promise<unknown> | undefined
+  let hungUp: Promise<void> | undefined
+  let thread = 0
+  const abort = (): void => {
+    // A query goes on when its client is gone: it is ended from a second connection.
+    const stopped = underway && thread > 0 ? kill(thread, ip, target.port, connect) : Promise.resolve()
+    hungUp = stopped.then(() => void socket.destroy())
+  }
+  // Looked at here, for while the driver was loaded nobody listened.
+  signal.throwIfAborted()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    const connection = connect(socket)
+    await signedIn(connection)
+    thread = connection.threadId ?? 0
+    const ask: Ask = async (sql) => {
+      signal.throwIfAborted()
+      try {
+        const query = queried(connection, limited(sql, statementMs(msLeft())))
+        underway = query
+        return await query
+      } catch (error) {
+        throw mysqlFault(error, at('check'))
+      } finally {
+        underway = undefined
+      }
+    }
+    const close = async (): Promise<void> => {
+      signal.removeEventListener('abort', abort)
+      if (!signal.aborted && !socket.destroyed) await within(ended(connection, socket), partingMs)
+      await hungUp
+      socket.destroy()
+    }
+    return { ask, encryption: options.ssl ? 'TLS' : undefined, close }
+  } catch (error) {
+    signal.removeEventListener('abort', abort)
+    throw mysqlFault(error, at('sign-in'))
+  }
+}
+
+async function optionsFor(target: DatabaseTarget, ip: string): Promise<ConnectionOptions> {
+  const tls = await tlsChoice(target, ip)
+  if (tls && tls.servername === undefined) {
+    // The driver compares the certificate with a name only.
+    throw new ProbeError('tls', 'a certificate is for a name, and the url has an address: set tls: {servername: …}')
+  }
+  return {
+    // Connected already: this is the name to find in the certificate.
+    host: tls?.servername ?? ip,
+    user: target.user,
+    password: (await target.password?.reveal()) ?? '',
+    ...(target.database === '' ? {} : { database: target.database }),
+    ...(tls ? { ssl: { ...(tls.ca ? { ca: tls.ca } : {}), rejectUnauthorized: true, verifyIdentity: true } } : {}),
+    connectAttributes: { program_name: 'svc-health' },
+    // The engine's deadline counts.
+    connectTimeout: 0,
+    // A hostile server could ask for any file of this machine.
+    flags: ['-LOCAL_FILES'],
+    disableEval: true,
+    trace: false,
+  }
+}
+
+/**
+ * Has the server end a statement by itself: MariaDB reads the one comment, MySQL the other. Nothing
+ * is set for the session, which behind a proxy may be others' next.
+ */
+function limited(sql: string, ms: number): string {
+  const maria = `/*M!100101 SET STATEMENT max_statement_time = ${ms / 1_000}, lock_wait_timeout = 1 FOR */`
+  return `${maria} ${sql.replace(/^SELECT /, `SELECT /*+ MAX_EXECUTION_TIME(${ms}) */ `)}`
+}
+
+function signedIn(connection: Connection): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // Stays: a connection that breaks later also fails the query under way, and that is where it is told.
+    connection.on('error', reject)
+    connection.once('connect', () => resolve())
+  })
+}
+
+function queried(connection: Connection, sql: string): Promise<readonly Row[]> {
+  return new Promise((resolve, reject) => {
+    connection.query<RowDataPacket[]>(sql, (error, rows) => (error ? reject(error) : resolve(rows)))
+  })
+}
+
+/** Signs off, and waits until the server has hung up: then the session is gone there. */
+function ended(connection: Connection, socket: PeerSocket): Promise<void> {
+  return new Promise((resolve) => {
+    socket.once('close', () => resolve())
+    connection.end(() => {})
+  })
+}
+
+/** Ends a session and what it runs, from a connection of its own. Never throws; ends after `partingMs`. */
+async function kill(
+  thread: number,
+  ip: string,
+  port: number,
+  connect: (over: PeerSocket) => Connection,
+): Promise<void> {
+  const limit = AbortSignal.timeout(partingMs)
+  const over = await PeerSocket.reach(ip, port, limit).catch(() => undefined)
+  if (!over) return
+  const second = connect(over)
+  const killed = signedIn(second).then(() => queried(second, `KILL CONNECTION ${thread}`))
+  await within(killed, partingMs)
+  over.destroy()
+}

@@ -1,0 +1,55 @@
+import { Socket } from 'node:net'
+import { ProbeError } from '../monitor.ts'
+
+/** Bytes: what a check reads is small; a peer that sends more is no database, or a hostile one. */
+const mostBytes = 8 * 1024 * 1024
+
+/**
+ * A socket to hand to a driver. Drivers parse what a peer says within its `data` event, where an
+ * exception over garbage would end the process: here it ends the connection.
+ */
+export class PeerSocket extends Socket {
+  #reached = false
+  #taken = 0
+
+  /** Connects. Destroyed with its reason when the signal aborts, also after it has connected. */
+  static reach(host: string, port: number, signal: AbortSignal): Promise<PeerSocket> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason as Error)
+      const socket = new PeerSocket()
+      const abort = (): void => void socket.destroy(signal.reason as Error)
+      signal.addEventListener('abort', abort, { once: true })
+      socket.once('close', () => signal.removeEventListener('abort', abort))
+      // Stays: a late reset must not be fatal where the driver has let go already.
+      socket.on('error', reject)
+      socket.once('connect', () => {
+        signal.removeEventListener('abort', abort)
+        socket.#reached = true
+        resolve(socket)
+      })
+      socket.connect({ host, port, noDelay: true })
+    })
+  }
+
+  /** A driver that insists on connecting by itself is told that it has. */
+  override connect(...where: unknown[]): this {
+    if (!this.#reached) return Reflect.apply(super.connect, this, where)
+    process.nextTick(() => this.emit('connect'))
+    return this
+  }
+
+  override emit(event: string | symbol, ...given: unknown[]): boolean {
+    if (event !== 'data') return super.emit(event, ...given)
+    this.#taken += (given[0] as Uint8Array).length
+    if (this.#taken > mostBytes) {
+      this.destroy(new ProbeError('protocol', 'the peer sent more than 8 MiB'))
+      return true
+    }
+    try {
+      return super.emit(event, ...given)
+    } catch {
+      this.destroy(new ProbeError('protocol', 'the peer answered something that cannot be read'))
+      return true
+    }
+  }
+}

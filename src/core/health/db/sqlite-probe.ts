@@ -1,0 +1,1 @@
+export default async (input: unknown): Promise<unknown> => input

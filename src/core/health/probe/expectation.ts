@@ -1,0 +1,85 @@
+import { type Hide, nothingHidden, quoted, said } from './text.ts'
+
+/** Patterns see no more than this many characters: what a pattern costs grows with what it reads. */
+export const patternCap = 64 * 1024
+/** Milliseconds after which a pattern is given up: a nested quantifier would otherwise run for hours. */
+const patternMs = 250
+
+const slashed = /^\/(.*)\/([imsu]*)$/s
+const comparison = /^(>=|<=|!=|==|=|>|<)\s*(.*)$/s
+
+/** True for `/…/`, optionally with flags: what settings take for a regular expression. */
+export const isPattern = (text: string): boolean => slashed.test(text)
+
+/**
+ * Whether a regular expression, `/…/flags` or bare, matches the first 64 KiB of a text. A pattern
+ * that does not compile or does not end in time is said so, in words that follow "the text".
+ */
+export function unmatched(text: string, pattern: string): string | undefined {
+  const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
+  const shown = said(pattern, 80)
+  let expression: RegExp
+  try {
+    expression = new RegExp(source, flags)
+  } catch {
+    return `cannot be judged: ${shown} is not a regular expression`
+  }
+  try {
+    const { runInNewContext } = process.getBuiltinModule('node:vm')
+    // Nothing else in Node stops a regular expression that backtracks.
+    const seen: unknown = runInNewContext(
+      'pattern.test(text)',
+      { pattern: expression, text: text.slice(0, patternCap) },
+      { timeout: patternMs },
+    )
+    return seen === true ? undefined : `does not match ${shown}`
+  } catch {
+    return `cannot be judged: ${shown} did not end within ${patternMs} ms, so it backtracks; write it without nested repeats`
+  }
+}
+
+/**
+ * Holds a text against what the configuration expects of it: `/pattern/`, `>= 3` (also `>`, `<`,
+ * `<=`, `!=`, `=`), or the text itself. Undefined when it is met, else what is wrong, in words that
+ * follow the name of the thing: `is "2", expected >= 3`. `hide` takes secrets out of what is shown.
+ */
+export function unmet(actual: string, expectation: string, hide: Hide = nothingHidden): string | undefined {
+  const shown = quoted(hide(actual), 80)
+  if (isPattern(expectation)) {
+    const problem = unmatched(actual, expectation)
+    return problem === undefined ? undefined : `is ${shown} and ${problem}`
+  }
+  const [, operator, operand = ''] = comparison.exec(expectation) ?? []
+  if (operator === undefined) return equal(actual, expectation, shown)
+  if (operator === '=' || operator === '==') return equal(actual, operand, shown)
+  if (operator === '!=') return actual === operand ? `is ${shown}, which it must not be` : undefined
+  const left = actual.trim() === '' ? Number.NaN : Number(actual)
+  const right = operand.trim() === '' ? Number.NaN : Number(operand)
+  const holds =
+    (operator === '>=' && left >= right) ||
+    (operator === '<=' && left <= right) ||
+    (operator === '>' && left > right) ||
+    (operator === '<' && left < right)
+  if (holds) return undefined
+  return `is ${shown}, expected ${said(expectation, 80)}${Number.isNaN(left) ? ' (not a number)' : ''}`
+}
+
+const equal = (actual: string, expected: string, shown: string): string | undefined =>
+  actual === expected ? undefined : `is ${shown}, expected ${quoted(expected, 80)}`
+
+/**
+ * Whether an HTTP status is among those allowed: `200`, `2xx`, `200-299`, `<500`. Throws a
+ * RangeError that names an entry it cannot read.
+ */
+export function statusAllowed(status: number, allowed: readonly string[]): boolean {
+  return allowed.some((entry) => {
+    const text = entry.replaceAll(' ', '')
+    if (/^[1-5]\d\d$/.test(text)) return status === Number(text)
+    if (/^[1-5]xx$/i.test(text)) return Math.floor(status / 100) === Number(text[0])
+    const range = /^(\d{3})-(\d{3})$/.exec(text)
+    if (range) return status >= Number(range[1]) && status <= Number(range[2])
+    const below = /^<(\d{3})$/.exec(text)
+    if (below) return status < Number(below[1])
+    throw new RangeError(`status ${quoted(entry, 20)} is none of 200, 2xx, 200-299, <500`)
+  })
+}

@@ -1,0 +1,189 @@
+import { fail, ok, showBytes, warn } from '../judge.ts'
+import type { Finding } from '../monitor.ts'
+import { unmatched, unmet } from './expectation.ts'
+import { jsonText, parseJsonPath, readJsonPath } from './json-path.ts'
+import { count, type Hide, quoted, safeUrl, said } from './text.ts'
+
+/** One whole answer, as the judges of its content see it. */
+export type Content = {
+  readonly address: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  /** True when the answer was longer than maxBody. */
+  readonly more: boolean
+  readonly hide: Hide
+}
+
+/** Some assertions of one sort as one finding: the first that fails speaks, the others are details. */
+function together(check: string, address: string, unmetOnes: readonly string[], met: string): Finding {
+  const [first, ...rest] = unmetOnes
+  if (first === undefined) return ok(check, `${address}: ${met}`, { address })
+  const others = rest.length > 0 ? ` (and ${count(rest.length, 'other')})` : ''
+  return fail(check, 'data', `${address}: ${first}${others}`, { address, details: rest })
+}
+
+/** Headers whose values are credentials, whoever sends them. */
+const unshown = new Set(['set-cookie', 'cookie', 'authorization', 'proxy-authorization', 'x-api-key'])
+
+/** The headers that the configuration expects: name → text, pattern or comparison. */
+export function judgeHeaders(content: Content, expected: Readonly<Record<string, string>>): Finding {
+  const wrong = Object.entries(expected).flatMap(([name, expectation]) => {
+    const header = name.toLowerCase()
+    const value = Object.hasOwn(content.headers, header) ? content.headers[header] : undefined
+    if (value === undefined) return [`the answer has no header ${said(name, 64)}`]
+    // A redirect's query may hold a token.
+    const shown =
+      header === 'location' ? (heard: string | Uint8Array) => content.hide(heard).replace(/\?.*/, '?…') : content.hide
+    const problem = unmet(value, expectation, shown)
+    if (problem === undefined) return []
+    return [
+      unshown.has(header) ? `header ${header} is not as expected (not shown)` : `header ${said(name, 64)} ${problem}`,
+    ]
+  })
+  return together('header', content.address, wrong, `${count(Object.keys(expected).length, 'header')} as expected`)
+}
+
+/** What the body contains and matches. Of the body itself nothing is shown: it may hold anything. */
+export function judgeBody(content: Content, contains: string | undefined, matches: string | undefined): Finding {
+  const text = content.body.toString('utf8')
+  const wrong: string[] = []
+  const seen = content.more ? `the first ${showBytes(content.body.length)} of the answer` : 'the answer'
+  const packed = content.headers['content-encoding']
+  const why = packed === undefined ? '' : `; it came as content-encoding ${quoted(packed, 32)}, which was not asked for`
+  if (contains !== undefined && !text.includes(contains))
+    wrong.push(`${seen} does not contain ${quoted(contains, 80)}${why}`)
+  if (matches !== undefined) {
+    const problem = unmatched(text, matches)
+    if (problem !== undefined) wrong.push(`${seen} ${problem}${why}`)
+  }
+  return together('content', content.address, wrong, `${seen} holds what is expected`)
+}
+
+type Document = { readonly value: unknown } | { readonly problem: string }
+
+function document(content: Content): Document {
+  if (content.more)
+    return {
+      problem: `the answer is longer than maxBody (${showBytes(content.body.length)}), so its JSON cannot be read`,
+    }
+  try {
+    return { value: JSON.parse(content.body.toString('utf8')) as unknown }
+  } catch {
+    const type = quoted(content.headers['content-type'] ?? 'no content type', 64)
+    return { problem: `the answer is not JSON: ${showBytes(content.body.length)} of ${type}` }
+  }
+}
+
+/** The values that the configuration expects: JSON path → text, pattern or comparison. */
+export function judgeJson(content: Content, expected: Readonly<Record<string, string>>): Finding {
+  const read = document(content)
+  if ('problem' in read)
+    return fail('json', 'protocol', `${content.address}: ${read.problem}`, { address: content.address })
+  const wrong = Object.entries(expected).flatMap(([path, expectation]) => {
+    const steps = parseJsonPath(path)
+    if (steps === undefined) return [`${quoted(path, 80)} is not a JSON path such as $.a.b[0].c`]
+    const found = readJsonPath(read.value, steps)
+    if (found === undefined) return [`the answer has no ${said(path, 80)}, expected ${said(expectation, 80)}`]
+    const problem = unmet(jsonText(found.value), expectation, content.hide)
+    return problem === undefined ? [] : [`${said(path, 80)} ${problem}`]
+  })
+  return together('json', content.address, wrong, `${count(Object.keys(expected).length, 'value')} as expected`)
+}
+
+/** The /healthcheck of another server: its status code proves nothing, its body does. */
+export function judgeHealth(content: Content): Finding {
+  const { address, hide } = content
+  const read = document(content)
+  if ('problem' in read) return fail('health', 'protocol', `${address}: ${read.problem}`, { address })
+  const body = (typeof read.value === 'object' && read.value !== null ? read.value : {}) as Readonly<
+    Record<string, unknown>
+  >
+  const { Status: status, StatusMessage: message, FailedMonitorCount: failed, MonitorSummaries: summaries } = body
+  const told = typeof message === 'string' && message !== '' ? `: ${quoted(hide(message), 200)}` : ''
+  const number = typeof failed === 'number' ? failed : undefined
+  if (status === 'Failure') {
+    const many = number === undefined ? '' : `, ${count(number, 'failed monitor')}`
+    const more = {
+      address,
+      details: failures(summaries, hide),
+      ...(number === undefined ? {} : { observed: number, limit: 0 }),
+    }
+    return fail('health', 'data', `${address} says Failure${many}${told}`, more)
+  }
+  if (status !== 'Success') {
+    return fail(
+      'health',
+      'protocol',
+      `${address} says neither Success nor Failure: this is no answer of a /healthcheck`,
+      { address },
+    )
+  }
+  if (number !== undefined && number > 0) {
+    return fail('health', 'protocol', `${address} says Success, yet counts ${count(number, 'failed monitor')}${told}`, {
+      address,
+    })
+  }
+  if (Array.isArray(summaries) && summaries.length === 0) {
+    return warn('health', `${address} says Success, but ran no monitor: nothing was checked there`, { address })
+  }
+  return ok('health', `${address} says Success${told}`, { address })
+}
+
+/** One line for each of the peer's failed monitors, but no more than ten. */
+function failures(summaries: unknown, hide: Hide): readonly string[] {
+  if (!Array.isArray(summaries)) return []
+  return (summaries as readonly unknown[])
+    .slice(0, 1000)
+    .flatMap((one) => {
+      const {
+        MonitorName: name,
+        Status: status,
+        ErrorMessages: errors,
+      } = (one ?? {}) as Readonly<Record<string, unknown>>
+      if (status !== 'Failure' || typeof name !== 'string') return []
+      const first: unknown = Array.isArray(errors) ? errors[0] : undefined
+      return [said(`${hide(name)}${typeof first === 'string' ? `: ${hide(first)}` : ''}`)]
+    })
+    .slice(0, 10)
+}
+
+/** Version skew is deployment-related (H5): SuppressDeploymentErrors lets it pass. */
+export function judgeVersion(
+  content: Content,
+  wanted: { readonly expected: string; readonly header?: string | undefined; readonly json: string },
+): Finding {
+  const { address } = content
+  const found =
+    wanted.header === undefined ? versionInJson(content, wanted.json) : versionInHeader(content, wanted.header)
+  const more = { address, deployment: true }
+  if ('problem' in found) return fail('version', 'data', `${address}: ${found.problem}`, more)
+  const problem = unmet(found.version, wanted.expected, content.hide)
+  if (problem !== undefined) return fail('version', 'data', `${address}: the version ${problem}`, more)
+  return ok('version', `${address} runs ${quoted(content.hide(found.version), 80)}`, more)
+}
+
+type Version = { readonly version: string } | { readonly problem: string }
+
+function versionInHeader(content: Content, name: string): Version {
+  const value = content.headers[name.toLowerCase()]
+  return value === undefined
+    ? { problem: `the answer has no header ${said(name, 64)}, so no version` }
+    : { version: value }
+}
+
+function versionInJson(content: Content, path: string): Version {
+  const read = document(content)
+  if ('problem' in read) return read
+  const steps = parseJsonPath(path)
+  if (steps === undefined) return { problem: `${quoted(path, 80)} is not a JSON path such as $.a.b[0].c` }
+  const found = readJsonPath(read.value, steps)
+  return found === undefined
+    ? { problem: `the answer has no ${said(path, 80)}, so no version` }
+    : { version: jsonText(found.value) }
+}
+
+/** Where a redirect points, fit to be shown; what is no URL is quoted. */
+export function shownLocation(location: string, base: URL): string {
+  const url = URL.parse(location, base.href)
+  return url === null ? quoted(location, 80) : safeUrl(url)
+}

@@ -1,0 +1,40 @@
+/** Escape sequences of terminals: CSI, then strings (OSC, DCS, …) up to their end, then any other. */
+const escapes =
+  /\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?/g
+/** Control characters, and the invisible ones that reorder or hide what stands around them. */
+const unprintable = /[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+/g
+
+/**
+ * What a peer said, made safe for a terminal, a log and a pager: one line without escape sequences
+ * or control characters, cut at `max` characters. What peers say is hostile until it has been here.
+ */
+export function said(heard: string | Uint8Array, max = 256): string {
+  // Cut before the patterns run, so that what they cost does not depend on the peer.
+  const raw = typeof heard === 'string' ? heard.slice(0, max * 8) : new TextDecoder().decode(heard.subarray(0, max * 8))
+  const line = raw.replace(escapes, '').replace(unprintable, ' ').replace(/ {2,}/g, ' ').trim().toWellFormed()
+  const characters = Array.from(line)
+  return characters.length > max ? `${characters.slice(0, max - 1).join('')}…` : line
+}
+
+/** `said`, in quotes: where our words end and the peer's begin must be seen. */
+export const quoted = (heard: string | Uint8Array, max = 256): string => `"${said(heard, max)}"`
+
+/** A URL fit to be shown: no user, no password, no fragment, and no value of its query. */
+export function safeUrl(url: URL): string {
+  const names = [...url.searchParams.keys()].map((name) => `${said(name, 32)}=…`)
+  return `${url.protocol}//${url.host}${said(url.pathname, 128)}${names.length > 0 ? `?${names.join('&')}` : ''}`
+}
+
+/** Shows what a peer said, without the secrets that it was sent: an echo must not put them into a result. */
+export type Hide = (heard: string | Uint8Array) => string
+
+/** Cleaned first, or control characters could split a secret; not cut below 4,096, or half of one would stay. */
+export function hiding(secrets: readonly string[], instead = '[secret]'): Hide {
+  const known = secrets.filter((secret) => secret.length > 3).sort((a, b) => b.length - a.length)
+  return (heard) => known.reduce((left, secret) => left.replaceAll(secret, instead), said(heard, 4096))
+}
+/** For peers that were sent no secret. */
+export const nothingHidden: Hide = (heard) => said(heard, 4096)
+
+/** A count with its noun: `1 address`, `3 addresses`. */
+export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`

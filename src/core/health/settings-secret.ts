@@ -1,0 +1,80 @@
+import { ProbeError } from './monitor.ts'
+import { Secret } from './settings.ts'
+
+/** Where secrets are looked for. */
+export type SecretSources = {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The folder against which a relative `{file: …}` is resolved: that of svc.yaml. */
+  readonly folder: string
+}
+
+/** Bytes: a key file fits, a log file named by mistake does not fill the memory. */
+const largestSecret = 64 * 1024
+
+/**
+ * A secret in an environment variable. Revealing throws ProbeError `internal`, and not `auth`:
+ * nothing was refused by anyone, so the next run may try again at once.
+ */
+export function envSecret(name: string, sources: SecretSources): Secret {
+  const origin = `{env: ${name}}`
+  return new Secret(origin, async () => {
+    const value = sources.env[name]
+    if (value === undefined) throw unread(origin, `the variable ${name} is not set`)
+    if (value === '') throw unread(origin, `the variable ${name} is set but empty`)
+    return value
+  })
+}
+
+/** A secret in a file, read when it is used, so that a rotated one is picked up. Throws like `envSecret`. */
+export function fileSecret(path: string, sources: SecretSources): Secret {
+  const origin = `{file: ${path}}`
+  return new Secret(origin, async () => {
+    const value = await readSecret(path, sources.folder).catch((error: unknown) => {
+      throw error instanceof ProbeError ? error : unread(origin, whyNot(error))
+    })
+    if (value === undefined) throw unread(origin, 'it is not UTF-8 text')
+    if (value === '') throw unread(origin, 'the file is empty')
+    return value
+  })
+}
+
+async function readSecret(path: string, folder: string): Promise<string | undefined> {
+  const [{ constants, open }, paths] = await Promise.all([import('node:fs/promises'), import('node:path')])
+  // Non-blocking, so that a named pipe cannot hold the run up; links are followed, as mounts use them.
+  const file = await open(paths.resolve(folder, path), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+  try {
+    const stat = await file.stat()
+    if (!stat.isFile()) throw unread(`{file: ${path}}`, 'it is not a regular file')
+    const buffer = Buffer.alloc(largestSecret + 1)
+    let length = 0
+    while (length < buffer.length) {
+      const { bytesRead } = await file.read(buffer, length, buffer.length - length, length)
+      if (bytesRead === 0) break
+      length += bytesRead
+    }
+    if (length > largestSecret) throw unread(`{file: ${path}}`, 'it is larger than 64 KiB: is it the right file?')
+    return decode(buffer.subarray(0, length))
+  } finally {
+    await file.close()
+  }
+}
+
+/** Text without the one newline that editors and `echo` put at the end; undefined when it is not UTF-8. */
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '')
+  } catch {
+    return undefined
+  }
+}
+
+const unread = (origin: string, why: string): ProbeError =>
+  new ProbeError('internal', `the secret ${origin} cannot be read: ${why}`)
+
+function whyNot(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code
+  if (code === 'ENOENT') return 'there is no such file'
+  if (code === 'EACCES' || code === 'EPERM') return 'this account may not read the file'
+  if (code === 'EISDIR') return 'it is a folder'
+  return typeof code === 'string' ? code : 'reading it failed'
+}

@@ -1,0 +1,126 @@
+import type { ReadText } from './files.ts'
+import { type Mount, parseMountinfo } from './mounts.ts'
+
+/**
+ * The folders of one cgroup controller that bound this process: its own group first, then its
+ * parents as far as they are mounted here. A limit of any of them holds.
+ */
+export type CgroupFolders = { readonly version: 1 | 2; readonly folders: readonly string[] }
+
+/** Deeper nesting than this is not a container platform's. */
+const deepest = 32
+/** Bytes. Version 1 writes a number near 2^63 for "none". */
+const unlimited = 2 ** 60
+
+/** Reads `/proc/self/cgroup` and the mounts; undefined where the controller is not mounted. */
+export function cgroupFolders(
+  controller: string,
+  selfCgroup: string,
+  mounts: readonly Mount[],
+): CgroupFolders | undefined {
+  const lines = selfCgroup.split('\n').map((line) => {
+    const [, controllers = '', ...path] = line.split(':')
+    return { controllers: controllers.split(','), path: path.join(':') }
+  })
+  const v1 = lines.find((line) => line.controllers.includes(controller))
+  const v1Mount = mounts.find((mount) => mount.type === 'cgroup' && mount.options.includes(controller))
+  if (v1 && v1Mount) return { version: 1, folders: upwards(v1.path, v1Mount) }
+  const v2 = lines.find((line) => line.controllers.length === 1 && line.controllers[0] === '' && line.path !== '')
+  const v2Mount = mounts.find((mount) => mount.type === 'cgroup2')
+  return v2 && v2Mount ? { version: 2, folders: upwards(v2.path, v2Mount) } : undefined
+}
+
+function upwards(path: string, mount: Mount): string[] {
+  // Without a cgroup namespace the path is the host's, and so is the root of the mount.
+  const inside = mount.root !== '/' && path.startsWith(mount.root) ? path.slice(mount.root.length) : path
+  const parts = inside.split('/').filter((part) => part !== '')
+  const usable = parts.includes('..') ? [] : parts.slice(0, deepest)
+  return Array.from({ length: usable.length + 1 }, (_, up) =>
+    [mount.point, ...usable.slice(0, usable.length - up)].join('/'),
+  )
+}
+
+/** Bytes. The tightest limit on this process, and what is left below the tightest of them. */
+export type MemoryLimit = { readonly limit: number; readonly available: number }
+
+/**
+ * Memory limits of the groups. Page cache that the kernel would give back first (`inactive_file`)
+ * counts as available, as the kernel's own MemAvailable does. Undefined without any limit.
+ */
+export function memoryLimit({ version, folders }: CgroupFolders, read: ReadText): MemoryLimit | undefined {
+  const found = folders.flatMap((folder) => {
+    const limit = count(read(`${folder}/${version === 2 ? 'memory.max' : 'memory.limit_in_bytes'}`))
+    if (limit === undefined || limit >= unlimited) return []
+    const used = count(read(`${folder}/${version === 2 ? 'memory.current' : 'memory.usage_in_bytes'}`))
+    if (used === undefined) return []
+    const stat = read(`${folder}/memory.stat`) ?? ''
+    const reclaimable = statLine(stat, version === 2 ? 'inactive_file' : 'total_inactive_file') ?? 0
+    return [{ limit, available: Math.max(0, limit - Math.max(0, used - reclaimable)) }]
+  })
+  if (found.length === 0) return undefined
+  return {
+    limit: Math.min(...found.map((group) => group.limit)),
+    available: Math.min(...found.map((group) => group.available)),
+  }
+}
+
+/** Processors that a quota allows, and the milliseconds of processor time used under it so far. */
+export type CpuQuota = { readonly processors: number; readonly usedMs: number }
+
+/** The tightest quota of the groups; undefined without one, or where its use cannot be read. */
+export function cpuQuota(
+  { version, folders }: CgroupFolders,
+  accounting: CgroupFolders | undefined,
+  read: ReadText,
+): CpuQuota | undefined {
+  const quotas = folders.flatMap((folder, up) => {
+    const [quota, period] =
+      version === 2
+        ? (read(`${folder}/cpu.max`) ?? '').trim().split(' ')
+        : [read(`${folder}/cpu.cfs_quota_us`), read(`${folder}/cpu.cfs_period_us`)]
+    const allowed = count(quota)
+    const per = count(period)
+    if (allowed === undefined || per === undefined || allowed <= 0 || per <= 0) return []
+    const usedMs =
+      version === 2
+        ? thousandth(statLine(read(`${folder}/cpu.stat`) ?? '', 'usage_usec'))
+        : thousandth(thousandth(count(read(`${accounting?.folders[up] ?? ''}/cpuacct.usage`))))
+    return usedMs === undefined ? [] : [{ processors: allowed / per, usedMs }]
+  })
+  return quotas.toSorted((a, b) => a.processors - b.processors)[0]
+}
+
+const count = (text: string | undefined): number | undefined => {
+  const trimmed = text?.trim()
+  return trimmed !== undefined && /^\d+$/.test(trimmed) ? Number(trimmed) : undefined
+}
+const thousandth = (value: number | undefined): number | undefined => (value === undefined ? undefined : value / 1_000)
+
+function statLine(content: string, key: string): number | undefined {
+  const line = content.split('\n').find((entry) => entry.startsWith(`${key} `))
+  return count(line?.slice(key.length))
+}
+
+/** What bounds this process, read at each call; undefined where nothing does. */
+export type OwnLimits = {
+  readonly memory: () => MemoryLimit | undefined
+  readonly cpu: () => CpuQuota | undefined
+}
+
+/**
+ * Finds the groups of this process once: it does not change them, and to find them costs more than
+ * to read them. Elsewhere than on Linux there are none.
+ */
+export function ownLimits(read: ReadText): OwnLimits {
+  const self = read('/proc/self/cgroup')
+  const mountinfo = self === undefined ? undefined : read('/proc/self/mountinfo')
+  if (self === undefined || mountinfo === undefined) return { memory: () => undefined, cpu: () => undefined }
+  const mounts = parseMountinfo(mountinfo)
+  const memory = cgroupFolders('memory', self, mounts)
+  const cpu = cgroupFolders('cpu', self, mounts)
+  const accounting = cgroupFolders('cpuacct', self, mounts)
+  return {
+    memory: () => memory && memoryLimit(memory, read),
+    cpu: () => cpu && cpuQuota(cpu, accounting, read),
+  }
+}

@@ -1,0 +1,88 @@
+import { readFile, stat, statfs } from 'node:fs/promises'
+import { localDisks, parseMountinfo } from './mounts.ts'
+
+/** One writable local file system. Bytes; `available` is what a program without privileges may still write. */
+export type Disk = {
+  readonly mount: string
+  readonly type: string
+  readonly total: number
+  readonly available: number
+  /** Absent where the file system makes inodes as it needs them. */
+  readonly inodes?: { readonly total: number; readonly free: number } | undefined
+}
+/** A file system that did not say how full it is. */
+export type SilentDisk = { readonly mount: string; readonly error: unknown }
+
+/** Binds of single files that are looked past before a file system is given up. */
+const mostBinds = 20
+
+/** Every writable local file system of this machine, once, one after the other. */
+export async function* disks(): AsyncGenerator<Disk | SilentDisk> {
+  if (process.platform !== 'linux') {
+    const { default: system } = await import('systeminformation')
+    yield* fromListing(await system.fsSize(), process.platform)
+    return
+  }
+  const mounted = localDisks(parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8')))
+  for (const { type, points } of mounted) {
+    const mount = await firstFolder(points)
+    if (mount === undefined) continue
+    const disk = await sizeOf(mount, type).catch((error: NodeJS.ErrnoException) => {
+      // Unmounted meanwhile, or in another user's folder: not this account's to judge.
+      return error.code === 'ENOENT' || error.code === 'EACCES' ? undefined : { mount, error }
+    })
+    if (disk !== undefined) yield disk
+  }
+}
+
+async function sizeOf(mount: string, type: string): Promise<Disk | undefined> {
+  const { bsize, blocks, bavail, files, ffree } = await statfs(mount)
+  if (blocks <= 0) return undefined
+  return {
+    mount,
+    type,
+    total: blocks * bsize,
+    available: Math.max(0, bavail) * bsize,
+    inodes: files > 0 ? { total: files, free: ffree } : undefined,
+  }
+}
+
+async function firstFolder(points: readonly string[]): Promise<string | undefined> {
+  for (const point of points.slice(0, mostBinds)) {
+    const found = await stat(point).catch(() => undefined)
+    if (found?.isDirectory()) return point
+  }
+  return undefined
+}
+
+/** A row of systeminformation's `fsSize`. */
+export type ListedDisk = {
+  readonly fs: string
+  readonly type: string
+  readonly size: number
+  readonly available: number
+  readonly mount: string
+  readonly rw: boolean | null
+}
+
+const networkTypes = /^(nfs|cifs|smb|smbfs|afpfs|webdav|9p|fuse|macfuse|osxfuse|sshfs|autofs|devfs)/i
+
+/**
+ * The listing of macOS and Windows: without network and read-only ones, and on macOS without the
+ * system volumes, which share the space of `/System/Volumes/Data`. The root there is a sealed
+ * snapshot; the data volume is what fills up.
+ */
+export function fromListing(rows: readonly ListedDisk[], platform: NodeJS.Platform): Disk[] {
+  const local = rows.filter(
+    (row) => row.size > 0 && row.rw !== false && !networkTypes.test(row.type) && !row.fs.startsWith('//'),
+  )
+  const shown =
+    platform === 'darwin'
+      ? local.filter(
+          ({ mount }) =>
+            mount === '/System/Volumes/Data' ||
+            (!mount.startsWith('/System/Volumes/') && !mount.startsWith('/private/')),
+        )
+      : local
+  return shown.map(({ mount, type, size, available }) => ({ mount, type, total: size, available }))
+}

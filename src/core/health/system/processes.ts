@@ -1,0 +1,183 @@
+import { readlinkSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { readText } from './files.ts'
+import { parseOpenFilesLimit, parseRss, parseStat, parseUptime, tickMs } from './proc.ts'
+
+/** A process as it is looked for. The command line may hold secrets: it is compared and never shown. */
+export type Candidate = {
+  readonly pid: number
+  /** What the executable may be called: the kernel's name for it (15 characters), the file, the first argument. */
+  readonly names: readonly string[]
+  readonly command: string
+  /** Ended, and not yet collected by its parent. */
+  readonly zombie: boolean
+  /** A thread of the kernel itself. */
+  readonly kernel?: boolean | undefined
+  /** Resident memory in bytes, and milliseconds since its start, where the listing has them. */
+  readonly rss?: number | undefined
+  readonly age?: number | undefined
+}
+
+/** How many processes are read at a time. */
+const atATime = 32
+
+/** What is looked for: everything that is given must hold. */
+export type Wanted = {
+  /** Name of the executable, exactly. */
+  readonly name?: string | undefined
+  /** Text of the command line. */
+  readonly match?: string | undefined
+  readonly pid?: number | undefined
+}
+
+/** The processes that fit, of those that this account may see. One that ends meanwhile is left out. */
+export async function findProcesses(wanted: Wanted, signal: AbortSignal): Promise<Candidate[]> {
+  if (process.platform !== 'linux') {
+    const { default: system } = await import('systeminformation')
+    return fromProcessListing((await system.processes()).list, Date.now()).filter((one) => fits(one, wanted))
+  }
+  const pids = wanted.pid === undefined ? await allPids() : [wanted.pid]
+  const found: Candidate[] = []
+  for (let first = 0; first < pids.length; first += atATime) {
+    // Thousands of processes must not keep everything else of this program waiting.
+    await setImmediate(undefined, { signal })
+    const some = pids.slice(first, first + atATime).flatMap((pid) => candidate(pid) ?? [])
+    const whole = await Promise.all(some.map((one) => withCommand(one, wanted)))
+    found.push(...whole.filter((one) => fits(one, wanted)))
+  }
+  return found
+}
+
+const allPids = async (): Promise<number[]> => (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
+
+/** The flag of the kernel's own threads, which have neither arguments nor a file. */
+const kernelThread = 0x20_0000
+
+/** Read at once: neither of the two waits for the process. */
+function candidate(pid: number): Candidate | undefined {
+  const stat = parseStat(readText(`/proc/${pid}/stat`) ?? '')
+  if (!stat) return undefined
+  const kernel = (stat.flags & kernelThread) !== 0
+  const file = kernel ? '' : basename(linkOf(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, ''))
+  const names = [stat.name, file].filter((name) => name !== '')
+  return { pid, names, command: '', zombie: stat.state === 'Z' || stat.state === 'X', kernel }
+}
+
+/** The command line is read only where it decides: the kernel may have to wait for the process's memory. */
+async function withCommand(one: Candidate, { name, match }: Wanted): Promise<Candidate> {
+  const settled = match === undefined && (name === undefined || isCalled(one, name, 'linux'))
+  if (settled || one.kernel) return one
+  const command = await textOf(`/proc/${one.pid}/cmdline`)
+  const first = basename(command.split('\0', 1)[0] ?? '')
+  return {
+    ...one,
+    names: first === '' ? one.names : [...one.names, first],
+    command: command.replaceAll('\0', ' ').trim(),
+  }
+}
+
+const fits = (one: Candidate, { name, match, pid }: Wanted): boolean =>
+  (pid === undefined || one.pid === pid) &&
+  (name === undefined || isCalled(one, name, process.platform)) &&
+  (match === undefined || one.command.includes(match))
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return ''
+  }
+}
+
+const textOf = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '')
+
+/** A row of systeminformation's `processes`; `memRss` is in KiB, `started` in local time. */
+export type ListedProcess = {
+  readonly pid: number
+  readonly name: string
+  readonly command: string
+  readonly params: string
+  readonly state: string
+  readonly memRss: number
+  readonly started: string
+}
+
+/** The listing of macOS and Windows. */
+export const fromProcessListing = (rows: readonly ListedProcess[], nowMs: number): Candidate[] =>
+  rows.map((row) => {
+    const started = Date.parse(row.started.replace(' ', 'T'))
+    return {
+      pid: row.pid,
+      names: [basename(row.name)],
+      command: `${row.command} ${row.params}`.trim(),
+      zombie: row.state === 'zombie',
+      rss: row.memRss * 1024,
+      age: Number.isNaN(started) ? undefined : Math.max(0, nowMs - started),
+    }
+  })
+
+/** What a running process uses now. Each figure is absent where it cannot be read. */
+export type Usage = {
+  readonly rss?: number | undefined
+  /** Milliseconds since it started. */
+  readonly age?: number | undefined
+  /** Milliseconds of processor time so far. */
+  readonly cpu?: number | undefined
+  readonly openFiles?: { readonly open: number; readonly limit: number } | undefined
+}
+
+export async function usage(one: Candidate, withFiles: boolean): Promise<Usage> {
+  if (process.platform !== 'linux') return { rss: one.rss, age: one.age }
+  const folder = `/proc/${one.pid}`
+  const [stat, status, uptime] = await Promise.all([
+    textOf(`${folder}/stat`),
+    textOf(`${folder}/status`),
+    textOf('/proc/uptime'),
+  ])
+  const parsed = parseStat(stat)
+  return {
+    rss: parseRss(status),
+    age: parsed && Math.max(0, parseUptime(uptime) - parsed.startTicks * tickMs),
+    cpu: parsed && parsed.cpuTicks * tickMs,
+    openFiles: withFiles ? await openFiles(folder) : undefined,
+  }
+}
+
+/** Another account's descriptors are not readable: then there is nothing to judge. */
+async function openFiles(folder: string): Promise<Usage['openFiles']> {
+  const open = await readdir(`${folder}/fd`).catch(() => undefined)
+  const limit = parseOpenFilesLimit(await textOf(`${folder}/limits`))
+  return open === undefined || limit === undefined ? undefined : { open: open.length, limit }
+}
+
+/** When a process began, in milliseconds since 1970; undefined where that cannot be told. */
+export async function startedAt(pid: number, wallClock: number): Promise<number | undefined> {
+  if (process.platform !== 'linux') return undefined
+  const stat = parseStat(await textOf(`/proc/${pid}/stat`))
+  const uptime = parseUptime(await textOf('/proc/uptime'))
+  return stat && Number.isFinite(uptime) ? wallClock - uptime + stat.startTicks * tickMs : undefined
+}
+
+/** True when a process of that id runs, whoever owns it. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** Characters of a name that the kernel keeps. */
+const kernelName = 15
+
+/** True when that is what the process is called; case does not matter to Windows, nor does `.exe`. */
+export function isCalled(one: Candidate, name: string, platform: NodeJS.Platform): boolean {
+  const plain = (text: string): string => (platform === 'win32' ? text.toLowerCase().replace(/\.exe$/, '') : text)
+  if (one.names.some((other) => plain(other) === plain(name))) return true
+  // A zombie has no file and no arguments left, only the name that the kernel cut.
+  const [only, ...others] = one.names
+  return platform === 'linux' && others.length === 0 && only?.length === kernelName && name.startsWith(only)
+}

@@ -1,0 +1,113 @@
+import { Fault } from '../errors.ts'
+import type { HealthCheckResponse, MonitoringResult, MonitorSummary } from './dtos.ts'
+
+/** Which monitors and checks are wanted. */
+type Patterns = { readonly only: readonly string[]; readonly skip: readonly string[] }
+
+/**
+ * An answer reduced to the monitors and checks that are wanted, its Status, FailedMonitorCount and StatusMessage
+ * recomputed. A pattern fits a MonitorName, its first word (the kind), a MonitoringName, or both as `monitor/check`, in
+ * any letter case: anywhere in it, or as a whole where the pattern holds `*`. What fits a monitor takes all its checks.
+ * An answer that loses nothing is returned as it is. Throws `Fault` Usage when nothing is left: a typing error must
+ * not make a green gate.
+ */
+export function select(response: HealthCheckResponse, { only, skip }: Patterns): HealthCheckResponse {
+  const given = response.MonitorSummaries ?? []
+  const kept = given.flatMap((summary) => reduce(summary, only, skip) ?? [])
+  if (kept.length === 0 && (given.length > 0 || only.length > 0)) throw nothingLeft(given, only, skip)
+  if (kept.length === given.length && kept.every((summary, at) => summary === given[at])) return response
+  const failed = kept.filter((summary) => !passed(summary))
+  // A failure that no monitor claims is the server's own, and stays one.
+  const unclaimed = !passed(response) && given.every(passed)
+  return {
+    ...response,
+    Status: failed.length > 0 || unclaimed ? 'Failure' : 'Success',
+    StatusMessage: unclaimed ? response.StatusMessage : headline(kept, failed, given.length),
+    FailedMonitorCount: failed.length,
+    MonitorSummaries: kept,
+  }
+}
+
+/** Whatever does not say Success has not passed. */
+const passed = (judged: { readonly Status?: string | undefined }): boolean => judged.Status === 'Success'
+
+/** The monitor with the checks that are wanted; the same object when it loses none, undefined when it goes. */
+function reduce(summary: MonitorSummary, only: readonly string[], skip: readonly string[]): MonitorSummary | undefined {
+  const name = summary.MonitorName ?? ''
+  const own = [name, name.split(' ', 1)[0] ?? '']
+  if (fitsAny(skip, own)) return undefined
+  const all = only.length === 0 || fitsAny(only, own)
+  const results = summary.Results ?? []
+  const wanted = results.filter((result) => {
+    const names = [result.MonitoringName ?? '', `${name}/${result.MonitoringName ?? ''}`]
+    return (all || fitsAny(only, names)) && !fitsAny(skip, names)
+  })
+  if (wanted.length === results.length) return all || wanted.length > 0 ? summary : undefined
+  if (wanted.length === 0) return undefined
+  const gone = results.filter((result) => !wanted.includes(result))
+  // As above: a failure that no check claims is the monitor's own.
+  const unclaimed = !passed(summary) && results.every(passed)
+  return {
+    ...summary,
+    Status: wanted.every(passed) && !unclaimed ? 'Success' : 'Failure',
+    Results: wanted,
+    ...(summary.ErrorMessages ? { ErrorMessages: summary.ErrorMessages.filter((line) => !tellsOf(gone, line)) } : {}),
+  }
+}
+
+/** Messages of a monitor begin with the name of the check that they are about. */
+const tellsOf = (results: readonly MonitoringResult[], line: string): boolean =>
+  results.some(({ MonitoringName: name }) => name !== undefined && line.startsWith(`${name}:`))
+
+function headline(kept: readonly MonitorSummary[], failed: readonly MonitorSummary[], of: number): string {
+  if (failed.length === 0) return `healthy, as far as selected: ${kept.length} of ${of} monitors, all passed`
+  const told = failed.flatMap((summary) => {
+    const lines = (summary.Results ?? []).flatMap((result) =>
+      passed(result) ? [] : [`${summary.MonitorName} ${result.MonitoringName}: ${result.StatusMessage ?? 'failed'}`],
+    )
+    return lines.length > 0 ? lines : [`${summary.MonitorName}: ${summary.ErrorMessages?.[0] ?? 'failed'}`]
+  })
+  return `unhealthy: ${failed.length} of ${kept.length} selected monitors failed: ${told.join('; ')}`
+}
+
+const fitsAny = (patterns: readonly string[], names: readonly string[]): boolean =>
+  patterns.some((pattern) => names.some((name) => fits(pattern.toLowerCase(), name.toLowerCase())))
+
+/** No regular expression: patterns full of `*` must not take exponential time. */
+function fits(pattern: string, name: string): boolean {
+  if (pattern.trim() === '') return false
+  const [head = '', ...rest] = pattern.split('*')
+  const tail = rest.pop()
+  if (tail === undefined) return name.includes(pattern)
+  if (!name.startsWith(head) || !name.endsWith(tail) || name.length < head.length + tail.length) return false
+  let from = head.length
+  for (const part of rest) {
+    const at = name.indexOf(part, from)
+    if (at === -1) return false
+    from = at + part.length
+  }
+  return from <= name.length - tail.length
+}
+
+/** More names than this help nobody. */
+const mostNames = 40
+
+function nothingLeft(given: readonly MonitorSummary[], only: readonly string[], skip: readonly string[]): Fault {
+  const quoted = (patterns: readonly string[]): string => patterns.map((pattern) => `"${pattern}"`).join(', ')
+  const asked = [
+    ...(only.length > 0 ? [`--only ${quoted(only)}`] : []),
+    ...(skip.length > 0 ? [`--skip ${quoted(skip)}`] : []),
+  ].join(' and ')
+  const names = given.map((summary) => {
+    const checks = (summary.Results ?? []).map((result) => result.MonitoringName ?? '?')
+    return `${summary.MonitorName ?? '?'}: ${checks.length > 0 ? checks.join(', ') : 'no checks'}`
+  })
+  const listed =
+    names.length > mostNames ? [...names.slice(0, mostNames), `and ${names.length - mostNames} more`] : names
+  return new Fault('Usage', `${asked} leaves no monitor and no check`, {
+    hints:
+      names.length > 0
+        ? [...listed, 'These are the monitors and checks to choose from; * stands for any characters.']
+        : ['The answer names no monitors to choose from: leave --only and --skip out.'],
+  })
+}

@@ -1,0 +1,21 @@
+import { stringify } from 'csv-stringify/sync'
+import type { Report } from './entry.ts'
+import { cell, columns, records } from './records.ts'
+
+/**
+ * RFC 4180 with a header row. A cell that a spreadsheet would run as a formula gets a leading `'`
+ * (OWASP, CSV injection): this is the report for people, the wire's CSV is never altered.
+ */
+export default {
+  name: 'csv',
+  contentType: 'text/csv; charset=utf-8',
+  render: (entries) => {
+    const rows = records(entries).map((record) => columns.map((column) => cell(record[column])))
+    return stringify([[...columns], ...rows], {
+      record_delimiter: '\r\n',
+      escape_formulas: true,
+      // It quotes its own delimiter only, and a lone line feed would end the row too.
+      quoted_match: /[\r\n]/,
+    })
+  },
+} satisfies Report

@@ -1,0 +1,55 @@
+import type { Report } from './entry.ts'
+import { type EntryReading, isConsequence, type Reading, read, results, spoken } from './reading.ts'
+
+type Command = 'error' | 'warning' | 'notice'
+
+/** The older command form is found anywhere in a line: it must not arise in one. */
+const defused = (text: string): string => text.replaceAll('##[', '# #[')
+const escapeData = (text: string): string =>
+  defused(text).replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
+const escapeProperty = (text: string): string => escapeData(text).replaceAll(':', '%3A').replaceAll(',', '%2C')
+
+const annotation = (command: Command, title: string, message: string): string =>
+  `::${command} title=${escapeProperty(title)}::${escapeData(message)}\n`
+
+/**
+ * Workflow commands of GitHub Actions. Every line is a whole command of ours and text is escaped
+ * into it, so that no message can begin one. A step shows ten annotations of each kind: root causes
+ * come first, and what was not run because of them is a notice.
+ */
+export default {
+  name: 'github',
+  contentType: 'text/plain; charset=utf-8',
+  render: (entries) => {
+    const all = entries.map(read).flatMap(annotations)
+    return [...pick(all, 'error'), ...pick(all, 'warning'), ...pick(all, 'notice')].join('')
+  },
+} satisfies Report
+
+type Annotation = { readonly command: Command; readonly line: string }
+
+const pick = (all: readonly Annotation[], command: Command): readonly string[] =>
+  all.filter((item) => item.command === command).map((item) => item.line)
+
+function annotations(reading: EntryReading): readonly Annotation[] {
+  const make = (command: Command, title: string, message: string): Annotation => ({
+    command,
+    line: annotation(command, `${reading.type} ${title}`.trim(), message),
+  })
+  const where = `${reading.headline} (${reading.mode}, ${reading.target})`
+  if (reading.error) {
+    return [make('error', 'not checked', [`${where}: ${reading.error.message}`, ...reading.error.hints].join('\n'))]
+  }
+  const found = results(reading)
+    .filter((result) => result.level !== 'ok')
+    .map((result) => make(commandOf(result), [result.monitor, result.check].filter(Boolean).join(' '), long(result)))
+  // Without an error of its own an unhealthy answer would leave no mark.
+  const marked = reading.level !== 'fail' || found.some((item) => item.command === 'error')
+  return [...found, make(marked ? 'notice' : 'error', 'health', marked ? where : [where, ...reading.causes].join('\n'))]
+}
+
+const commandOf = (result: Reading): Command =>
+  result.level === 'warn' ? 'warning' : isConsequence(result) ? 'notice' : 'error'
+
+const long = (result: Reading): string =>
+  [`${spoken(result)}${result.fault ? ` (${result.fault})` : ''}`, ...result.details].join('\n')

@@ -1,0 +1,76 @@
+import type { Report } from './entry.ts'
+import { type EntryReading, type Level, read, results } from './reading.ts'
+
+type Status = 'pass' | 'warn' | 'fail'
+type Check = {
+  readonly componentId?: string
+  readonly componentType?: string
+  readonly observedValue?: number
+  readonly observedUnit?: string
+  readonly status?: Status
+  readonly time?: string
+  readonly output?: string
+}
+
+const statuses: Record<Level | 'unknown', Status> = { ok: 'pass', warn: 'warn', fail: 'fail', unknown: 'fail' }
+const rank: Record<Status, number> = { pass: 0, warn: 1, fail: 2 }
+
+/** `application/health+json` (draft-inadarei-api-health-check). */
+export default {
+  name: 'health+json',
+  contentType: 'application/health+json; charset=utf-8',
+  render: (entries) => {
+    const readings = entries.map(read)
+    const worst = readings
+      .map((reading) => statuses[reading.level])
+      // Nothing asked is not a pass.
+      .reduce<Status>((most, status) => (rank[status] > rank[most] ? status : most), readings[0] ? 'pass' : 'fail')
+    const output = readings.flatMap((reading) => reading.causes).join('\n')
+    const notes = readings.flatMap((reading) => (reading.correlationId ? [`correlation ${reading.correlationId}`] : []))
+    return `${JSON.stringify({
+      status: worst,
+      description: readings.map((reading) => reading.headline).join('; ') || 'nothing was checked',
+      ...(notes.length > 0 ? { notes } : {}),
+      // The draft leaves output out of a pass.
+      ...(worst === 'pass' || output === '' ? {} : { output }),
+      checks: checks(readings),
+    })}\n`
+  },
+} satisfies Report
+
+function checks(readings: readonly EntryReading[]): Readonly<Record<string, readonly Check[]>> {
+  const found = new Map<string, Check[]>()
+  const add = (component: string, measurement: string, check: Check): void => {
+    const key = `${withoutColon(component)}:${withoutColon(measurement)}`
+    const known = found.get(key)
+    if (known) known.push(check)
+    else found.set(key, [check])
+  }
+  for (const reading of readings) {
+    const time = reading.endedAt ? { time: reading.endedAt.toISOString() } : {}
+    const id = readings.length > 1 ? { componentId: `${reading.type} at ${reading.target}` } : {}
+    for (const result of results(reading)) {
+      const status = statuses[result.level]
+      const output = [result.message, ...result.details].join('\n')
+      add(result.monitor, result.check || 'status', {
+        ...id,
+        status,
+        ...time,
+        ...(status === 'pass' ? {} : { output }),
+      })
+    }
+    if (reading.error) add(reading.type, 'status', { ...id, status: 'fail', output: reading.error.message })
+    const { state } = reading
+    const measured = { ...id, componentType: 'system', ...time }
+    if (state?.cpu !== undefined) {
+      add('cpu', 'utilization', { ...measured, observedValue: state.cpu, observedUnit: 'percent' })
+    }
+    if (state?.freeMb !== undefined) {
+      add('memory', 'available', { ...measured, observedValue: state.freeMb, observedUnit: 'MiB' })
+    }
+  }
+  return Object.fromEntries(found)
+}
+
+/** The colon stands between a component and its measurement, and nowhere else. */
+const withoutColon = (text: string): string => text.replaceAll(':', ' ').trim() || 'unnamed'

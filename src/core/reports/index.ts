@@ -1,0 +1,48 @@
+/** Reports: a health answer as other tools read it. */
+import type { Report } from './entry.ts'
+
+export * from './entry.ts'
+export { type NagiosState, nagiosState } from './nagios-state.ts'
+export {
+  type EntryReading,
+  isConsequence,
+  type Level,
+  type Reading,
+  read,
+  results,
+} from './reading.ts'
+export { type ResultRecord, records, tabbed } from './records.ts'
+export { clean, count, oneLine } from './text.ts'
+
+export type ReportName =
+  | 'nagios'
+  | 'prtg'
+  | 'prometheus'
+  | 'junit'
+  | 'github'
+  | 'health+json'
+  | 'csv'
+  | 'tsv'
+  | 'ndjson'
+
+/** One row a format; each is loaded when it is asked for. */
+export const reports: Record<ReportName, () => Promise<{ readonly default: Report }>> = {
+  nagios: () => import('./nagios.ts'),
+  prtg: () => import('./prtg.ts'),
+  prometheus: () => import('./prometheus.ts'),
+  junit: () => import('./junit.ts'),
+  github: () => import('./github.ts'),
+  'health+json': () => import('./health-json.ts'),
+  csv: () => import('./csv.ts'),
+  tsv: () => import('./tsv.ts'),
+  ndjson: () => import('./ndjson.ts'),
+}
+
+/** What `/healthcheck` answers beside the protocol's own formats (F5): by `?format=` and by `Accept`. */
+export const overHttp = {
+  format: ['nagios', 'prtg', 'prometheus'],
+  accept: { 'application/health+json': 'health+json' },
+} as const satisfies {
+  readonly format: readonly ReportName[]
+  readonly accept: Readonly<Record<string, ReportName>>
+}

@@ -1,0 +1,94 @@
+import type { Report } from './entry.ts'
+import { type EntryReading, type MonitorReading, type Reading, read, results } from './reading.ts'
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+/** Escaped for text. What XML has no way to write, `clean` has taken out of every reading. */
+const xmlText = (text: string): string => text.replace(/[&<>"]/g, (char) => entities[char] ?? '')
+/** An attribute keeps its line feeds and tabs only as references. */
+const xml = (text: string): string => xmlText(text).replace(/[\t\n]/g, (char) => `&#${char.charCodeAt(0)};`)
+
+/** JUnit XML as Jenkins, GitLab and Azure read it: a test suite a monitor, a test case a result. */
+export default {
+  name: 'junit',
+  contentType: 'application/xml; charset=utf-8',
+  render: (entries) => {
+    const readings = entries.map(read)
+    const failures = readings.flatMap(results).filter((result) => result.level === 'fail').length
+    const errors = readings.filter((reading) => reading.error !== undefined).length
+    const tests = readings.reduce((sum, reading) => sum + Math.max(1, results(reading).length), 0)
+    const seconds = readings.reduce((sum, reading) => sum + (reading.duration ?? 0), 0) / 1_000
+    const bare = readings.filter(failedWithoutResults).length
+    const head = `<testsuites name="svc health" tests="${tests}" failures="${failures + bare}" errors="${errors}" time="${time(seconds)}">`
+    return `<?xml version="1.0" encoding="UTF-8"?>\n${[head, ...readings.flatMap(suites), '</testsuites>'].join('\n')}\n`
+  },
+} satisfies Report
+
+const failedWithoutResults = (reading: EntryReading): boolean =>
+  reading.level === 'fail' && results(reading).length === 0
+
+function suites(reading: EntryReading): readonly string[] {
+  const place = `${reading.type} ${reading.mode}`
+  const monitors = reading.monitors.filter((monitor) => monitor.results.length > 0)
+  if (monitors.length > 0) return monitors.flatMap((monitor) => suite(reading, place, monitor))
+  const kind = reading.error ? 'error' : reading.level === 'fail' ? 'failure' : undefined
+  const why = reading.error ? [...reading.error.hints, `error: ${reading.error.code}`] : []
+  const message = reading.causes.join('; ') || reading.headline
+  return [
+    opening(reading, place, 1, kind === 'failure' ? 1 : 0, kind === 'error' ? 1 : 0),
+    ...testCase(place, 'health', kind && { kind, type: reading.error?.code ?? 'unhealthy', message, more: why }),
+    '  </testsuite>',
+  ]
+}
+
+function suite(reading: EntryReading, place: string, monitor: MonitorReading): readonly string[] {
+  const failed = monitor.results.filter((result) => result.level === 'fail').length
+  return [
+    opening(reading, `${place}: ${monitor.name}`, monitor.results.length, failed, 0),
+    ...monitor.results.flatMap((result) => resultCase(place, monitor, result)),
+    '  </testsuite>',
+  ]
+}
+
+function opening(reading: EntryReading, name: string, tests: number, failures: number, errors: number): string {
+  // A run has one duration and its monitors ran side by side, so suites say none of their own.
+  const when = reading.startedAt ? ` timestamp="${reading.startedAt.toISOString().slice(0, 19)}"` : ''
+  return `  <testsuite name="${xml(name)}" hostname="${xml(reading.target)}" tests="${tests}" failures="${failures}" errors="${errors}" skipped="0"${when}>`
+}
+
+function resultCase(place: string, monitor: MonitorReading, result: Reading): readonly string[] {
+  // Readers take what stands before the last dot for a package.
+  const classname = `${place}.${monitor.name.replaceAll('.', '_')}`
+  const name = result.check || monitor.name
+  if (result.level === 'fail') {
+    const type = result.fault ?? 'unhealthy'
+    return testCase(classname, name, { kind: 'failure', type, message: result.message, more: result.details })
+  }
+  const said = result.level === 'warn' ? `warning: ${result.message}` : result.message
+  return [
+    `    <testcase classname="${xml(classname)}" name="${xml(name)}">`,
+    `      <system-out>${xmlText([said, ...result.details].join('\n'))}</system-out>`,
+    '    </testcase>',
+  ]
+}
+
+type Problem = {
+  readonly kind: 'failure' | 'error'
+  readonly type: string
+  readonly message: string
+  readonly more: readonly string[]
+}
+
+function testCase(classname: string, name: string, problem: Problem | undefined): readonly string[] {
+  const open = `    <testcase classname="${xml(classname)}" name="${xml(name)}"`
+  if (!problem) return [`${open}/>`]
+  const { kind, type, message, more } = problem
+  const body = xmlText([message, ...more].join('\n'))
+  return [
+    `${open}>`,
+    `      <${kind} type="${xml(type)}" message="${xml(message)}">${body}</${kind}>`,
+    '    </testcase>',
+  ]
+}
+
+const time = (seconds: number): string => seconds.toFixed(3)

@@ -1,0 +1,23 @@
+import type { Entry } from './entry.ts'
+import { read } from './reading.ts'
+
+/** What a Nagios plugin exits with: OK, WARNING, CRITICAL, UNKNOWN. */
+export type NagiosState = 0 | 1 | 2 | 3
+
+/** A host that does not answer is critical, not unknown (plugin guidelines). */
+const critical = new Set([3, 6, 7, 8])
+const badness: Record<NagiosState, number> = { 0: 0, 1: 1, 3: 2, 2: 3 }
+
+function stateOf(entry: Entry): NagiosState {
+  const reading = read(entry)
+  if (reading.level === 'fail') return 2
+  if (reading.level === 'warn') return 1
+  if (reading.level === 'ok' && entry.ExitCode === 0) return 0
+  return critical.has(reading.error?.exitCode ?? entry.ExitCode) ? 2 : 3
+}
+
+/** The worst of the entries: CRITICAL, then UNKNOWN, then WARNING. Nothing asked is UNKNOWN. */
+export function nagiosState(entries: readonly Entry[]): NagiosState {
+  if (entries.length === 0) return 3
+  return entries.map(stateOf).reduce((most, state) => (badness[state] > badness[most] ? state : most), 0)
+}

@@ -1,0 +1,107 @@
+import type { Entry, Report } from './entry.ts'
+import { type NagiosState, nagiosState } from './nagios-state.ts'
+import { type EntryReading, type Level, type Reading, read, results } from './reading.ts'
+import { shorten } from './text.ts'
+
+const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
+/** What the guidelines let a pager's line hold. */
+const lineLength = 79
+
+/** `|` begins the performance data wherever it stands, so text never holds one. */
+const plain = (text: string): string => text.replaceAll('|', '¦')
+
+/**
+ * A status line with performance data, then every result, the worst first, because a transport may
+ * cut what is long (monitoring-plugins.org, development guidelines).
+ */
+export default {
+  name: 'nagios',
+  contentType: 'text/plain; charset=utf-8',
+  render: (entries) => {
+    const readings = entries.map(read)
+    const status = `SVC ${words[nagiosState(entries)]} - `
+    const line = status + shorten(plain(summary(entries, readings)), lineLength - status.length)
+    const data = performanceData(readings)
+    const first = data === '' ? line : `${line} | ${data}`
+    return `${[first, ...readings.flatMap(longOutput)].join('\n')}\n`
+  },
+} satisfies Report
+
+function summary(entries: readonly Entry[], readings: readonly EntryReading[]): string {
+  const [only] = readings
+  if (!only) return 'nothing was checked'
+  if (readings.length === 1) return cause(only)
+  const bad = readings.filter((reading) => reading.level === 'fail' || reading.level === 'unknown')
+  const told = bad[0] ?? readings.find((reading) => reading.level === 'warn')
+  if (!told) return `all ${entries.length} healthy`
+  const all = bad.length > 0 ? `${bad.length} of ${entries.length} not healthy` : `${entries.length} healthy, warnings`
+  return `${all}: ${cause(told)}`
+}
+
+function cause(reading: EntryReading): string {
+  const [first, ...others] = reading.causes
+  if (first === undefined) return reading.headline
+  const more = others.length > 0 ? ` (+${others.length})` : ''
+  return `${first.startsWith(reading.type) ? '' : `${reading.type}: `}${first}${more}`
+}
+
+const levelWords: Record<Level, string> = { fail: 'FAIL', warn: 'WARN', ok: 'OK' }
+const rank: Record<Level, number> = { fail: 0, warn: 1, ok: 2 }
+
+function longOutput(reading: EntryReading): readonly string[] {
+  const head = `${reading.type} ${reading.mode} at ${reading.target}: ${reading.headline}`
+  const more = reading.error ? [reading.error.message, ...reading.error.hints] : []
+  const lines = results(reading)
+    .toSorted((a, b) => rank[a.level] - rank[b.level])
+    .flatMap(resultLines)
+  const correlation = reading.correlationId === '' ? [] : [`Correlation ${reading.correlationId}`]
+  return [head, ...more.flatMap(indented), ...lines, ...correlation].map(plain)
+}
+
+function resultLines(reading: Reading): readonly string[] {
+  const name = [reading.monitor, reading.check].filter(Boolean).join(' / ')
+  const fault = reading.fault === undefined ? '' : ` (${reading.fault})`
+  return [`${levelWords[reading.level]} ${name}: ${reading.message}${fault}`, ...reading.details.flatMap(indented)]
+}
+
+const indented = (text: string): readonly string[] => text.split('\n').map((line) => `  ${line}`)
+
+/** `'label'=value[UOM];[warn];[crit];[min];[max]`, labels unique. */
+function performanceData(readings: readonly EntryReading[]): string {
+  const taken = new Set<string>()
+  const types = readings.map((reading) => reading.type)
+  const of = (reading: EntryReading): string => {
+    if (readings.length === 1) return ''
+    const twice = types.indexOf(reading.type) !== types.lastIndexOf(reading.type)
+    return twice ? `${reading.type} ${reading.target} ` : `${reading.type} `
+  }
+  return readings
+    .filter((reading) => reading.error === undefined)
+    .flatMap((reading) => {
+      const name = (what: string): string => label(of(reading) + what, taken)
+      const total = reading.monitors.length
+      const { state } = reading
+      return [
+        `${name('failed')}=${reading.failed};;0;0;${Math.max(total, reading.failed)}`,
+        `${name('warnings')}=${reading.warnings};0;;0`,
+        reading.duration === undefined ? undefined : `${name('duration')}=${decimal(reading.duration / 1_000)}s;;;0`,
+        state?.cpu === undefined ? undefined : `${name('cpu')}=${decimal(state.cpu)}%`,
+        state?.freeMb === undefined || state.totalMb === undefined
+          ? undefined
+          : `${name('ram_available')}=${decimal(state.freeMb)}MB;;;0;${decimal(state.totalMb)}`,
+      ]
+    })
+    .filter((item) => item !== undefined)
+    .join(' ')
+}
+
+function label(text: string, taken: Set<string>): string {
+  const safe = plain(text).replaceAll("'", '’').replaceAll('=', '-')
+  let name = safe
+  for (let n = 2; taken.has(name); n += 1) name = `${safe} ${n}`
+  taken.add(name)
+  return /\s/.test(name) ? `'${name}'` : name
+}
+
+/** At most three decimals and never an exponent. */
+const decimal = (value: number): string => String(Number(value.toFixed(3)))

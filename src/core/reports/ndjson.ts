@@ -1,0 +1,12 @@
+import type { Report } from './entry.ts'
+import { records } from './records.ts'
+
+/** One JSON object a line, for jq and log shippers. */
+export default {
+  name: 'ndjson',
+  contentType: 'application/x-ndjson; charset=utf-8',
+  render: (entries) =>
+    records(entries)
+      .map((record) => `${JSON.stringify(record)}\n`)
+      .join(''),
+} satisfies Report

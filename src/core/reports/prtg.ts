@@ -1,0 +1,82 @@
+import type { Report } from './entry.ts'
+import { type EntryReading, type Level, read, worst } from './reading.ts'
+import { shorten } from './text.ts'
+
+type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
+
+/** PRTG advises against more in one sensor; the counts, which come first, say what does not fit. */
+const maxChannels = 50
+const textLength = 2_000
+const values: Record<Level, number> = { ok: 0, warn: 1, fail: 2 }
+
+/**
+ * The JSON of PRTG's advanced custom sensors. Health sets the sensor's state by channel limits and
+ * not by `error`, which would throw the channels' values away; `error` means nothing was measured.
+ * PRTG keeps limits and their messages from the first answer, so they never depend on the result.
+ */
+export default {
+  name: 'prtg',
+  contentType: 'application/json; charset=utf-8',
+  impliesSuppress: true,
+  render: (entries) => {
+    const readings = entries.map(read)
+    const text = shorten(readings.map(said).join(' / ') || 'nothing was checked', textLength)
+    const answered = readings.filter((reading) => reading.error === undefined)
+    const body = answered.length === 0 ? { error: 1, text } : { result: channels(readings, answered), text }
+    return `${JSON.stringify({ prtg: body })}\n`
+  },
+} satisfies Report
+
+/** `#` ends a sensor's message in PRTG. */
+const noHash = (text: string): string => text.replaceAll('#', '＃')
+
+const said = (reading: EntryReading): string => noHash([reading.headline, ...reading.causes].filter(Boolean).join(': '))
+
+function channels(readings: readonly EntryReading[], answered: readonly EntryReading[]): readonly Channel[] {
+  const several = readings.length > 1
+  const unanswered = readings.length - answered.length
+  const named = new Map<string, Channel>()
+  const add = (channel: Channel): void => {
+    // Names are unique in a sensor: of two monitors with one name, the worse is told.
+    const known = named.get(channel.channel)
+    if (!known || channel.value > known.value) named.set(channel.channel, channel)
+  }
+  const sum = (of: (reading: EntryReading) => number): number => answered.reduce((all, r) => all + of(r), 0)
+  add({ channel: 'Failed monitors', value: sum((r) => r.failed), unit: 'Count', ...errorAbove(0, 'A monitor failed') })
+  add({ channel: 'Warnings', value: sum((r) => r.warnings), unit: 'Count', ...warningAbove(0, 'A check warns') })
+  if (several) {
+    add({ channel: 'Not answered', value: unanswered, unit: 'Count', ...errorAbove(0, 'A server did not answer') })
+  }
+  for (const reading of answered) {
+    const name = (what: string): string => noHash(several ? `${reading.type} ${what} ${reading.target}` : what)
+    // A failure without a failed monitor exists at foreign servers: the status has its own channel.
+    const status = reading.level === 'fail' ? 2 : reading.level === 'warn' ? 1 : 0
+    add({ channel: name('Status'), value: status, ...judged })
+    if (reading.duration !== undefined) {
+      add({ channel: name('Duration'), value: Math.round(reading.duration), unit: 'TimeResponse' })
+    }
+    const { state } = reading
+    if (state?.cpu !== undefined) add({ channel: name('CPU used'), value: tenth(state.cpu), float: 1, unit: 'Percent' })
+    if (state?.freeMb !== undefined) {
+      add({ channel: name('RAM available'), value: Math.round(state.freeMb * 2 ** 20), unit: 'BytesMemory' })
+    }
+  }
+  const monitors = answered.flatMap((reading) =>
+    reading.monitors.map((monitor) => ({
+      channel: noHash(several ? `${reading.type} ${monitor.name} ${reading.target}` : `Monitor ${monitor.name}`),
+      value: values[worst([monitor.level, ...monitor.results.map((result) => result.level)])],
+    })),
+  )
+  for (const monitor of monitors) add({ ...monitor, ...judged })
+  return [...named.values()].slice(0, maxChannels)
+}
+
+const errorAbove = (limit: number, message: string) => ({ limitmode: 1, limitmaxerror: limit, limiterrormsg: message })
+const warningAbove = (limit: number, message: string) => ({
+  limitmode: 1,
+  limitmaxwarning: limit,
+  limitwarningmsg: message,
+})
+/** 0 ok, 1 warning, 2 failed. */
+const judged = { unit: 'Custom', customunit: 'level', limitmode: 1, limitmaxwarning: 0, limitmaxerror: 1 } as const
+const tenth = (value: number): number => Number(value.toFixed(1))

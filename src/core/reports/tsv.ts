@@ -1,0 +1,9 @@
+import type { Report } from './entry.ts'
+import { columns, records, tabbed } from './records.ts'
+
+/** A header row and one record a line, whatever the text holds. */
+export default {
+  name: 'tsv',
+  contentType: 'text/tab-separated-values; charset=utf-8',
+  render: (entries) => `${[columns.join('\t'), ...records(entries).map(tabbed)].join('\n')}\n`,
+} satisfies Report

@@ -1,0 +1,67 @@
+import { Fault } from '../errors.ts'
+import type { Dto } from '../protocol/index.ts'
+import {
+  encodeJson,
+  errorAnswer,
+  errorResponse,
+  formats,
+  jsonp,
+  jsonpContentType,
+  type Negotiated,
+} from '../wire/index.ts'
+import type { Answer } from './answer.ts'
+import type { Exchange } from './exchange.ts'
+import { stackOf } from './log.ts'
+import type { Site } from './site.ts'
+
+/** Seconds after which a refused caller may try again, where the fault does not say. */
+const retryAfter = 5
+
+/** Faults of the server that a caller may be told; any other speaks of this machine's insides (S6). */
+const tellable = new Set(['NotImplemented', 'Unavailable', 'Timeout'])
+
+export type Told = {
+  readonly negotiated: Negotiated
+  /** The answer that the operation would have given, where one was found. */
+  readonly response: Dto | undefined
+}
+export const plainJson: Told = { negotiated: { format: 'json' }, response: undefined }
+
+/** Whatever was thrown, as an answer. The details of a defect go to the log alone, with the stack. */
+export async function faultAnswer(site: Site, exchange: Exchange, thrown: unknown, told: Told): Promise<Answer> {
+  const fault = judged(thrown)
+  if (fault.fault === 'Defect') exchange.told.stack = stackOf(thrown)
+  const stackTrace = site.options.debug && fault.fault === 'Defect' ? exchange.told.stack : undefined
+  const error = errorResponse(fault, exchange.correlationId, stackTrace)
+  const { schema, value } = errorAnswer(told.response, error)
+  return { status: fault.status, ...(await encoded(schema, value, told.negotiated)), headers: headersOf(fault) }
+}
+
+function judged(thrown: unknown): Fault {
+  if (!(thrown instanceof Fault)) return new Fault('Defect')
+  if (thrown.status < 500 || tellable.has(thrown.fault)) return thrown
+  return new Fault('Defect')
+}
+
+function headersOf(fault: Fault): readonly string[] {
+  const { details, status } = fault
+  const headers = Object.entries(details.headers ?? {}).flat()
+  const waits = details.retryAfter ?? (status === 503 || status === 429 ? retryAfter : undefined)
+  return waits === undefined ? headers : [...headers, 'Retry-After', String(Math.ceil(waits))]
+}
+
+type Encoded = { readonly contentType: string; readonly body: string }
+
+/** A DTO in the negotiated format. */
+export async function encoded(schema: Dto, value: unknown, negotiated: Negotiated): Promise<Encoded> {
+  if (negotiated.format === 'json') return spoken(encodeJson(schema, value), negotiated)
+  const { contentType, encode } = await formats[negotiated.format]()
+  return { contentType, body: encode(schema, value) }
+}
+
+/** JSON, wrapped into the callback where one was asked for (F2). */
+export function spoken(json: string, { callback }: Negotiated): Encoded {
+  return callback === undefined
+    ? { contentType: 'application/json; charset=utf-8', body: json }
+    : { contentType: jsonpContentType, body: jsonp(callback, json) }
+}

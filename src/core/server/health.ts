@@ -1,0 +1,48 @@
+import { HealthCheckRequest, HealthCheckResponse } from '../protocol/index.ts'
+import { reports } from '../reports/index.ts'
+import type { AnswerFacts } from '../service.ts'
+import { attachment } from '../wire/index.ts'
+import type { Answer } from './answer.ts'
+import { baseUrl } from './base-url.ts'
+import { entryOf } from './entries.ts'
+import type { Exchange } from './exchange.ts'
+import { encoded, spoken } from './faults.ts'
+import type { Site } from './site.ts'
+import type { Wanted } from './target.ts'
+
+export type Asked = {
+  readonly request: unknown
+  readonly response: unknown
+  readonly wanted: Wanted
+  readonly facts: AnswerFacts | undefined
+}
+
+/** H1, H2, F5: a health answer, in the status and the format that was asked for. */
+export async function healthAnswer(site: Site, exchange: Exchange, asked: Asked): Promise<Answer> {
+  const { wanted } = asked
+  const request = asked.request as HealthCheckRequest
+  const response = asked.response as HealthCheckResponse
+  const failed = response.Status !== 'Success'
+  const headers = ['Age', String(Math.max(0, Math.floor(asked.facts?.ageSeconds ?? 0)))]
+  const status = (suppressed: boolean): number => (failed && !suppressed ? 503 : 200)
+  const suppressed = request.SuppressErrorCodes === true
+
+  if (wanted.report !== undefined) {
+    const { default: report } = await reports[wanted.report]()
+    const { ServerType: type, ExecutionMode: mode } = request
+    const entry = entryOf({ type, mode, response }, baseUrl(site, exchange))
+    const body = report.render([entry])
+    return {
+      status: status(suppressed || report.impliesSuppress === true),
+      contentType: report.contentType,
+      body,
+      headers,
+    }
+  }
+  if (wanted.negotiated.format === 'csv') {
+    if (status(suppressed) === 200) headers.push('Content-Disposition', attachment(HealthCheckRequest.name))
+    return { status: status(suppressed), ...(await encoded(HealthCheckResponse, response, wanted.negotiated)), headers }
+  }
+  const json = site.healthJson.write(response, status(suppressed) !== 200, asked.facts?.runId)
+  return { status: status(suppressed), ...spoken(json, wanted.negotiated), headers }
+}

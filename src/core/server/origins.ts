@@ -1,0 +1,62 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Fault } from '../errors.ts'
+
+/** Where a request from a browser comes from: its Origin, or that of its Referer (a script tag sends no Origin). */
+export function originOf({ origin, referer }: IncomingHttpHeaders): string | undefined {
+  if (origin !== undefined) return origin
+  return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : undefined
+}
+
+/**
+ * S11: throws Forbidden for a request that a page of another site made, unless its origin is listed:
+ * any web page could otherwise read a local server by a script tag, and start Advanced runs.
+ */
+export function refuseCrossSite(headers: IncomingHttpHeaders, listed: ReadonlySet<string>): void {
+  if (!crossSite(headers)) return
+  const origin = originOf(headers)
+  if (origin !== undefined && listed.has(origin)) return
+  throw new Fault('Forbidden', 'A page of another site asks: list its origin under serve.origins to allow that')
+}
+
+function crossSite(headers: IncomingHttpHeaders): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return String(site).includes('cross-site')
+  // Browsers without Sec-Fetch-Site still send Origin with what a script asks for.
+  const { origin, host } = headers
+  if (origin === undefined) return false
+  return !URL.canParse(origin) || new URL(origin).host !== host?.toLowerCase()
+}
+
+const exposed = 'X-Correlation-Id, Age, Retry-After'
+const accepted = 'Accept, Authorization, Cache-Control, Content-Type, X-Correlation-Id, traceparent'
+
+/** Response headers for a listed origin, flat; none for any other: never a wildcard. */
+export function corsHeaders(headers: IncomingHttpHeaders, listed: ReadonlySet<string>): readonly string[] {
+  const { origin } = headers
+  if (origin === undefined || !listed.has(origin)) return []
+  return [
+    'Access-Control-Allow-Origin',
+    origin,
+    'Access-Control-Allow-Credentials',
+    'true',
+    'Access-Control-Expose-Headers',
+    exposed,
+  ]
+}
+
+/** What a preflight of a listed origin is told beside that (R5). */
+export function preflightHeaders(
+  headers: IncomingHttpHeaders,
+  listed: ReadonlySet<string>,
+  allow: string,
+): readonly string[] {
+  if (headers.origin === undefined || !listed.has(headers.origin)) return []
+  return [
+    'Access-Control-Allow-Methods',
+    allow,
+    'Access-Control-Allow-Headers',
+    accepted,
+    'Access-Control-Max-Age',
+    '600',
+  ]
+}

@@ -1,0 +1,177 @@
+import { ExecutionMode, ServerType } from '../protocol/index.ts'
+import { count, type EntryReading, type Level } from '../reports/index.ts'
+import type { Answer } from './answer.ts'
+import { baseUrl } from './base-url.ts'
+import type { Exchange } from './exchange.ts'
+import { html, type Markup, trusted } from './html.ts'
+import { pagePolicy, style } from './page-style.ts'
+import type { Site } from './site.ts'
+import { type Standing, standingOf } from './standing.ts'
+
+/** How often the page reloads itself. Seconds. */
+const reloadEvery = 30
+
+/** `/`: what a person looks at. Shows the latest runs as this caller may see them and causes none. */
+export async function statusPage(site: Site, exchange: Exchange): Promise<Answer> {
+  const { facts } = site.runtime
+  const base = baseUrl(site, exchange)
+  const recent = site.runtime.recent(exchange.caller)
+  const shown = new Set([...facts.types, ...recent.map((run) => run.type)])
+  const standings = ServerType.values
+    .filter((type) => shown.has(type))
+    .map((type) => standingOf(type, recent, base))
+    .toSorted((a, b) => urgency(a) - urgency(b))
+  const configuration = exchange.caller.loopback ? (facts.configuration ?? 'none') : undefined
+  const page = document(standings, { base, configuration, configured: facts.types.length, at: new Date() })
+  return {
+    status: 200,
+    contentType: 'text/html; charset=utf-8',
+    body: page.markup,
+    contentSecurityPolicy: pagePolicy,
+  }
+}
+
+/** What needs somebody comes first. */
+const urgency = ({ level }: Standing): number => ['fail', 'warn', 'ok', undefined].indexOf(level)
+
+type Facts = {
+  readonly base: string
+  /** Undefined: not for this caller. */
+  readonly configuration: string | undefined
+  readonly configured: number
+  readonly at: Date
+}
+
+const words: Record<Level, string> = { ok: '✓ healthy', warn: '! warning', fail: '✗ unhealthy' }
+const marks: Record<Level, string> = { ok: '✓', warn: '!', fail: '✗' }
+
+function document(standings: readonly Standing[], facts: Facts): Markup {
+  const level = overall(standings)
+  const title = headline(standings)
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="refresh" content="${reloadEvery}">
+<title>${title} · svc</title>
+<link rel="icon" href="${icon(level)}">
+<style>${trusted(style)}</style>
+</head>
+<body>
+<header class="${level ?? 'none'}">
+<h1>${title}</h1>
+<p class="quiet">${facts.base} · ${facts.at.toISOString().slice(0, 19).replace('T', ' ')} UTC · reloads every ${reloadEvery} s</p>
+</header>
+<main>
+<div class="types">${standings.map(card)}</div>
+${ways(standings[0]?.type ?? 'App', facts)}
+</main>
+<footer class="quiet">
+<a href="/livez">alive?</a> <a href="/readyz">ready?</a> <a href="/metrics">metrics</a>
+</footer>
+</body>
+</html>
+`
+}
+
+function overall(standings: readonly Standing[]): Level | undefined {
+  const levels = standings.map(({ level }) => level)
+  return (['fail', 'warn', 'ok'] as const).find((level) => levels.includes(level))
+}
+
+function headline(standings: readonly Standing[]): string {
+  const named = (level: Level): string[] => standings.filter((s) => s.level === level).map(({ type }) => type)
+  const failing = named('fail')
+  if (failing.length > 0) return `${failing.join(', ')} ${failing.length === 1 ? 'is' : 'are'} unhealthy`
+  const warned = named('warn')
+  if (warned.length > 0) return `Healthy, with warnings: ${warned.join(', ')}`
+  const healthy = named('ok')
+  if (healthy.length === 0) return 'Nothing has been checked yet'
+  const waiting = standings.length - healthy.length
+  return waiting === 0 ? 'All healthy' : `Healthy: ${healthy.join(', ')}; ${waiting} not checked yet`
+}
+
+function card({ type, level, telling, runs }: Standing): Markup {
+  const causes = telling?.causes ?? []
+  return html`<section>
+<div class="top"><h2>${type}</h2>${state(level)}</div>
+${causes.length > 0 ? html`<ul class="causes">${causes.map((cause) => html`<li class="${level ?? ''}">${cause}</li>`)}</ul>` : undefined}
+<table>${ExecutionMode.values.map((mode) =>
+    row(
+      type,
+      mode,
+      runs.find((run) => run.mode === mode),
+    ),
+  )}</table>
+${runs.toReversed().map(({ mode, reading }) => details(mode, reading))}
+</section>
+`
+}
+
+function row(type: ServerType, mode: ExecutionMode, run: Standing['runs'][number] | undefined): Markup {
+  const seen = run
+    ? html`${state(levelOf(run.reading))} <span class="when">${age(run.ageSeconds)}${took(run.reading.duration)}</span>`
+    : html`<span class="when">not asked yet</span>`
+  return html`<tr><th scope="row">${mode}</th><td>${seen}</td>
+<td class="ask"><a href="${question(type, mode)}" rel="nofollow" aria-label="ask ${type} ${mode}">ask</a></td></tr>
+`
+}
+
+const state = (level: Level | undefined): Markup =>
+  html`<span class="state ${level ?? ''}">${level ? words[level] : 'not asked yet'}</span>`
+
+/** A recent run always has an answer. */
+const levelOf = ({ level }: EntryReading): Level => (level === 'unknown' ? 'fail' : level)
+
+function details(mode: ExecutionMode, { monitors }: EntryReading): Markup {
+  return html`<details><summary>${mode}: ${count(monitors.length, 'monitor')}</summary>${monitors.map(
+    (monitor) =>
+      html`<h3>${monitor.name}</h3><ul class="checks">${monitor.results.map(
+        (result) =>
+          html`<li><span class="mark ${result.level}">${marks[result.level]}</span>${
+            result.check === '' ? '' : `${result.check}: `
+          }${result.message}${result.details.map((detail) => html`<span class="detail">${detail}</span>`)}</li>`,
+      )}</ul>`,
+  )}</details>`
+}
+
+const question = (type: ServerType, mode: ExecutionMode): string =>
+  `/healthcheck?ExecutionMode=${mode}&ServerType=${type}`
+
+function ways(type: ServerType, { base, configuration, configured }: Facts): Markup {
+  const url = `${base}${question(type, 'Standard')}`
+  return html`<section>
+<h2>How to ask</h2>
+<div class="many">
+<div><p>From a terminal</p><pre>svc health --server ${base} --type ${type}</pre></div>
+<div><p>With curl: HTTP 200 is healthy, 503 is not</p><pre>curl '${url}'</pre></div>
+<div><p>PRTG, Nagios, Prometheus</p><pre>${url}&amp;format=prtg
+${url}&amp;format=nagios
+${base}/metrics</pre></div>
+<div><p>In the browser, Basic</p><p class="asks">${ServerType.values.map((each) => html`<a href="${question(each, 'Basic')}" rel="nofollow">${each}</a> `)}</p></div>
+</div>
+${configured === 0 ? html`<p>No server type is configured. <code>svc monitors discover</code> proposes a configuration for this machine.</p>` : undefined}
+${configuration === undefined ? undefined : html`<p class="quiet">Configuration: ${configuration}</p>`}
+</section>
+`
+}
+
+function age(seconds: number): string {
+  if (seconds < 1) return 'just now'
+  if (seconds < 120) return `${seconds} s ago`
+  return seconds < 7_200 ? `${Math.round(seconds / 60)} min ago` : `${Math.round(seconds / 3_600)} h ago`
+}
+
+function took(ms: number | undefined): string {
+  if (ms === undefined) return ''
+  return ms < 1_000 ? `, took ${Math.round(ms)} ms` : `, took ${(ms / 1_000).toFixed(1)} s`
+}
+
+const colours: Record<Level, string> = { ok: '#1f9d55', warn: '#d99100', fail: '#d92d33' }
+
+/** A dot in the tab. */
+const icon = (level: Level | undefined): string =>
+  `data:image/svg+xml,${encodeURIComponent(
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="${level ? colours[level] : '#8a929c'}"/></svg>`,
+  )}`

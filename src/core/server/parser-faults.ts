@@ -1,0 +1,52 @@
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { Fault } from '../errors.ts'
+import { ErrorResponse } from '../protocol/index.ts'
+import { encodeJson, errorResponse } from '../wire/index.ts'
+import { correlationOf } from './correlation.ts'
+import { commonHeaders, varies } from './send.ts'
+import type { Site } from './site.ts'
+
+/** E2: what Node's parser or its clock refused, as a fault; undefined when the caller simply went away. */
+export function parserFault(error: Error & { code?: string }, limits: Site['limits']): Fault | undefined {
+  switch (error.code) {
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return undefined
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Fault('RequestTimeout', 'The request did not arrive in time')
+    case 'HPE_HEADER_OVERFLOW':
+      return new Fault('HeadersTooLarge', `Request line and headers may have at most ${limits.headerBytes} bytes`)
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new Fault('TooLarge', 'The chunk extensions are too large')
+    default:
+      return new Fault('BadRequest', 'This is not a request of HTTP/1.1')
+  }
+}
+
+/** Answers on the bare connection, with the headers and the body that every other error has, and closes it. */
+export function answerRaw(site: Site, socket: Duplex, fault: Fault, method: string): void {
+  const correlationId = correlationOf({})
+  const body = encodeJson(ErrorResponse, errorResponse(fault, correlationId))
+  const headers = [
+    ...commonHeaders(correlationId, varies(site)),
+    'Date',
+    new Date().toUTCString(),
+    'Content-Type',
+    'application/json; charset=utf-8',
+    'Content-Length',
+    String(Buffer.byteLength(body)),
+    ...Object.entries(fault.details.headers ?? {}).flat(),
+    'Connection',
+    'close',
+  ]
+  let head = `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status] ?? ''}\r\n`
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
+  site.metrics.answered('other', method, fault.status)
+  site.log({ level: 'info', msg: `refused: ${fault.message}`, method, status: fault.status, correlationId })
+  // An answer cut off by a reset explains nothing: the caller gets a moment to read it, and no longer.
+  socket.on('error', () => {})
+  socket.end(`${head}\r\n${body}`)
+  socket.resume()
+  setTimeout(() => socket.destroy(), site.limits.lingerMs)
+}

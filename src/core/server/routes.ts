@@ -1,0 +1,165 @@
+import { Fault } from '../errors.ts'
+import { type Operation, type OperationSpec, operations } from '../protocol/index.ts'
+import type { FormatName, Pair } from '../wire/index.ts'
+import { clean } from './log.ts'
+
+export type OwnPage = 'page' | 'livez' | 'readyz' | 'metrics'
+
+/** What a path stands for. */
+export type Found =
+  | {
+      readonly kind: 'operation'
+      /** The path's template: one of few values, for metrics. */
+      readonly label: string
+      readonly verbs: readonly string[]
+      readonly operation: Operation
+      /** Fields that the path gives. */
+      readonly given: readonly Pair[]
+      /** A route of the interface, or one named after the request (R2). */
+      readonly style: 'route' | 'reply'
+      /** The format that the path fixes. */
+      readonly format: FormatName | undefined
+    }
+  | { readonly kind: 'own'; readonly label: string; readonly verbs: readonly string[]; readonly page: OwnPage }
+
+const own: Readonly<Record<string, OwnPage>> = {
+  '/': 'page',
+  '/livez': 'livez',
+  '/readyz': 'readyz',
+  '/metrics': 'metrics',
+}
+/** R2: the formats that a prefix fixes; `/api` also takes a suffix. */
+const replies: Readonly<Record<string, FormatName | undefined>> = {
+  '/json/reply': 'json',
+  '/json/oneway': 'json',
+  '/csv/reply': 'csv',
+  '/csv/oneway': 'csv',
+  '/api': undefined,
+}
+const suffixes: Readonly<Record<string, FormatName>> = { json: 'json', csv: 'csv' }
+
+type RouteTable = {
+  /** Paths without parameters, in lower case. */
+  readonly fixed: ReadonlyMap<string, Found>
+  /** What stands before the last segment of a path whose last segment is a parameter. */
+  readonly before: ReadonlyMap<string, (last: string, format: FormatName | undefined) => Found>
+}
+
+export type Router = (path: string) => Found
+
+/**
+ * The routes of the interface, read off its table, and the server's own pages. Throws NotFound for
+ * an unknown path and MethodNotAllowed for an unknown request name.
+ */
+export function router(): Router {
+  const table = readTable()
+  return (path) => table.fixed.get(path) ?? search(table, path)
+}
+
+function readTable(): RouteTable {
+  const fixed = new Map<string, Found>()
+  const before = new Map<string, (last: string, format: FormatName | undefined) => Found>()
+  for (const [path, page] of Object.entries(own)) {
+    fixed.set(path, { kind: 'own', label: path, verbs: ['GET'], page })
+  }
+  for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
+    for (const { path, verbs } of row.routes) {
+      const found = (given: readonly Pair[], format: FormatName | undefined): Found => ({
+        kind: 'operation',
+        label: path,
+        verbs,
+        operation,
+        given,
+        style: 'route',
+        format,
+      })
+      const parameter = /^(.*)\/\{(\w+)\}$/.exec(path)
+      if (parameter) {
+        const [, parent = '', name = ''] = parameter
+        before.set(parent, (last, format) => found([[name, last]], format))
+      } else {
+        fixed.set(path, found([], undefined))
+        for (const [suffix, format] of Object.entries(suffixes)) fixed.set(`${path}.${suffix}`, found([], format))
+      }
+    }
+  }
+  for (const [prefix, format] of Object.entries(replies)) before.set(prefix, reply(prefix, format))
+  return { fixed, before }
+}
+
+function reply(prefix: string, fixedFormat: FormatName | undefined) {
+  const byName = new Map<string, Operation>()
+  for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
+    byName.set(row.name.toLowerCase(), operation)
+  }
+  return (last: string, suffix: FormatName | undefined): Found => {
+    // Only /api takes a suffix; elsewhere the format is already said, and a dot belongs to the name.
+    const name = fixedFormat !== undefined && suffix !== undefined ? `${last}.${suffix}` : last
+    const operation = byName.get(name.toLowerCase())
+    if (operation === undefined) {
+      throw new Fault('MethodNotAllowed', `The operation '${clean(name)}' does not exist for this service`, {
+        errorCode: 'NotImplementedException',
+        headers: { Allow: '' },
+      })
+    }
+    const { replyVerbs } = operations[operation] as OperationSpec
+    return {
+      kind: 'operation',
+      label: `${prefix}/{Request}`,
+      verbs: replyVerbs,
+      operation,
+      given: [],
+      style: 'reply',
+      format: fixedFormat ?? suffix,
+    }
+  }
+}
+
+/** R1: letter case, a trailing slash and doubled slashes inside do not matter. */
+function search(table: RouteTable, path: string): Found {
+  const segments = path.split('/').filter((segment) => segment !== '')
+  const plain = segments.map(decodedSegment)
+  // An encoded slash is part of a name and never a boundary between names.
+  const key = `/${plain.map((segment, i) => (segment.includes('/') ? segments[i] : segment)).join('/')}`.toLowerCase()
+  const fixed = table.fixed.get(key)
+  if (fixed) return fixed
+  const parent = table.before.get(key.slice(0, key.lastIndexOf('/')))
+  const last = plain.at(-1) ?? ''
+  const dot = last.lastIndexOf('.')
+  const suffix = last.slice(dot + 1).toLowerCase()
+  if (!parent || (dot >= 0 && !Object.hasOwn(suffixes, suffix))) throw nothingAt(path)
+  return dot < 0 ? parent(last, undefined) : parent(last.slice(0, dot), suffixes[suffix])
+}
+
+function decodedSegment(segment: string): string {
+  if (!segment.includes('%')) return segment
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    throw new Fault('BadRequest', 'The path is not percent-encoded UTF-8')
+  }
+}
+
+const nothingAt = (path: string): Fault =>
+  new Fault('NotFound', `There is nothing at ${clean(path)}: ask GET /healthcheck, or open / in a browser`)
+
+/** The verbs for an Allow header: HEAD goes wherever GET does (R4), OPTIONS everywhere (R5). */
+export function allowed(verbs: readonly string[]): string {
+  const all = verbs.includes('GET') ? ['GET', 'HEAD', ...verbs, 'OPTIONS'] : [...verbs, 'OPTIONS']
+  return [...new Set(all)].join(', ')
+}
+
+/** Throws MethodNotAllowed, with Allow, unless the verb belongs to what was found. */
+export function requireVerb(found: Found, verb: string): void {
+  if (verb === 'OPTIONS' || found.verbs.includes(verb) || (verb === 'HEAD' && found.verbs.includes('GET'))) return
+  const headers = { Allow: allowed(found.verbs) }
+  if (found.kind === 'operation' && found.style === 'reply') {
+    const { name } = operations[found.operation]
+    const method = verb.charAt(0) + verb.slice(1).toLowerCase()
+    throw new Fault('MethodNotAllowed', `Could not find method named ${method}(${name}) or Any(${name})`, {
+      errorCode: 'NotImplementedException',
+      headers,
+    })
+  }
+  throw new Fault('MethodNotAllowed', `${verb} is not allowed here: ${headers.Allow} are`, { headers })
+}

@@ -1,0 +1,42 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Fault } from '../errors.ts'
+import type { Runtime, ServeOptions, Service } from '../service.ts'
+import type { CallerOf } from './caller.ts'
+import type { HealthJson } from './health-json.ts'
+import type { HostCheck } from './hosts.ts'
+import type { ServerLimits } from './limits.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import type { Target } from './target.ts'
+
+/** A request whose answer has not left yet. */
+export type UnderWay = {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Cancels what is done for it, and settles what waits for that. Only the first reason counts. */
+  readonly cancel: (reason: Fault) => void
+}
+
+/** What every request of one running server needs: made once, handed down. */
+export type Site = {
+  readonly service: Service
+  readonly runtime: Runtime
+  readonly options: ServeOptions
+  readonly limits: ServerLimits
+  readonly log: Log
+  /** True over TLS. */
+  readonly secure: boolean
+  readonly readTarget: (url: string) => Target
+  readonly checkHost: HostCheck
+  readonly callerOf: CallerOf
+  /** Whether an address is one of a trusted proxy. */
+  readonly isTrusted: (address: string) => boolean
+  readonly origins: ReadonlySet<string>
+  readonly metrics: Metrics
+  readonly healthJson: HealthJson
+  readonly open: Set<UnderWay>
+  /** Connections on which nothing further is believed or answered. */
+  readonly silenced: WeakSet<object>
+  /** True from the moment the server was told to stop. */
+  draining: boolean
+}

@@ -1,0 +1,189 @@
+import { createServer as createHttp, type Server, type ServerOptions } from 'node:http'
+import { createServer as createHttps } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { Fault } from '../errors.ts'
+import type { Runtime, ServeOptions, Service } from '../service.ts'
+import { callerOf, trustedProxies } from './caller.ts'
+import { admit } from './connections.ts'
+import { handle, neverAllowed } from './handle.ts'
+import { HealthJson } from './health-json.ts'
+import { hostCheck, isLoopback, plainAddress } from './hosts.ts'
+import { type ServerLimits, serverLimits } from './limits.ts'
+import { type Log, stackOf } from './log.ts'
+import { Metrics } from './metrics.ts'
+import { answerRaw, parserFault } from './parser-faults.ts'
+import { router } from './routes.ts'
+import type { Site } from './site.ts'
+import { drain } from './stop.ts'
+import { targetReader } from './target.ts'
+
+export type StartOptions = {
+  readonly service: Service
+  readonly runtime: Runtime
+  readonly options: ServeOptions
+  readonly host: string
+  /** 0 takes a free one. */
+  readonly port: number
+  /** PEM texts. */
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer } | undefined
+  readonly log: Log
+  /** Other bounds than the usual ones. */
+  readonly limits?: Partial<ServerLimits> | undefined
+}
+export type RunningServer = {
+  /** With an address that this machine reaches, also where the server listens on all of them. */
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  /** Answers what is under way and closes, within 10 s (S9). Safe to call twice. */
+  readonly stop: () => Promise<void>
+}
+
+/**
+ * Puts a Service behind HTTP. Throws a Local fault when the address or the certificate cannot be used.
+ * The Service and the Runtime stay the caller's: stopping closes neither.
+ */
+export async function startServer(start: StartOptions): Promise<RunningServer> {
+  const limits = { ...serverLimits, ...start.limits }
+  const isTrusted = trustedProxies(start.options.trustProxy)
+  const site: Site = {
+    service: start.service,
+    runtime: start.runtime,
+    options: start.options,
+    limits,
+    log: start.log,
+    secure: start.tls !== undefined,
+    readTarget: targetReader(router()),
+    checkHost: withCertificate(() =>
+      hostCheck({ bound: start.host, allowedHosts: start.options.allowedHosts, certificate: start.tls?.cert }),
+    ),
+    isTrusted,
+    callerOf: callerOf(isTrusted),
+    origins: new Set(start.options.origins),
+    metrics: new Metrics(),
+    healthJson: new HealthJson(),
+    open: new Set(),
+    silenced: new WeakSet(),
+    draining: false,
+  }
+  const server = withCertificate(() => create(site, start.tls))
+  listenTo(server, site)
+  const { address, family, port } = await listening(server, start.host, start.port)
+  // Without a listener, a connection that the system cannot accept would end the process.
+  server.on('error', (error) =>
+    site.log({ level: 'error', msg: 'a connection was not accepted', stack: stackOf(error) }),
+  )
+  let stopped: Promise<void> | undefined
+  return {
+    url: `${site.secure ? 'https' : 'http'}://${reachable(address, family)}:${port}`,
+    host: address,
+    port,
+    stop: () => {
+      stopped ??= drain(server, site)
+      return stopped
+    },
+  }
+}
+
+function create(site: Site, tls: StartOptions['tls']): Server {
+  const { limits } = site
+  const options: ServerOptions = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: limits.checkEveryMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    // A missing Host is refused like everything else, and not by a bare answer of Node's.
+    requireHostHeader: false,
+  }
+  const server = tls
+    ? createHttps({ ...options, ...tls, minVersion: 'TLSv1.2', handshakeTimeout: limits.headersMs })
+    : createHttp(options)
+  // One above the limit, so that an excess is seen: Node drops what goes beyond without a word.
+  server.maxHeadersCount = limits.headerCount + 1
+  server.maxConnections = limits.connections
+  server.timeout = limits.silenceMs
+  return server
+}
+
+function listenTo(server: Server, site: Site): void {
+  server.on('request', (request, response) => handle(site, request, response, false))
+  server.on('checkContinue', (request, response) => handle(site, request, response, true))
+  // Without this listener Node answers an unknown expectation itself; the gate refuses it.
+  server.on('checkExpectation', (request, response) => handle(site, request, response, false))
+  server.on('connect', (_request, socket) => answerRaw(site, socket, neverAllowed('CONNECT'), 'CONNECT'))
+  server.on('clientError', (error, socket) => {
+    const fault = parserFault(error, site.limits)
+    const underWay = [...site.open].find(({ request }) => request.socket === socket)
+    const spoiled = underWay !== undefined && (underWay.response.headersSent || underWay.request.complete)
+    if (!fault || !socket.writable || spoiled || site.silenced.has(socket)) {
+      socket.destroy()
+      return
+    }
+    site.silenced.add(socket)
+    answerRaw(site, socket, fault, 'other')
+  })
+  server.on('drop', () => site.metrics.refusedConnection())
+  server.on(
+    'connection',
+    admit({
+      most: site.limits.connectionsPerAddress,
+      addressOf: (socket) => plainAddress(socket.remoteAddress ?? ''),
+      exempt: (address) => isLoopback(address) || site.isTrusted(address),
+      refused: () => site.metrics.refusedConnection(),
+    }),
+  )
+}
+
+function listening(server: Server, host: string, port: number): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException): void => reject(unusable(error, host, port))
+    server.once('error', failed)
+    server.listen({ host, port }, () => {
+      server.off('error', failed)
+      resolve(server.address() as AddressInfo)
+    })
+  })
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program listens there',
+  EACCES: 'this account may not listen there',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  ENOTFOUND: 'the name is not known here',
+  EAI_AGAIN: 'the name cannot be looked up now',
+}
+
+function unusable(error: NodeJS.ErrnoException, host: string, port: number): Fault {
+  const where = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+  const hint =
+    error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND' ? 'Choose an address: --host' : 'Choose a port: --port'
+  return new Fault(
+    'Local',
+    `Cannot listen on ${where}: ${reasons[error.code ?? ''] ?? error.code ?? 'unknown reason'}`,
+    {
+      hints: [hint],
+      cause: error,
+    },
+  )
+}
+
+/** A wildcard address is none that a browser can open; the loopback belongs to it. */
+function reachable(address: string, family: string): string {
+  if (address === '0.0.0.0') return '127.0.0.1'
+  if (address === '::') return '[::1]'
+  return family === 'IPv6' ? `[${address}]` : address
+}
+
+function withCertificate<T>(make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    if (error instanceof Fault) throw error
+    // OpenSSL's own message names what is wrong, and never the key.
+    const reason = error instanceof Error ? error.message : 'unreadable'
+    throw new Fault('Local', `The certificate and its key cannot be used: ${reason}`, {
+      hints: ['Both are PEM files, and the key belongs to the first certificate: --tls-cert, --tls-key'],
+    })
+  }
+}

@@ -1,0 +1,75 @@
+import type { ReportName } from '../reports/index.ts'
+import { type Negotiated, type Pair, parsePairs, type Values } from '../wire/index.ts'
+import { loggedPath } from './log-path.ts'
+import type { Found, Router } from './routes.ts'
+
+/** In what form an answer is wanted. */
+export type Wanted = {
+  readonly method: string
+  readonly accept: string | undefined
+  readonly negotiated: Negotiated
+  /** F5: for health answers. */
+  readonly report: ReportName | undefined
+}
+
+/** What a request target stands for. */
+export type Target = {
+  readonly found: Found
+  readonly pairs: readonly Pair[]
+  /** `?format=` and `?callback=`, in any letter case. */
+  readonly format: string | undefined
+  readonly callback: string | undefined
+  readonly logged: string
+  /** The request that a bodiless call makes of it, once it has been read and found good. */
+  request: Values | undefined
+  /** The form in which it was asked for last. */
+  wanted: Wanted | undefined
+}
+
+/** Splits a request target that has passed the gate. Throws BadRequest for a query that cannot be decoded. */
+export function splitTarget(url: string): { readonly path: string; readonly pairs: readonly Pair[] } {
+  const mark = url.indexOf('?')
+  if (mark < 0) return { path: url, pairs: [] }
+  return { path: url.slice(0, mark), pairs: parsePairs(url.slice(mark + 1)) }
+}
+
+/** The longest target that is remembered, and how many are. */
+const longest = 256
+const most = 256
+
+/**
+ * Reads targets. Pollers ask the same few again and again, so the good ones are remembered: a target
+ * means the same every time. Throws what the router throws.
+ */
+export function targetReader(route: Router): (url: string) => Target {
+  const known = new Map<string, Target>()
+  return (url) => {
+    const before = known.get(url)
+    if (before) return before
+    const { path, pairs } = splitTarget(url)
+    const target: Target = {
+      found: route(path),
+      pairs,
+      format: firstNamed(pairs, 'format'),
+      callback: firstNamed(pairs, 'callback'),
+      logged: loggedPath(path, pairs),
+      request: undefined,
+      wanted: undefined,
+    }
+    // Only what is polled is worth it, and other operations may hold what nobody should remember.
+    if (url.length <= longest && isHealthCheck(target.found)) {
+      // Whoever makes up targets empties the memory and gains nothing by it.
+      if (known.size >= most) known.clear()
+      known.set(url, target)
+    }
+    return target
+  }
+}
+
+const isHealthCheck = (found: Found): boolean => found.kind === 'operation' && found.operation === 'healthCheck'
+
+/** The first value given under a name (in lower case), whatever its letter case; undefined when absent or empty. */
+function firstNamed(pairs: readonly Pair[], name: string): string | undefined {
+  const found = pairs.find(([written]) => written.length === name.length && written.toLowerCase() === name)
+  return found === undefined || found[1] === '' ? undefined : found[1]
+}

@@ -1,0 +1,50 @@
+import { posix, win32 } from 'node:path'
+import { Fault } from '../errors.ts'
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/**
+ * Where the store lies: `SVC_STORE` (a file), else under `SVC_HOME`, else in the platform's folder for
+ * an account's data. Always in a folder of its own, whose mode svc can insist on. Throws Fault `Local`.
+ */
+export function storePathFor(env: Env, platform: NodeJS.Platform, home: string): string {
+  const { isAbsolute, join } = platform === 'win32' ? win32 : posix
+  if (env.SVC_STORE) {
+    refuseUrl(env.SVC_STORE)
+    if (!isAbsolute(env.SVC_STORE)) {
+      throw new Fault('Local', 'SVC_STORE must be the whole path of a file', {
+        hints: ['A relative one would name another store in every folder: begin it at the root.'],
+      })
+    }
+    return env.SVC_STORE
+  }
+  if (env.SVC_HOME) return join(absolute(env.SVC_HOME, isAbsolute), 'store', file)
+  if (platform === 'win32') return join(env.LOCALAPPDATA || join(home, 'AppData', 'Local'), 'svc', file)
+  if (platform === 'darwin') return join(home, 'Library', 'Application Support', 'svc', file)
+  // The XDG specification: a relative path there is to be ignored.
+  const data = env.XDG_DATA_HOME && isAbsolute(env.XDG_DATA_HOME) ? env.XDG_DATA_HOME : join(home, '.local', 'share')
+  return join(data, 'svc', file)
+}
+
+const file = 'svc.db'
+
+function absolute(path: string, isAbsolute: (path: string) => boolean): string {
+  if (isAbsolute(path)) return path
+  throw new Fault('Local', 'SVC_HOME must be the whole path of a folder', {
+    hints: ['A relative one would name another folder everywhere: begin it at the root.'],
+  })
+}
+
+/** Refuses what is a URL and not a path. It is not repeated: it may hold a password. */
+export function refuseUrl(path: string): void {
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(path)?.[1]?.toLowerCase()
+  if (scheme === undefined) return
+  if (scheme === 'postgres' || scheme === 'postgresql') {
+    throw new Fault('Local', 'A PostgreSQL store is asked for, and this version keeps its store in SQLite only', {
+      hints: ['Set SVC_STORE to the whole path of a file, or leave it out.'],
+    })
+  }
+  throw new Fault('Local', `The store is a file, and ${scheme}: is not a path`, {
+    hints: ['Set SVC_STORE to the whole path of a file, or leave it out.'],
+  })
+}

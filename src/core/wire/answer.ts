@@ -1,0 +1,57 @@
+import { Fault, type FieldFault } from '../errors.ts'
+import type { Dto } from '../protocol/index.ts'
+import type { Values } from './format.ts'
+import { tooDeepUnder } from './json-guard.ts'
+import { parseJsonText } from './json-parse.ts'
+import { isObject, type Rules, walkDto } from './json-walk.ts'
+import { readScalar } from './scalars.ts'
+
+const lenient: Rules = {
+  unset: (schema, json) => json === null || json === undefined || (json === '' && schema.kind !== 'text'),
+  skipsUnsetItems: true,
+  scalar: (schema, json) => {
+    if (schema.kind === 'text' && typeof json === 'string') return json
+    if (schema.kind === 'date' && typeof json === 'number') return readScalar(schema, `/Date(${json})/`)
+    const simple = typeof json === 'string' || typeof json === 'number' || typeof json === 'boolean'
+    return simple ? readScalar(schema, String(json)) : undefined
+  },
+}
+
+const unreadable = (message: string): Fault => new Fault('UnreadableAnswer', message)
+
+/**
+ * Reads the answer of a real server, old or new (C3): names in any letter case, dates in every spelling, numbers as
+ * text, extra properties ignored. Throws `Fault` UnreadableAnswer for what is no JSON object, or has a field whose
+ * value cannot be understood: an unknown Status must not pass for a good one. No fault quotes a text of the body.
+ */
+export const decodeAnswer = (schema: Dto, body: string): Values => {
+  const text = body.startsWith('\ufeff') ? body.slice(1) : body
+  if (tooDeepUnder(text) !== undefined) throw unreadable('The server answered JSON that is nested too deeply')
+  const json = parse(text)
+  if (!isObject(json)) throw unreadable('The server answered something that is not a JSON object')
+  const problems: FieldFault[] = []
+  const values = walkDto(schema, json, lenient, problems)
+  const [first] = problems
+  if (first) throw unreadable(`The server's answer cannot be understood: ${first.Message}`)
+  return values
+}
+
+const parse = (text: string): unknown => {
+  try {
+    return parseJsonText(text)
+  } catch {
+    // Not chained: the parser's message quotes the body, which may hold a token.
+    return parseWithoutNaN(text)
+  }
+}
+
+/** A string, or one of the bare words that .NET writes for numbers that JSON does not have. */
+const stringOrBareNumber = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/g
+
+const parseWithoutNaN = (text: string): unknown => {
+  try {
+    return parseJsonText(text.replace(stringOrBareNumber, (match) => (match.startsWith('"') ? match : 'null')))
+  } catch {
+    throw unreadable('The server answered something that is not JSON')
+  }
+}

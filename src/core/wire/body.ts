@@ -1,0 +1,83 @@
+import { Fault } from '../errors.ts'
+import type { Dto } from '../protocol/index.ts'
+import type { Values } from './format.ts'
+import { bindJson, decodeJson, parseJson } from './json.ts'
+import { withinLimits } from './limits.ts'
+import { type HeaderValue, parseHeaderValue } from './media.ts'
+import { badRequest, refusedField, undeserialisable } from './problems.ts'
+import { bind, parsePairs } from './query.ts'
+
+/** What a body gave; forms rank above the query, other bodies below the path (N7): hand both to `merge`. */
+export type BodyValues = { readonly body?: Values; readonly form?: Values }
+
+export type BodyRules = {
+  /** N8: on the routes a `text/plain` body is ignored, under `/api` and `/json/reply` it is JSON. */
+  readonly plainText: 'ignored' | 'json'
+}
+
+/**
+ * A request's body as values of `schema`, within the bounds of S4. No bytes are an empty request whatever their type
+ * (N8). Throws `Fault`: Unreadable or BadRequest (400) naming the fields, UnsupportedMediaType (415).
+ */
+export const readBody = async (
+  schema: Dto,
+  contentType: string | undefined,
+  bytes: Uint8Array,
+  rules: BodyRules = { plainText: 'ignored' },
+): Promise<BodyValues> => {
+  if (bytes.length === 0) return {}
+  const media = parseHeaderValue(contentType ?? 'text/plain')
+  switch (media && isUtf8(media) ? media.value : undefined) {
+    case 'application/json':
+    case 'text/json':
+      return { body: withinLimits(schema, decodeJson(schema, text(schema, 'application/json', bytes))) }
+    case 'text/plain':
+      if (rules.plainText === 'ignored') return {}
+      return { body: withinLimits(schema, decodeJson(schema, text(schema, 'application/json', bytes))) }
+    case 'text/csv': {
+      const { csv } = await import('./csv.ts')
+      return { body: withinLimits(schema, csv.decode(schema, text(schema, 'text/csv', bytes))) }
+    }
+    case 'application/x-www-form-urlencoded':
+      return { form: bind(schema, parsePairs(text(schema, 'application/x-www-form-urlencoded', bytes))) }
+    case 'multipart/form-data': {
+      const { readMultipart } = await import('./multipart.ts')
+      return { form: bind(schema, readMultipart(bytes, media?.parameters.get('boundary'))) }
+    }
+    default:
+      throw new Fault(
+        'UnsupportedMediaType',
+        'The body must be application/json, text/csv, application/x-www-form-urlencoded or multipart/form-data, in UTF-8',
+      )
+  }
+}
+
+/** R3: the most requests that one batch may hold. */
+export const longestBatch = 64
+
+/**
+ * A batch: a JSON array of requests, each read only when its turn comes, because what came before it is done even if it
+ * is faulty.
+ */
+export const readBatch = (schema: Dto, bytes: Uint8Array): readonly (() => Values)[] => {
+  const requests = parseJson(schema, text(schema, 'application/json', bytes))
+  if (!Array.isArray(requests)) throw undeserialisable(schema, 'application/json', 'an array is expected')
+  if (requests.length > longestBatch) {
+    throw badRequest([refusedField(schema.name, `A batch may have at most ${longestBatch} requests`)])
+  }
+  return requests.map((request) => () => withinLimits(schema, bindJson(schema, request)))
+}
+
+const isUtf8 = ({ parameters }: HeaderValue): boolean =>
+  ['utf-8', 'utf8', 'us-ascii'].includes(parameters.get('charset')?.toLowerCase() ?? 'utf-8')
+
+/** A byte-order mark is dropped. */
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+const text = (schema: Dto, contentType: string, bytes: Uint8Array): string => {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw undeserialisable(schema, contentType, 'the body is not valid UTF-8')
+  }
+}

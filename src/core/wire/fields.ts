@@ -1,0 +1,63 @@
+import { type Dto, type Schema, schemaOf } from '../protocol/index.ts'
+
+export type Member = {
+  readonly name: string
+  readonly schema: Schema
+  /** The member's opening in JSON: `"Name":` */
+  readonly key: string
+}
+
+/** A field that a client sent: under the name as written, with every value that it gave. */
+export type Picked<T> = { readonly member: Member; readonly written: string; readonly values: readonly [T, ...T[]] }
+
+type Index = { readonly members: readonly Member[]; readonly byFoldedName: ReadonlyMap<string, Member> }
+
+const indexes = new WeakMap<Dto, Index>()
+
+const indexOf = (schema: Dto): Index => {
+  const known = indexes.get(schema)
+  if (known) return known
+  const members = Object.entries(schema.fields).map(([name, field]) => ({
+    name,
+    schema: schemaOf(field),
+    key: `${JSON.stringify(name)}:`,
+  }))
+  const index = { members, byFoldedName: new Map(members.map((member) => [fold(member.name) ?? member.name, member])) }
+  indexes.set(schema, index)
+  return index
+}
+
+const printableAscii = /^[\x20-\x7e]*$/
+
+/**
+ * A name for comparison without letter case. Only ASCII folds: by Unicode's rules the Kelvin sign
+ * is a `k`, and a field name so spelled would slip past whoever compares names more simply.
+ */
+export const fold = (name: string): string | undefined => (printableAscii.test(name) ? name.toLowerCase() : undefined)
+
+export const membersOf = (schema: Dto): readonly Member[] => indexOf(schema).members
+
+export const memberNamed = (schema: Dto, name: string): Member | undefined => {
+  const folded = fold(name)
+  return folded === undefined ? undefined : indexOf(schema).byFoldedName.get(folded)
+}
+
+/**
+ * Matches what a client sent to a DTO's fields, in any letter case; a name spelled exactly beats
+ * one in other case, and unknown names are dropped (N1). The result is in the schema's order.
+ */
+export const pick = <T>(schema: Dto, pairs: Iterable<readonly [name: string, value: T]>): readonly Picked<T>[] => {
+  const found = new Map<Member, { written: string; values: [T, ...T[]] }>()
+  for (const [written, value] of pairs) {
+    const member = memberNamed(schema, written)
+    if (!member) continue
+    const before = found.get(member)
+    const exact = written === member.name
+    if (!before || (exact && before.written !== member.name)) found.set(member, { written, values: [value] })
+    else if (exact || before.written !== member.name) before.values.push(value)
+  }
+  return membersOf(schema).flatMap((member) => {
+    const entry = found.get(member)
+    return entry ? [{ member, ...entry }] : []
+  })
+}

@@ -1,0 +1,23 @@
+import type { Dto } from '../protocol/index.ts'
+
+/** The body formats of the interface, section 1. */
+export type FormatName = 'json' | 'csv'
+
+/** A DTO in memory: dates are `Date`, durations milliseconds, absent fields are absent. */
+export type Values = Record<string, unknown>
+
+export type Format = {
+  readonly name: FormatName
+  /** The Content-Type header, charset included. */
+  readonly contentType: string
+  /** Unknown properties of `value` are never written. */
+  readonly encode: (schema: Dto, value: unknown) => string
+  /** Strict, for requests: throws `Fault` Unreadable (400), naming every field that is wrong. */
+  readonly decode: (schema: Dto, body: string) => Values
+}
+
+/** Content type of a JSONP answer (F2). */
+export const jsonpContentType = 'text/javascript; charset=utf-8'
+
+/** `Content-Disposition` of a successful CSV answer (F3); `requestName` is the operation's name on the wire. */
+export const attachment = (requestName: string): string => `attachment;filename="${requestName}.csv"`

@@ -1,0 +1,20 @@
+/** Bytes ↔ DTOs: formats, negotiation, query and form binding, error bodies. Knows the protocol, and no transport. */
+import type { Format, FormatName } from './format.ts'
+
+/** A format's name and how to load it: CSV's parser is not paid for by who speaks JSON. */
+export const formats: Readonly<Record<FormatName, () => Promise<Format>>> = {
+  json: async () => (await import('./json.ts')).json,
+  csv: async () => (await import('./csv.ts')).csv,
+}
+
+export { decodeAnswer } from './answer.ts'
+export { type BodyRules, type BodyValues, longestBatch, readBatch, readBody } from './body.ts'
+export { isoDate, readDate } from './dates.ts'
+export { readDuration, writeDuration } from './durations.ts'
+export { errorAnswer, errorResponse } from './error-body.ts'
+export { attachment, type Format, type FormatName, jsonpContentType, type Values } from './format.ts'
+export { encodeJson, type Trailing } from './json.ts'
+export { limits } from './limits.ts'
+export { formatNamed, jsonp, type Negotiated, negotiate, type Wanted } from './negotiate.ts'
+export { bind, encodeQuery, type Pair, parsePairs } from './query.ts'
+export { merge, refuseInQuery, requireFields, type Sources } from './request.ts'

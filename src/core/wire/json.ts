@@ -1,0 +1,116 @@
+import type { FieldFault } from '../errors.ts'
+import type { Dto, Schema } from '../protocol/index.ts'
+import { jsonDate } from './dates.ts'
+import { writeDuration } from './durations.ts'
+import { membersOf } from './fields.ts'
+import type { Format, Values } from './format.ts'
+import { forbiddenKeyIn, tooDeepUnder } from './json-guard.ts'
+import { parseJsonText } from './json-parse.ts'
+import { isObject, type Rules, walkDto } from './json-walk.ts'
+import { badRequest, excerpt, refusedField, unbindable, undeserialisable } from './problems.ts'
+import { number, readScalar } from './scalars.ts'
+
+/** Members that follow those of the answer itself, e.g. a ResponseStatus after a failed health answer (H1). */
+export type Trailing = { readonly schema: Dto; readonly value: unknown }
+
+/** JSON in the schema's order (N1–N4): unset members are left out, unknown properties never written. */
+export const encodeJson = (schema: Dto, value: unknown, trailing?: Trailing): string => {
+  const own = writeMembers(schema, value)
+  const more = trailing ? writeMembers(trailing.schema, trailing.value) : ''
+  return `{${own}${own !== '' && more !== '' ? ',' : ''}${more}}`
+}
+
+const writeMembers = (schema: Dto, value: unknown): string => {
+  const properties = value as Readonly<Record<string, unknown>>
+  let text = ''
+  for (const member of membersOf(schema)) {
+    const written = write(member.schema, properties[member.name])
+    if (written === undefined) continue
+    text += text === '' ? member.key + written : `,${member.key}${written}`
+  }
+  return text
+}
+
+/** Undefined for what is unset, and for what JSON has no word for: NaN, an invalid date. */
+const write = (schema: Schema, value: unknown): string | undefined => {
+  if (value === undefined || value === null) return undefined
+  switch (schema.kind) {
+    case 'dto':
+      return `{${writeMembers(schema, value)}}`
+    case 'list':
+      return writeList(schema.item, value as readonly unknown[])
+    case 'map':
+      return JSON.stringify(value)
+    case 'date':
+      return Number.isNaN((value as Date).getTime()) ? undefined : jsonDate(value as Date)
+    case 'duration':
+      return Number.isFinite(value) ? `"${writeDuration(value as number)}"` : undefined
+    case 'number':
+      return Number.isFinite(value) ? String(value as number) : undefined
+    default:
+      return JSON.stringify(value)
+  }
+}
+
+const writeList = (item: Schema, values: readonly unknown[]): string => {
+  let text = ''
+  for (const value of values) {
+    const written = write(item, value)
+    if (written !== undefined) text += text === '' ? written : `,${written}`
+  }
+  return `[${text}]`
+}
+
+const strict: Rules = {
+  unset: (_schema, json) => json === null,
+  skipsUnsetItems: false,
+  scalar: (schema, json) => {
+    switch (schema.kind) {
+      case 'flag':
+        return typeof json === 'boolean' ? json : undefined
+      case 'number':
+        return typeof json === 'number' ? number(schema, json) : undefined
+      case 'choice':
+        return typeof json === 'string' || typeof json === 'number' ? readScalar(schema, String(json)) : undefined
+      default:
+        return typeof json === 'string' ? readScalar(schema, json) : undefined
+    }
+  },
+}
+
+/** A parsed request body as a DTO: a wrong type is a 400 that names the field (N5). */
+export const bindJson = (schema: Dto, json: unknown): Values => {
+  if (!isObject(json)) throw undeserialisable(schema, 'application/json', 'an object is expected')
+  const problems: FieldFault[] = []
+  const values = walkDto(schema, json, strict, problems)
+  if (problems.length > 0) throw unbindable(schema, problems)
+  return values
+}
+
+/** Parses JSON that a stranger sent: not too deep, no keys that JavaScript gives a meaning (S4, E2). */
+export const parseJson = (schema: Dto, body: string): unknown => {
+  const deep = tooDeepUnder(body)
+  if (deep !== undefined) throw badRequest([refusedField(deep, `'${excerpt(deep)}' is nested too deeply`)])
+  const json = parse(schema, body)
+  const key = forbiddenKeyIn(json)
+  if (key !== undefined) throw badRequest([refusedField(key, `'${key}' is not allowed as a name`)])
+  return json
+}
+
+const parse = (schema: Dto, body: string): unknown => {
+  try {
+    return parseJsonText(body)
+  } catch (error) {
+    const place = error instanceof Error ? /at position \d+/.exec(error.message)?.[0] : undefined
+    throw undeserialisable(schema, 'application/json', `the body is not valid JSON${place ? ` ${place}` : ''}`)
+  }
+}
+
+export const decodeJson = (schema: Dto, body: string): Values => bindJson(schema, parseJson(schema, body))
+
+export const json: Format = {
+  name: 'json',
+  contentType: 'application/json; charset=utf-8',
+  encode: (schema, value) => encodeJson(schema, value),
+  decode: decodeJson,
+}

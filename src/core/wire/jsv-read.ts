@@ -1,0 +1,175 @@
+import type { Dto, Schema } from '../protocol/index.ts'
+import { memberNamed, pick } from './fields.ts'
+import { isForbiddenKey } from './limits.ts'
+import { isScalar, readScalar, type Scalar } from './scalars.ts'
+
+/** Reads JSV as `jsv-write.ts` writes it, and as people type it into a query. */
+
+/** Undefined when the text is no such value. Reads no deeper than the schema goes, in time linear in the text. */
+export const readJsv = (schema: Schema, text: string): unknown =>
+  reading(text, (cursor) => {
+    const value = readValue(schema, cursor, '')
+    if (cursor.at < text.length) throw malformed
+    return value
+  })
+
+/** The items of `a,b` or `[a,b]`: the brackets are optional in a query (N6). */
+export const readJsvItems = (item: Schema, text: string): readonly unknown[] | undefined =>
+  reading(text, (cursor) => {
+    skipBlanks(cursor)
+    if (text[cursor.at] === '[') {
+      const items = readList(item, cursor)
+      if (cursor.at < text.length) throw malformed
+      return items
+    }
+    cursor.at = 0
+    const items: unknown[] = []
+    for (;;) {
+      items.push(present(readValue(item, cursor, ',')))
+      if (cursor.at === text.length) return items
+      expect(cursor, ',')
+    }
+  })
+
+type Cursor = { readonly text: string; at: number }
+
+const malformed = new Error('not JSV')
+
+const reading = <T>(text: string, read: (cursor: Cursor) => T): T | undefined => {
+  try {
+    return read({ text, at: 0 })
+  } catch (error) {
+    if (error === malformed) return undefined
+    throw error
+  }
+}
+
+/** `ends` are the characters that end an unquoted value here; undefined is an unquoted nothing: unset. */
+const readValue = (schema: Schema, cursor: Cursor, ends: string): unknown => {
+  if (isScalar(schema)) return readToken(schema, cursor, ends)
+  skipBlanks(cursor)
+  if (schema.kind === 'list') return readList(schema.item, cursor)
+  return schema.kind === 'map' ? readMap(cursor) : readDto(schema, cursor)
+}
+
+const readToken = (schema: Scalar, cursor: Cursor, ends: string): unknown => {
+  const { text, quoted } = token(cursor, ends)
+  if (text === '' && (schema.kind !== 'text' || !quoted)) return undefined
+  return present(readScalar(schema, text))
+}
+
+const readList = (item: Schema, cursor: Cursor): readonly unknown[] => {
+  const items: unknown[] = []
+  expect(cursor, '[')
+  if (closed(cursor, ']')) return items
+  do items.push(present(readValue(item, cursor, ',]')))
+  while (took(cursor, ','))
+  close(cursor, ']')
+  return items
+}
+
+const readMap = (cursor: Cursor): Record<string, string> => {
+  const entries: Record<string, string> = {}
+  expect(cursor, '{')
+  if (closed(cursor, '}')) return entries
+  do {
+    const key = token(cursor, ':,}').text
+    if (isForbiddenKey(key) || !key.isWellFormed()) throw malformed
+    expect(cursor, ':')
+    const value = token(cursor, ',}').text
+    if (!value.isWellFormed()) throw malformed
+    entries[key] = value
+  } while (took(cursor, ','))
+  close(cursor, '}')
+  return entries
+}
+
+const readDto = (schema: Dto, cursor: Cursor): Record<string, unknown> => {
+  const pairs: [string, unknown][] = []
+  expect(cursor, '{')
+  if (closed(cursor, '}')) return {}
+  do {
+    const name = token(cursor, ':,}').text.trim()
+    expect(cursor, ':')
+    const member = memberNamed(schema, name)
+    if (member) pairs.push([name, readValue(member.schema, cursor, ',}')])
+    else skipValue(cursor)
+  } while (took(cursor, ','))
+  close(cursor, '}')
+  const values: Record<string, unknown> = {}
+  for (const { member, values: given } of pick(schema, pairs)) {
+    const value = given.at(-1)
+    if (value !== undefined) values[member.name] = value
+  }
+  return values
+}
+
+/**
+ * A quoted text, or everything up to one of `ends`. Blanks belong to an unquoted text, but a quote after them begins
+ * a quoted one: an unquoted text that holds a quote is never written.
+ */
+const token = (cursor: Cursor, ends: string): { text: string; quoted: boolean } => {
+  const { text } = cursor
+  const start = cursor.at
+  skipBlanks(cursor)
+  if (text[cursor.at] === '"') {
+    const quoted = readQuoted(cursor)
+    skipBlanks(cursor)
+    return { text: quoted, quoted: true }
+  }
+  cursor.at = start
+  while (cursor.at < text.length && !ends.includes(text.charAt(cursor.at))) cursor.at++
+  return { text: text.slice(start, cursor.at), quoted: false }
+}
+
+const readQuoted = (cursor: Cursor): string => {
+  const start = cursor.at + 1
+  let end = cursor.text.indexOf('"', start)
+  while (end !== -1 && cursor.text[end + 1] === '"') end = cursor.text.indexOf('"', end + 2)
+  if (end === -1) throw malformed
+  cursor.at = end + 1
+  return cursor.text.slice(start, end).replaceAll('""', '"')
+}
+
+/** Passes over the value of an unknown property, however deep it is. */
+const skipValue = (cursor: Cursor): void => {
+  for (let depth = 0; cursor.at < cursor.text.length; cursor.at++) {
+    const char = cursor.text.charAt(cursor.at)
+    if (char === '"') {
+      readQuoted(cursor)
+      cursor.at--
+    } else if (char === '{' || char === '[') depth++
+    else if (depth === 0 && (char === ',' || char === '}')) return
+    else if (char === '}' || char === ']') depth--
+  }
+}
+
+const skipBlanks = (cursor: Cursor): void => {
+  while (cursor.text[cursor.at] === ' ') cursor.at++
+}
+
+const took = (cursor: Cursor, char: string): boolean => {
+  if (cursor.text[cursor.at] !== char) return false
+  cursor.at++
+  return true
+}
+
+const expect = (cursor: Cursor, char: string): void => {
+  if (!took(cursor, char)) throw malformed
+}
+
+/** A closing bracket, and the blanks that a person may have put after it. */
+const closed = (cursor: Cursor, bracket: string): boolean => {
+  if (!took(cursor, bracket)) return false
+  skipBlanks(cursor)
+  return true
+}
+
+const close = (cursor: Cursor, bracket: string): void => {
+  if (!closed(cursor, bracket)) throw malformed
+}
+
+const present = (value: unknown): unknown => {
+  if (value === undefined) throw malformed
+  return value
+}

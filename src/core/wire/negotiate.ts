@@ -1,0 +1,71 @@
+import { Fault } from '../errors.ts'
+import { fold } from './fields.ts'
+import type { FormatName } from './format.ts'
+import { type HeaderValue, parseHeaderValue } from './media.ts'
+
+/** What a request says about the answer it wants. */
+export type Wanted = {
+  readonly method: string
+  /** The path's suffix, already known to be a format: see `formatNamed`. */
+  readonly suffix?: FormatName | undefined
+  readonly format?: string | undefined
+  readonly accept?: string | undefined
+  readonly callback?: string | undefined
+}
+
+export type Negotiated = { readonly format: FormatName; readonly callback?: string }
+
+const mediaTypes: Readonly<Record<FormatName, string>> = { json: 'application/json', csv: 'text/csv' }
+/** The preferred one first: it wins where a client likes several as much. */
+const names = Object.keys(mediaTypes) as readonly FormatName[]
+
+/** The format of a suffix or `?format=`, in any letter case; undefined is what the router answers with 404. */
+export const formatNamed = (name: string): FormatName | undefined => {
+  const folded = fold(name)
+  return names.find((known) => known === folded)
+}
+
+/**
+ * F1: suffix > callback > `?format=` > Accept > JSON; nothing acceptable is JSON, never a 406. Throws a 400, to be
+ * answered in plain JSON, for a callback that is no dotted identifier (F2).
+ */
+export const negotiate = ({ method, suffix, format, accept, callback }: Wanted): Negotiated => {
+  const mayCallBack = (method === 'GET' || method === 'HEAD') && suffix !== 'csv'
+  if (mayCallBack && callback !== undefined && callback !== '') {
+    return { format: 'json', callback: checkedCallback(callback) }
+  }
+  return { format: suffix ?? formatNamed(format ?? '') ?? accepted(accept ?? '') }
+}
+
+const callbackName = /^[A-Za-z_$][\w$]{0,49}(?:\.[A-Za-z_$][\w$]{0,49})*$/
+
+const checkedCallback = (name: string): string => {
+  if (callbackName.test(name)) return name
+  throw new Fault('BadRequest', 'The callback must be one or more dotted identifiers of at most 50 characters each')
+}
+
+/** F2: the answer as a call. U+2028 and U+2029 are line ends to older JavaScript, though not to JSON. */
+export const jsonp = (callback: string, json: string): string =>
+  `${callback}(${json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')})`
+
+/** The format of the highest quality; of equals the one that the client lists first. */
+const accepted = (accept: string): FormatName => {
+  const ranges = accept
+    .split(',')
+    .map(parseHeaderValue)
+    .filter((range) => range !== undefined)
+  const liked = names
+    .map((name) => ({ name, ...preference(ranges, mediaTypes[name]) }))
+    .filter(({ quality }) => quality > 0)
+    .sort((a, b) => b.quality - a.quality || a.place - b.place)
+  return liked[0]?.name ?? 'json'
+}
+
+/** The most specific range that covers a type decides its quality (RFC 9110, 12.5.1). */
+const preference = (ranges: readonly HeaderValue[], type: string): { quality: number; place: number } => {
+  for (const pattern of [type, `${type.slice(0, type.indexOf('/'))}/*`, '*/*']) {
+    const place = ranges.findIndex(({ value }) => value === pattern)
+    if (place !== -1) return { quality: Number(ranges[place]?.parameters.get('q') ?? 1), place }
+  }
+  return { quality: 0, place: 0 }
+}

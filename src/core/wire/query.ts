@@ -1,0 +1,77 @@
+import { Fault, type FieldFault } from '../errors.ts'
+import type { Dto, Schema } from '../protocol/index.ts'
+import { membersOf, pick } from './fields.ts'
+import type { Values } from './format.ts'
+import { readJsv, readJsvItems } from './jsv-read.ts'
+import { writeJsv } from './jsv-write.ts'
+import { limits, withinLimits } from './limits.ts'
+import { badRequest, invalidValue, refusedField, unbindable, wrongType } from './problems.ts'
+import { isScalar, readScalar, writeScalar } from './scalars.ts'
+
+/** A parameter of a path, query or form, percent-decoded. */
+export type Pair = readonly [name: string, value: string]
+
+/** Splits a query (without its `?`) or an urlencoded form. Throws a 400 for escapes that are not UTF-8. */
+export const parsePairs = (text: string): readonly Pair[] => {
+  const pieces = text.split('&').filter((piece) => piece !== '')
+  if (pieces.length > limits.parameters) throw tooMany()
+  return pieces.map((piece) => {
+    const equals = piece.indexOf('=')
+    const name = equals === -1 ? piece : piece.slice(0, equals)
+    return [percentDecoded(name, name), percentDecoded(equals === -1 ? '' : piece.slice(equals + 1), name)]
+  })
+}
+
+export const tooMany = (): Fault => new Fault('BadRequest', `At most ${limits.parameters} parameters are read`)
+
+const percentDecoded = (text: string, name: string): string => {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw badRequest([refusedField(name, 'A parameter is not percent-encoded UTF-8')])
+  }
+}
+
+/**
+ * Binds a path's, query's or form's parameters (N1, N5, N6). An empty value is no value, unknown names are ignored, a
+ * repeated name makes a longer list. Throws one 400 that names every bad parameter as the client wrote it (H3).
+ */
+export const bind = (schema: Dto, pairs: readonly Pair[]): Values => {
+  const values: Values = {}
+  const problems: FieldFault[] = []
+  for (const { member, written, values: texts } of pick(schema, pairs)) {
+    const given = texts.filter((text) => text !== '')
+    if (given.length === 0) continue
+    const value = readParameter(member.schema, given)
+    if (value !== undefined) values[member.name] = value
+    else if (member.schema.kind === 'text') problems.push(wrongType(written, member.schema))
+    else problems.push(invalidValue(written, given.join(',')))
+  }
+  if (problems.length > 0) throw unbindable(schema, problems)
+  return withinLimits(schema, values)
+}
+
+const readParameter = (schema: Schema, given: readonly string[]): unknown => {
+  // As a real server joins them: a repeated choice or flag is thereby refused and never silently one of the two.
+  if (isScalar(schema)) return readScalar(schema, given.join(','))
+  const parts = given.map((text) => (schema.kind === 'list' ? readJsvItems(schema.item, text) : readJsv(schema, text)))
+  if (parts.includes(undefined)) return undefined
+  return schema.kind === 'list' ? parts.flat() : Object.assign({}, ...parts)
+}
+
+/** The query of a request, without `?`: what `bind` reads back. Unset fields and empty texts are left out. */
+export const encodeQuery = (schema: Dto, value: unknown): string => {
+  const properties = value as Readonly<Record<string, unknown>>
+  return membersOf(schema)
+    .flatMap((member) => {
+      const text = writeParameter(member.schema, properties[member.name])
+      return text === undefined || text === '' ? [] : [`${member.name}=${encodeURIComponent(text.toWellFormed())}`]
+    })
+    .join('&')
+}
+
+const writeParameter = (schema: Schema, value: unknown): string | undefined => {
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'boolean') return String(value)
+  return isScalar(schema) ? writeScalar(schema, value) : writeJsv(schema, value)
+}

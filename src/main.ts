@@ -1,0 +1,41 @@
+import { commands, topics } from './registry.ts'
+
+// oclif looks for the shell when it loads, and on Windows starts PowerShell to do so.
+process.env.SHELL ??= process.env.COMSPEC ?? 'unknown'
+
+/**
+ * Runs one command line and sets the process's exit code. Never exits by itself: an exit would cut
+ * a piped answer at 64 KiB.
+ */
+export async function main(argv: readonly string[]): Promise<void> {
+  const first = argv[0] ?? ''
+  if (first === '--version' || first === '-V') {
+    const { packageJson } = await import('./cli/version.ts')
+    process.stdout.write(`svc ${packageJson().version}\n`)
+    return
+  }
+  const found = findCommand(argv)
+  if (found && !wantsHelp(found.rest)) {
+    const { runCommand } = await import('./cli/run.ts')
+    await runCommand(found.id, commands[found.id] as (typeof commands)[string], found.rest)
+    return
+  }
+  const { showHelp } = await import('./cli/help.ts')
+  await showHelp(argv, found?.id, { commands, topics })
+}
+
+/** `monitors list -t Sql` → `monitors:list` and the rest: the longest known id wins. */
+function findCommand(argv: readonly string[]): { readonly id: string; readonly rest: readonly string[] } | undefined {
+  for (const words of [2, 1]) {
+    const head = argv.slice(0, words)
+    if (head.length < words || head.some((word) => word.startsWith('-'))) continue
+    const id = head.join(':')
+    if (Object.hasOwn(commands, id)) return { id, rest: argv.slice(words) }
+  }
+  return undefined
+}
+
+function wantsHelp(rest: readonly string[]): boolean {
+  const end = rest.indexOf('--')
+  return (end === -1 ? rest : rest.slice(0, end)).some((word) => word === '--help' || word === '-h')
+}

@@ -1,0 +1,161 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const src = new URL('../src', import.meta.url).pathname
+
+/** The import law: room → rooms it may import, besides itself. Type-only imports count. */
+const law: Record<string, readonly string[]> = {
+  main: ['cli', 'commands'],
+  commands: ['cli', 'protocol', 'service', 'errors', 'health', 'config', 'core'],
+  cli: [
+    'core',
+    'protocol',
+    'service',
+    'errors',
+    'config',
+    'health',
+    'reports',
+    'wire',
+    'client',
+    'server',
+    'store',
+    'open',
+  ],
+  protocol: ['errors'],
+  errors: [],
+  service: ['protocol'],
+  wire: ['protocol', 'errors'],
+  health: ['protocol', 'errors'],
+  config: ['protocol', 'errors', 'health', 'service'],
+  store: ['protocol', 'errors'],
+  reports: ['protocol'],
+  server: ['service', 'protocol', 'wire', 'errors', 'reports'],
+  client: ['service', 'protocol', 'wire', 'errors'],
+  local: ['service', 'protocol', 'errors', 'health', 'config', 'store', 'reports'],
+  open: ['service', 'protocol', 'errors', 'health', 'config', 'store', 'local'],
+}
+
+/** Packages a room may import; everything else is a violation. Node's own modules are free. */
+const packages: Record<string, readonly string[]> = {
+  wire: ['csv-stringify', 'csv-parse'],
+  reports: ['csv-stringify'],
+  config: ['yaml'],
+  server: ['fastify', 'find-my-way'],
+  health: ['pg', 'mysql2', 'systeminformation'],
+  cli: ['@oclif/core', 'pino', 'cli-table3', 'chalk'],
+  commands: ['@oclif/core'],
+}
+
+/** The room of a file: `src/core/wire/json.ts` → wire, `src/core/errors.ts` → errors, `src/main.ts` → main. */
+function roomOf(file: string): string {
+  const parts = relative(src, file).split('/')
+  if (parts.length === 1) return 'main'
+  if (parts[0] !== 'core') return parts[0] ?? ''
+  return (parts[1] ?? '').replace(/\.ts$/, '')
+}
+
+type Import = { readonly from: string; readonly to: string; readonly specifier: string }
+
+const pattern =
+  /(?:^|\n)\s*(?:import|export)\b[^'"\n]*?(?:\n[^'"]*?)?\bfrom\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)|(?:^|\n)\s*import\s+['"]([^'"]+)['"]/g
+
+function importsOf(file: string, content: string): Import[] {
+  // Comments may hold the word `from` in quotes.
+  const code = content.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1')
+  return [...code.matchAll(pattern)].map((match) => {
+    const specifier = match[1] ?? match[2] ?? match[3] ?? ''
+    return { from: file, specifier, to: specifier.startsWith('.') ? join(dirname(file), specifier) : specifier }
+  })
+}
+
+/** What an import breaks, in a sentence, or nothing. */
+function violation({ from, to, specifier }: Import): string | undefined {
+  const room = roomOf(from)
+  const where = relative(src, from)
+  if (specifier.startsWith('node:')) return undefined
+  if (!specifier.startsWith('.')) {
+    const name = specifier.startsWith('@')
+      ? specifier.split('/').slice(0, 2).join('/')
+      : (specifier.split('/')[0] ?? '')
+    return packages[room]?.includes(name) ? undefined : `${where}: the room ${room} may not import the package ${name}`
+  }
+  const other = roomOf(to)
+  if (other === room) return undefined
+  if (!law[room]?.includes(other)) return `${where}: the room ${room} may not import ${other} (${specifier})`
+  const inside = relative(join(src, 'core', other), to)
+  const isCoreFolder = to.includes('/core/') && !to.endsWith(`/core/${other}.ts`)
+  if (isCoreFolder && inside !== 'index.ts') return `${where}: ${other} is entered by its index.ts, not by ${inside}`
+  return undefined
+}
+
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => join(src, file))
+const imports = files.flatMap((file) => importsOf(file, readFileSync(file, 'utf8')))
+
+/** A cycle through the given edges, as a list of files, or nothing. */
+function findCycle(edges: ReadonlyMap<string, readonly string[]>): readonly string[] | undefined {
+  const done = new Set<string>()
+  const path: string[] = []
+  const visit = (node: string): readonly string[] | undefined => {
+    if (path.includes(node)) return [...path.slice(path.indexOf(node)), node]
+    if (done.has(node)) return undefined
+    path.push(node)
+    for (const next of edges.get(node) ?? []) {
+      const cycle = visit(next)
+      if (cycle) return cycle
+    }
+    path.pop()
+    done.add(node)
+    return undefined
+  }
+  for (const node of edges.keys()) {
+    const cycle = visit(node)
+    if (cycle) return cycle
+  }
+  return undefined
+}
+
+function edgesOf(all: readonly Import[]): ReadonlyMap<string, readonly string[]> {
+  const edges = new Map<string, string[]>()
+  for (const { from, to, specifier } of all) {
+    if (specifier.startsWith('.')) edges.set(from, [...(edges.get(from) ?? []), to])
+  }
+  return edges
+}
+
+describe('the import law', () => {
+  test('every import obeys it', () => {
+    expect(imports.length).toBeGreaterThan(100)
+    expect(imports.flatMap((edge) => violation(edge) ?? [])).toEqual([])
+  })
+
+  test('every file stands in a room that the law knows', () => {
+    expect(files.filter((file) => !(roomOf(file) in law)).map((file) => relative(src, file))).toEqual([])
+  })
+
+  test('there are no cycles, type-only imports included', () => {
+    const cycle = findCycle(edgesOf(imports))
+    expect(cycle?.map((file) => relative(src, file))).toBeUndefined()
+  })
+
+  test.each([
+    ['core/wire/json.ts', "import { x } from '../health/index.ts'", 'the room wire may not import health'],
+    ['core/wire/json.ts', "import type { X } from '../../cli/base.ts'", 'the room wire may not import cli'],
+    ['core/server/x.ts', "const x = await import('../store/index.ts')", 'the room server may not import store'],
+    ['core/health/x.ts', "import pg from 'express'", 'may not import the package express'],
+    ['core/local.ts', "import { x } from './health/engine.ts'", 'health is entered by its index.ts'],
+    ['core/protocol/x.ts', "export * from '../wire/index.ts'", 'the room protocol may not import wire'],
+    ['core/client/x.ts', "import {\n  a,\n  b,\n} from '../server/index.ts'", 'the room client may not import server'],
+  ])('a planted violation is found: %s %s', (file, code, complaint) => {
+    const [edge] = importsOf(join(src, file), code)
+    expect(edge && violation(edge)).toContain(complaint)
+  })
+
+  test('a planted cycle is found', () => {
+    const edge = (from: string, to: string): Import => ({ from, to, specifier: './x' })
+    expect(findCycle(edgesOf([edge('a', 'b'), edge('b', 'c'), edge('c', 'a')]))).toEqual(['a', 'b', 'c', 'a'])
+    expect(findCycle(edgesOf([edge('a', 'b'), edge('a', 'c'), edge('b', 'c')]))).toBeUndefined()
+  })
+})

@@ -1,0 +1,81 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { clientOf, faultOf, shown } from './asking.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-client-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test.each([
+  ['', /empty/],
+  ['  ', /empty/],
+  ['svc.example.com', /Did you mean --server https:\/\/svc\.example\.com/],
+  ['localhost:8790', /Did you mean --server http:\/\/localhost:8790/],
+  ['[::1]:8790/ops', /Did you mean --server http:\/\/\[::1\]:8790\/ops/],
+  ['ftp://example.com', /not an http or https URL/],
+  ['file:///etc/passwd', /not an http or https URL/],
+  ['http://', /not an http or https URL/],
+  ['https://exa mple.com', /not an http or https URL/],
+  ['https://example.com/?x=1', /The base URL alone: https:\/\/example\.com\//],
+  ['https://example.com/ops#top', /The base URL alone: https:\/\/example\.com\/ops/],
+])('a base URL that cannot be used is exit 2 and says what one looks like: %j', async (baseUrl, words) => {
+  const met = await faultOf(() => clientOf(baseUrl))
+  expect([met.fault, met.exitCode]).toEqual(['Usage', 2])
+  expect(shown(met)).toMatch(words)
+})
+
+test.each([
+  'https://bob:hunter2@example.com',
+  'https://hunter2@example.com/x',
+  'bob:hunter2@example.com',
+  'https://bob:hunter2 @h',
+])('a password in the base URL is refused and not repeated: %s', async (baseUrl) => {
+  const met = await faultOf(() => clientOf(baseUrl))
+  expect(met.fault).toBe('Usage')
+  expect(shown(met)).not.toContain('hunter2')
+})
+
+test.each([
+  'http://example.com',
+  'http://10.0.0.1:8790/x',
+  'http://127.evil.com',
+  'http://localhost.evil.com',
+  'http://[::2]',
+])('K5 plain http to another machine is refused unless --insecure-http: %s', async (baseUrl) => {
+  const met = await faultOf(() => clientOf(baseUrl))
+  expect([met.fault, met.exitCode]).toEqual(['Usage', 2])
+  expect(met.details.hints?.at(-1)).toContain('--insecure-http')
+  clientOf(baseUrl, { insecureHttp: true }).close()
+})
+
+test.each([
+  'http://localhost',
+  'http://127.0.0.1:1',
+  'http://127.9.8.7',
+  'http://[::1]:5',
+  'http://[::ffff:127.0.0.1]',
+  'http://0x7f.1',
+  'https://example.com',
+  'HTTPS://EXAMPLE.com/',
+])('K5 plain http to this machine, and https to any, is fine: %s', (baseUrl) => {
+  clientOf(baseUrl).close()
+})
+
+test('--ca-file that cannot be used is exit 12 and names the file', async () => {
+  const write = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text)
+    return join(folder, name)
+  }
+  const damaged = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
+  for (const [caFile, words] of [
+    [join(folder, 'absent.pem'), 'cannot be read (ENOENT)'],
+    [folder, 'cannot be read (EISDIR)'],
+    [write('empty.pem', ''), 'holds no certificate'],
+    [write('key.pem', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'), 'holds no certificate'],
+    [write('damaged.pem', damaged), 'holds a certificate that is damaged'],
+  ] as const) {
+    const met = await faultOf(() => clientOf('https://example.com', { caFile }))
+    expect([met.fault, met.exitCode, met.message]).toEqual(['Local', 12, `--ca-file ${caFile} ${words}`])
+  }
+})

@@ -1,0 +1,19 @@
+/** Asks the server named first with the CA file named second, in the environment of its own; prints what it met. */
+import { openClient } from '../../src/core/client/index.ts'
+import { Fault } from '../../src/core/errors.ts'
+
+const [, , baseUrl = '', caFile] = process.argv
+const client = openClient({ baseUrl, userAgent: 'svc/test', ...(caFile ? { caFile } : {}) })
+const timeoutMs = Number(process.env['SVC_TEST_TIMEOUT'] ?? 20_000)
+const asked = { ExecutionMode: 'Basic', ServerType: 'Sql' } as const
+try {
+  const { Status } = await client.healthCheck(asked, {
+    caller: { kind: 'local', account: 'tester' },
+    correlationId: 'child',
+    signal: new AbortController().signal,
+    timeoutMs,
+  })
+  process.stdout.write(String(Status))
+} catch (error) {
+  process.stdout.write(error instanceof Fault ? `${error.fault}: ${error.message}` : String(error))
+}

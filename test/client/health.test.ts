@@ -1,0 +1,202 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { patience } from '../../src/core/client/index.ts'
+import { deadlines } from '../../src/core/health/index.ts'
+import {
+  type ExecutionMode,
+  type HealthCheckResponse,
+  type OperationSpec,
+  operations,
+  schemaOf,
+} from '../../src/core/protocol/index.ts'
+import { http, peer, replies } from '../support/faults.ts'
+import { basicSql, callWith, clientOf, healthAt } from './asking.ts'
+import { bodies, real } from './recorded.ts'
+
+const json = { 'Content-Type': 'application/json; charset=utf-8' }
+const monitors: HealthCheckResponse['MonitorSummaries'] = [
+  {
+    MonitorName: 'Sql',
+    Status: 'Success',
+    Results: [{ MonitoringName: 'ping', Status: 'Success', StatusMessage: 'ok' }],
+    ErrorMessages: [],
+  },
+]
+const healthy: HealthCheckResponse = {
+  Status: 'Success',
+  StatusMessage: 'm,"q"',
+  CorrelationId: 'c1',
+  FailedMonitorCount: 0,
+  MonitorSummaries: monitors,
+  ExecutionMetrics: {
+    StartDateTime: new Date(1614834367089),
+    EndDateTime: new Date(1614834368323),
+    Duration: 1234,
+  },
+}
+
+test('C1 a health check is a GET that asks for JSON, uncompressed, with its inputs in the query', async () => {
+  await using server = await peer(replies(real('200 OK', bodies.healthy)))
+  await clientOf(`http://127.0.0.1:${server.port}`).healthCheck(
+    {
+      ExecutionMode: 'Advanced',
+      ServerType: 'MsgVast',
+      IncludeServerStateInformation: true,
+      SuppressErrorCodes: false,
+    },
+    callWith(),
+  )
+  const [head = '', body] = server.heard().split('\r\n\r\n')
+  expect(head.split('\r\n')).toEqual([
+    'GET /healthcheck?ExecutionMode=Advanced&ServerType=MsgVast&IncludeServerStateInformation=true&SuppressErrorCodes=false HTTP/1.1',
+    'Accept: application/json',
+    'User-Agent: svc/test',
+    'X-Correlation-Id: c0ffee-1',
+    `Host: 127.0.0.1:${server.port}`,
+    'Connection: close',
+  ])
+  expect(body).toBe('')
+})
+
+test('C1 a POST carries JSON and its length, and follows the row of its operation', async () => {
+  await using server = await peer(replies(real('200 OK', bodies.assigned)))
+  const client = clientOf(`http://127.0.0.1:${server.port}/`)
+  const answer = await client.assignRoles({ UserName: 'zoë', Roles: ['R1', 'a,b'] }, callWith())
+  expect(answer).toEqual({ AllRoles: ['R1', 'R2', 'R3', 'R4', 'r1'], AllPermissions: ['P1'] })
+  const [head = '', body = ''] = Buffer.from(server.heard(), 'latin1').toString('utf8').split('\r\n\r\n')
+  expect(body).toBe('{"UserName":"zoë","Roles":["R1","a,b"]}')
+  expect(head.split('\r\n')).toEqual([
+    'POST /assignroles HTTP/1.1',
+    'Accept: application/json',
+    'User-Agent: svc/test',
+    'X-Correlation-Id: c0ffee-1',
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Host: 127.0.0.1:${server.port}`,
+    'Connection: close',
+  ])
+})
+
+test('a provider stands in the path, percent-encoded, and dots alone never do', async () => {
+  await using server = await peer(replies(real('200 OK', bodies.signedOut)))
+  const client = clientOf(`http://127.0.0.1:${server.port}`)
+  for (const provider of ['logout', 'a/b?c', '..', undefined]) {
+    expect(await client.authenticate({ provider }, callWith())).toEqual({ ResponseStatus: {} })
+  }
+  expect(server.heard().match(/POST \S+(?= HTTP)/g)).toEqual([
+    'POST /auth/logout',
+    'POST /auth/a%2Fb%3Fc',
+    'POST /auth',
+    'POST /auth',
+  ])
+})
+
+test('what is asked by GET has no field that a query of texts cannot hold', () => {
+  const rows: readonly OperationSpec[] = Object.values(operations)
+  const asked = rows.filter((row) => row.routes.every((route) => !route.verbs.includes('POST')))
+  expect(asked.map((row) => row.name)).toEqual(['HealthCheckRequest'])
+  for (const field of asked.flatMap((row) => Object.values(row.request.fields))) {
+    expect(['text', 'flag', 'number', 'choice']).toContain(schemaOf(field).kind)
+  }
+})
+
+test('a fresh answer is asked for with Cache-Control, and a run for a peer says so', async () => {
+  await using server = await peer(replies(http(200, bodies.healthy, json)))
+  await healthAt(server.port, { fresh: true, calledByPeer: true })
+  expect(server.heard()).toContain('\r\nCache-Control: no-cache\r\n')
+  expect(server.heard()).toContain('\r\nX-Svc-Hops: 1\r\n')
+})
+
+test.each(['/ops', '/ops/', '/ops//', '/a/b%20c/'])('a base URL may end in a path: %s', async (path) => {
+  await using server = await peer(replies(http(200, bodies.healthy, json)))
+  await healthAt(`http://127.0.0.1:${server.port}${path}`)
+  expect(server.heard()).toMatch(new RegExp(`^GET ${path.replace(/\/+$/, '')}/healthcheck\\?ExecutionMode=Basic&`))
+})
+
+test.each([
+  ['5.8', real('200 OK', bodies.healthy)],
+  ['a newer server, camelCase and ISO', real('200 OK', bodies.newer)],
+  ['a byte order mark before it', http(200, `\ufeff${bodies.healthy}`, json)],
+  ['no Content-Type', http(200, bodies.healthy)],
+  ['the connection closed at its end', `HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n${bodies.healthy}`],
+])('C3 the same answer is read from %s', async (_, answer) => {
+  await using server = await peer(replies(answer))
+  expect(await healthAt(server.port)).toEqual(healthy)
+})
+
+test('C3 server state is read, and text inside strings is left as it is', async () => {
+  const text = 'C:\\x \u202egnp \x1b[31m /Date(1)/ PT5S é😀'
+  const body = bodies.withState.replace('"m,\\"q\\""', JSON.stringify(text))
+  await using server = await peer(replies(real('200 OK', body)))
+  const answer = await healthAt(server.port)
+  expect(answer.StatusMessage).toBe(text)
+  expect(answer.ServerState).toEqual({
+    ServerName: 'vm',
+    TotalRamInMb: 24105.5,
+    AvailableRamInMb: 20_000,
+    UsedCpuPercent: 12.25,
+  })
+})
+
+test.each([
+  ['503, as recorded', real('503 ServiceUnavailable', bodies.failing)],
+  ['200, suppressed', real('200 OK', bodies.failing)],
+  ['500', real('500 Broken', bodies.failing)],
+  ['403', real('403 Forbidden', bodies.failing)],
+  [
+    '503 with a ResponseStatus after it, as svc serve sends it',
+    real('503 x', bodies.failing.replace(/}$/, ',"ResponseStatus":{"ErrorCode":"HealthCheckFailed","Errors":[]}}')),
+  ],
+])('C2 a body with Status is a health answer whatever its HTTP status: %s', async (_, answer) => {
+  await using server = await peer(replies(answer))
+  const response = await healthAt(server.port)
+  expect(response).toMatchObject({ Status: 'Failure', FailedMonitorCount: 1 })
+  expect(response).not.toHaveProperty('ResponseStatus')
+})
+
+test('the age of a shared answer is told, once, and only when the server says it', async () => {
+  const told: unknown[] = []
+  const note = (facts: unknown): void => void told.push(facts)
+  const age = async (headers: Record<string, string>): Promise<unknown[]> => {
+    told.length = 0
+    await using server = await peer(replies(http(503, bodies.failing, { ...json, ...headers })))
+    await healthAt(server.port, { note })
+    return [...told]
+  }
+  expect(await age({ Age: '17' })).toEqual([{ ageSeconds: 17, runId: 'c1' }])
+  expect(await age({ Age: '0' })).toEqual([{ ageSeconds: 0, runId: 'c1' }])
+  expect(await age({})).toEqual([])
+  expect(await age({ Age: '-3' })).toEqual([])
+})
+
+test('a selection is made at our end', async () => {
+  await using server = await peer(replies(http(503, bodies.failing, json)))
+  expect(await healthAt(server.port, { selection: { only: ['mongo'], skip: [] } })).toMatchObject({ Status: 'Failure' })
+  await expect(healthAt(server.port, { selection: { only: ['nope'], skip: [] } })).rejects.toMatchObject({
+    fault: 'Usage',
+  })
+  expect(server.heard()).not.toMatch(/mongo|nope/)
+})
+
+test('without a timeout each mode gets its budget and 5 s for the way', () => {
+  for (const mode of Object.keys(deadlines) as ExecutionMode[]) expect(patience[mode]).toBe(deadlines[mode].run + 5_000)
+})
+
+test('many calls at once each get their own answer, and leave no connection behind', async () => {
+  const server = createServer((request, response) => {
+    const id = String(request.headers['x-correlation-id'])
+    setTimeout(() => response.end(JSON.stringify({ Status: 'Success', CorrelationId: id })), Math.random() * 20)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const client = clientOf(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  try {
+    const ids = Array.from({ length: 40 }, (_, at) => `id-${at}`)
+    const answers = await Promise.all(ids.map((id) => client.healthCheck(basicSql, callWith({ correlationId: id }))))
+    expect(answers.map((answer) => answer.CorrelationId)).toEqual(ids)
+    await expect.poll(() => new Promise((resolve) => server.getConnections((_, open) => resolve(open)))).toBe(0)
+  } finally {
+    client.close()
+    server.close()
+  }
+})

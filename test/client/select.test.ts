@@ -1,0 +1,139 @@
+import { expect, test } from 'vitest'
+import { type HealthCheckResponse, type MonitorSummary, select } from '../../src/core/protocol/index.ts'
+import { faultOf } from './asking.ts'
+
+const check = (name: string, ok = true) => ({
+  MonitoringName: name,
+  Status: ok ? ('Success' as const) : ('Failure' as const),
+  StatusMessage: ok ? 'ok' : `${name} is bad`,
+  ErrorMessages: [],
+})
+const monitor = (name: string, ...results: ReturnType<typeof check>[]): MonitorSummary => {
+  const failed = results.filter((result) => result.Status === 'Failure')
+  return {
+    MonitorName: name,
+    Status: failed.length > 0 ? 'Failure' : 'Success',
+    Results: results,
+    ErrorMessages: failed.map((result) => `${result.MonitoringName}: ${result.StatusMessage}`),
+  }
+}
+const answer: HealthCheckResponse = {
+  Status: 'Failure',
+  StatusMessage: 'Sql is unhealthy: 2 of 4 monitors failed',
+  CorrelationId: 'c1',
+  FailedMonitorCount: 2,
+  MonitorSummaries: [
+    monitor('postgres orders', check('connect'), check('round trip', false), check('replication', false)),
+    monitor('postgres billing', check('connect'), check('round trip')),
+    monitor('host', check('disk D:\\Data'), check('memory')),
+    monitor('tls api', check('certificate', false)),
+  ],
+}
+const all = ['postgres orders', 'postgres billing', 'host', 'tls api']
+const pick = (only: string[], skip: string[] = []) => select(answer, { only, skip })
+const names = (response: HealthCheckResponse) =>
+  (response.MonitorSummaries ?? []).flatMap((summary) =>
+    (summary.Results ?? []).map((result) => `${summary.MonitorName}/${result.MonitoringName}`),
+  )
+const monitors = (response: HealthCheckResponse) => response.MonitorSummaries?.map((summary) => summary.MonitorName)
+
+test.each([
+  ['host', ['host']],
+  ['HOST', ['host']],
+  ['orders', ['postgres orders']],
+  ['postgres', ['postgres orders', 'postgres billing']],
+  ['post*', ['postgres orders', 'postgres billing']],
+  ['*gres', ['postgres orders', 'postgres billing']],
+  ['*', all],
+  ['**', all],
+  ['p*s*rs', ['postgres orders']],
+  ['connect', ['postgres orders', 'postgres billing']],
+  ['*trip', ['postgres orders', 'postgres billing']],
+  ['disk*', ['host']],
+  ['postgres orders/round trip', ['postgres orders']],
+  ['*/memory', ['host']],
+])('the pattern %j chooses monitors %j', (pattern, wanted) => {
+  expect(monitors(pick([pattern]))).toEqual(wanted)
+})
+
+test('a pattern that fits a monitor takes all its checks, one that fits a check takes that', () => {
+  expect(names(pick(['billing']))).toEqual(['postgres billing/connect', 'postgres billing/round trip'])
+  expect(names(pick(['round trip']))).toEqual(['postgres orders/round trip', 'postgres billing/round trip'])
+  expect(names(pick(['memory', 'tls']))).toEqual(['host/memory', 'tls api/certificate'])
+  expect(names(pick(['postgres'], ['replication', 'postgres billing/connect']))).toEqual([
+    'postgres orders/connect',
+    'postgres orders/round trip',
+    'postgres billing/round trip',
+  ])
+  expect(monitors(pick([], ['postgres', 'tls']))).toEqual(['host'])
+})
+
+test('Status, FailedMonitorCount, StatusMessage and messages are those of what is left', () => {
+  const good = pick(['host', 'billing'])
+  expect(good).toMatchObject({ Status: 'Success', FailedMonitorCount: 0, CorrelationId: 'c1' })
+  expect(good.StatusMessage).toBe('healthy, as far as selected: 2 of 4 monitors, all passed')
+  const bad = pick(['round trip'])
+  expect(bad).toMatchObject({ Status: 'Failure', FailedMonitorCount: 1 })
+  expect(bad.StatusMessage).toBe(
+    'unhealthy: 1 of 2 selected monitors failed: postgres orders round trip: round trip is bad',
+  )
+  expect(bad.MonitorSummaries?.[0]?.ErrorMessages).toEqual(['round trip: round trip is bad'])
+  const connect = pick(['connect'])
+  expect(connect).toMatchObject({ Status: 'Success', FailedMonitorCount: 0 })
+  expect(connect.MonitorSummaries?.map((summary) => [summary.Status, summary.ErrorMessages])).toEqual([
+    ['Success', []],
+    ['Success', []],
+  ])
+})
+
+test('an answer that loses nothing is returned as it is', () => {
+  expect(pick(['*'])).toBe(answer)
+  expect(pick([], [])).toBe(answer)
+  expect(pick([], ['nothing of the kind'])).toBe(answer)
+  const bare: HealthCheckResponse = { Status: 'Success' }
+  expect(select(bare, { only: [], skip: ['x'] })).toBe(bare)
+})
+
+test('a failure that no check claims stays a failure', () => {
+  const own: MonitorSummary = { ...monitor('mongo', check('ping'), check('lag')), Status: 'Failure' }
+  const response = select(
+    { ...answer, MonitorSummaries: [own, monitor('host', check('memory'))] },
+    { only: ['ping'], skip: [] },
+  )
+  expect(response).toMatchObject({ Status: 'Failure', FailedMonitorCount: 1 })
+  const unclaimed = { ...answer, MonitorSummaries: [monitor('host', check('memory')), monitor('tls', check('chain'))] }
+  const kept = select(unclaimed, { only: ['tls'], skip: [] })
+  expect([kept.Status, kept.StatusMessage]).toEqual(['Failure', answer.StatusMessage])
+  const untold: MonitorSummary = { MonitorName: 'x', Results: [check('a'), { MonitoringName: 'b' }] }
+  expect(select({ ...answer, MonitorSummaries: [untold] }, { only: ['b'], skip: [] }).Status).toBe('Failure')
+})
+
+test.each([
+  [['nope'], [], '--only "nope"'],
+  [['nope', 'neither'], ['x'], '--only "nope", "neither" and --skip "x"'],
+  [[''], [], '--only ""'],
+  [['host'], ['host'], '--only "host" and --skip "host"'],
+  [[], ['*'], '--skip "*"'],
+])('only %j and skip %j leave nothing: exit 2 with the names there are', async (only, skip, named) => {
+  const met = await faultOf(() => pick(only, skip))
+  expect([met.fault, met.exitCode]).toEqual(['Usage', 2])
+  expect(met.message).toBe(`${named} leaves no monitor and no check`)
+  expect(met.details.hints).toContain('postgres orders: connect, round trip, replication')
+  expect(met.details.hints).toContain('host: disk D:\\Data, memory')
+})
+
+test('an answer that names no monitors cannot be selected from', async () => {
+  const met = await faultOf(() => select({ Status: 'Success' }, { only: ['x'], skip: [] }))
+  expect(met.details.hints?.join()).toContain('names no monitors')
+})
+
+test('a thousand monitors are not all listed, and a pattern of stars takes no time', async () => {
+  const many = Array.from({ length: 1_000 }, (_, at) => monitor(`m${at} ${'a'.repeat(200)}`, check('x')))
+  const started = performance.now()
+  const met = await faultOf(() =>
+    select({ ...answer, MonitorSummaries: many }, { only: [`${'*a'.repeat(60)}*b`], skip: [] }),
+  )
+  expect(performance.now() - started).toBeLessThan(1_000)
+  expect(met.details.hints?.length).toBe(42)
+  expect(met.details.hints?.[40]).toBe('and 960 more')
+})

@@ -1,0 +1,141 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Certificates, makeCertificates, type ServerCertificate } from '../support/certs.ts'
+import { blackHole, http, type Peer, type PeerOptions, peer, replies } from '../support/faults.ts'
+import { callWith, clientOf, faultOf, healthAt } from './asking.ts'
+import { bodies } from './recorded.ts'
+
+const answer = http(200, bodies.healthy, { 'Content-Type': 'application/json' })
+const serve = (tls: NonNullable<PeerOptions['tls']>): Promise<Peer> => peer(replies(answer), { tls })
+const at = (server: Peer, host = '127.0.0.1'): string => `https://${host}:${server.port}`
+
+let made: Certificates
+let caFile: string
+const folder = mkdtempSync(join(tmpdir(), 'svc-tls-'))
+beforeAll(() => {
+  made = makeCertificates()
+  caFile = made.caFile
+})
+afterAll(() => {
+  made.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('K5 --ca-file makes a private authority believed, by address and by name', async () => {
+  await using server = await serve(made.good)
+  expect((await healthAt(at(server), {}, { caFile })).Status).toBe('Success')
+  expect((await healthAt(at(server, 'localhost'), {}, { caFile })).Status).toBe('Success')
+})
+
+test('K5 a self-signed certificate is believed only as --ca-file', async () => {
+  await using server = await serve(made.selfSigned)
+  expect((await healthAt(at(server), {}, { caFile: made.selfSignedFile })).Status).toBe('Success')
+  const met = await faultOf(healthAt(at(server)))
+  expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
+  expect(met.message).toContain('signed by itself alone (DEPTH_ZERO_SELF_SIGNED_CERT)')
+  expect(met.details.hints?.at(-1)).toContain('--ca-file')
+})
+
+const failures: readonly (readonly [string, (c: Certificates) => ServerCertificate, boolean, RegExp])[] = [
+  [
+    'of an unknown authority',
+    (c) => c.good,
+    false,
+    /nobody here knows the issuer .*\(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_/,
+  ],
+  ['without its intermediate', (c) => c.withoutIntermediate, true, /nobody here knows the issuer/],
+  ['that has expired', (c) => c.expired, true, /has expired \(CERT_HAS_EXPIRED\)/],
+  ['whose issuer has expired', (c) => c.expiredIntermediate, true, /has expired/],
+  ['of tomorrow', (c) => c.notYetValid, true, /not valid yet/],
+  ['for another host', (c) => c.wrongHost, true, /for another name: .*elsewhere\.test/],
+]
+test.each(failures)(
+  'K5 certificates are always checked: one %s is exit 6 and nothing is asked',
+  async (_, of, ca, words) => {
+    await using server = await serve(of(made))
+    const met = await faultOf(healthAt(at(server, 'localhost'), {}, ca ? { caFile } : {}))
+    expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
+    expect(met.message).toMatch(words)
+    expect(met.details.hints?.length).toBeGreaterThan(0)
+    expect(server.heard()).toBe('')
+  },
+)
+
+test('TLS older than 1.2 is not spoken', async () => {
+  await using server = await serve({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })
+  const met = await faultOf(healthAt(at(server), {}, { caFile }))
+  expect(met.fault).toBe('Unreachable')
+  expect(met.message).toContain('TLS with')
+})
+
+test('a port that does not speak TLS says so, and one that wants TLS too', async () => {
+  await using plain = await peer(replies('HTTP/1.1 400 Bad Request\r\n\r\n'))
+  const notTls = await faultOf(healthAt(at(plain)))
+  expect([notTls.fault, notTls.exitCode]).toEqual(['Unreachable', 6])
+  expect(notTls.message).toContain('does not speak TLS')
+  expect(notTls.details.hints?.at(-1)).toContain('http://')
+  await using secure = await serve(made.good)
+  const notPlain = await faultOf(healthAt(secure.port))
+  expect(notPlain.exitCode).toBe(8)
+  expect(notPlain.details.hints?.join(' ')).toContain('https://')
+})
+
+test('a handshake that never ends meets the deadline, and one that is cut is exit 6', async () => {
+  await using mute = await peer(blackHole)
+  const late = await faultOf(healthAt(at(mute), { timeoutMs: 200 }))
+  expect(late.message).toMatch(/did not finish the TLS handshake/)
+  expect(late.exitCode).toBe(7)
+  await using cut = await peer(replies(''))
+  const met = await faultOf(healthAt(at(cut)))
+  expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
+  expect(met.message).toContain('in the TLS handshake')
+})
+
+test('a POST is sent once, whatever list of authorities it took', async () => {
+  await using server = await serve(made.good)
+  const client = clientOf(at(server))
+  await faultOf(client.assignRoles({ UserName: 'bob' }, callWith()))
+  expect(server.heard()).toBe('')
+  await clientOf(at(server), { caFile }).assignRoles({ UserName: 'bob' }, callWith())
+  expect(server.heard().match(/POST /g)).toHaveLength(1)
+})
+
+const run = promisify(execFile)
+const child = new URL('ask-child.ts', import.meta.url).pathname
+const inChild = async (env: Record<string, string>, ...args: string[]): Promise<string> => {
+  const { PATH = '' } = process.env
+  return (await run(process.execPath, [child, ...args], { env: { PATH, NODE_NO_WARNINGS: '1', ...env } })).stdout
+}
+
+test('K5 NODE_TLS_REJECT_UNAUTHORIZED=0 and weak --tls-min do not weaken anything', async () => {
+  const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_OPTIONS: '--tls-min-v1.0' }
+  await using unknown = await serve(made.good)
+  expect(await inChild(env, at(unknown))).toMatch(/^Unreachable: /)
+  await using wrong = await serve(made.wrongHost)
+  expect(await inChild(env, at(wrong), caFile)).toMatch(/^Unreachable: /)
+  await using old = await serve({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })
+  expect(await inChild(env, at(old), caFile)).toMatch(/^Unreachable: /)
+  expect(unknown.heard() + wrong.heard() + old.heard()).toBe('')
+})
+
+// Elsewhere the system's list is the keychain of macOS or Windows, which a test must not change.
+test.runIf(process.platform === 'linux')(
+  'K5 the authorities of the operating system are believed, after those of Node and --ca-file were not enough',
+  async () => {
+    const none = join(folder, 'none')
+    mkdirSync(none)
+    const system = { SSL_CERT_FILE: caFile, SSL_CERT_DIR: none }
+    await using server = await serve(made.good)
+    expect(await inChild(system, at(server))).toBe('Success')
+    expect(await inChild(system, at(server), made.selfSignedFile)).toBe('Success')
+    expect(await inChild({ SSL_CERT_FILE: made.selfSignedFile, SSL_CERT_DIR: none }, at(server))).toMatch(
+      /^Unreachable: /,
+    )
+    await using expired = await serve(made.expired)
+    expect(await inChild(system, at(expired))).toMatch(/^Unreachable: .*has expired/)
+  },
+)

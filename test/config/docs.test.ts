@@ -1,0 +1,45 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import { describeKinds } from '../../src/core/health/index.ts'
+import { load, refused, said } from './given.ts'
+
+const root = new URL('../../docs/', import.meta.url)
+const page = await readFile(new URL('svc.yaml.md', root), 'utf8')
+const fences = [...page.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)].map(([, info = '', content = '']) => ({
+  info,
+  content,
+}))
+const good = fences.filter(({ info }) => info === 'yaml')
+const wrong = fences.filter(({ info }) => info === 'yaml wrong')
+const told = fences.filter(({ info }) => info === 'text')
+
+describe('docs/svc.yaml.md', () => {
+  test('has examples, and fences of no other kind than the test knows', () => {
+    expect(good.length).toBeGreaterThan(6)
+    expect(fences.filter(({ info }) => !['yaml', 'yaml wrong', 'text', 'sh'].includes(info))).toEqual([])
+  })
+
+  test.each(good)('an example is a configuration that svc takes: $content', async ({ content }) => {
+    const config = await load(content)
+    const monitors = Object.values(config.types).flatMap((type) => type?.monitors ?? [])
+    expect(monitors.length > 0 || content.startsWith('serve:')).toBe(true)
+  })
+
+  test('the mistakes are told as the page says', async () => {
+    expect(wrong).toHaveLength(1)
+    const lines = said(await refused(wrong[0]?.content ?? ''))
+    expect(lines.map((line) => `svc.yaml:${line}`)).toEqual(told[0]?.content.trimEnd().split('\n'))
+  })
+
+  test('links lead to pages that exist', async () => {
+    const links = [...page.matchAll(/\]\(([^)#:]+)[^)]*\)/g)].map(([, link = '']) => link)
+    expect(links.length).toBeGreaterThan(3)
+    for (const link of links) expect(await readFile(new URL(link, root), 'utf8'), link).not.toBe('')
+  })
+
+  test('examples use only kinds that exist', async () => {
+    const kinds = (await describeKinds()).map(({ name }) => name)
+    const used = good.flatMap(({ content }) => [...content.matchAll(/kind: (\S+)/g)].map(([, kind]) => kind))
+    expect(used.filter((kind) => !kinds.includes(kind ?? ''))).toEqual([])
+  })
+})

@@ -1,0 +1,261 @@
+import { expect, test } from 'vitest'
+import { serveDefaults } from '../../src/core/service.ts'
+import { load, refused, said } from './given.ts'
+
+const tcp = (more = ''): string => `types:\n  Sql:\n    - kind: tcp\n      host: db1\n      port: 5432\n${more}`
+/** A monitor with more lines of its own, as the only one of Sql. */
+const monitorOf = async (more = '') => (await load(tcp(more))).types.Sql?.monitors[0]
+
+test('a monitor has the settings of its kind and those of every monitor', async () => {
+  const monitor = await monitorOf(`      name: orders
+      timeout: 2s
+      retries: 2
+      depth: Standard
+      deployment: true
+      latency: {warn: 250ms, limit: 1s}
+`)
+  expect(monitor).toMatchObject({
+    name: 'tcp orders',
+    settings: { host: 'db1', port: 5432, latency: { warn: 250, limit: 1_000 } },
+    timeoutMs: 2_000,
+    retries: 2,
+    depth: 'Standard',
+    deployment: true,
+    host: false,
+    dependsOn: [],
+  })
+  expect(monitor?.kind.kind).toBe('tcp')
+})
+
+test('a monitor without a name is called like its kind', async () => {
+  expect(await monitorOf()).toMatchObject({ name: 'tcp', retries: 0, depth: 'Basic', deployment: false })
+  expect(await monitorOf('      name: tcp\n')).toMatchObject({ name: 'tcp' })
+})
+
+test('warn and limit stand for the halves of latency', async () => {
+  expect(await monitorOf('      limit: 9s\n')).toMatchObject({ settings: { latency: { warn: 1_000, limit: 9_000 } } })
+  expect(await monitorOf('      warn: 50ms\n')).toMatchObject({ settings: { latency: { warn: 50, limit: 3_000 } } })
+  expect(await monitorOf('      warn: off\n      limit: 9s\n')).toMatchObject({
+    settings: { latency: { limit: 9_000 } },
+  })
+  expect(said(await refused(tcp('      limit: 9\n      latency: 2s\n')))).toEqual([
+    '6:7: types.Sql[0].limit says what `latency:` says too: keep one of them',
+  ])
+  expect(said(await refused(tcp('      limit: 9\n      warn: 1s\n')))).toEqual([
+    '6:7: types.Sql[0].limit is 9, without a unit: write 9s or 9ms',
+  ])
+})
+
+test('warn and limit are refused where the kind has no latency', async () => {
+  const fault = await refused('types:\n  App:\n    - {kind: deployment, marker: /run/deploying, limit: 3s}\n')
+  expect(said(fault)).toEqual(['3:50: types.App[0].limit is not known here: this kind has no latency, remove it'])
+})
+
+test('a type is a list of monitors, or a map with the host block and that list', async () => {
+  const config = await load(`types:
+  Sql:
+    host: {disk: {warn: 30%, limit: 15%}}
+    monitors:
+      - {kind: tcp, host: db1, port: 5432}
+  App:
+    host: false
+  Batch:
+  Ftp: []
+`)
+  expect(config.types.Sql?.monitors.map(({ name }) => name)).toEqual(['tcp'])
+  expect(config.types.Sql?.host).toEqual({ disk: { warn: '30%', limit: '15%' } })
+  expect(config.types.App).toEqual({ monitors: [], host: false })
+  expect(config.types.Batch).toEqual({ monitors: [], host: {} })
+  expect(config.types.Ftp).toEqual({ monitors: [], host: {} })
+})
+
+test('wrong settings of the host block are found when the file is read', async () => {
+  expect(said(await refused('types:\n  Sql:\n    host: {dsik: 10%}\n  App: {host: yes}\n'))).toEqual([
+    '3:12: types.Sql.host.dsik is not a setting here: did you mean `disk`?',
+    '4:9: types.App.host must be settings of the host block, or false to leave it out',
+  ])
+})
+
+test('every problem is in one Fault, each with its line and column, in the order of the file', async () => {
+  const fault = await refused(`types:
+  Sql:
+    - kind: tcp
+      host: db1
+      prot: 5432
+      timeout: 5
+    - kind: tpc
+    - name: nameless
+  Sqll: []
+serve:
+  maxBody: 1MiB
+  jsonp: 'no'
+monitors: []
+`)
+  expect(fault.fault).toBe('Local')
+  expect(said(fault)).toEqual([
+    '3:7: types.Sql[0].port is missing: add `port:` (TCP port)',
+    '5:7: types.Sql[0].prot is not a setting here: did you mean `port`?',
+    '6:7: types.Sql[0].timeout is 5, without a unit: write 5s or 5ms',
+    '7:7: types.Sql[1].kind is not a monitor kind: did you mean `tcp`?',
+    '8:7: types.Sql[2].kind is missing: add `kind:` (What looks: one of the monitor kinds)',
+    '9:3: types.Sqll is not a server type: did you mean `Sql`?',
+    '12:3: serve.jsonp must be true or false (without quotes), not "no"',
+    '13:1: monitors is not a setting here: remove it, or use one of serve, types',
+  ])
+  expect(fault.message).toMatch(/svc\.yaml has 8 problems, at 3:7, 5:7, 6:7, 7:7, 8:7, 9:3, 12:3, 13:1$/)
+  expect(fault.details.hints?.at(-1)).toBe('Correct the file, then: svc monitors validate')
+})
+
+test('a single problem is the message itself', async () => {
+  const fault = await refused('serve: {jsonp: 1}')
+  expect(fault.message).toMatch(/svc\.yaml:1:9: serve\.jsonp must be true or false \(without quotes\), not 1$/)
+  expect(fault.details.hints).toEqual(['Correct the file, then: svc monitors validate'])
+})
+
+test('hundreds of problems are cut to what a screen holds', async () => {
+  const fault = await refused(`types:\n  Sql:\n${'    - kind: nope\n'.repeat(200)}`)
+  expect(fault.details.hints).toHaveLength(52)
+  expect(said(fault).at(-1)).toBe('… and 150 more')
+})
+
+test.each(['configuration', 'listening', 'self'])('the internal kind %s cannot be configured', async (kind) => {
+  const [line] = said(await refused(`types:\n  Sql:\n    - kind: ${kind}\n`))
+  expect(line).toMatch(/^3:7: types\.Sql\[0\]\.kind is not a monitor kind: /)
+})
+
+test('the host block is no monitor to list', async () => {
+  expect(said(await refused('types:\n  Sql:\n    - kind: host\n'))).toEqual([
+    '3:7: types.Sql[0].kind runs for every type by itself: set it under `host:`, beside `monitors:`',
+  ])
+})
+
+test('monitors of one type do not share a name', async () => {
+  const one = '    - {kind: tcp, name: a, host: h, port: 1}\n'
+  expect(said(await refused(`types:\n  Sql:\n${one}${one}`))).toEqual([
+    '4:7: types.Sql[1] is a second monitor called `tcp a`: give it another `name:`',
+  ])
+  const config = await load(`types:\n  Sql:\n${one}  App:\n${one}`)
+  expect(config.types.App?.monitors[0]?.name).toBe('tcp a')
+})
+
+test('names hold nothing that steers a terminal', async () => {
+  for (const name of ['"a\\eb"', '"a\\u202eb"', "' a'", "'a '", `'${'x'.repeat(101)}'`]) {
+    const lines = said(await refused(tcp(`      name: ${name}\n`)))
+    expect(lines[0]).toMatch(/^6:7: types\.Sql\[0\]\.name is /)
+    expect(lines.join('')).not.toMatch(/\p{C}/u)
+  }
+  expect(await monitorOf("      name: 'Bestellungen № 1 (Köln)'\n")).toMatchObject({
+    name: 'tcp Bestellungen № 1 (Köln)',
+  })
+})
+
+test('a timeout is one that can run out', async () => {
+  expect(said(await refused(tcp('      timeout: 0s\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
+  expect(said(await refused(tcp('      timeout: 11m\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
+  expect(said(await refused(tcp('      retries: 6\n')))).toEqual(['6:7: types.Sql[0].retries is 6: give 0 to 5'])
+})
+
+test('a kind that looks at nothing in a shallow mode begins in a deeper one', async () => {
+  const config = await load('types:\n  App:\n    - {kind: deployment, marker: /run/deploying}\n')
+  expect(config.types.App?.monitors[0]?.depth).toBe('Standard')
+})
+
+test('dependsOn takes a MonitorName or a name, one or several', async () => {
+  const config = await load(`types:
+  Sql:
+    - {kind: tcp, name: orders, host: h, port: 1}
+    - {kind: tls, name: orders, host: h, port: 1}
+    - {kind: tcp, name: stock, host: h, port: 1, dependsOn: tcp orders}
+    - {kind: tcp, name: last, host: h, port: 1, dependsOn: [stock, tls orders, tcp stock]}
+`)
+  expect(config.types.Sql?.monitors.map(({ dependsOn }) => dependsOn)).toEqual([
+    [],
+    [],
+    ['tcp orders'],
+    ['tcp stock', 'tls orders'],
+  ])
+})
+
+test('dependsOn refuses names that nobody has, that two have, and circles', async () => {
+  const monitor = (name: string, kind: string, dependsOn: string): string =>
+    `    - {kind: ${kind}, name: ${name}, host: h, port: 1, dependsOn: ${dependsOn}}\n`
+  const fault = await refused(
+    `types:\n  Sql:\n${monitor('a', 'tcp', 'nobody')}${monitor('a', 'tls', '[]')}${monitor('b', 'tcp', 'a')}`,
+  )
+  expect(said(fault)).toEqual([
+    '3:46: types.Sql[0].dependsOn names "nobody", which is no monitor of this type: write `tcp a` or `tls a` or `tcp b`, or remove it',
+    '5:46: types.Sql[2].dependsOn names "a", which several are called: write `tcp a` or `tls a`',
+  ])
+  const circle = await refused(
+    `types:\n  Sql:\n${monitor('a', 'tcp', 'b')}${monitor('b', 'tcp', 'c')}${monitor('c', 'tcp', 'a')}${monitor('d', 'tcp', 'd')}`,
+  )
+  expect(said(circle)).toEqual([
+    '3:46: types.Sql[0].dependsOn goes in a circle (tcp a → tcp b → tcp c → tcp a): remove one of these',
+    '6:46: types.Sql[3].dependsOn goes in a circle (tcp d → tcp d): remove one of these',
+  ])
+})
+
+test('a monitor that is wrong otherwise can still be depended on', async () => {
+  const fault = await refused(`types:
+  Sql:
+    - {kind: tcp, name: a, host: h}
+    - {kind: tcp, name: b, host: h, port: 1, dependsOn: a}
+`)
+  expect(said(fault)).toEqual(['3:7: types.Sql[0].port is missing: add `port:` (TCP port)'])
+})
+
+test('serve has the defaults of the Service and says what it must be', async () => {
+  const { debug: _, ...defaults } = serveDefaults
+  expect((await load('')).serve).toEqual(defaults)
+  expect((await load('serve:\n')).serve).toEqual(defaults)
+  expect((await load('serve: {origins: https://ops.example.com, maxBody: 2MiB, details: anyone}')).serve).toEqual({
+    ...defaults,
+    origins: ['https://ops.example.com'],
+    maxBody: 2 * 2 ** 20,
+    details: 'anyone',
+  })
+  expect(
+    (await load('serve: {allowedHosts: [svc.example.com, "[::1]", 10.0.0.1], trustProxy: [10.0.0.7, "fd00::/8"]}'))
+      .serve,
+  ).toMatchObject({ allowedHosts: ['svc.example.com', '[::1]', '10.0.0.1'], trustProxy: ['10.0.0.7', 'fd00::/8'] })
+})
+
+test.each([
+  ["origins: '*'", 'serve.origins[0] must be one exact origin: wildcards are not taken, list each'],
+  ['origins: https://a.example/x', 'serve.origins[0] must be an origin alone: write https://a.example'],
+  ['origins: HTTPS://A.example', 'serve.origins[0] must be an origin alone: write https://a.example'],
+  ["origins: 'null'", 'serve.origins[0] must be an origin: write it like https://ops.example.com'],
+  ["allowedHosts: '*'", 'serve.allowedHosts[0] must be one exact host name: wildcards are not taken, list each'],
+  [
+    "allowedHosts: ['a:80']",
+    'serve.allowedHosts[0] must be a host name alone: without scheme, port or path, like svc.example.com',
+  ],
+  ['trustProxy: 0.0.0.0/0', 'serve.trustProxy[0] trusts every caller: name the proxy, or its network'],
+  [
+    'trustProxy: 10.0.0.0/33',
+    'serve.trustProxy[0] must be an address or a network: write it like 10.0.0.7 or 10.0.0.0/24',
+  ],
+  ['trustProxy: proxy', 'serve.trustProxy[0] must be an address or a network: write it like 10.0.0.7 or 10.0.0.0/24'],
+  ['maxBody: 1B', 'serve.maxBody must be 1KiB to 64MiB'],
+  ['maxBody: 1TB', 'serve.maxBody must be 1KiB to 64MiB'],
+  ['details: everyone', 'serve.details must be one of signed-in, anyone, not "everyone"'],
+])('serve: %s is refused', async (written, message) => {
+  const [line, ...more] = said(await refused(`serve: {${written}}`))
+  expect(more).toEqual([])
+  expect(line?.replace(/^\d+:\d+: /, '')).toBe(message)
+})
+
+test('a secret that is not there is a warning with its place, and no obstacle', async () => {
+  const yaml = `types:
+  App:
+    - kind: http
+      url: https://app.example.com/
+      token: {env: APP_TOKEN}
+`
+  const config = await load(yaml)
+  expect(config.types.App?.monitors).toHaveLength(1)
+  expect(config.warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
+    '5:7: types.App[0].token names the variable APP_TOKEN, which is not set here: what needs it will fail',
+  ])
+  expect((await load(yaml, { APP_TOKEN: 'x' })).warnings).toEqual([])
+})

@@ -1,0 +1,99 @@
+import { execFileSync } from 'node:child_process'
+import { chmod, mkdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { readFile } from '../../src/core/config/read.ts'
+import { faultOf, file, folder, here } from './given.ts'
+
+async function given(): Promise<{ readonly home: string; readonly path: string }> {
+  const home = await folder()
+  return { home, path: await file(join(home, 'svc.yaml'), 'types: {}') }
+}
+
+test.each(['620', '602', '666'])('a file of mode %s is refused with the chmod to type', async (octal) => {
+  const { home, path } = await given()
+  await chmod(path, Number.parseInt(octal, 8))
+  const fault = await faultOf(loadConfig(here({ SVC_HOME: home }, home)))
+  expect(fault.fault).toBe('Local')
+  expect(fault.message).toBe(`The configuration is not trusted: ${path} can be written by others (mode ${octal})`)
+  expect(fault.details.hints?.at(-1)).toBe(`chmod go-w ${path}`)
+  execFileSync('sh', ['-c', String(fault.details.hints?.at(-1))])
+  expect((await loadConfig(here({ SVC_HOME: home }, home))).origin).toBe(path)
+})
+
+test('a folder that others can write is refused, however its name is spelt', async () => {
+  const home = join(await folder(), "o'clock folder")
+  await mkdir(home)
+  await file(join(home, 'svc.yaml'), 'types: {}')
+  await chmod(home, 0o777)
+  const fault = await faultOf(loadConfig(here({ SVC_HOME: home }, home)))
+  expect(fault.message).toContain(`${home} can be written by others (mode 777)`)
+  execFileSync('sh', ['-c', String(fault.details.hints?.at(-1))])
+  expect((await loadConfig(here({ SVC_HOME: home }, home))).types).toEqual({})
+})
+
+test('behind a link both folders are judged: whoever can write either decides what is read', async () => {
+  const { home, path } = await given()
+  const open = join(home, 'open')
+  await mkdir(open)
+  await symlink(path, join(open, 'svc.yaml'))
+  await chmod(open, 0o777)
+  const fault = await faultOf(loadConfig({ ...here({}, home), path: join(open, 'svc.yaml') }))
+  expect(fault.message).toContain(`${open} can be written by others`)
+
+  const closed = join(home, 'closed')
+  await mkdir(closed, { mode: 0o700 })
+  await file(join(open, 'real.yaml'), 'types: {}')
+  await symlink(join(open, 'real.yaml'), join(closed, 'svc.yaml'))
+  const through = await faultOf(loadConfig({ ...here({}, home), path: join(closed, 'svc.yaml') }))
+  expect(through.message).toContain(`${open} can be written by others`)
+})
+
+test("another user's file is refused; root's and one's own are not", async () => {
+  const { home, path } = await given()
+  const uid = process.getuid?.() ?? 0
+  // Root may own a file that anybody reads, so a file of root's is made somebody else's first.
+  if (uid === 0) execFileSync('chown', ['-R', '65534', home])
+  const owner = uid === 0 ? 65_534 : uid
+  const stranger = 4_242_424
+  const fault = await faultOf(loadConfig({ ...here({ SVC_HOME: home }, home), uid: stranger }))
+  expect(fault.message).toContain(`${path} belongs to another user (uid ${owner})`)
+  expect(fault.message).toContain(`${home} belongs to another user (uid ${owner})`)
+  expect(fault.details.hints).toContain(`chown ${stranger} ${path}`)
+  expect((await loadConfig({ ...here({ SVC_HOME: home }, home), uid: owner })).origin).toBe(path)
+})
+
+test('modes are not judged on Windows, which does not have them', async () => {
+  const { path } = await given()
+  await chmod(path, 0o666)
+  const candidate = { path, from: '--config' } as const
+  expect(await readFile(candidate, { platform: 'win32', uid: undefined })).toBe('types: {}')
+  expect((await faultOf(readFile(candidate, { platform: 'linux', uid: 0 }))).fault).toBe('Local')
+})
+
+test('a folder, a device and a pipe are refused at once', async () => {
+  const home = await folder()
+  const pipe = join(home, 'pipe')
+  execFileSync('sh', ['-c', 'mkfifo "$0"', pipe])
+  for (const path of [home, '/dev/zero', pipe]) {
+    const fault = await faultOf(loadConfig({ ...here({}, home), path }))
+    expect(fault.message).toBe(`${path} is not a regular file`)
+  }
+})
+
+test('a file beyond 1 MiB is refused, one of exactly 1 MiB is read', async () => {
+  const home = await folder()
+  const path = await file(join(home, 'svc.yaml'), `#${'x'.repeat(1024 * 1024 - 1)}`)
+  expect((await loadConfig(here({ SVC_HOME: home }, home))).origin).toBe(path)
+  await file(path, `#${'x'.repeat(1024 * 1024)}`)
+  expect((await faultOf(loadConfig(here({ SVC_HOME: home }, home)))).message).toBe(`${path} is larger than 1 MiB`)
+})
+
+test('a file that is not UTF-8 is refused; a byte order mark is no matter', async () => {
+  const home = await folder()
+  const path = await file(join(home, 'svc.yaml'), Buffer.from([0x61, 0xff, 0xfe]))
+  expect((await faultOf(loadConfig(here({ SVC_HOME: home }, home)))).message).toBe(`${path} is not UTF-8 text`)
+  await file(path, '\uFEFFserve: {jsonp: false}\r\n')
+  expect((await loadConfig(here({ SVC_HOME: home }, home))).serve.jsonp).toBe(false)
+})

@@ -1,0 +1,163 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+
+/**
+ * Runs end-to-end scripts that read like a manual, over the real binary:
+ *
+ *     ! svc health --type Nope      the line must fail; without `!` it must exit with 0
+ *     exit 2                        the exit code of the last svc
+ *     stderr 'Did you mean'         a regular expression over its stderr; `! stderr 'x'` must not match
+ *     stdout '^svc '                likewise stdout
+ *     env SVC_SERVER=$URL           for the lines that follow; `env NAME=` sets it empty, `unset NAME` drops it
+ *     serve --config svc.yaml       starts svc serve in the background; $URL is its address
+ *     stop                          SIGTERM to it; it must exit with 0
+ *     http GET /livez               asks $URL; then `status 200`, `header 'content-type: .*json'`, `body 'ok'`
+ *     mode 600 svc.yaml             chmod
+ *
+ * Lines after `-- name --` are files. Each script has a folder and a home of its own.
+ */
+const binary = new URL('../../bin/run.js', import.meta.url).pathname
+
+type Last = { code: number | null; stdout: string; stderr: string }
+type Answer = { status: number; headers: string; body: string }
+
+export async function runScript(file: string): Promise<void> {
+  const { lines, files } = parse(readFileSync(file, 'utf8'))
+  const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
+  const env: Record<string, string> = {
+    PATH: process.env.PATH ?? '',
+    HOME: folder,
+    SVC_HOME: join(folder, 'home'),
+    NODE_DISABLE_COMPILE_CACHE: '1',
+  }
+  let last: Last = { code: null, stdout: '', stderr: '' }
+  let answer: Answer = { status: 0, headers: '', body: '' }
+  let server: ChildProcess | undefined
+  for (const [name, content] of files) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 })
+    writeFileSync(join(folder, name), content, { mode: 0o600 })
+  }
+  const stop = async (): Promise<number | null> => {
+    if (!server || server.exitCode !== null) return server?.exitCode ?? 0
+    server.kill('SIGTERM')
+    await once(server, 'exit')
+    return server.exitCode
+  }
+  try {
+    for (const { text, number } of lines) {
+      const fail = (why: string): never => {
+        throw new Error(
+          `${file}:${number}: ${text}\n${why}\n--- stdout\n${last.stdout}\n--- stderr\n${last.stderr}\n--- body\n${answer.status} ${answer.body}`,
+        )
+      }
+      const not = text.startsWith('! ')
+      const [verb = '', ...words] = split(expand(not ? text.slice(2) : text, env))
+      const matches = (subject: string): void => {
+        const [pattern = ''] = words
+        if (new RegExp(pattern, 'm').test(subject) === not) fail(not ? 'matches, but must not' : 'does not match')
+      }
+      if (verb === 'svc') {
+        last = await run(words, env, folder)
+        if ((last.code === 0) === not) fail(`exit code ${last.code}`)
+      } else if (verb === 'exit') {
+        if (last.code !== Number(words[0])) fail(`exit code ${last.code}`)
+      } else if (verb === 'stdout') matches(last.stdout)
+      else if (verb === 'stderr') matches(last.stderr)
+      else if (verb === 'env') {
+        const [, name = '', value = ''] = /^([^=]+)=(.*)$/.exec(words.join(' ')) ?? []
+        env[name] = value
+      } else if (verb === 'unset') delete env[words[0] ?? '']
+      else if (verb === 'mode') {
+        const { chmodSync } = await import('node:fs')
+        chmodSync(join(folder, words[1] ?? ''), Number.parseInt(words[0] ?? '', 8))
+      } else if (verb === 'serve') {
+        const portFile = join(folder, 'port')
+        rmSync(portFile, { force: true })
+        const child = spawn(process.execPath, [binary, 'serve', '--port', '0', '--port-file', portFile, ...words], {
+          env,
+          cwd: folder,
+          stdio: ['ignore', 'ignore', 'pipe'],
+        })
+        server = child
+        let log = ''
+        child.stderr?.on('data', (chunk) => {
+          log += String(chunk)
+        })
+        for (let i = 0; i < 200 && !existsSync(portFile); i += 1) {
+          if (child.exitCode !== null) fail(`svc serve exited with ${child.exitCode}:\n${log}`)
+          await pause(50)
+        }
+        if (!existsSync(portFile)) fail(`svc serve did not start:\n${log}`)
+        // Written in one go, but read perhaps between its creation and its content.
+        while (readFileSync(portFile, 'utf8') === '') await pause(10)
+        env.URL = `http://127.0.0.1:${readFileSync(portFile, 'utf8').trim()}`
+      } else if (verb === 'stop') {
+        const code = await stop()
+        if (code !== 0) fail(`svc serve exited with ${code}`)
+      } else if (verb === 'http') {
+        const [method = 'GET', path = '/', ...headers] = words
+        const response = await fetch(path.startsWith('http') ? path : `${env.URL}${path}`, {
+          method,
+          redirect: 'manual',
+          headers: headers.map((header) => header.split(/:\s*/, 2) as [string, string]),
+        })
+        answer = {
+          status: response.status,
+          headers: [...response.headers].map(([name, value]) => `${name}: ${value}`).join('\n'),
+          body: await response.text(),
+        }
+      } else if (verb === 'status') {
+        if (answer.status !== Number(words[0])) fail(`status ${answer.status}`)
+      } else if (verb === 'header') matches(answer.headers)
+      else if (verb === 'body') matches(answer.body)
+      else fail(`unknown line: ${verb}`)
+    }
+  } finally {
+    await stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+type Line = { readonly text: string; readonly number: number }
+
+function parse(content: string): { readonly lines: readonly Line[]; readonly files: ReadonlyMap<string, string> } {
+  const files = new Map<string, string>()
+  const lines: Line[] = []
+  let name: string | undefined
+  for (const [index, text] of content.split('\n').entries()) {
+    const [, started] = /^-- (.+) --$/.exec(text) ?? []
+    if (started) {
+      name = started
+      files.set(name, '')
+    } else if (name !== undefined) files.set(name, `${files.get(name)}${text}\n`)
+    else if (text.trim() !== '' && !text.startsWith('#')) lines.push({ text: text.trim(), number: index + 1 })
+  }
+  return { lines, files }
+}
+
+const expand = (text: string, env: Readonly<Record<string, string>>): string =>
+  text.replace(/\$([A-Z_]+)/g, (whole, name: string) => env[name] ?? whole)
+
+/** Words at blanks; single quotes hold words together. */
+const split = (text: string): string[] =>
+  [...text.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
+
+function run(args: readonly string[], env: Readonly<Record<string, string>>, cwd: string): Promise<Last> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [binary, ...args], { env, cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.on('data', (chunk) => {
+      stdout += String(chunk)
+    })
+    child.stderr.on('data', (chunk) => {
+      stderr += String(chunk)
+    })
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, stdout, stderr }))
+  })
+}

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest'
+import { type AnswerOptions, answer, type Finding, type MonitorReport, type Run } from '../../src/core/health/index.ts'
+
+const report = (name: string, findings: readonly Finding[], more: Partial<MonitorReport> = {}): MonitorReport => ({
+  name,
+  kind: name.split(' ')[0] ?? name,
+  host: false,
+  durationMs: 1,
+  attempts: 1,
+  findings,
+  ...more,
+})
+const run = (...monitors: readonly MonitorReport[]): Run => ({
+  id: 'r',
+  mode: 'Basic',
+  startedAt: new Date(1_000),
+  endedAt: new Date(900),
+  durationMs: 12.5,
+  monitors,
+  serverState: { ServerName: 'db1', TotalRamInMb: 64, AvailableRamInMb: 32, UsedCpuPercent: 5 },
+})
+const shape = (of: Run, more: Partial<AnswerOptions> = {}) =>
+  answer(of, { type: 'Sql', correlationId: 'c', flags: {}, view: 'full', ...more })
+
+const ok: Finding = { check: 'round trip', level: 'ok', message: '14 ms (limit 3 s)' }
+const warned: Finding = { check: 'connections', level: 'warn', message: '85 % (warns above 80 %)' }
+const failed: Finding = {
+  check: 'round trip',
+  level: 'fail',
+  fault: 'refused',
+  message: '127.0.0.1:5432 refused',
+  details: ['ECONNREFUSED'],
+}
+const skew: Finding = {
+  check: 'version',
+  level: 'fail',
+  fault: 'data',
+  message: '1.2 found, 1.3 expected',
+  deployment: true,
+}
+
+describe('the answer made of a run', () => {
+  test('H1 all pass: Success, and no failed monitor', () => {
+    const made = shape(run(report('postgres orders', [ok])))
+    expect(made).toMatchObject({
+      Status: 'Success',
+      FailedMonitorCount: 0,
+      StatusMessage: 'Sql is healthy: 1 monitor passed',
+    })
+  })
+
+  test('H1 FailedMonitorCount counts the summaries whose Status is Failure, not their results', () => {
+    const made = shape(run(report('a', [failed, failed]), report('b', [ok]), report('c', [failed])))
+    expect(made.FailedMonitorCount).toBe(2)
+    expect(made.Status).toBe('Failure')
+  })
+
+  test('H10 the headline names root causes only', () => {
+    const child: Finding = {
+      check: 'not run',
+      level: 'fail',
+      fault: 'dependency',
+      message: 'not run: postgres orders failed',
+    }
+    const made = shape(run(report('postgres orders', [failed]), report('http shop', [child])))
+    expect(made.StatusMessage).toBe(
+      'Sql is unhealthy: 2 of 2 monitors failed: postgres orders round trip: 127.0.0.1:5432 refused',
+    )
+  })
+
+  test('H11 a warning is Success on the wire and says so', () => {
+    const made = shape(run(report('postgres orders', [ok, warned])))
+    expect(made.Status).toBe('Success')
+    expect(made.MonitorSummaries?.[0]?.Results?.[1]).toMatchObject({
+      Status: 'Success',
+      StatusMessage: 'warning: 85 % (warns above 80 %)',
+    })
+    expect(made.StatusMessage).toBe('Sql is healthy, 1 warning: postgres orders connections: 85 % (warns above 80 %)')
+  })
+
+  test('a failed result keeps its details, then its fault class', () => {
+    const made = shape(run(report('postgres orders', [failed])))
+    expect(made.MonitorSummaries?.[0]?.Results?.[0]?.ErrorMessages).toEqual(['ECONNREFUSED', 'fault: refused'])
+    expect(made.MonitorSummaries?.[0]?.ErrorMessages).toEqual(['round trip: 127.0.0.1:5432 refused'])
+  })
+
+  test('H4 server state only when it is asked for', () => {
+    expect('ServerState' in shape(run(report('a', [ok])))).toBe(false)
+    const asked = shape(run(report('a', [ok])), { flags: { IncludeServerStateInformation: true } })
+    expect(asked.ServerState?.ServerName).toBe('db1')
+  })
+
+  test('H5 SuppressDeploymentErrors lets deployment failures pass, says what, and hides nothing else', () => {
+    const one = run(report('deployment shop', [skew]))
+    expect(shape(one).Status).toBe('Failure')
+    const suppressed = shape(one, { flags: { SuppressDeploymentErrors: true } })
+    expect(suppressed.Status).toBe('Success')
+    expect(suppressed.MonitorSummaries?.[0]?.Results?.[0]?.StatusMessage).toBe(
+      'suppressed (deployment): 1.2 found, 1.3 expected',
+    )
+    const both = run(report('deployment shop', [skew]), report('tcp a', [failed]))
+    expect(shape(both, { flags: { SuppressDeploymentErrors: true } }).FailedMonitorCount).toBe(1)
+  })
+
+  test('S11 a stranger learns states and fault classes, and nothing of messages, names or hosts', () => {
+    const made = shape(run(report('postgres orders', [failed, warned, ok])), {
+      view: 'brief',
+      flags: { IncludeServerStateInformation: true },
+    })
+    const said = JSON.stringify(made)
+    for (const secret of ['127.0.0.1', 'orders', 'ECONNREFUSED', 'db1', '85 %', '14 ms'])
+      expect(said).not.toContain(secret)
+    expect(made.MonitorSummaries?.[0]?.Results?.map((result) => result.StatusMessage)).toEqual([
+      'failed: refused',
+      'warning: see the server',
+      'ok',
+    ])
+    expect(made.MonitorSummaries?.[0]?.Results?.[0]?.MonitoringName).toBe('round trip')
+  })
+
+  test('durations come from the monotonic clock, not from the dates', () => {
+    expect(shape(run(report('a', [ok]))).ExecutionMetrics).toEqual({
+      StartDateTime: new Date(1_000),
+      EndDateTime: new Date(900),
+      Duration: 12.5,
+    })
+  })
+})

@@ -1,0 +1,746 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { PeerSocket } from '../../../src/core/health/db/peer-socket.ts'
+import { openPostgres } from '../../../src/core/health/db/postgres.ts'
+import type { PostgresLook } from '../../../src/core/health/db/postgres-judge.ts'
+import type { PostgresSettings } from '../../../src/core/health/db/postgres-settings.ts'
+import { databaseTarget } from '../../../src/core/health/db/target.ts'
+import { type Finding, limits, monitorKind } from '../../../src/core/health/index.ts'
+import postgres from '../../../src/core/health/monitors/postgres.ts'
+import { type Certificates, makeCertificates } from '../../support/certs.ts'
+import { blackHole, endless, type Peer, peer, refusedPort, settled, speaks } from '../../support/faults.ts'
+import { suiteWith } from '../../support/peer.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../../support/postgres.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
+import { asServer } from '../../support/server.ts'
+
+const word = 'correct horse'
+type Given = Partial<PostgresSettings>
+
+suiteWith(postgresMissing, 'postgres', () => {
+  let server: PostgresServer
+  beforeAll(async () => {
+    server = await startPostgres([
+      'max_prepared_transactions=5',
+      'archive_mode=on',
+      'archive_command=true',
+      'wal_level=logical',
+    ])
+    await server.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
+    await server.query(`CREATE ROLE stranger LOGIN PASSWORD '${word}'`)
+  })
+  afterAll(() => server.remove())
+
+  const run = (given: Given = {}, mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic', options: RunKindOptions = {}) =>
+    runKind(postgres, { url: server.url('monitor'), password: secret(word), ...given }, mode, options)
+  const one = async (check: string, ...args: Parameters<typeof run>): Promise<Finding> =>
+    checked(await run(...args), check)
+  /** What svc has open on the server, once it has had a moment to end. */
+  async function left(which = 'true'): Promise<unknown[]> {
+    let rows: unknown[] = []
+    for (let tries = 0; tries < 40; tries += 1) {
+      rows = await server.query(
+        `SELECT pid, state, query FROM pg_stat_activity WHERE application_name = 'svc-health' AND ${which}`,
+      )
+      if (rows.length === 0) return rows
+      await wait(50)
+    }
+    return rows
+  }
+
+  describe('a healthy server', () => {
+    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+      const names = async (mode: 'Basic' | 'Standard' | 'Advanced'): Promise<string[]> => {
+        const findings = await run({ restarted: {}, replicas: 0 }, mode)
+        expect(findings.filter((finding) => finding.level !== 'ok')).toEqual([])
+        expect(findings.every((finding) => finding.address === server.address)).toBe(true)
+        return findings.map((finding) => finding.check)
+      }
+      const all = postgres.checks.map((check) => check.name)
+      expect(await names('Basic')).toEqual(['connect', 'query'])
+      expect(await names('Standard')).toEqual(all.slice(0, 7))
+      expect(await names('Advanced')).toEqual(all)
+      expect(await left()).toEqual([])
+    })
+    test('it says what it saw', async () => {
+      const findings = await run({}, 'Standard')
+      const said = (check: string): string => checked(findings, check).message
+      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('role')).toMatch(/^primary, PostgreSQL \d+\.\d+$/)
+      expect(said('connections')).toMatch(/^\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)$/)
+    })
+    test('what stands in the environment and in no setting is not used', async () => {
+      process.env.PGPASSWORD = word
+      process.env.PGSSLMODE = 'require'
+      try {
+        const { message, fault } = await one('connect', {
+          password: secret('wrong'),
+        })
+        expect([fault, message]).toEqual(['auth', expect.stringContaining('password authentication failed')])
+        const none = await runKind(postgres, { url: server.url('monitor') })
+        expect(checked(none, 'connect')).toMatchObject({
+          fault: 'auth',
+          message: `${server.address} wants a password, and none is configured: add \`password:\``,
+        })
+      } finally {
+        delete process.env.PGPASSWORD
+        delete process.env.PGSSLMODE
+      }
+    })
+  })
+
+  describe('a server that cannot be reached or does not let in', () => {
+    test('refused: nothing listens', async () => {
+      const url = `postgres://monitor@127.0.0.1:${await refusedPort()}/postgres`
+      expect(await one('connect', { url })).toMatchObject({
+        level: 'fail',
+        fault: 'refused',
+        message: expect.stringContaining('refused the connection'),
+      })
+    })
+    test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
+      await using hole = await peer(blackHole)
+      const url = `postgres://monitor@127.0.0.1:${hole.port}/postgres`
+      const started = performance.now()
+      const found = await one('connect', { url }, 'Basic', { timeoutMs: 400 })
+      expect(performance.now() - started).toBeLessThan(1_200)
+      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
+      await hole.close()
+      expect(await settled('')).toBe('')
+    })
+    test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
+      await using slow = await proxy(server.port, 150)
+      const url = `postgres://monitor@127.0.0.1:${slow.port}/postgres`
+      const findings = await run({ url, latency: { warn: 50, limit: 120 } })
+      for (const check of ['connect', 'query']) {
+        expect(checked(findings, check)).toMatchObject({ level: 'fail', fault: 'threshold', limit: 120 })
+        expect(checked(findings, check).observed).toBeGreaterThan(150)
+      }
+    })
+    test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
+      const shared = limits()
+      const wrong = { password: secret('hunter2-wrong') }
+      const found = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+      expect(found).toMatchObject({ level: 'fail', fault: 'auth' })
+      expect(found.message).toContain('refused the sign-in of "monitor"')
+      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const refusals = (): number => server.log().split('password authentication failed').length
+      const before = refusals()
+      expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
+      expect(refusals()).toBe(before)
+    })
+    test('an account that is not allowed from here is auth', async () => {
+      await server.query('ALTER ROLE stranger NOLOGIN')
+      expect(await one('connect', { url: server.url('stranger') })).toMatchObject({ fault: 'auth' })
+      await server.query('ALTER ROLE stranger LOGIN')
+    })
+    test('a missing database is data, and named', async () => {
+      const found = await one('connect', { url: server.url('monitor', 'nowhere') })
+      expect(found).toMatchObject({ level: 'fail', fault: 'data' })
+      expect(found.message).toContain('database "nowhere" does not exist')
+    })
+    test('a database that is dropped stops the next run, not this process', async () => {
+      await server.query('CREATE DATABASE short')
+      const url = server.url('monitor', 'short')
+      expect(await one('query', { url })).toMatchObject({ level: 'ok' })
+      await server.query('DROP DATABASE short')
+      expect(await one('connect', { url })).toMatchObject({ fault: 'data' })
+    })
+    test('too many clients is said as such, and is not a refused sign-in', async () => {
+      await server.query('ALTER ROLE stranger CONNECTION LIMIT 0')
+      const found = await one('connect', { url: server.url('stranger') })
+      expect(found).toMatchObject({
+        fault: 'refused',
+        message: expect.stringContaining('is full: too many connections'),
+      })
+      await server.query('ALTER ROLE stranger CONNECTION LIMIT -1')
+    })
+    test.each([
+      ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n')],
+      ['an HTTP server', speaks('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')],
+      ['zeroes', speaks(Buffer.alloc(4_096))],
+      ['rows before any question', speaks(Buffer.from('D\0\0\0\x0a\0\x02\0\0\0\x01', 'latin1'))],
+      ['a row that is shorter than it says', speaks(Buffer.from('T\0\0\0\x08\x7f\xff\0\0E\0\0\0\x04', 'latin1'))],
+      ['an endless answer', endless('R')],
+      ['a connection that is closed at once', (socket) => void socket.end()],
+      ['a connection that is reset', (socket) => void socket.resetAndDestroy()],
+    ] satisfies [string, Parameters<typeof peer>[0]][])('%s is a failure, and nothing breaks', async (_, behave) => {
+      await using other = await peer(behave)
+      const url = `postgres://monitor@127.0.0.1:${other.port}/postgres`
+      const found = await one('connect', { url }, 'Basic', { timeoutMs: 700 })
+      expect(found.level).toBe('fail')
+      expect(['protocol', 'timeout']).toContain(found.fault)
+    })
+    test('200 answers of random bytes are 200 failures, and nothing breaks', async () => {
+      for (let round = 0; round < 200; round += 1) {
+        const bytes = Buffer.from(Array.from({ length: 64 }, (_, i) => (round * 31 + i * i * 17 + (round >> 2)) & 0xff))
+        await using other = await peer((socket) => void socket.end(bytes))
+        const found = await one('connect', { url: `postgres://m@127.0.0.1:${other.port}/d` }, 'Basic', {
+          timeoutMs: 300,
+        })
+        expect(found.level).toBe('fail')
+      }
+    })
+    test('a frozen server ends at the deadline, and nothing of ours is there when it goes on', async () => {
+      server.freeze()
+      let found: Finding
+      const started = performance.now()
+      try {
+        found = await one('connect', {}, 'Basic', { timeoutMs: 500 })
+      } finally {
+        server.thaw()
+      }
+      expect(performance.now() - started).toBeLessThan(1_500)
+      expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
+      expect(await left()).toEqual([])
+    })
+    test('a name is resolved by svc, and an address that refuses is passed over with a warning', async () => {
+      const resolve = async (): Promise<readonly string[]> => ['127.0.0.2', '127.0.0.1']
+      const url = `postgres://monitor@db.example.test:${server.port}/postgres`
+      const findings = await run({ url, tls: { mode: 'off' } }, 'Basic', { resolve })
+      expect(findings[0]).toMatchObject({ level: 'warn', address: `127.0.0.2:${server.port}` })
+      expect(findings.at(-1)).toMatchObject({ check: 'query', level: 'ok', address: server.address })
+    })
+  })
+
+  describe('what runs on the server ends with the run', () => {
+    /** The session of the kind, with a statement of the test's own. */
+    const asking = (sql: string, msLeft: (left: number) => number, port = server.port) =>
+      monitorKind({
+        kind: 'asking',
+        title: '',
+        settings: {},
+        checks: [{ name: 'ask', depth: 'Basic', doc: '' }],
+        async *observe(_, world) {
+          const { signal } = world
+          const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, port)
+          const socket = await PeerSocket.reach('127.0.0.1', port, signal)
+          const address = `127.0.0.1:${port}`
+          const opened = { socket, ip: '127.0.0.1', address, signal, msLeft: () => msLeft(world.msLeft()) }
+          const session = await openPostgres({ ...target, port }, opened)
+          try {
+            yield await session.ask(sql)
+          } finally {
+            await session.close()
+            socket.destroy()
+          }
+        },
+        judge: (rows) => ({ check: 'ask', level: 'ok', message: JSON.stringify(rows) }),
+      })
+    test('a query that hangs is cancelled at the deadline', async () => {
+      // The server's own limit is far off: it is the cancel request that ends it.
+      const started = performance.now()
+      const found = runKind(
+        asking('SELECT pg_sleep(60)', () => 60_000),
+        {},
+        'Basic',
+        { timeoutMs: 600 },
+      )
+      await wait(350)
+      expect(
+        await server.query(
+          "SELECT application_name FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()",
+        ),
+      ).toEqual([{ application_name: 'svc-health' }])
+      expect((await found)[0]).toMatchObject({ fault: 'timeout' })
+      expect(performance.now() - started).toBeLessThan(1_500)
+      expect(await left()).toEqual([])
+      expect(await settled('')).toBe('')
+    })
+    test('where no cancel request gets through, the server itself ends it at the deadline', async () => {
+      await using once = await proxy(server.port, 0, 1)
+      const started = performance.now()
+      const kind = asking('SELECT pg_sleep(60)', (msLeft) => msLeft, once.port)
+      const found = await runKind(kind, {}, 'Basic', { timeoutMs: 1_000 })
+      expect(found[0]).toMatchObject({ fault: 'timeout' })
+      // The server has not heard that the connection is gone; but nothing runs, and nothing is open.
+      expect(await left("state <> 'idle'")).toEqual([])
+      expect(performance.now() - started).toBeLessThan(3_000)
+    })
+    test('a cancel request that overtakes its query is sent again', async () => {
+      await using late = await proxy(server.port, 0, 50, 150)
+      const control = new AbortController()
+      const socket = await PeerSocket.reach('127.0.0.1', late.port, control.signal)
+      const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
+      const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, late.port)
+      const session = await openPostgres({ ...target, port: late.port }, opened)
+      const asked = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)
+      await wait(20)
+      control.abort()
+      await session.close()
+      expect(await asked).toBeInstanceOf(Error)
+      expect(await left("state = 'active'")).toEqual([])
+    })
+    test('an end that comes while the driver is loaded is not missed', async () => {
+      const control = new AbortController()
+      const socket = await PeerSocket.reach('127.0.0.1', server.port, control.signal)
+      const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
+      const opening = openPostgres(databaseTarget({ url: server.url('monitor'), password: secret(word) }, 0), opened)
+      control.abort(new Error('too late'))
+      await expect(opening).rejects.toThrow('too late')
+      socket.destroy()
+    })
+    test('a run that is called off ends the query too', async () => {
+      const control = new AbortController()
+      const kind = asking('SELECT pg_sleep(60)', () => 60_000)
+      const found = runKind(kind, {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
+      await wait(300)
+      control.abort(new Error('called off'))
+      expect(await found).toMatchObject({ message: 'called off' })
+      expect(await left()).toEqual([])
+    })
+    test('called off at any moment, a run leaves no query, no session and no socket', async () => {
+      for (let ms = 0; ms < 60; ms += 3) {
+        const control = new AbortController()
+        const found = run({}, 'Advanced', { signal: control.signal }).catch(() => [])
+        const query = runKind(
+          asking('SELECT pg_sleep(60)', () => 60_000),
+          {},
+          'Basic',
+          { signal: control.signal },
+        )
+        await Promise.all([wait(ms).then(() => control.abort()), found, query.catch(() => [])])
+      }
+      expect(await left()).toEqual([])
+      expect(await settled('')).toBe('')
+    })
+    test('it only reads, and under the name svc-health', async () => {
+      const ask = async (sql: string): Promise<Finding | undefined> =>
+        (
+          await runKind(
+            asking(sql, (msLeft) => msLeft),
+            {},
+            'Basic',
+          )
+        )[0]
+      expect(await ask('CREATE TABLE x (y int)')).toMatchObject({
+        fault: 'protocol',
+        message: expect.stringContaining('in a read-only transaction'),
+      })
+      expect(await ask("SELECT current_setting('application_name') AS name")).toMatchObject({
+        message: '[{"name":"svc-health"}]',
+      })
+    })
+    test('a view that somebody holds locked is that check only; the others go on', async () => {
+      const holder = await server.client()
+      await holder.query('BEGIN; LOCK TABLE pg_stat_archiver IN ACCESS EXCLUSIVE MODE')
+      try {
+        const findings = await run({ restarted: {} }, 'Advanced')
+        expect(findings.filter((finding) => finding.level !== 'ok')).toEqual([
+          expect.objectContaining({ check: 'archiver', fault: 'timeout', message: 'waited for a lock, in vain' }),
+        ])
+        expect(checked(findings, 'checksum failures').level).toBe('ok')
+      } finally {
+        await holder.end()
+      }
+    })
+    test('what users have put in their schemas is never called', async () => {
+      await server.query(`CREATE SCHEMA trap; GRANT USAGE ON SCHEMA trap TO PUBLIC;
+        CREATE VIEW trap.pg_stat_activity AS SELECT pg_sleep(60)::text; GRANT SELECT ON trap.pg_stat_activity TO PUBLIC;
+        CREATE FUNCTION trap.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT pg_sleep(60) IS NULL';
+        ALTER ROLE monitor SET search_path = trap, pg_catalog`)
+      const findings = await run({ restarted: {} }, 'Advanced', { timeoutMs: 5_000 })
+      await server.query('ALTER ROLE monitor RESET search_path; DROP SCHEMA trap CASCADE')
+      expect(findings.filter((finding) => finding.level !== 'ok')).toEqual([])
+    })
+  })
+
+  describe('what it finds on a real server', () => {
+    test('a view that is not for this account is that check only, with the cure, and no refused sign-in', async () => {
+      await server.query('REVOKE SELECT ON pg_stat_archiver FROM PUBLIC')
+      try {
+        const bad = (await run({ restarted: {} }, 'Advanced')).filter((finding) => finding.level !== 'ok')
+        expect(bad).toEqual([
+          expect.objectContaining({
+            check: 'archiver',
+            fault: 'data',
+            message: '"monitor" may not look: permission denied for view pg_stat_archiver',
+          }),
+        ])
+        expect(bad[0]?.details?.[0]).toBe('GRANT pg_monitor TO "monitor"')
+      } finally {
+        await server.query('GRANT SELECT ON pg_stat_archiver TO PUBLIC')
+      }
+    })
+    test('sessions that are hidden from this account are told, and not taken for healthy', async () => {
+      const other = await server.client()
+      await other.query('BEGIN')
+      const findings = await run({ url: server.url('stranger') }, 'Standard')
+      await other.end()
+      expect(checked(findings, 'longest transaction')).toMatchObject({
+        fault: 'data',
+        message: expect.stringMatching(/hidden from this account/),
+        details: ['GRANT pg_monitor TO "stranger"'],
+      })
+      expect(checked(findings, 'connections').observed).toBeGreaterThan(100 / 17)
+    })
+    test('a transaction that is open for too long, and who has it', async () => {
+      const other = await server.client()
+      await other.query('BEGIN; SELECT 1')
+      await wait(80)
+      const found = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
+      await other.end()
+      expect(found).toMatchObject({ level: 'fail', fault: 'threshold' })
+      expect(found.message).toMatch(/^pid \d+, user postgres, idle in transaction, for \d+ ms \(limit 60 ms\)$/)
+    })
+    test('a session that waits for a lock for too long', async () => {
+      const [holder, waiter] = [await server.client(), await server.client()]
+      await holder.query('CREATE TABLE wanted ()')
+      await holder.query('BEGIN; LOCK TABLE wanted')
+      // It has run for longer than it waits, and only the wait counts.
+      const waiting = waiter.query('DO $$ BEGIN PERFORM pg_sleep(0.5); LOCK TABLE wanted; END $$').catch(() => {})
+      await wait(700)
+      const found = await one('lock wait', { lockWait: { warn: 10, limit: 50 } }, 'Standard')
+      await holder.query('ROLLBACK')
+      await waiting
+      await holder.query('DROP TABLE wanted')
+      await Promise.all([holder.end(), waiter.end()])
+      expect(found).toMatchObject({ level: 'fail', fault: 'threshold' })
+      expect(found.message).toMatch(/^1 session waits for a lock, the longest for \d+ ms/)
+      expect(found.observed).toBeLessThan(500)
+      expect(found.details?.[0]).toMatch(/^look: SELECT pg_blocking_pids\(\d+\)$/)
+    })
+    test('another role than expected, and a read-only primary', async () => {
+      expect(await one('role', { role: 'standby' }, 'Standard')).toMatchObject({
+        fault: 'data',
+        message: 'is a primary, and should be a standby',
+      })
+      await server.query('ALTER ROLE monitor SET default_transaction_read_only = on')
+      expect(await one('role', { role: 'primary' }, 'Standard')).toMatchObject({ fault: 'data' })
+      expect(await one('role', {}, 'Standard')).toMatchObject({ level: 'warn' })
+      await server.query('ALTER ROLE monitor RESET default_transaction_read_only')
+    })
+    test('a slot without a consumer, and one that holds back too much', async () => {
+      await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
+      try {
+        await wait(20)
+        const found = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
+        expect(found.level).toBe('warn')
+        expect(found.message).toMatch(
+          /^forgotten has had no consumer for \d+ ms, and holds back .* \(warns above 10 ms\)$/,
+        )
+        await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
+        expect(await one('slots', { slots: { limit: 10_000 } }, 'Advanced')).toMatchObject({ fault: 'threshold' })
+      } finally {
+        await server.query("SELECT pg_drop_replication_slot('forgotten')")
+      }
+    })
+    test('an archiver that fails', async () => {
+      await server.query("ALTER SYSTEM SET archive_command = 'false'")
+      await server.query('SELECT pg_reload_conf()')
+      // The command line goes before the file: nothing changes there until it is left out.
+      await server.query('SELECT pg_switch_wal()')
+      expect(await one('archiver', {}, 'Advanced')).toMatchObject({ level: 'ok' })
+    })
+    test('a prepared transaction that is forgotten', async () => {
+      await server.query("BEGIN; CREATE TABLE p (); PREPARE TRANSACTION 'order-7'")
+      await wait(30)
+      const found = await one('prepared transactions', { preparedTransactions: { limit: 20 } }, 'Advanced')
+      await server.query("ROLLBACK PREPARED 'order-7'")
+      expect(found).toMatchObject({ fault: 'threshold' })
+      expect(found.message).toMatch(
+        /^1 wait for their second phase, the oldest \(order-7 of postgres in postgres\) for/,
+      )
+    })
+    test('a page with a wrong checksum', async () => {
+      await server.query('CREATE TABLE page AS SELECT 1 AS x; CHECKPOINT')
+      const [row] = await server.query("SELECT pg_relation_filepath('page') AS path")
+      server = await server.restart()
+      const file = join(server.folder, 'data', String(row?.path))
+      const bytes = readFileSync(file)
+      bytes.fill(0x55, 8_000, 8_100)
+      writeFileSync(file, bytes)
+      await expect(server.query('SELECT * FROM page')).rejects.toThrow(/invalid page/)
+      await wait(100)
+      const found = await one('checksum failures', {}, 'Advanced')
+      await server.query('DROP TABLE page')
+      await server.query('SELECT pg_stat_reset()')
+      expect(found).toMatchObject({ level: 'fail', fault: 'data' })
+      expect(found.message).toContain('postgres: 1')
+    })
+    test('a server that was restarted is a warning', async () => {
+      expect(await one('restarted', {}, 'Standard')).toMatchObject({ level: 'warn' })
+    })
+  })
+
+  describe('a primary and its standby', () => {
+    let primary: PostgresServer
+    let standby: PostgresServer
+    beforeAll(async () => {
+      const fresh = await startPostgres(['archive_mode=on', 'archive_command=false'])
+      await fresh.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
+      ;({ primary, standby } = await fresh.standby())
+      await until(
+        async () => (await primary.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")).length,
+      )
+    })
+    afterAll(async () => {
+      await standby.remove()
+      await primary.remove()
+    })
+    const at = async (which: PostgresServer, check: string, given: Given = {}): Promise<Finding> =>
+      checked(await run({ url: which.url('monitor'), ...given }, 'Advanced'), check)
+
+    test('a standby that has replayed everything is not behind, however long the primary is idle', async () => {
+      await until(async () => (await at(standby, 'replication lag')).level === 'ok')
+      expect(await at(standby, 'replication lag', { replicationLag: { limit: 0 } })).toMatchObject({
+        level: 'ok',
+        observed: 0,
+      })
+      expect(await at(standby, 'role', { role: 'standby' })).toMatchObject({ level: 'ok' })
+      expect(await at(standby, 'role', { role: 'primary' })).toMatchObject({ fault: 'data' })
+    })
+    test('the primary knows its replicas by name, and counts them', async () => {
+      await until(async () => (await at(primary, 'replication lag', { replicationLag: { limit: 0 } })).level === 'ok')
+      expect((await at(primary, 'replication lag')).message).toContain('reporting-1 is behind by')
+      expect(await at(primary, 'replicas', { replicas: 1 })).toMatchObject({ level: 'ok' })
+      expect(await at(primary, 'replicas', { replicas: 2 })).toMatchObject({
+        fault: 'threshold',
+        message: '1 of 2 expected replicas streams',
+        details: ['reporting-1: streaming'],
+      })
+    })
+    test('a standby that does not replay is behind, as seen from both ends', async () => {
+      await standby.query('SELECT pg_wal_replay_pause()')
+      await primary.query('CREATE TABLE later AS SELECT generate_series(1, 100)')
+      await wait(400)
+      const found = await at(standby, 'replication lag', { replicationLag: { limit: 100 } })
+      expect(found).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
+      expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
+      await standby.query('SELECT pg_wal_replay_resume()')
+    })
+    test('an archiver that fails on the primary', async () => {
+      await primary.query('SELECT pg_switch_wal()')
+      await until(async () => (await at(primary, 'archiver')).level === 'fail')
+      const found = await at(primary, 'archiver')
+      expect(found).toMatchObject({ fault: 'data' })
+      expect(found.message).toMatch(/^archiving fails: \d+ failures?, the last with [0-9A-F]{24}; never succeeded$/)
+    })
+    test('a standby that has lost its primary says so, and is not green for having replayed all it had', async () => {
+      await primary.stop()
+      await until(async () => (await at(standby, 'replication lag')).level === 'fail')
+      expect(await at(standby, 'replication lag')).toMatchObject({
+        fault: 'data',
+        message: expect.stringMatching(/^not connected to its primary \(no WAL receiver\); last replay .* ago$/),
+      })
+    })
+  })
+
+  describe('TLS', () => {
+    let certificates: Certificates
+    let secured: PostgresServer
+    beforeAll(async () => {
+      certificates = makeCertificates()
+      const folder = join(server.folder, 'tls')
+      const { mkdirSync, chownSync } = await import('node:fs')
+      mkdirSync(folder)
+      for (const [name, text] of [
+        ['key.pem', certificates.good.key],
+        ['cert.pem', certificates.good.cert],
+      ] as const) {
+        writeFileSync(join(folder, name), text, { mode: 0o600 })
+        if (asServer.uid !== undefined) chownSync(join(folder, name), asServer.uid, asServer.gid)
+      }
+      const files = [`ssl_cert_file=${join(folder, 'cert.pem')}`, `ssl_key_file=${join(folder, 'key.pem')}`]
+      secured = await startPostgres(['ssl=on', ...files], 'hostnossl all monitor all reject\n')
+      await secured.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'`)
+    })
+    afterAll(async () => {
+      certificates.remove()
+      await secured.remove()
+    })
+    const tls = async (host: string, more: PostgresSettings['tls']): Promise<Finding> => {
+      const url = `postgres://monitor@${host}:${secured.port}/postgres`
+      const options = { resolve: async () => ['127.0.0.1'] }
+      return checked(await run({ url, tls: { mode: 'verify', ...more } }, 'Basic', options), 'connect')
+    }
+    test('a trusted certificate for the right name or address lets the sign-in go on', async () => {
+      const { caFile } = certificates
+      for (const found of [
+        await tls('svc.test', { mode: 'verify', caFile }),
+        await tls('127.0.0.1', { mode: 'verify', caFile }),
+      ]) {
+        expect(found).toMatchObject({ level: 'ok', message: expect.stringContaining('as monitor over TLSv1.3 in') })
+      }
+      expect(await tls('other.test', { mode: 'verify', caFile, servername: 'svc.test' })).toMatchObject({ level: 'ok' })
+    })
+    test('an unknown issuer or another name is tls, before any password is sent', async () => {
+      expect(await tls('svc.test', { mode: 'verify' })).toMatchObject({ level: 'fail', fault: 'tls' })
+      expect(await tls('other.test', { mode: 'verify', caFile: certificates.caFile })).toMatchObject({
+        fault: 'tls',
+        message: expect.stringMatching(/altnames|does not match/i),
+      })
+    })
+    test('auto verifies on the way to another machine, and does without on the way to this one', async () => {
+      const plain = await tls('127.0.0.1', { mode: 'auto' })
+      expect(plain).toMatchObject({ fault: 'auth', message: expect.stringContaining('no encryption') })
+      const url = `postgres://monitor@db.test:${server.port}/postgres`
+      await using far = await peer((socket) => void socket.once('data', () => socket.end('N')))
+      const found = await runKind(
+        postgres,
+        { url: `postgres://m@[::1]:${far.port}/d`, password: secret(word) },
+        'Basic',
+        {
+          resolve: async () => ['127.0.0.1'],
+        },
+      )
+      expect(checked(found, 'connect').level).toBe('fail')
+      expect(far.heard()).not.toContain('SSL')
+      expect(
+        await one('connect', { url, tls: { mode: 'verify' } }, 'Basic', { resolve: async () => ['127.0.0.1'] }),
+      ).toMatchObject({
+        fault: 'tls',
+        message: `${server.address} does not offer TLS`,
+        details: [expect.stringContaining('tls: {mode: off}')],
+      })
+    })
+  })
+
+  test('nothing of the whole test run is left on the server, and no password in its log', async () => {
+    expect(await left()).toEqual([])
+    expect(server.log()).not.toContain('hunter2')
+    expect(readdirSync(server.folder)).toContain('data')
+  })
+})
+
+describe('postgres: figures against limits', () => {
+  const settings = (given: Given = {}): PostgresSettings =>
+    withDefaults(postgres.settings, { url: 'postgres://monitor@db/orders', ...given })
+  const judge = (look: PostgresLook, given: Given = {}): readonly Finding[] =>
+    [postgres.judge({ see: 'look', address: 'db:5432', look }, settings(given))].flat()
+  const level = (look: PostgresLook, given: Given = {}): string =>
+    judge(look, given)
+      .map((f) => f.level)
+      .join(' ')
+  const server = { see: 'server', standby: false, readOnly: false, version: '17.2', upMs: 3_600_000 } as const
+  const replica = { name: 'r1', state: 'streaming', bytes: 0, lagMs: undefined, silentMs: 1_000 }
+  const replicas = (...list: (typeof replica | { lagMs: number })[]): PostgresLook => ({
+    see: 'replicas',
+    cascading: false,
+    hidden: 0,
+    replicas: list.map((one) => ({ ...replica, ...one })),
+  })
+  let slot = { name: 's', active: true, inactiveMs: undefined as number | undefined, bytes: 0, lost: false }
+  beforeEach(() => {
+    slot = { name: 's', active: true, inactiveMs: undefined, bytes: 0, lost: false }
+  })
+
+  test('boundaries belong to what is well', () => {
+    expect(level({ see: 'connections', used: 80, usable: 100 })).toBe('ok')
+    expect(level({ see: 'connections', used: 81, usable: 100 })).toBe('warn')
+    expect(level({ see: 'connections', used: 95, usable: 100 })).toBe('warn')
+    expect(level({ see: 'connections', used: 96, usable: 100 })).toBe('fail')
+    expect(level({ see: 'connections', used: 1, usable: 0 })).toBe('fail')
+    expect(level({ ...server, upMs: 60_000 })).toBe('ok ok')
+    expect(level({ ...server, upMs: 59_999 })).toBe('ok warn')
+    const transaction = { see: 'transactions', hidden: 0, who: 'pid 1' } as const
+    expect(level({ ...transaction, longestMs: 120_000 })).toBe('ok')
+    expect(level({ ...transaction, longestMs: 120_001 })).toBe('warn')
+    expect(level({ ...transaction, longestMs: 300_001 })).toBe('fail')
+    expect(level({ see: 'locks', waiting: 1, pid: 1, longestMs: 60_000 })).toBe('ok')
+    expect(level({ see: 'locks', waiting: 1, pid: 1, longestMs: 60_001 })).toBe('warn')
+    expect(level({ see: 'locks', waiting: 1, pid: 1, longestMs: 120_001 })).toBe('fail')
+    expect(level({ see: 'prepared', count: 1, who: 'x', oldestMs: 1_000 })).toBe('ok')
+    expect(level({ see: 'prepared', count: 1, who: 'x', oldestMs: 30_001 })).toBe('fail')
+  })
+  test('hidden sessions fail, but never hide a transaction that is too long', () => {
+    expect(judge({ see: 'transactions', hidden: 2, who: '', longestMs: 0 })[0]).toMatchObject({ fault: 'data' })
+    expect(judge({ see: 'transactions', hidden: 2, who: 'pid 1', longestMs: 400_000 })[0]).toMatchObject({
+      fault: 'threshold',
+    })
+  })
+  test('replication lag: nothing to replay is no lag, whatever the clock says', () => {
+    expect(level(replicas({ ...replica, bytes: 0, lagMs: 3_600_000 } as never))).toBe('ok')
+    const behind = (lagMs: number): PostgresLook => replicas({ ...replica, bytes: 4_096, lagMs } as never)
+    expect(level(behind(5_000))).toBe('ok')
+    expect(level(behind(5_001))).toBe('warn')
+    expect(level(behind(30_001))).toBe('fail')
+    expect(judge(behind(412_000))[0]?.message).toBe('r1 is behind by 6.9 min (limit 30 s)')
+  })
+  test('a replica that is behind and silent for longer than it reports is behind by that silence', () => {
+    const silent = (silentMs: number): PostgresLook =>
+      replicas({ ...replica, bytes: 4_096, lagMs: 3, silentMs } as never)
+    expect(level(silent(19_000))).toBe('ok')
+    expect(level(silent(31_000))).toBe('fail')
+  })
+  test('a standby: paused, unconnected, or fed from an archive', () => {
+    const replay = {
+      see: 'replay',
+      connected: true,
+      follows: true,
+      paused: false,
+      current: false,
+      sinceReplayMs: 30_000,
+    } as const
+    expect(level(replay)).toBe('warn')
+    expect(level({ ...replay, sinceReplayMs: 30_001 })).toBe('fail')
+    expect(level({ ...replay, current: true, sinceReplayMs: 1e9 })).toBe('ok')
+    expect(judge({ ...replay, connected: false, current: true })[0]).toMatchObject({ fault: 'data' })
+    expect(level({ ...replay, connected: false, follows: false, current: true })).toBe('ok')
+  })
+  test('slots: too much is a warning unless a limit is set; unused for long, or lost, is one too', () => {
+    const slots = (): PostgresLook => ({ see: 'slots', slots: [slot] })
+    slot = { ...slot, bytes: 10 * 1024 ** 3 }
+    expect(level(slots())).toBe('ok')
+    slot = { ...slot, bytes: 10 * 1024 ** 3 + 1 }
+    expect(level(slots())).toBe('warn')
+    expect(level(slots(), { slots: { limit: 1 } })).toBe('fail')
+    slot = { ...slot, bytes: 0, active: false, inactiveMs: 600_000 }
+    expect(level(slots())).toBe('ok')
+    slot = { ...slot, inactiveMs: 600_001 }
+    expect(level(slots())).toBe('warn')
+    slot = { ...slot, inactiveMs: undefined }
+    expect(level(slots())).toBe('warn')
+    slot = { ...slot, active: true, lost: true }
+    expect(judge(slots())[0]?.message).toContain('has lost WAL')
+  })
+  test('wraparound is judged against the age of emergency measures', () => {
+    const at = (age: number): PostgresLook => ({
+      see: 'wraparound',
+      database: 'd',
+      of: 'transaction',
+      age,
+      failsafe: 1.6e9,
+    })
+    // A forced vacuum of a healthy server begins at 2e8.
+    expect(level(at(2.1e8))).toBe('ok')
+    expect(level(at(1.44e9))).toBe('ok')
+    expect(level(at(1.45e9))).toBe('warn')
+    expect(level(at(1.53e9))).toBe('fail')
+  })
+})
+
+async function until(done: () => Promise<unknown>): Promise<void> {
+  for (let tries = 0; tries < 60; tries += 1) {
+    if (await done()) return
+    await wait(100)
+  }
+  throw new Error('it did not come to that in 6 s')
+}
+
+/**
+ * Passes everything on, each answer late by `ms`; only the first `most` connections get through, and
+ * what the first of them asks is late by `firstAskedMs`.
+ */
+async function proxy(port: number, ms: number, most = Number.POSITIVE_INFINITY, firstAskedMs = 0): Promise<Peer> {
+  const far: Socket[] = []
+  const near = await peer((socket) => {
+    if (far.length >= most) return
+    const server = connect(port, '127.0.0.1')
+    far.push(server)
+    server.on('error', () => socket.destroy())
+    const asked = far.length === 1 ? firstAskedMs : 0
+    socket.on('data', (chunk) => setTimeout(() => server.writable && server.write(chunk), asked))
+    server.on('data', (chunk) => setTimeout(() => socket.writable && socket.write(chunk), ms))
+    // A limited proxy is a broken network: the server is not told that its client is gone.
+    if (most === Number.POSITIVE_INFINITY) socket.on('close', () => server.destroy())
+  })
+  const close = async (): Promise<void> => {
+    for (const server of far) server.destroy()
+    await near.close()
+  }
+  return { ...near, close, [Symbol.asyncDispose]: close }
+}

@@ -1,0 +1,140 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { reachable } from '../../src/core/health/probe/addresses.ts'
+import { statusAllowed, unmatched, unmet } from '../../src/core/health/probe/expectation.ts'
+import { parseJsonPath, readJsonPath } from '../../src/core/health/probe/json-path.ts'
+import { merged } from '../../src/core/health/probe/merged.ts'
+import { hiding, safeUrl, said } from '../../src/core/health/probe/text.ts'
+
+describe('what a peer said', () => {
+  const hidden = /[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]/
+
+  test('is one printable line of bounded length, whatever it was', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.uint8Array({ maxLength: 40 })),
+        fc.integer({ min: 1, max: 20 }),
+        (heard, times) => {
+          const line = said(typeof heard === 'string' ? heard.repeat(times) : heard)
+          return !hidden.test(line) && [...line].length <= 256 && line.isWellFormed()
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  test('loses its escape sequences whole, not just their first character', () => {
+    expect(said('a\x1b[31;1mb\x1b]0;title\x07c\x1b]8;;http://x\x1b\\d\x1bPq\x1b\\e\x1bcf\x9b2Jg')).toBe('abcdefg')
+  })
+
+  test('is cut at the length asked for', () => {
+    expect(said('x'.repeat(300), 10)).toBe('xxxxxxxxx…')
+    expect(said('🙂'.repeat(20), 10)).toBe(`${'🙂'.repeat(9)}…`)
+  })
+
+  test('costs no more for being long', () => {
+    const start = performance.now()
+    expect(said('\x1b]'.repeat(5_000_000))).toBe('')
+    expect(performance.now() - start).toBeLessThan(2_000)
+  })
+
+  test('shows no secret, also one that control characters split', () => {
+    const hide = hiding(['tok-12345', 'no'])
+    expect(hide('a tok-12345 b')).toBe('a [secret] b')
+    expect(hide('tok\x1b[0m-12345')).toBe('[secret]')
+    expect(hide('no, nothing')).toBe('no, nothing')
+  })
+
+  test('a URL is shown without user, query values and fragment', () => {
+    expect(safeUrl(new URL('https://u:p@a.test:8443/x?key=abc&b=2#frag'))).toBe('https://a.test:8443/x?key=…&b=…')
+  })
+})
+
+describe('expectations', () => {
+  test('a text, a comparison or a pattern', () => {
+    const cases = [
+      ['3', '3', true],
+      ['3', '>= 3', true],
+      ['3', '> 3', false],
+      ['2.5', '<3', true],
+      ['', '< 3', false],
+      ['abc', '>= 0', false],
+      ['x', '!= x', false],
+      ['x', '!= y', true],
+      ['=x', '= =x', true],
+      ['v1.2', '/^V\\d/i', true],
+      ['a/b', '/a/', true],
+      ['a/b', '/etc/passwd', false],
+    ] as const
+    for (const [actual, expectation, met] of cases) {
+      expect([actual, expectation, unmet(actual, expectation) === undefined]).toEqual([actual, expectation, met])
+    }
+  })
+
+  test('a pattern sees the first 64 KiB', () => {
+    expect(unmatched(`${'x'.repeat(65_535)}y`, 'y')).toBeUndefined()
+    expect(unmatched(`${'x'.repeat(65_536)}y`, 'y')).toBe('does not match y')
+  })
+
+  test('statuses and what cannot be read', () => {
+    expect(statusAllowed(204, ['200 - 299'])).toBe(true)
+    expect(statusAllowed(500, ['<500', '5xx'])).toBe(true)
+    expect(() => statusAllowed(200, ['2x'])).toThrow(RangeError)
+  })
+})
+
+describe('JSON paths', () => {
+  test('names, indexes and quoted names', () => {
+    expect(parseJsonPath('$')).toEqual([])
+    expect(parseJsonPath('$.a.b[0].c')).toEqual(['a', 'b', 0, 'c'])
+    expect(parseJsonPath(`$['a.b']["c d"].größe`)).toEqual(['a.b', 'c d', 'größe'])
+    for (const wrong of ['', 'a', '$a', '$.', '$..a', '$[*]', '$[-1]', '$.a[', "$['a]", '$.a b']) {
+      expect([wrong, parseJsonPath(wrong)]).toEqual([wrong, undefined])
+    }
+  })
+
+  test('what is written is read again, and what is inherited is not', () => {
+    const names = fc.array(fc.oneof(fc.string(), fc.nat(5)), { maxLength: 5 })
+    fc.assert(
+      fc.property(names, fc.jsonValue(), (steps, leaf) => {
+        const document = steps.reduceRight<unknown>((inner, step) => {
+          if (typeof step === 'number') return Object.assign(new Array(step + 1).fill(null), { [step]: inner })
+          return Object.fromEntries([[step, inner]])
+        }, leaf)
+        expect(readJsonPath(document, steps)).toEqual({ value: leaf })
+      }),
+    )
+    expect(readJsonPath({}, ['constructor'])).toBeUndefined()
+    expect(readJsonPath(JSON.parse('{}'), ['__proto__'])).toBeUndefined()
+    expect(readJsonPath([1], ['length'])).toBeUndefined()
+  })
+})
+
+describe('addresses', () => {
+  test('IPv6 is left out on a machine without it, unless there is nothing else', () => {
+    const both = ['192.0.2.1', '2001:db8::1']
+    expect(reachable(both, ['127.0.0.1', '::1', 'fe80::1'])).toEqual(['192.0.2.1'])
+    expect(reachable(both, ['10.0.0.1', '2001:db8::9'])).toEqual(both)
+    expect(reachable(['2001:db8::1'], ['127.0.0.1'])).toEqual(['2001:db8::1'])
+    expect(reachable(['127.0.0.1', '::1'], ['127.0.0.1', '::1'])).toEqual(['127.0.0.1', '::1'])
+  })
+
+  test('merged generators yield as they come, and all end when one fails', async () => {
+    const ended: string[] = []
+    const source = async function* (name: string, ms: number, fails = false) {
+      try {
+        await new Promise((resolve) => setTimeout(resolve, ms))
+        if (fails) throw new Error(name)
+        yield name
+      } finally {
+        ended.push(name)
+      }
+    }
+    const seen: string[] = []
+    for await (const name of merged([source('slow', 40), source('fast', 5)])) seen.push(name)
+    expect(seen).toEqual(['fast', 'slow'])
+    const failing = merged([source('good', 30), source('bad', 5, true)])
+    await expect(failing.next()).rejects.toThrow('bad')
+    expect(ended.sort()).toEqual(['bad', 'fast', 'good', 'slow'])
+  })
+})

@@ -1,0 +1,374 @@
+import { parse } from 'csv-parse/sync'
+import { describe, expect, test } from 'vitest'
+import { type Entry, nagiosState, overHttp, type ReportName, reports } from '../../src/core/reports/index.ts'
+import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
+import { broken, failing, foreign, healthy, hostile, refused, samples, unreachable, warning } from './samples.ts'
+
+const render = async (name: ReportName, entries: readonly Entry[]): Promise<string> =>
+  (await reports[name]()).default.render(entries)
+
+const withStatus = (exit: number): Entry => ({
+  ...unreachable,
+  ExitCode: exit,
+  Error: { code: 'X', exitCode: exit, message: 'it failed', hints: [] },
+})
+
+describe('nagios', () => {
+  test.each([
+    ['healthy', [healthy], 0],
+    ['only warnings', [warning], 1],
+    ['warnings that --fail-on warn made exit 3', [{ ...warning, ExitCode: 3 }], 1],
+    ['unhealthy', [failing], 2],
+    ['unreachable', [withStatus(6)], 2],
+    ['timeout', [withStatus(7)], 2],
+    ['server error', [withStatus(8)], 2],
+    ['defect', [withStatus(1)], 3],
+    ['usage', [withStatus(2)], 3],
+    ['sign-in needed', [withStatus(4)], 3],
+    ['forbidden', [withStatus(5)], 3],
+    ['rejected', [withStatus(9)], 3],
+    ['no keychain', [withStatus(11)], 3],
+    ['local fault', [withStatus(12)], 3],
+    ['nothing asked', [], 3],
+    ['healthy and warning', [healthy, warning], 1],
+    ['warning and unknown', [warning, refused], 3],
+    ['unknown and critical', [refused, failing, healthy], 2],
+  ] as const)('%s exits as its state', (_, entries, state) => {
+    expect(nagiosState(entries)).toBe(state)
+  })
+
+  test.each(Object.keys(samples))('the status line of %s keeps to the guidelines', async (sample) => {
+    const entries = samples[sample] ?? []
+    const [line = ''] = (await render('nagios', entries)).split('\n')
+    const { state, text } = nagiosLine(line)
+    expect(['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'][nagiosState(entries)]).toBe(state)
+    expect(text.length).toBeLessThan(80)
+  })
+
+  test('performance data tells the counts, the duration and the server', async () => {
+    const [line = ''] = (await render('nagios', [failing])).split('\n')
+    expect(nagiosLine(line).data).toEqual([
+      { label: 'failed', value: 1, unit: '' },
+      { label: 'warnings', value: 0, unit: '' },
+      { label: 'duration', value: 1.28, unit: 's' },
+      { label: 'cpu', value: 37.2, unit: '%' },
+      { label: 'ram_available', value: 9830.4, unit: 'MB' },
+    ])
+  })
+
+  test('labels stay apart when one type is asked at two targets', async () => {
+    const [line = ''] = (await render('nagios', [healthy, { ...healthy, Target: "lab's = b|ox" }])).split('\n')
+    const labels = nagiosLine(line).data.map(({ label }) => label)
+    expect(new Set(labels).size).toBe(labels.length)
+    expect(labels).toHaveLength(6)
+  })
+
+  test('the worst results come first, because a transport may cut the end', async () => {
+    const lines = (await render('nagios', [broken])).split('\n').filter((line) => /^(FAIL|WARN|OK) /.test(line))
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['FAIL', 'FAIL', 'FAIL', 'FAIL', 'WARN', 'OK', 'OK'])
+  })
+
+  test('no text begins performance data of its own', async () => {
+    const [first = '', ...rest] = (await render('nagios', [hostile])).split('\n')
+    expect(first.split('|')).toHaveLength(2)
+    expect(rest.join('\n')).not.toContain('|')
+  })
+})
+
+describe('prtg', () => {
+  type Prtg = {
+    readonly prtg: {
+      readonly error?: number
+      readonly text: string
+      readonly result?: readonly { readonly channel: string; readonly value: number }[]
+    }
+  }
+  const prtg = async (entries: readonly Entry[]): Promise<Prtg['prtg']> =>
+    (JSON.parse(await render('prtg', entries)) as Prtg).prtg
+
+  test('F5 it implies SuppressErrorCodes, and no other format does', async () => {
+    const implied = await Promise.all(
+      Object.entries(reports).map(async ([name, load]) => [name, 'impliesSuppress' in (await load()).default]),
+    )
+    expect(implied.filter(([, implies]) => implies)).toEqual([['prtg', true]])
+    expect(overHttp).toEqual({
+      format: ['nagios', 'prtg', 'prometheus'],
+      accept: { 'application/health+json': 'health+json' },
+    })
+  })
+
+  test('an unhealthy answer keeps its channels and turns the sensor by their limits', async () => {
+    const { error, result = [] } = await prtg([failing])
+    expect(error).toBeUndefined()
+    expect(result).toContainEqual(expect.objectContaining({ channel: 'Failed monitors', value: 1, limitmaxerror: 0 }))
+    expect(result).toContainEqual(
+      expect.objectContaining({ channel: 'Monitor sqlserver orders', value: 2, limitmaxwarning: 0, limitmaxerror: 1 }),
+    )
+  })
+
+  test('limits and their messages are the same whatever the result, because PRTG keeps the first ones', async () => {
+    const limits = async (entries: readonly Entry[]): Promise<readonly unknown[]> =>
+      ((await prtg(entries)).result ?? []).map(({ value: _, ...channel }) => channel)
+    const mended: Entry = {
+      ...failing,
+      ExitCode: 0,
+      Response: {
+        ...failing.Response,
+        Status: 'Success',
+        FailedMonitorCount: 0,
+        MonitorSummaries: (failing.Response?.MonitorSummaries ?? []).map((summary) => ({
+          ...summary,
+          Status: 'Success',
+          ErrorMessages: [],
+          Results: (summary.Results ?? []).map((result) => ({ ...result, Status: 'Success', ErrorMessages: [] })),
+        })),
+      },
+    }
+    expect(await limits([mended])).toEqual(await limits([failing]))
+  })
+
+  test('nothing answered is an error, one of several not answered is a channel', async () => {
+    expect(await prtg([unreachable])).toEqual({ error: 1, text: expect.stringContaining('refused the connection') })
+    const { error, result } = await prtg([healthy, unreachable])
+    expect(error).toBeUndefined()
+    expect(result).toContainEqual(expect.objectContaining({ channel: 'Not answered', value: 1, limitmaxerror: 0 }))
+  })
+
+  test('at most 50 channels with names of their own, 2000 characters of text and no number sign', async () => {
+    const summaries = Array.from({ length: 300 }, (_, n) => ({
+      MonitorName: `tcp host#${n % 200}`,
+      Status: 'Failure' as const,
+      Results: [{ MonitoringName: 'c', Status: 'Failure' as const, StatusMessage: 'no answer '.repeat(9) }],
+    }))
+    const { text, result = [] } = await prtg([
+      { ...failing, Response: { ...failing.Response, MonitorSummaries: summaries } },
+    ])
+    expect(result).toHaveLength(50)
+    expect(new Set(result.map(({ channel }) => channel)).size).toBe(50)
+    expect(result[0]).toMatchObject({ channel: 'Failed monitors', value: 300 })
+    expect(text.length).toBeLessThanOrEqual(2_000)
+    expect(JSON.stringify(result) + text).not.toContain('#')
+  })
+})
+
+describe('prometheus', () => {
+  test.each(Object.keys(samples))('Prometheus would take the scrape of %s', async (sample) => {
+    const series = prometheusSeries(await render('prometheus', samples[sample] ?? []))
+    expect(series.filter(({ name }) => name === 'svc_health_status')).toHaveLength(samples[sample]?.length ?? 0)
+  })
+
+  test('labels come back as they were, backslashes and quotes included', async () => {
+    const series = prometheusSeries(await render('prometheus', [failing, hostile]))
+    expect(series).toContainEqual({
+      name: 'svc_health_result_status',
+      labels: {
+        target: 'prod · https://svc.example.com',
+        type: 'Sql',
+        mode: 'Advanced',
+        monitor: 'host',
+        check: 'disk D:\\Data',
+      },
+      value: 1,
+    })
+    expect(series.map(({ labels }) => labels['monitor'])).toContain(`=cmd|' /C calc'!A0 "q" <b>&amp; a:b,c`)
+  })
+
+  test('of two checks with one name the worse is told', async () => {
+    const twice = (status: 'Success' | 'Failure') => ({ MonitoringName: 'same', Status: status, StatusMessage: 'x' })
+    const entry: Entry = {
+      ...failing,
+      Response: {
+        ...failing.Response,
+        MonitorSummaries: [
+          { MonitorName: 'a', Status: 'Failure', Results: [twice('Success'), twice('Failure'), twice('Success')] },
+        ],
+      },
+    }
+    const series = prometheusSeries(await render('prometheus', [entry]))
+    expect(series.filter(({ name }) => name === 'svc_health_result_status').map(({ value }) => value)).toEqual([0])
+  })
+
+  test('what did not answer is 0 and never absent; a warning is 1 and told apart', async () => {
+    const series = prometheusSeries(await render('prometheus', [unreachable, warning]))
+    const of = (metric: string) => series.filter(({ name }) => name === metric).map(({ value }) => value)
+    expect(of('svc_health_status')).toEqual([0, 1])
+    expect(of('svc_health_answered')).toEqual([0, 1])
+    expect(of('svc_health_result_warning')).toEqual([1, 0])
+    expect(of('svc_health_duration_seconds')).toEqual([0.0614])
+  })
+})
+
+describe('junit', () => {
+  test.each(Object.keys(samples))('%s is well-formed, and its counts are true', async (sample) => {
+    const elements = xmlElements(await render('junit', samples[sample] ?? []))
+    const [root] = elements
+    const many = (name: string) => elements.filter((element) => element.name === name).length
+    expect(root?.name).toBe('testsuites')
+    expect(root?.attributes).toMatchObject({
+      tests: String(many('testcase')),
+      failures: String(many('failure')),
+      errors: String(many('error')),
+    })
+    const sum = (attribute: string) =>
+      elements.filter(({ name }) => name === 'testsuite').reduce((n, e) => n + Number(e.attributes[attribute]), 0)
+    expect([sum('tests'), sum('failures'), sum('errors')].map(String)).toEqual([
+      root?.attributes['tests'],
+      root?.attributes['failures'],
+      root?.attributes['errors'],
+    ])
+  })
+
+  test('an unhealthy answer without monitors is a failure, not an empty green report', async () => {
+    const bare: Entry = { ...failing, Response: { Status: 'Failure', StatusMessage: 'all is lost' } }
+    const elements = xmlElements(await render('junit', [bare]))
+    expect(elements.find(({ name }) => name === 'failure')?.attributes['message']).toBe('all is lost')
+  })
+})
+
+describe('github', () => {
+  test.each(Object.keys(samples))('every line of %s is one annotation of ours', async (sample) => {
+    const lines = (await render('github', samples[sample] ?? [])).split('\n').filter(Boolean)
+    const commands = lines.map(workflowCommand)
+    expect(commands.map((command) => command?.command ?? 'none')).toEqual(
+      commands.map(() => expect.stringMatching(/^(error|warning|notice)$/)),
+    )
+    expect(commands.map((command) => Object.keys(command?.properties ?? {}))).toEqual(commands.map(() => ['title']))
+  })
+
+  test('a hostile message arrives as text', async () => {
+    const [line = ''] = (await render('github', [hostile])).split('\n')
+    const command = workflowCommand(line)
+    expect(command?.properties).toEqual({
+      title: `App =cmd|' /C calc'!A0 "q" <b>&amp; a:b,c -1+1gnp.exe\ufffd`,
+    })
+    expect(command?.data.split('\n')[0]).toContain('line one ::add-mask::x # #[error]y %0A::stop-commands::z')
+  })
+
+  test('root causes are errors and come first, what was not run because of them is a notice', async () => {
+    const lines = (await render('github', [broken])).split('\n').filter(Boolean)
+    const told = lines.map(workflowCommand).map((command) => [command?.command, command?.properties['title']])
+    expect(told).toEqual([
+      ['error', 'Ftp tcp 10.1.2.3:5432 connect'],
+      ['error', 'Ftp ftp ftp1 data connection'],
+      ['error', 'Ftp http 管理画面 応答'],
+      ['warning', 'Ftp ftp ftp1 certificate chain'],
+      ['notice', 'Ftp postgres orders-replica-eu-central not run'],
+      ['notice', 'Ftp health'],
+    ])
+  })
+
+  test('an unhealthy answer always leaves an error', async () => {
+    const bare: Entry = { ...failing, Response: { Status: 'Failure', StatusMessage: 'all is lost' } }
+    const output = await render('github', [bare])
+    expect(workflowCommand(output)).toMatchObject({ command: 'error', data: expect.stringContaining('all is lost') })
+  })
+})
+
+describe('health+json', () => {
+  type Health = { readonly status: string; readonly output?: string; readonly checks: Record<string, unknown[]> }
+  const health = async (entries: readonly Entry[]): Promise<Health> =>
+    JSON.parse(await render('health+json', entries)) as Health
+
+  test.each([
+    ['pass', [healthy]],
+    ['warn', [warning]],
+    ['fail', [failing]],
+    ['fail', [unreachable]],
+    ['fail', [healthy, warning, unreachable]],
+    ['fail', []],
+  ] as const)('status %s', async (status, entries) => {
+    expect((await health(entries)).status).toBe(status)
+  })
+
+  test('a pass has no output, and a key has one colon', async () => {
+    const passed = await health([healthy])
+    expect(passed.output).toBeUndefined()
+    expect(passed.checks).toEqual({ 'http shop:status': [{ status: 'pass', time: '2026-03-01T03:00:01.280Z' }] })
+    const keys = Object.keys((await health([broken])).checks)
+    expect(keys.map((key) => key.split(':').length)).toEqual(keys.map(() => 2))
+  })
+
+  test('checks of one name at several targets stand side by side', async () => {
+    const { checks } = await health([healthy, { ...healthy, Target: 'lab' }])
+    expect(checks['http shop:status']).toEqual([
+      expect.objectContaining({ componentId: 'App at prod · https://svc.example.com' }),
+      expect.objectContaining({ componentId: 'App at lab' }),
+    ])
+  })
+})
+
+describe('csv, tsv and ndjson', () => {
+  const header = [
+    'Target',
+    'ServerType',
+    'ExecutionMode',
+    'MonitorName',
+    'MonitoringName',
+    'Status',
+    'StatusMessage',
+    'ErrorMessages',
+  ]
+
+  test('csv is read back by a CSV reader, line feeds inside cells included', async () => {
+    const text = await render('csv', [failing, hostile])
+    const [head, ...rows] = parse(text, { record_delimiter: '\r\n' }) as string[][]
+    expect(head).toEqual(header)
+    expect(rows).toHaveLength(4)
+    expect(rows[1]?.at(-1)).toBe('started 2026-02-26 22:00, job "nightly full"\nfault: threshold')
+    expect(rows[3]?.at(-1)).toBe('tab\there | pipe # hash \\ back\npostgres://***@db1.internal/orders\nfault: protocol')
+  })
+
+  test.each(['=1+1', '+1', '-1', '@SUM(A1)', '＝1'])('F3 a spreadsheet does not run %s', async (cell) => {
+    const entry: Entry = {
+      ...failing,
+      Target: cell,
+      Response: {
+        Status: 'Failure',
+        MonitorSummaries: [
+          {
+            MonitorName: cell,
+            Status: 'Failure',
+            Results: [{ MonitoringName: cell, Status: 'Failure', StatusMessage: `\t${cell}`, ErrorMessages: [cell] }],
+          },
+        ],
+      },
+    }
+    const [, row = []] = parse(await render('csv', [entry]), { record_delimiter: '\r\n' }) as string[][]
+    const safe = `'${cell}`
+    expect(row).toEqual([safe, 'Sql', 'Advanced', safe, safe, 'Failure', safe, safe])
+  })
+
+  test('tsv has one line a record and eight cells a line, whatever the text holds', async () => {
+    const [head, ...lines] = (await render('tsv', [failing, hostile])).trimEnd().split('\n')
+    expect(head?.split('\t')).toEqual(header)
+    expect(lines.map((line) => line.split('\t').length)).toEqual([8, 8, 8, 8])
+    expect(lines[2]).toContain('disk D:\\\\Data')
+    expect(lines[3]).toContain('tab\\there | pipe # hash \\\\ back\\npostgres://***@')
+  })
+
+  test('ndjson keeps the warning prefix, the fault class and the list', async () => {
+    const rows = (await render('ndjson', [warning, failing]))
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(rows[0]).toMatchObject({
+      StatusMessage: "warning: Sql: no server configured; svc's own store was checked",
+      ErrorMessages: [],
+    })
+    expect(rows[3]).toMatchObject({ ErrorMessages: [expect.any(String), 'fault: threshold'] })
+  })
+
+  test('no entry goes missing: an error and an answer without results are a record each', async () => {
+    const bare: Entry = { ...foreign, Response: { Status: 'Failure', StatusMessage: 'Batch node 3 is down' } }
+    const rows = (await render('ndjson', [unreachable, bare, foreign]))
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(rows.map((row) => [row.MonitorName, row.Status, row.StatusMessage, row.ErrorMessages.at(-1)])).toEqual([
+      ['', 'Failure', '10.9.9.9:8443 refused the connection in 3 ms', 'error: Unreachable'],
+      ['', 'Failure', 'Batch is unhealthy; Batch node 3 is down', undefined],
+      ['Queue', 'Failure', '412 jobs waiting', 'oldest 3 h'],
+      ['Scheduler', 'Success', 'passed', undefined],
+    ])
+  })
+})

@@ -1,0 +1,108 @@
+import { parse } from 'csv-parse/sync'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type Entry, type ReportName, records, reports } from '../../src/core/reports/index.ts'
+import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
+
+/** Anything, and what means something to a terminal, a parser, a runner or a spreadsheet. */
+const piece = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 12 }),
+  fc.string({ maxLength: 12 }),
+  fc.constantFrom('::', '##[error]', '%0A', '\r\n', '\n', '\t', '|', '"', "'", '=', '\\', '<', ']]>', '&', ':', ','),
+  fc.constantFrom(
+    '\u001b[31m',
+    '\u001b]0;',
+    '\u009b',
+    '\u202e',
+    '\u2028',
+    'warning: ',
+    'fault: ',
+    '://a:b@',
+    '#',
+    '\ud83d',
+  ),
+)
+const text = fc.array(piece, { maxLength: 5 }).map((pieces) => pieces.join(''))
+const status = fc.constantFrom('Success' as const, 'Failure' as const)
+const result = fc.record(
+  { MonitoringName: text, Status: status, StatusMessage: text, ErrorMessages: fc.array(text, { maxLength: 3 }) },
+  { requiredKeys: [] },
+)
+const summary = fc.record(
+  { MonitorName: text, Status: status, Results: fc.array(result, { maxLength: 4 }), ErrorMessages: fc.array(text) },
+  { requiredKeys: [] },
+)
+const number = fc.oneof(fc.double(), fc.integer({ min: -5, max: 100_000 }))
+const response = fc.record(
+  {
+    Status: status,
+    StatusMessage: text,
+    CorrelationId: text,
+    FailedMonitorCount: fc.integer(),
+    MonitorSummaries: fc.array(summary, { maxLength: 4 }),
+    ExecutionMetrics: fc.record({ EndDateTime: fc.date({ noInvalidDate: false }), Duration: number }),
+    ServerState: fc.record({
+      ServerName: text,
+      TotalRamInMb: number,
+      AvailableRamInMb: number,
+      UsedCpuPercent: number,
+    }),
+  },
+  { requiredKeys: [] },
+)
+const error = fc.record({ code: text, exitCode: fc.nat(12), message: text, hints: fc.array(text, { maxLength: 2 }) })
+const place = { Target: text, ServerType: text, ExecutionMode: text, ExitCode: fc.nat(12) }
+const entries: fc.Arbitrary<Entry[]> = fc.array(
+  fc.oneof(fc.record({ ...place, Response: response }), fc.record({ ...place, Error: error })),
+  { maxLength: 3 },
+)
+
+const judges: Record<ReportName, (output: string, entries: readonly Entry[]) => void> = {
+  nagios: (output) => {
+    const [first = '', ...rest] = output.split('\n')
+    expect(nagiosLine(first).text.length).toBeLessThan(80)
+    expect(rest.join('')).not.toContain('|')
+  },
+  prtg: (output) => void JSON.parse(output),
+  prometheus: (output) => void prometheusSeries(output),
+  junit: (output) => void xmlElements(output),
+  github: (output) => {
+    for (const line of output.split('\n').slice(0, -1)) {
+      expect(workflowCommand(line)?.command).toMatch(/^(error|warning|notice)$/)
+    }
+  },
+  'health+json': (output) => {
+    expect(JSON.parse(output)).toMatchObject({ status: expect.stringMatching(/^(pass|warn|fail)$/) })
+  },
+  csv: (output, given) => {
+    const [, ...rows] = parse(output, { record_delimiter: '\r\n' }) as string[][]
+    const safe = (cell: string): string => (/^[=+\-@＝＋－＠]/.test(cell) ? `'${cell}` : cell)
+    expect(rows).toEqual(
+      records(given).map((record) =>
+        Object.values(record).map((cell) => safe(typeof cell === 'string' ? cell : cell.join('\n'))),
+      ),
+    )
+  },
+  tsv: (output, given) => {
+    const lines = output.split('\n').slice(1, -1)
+    expect(lines).toHaveLength(records(given).length)
+    expect(lines.filter((line) => line.split('\t').length !== 8)).toEqual([])
+  },
+  ndjson: (output, given) => {
+    const lines = output.split('\n').slice(0, -1)
+    expect(lines.map((line) => JSON.parse(line))).toEqual(records(given))
+  },
+}
+
+test.each(Object.keys(judges) as ReportName[])('K6 %s stays what it is, whatever a server sends', async (name) => {
+  const { default: report } = await reports[name]()
+  fc.assert(
+    fc.property(entries, (given) => {
+      const output = report.render(given)
+      judges[name](output, given)
+      expect(output).not.toMatch(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe]/)
+      expect(output.isWellFormed()).toBe(true)
+    }),
+    { numRuns: 300 },
+  )
+})

@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest'
+import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
+import { clean, type Entry, oneLine, read } from '../../src/core/reports/index.ts'
+import { broken, failing, foreign, healthy, unreachable, warning } from './samples.ts'
+
+describe('what an entry says', () => {
+  test('healthy, with warnings, unhealthy, not answered', () => {
+    expect([healthy, warning, failing, unreachable].map((entry) => [read(entry).level, read(entry).headline])).toEqual([
+      ['ok', 'App is healthy: 1 monitor passed'],
+      ['warn', 'Sql is healthy, 1 warning'],
+      ['fail', 'Sql is unhealthy: 1 of 2 monitors failed'],
+      ['unknown', 'Mongo could not be checked'],
+    ])
+  })
+
+  test('H10 causes are root causes, never what was not run because of them', () => {
+    const { causes, failed } = read(broken)
+    expect(failed).toBe(4)
+    expect(causes.map((cause) => cause.split(':')[0])).toEqual([
+      'tcp 10.1.2.3',
+      'ftp ftp1 data connection',
+      'http 管理画面 応答',
+    ])
+  })
+
+  test('H11 a warning loses its prefix and keeps its level; the fault class stands apart', () => {
+    const [configured] = read(warning).monitors.flatMap((monitor) => monitor.results)
+    expect(configured).toMatchObject({ level: 'warn', message: expect.stringMatching(/^Sql: no server/) })
+    expect(read(warning).causes).toEqual(["Sql: no server configured; svc's own store was checked"])
+    const backup = read(failing).monitors[0]?.results[1]
+    expect(backup).toMatchObject({ fault: 'threshold', details: ['started 2026-02-26 22:00, job "nightly full"'] })
+  })
+
+  test('what only a foreign StatusMessage or a monitor says is kept', () => {
+    const reading = read(foreign)
+    expect(reading.causes).toEqual(['Batch node 3 is down', 'Queue: 412 jobs waiting'])
+    expect(reading.monitors[0]?.results).toEqual([
+      expect.objectContaining({ check: '', level: 'fail', message: '412 jobs waiting', details: ['oldest 3 h'] }),
+    ])
+    const extra: HealthCheckResponse = {
+      Status: 'Failure',
+      MonitorSummaries: [
+        {
+          MonitorName: 'a',
+          Status: 'Failure',
+          Results: [{ MonitoringName: 'b', Status: 'Failure', StatusMessage: 'c' }],
+          ErrorMessages: ['b: c', 'and more'],
+        },
+      ],
+    }
+    expect(read({ ...foreign, Response: extra }).monitors[0]?.results[0]?.details).toEqual(['and more'])
+  })
+
+  test.each([
+    {},
+    { Status: 'Failure' },
+    { MonitorSummaries: [] },
+    { MonitorSummaries: [{}] },
+    { MonitorSummaries: [{ Results: [{}] }], FailedMonitorCount: Number.NaN },
+    { ExecutionMetrics: { StartDateTime: new Date(Number.NaN), Duration: Number.NaN } },
+  ] as HealthCheckResponse[])('K7 a truncated answer is never healthy: %j', (Response) => {
+    const reading = read({ ...healthy, Response })
+    expect(reading.level).toBe('fail')
+    expect(reading.failed).toBeGreaterThan(0)
+    expect(reading.duration).toBeUndefined()
+    expect(reading.startedAt).toBeUndefined()
+  })
+
+  test('an entry without answer and without error is an unreadable answer', () => {
+    const { Response: _, ...nothing }: Entry = healthy
+    expect(read(nothing)).toMatchObject({ level: 'unknown', error: { code: 'UnreadableAnswer', exitCode: 8 } })
+  })
+})
+
+describe('safe text', () => {
+  test.each([
+    ['colours', '\u001b[31mred\u001b[0m', 'red'],
+    ['clearing the screen', 'a\u001b[2J\u001b[Hb', 'ab'],
+    ['a title', '\u001b]0;owned\u0007x', 'x'],
+    ['a link', '\u001b]8;;https://evil.example\u001b\\text\u001b]8;;\u001b\\', 'text'],
+    ['an unfinished title', 'a\u001b]0;owned', 'a]0;owned'],
+    ['a device control string', '\u001bP1;2|payload\u001b\\x', 'x'],
+    ['a reset', 'a\u001bcb', 'ab'],
+    ['a character set', 'a\u001b(0b', 'ab'],
+    ['8-bit sequences', '\u009b31mred\u009d0;t\u009cx\u0090q\u009cy', 'redxy'],
+    ['bidi controls', 'exe\u202egnp.\u2066x\u2069\u200f', 'exegnp.x'],
+    ['backspace, bell and delete', 'a\bb\u0007c\u007f', 'abc'],
+    ['invisible tags', 'a\u{e0041}\u200bb', 'ab'],
+    ['a lone surrogate', 'a\ud800b', 'a\ufffdb'],
+    ['line ends of every kind', 'a\r\nb\rc\u2028d\u0085e\vf', 'a\nb\nc\nd\ne\nf'],
+    ['a password in a URL', 'cannot reach postgres://svc:p@ss@db/x?y', 'cannot reach postgres://***@db/x?y'],
+    [
+      'nothing of a plain text',
+      'disk D:\\Data 41 % – 管理画面 é 👩‍👩‍👧 https://h/x@y',
+      'disk D:\\Data 41 % – 管理画面 é 👩‍👩‍👧 https://h/x@y',
+    ],
+  ])('K6 it takes out %s', (_, text, safe) => {
+    expect(clean(text)).toBe(safe)
+  })
+
+  test('one line is one line', () => {
+    expect(oneLine(' a\r\n\tb\u2029 c ')).toBe('a b c')
+  })
+
+  test('K6 text made of nothing but openings costs time in proportion to its length', () => {
+    const openings = ['\u001b]', '\u009d', '\u001b[', '\u001bP', '\u0090', '://', '\u001b', '\u009b0;']
+    // Were any of them searched for its end again and again, each would take minutes.
+    const started = performance.now()
+    for (const opening of openings) clean(opening.repeat(200_000 / opening.length))
+    expect(performance.now() - started).toBeLessThan(4_000)
+  })
+})

@@ -1,0 +1,233 @@
+import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
+import type { Entry } from '../../src/core/reports/index.ts'
+
+const metrics = {
+  StartDateTime: new Date('2026-03-01T03:00:00.000Z'),
+  EndDateTime: new Date('2026-03-01T03:00:01.280Z'),
+  Duration: 1_280,
+}
+const correlation = '7f3c2a9e-41d0-4c1b-9a57-0d6f3f1f2b11'
+
+const entry = (ServerType: string, ExecutionMode: string, ExitCode: number, Response: HealthCheckResponse): Entry => ({
+  Target: 'prod · https://svc.example.com',
+  ServerType,
+  ExecutionMode,
+  ExitCode,
+  Response,
+})
+
+export const failing = entry('Sql', 'Advanced', 3, {
+  ServerState: { ServerName: 'SQL-PROD-02', TotalRamInMb: 65_536, AvailableRamInMb: 9_830.4, UsedCpuPercent: 37.2 },
+  Status: 'Failure',
+  StatusMessage: 'Sql is unhealthy: 1 of 2 monitors failed: sqlserver orders last full backup: 53 h old, limit 48 h',
+  CorrelationId: correlation,
+  FailedMonitorCount: 1,
+  MonitorSummaries: [
+    {
+      MonitorName: 'sqlserver orders',
+      Status: 'Failure',
+      Results: [
+        { MonitoringName: 'round trip', Status: 'Success', StatusMessage: '14 ms (limit 3 s)', ErrorMessages: [] },
+        {
+          MonitoringName: 'last full backup',
+          Status: 'Failure',
+          StatusMessage: '53 h old, limit 48 h',
+          ErrorMessages: ['started 2026-02-26 22:00, job "nightly full"', 'fault: threshold'],
+        },
+      ],
+      ErrorMessages: ['last full backup: 53 h old, limit 48 h'],
+    },
+    {
+      MonitorName: 'host',
+      Status: 'Success',
+      Results: [{ MonitoringName: 'disk D:\\Data', Status: 'Success', StatusMessage: '41 % free', ErrorMessages: [] }],
+      ErrorMessages: [],
+    },
+  ],
+  ExecutionMetrics: metrics,
+})
+
+export const healthy = entry('App', 'Standard', 0, {
+  Status: 'Success',
+  StatusMessage: 'App is healthy: 1 monitor passed',
+  CorrelationId: correlation,
+  FailedMonitorCount: 0,
+  MonitorSummaries: [
+    {
+      MonitorName: 'http shop',
+      Status: 'Success',
+      Results: [{ MonitoringName: 'status', Status: 'Success', StatusMessage: '200 in 43 ms', ErrorMessages: [] }],
+      ErrorMessages: [],
+    },
+  ],
+  ExecutionMetrics: { ...metrics, Duration: 43 },
+})
+
+export const warning = entry('Sql', 'Standard', 0, {
+  Status: 'Success',
+  StatusMessage: "Sql is healthy, 1 warning: no server configured; svc's own store was checked",
+  CorrelationId: correlation,
+  FailedMonitorCount: 0,
+  MonitorSummaries: [
+    {
+      MonitorName: 'Configuration',
+      Status: 'Success',
+      Results: [
+        {
+          MonitoringName: 'configured',
+          Status: 'Success',
+          StatusMessage: "warning: Sql: no server configured; svc's own store was checked",
+          ErrorMessages: [],
+        },
+      ],
+      ErrorMessages: [],
+    },
+    {
+      MonitorName: 'sqlite own store',
+      Status: 'Success',
+      Results: [{ MonitoringName: 'select 1', Status: 'Success', StatusMessage: '1 ms (limit 3 s)' }],
+    },
+  ],
+  ExecutionMetrics: { ...metrics, Duration: 61.4 },
+})
+
+/** Root causes, their consequences, long messages and names, a warning, all at once. */
+export const broken = entry('Ftp', 'Advanced', 3, {
+  Status: 'Failure',
+  StatusMessage: 'Ftp is unhealthy: 4 of 5 monitors failed: …',
+  CorrelationId: correlation,
+  FailedMonitorCount: 4,
+  MonitorSummaries: [
+    {
+      MonitorName: 'tcp 10.1.2.3:5432',
+      Status: 'Failure',
+      Results: [
+        {
+          MonitoringName: 'connect',
+          Status: 'Failure',
+          StatusMessage: '10.1.2.3:5432 refused the connection in 2 ms: host up, nothing listens on that port',
+          ErrorMessages: ['fault: refused'],
+        },
+      ],
+    },
+    {
+      MonitorName: 'postgres orders-replica-eu-central',
+      Status: 'Failure',
+      Results: [
+        {
+          MonitoringName: 'not run',
+          Status: 'Failure',
+          StatusMessage: 'not run: tcp 10.1.2.3:5432 failed',
+          ErrorMessages: ['fault: dependency'],
+        },
+      ],
+    },
+    {
+      MonitorName: 'ftp ftp1',
+      Status: 'Failure',
+      Results: [
+        { MonitoringName: 'banner', Status: 'Success', StatusMessage: '220 in 12 ms' },
+        {
+          MonitoringName: 'data connection',
+          Status: 'Failure',
+          StatusMessage:
+            'signed in after 41 ms, PASV said 10.0.0.5:50021, connect timed out after 3 s (control peer 203.0.113.9): passive address or firewall range, not the account',
+          ErrorMessages: ['> PASV', '< 227 Entering Passive Mode (10,0,0,5,195,101)', 'fault: timeout'],
+        },
+        {
+          MonitoringName: 'certificate chain',
+          Status: 'Success',
+          StatusMessage: 'warning: ftp1.example.com expires in 12 d (warns below 20 d)',
+        },
+      ],
+    },
+    {
+      MonitorName: 'http 管理画面',
+      Status: 'Failure',
+      Results: [
+        {
+          MonitoringName: '応答',
+          Status: 'Failure',
+          StatusMessage: 'サービスが応答しません: 503 が返されました (予想: 200)',
+          ErrorMessages: ['fault: protocol'],
+        },
+      ],
+    },
+    {
+      MonitorName: 'host',
+      Status: 'Success',
+      Results: [{ MonitoringName: 'disk /', Status: 'Success', StatusMessage: '41 % free' }],
+    },
+  ],
+  ExecutionMetrics: { ...metrics, Duration: 3_112 },
+})
+
+/** Text of somebody who wants to be obeyed: by a terminal, a parser, a runner or a spreadsheet. */
+export const hostile = entry('App', 'Basic', 3, {
+  Status: 'Failure',
+  StatusMessage: '\u001b[2J\u001b]0;owned\u0007::error::pwned | x=1;',
+  CorrelationId: 'id\n::set-output name=a::b',
+  FailedMonitorCount: 1,
+  MonitorSummaries: [
+    {
+      MonitorName: '=cmd|\' /C calc\'!A0 "q" <b>&amp; a:b,c',
+      Status: 'Failure',
+      Results: [
+        {
+          MonitoringName: '-1+1\u202egnp.exe\u0000\ud800',
+          Status: 'Failure',
+          StatusMessage: 'line one\r\n::add-mask::x\n##[error]y %0A::stop-commands::z ]]> \ufffe\u009b31mred\u009b0m',
+          ErrorMessages: [
+            'tab\there | pipe # hash \\ back',
+            'postgres://svc:hunter2@db1.internal/orders',
+            'fault: protocol',
+          ],
+        },
+      ],
+    },
+  ],
+  ExecutionMetrics: metrics,
+})
+
+export const unreachable: Entry = {
+  Target: 'lab · https://lab.example.com:8443',
+  ServerType: 'Mongo',
+  ExecutionMode: 'Standard',
+  ExitCode: 6,
+  Error: {
+    code: 'Unreachable',
+    exitCode: 6,
+    message: '10.9.9.9:8443 refused the connection in 3 ms',
+    hints: ['Is svc serve running there? svc profile show lab', 'Elsewhere: svc health --server URL'],
+  },
+}
+
+export const refused: Entry = {
+  ...unreachable,
+  ServerType: 'Identity',
+  ExitCode: 4,
+  Error: { code: 'Unauthorized', exitCode: 4, message: 'Not Authenticated', hints: ['svc login'] },
+}
+
+/** What another implementation of the interface may send: no fault lines, no results, extra words. */
+export const foreign = entry('Batch', 'Standard', 3, {
+  Status: 'Failure',
+  StatusMessage: 'Batch node 3 is down',
+  FailedMonitorCount: 1,
+  MonitorSummaries: [
+    { MonitorName: 'Queue', Status: 'Failure', Results: [], ErrorMessages: ['412 jobs waiting', 'oldest 3 h'] },
+    { MonitorName: 'Scheduler', Status: 'Success', Results: [] },
+  ],
+})
+
+export const samples: Readonly<Record<string, readonly Entry[]>> = {
+  failing: [failing],
+  healthy: [healthy],
+  warning: [warning],
+  broken: [broken],
+  hostile: [hostile],
+  unreachable: [unreachable],
+  foreign: [foreign],
+  several: [healthy, failing, unreachable],
+  nothing: [],
+}

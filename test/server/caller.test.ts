@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import { Fault } from '../../src/core/errors.ts'
+import { callerOf, trustedProxies } from '../../src/core/server/caller.ts'
+import { ask, question, withSite } from './site.ts'
+
+const who = (trusted: readonly string[], peer: string, forwardedFor?: string) => {
+  const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor }
+  const { address, loopback } = callerOf(trustedProxies(trusted))(peer, headers)
+  return loopback ? `${address} here` : address
+}
+
+describe('who calls', () => {
+  test.each([
+    [[], '127.0.0.1', undefined, '127.0.0.1 here'],
+    [[], '::1', undefined, '::1 here'],
+    [[], '::ffff:127.0.0.1', undefined, '127.0.0.1 here'],
+    [[], '::ffff:192.0.2.7', undefined, '192.0.2.7'],
+    [[], '192.0.2.7', undefined, '192.0.2.7'],
+  ] as const)('with %j trusted, %s without X-Forwarded-For is %s', (trusted, peer, forwarded, expected) => {
+    expect(who(trusted, peer, forwarded)).toBe(expected)
+  })
+
+  test('X-Forwarded-For counts from a trusted proxy alone', () => {
+    expect(who([], '192.0.2.7', '127.0.0.1')).toBe('192.0.2.7')
+    expect(who(['192.0.2.8'], '192.0.2.7', '127.0.0.1')).toBe('192.0.2.7')
+    expect(who(['192.0.2.7'], '192.0.2.7', '198.51.100.4')).toBe('198.51.100.4')
+    expect(who(['192.0.2.0/24'], '::ffff:192.0.2.7', '198.51.100.4:5123')).toBe('198.51.100.4')
+    expect(who(['fd00::/8'], 'fd00::7', '[2001:db8::1]:443')).toBe('2001:db8::1')
+  })
+
+  test('X-Forwarded-For is read from the right, past trusted proxies, and never believed further', () => {
+    const trusted = ['10.0.0.0/8']
+    expect(who(trusted, '10.0.0.1', '127.0.0.1, 198.51.100.4, 10.0.0.2')).toBe('198.51.100.4')
+    expect(who(trusted, '10.0.0.1', '127.0.0.1, rubbish, 10.0.0.2')).toBe('10.0.0.2')
+    expect(who(trusted, '10.0.0.1', 'rubbish')).toBe('10.0.0.1')
+    expect(who(trusted, '10.0.0.1', ' 198.51.100.4 ,10.0.0.3')).toBe('198.51.100.4')
+  })
+
+  test('S11 nobody is of this machine who was relayed from elsewhere', () => {
+    // A proxy on this machine that is not known to be one must not open what loopback may see.
+    expect(who([], '127.0.0.1', '198.51.100.4')).toBe('127.0.0.1')
+    expect(who(['127.0.0.1'], '127.0.0.1', '198.51.100.4')).toBe('198.51.100.4')
+    expect(who(['127.0.0.1'], '127.0.0.1')).toBe('127.0.0.1')
+    expect(who(['127.0.0.1'], '127.0.0.1', '127.0.0.1')).toBe('127.0.0.1 here')
+    expect(who(['192.0.2.7'], '192.0.2.7', '127.0.0.1')).toBe('127.0.0.1')
+    for (const header of ['forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto']) {
+      expect(callerOf(trustedProxies([]))('127.0.0.1', { [header]: 'x' }).loopback).toBe(false)
+    }
+  })
+
+  test('S11 the Service and the Runtime are told who calls', async () => {
+    const seen: unknown[] = []
+    const runtime = {
+      recent: (caller: unknown) => {
+        seen.push(caller)
+        return []
+      },
+    }
+    await withSite({ runtime, options: { trustProxy: ['127.0.0.1'] } }, async ({ port, calls, log }) => {
+      const headers = { 'x-forwarded-for': '198.51.100.4' }
+      await ask(port, question, { headers })
+      const stranger = { kind: 'http', address: '198.51.100.4', loopback: false }
+      expect(calls[0]?.call.caller).toEqual(stranger)
+      expect(log[0]?.address).toBe('198.51.100.4')
+      await ask(port, '/', { headers })
+      await ask(port, '/metrics', { headers })
+      expect(seen).toEqual([stranger, stranger])
+    })
+  })
+
+  test.each(['localhost', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', '10.0.0.0/x', 'fd00::/129', ''])(
+    'the trusted proxy %j is refused at the start',
+    (entry) => {
+      expect(() => trustedProxies([entry])).toThrow(Fault)
+    },
+  )
+})

@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ask, question, type Site, startSite } from './site.ts'
+
+const ops = 'https://ops.example.com'
+let site: Site
+let closed: Site
+beforeAll(async () => {
+  site = await startSite({ options: { origins: [ops] } })
+  closed = await startSite()
+})
+afterAll(() => Promise.all([site.server.stop(), closed.server.stop()]))
+
+const cross = { 'sec-fetch-site': 'cross-site' }
+
+describe('S11 pages of other sites', () => {
+  test.each([question, `${question}&callback=cb`, `/json/reply/HealthCheckRequest${question.slice(12)}`])(
+    'S11 %s is a 403 to a page of another site',
+    async (path) => {
+      const before = site.calls.length
+      for (const headers of [cross, { ...cross, origin: 'https://evil.example' }, { ...cross, origin: 'null' }]) {
+        const got = await ask(site.port, path, { headers })
+        expect(got.status).toBe(403)
+        expect(got.text).toContain('"ErrorCode":"Forbidden"')
+      }
+      expect(site.calls.length).toBe(before)
+    },
+  )
+
+  test('S11 a listed origin is answered, by its Origin or by the Referer of a script', async () => {
+    expect((await ask(site.port, question, { headers: { ...cross, origin: ops } })).status).toBe(200)
+    const script = { ...cross, referer: `${ops}/board?x=1`, 'sec-fetch-dest': 'script' }
+    expect((await ask(site.port, `${question}&callback=cb`, { headers: script })).status).toBe(200)
+    const other = { ...cross, referer: 'https://ops.example.com.evil.example/' }
+    expect((await ask(site.port, `${question}&callback=cb`, { headers: other })).status).toBe(403)
+    // An Origin outranks a Referer.
+    const mixed = { ...cross, origin: 'https://evil.example', referer: `${ops}/` }
+    expect((await ask(site.port, question, { headers: mixed })).status).toBe(403)
+  })
+
+  test('S11 a browser without Sec-Fetch-Site is known by its Origin', async () => {
+    expect((await ask(closed.port, question, { headers: { origin: 'https://evil.example' } })).status).toBe(403)
+    expect((await ask(closed.port, question, { headers: { origin: 'null' } })).status).toBe(403)
+    const own = `http://127.0.0.1:${closed.port}`
+    expect((await ask(closed.port, question, { headers: { origin: own } })).status).toBe(200)
+  })
+
+  test('S11 the same site, a typed address and callers that are no browser pass', async () => {
+    for (const headers of [{ 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }, {}]) {
+      expect((await ask(closed.port, question, { headers })).status).toBe(200)
+    }
+  })
+})
+
+describe('CORS for listed origins', () => {
+  const allowed = (headers: object) => Object.keys(headers).filter((name) => name.startsWith('access-control'))
+
+  test('a listed origin may read, with exactly its name', async () => {
+    const { headers } = await ask(site.port, question, { headers: { origin: ops, 'sec-fetch-site': 'cross-site' } })
+    expect(headers['access-control-allow-origin']).toBe(ops)
+    expect(headers['access-control-allow-credentials']).toBe('true')
+    expect(headers.vary).toBe('Accept, Origin')
+  })
+
+  test('an error can be read as well', async () => {
+    const { status, headers } = await ask(site.port, '/healthcheck', { headers: { origin: ops } })
+    expect(status).toBe(400)
+    expect(headers['access-control-allow-origin']).toBe(ops)
+  })
+
+  test.each(['https://evil.example', 'https://ops.example.com.evil.example', 'http://ops.example.com', 'null', '*'])(
+    'the origin %s is told nothing',
+    async (origin) => {
+      const { headers } = await ask(site.port, '/livez', { headers: { origin } })
+      expect(allowed(headers)).toEqual([])
+      expect(headers.vary).toBe('Accept, Origin')
+    },
+  )
+
+  test('S1 without listed origins there are no CORS headers', async () => {
+    const { headers } = await ask(closed.port, '/livez', { headers: { origin: ops } })
+    expect(allowed(headers)).toEqual([])
+  })
+
+  test('R5 a preflight of a listed origin is told the verbs, of another only Allow', async () => {
+    const preflight = (origin: string) =>
+      ask(site.port, '/healthcheck', {
+        method: 'OPTIONS',
+        headers: { origin, 'access-control-request-method': 'GET', 'sec-fetch-site': 'cross-site' },
+      })
+    const good = await preflight(ops)
+    expect(good.status).toBe(200)
+    expect(good.headers['access-control-allow-methods']).toBe('GET, HEAD, OPTIONS')
+    expect(good.headers['access-control-allow-headers']).toContain('Authorization')
+    expect(good.headers['access-control-allow-origin']).toBe(ops)
+    const bad = await preflight('https://evil.example')
+    expect(bad.status).toBe(200)
+    expect(allowed(bad.headers)).toEqual([])
+  })
+})

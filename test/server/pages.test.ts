@@ -1,0 +1,229 @@
+import { describe, expect, test } from 'vitest'
+import { Fault } from '../../src/core/errors.ts'
+import type { ExecutionMode, HealthCheckResponse, MonitoringStatus, ServerType } from '../../src/core/protocol/index.ts'
+import type { Call, RecentRun, Runtime } from '../../src/core/service.ts'
+import { ask, failing, healthy, type SiteOptions, withSite } from './site.ts'
+
+const call = { correlationId: 'run-7' } as Call
+const recent = (
+  type: ServerType,
+  mode: ExecutionMode,
+  ageSeconds: number,
+  response: HealthCheckResponse = healthy(call),
+): RecentRun => ({ type, mode, ageSeconds, response })
+const told = (message: string, status: MonitoringStatus = 'Success', name = 'disk /'): HealthCheckResponse =>
+  healthy(call, {
+    Status: status,
+    MonitorSummaries: [
+      {
+        MonitorName: 'host',
+        Status: status,
+        Results: [{ MonitoringName: name, Status: status, StatusMessage: message, ErrorMessages: [] }],
+        ErrorMessages: [],
+      },
+    ],
+  })
+
+const showing = (runs: readonly RecentRun[], facts: Partial<Runtime['facts']> = {}): SiteOptions => ({
+  runtime: {
+    recent: () => runs,
+    facts: { store: undefined, configuration: undefined, types: ['Sql'], ...facts },
+  },
+})
+const page = async (options: SiteOptions, headers: Record<string, string> = {}): Promise<string> => {
+  let text = ''
+  await withSite(options, async ({ port }) => {
+    const got = await ask(port, '/', { headers })
+    expect(got.status).toBe(200)
+    expect(got.headers['content-type']).toBe('text/html; charset=utf-8')
+    text = got.text
+  })
+  return text
+}
+const heading = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1]
+
+describe('/livez and /readyz', () => {
+  test('liveness asks nobody', async () => {
+    const ready = () => Promise.reject(new Fault('Unavailable', 'gone'))
+    await withSite({ runtime: { ready } }, async ({ port, calls }) => {
+      const got = await ask(port, '/livez')
+      expect([got.status, got.text]).toEqual([200, 'alive\n'])
+      expect(calls).toEqual([])
+    })
+  })
+
+  test('readiness is 200 while the store answers, and runs no monitor', async () => {
+    await withSite({}, async ({ port, calls }) => {
+      const got = await ask(port, '/readyz')
+      expect([got.status, got.text]).toEqual([200, 'ready\n'])
+      expect(calls).toEqual([])
+    })
+  })
+
+  test('readiness is 503 with Retry-After when it does not, and says why to this machine alone', async () => {
+    const ready = () => Promise.reject(new Fault('Local', '/var/lib/svc/store.db is locked'))
+    await withSite({ runtime: { ready } }, async ({ port }) => {
+      const here = await ask(port, '/readyz')
+      expect(here.status).toBe(503)
+      expect(here.headers['retry-after']).toBe('5')
+      expect(here.json.ResponseStatus?.Message).toBe('Not ready: /var/lib/svc/store.db is locked')
+      for (const headers of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.7' }]) {
+        const there = await ask(port, '/readyz', { headers: headers as Record<string, string> })
+        expect(there.json.ResponseStatus?.Message).toBe('Not ready: the store does not answer')
+      }
+    })
+  })
+
+  test('D3 readiness is 503 when the store does not answer in time', async () => {
+    const { promise: never } = Promise.withResolvers<void>()
+    let signal: AbortSignal | undefined
+    const ready = (given: AbortSignal) => {
+      signal = given
+      return never
+    }
+    await withSite({ runtime: { ready }, limits: { readyMs: 100 } }, async ({ port }) => {
+      const got = await ask(port, '/readyz')
+      expect(got.status).toBe(503)
+      expect(got.json.ResponseStatus?.Message).toContain('within 100 ms')
+      expect(signal?.aborted).toBe(true)
+    })
+  })
+
+  test('S6 a defect behind readiness is a 500 without detail', async () => {
+    const ready = () => Promise.reject(new TypeError('x is not a function'))
+    await withSite({ runtime: { ready } }, async ({ port, log }) => {
+      const got = await ask(port, '/readyz')
+      expect(got.status).toBe(500)
+      expect(got.text).not.toContain('function')
+      expect(log[0]?.stack).toContain('TypeError')
+    })
+  })
+})
+
+describe('/metrics', () => {
+  test('shows the recent runs, requests by status, and the process', async () => {
+    await withSite(showing([recent('Sql', 'Basic', 3, failing(call))]), async ({ port, calls }) => {
+      for (const path of ['/nothing', '/nothing/else', '/livez']) await ask(port, path)
+      await ask(port, '/livez', { method: 'PROPFIND' })
+      const got = await ask(port, '/metrics')
+      expect(got.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8')
+      for (const line of [
+        /^svc_health_status\{.*type="Sql",mode="Basic".*\} 0$/m,
+        /^svc_http_requests_total\{route="other",method="GET",status="404"\} 2$/m,
+        /^svc_http_requests_total\{route="\/livez",method="GET",status="200"\} 1$/m,
+        /^svc_http_requests_total\{route="\/livez",method="other",status="405"\} 1$/m,
+        /^svc_http_requests_in_flight 1$/m,
+        /^process_resident_memory_bytes \d{7,}$/m,
+        /^process_cpu_seconds_total [\d.]+$/m,
+        /^process_start_time_seconds \d{10}/m,
+      ]) {
+        expect(got.text).toMatch(line)
+      }
+      // Every line is a comment or a sample, and every family is announced once.
+      for (const line of got.text.trimEnd().split('\n')) expect(line).toMatch(/^(?:# |[a-z_]+(?:\{.*\})? -?[\d.e+-]+$)/)
+      const families = got.text.match(/^# TYPE \S+/gm) ?? []
+      expect(new Set(families).size).toBe(families.length)
+      expect(got.text).not.toContain('9.8.7')
+      expect(calls).toEqual([])
+    })
+  })
+
+  test('callers cannot make up labels', async () => {
+    await withSite({}, async ({ port }) => {
+      for (let i = 0; i < 20; i += 1) {
+        await ask(port, `/made-up-${i}`)
+        await ask(port, '/auth', { method: 'POST', headers: { 'x-http-method-override': `VERB${'A'.repeat(i % 5)}` } })
+      }
+      const { text } = await ask(port, '/metrics')
+      expect(text.match(/^svc_http_requests_total/gm)?.length).toBeLessThan(5)
+    })
+  })
+})
+
+describe('the status page', () => {
+  test('shows configured types with their latest results, and how to ask', async () => {
+    const runs = [recent('Sql', 'Standard', 4), recent('App', 'Basic', 90)]
+    const text = await page(showing(runs, { types: ['Sql', 'Mongo'], configuration: '/etc/svc/svc.yaml' }))
+    expect(text.match(/<h2>(.*?)<\/h2>/g)).toEqual([
+      '<h2>App</h2>',
+      '<h2>Sql</h2>',
+      '<h2>Mongo</h2>',
+      '<h2>How to ask</h2>',
+    ])
+    expect(heading(text)).toBe('Healthy: App, Sql; 1 not checked yet')
+    expect(text).toContain('4 s ago, took 15 ms')
+    expect(text).toContain('href="/healthcheck?ExecutionMode=Advanced&amp;ServerType=Mongo"')
+    expect(text).toMatch(/curl 'http:\/\/127\.0\.0\.1:\d+\/healthcheck\?/)
+    expect(text).toContain('/etc/svc/svc.yaml')
+    expect(text).toContain('<meta http-equiv="refresh" content="30">')
+    expect(text).toContain('width=device-width')
+  })
+
+  test('what failed comes first, with its causes', async () => {
+    const runs = [recent('App', 'Basic', 1), recent('Sql', 'Basic', 9, failing(call))]
+    const text = await page(showing(runs))
+    expect(heading(text)).toBe('Sql is unhealthy')
+    expect(text.indexOf('<h2>Sql</h2>')).toBeLessThan(text.indexOf('<h2>App</h2>'))
+    expect(text).toContain('<li class="fail">postgres orders connect: refused in 2 ms</li>')
+  })
+
+  test('a warning is neither hidden nor a failure', async () => {
+    const text = await page(showing([recent('Sql', 'Basic', 9, told('warning: 18 % free'))]))
+    expect(heading(text)).toBe('Healthy, with warnings: Sql')
+    expect(text).toContain('<li class="warn">host disk /: 18 % free</li>')
+  })
+
+  test('a shallow run that passes does not take back what a deeper one found; a deep one does', async () => {
+    const deep = recent('Sql', 'Advanced', 60, failing(call))
+    expect(heading(await page(showing([recent('Sql', 'Basic', 1), deep])))).toBe('Sql is unhealthy')
+    const shallow = recent('Sql', 'Basic', 60, failing(call))
+    expect(heading(await page(showing([recent('Sql', 'Advanced', 1), shallow])))).toBe('All healthy')
+  })
+
+  test('without a run or a configuration it says what to do', async () => {
+    const text = await page(showing([], { types: [] }))
+    expect(heading(text)).toBe('Nothing has been checked yet')
+    expect(text).toContain('svc monitors discover')
+  })
+
+  test('everything from outside is escaped', async () => {
+    const hostile = `<script>alert(1)</script>"'&`
+    const text = await page(
+      showing([recent('Sql', 'Basic', 1, told(hostile, 'Failure', `<img src=x onerror=alert(1)>`))]),
+    )
+    expect(text).not.toMatch(/<script|<img/)
+    expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;')
+  })
+
+  test('S6 nothing can be loaded or run: the policy names the one style by its hash', async () => {
+    await withSite(showing([recent('Sql', 'Basic', 1)]), async ({ port }) => {
+      const { headers, text } = await ask(port, '/')
+      const { createHash } = await import('node:crypto')
+      const style = /<style>([\s\S]*?)<\/style>/.exec(text)?.[1] ?? ''
+      const hash = createHash('sha256').update(style).digest('base64')
+      expect(headers['content-security-policy']).toBe(
+        `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+      )
+      expect(text).not.toMatch(/ style=|<script| on[a-z]+=|@import|url\(/)
+    })
+  })
+
+  test('the commands name the address that the caller uses, and https where a trusted proxy says so', async () => {
+    const headers = { host: 'localhost:9000', 'x-forwarded-proto': 'https' }
+    expect(await page(showing([]), headers)).toContain('--server http://localhost:9000 ')
+    const trusting = { ...showing([]), options: { trustProxy: ['127.0.0.1'] } }
+    expect(await page(trusting, headers)).toContain('--server https://localhost:9000 ')
+  })
+
+  test('S11 strangers do not learn where the configuration lies', async () => {
+    const options = showing([], { configuration: '/etc/svc/svc.yaml' })
+    expect(await page(options, { 'x-forwarded-for': '192.0.2.7' })).not.toContain('/etc/svc')
+  })
+
+  test('looking at it causes no run', async () => {
+    await withSite(showing([]), async ({ port, calls }) => {
+      await ask(port, '/')
+      expect(calls).toEqual([])
+    })
+  })
+})

@@ -1,0 +1,326 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { admit } from '../../src/core/server/connections.ts'
+import { ask, question, raw, type Site, startSite, until, withSite } from './site.ts'
+
+let site: Site
+beforeAll(async () => {
+  site = await startSite()
+})
+afterAll(() => site.server.stop())
+
+const common = [
+  /^x-correlation-id: [0-9a-f-]{36}$/im,
+  /^vary: accept$/im,
+  /^x-content-type-options: nosniff$/im,
+  /^content-security-policy: default-src 'none'/im,
+  /^referrer-policy: no-referrer$/im,
+  /^cache-control: no-store$/im,
+  /^connection: close$/im,
+  /^date: /im,
+]
+
+/** One answer, of that status, with the common headers and a ResponseStatus; the connection closed after it. */
+function refused(got: { text: string; closed: boolean }, status: number, errorCode: string): void {
+  expect(got.text.match(/^HTTP\/1\.1 \d{3} /gm)).toEqual([`HTTP/1.1 ${status} `])
+  for (const header of common) expect(got.text).toMatch(header)
+  const body = got.text.slice(got.text.indexOf('\r\n\r\n') + 4)
+  expect(Number(/^content-length: (\d+)$/im.exec(got.text)?.[1])).toBe(Buffer.byteLength(body))
+  expect(JSON.parse(body)).toMatchObject({ ResponseStatus: { ErrorCode: errorCode, Errors: [] } })
+  expect(got.closed).toBe(true)
+}
+
+describe('S2 what could be read in two ways', () => {
+  const host = 'Host: localhost\r\n'
+  const get = (headers: string, target = '/livez', version = '1.1') => `GET ${target} HTTP/${version}\r\n${headers}\r\n`
+
+  test.each([
+    ['two Host headers', get(`${host}hOST: evil.example\r\n`)],
+    ['two equal Host headers', get(host + host)],
+    ['two Authorization headers', get(`${host}Authorization: Bearer a\r\nauthorization: Bearer b\r\n`)],
+    ['two Content-Type headers', get(`${host}Content-Type: text/plain\r\nContent-Type: application/json\r\n`)],
+    ['no Host', get('')],
+    ['no Host in HTTP/1.0', get('', '/livez', '1.0')],
+    ['an empty Host', get('Host:\r\n')],
+    ['an absolute-form target', get(host, 'http://evil.example/livez')],
+    ['an asterisk', `OPTIONS * HTTP/1.1\r\n${host}\r\n`],
+    ['two slashes first', get(host, '//evil.example/livez')],
+    ['a backslash', get(host, '/\\evil.example/livez')],
+    ['an encoded NUL', get(host, '/livez%00')],
+    ['an encoded line feed in the query', get(host, '/livez?a=%0a')],
+    ['an encoded DEL', get(host, '/%7Flivez')],
+    ['a fragment', get(host, '/livez#x')],
+    ['raw bytes beyond ASCII', get(host, '/liv\u00e9')],
+    ['HTTP/2.0 in the request line', get(host, '/livez', '2.0')],
+    ['GET with a body', `GET /livez HTTP/1.1\r\n${host}Content-Length: 3\r\n\r\nabc`],
+    ['GET with a chunked body', `GET /livez HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+    ['chunks in HTTP/1.0', `POST /livez HTTP/1.0\r\n${host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+    ['an unknown expectation', get(`${host}Expect: 200-ok\r\n`)],
+  ])('S2 %s is a 400 and the end of the connection', async (_what, bytes) => {
+    refused(await raw(site.port, bytes), 400, 'BadRequest')
+  })
+
+  test('S2 HEAD with a body is a 400 without one', async () => {
+    const got = await raw(site.port, `HEAD /livez HTTP/1.1\r\n${host}Content-Length: 3\r\n\r\nabc`)
+    expect(got.text).toMatch(/^HTTP\/1\.1 400 [\s\S]*\r\n\r\n$/)
+    expect(got.closed).toBe(true)
+  })
+
+  test('S2 a request behind a refused one is not executed', async () => {
+    const before = site.calls.length
+    const smuggled = `GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+    refused(await raw(site.port, `GET //x HTTP/1.1\r\nHost: localhost\r\n\r\n${smuggled}`), 400, 'BadRequest')
+    const body = `GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${smuggled.length}\r\n\r\n${smuggled}${smuggled}`
+    refused(await raw(site.port, body), 400, 'BadRequest')
+    await sleep(50)
+    expect(site.calls.length).toBe(before)
+  })
+
+  test('S2 TRACE and CONNECT are 405, and say what is not', async () => {
+    const trace = await ask(site.port, '/healthcheck', { method: 'TRACE' })
+    expect(trace.status).toBe(405)
+    expect(trace.headers.allow).toBe('GET, HEAD, POST, DELETE, OPTIONS')
+    expect(trace.json.ResponseStatus?.ErrorCode).toBe('MethodNotAllowed')
+    const connected = await raw(site.port, 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n')
+    refused(connected, 405, 'MethodNotAllowed')
+    expect(connected.text).toMatch(/^allow: GET, HEAD, POST, DELETE, OPTIONS$/im)
+  })
+
+  test('S2 an upgrade is not made', async () => {
+    const got = await ask(site.port, '/livez', { headers: { connection: 'Upgrade', upgrade: 'websocket' } })
+    expect(got.status).toBe(200)
+  })
+
+  test.each([
+    ['Content-Length and chunks', 'Content-Length: 3\r\nTransfer-Encoding: chunked\r\n'],
+    ['two Content-Lengths', 'Content-Length: 3\r\nContent-Length: 4\r\n'],
+    ['an unknown transfer coding', 'Transfer-Encoding: xchunked\r\n'],
+    ['a space before the colon', 'X-A : b\r\n'],
+    ['a folded header', 'X-A: b\r\n c\r\n'],
+    ['a negative length', 'Content-Length: -3\r\n'],
+    ['NUL in a header', 'X-A: b\0c\r\n'],
+  ])('E2 the parser refuses %s, with the same headers and a ResponseStatus', async (_what, headers) => {
+    const got = await raw(site.port, `POST /auth HTTP/1.1\r\nHost: localhost\r\n${headers}\r\nabc`)
+    refused(got, 400, 'BadRequest')
+  })
+
+  test.each([
+    'GARBAGE\r\n\r\n',
+    'get /livez HTTP/1.1\r\nHost: x\r\n\r\n',
+    '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+  ])('E2 %j is no request', async (bytes) =>
+    refused(await raw(site.port, Buffer.from(bytes, 'latin1')), 400, 'BadRequest'),
+  )
+
+  test('E2 a broken chunk in a body is a 400', async () => {
+    const got = await raw(
+      site.port,
+      'POST /auth HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+    )
+    refused(got, 400, 'BadRequest')
+  })
+
+  test('E2 rubbish behind an unanswered request neither answers for it nor keeps the connection', async () => {
+    const { promise: answered, resolve: letGo } = Promise.withResolvers<void>()
+    await withSite(
+      { health: () => answered.then(() => Promise.reject(new Error('late'))) },
+      async ({ port, calls }) => {
+        const got = raw(port, `GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\nGARBAGE\r\n\r\n`)
+        await until(() => calls.length === 1)
+        expect(await got).toEqual({ text: '', closed: true })
+        letGo()
+      },
+    )
+  })
+})
+
+describe('S3 bounds', () => {
+  test('S3 headers above 8 KiB are a 431', async () => {
+    const bytes = `GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Long: ${'a'.repeat(8_193)}\r\n\r\n`
+    refused(await raw(site.port, bytes), 431, 'RequestHeaderFieldsTooLarge')
+    refused(await raw(site.port, bytes.replace('aaa', 'a'.repeat(300_000))), 431, 'RequestHeaderFieldsTooLarge')
+  })
+
+  test('S3 64 headers pass and 65 are a 431', async () => {
+    const bytes = (count: number) =>
+      `GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${'X-A: b\r\n'.repeat(count - 2)}\r\n`
+    expect((await raw(site.port, bytes(64))).text).toMatch(/^HTTP\/1\.1 200 /)
+    refused(await raw(site.port, bytes(65)), 431, 'RequestHeaderFieldsTooLarge')
+    refused(await raw(site.port, bytes(400)), 431, 'RequestHeaderFieldsTooLarge')
+  })
+
+  test('S3 a body above the limit is a 413: announced, streamed, and just below it is read', async () => {
+    await withSite({ options: { maxBody: 1_000 } }, async ({ port, calls }) => {
+      const post = (head: string) => `POST /auth HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n${head}`
+      refused(await raw(port, post('Content-Length: 1001\r\n\r\n')), 413, 'RequestEntityTooLarge')
+      const chunk = `${(600).toString(16)}\r\n${'a'.repeat(600)}\r\n`
+      refused(await raw(port, post(`Transfer-Encoding: chunked\r\n\r\n${chunk}${chunk}`)), 413, 'RequestEntityTooLarge')
+      expect(calls).toEqual([])
+      expect((await ask(port, '/auth', { method: 'POST', body: 'a'.repeat(1_000) })).status).toBe(501)
+    })
+  })
+
+  test('S3 a caller who sends a large body to the end still reads why it was refused', async () => {
+    const body = Buffer.alloc(3 * 1024 * 1024, 'a')
+    const got = await ask(site.port, '/auth', { method: 'POST', body })
+    expect(got.status).toBe(413)
+    expect(got.headers.connection).toBe('close')
+    expect(got.json.ResponseStatus?.Message).toContain('1048576')
+    expect((await ask(site.port, '/nothing', { method: 'POST', body })).status).toBe(404)
+  })
+
+  test('S3 a body that never ends is cut off', async () => {
+    await withSite({ options: { maxBody: 1_000 }, limits: { lingerBytes: 100_000 } }, async ({ port }) => {
+      const socket = connect(port, '127.0.0.1')
+      let sent = 0
+      const closed = new Promise<void>((resolve) => {
+        socket.on('close', () => resolve())
+        socket.on('error', () => {})
+      })
+      socket.write('POST /auth HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
+      const chunk = `${(65_536).toString(16)}\r\n${'a'.repeat(65_536)}\r\n`
+      for (let i = 0; i < 10_000 && socket.writable; i += 1) {
+        sent += chunk.length
+        if (!socket.write(chunk)) await Promise.race([closed, new Promise((resolve) => socket.once('drain', resolve))])
+      }
+      await closed
+      expect(sent).toBeLessThan(64 * 1024 * 1024)
+    })
+  })
+
+  test('S3 a compressed body is a 415', async () => {
+    const headers = { 'content-encoding': 'gzip', 'content-type': 'application/json' }
+    const got = await ask(site.port, '/auth', { method: 'POST', headers, body: '{}' })
+    expect(got.status).toBe(415)
+    expect(got.json.ResponseStatus?.ErrorCode).toBe('UnsupportedMediaType')
+  })
+
+  test('S3 100-continue is said only to a body that is wanted', async () => {
+    const head = (path: string) =>
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n`
+    const unwanted = await raw(site.port, `${head('/nothing')}\r\n`)
+    expect(unwanted.text).toMatch(/^HTTP\/1\.1 404 /)
+    const wanted = await raw(site.port, `${head('/auth')}Content-Type: application/json\r\nConnection: close\r\n\r\n{}`)
+    expect(wanted.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 501 /)
+  })
+
+  test('S3 slow headers, a slow body and a silent connection are a 408 each', async () => {
+    const limits = { headersMs: 300, requestMs: 600, checkEveryMs: 100 }
+    await withSite({ limits }, async ({ port, log }) => {
+      const [headers, body, silent] = await Promise.all([
+        raw(port, 'GET /livez HTTP/1.1\r\nHost: loc'),
+        raw(port, 'POST /auth HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc'),
+        raw(port, ''),
+      ])
+      refused(headers, 408, 'RequestTimeout')
+      refused(body, 408, 'RequestTimeout')
+      refused(silent, 408, 'RequestTimeout')
+      await until(() => log.filter((entry) => entry.status === 408).length === 3)
+    })
+  })
+
+  test('S3 an honest caller is answered while 50 slow ones hang', async () => {
+    const slow = Array.from({ length: 50 }, () => {
+      const socket = connect(site.port, '127.0.0.1')
+      socket.write(`GET ${question} HTTP/1.1\r\nHost: local`)
+      return socket.on('error', () => {})
+    })
+    await Promise.all(slow.map((socket) => until(() => socket.readyState === 'open')))
+    expect((await ask(site.port, question)).status).toBe(200)
+    expect(slow.every((socket) => socket.readyState === 'open')).toBe(true)
+    for (const socket of slow) socket.destroy()
+  })
+
+  test('S3 connections beyond the limit are closed as they come, and counted', async () => {
+    await withSite({ limits: { connections: 3 } }, async ({ port }) => {
+      const held = Array.from({ length: 3 }, () => connect(port, '127.0.0.1'))
+      await Promise.all(held.map((socket) => until(() => socket.readyState === 'open')))
+      await sleep(50)
+      expect(await raw(port, 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')).toEqual({ text: '', closed: true })
+      for (const socket of held) socket.destroy()
+      await sleep(50)
+      expect((await ask(port, '/metrics')).text).toMatch(/^svc_http_connections_refused_total 1$/m)
+    })
+  })
+
+  test('S3 an address with too many connections gets no further one, others do', async () => {
+    let refused = 0
+    let address = '192.0.2.7'
+    const admitted = admit({
+      most: 2,
+      addressOf: () => address,
+      exempt: (peer) => peer === '127.0.0.1',
+      refused: () => {
+        refused += 1
+      },
+    })
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      admitted(socket)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const open: Socket[] = []
+    const another = async (): Promise<boolean> => {
+      const socket = connect(port, '127.0.0.1').on('error', () => {})
+      open.push(socket)
+      await until(() => socket.readyState === 'open' || socket.destroyed)
+      await sleep(50)
+      return !socket.readableEnded && !socket.destroyed
+    }
+    const socketsSeen = [await another(), await another(), await another()]
+    expect([socketsSeen, refused]).toEqual([[true, true, false], 1])
+    address = '192.0.2.8'
+    expect(await another()).toBe(true)
+    address = '127.0.0.1'
+    expect([await another(), await another(), await another()]).toEqual([true, true, true])
+    // A connection that ends makes room.
+    address = '192.0.2.7'
+    open[0]?.destroy()
+    await sleep(50)
+    expect(await another()).toBe(true)
+    for (const socket of open) socket.destroy()
+    await new Promise((resolve) => server.close(resolve))
+  })
+
+  test('S3 a connection on which nothing moves is closed', async () => {
+    const { promise: never } = Promise.withResolvers<never>()
+    await withSite({ limits: { silenceMs: 200 }, health: () => never }, async ({ port, calls }) => {
+      const got = await raw(port, `GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      expect(got).toEqual({ text: '', closed: true })
+      await until(() => calls[0]?.call.signal.aborted === true)
+    })
+  })
+
+  test('requests on one connection are answered one after the other', async () => {
+    const one = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    const last = 'GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
+    const got = await raw(site.port, one + one + last)
+    expect(got.text.match(/^(?:alive|ready)$/gm)).toEqual(['alive', 'alive', 'ready'])
+    expect(got.closed).toBe(true)
+  })
+})
+
+describe('E2 bodies that cannot be read', () => {
+  const post = (body: string | Buffer, type = 'application/json') =>
+    ask(site.port, '/assignroles', { method: 'POST', headers: { 'content-type': type }, body })
+
+  test('E2 JSON that does not parse is a SerializationException', async () => {
+    const got = await post('{"UserName": "bob",')
+    expect(got.status).toBe(400)
+    expect(got.json.ResponseStatus?.ErrorCode).toBe('SerializationException')
+    expect(got.json.ResponseStatus?.Message).toMatch(/^Could not deserialize 'application\/json' request using/)
+    expect(got.text).not.toContain('bob')
+  })
+
+  test('E2 an unsupported type is a 415', async () => {
+    expect((await post('<a/>', 'application/xml')).status).toBe(415)
+    expect((await post('a', 'no/;such/')).status).toBe(415)
+  })
+
+  test('E2 invalid UTF-8 and forbidden names are a 400', async () => {
+    expect((await post(Buffer.from('7b2261223a22ff227d', 'hex'))).status).toBe(400)
+    expect((await post('{"__proto__":{"a":1}}')).status).toBe(400)
+  })
+})

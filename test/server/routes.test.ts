@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ask, question, type Site, startSite, withSite } from './site.ts'
+
+let site: Site
+beforeAll(async () => {
+  site = await startSite()
+})
+afterAll(() => site.server.stop())
+
+const query = question.slice('/healthcheck'.length)
+
+describe('R1 the routes', () => {
+  test.each([
+    '/healthcheck',
+    '/HealthCheck',
+    '/healthcheck/',
+    '/healthcheck///',
+    '/healthcheck.json',
+    '/HEALTHCHECK.JSON/',
+    '/%68ealthcheck',
+  ])('R1 %s is the health check', async (path) => {
+    const got = await ask(site.port, `${path}${query}`)
+    expect(got.status).toBe(200)
+    expect(got.json.Status).toBe('Success')
+  })
+
+  test('R1 doubled slashes inside do not matter', async () => {
+    const got = await ask(site.port, '/auth//credentials//', { method: 'POST' })
+    expect(got.status).toBe(501)
+    expect(site.calls.at(-1)?.request).toEqual({ provider: 'credentials' })
+  })
+
+  test('R1 every operation of the table answers at its path and with a suffix', async () => {
+    for (const path of ['/auth', '/auth/credentials', '/assignroles', '/unassignroles']) {
+      for (const suffix of ['', '.json', '.csv']) {
+        const got = await ask(site.port, `${path}${suffix}`, { method: 'POST' })
+        expect([path + suffix, got.status]).toEqual([path + suffix, 501])
+        expect(got.headers['content-type']).toContain(suffix === '.csv' ? 'text/csv' : 'application/json')
+        expect(got.text).toContain('NotImplementedException')
+      }
+    }
+  })
+
+  test.each(['/healthcheck.xml', '/auth/credentials.xml', '/healthcheckjson', '/nothing', '/livez.json', '/auth%2Fx'])(
+    'R1 %s is a 404 with a ResponseStatus',
+    async (path) => {
+      const got = await ask(site.port, path)
+      expect(got.status).toBe(404)
+      expect(got.json.ResponseStatus?.ErrorCode).toBe('NotFound')
+    },
+  )
+
+  test('R1 an encoded slash belongs to a name and never divides two', async () => {
+    const got = await ask(site.port, '/auth/a%2fb', { method: 'POST' })
+    expect(got.status).toBe(501)
+    expect(site.calls.at(-1)?.request).toEqual({ provider: 'a/b' })
+  })
+
+  test('R1 a path that is not percent-encoded UTF-8 is a 400', async () => {
+    expect((await ask(site.port, '/auth/%ff')).status).toBe(400)
+    expect((await ask(site.port, '/healthcheck?ExecutionMode=%zz')).status).toBe(400)
+  })
+})
+
+describe('R2 the pre-defined routes', () => {
+  test.each(['/json/reply/HealthCheckRequest', '/json/oneway/healthcheckrequest', '/api/HEALTHCHECKREQUEST'])(
+    'R2 %s answers JSON, by GET and by POST, whatever Accept says',
+    async (path) => {
+      const headers = { accept: 'text/csv' }
+      const got = await ask(site.port, `${path}${query}`, { headers })
+      expect(got.json.Status).toBe('Success')
+      const body = JSON.stringify({ executionMode: 'Basic', servertype: 'Sql' })
+      const posted = await ask(site.port, path, { method: 'POST', headers, body })
+      expect(posted.json.Status).toBe('Success')
+    },
+  )
+
+  test.each(['/csv/reply/HealthCheckRequest', '/csv/oneway/HealthCheckRequest', '/api/HealthCheckRequest.csv'])(
+    'R2 %s answers CSV',
+    async (path) => {
+      const got = await ask(site.port, `${path}${query}`, { headers: { accept: 'application/json' } })
+      expect(got.headers['content-type']).toBe('text/csv; charset=utf-8')
+      expect(got.headers['content-disposition']).toBe('attachment;filename="HealthCheckRequest.csv"')
+    },
+  )
+
+  test('R2 a CSV body is read', async () => {
+    const got = await ask(site.port, '/csv/reply/HealthCheckRequest', {
+      method: 'POST',
+      headers: { 'content-type': 'text/csv' },
+      body: 'ExecutionMode,ServerType\r\nAdvanced,Ftp\r\n',
+    })
+    expect(got.status).toBe(200)
+    expect(site.calls.at(-1)?.request).toEqual({ ExecutionMode: 'Advanced', ServerType: 'Ftp' })
+  })
+
+  test('R2 a role change cannot hang on a link', async () => {
+    const got = await ask(site.port, '/json/reply/AssignRoles?UserName=eve&Roles=Admin')
+    expect(got.status).toBe(405)
+    expect(got.headers.allow).toBe('POST, OPTIONS')
+    expect(got.json.ResponseStatus?.ErrorCode).toBe('NotImplementedException')
+    expect(got.json.ResponseStatus?.Message).toMatch(/^Could not find method named Get\(AssignRoles\)/)
+  })
+
+  test.each(['/json/reply/Foo', '/api/Foo', '/csv/reply/Foo', '/json/reply/HealthCheckRequest.json'])(
+    'R2 %s is an operation that does not exist',
+    async (path) => {
+      const got = await ask(site.port, path, { method: 'POST' })
+      expect(got.status).toBe(405)
+      expect(got.json.ResponseStatus?.ErrorCode).toBe('NotImplementedException')
+      const name = path.slice(path.lastIndexOf('/') + 1)
+      expect(got.json.ResponseStatus?.Message).toBe(`The operation '${name}' does not exist for this service`)
+    },
+  )
+})
+
+describe('R4 verbs', () => {
+  test.each([
+    ['POST', '/healthcheck', 'GET, HEAD, OPTIONS'],
+    ['PUT', '/healthcheck', 'GET, HEAD, OPTIONS'],
+    ['GET', '/assignroles', 'POST, OPTIONS'],
+    ['HEAD', '/assignroles', 'POST, OPTIONS'],
+    ['PATCH', '/auth/credentials', 'GET, HEAD, OPTIONS, POST, DELETE'],
+    ['DELETE', '/livez', 'GET, HEAD, OPTIONS'],
+  ])('R4 %s %s is a 405 that says what is allowed', async (method, path, allow) => {
+    const got = await ask(site.port, path, { method })
+    expect(got.status).toBe(405)
+    expect(got.headers.allow).toBe(allow)
+    if (method !== 'HEAD') expect(got.json.ResponseStatus?.ErrorCode).toBe('MethodNotAllowed')
+  })
+
+  test('R4 HEAD has the status and the headers of GET and no body', async () => {
+    const got = await ask(site.port, question)
+    const head = await ask(site.port, question, { method: 'HEAD' })
+    expect(head.status).toBe(200)
+    expect(head.text).toBe('')
+    expect(head.headers['content-type']).toBe(got.headers['content-type'])
+    expect(head.headers['content-length']).toBe(got.headers['content-length'])
+  })
+
+  test('R4 X-Http-Method-Override counts on POST alone', async () => {
+    const override = (value: string) => ({ 'x-http-method-override': value })
+    const got = await ask(site.port, '/healthcheck', {
+      method: 'POST',
+      headers: { ...override('get'), 'content-type': 'application/x-www-form-urlencoded' },
+      body: 'ExecutionMode=Basic&ServerType=Sql',
+    })
+    expect(got.json.Status).toBe('Success')
+    expect((await ask(site.port, '/assignroles', { headers: override('POST') })).status).toBe(405)
+    expect((await ask(site.port, '/healthcheck', { method: 'POST', headers: override('TRACE') })).status).toBe(405)
+    expect((await ask(site.port, '/healthcheck', { method: 'POST', headers: override('no verb') })).status).toBe(405)
+  })
+})
+
+describe('R5 OPTIONS', () => {
+  test('R5 a known route answers 200 with Allow and an empty body', async () => {
+    const got = await ask(site.port, '/auth/credentials', { method: 'OPTIONS' })
+    expect(got.status).toBe(200)
+    expect(got.text).toBe('')
+    expect(got.headers.allow).toBe('GET, HEAD, OPTIONS, POST, DELETE')
+    expect(Object.keys(got.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+    expect((await ask(site.port, '/nothing', { method: 'OPTIONS' })).status).toBe(404)
+  })
+})
+
+describe('N7 where the parts of a request come from', () => {
+  test('N7 secrets are refused in a query, and the log does not repeat them', async () => {
+    await withSite({}, async ({ port, log, calls }) => {
+      const got = await ask(port, '/auth?UserName=mallory&pAssWord=hunter2', { method: 'POST' })
+      expect(got.status).toBe(400)
+      expect(got.json.ResponseStatus?.Errors[0]?.FieldName).toBe('pAssWord')
+      expect(got.text + JSON.stringify(log)).not.toContain('hunter2')
+      expect(JSON.stringify(log)).not.toContain('mallory')
+      expect(calls).toEqual([])
+    })
+  })
+
+  test('N7 the path beats the body and the query beats the path', async () => {
+    const options = { method: 'POST', headers: { 'content-type': 'application/json' } }
+    await ask(site.port, '/auth/credentials', { ...options, body: '{"provider":"body","UserName":"x"}' })
+    expect(site.calls.at(-1)?.request).toEqual({ provider: 'credentials', UserName: 'x' })
+    await ask(site.port, '/auth/credentials?provider=query', { ...options, body: '{"UserName":"x"}' })
+    expect(site.calls.at(-1)?.request).toEqual({ provider: 'query', UserName: 'x' })
+  })
+
+  test('N8 no body with a JSON content type is an empty request', async () => {
+    for (const method of ['POST', 'DELETE']) {
+      const headers = { 'content-type': 'application/json', 'content-length': '0' }
+      expect((await ask(site.port, '/auth', { method, headers })).status).toBe(501)
+      expect(site.calls.at(-1)?.request).toEqual({})
+    }
+  })
+})

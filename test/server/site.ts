@@ -1,0 +1,201 @@
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '../../src/core/errors.ts'
+import type { HealthCheckRequest, HealthCheckResponse } from '../../src/core/protocol/index.ts'
+import { type LogEntry, type RunningServer, type StartOptions, startServer } from '../../src/core/server/index.ts'
+import { type Call, type Runtime, type Service, serveDefaults } from '../../src/core/service.ts'
+
+const startedAt = new Date('2026-01-02T03:04:05.678Z')
+
+/** A health answer with one monitor, which passes or fails. */
+export const healthy = (call: Call, over: Partial<HealthCheckResponse> = {}): HealthCheckResponse => ({
+  Status: 'Success',
+  StatusMessage: 'Sql is healthy: 1 monitor passed',
+  CorrelationId: call.correlationId,
+  FailedMonitorCount: 0,
+  MonitorSummaries: [
+    {
+      MonitorName: 'postgres orders',
+      Status: 'Success',
+      Results: [
+        { MonitoringName: 'round trip', Status: 'Success', StatusMessage: '14 ms (limit 3 s)', ErrorMessages: [] },
+      ],
+      ErrorMessages: [],
+    },
+  ],
+  ExecutionMetrics: { StartDateTime: startedAt, EndDateTime: startedAt, Duration: 15.1 },
+  ...over,
+})
+export const failing = (call: Call): HealthCheckResponse =>
+  healthy(call, {
+    Status: 'Failure',
+    StatusMessage: 'Sql is unhealthy: 1 of 1 monitor failed: postgres orders connect: refused in 2 ms',
+    FailedMonitorCount: 1,
+    MonitorSummaries: [
+      {
+        MonitorName: 'postgres orders',
+        Status: 'Failure',
+        Results: [
+          {
+            MonitoringName: 'connect',
+            Status: 'Failure',
+            StatusMessage: 'refused in 2 ms',
+            ErrorMessages: ['fault: refused'],
+          },
+        ],
+        ErrorMessages: [],
+      },
+    ],
+  })
+
+const absent = async (): Promise<never> => {
+  throw new Fault('NotImplemented', 'Not in this version')
+}
+
+type Health = (request: HealthCheckRequest, call: Call) => Promise<HealthCheckResponse>
+
+export type Site = {
+  readonly server: RunningServer
+  readonly port: number
+  readonly log: LogEntry[]
+  /** The calls that reached the Service. */
+  readonly calls: { readonly operation: string; readonly request: unknown; readonly call: Call }[]
+}
+
+export type SiteOptions = {
+  readonly health?: Health
+  readonly service?: Partial<Service>
+  readonly runtime?: Partial<Runtime>
+  readonly options?: Partial<StartOptions['options']>
+  readonly limits?: StartOptions['limits']
+  readonly host?: string
+  readonly port?: number
+  readonly tls?: StartOptions['tls']
+}
+
+/** Starts a server on a free port, with a Service that answers as told and remembers what it was asked. */
+export async function startSite(over: SiteOptions = {}): Promise<Site> {
+  const log: LogEntry[] = []
+  const calls: Site['calls'] = []
+  const health: Health = over.health ?? (async (_request, call) => healthy(call))
+  const parts: Service = {
+    authenticate: absent,
+    assignRoles: absent,
+    unAssignRoles: absent,
+    healthCheck: health,
+    ...over.service,
+  }
+  const remembered = Object.fromEntries(
+    Object.entries(parts).map(([operation, method]) => [
+      operation,
+      (request: never, call: Call) => {
+        calls.push({ operation, request, call })
+        return method(request, call)
+      },
+    ]),
+  ) as unknown as Service
+  const runtime: Runtime = {
+    version: '9.8.7',
+    ready: async () => {},
+    facts: { store: undefined, configuration: undefined, types: [] },
+    recent: () => [],
+    close: async () => {},
+    ...over.runtime,
+  }
+  const server = await startServer({
+    service: remembered,
+    runtime,
+    options: { ...serveDefaults, ...over.options },
+    host: over.host ?? '127.0.0.1',
+    port: over.port ?? 0,
+    tls: over.tls,
+    log: (entry) => log.push(entry),
+    limits: { lingerMs: 200, ...over.limits },
+  })
+  return { server, port: server.port, log, calls }
+}
+
+/** Starts a site for one test and stops it afterwards. */
+export async function withSite(over: SiteOptions, use: (site: Site) => Promise<void>): Promise<void> {
+  const site = await startSite(over)
+  try {
+    await use(site)
+  } finally {
+    await site.server.stop()
+  }
+}
+
+export type Got = {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  /** The body as JSON. */
+  readonly json: {
+    readonly Status?: string
+    readonly CorrelationId?: string
+    readonly ResponseStatus?: {
+      readonly ErrorCode: string
+      readonly Message: string
+      readonly StackTrace?: string
+      readonly Errors: readonly { readonly ErrorCode: string; readonly FieldName: string; readonly Message: string }[]
+    }
+  } & Record<string, unknown>
+}
+
+/** One request on a connection of its own. */
+export function ask(
+  port: number,
+  path: string,
+  options: { method?: string; headers?: Record<string, string>; body?: string | Buffer } = {},
+): Promise<Got> {
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest(
+      { host: '127.0.0.1', port, path, method: options.method ?? 'GET', headers: options.headers ?? {}, agent: false },
+      (incoming) => {
+        const chunks: Buffer[] = []
+        incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+        incoming.on('error', reject)
+        incoming.on('end', () => {
+          const text = Buffer.concat(chunks).toString()
+          resolve({
+            status: incoming.statusCode ?? 0,
+            headers: incoming.headers,
+            text,
+            get json() {
+              return JSON.parse(text) as Got['json']
+            },
+          })
+        })
+      },
+    )
+    outgoing.on('error', reject)
+    outgoing.end(options.body)
+  })
+}
+
+/** Sends bytes as they are and gives everything that came back until the server closed, or `forMs` passed. */
+export function raw(port: number, bytes: string | Buffer, forMs = 3_000): Promise<{ text: string; closed: boolean }> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    const socket = connect({ host: '127.0.0.1', port })
+    const done = (closed: boolean) => () => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve({ text: Buffer.concat(chunks).toString(), closed })
+    }
+    const timer = setTimeout(done(false), forMs)
+    socket.on('connect', () => socket.write(bytes))
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+    socket.on('end', done(true))
+    socket.on('error', (error: NodeJS.ErrnoException) => (error.code === 'ECONNRESET' ? done(true)() : reject(error)))
+  })
+}
+
+/** Waits until something holds, for at most three seconds. */
+export async function until(holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 300 && !holds(); i += 1) await sleep(10)
+  if (!holds()) throw new Error('did not happen within 3 s')
+}
+
+export const question = '/healthcheck?ExecutionMode=Basic&ServerType=Sql'

@@ -1,0 +1,86 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+const root = new URL('..', import.meta.url).pathname
+const folder = mkdtempSync(join(tmpdir(), 'svc-start-up-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Parts of Node that are dear to load: 5 to 40 ms each. Others are not worth a line. */
+const dear = new Set([
+  'http',
+  'https',
+  'tls',
+  'http2',
+  'dns',
+  'child_process',
+  'worker_threads',
+  'sqlite',
+  'readline',
+  'crypto',
+  'inspector',
+])
+
+/**
+ * What a command loads: our modules by their paths, packages by their names, dear parts of Node.
+ * A new line in one of the files below is a start-up that somebody has to want.
+ */
+async function loadedBy(args: readonly string[]): Promise<string> {
+  const report = join(folder, 'loaded.json')
+  rmSync(report, { force: true })
+  const preload = join(root, 'test/support/loaded.cjs')
+  const child = spawn(process.execPath, ['--require', preload, join(root, 'bin/run.js'), ...args], {
+    env: { PATH: process.env.PATH, HOME: folder, SVC_HOME: join(folder, 'home'), LOADED_MODULES: report },
+    stdio: 'ignore',
+  })
+  await once(child, 'exit')
+  const { files, builtins } = JSON.parse(readFileSync(report, 'utf8')) as { files: string[]; builtins: string[] }
+  const chunks = JSON.parse(readFileSync(join(root, 'dist/modules.json'), 'utf8')) as Record<string, string[]>
+  const modules = files.flatMap((file) => {
+    const [, chunk] = /\/dist\/([^/]+\.cjs)$/.exec(file) ?? []
+    return chunk && !file.includes('node_modules') ? (chunks[chunk] ?? []) : [file]
+  })
+  const lines = modules.flatMap((module) => {
+    const [, name] = /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(module) ?? []
+    if (name) return [`package ${name}`]
+    return module.startsWith('src/') ? [module] : []
+  })
+  const parts = builtins.filter((name) => dear.has(name)).map((name) => `node:${name}`)
+  return `${[...new Set([...lines, ...parts])].sort().join('\n')}\n`
+}
+
+function pinned(name: string, loaded: string): void {
+  const file = join(root, 'test/golden/start-up', `${name}.txt`)
+  if (process.env.UPDATE) writeFileSync(file, loaded)
+  expect(existsSync(file) && readFileSync(file, 'utf8')).toBe(loaded)
+}
+
+describe('start-up is pinned by the modules that each command loads', () => {
+  test('svc --version loads next to nothing', async () => {
+    pinned('version', await loadedBy(['--version']))
+  })
+
+  test('svc health at a server loads no monitor, no store and no configuration', async () => {
+    const server = createServer((_, response) => {
+      response.setHeader('content-type', 'application/json')
+      response.end('{"Status":"Success","StatusMessage":"fine","FailedMonitorCount":0,"MonitorSummaries":[]}')
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const loaded = await loadedBy(['health', '-t', 'App', '--server', `http://127.0.0.1:${port}`])
+    server.close()
+    expect(loaded).not.toMatch(/core\/(health|store|config|server)\/|package (fastify|pg|mysql2|yaml)/)
+    pinned('health-server', loaded)
+  })
+
+  test('svc health in process loads no HTTP server and no driver that is not due', async () => {
+    const loaded = await loadedBy(['health', '-m', 'Basic', '-t', 'App'])
+    expect(loaded).not.toMatch(/core\/server\/|core\/client\/|package (fastify|pg|mysql2)/)
+    pinned('health-local', loaded)
+  })
+})

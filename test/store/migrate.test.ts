@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openStore } from '../../src/core/store/index.ts'
+import { manySteps } from '../support/store-steps.ts'
+
+let folder = ''
+let path = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-store-'))
+  path = join(folder, 'home', 'svc.db')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+type Opener = { readonly child: ChildProcess; readonly go: () => void; readonly lines: string[] }
+
+/** A process that has loaded everything and opens the store when told to. */
+async function opener(steps: number, file = path): Promise<Opener> {
+  const program = fileURLToPath(new URL('../support/store-child.ts', import.meta.url))
+  const child = spawn(process.execPath, [program, file, String(steps)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const lines: string[] = []
+  const reader = createInterface({ input: child.stdout })
+  reader.on('line', (line) => lines.push(line))
+  await once(reader, 'line')
+  return { child, go: () => child.stdin.write('go\n'), lines }
+}
+
+const ended = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'close')
+}
+
+/** What lies there, looked at without bringing it up to date. */
+function state(): { version: number; tables: number; sound: unknown } {
+  const store = openStore({ path, create: false }, manySteps(1_000).slice(0, versionThere()))
+  const { n } = store.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get() as { n: number }
+  const sound = store.database.prepare('PRAGMA integrity_check').get()?.integrity_check
+  store.close()
+  return { version: store.schemaVersion, tables: n, sound }
+}
+function versionThere(): number {
+  const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
+  const database = new DatabaseSync(path, { readOnly: true })
+  const { user_version: version } = database.prepare('PRAGMA user_version').get() as { user_version: number }
+  database.close()
+  return version
+}
+
+describe('D2 migrations', () => {
+  test('D2 killed at any moment of its creation, a store is whole or not there', async () => {
+    const paths = Array.from({ length: 8 }, (_, round) => join(folder, `home${round}`, 'svc.db'))
+    const openers = await Promise.all(paths.map((one) => opener(20, one)))
+    let whole = 0
+    for (const [round, { child, go }] of openers.entries()) {
+      path = paths[round] ?? ''
+      go()
+      await wait(round * 6)
+      child.kill('SIGKILL')
+      await ended(child)
+      if (existsSync(path)) {
+        whole += 1
+        expect(state()).toEqual({ version: 20, tables: 20, sound: 'ok' })
+      }
+      const store = openStore({ path, create: true }, manySteps(20))
+      expect(store.schemaVersion).toBe(20)
+      store.close()
+    }
+    expect(whole).toBeLessThan(paths.length)
+  })
+  test('D2 killed at any step, a store has whole steps, and the next opening does the rest', async () => {
+    openStore({ path, create: true }, manySteps(1)).close()
+    const targets = Array.from({ length: 8 }, (_, round) => (round + 1) * 60)
+    const openers = await Promise.all(targets.map((target) => opener(target)))
+    const versions = new Set<number>()
+    for (const [round, { child, go }] of openers.entries()) {
+      go()
+      await wait(4 + round * 3)
+      child.kill('SIGKILL')
+      await ended(child)
+      const { version, tables, sound } = state()
+      expect([tables, sound]).toEqual([version, 'ok'])
+      expect(version).toBeLessThanOrEqual(targets[round] ?? 0)
+      versions.add(version)
+    }
+    expect(versions.size).toBeGreaterThan(2)
+  })
+  test('D2 processes that start at once make one store between them, each step once', async () => {
+    const openers = await Promise.all(Array.from({ length: 6 }, () => opener(25)))
+    for (const { go } of openers) go()
+    await Promise.all(openers.map(({ child }) => ended(child)))
+    const told = openers.map(({ lines }) => lines[1])
+    expect(told[0]).toMatch(/^25 \d{4}-/)
+    expect(new Set(told).size).toBe(1)
+    expect(state()).toEqual({ version: 25, tables: 25, sound: 'ok' })
+  })
+  test('D2 processes that bring one old store up to date at once do each step once', async () => {
+    openStore({ path, create: true }, manySteps(1)).close()
+    const openers = await Promise.all(Array.from({ length: 6 }, () => opener(25)))
+    for (const { go } of openers) go()
+    await Promise.all(openers.map(({ child }) => ended(child)))
+    expect(openers.map(({ lines }) => lines[1]?.split(' ')[0])).toEqual(openers.map(() => '25'))
+    expect(state()).toEqual({ version: 25, tables: 25, sound: 'ok' })
+  })
+})

@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest'
+import { Fault } from '../../src/core/errors.ts'
+import { openStore, storePathFor } from '../../src/core/store/index.ts'
+
+function faultOf(run: () => unknown): Fault {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof Fault) return error
+    throw error
+  }
+  throw new Error('nothing was thrown')
+}
+
+describe('where the store lies', () => {
+  test('Linux: under XDG_DATA_HOME, else under ~/.local/share; a relative XDG_DATA_HOME is ignored', () => {
+    expect(storePathFor({}, 'linux', '/home/ann')).toBe('/home/ann/.local/share/svc/svc.db')
+    expect(storePathFor({ XDG_DATA_HOME: '/data' }, 'linux', '/home/ann')).toBe('/data/svc/svc.db')
+    expect(storePathFor({ XDG_DATA_HOME: 'data' }, 'linux', '/home/ann')).toBe('/home/ann/.local/share/svc/svc.db')
+    expect(storePathFor({ XDG_DATA_HOME: '' }, 'linux', '/home/ann')).toBe('/home/ann/.local/share/svc/svc.db')
+  })
+  test('macOS and Windows: the platform’s folder for an account’s data', () => {
+    expect(storePathFor({ XDG_DATA_HOME: '/data' }, 'darwin', '/Users/ann')).toBe(
+      '/Users/ann/Library/Application Support/svc/svc.db',
+    )
+    expect(storePathFor({ LOCALAPPDATA: 'D:\\Local' }, 'win32', 'C:\\Users\\ann')).toBe('D:\\Local\\svc\\svc.db')
+    expect(storePathFor({}, 'win32', 'C:\\Users\\ann')).toBe('C:\\Users\\ann\\AppData\\Local\\svc\\svc.db')
+  })
+  test('SVC_STORE names the file, and goes before SVC_HOME; SVC_HOME gives it a folder of its own', () => {
+    expect(storePathFor({ SVC_STORE: '/srv/x.db', SVC_HOME: '/h' }, 'linux', '/home/ann')).toBe('/srv/x.db')
+    expect(storePathFor({ SVC_HOME: '/h' }, 'darwin', '/Users/ann')).toBe('/h/store/svc.db')
+    expect(storePathFor({ SVC_STORE: 'E:\\svc\\x.db' }, 'win32', 'C:\\Users\\ann')).toBe('E:\\svc\\x.db')
+    expect(storePathFor({ SVC_HOME: 'E:\\svc' }, 'win32', 'C:\\Users\\ann')).toBe('E:\\svc\\store\\svc.db')
+  })
+  test.each([
+    ['SVC_STORE', 'x.db'],
+    ['SVC_STORE', './x.db'],
+    ['SVC_STORE', ':memory:'],
+    ['SVC_HOME', 'here'],
+  ])('a relative %s (%s) is refused: it would name another place in every folder', (name, value) => {
+    const fault = faultOf(() => storePathFor({ [name]: value }, 'linux', '/home/ann'))
+    expect(fault.fault).toBe('Local')
+    expect(fault.message).toContain(`${name} must be the whole path`)
+  })
+  test('a postgres:// store is refused with what this version keeps, and without its password', () => {
+    const url = 'postgres://svc:hunter2@db.internal/svc'
+    for (const fault of [
+      faultOf(() => storePathFor({ SVC_STORE: url }, 'linux', '/home/ann')),
+      faultOf(() => openStore({ path: url, create: true })),
+    ]) {
+      expect(fault.fault).toBe('Local')
+      expect(fault.message).toBe('A PostgreSQL store is asked for, and this version keeps its store in SQLite only')
+      expect(JSON.stringify([fault.message, fault.details])).not.toContain('hunter2')
+    }
+  })
+  test('another URL is refused too, and a Windows drive is not taken for one', () => {
+    expect(faultOf(() => storePathFor({ SVC_STORE: 'file:///x.db' }, 'linux', '/h')).message).toContain('file: is not')
+    expect(storePathFor({ SVC_STORE: 'C:\\x\\svc.db' }, 'win32', 'C:\\Users\\ann')).toBe('C:\\x\\svc.db')
+  })
+})

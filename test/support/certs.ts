@@ -1,0 +1,138 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** What is missing for `makeCertificates`, for `suiteWith`. */
+export const opensslMissing = (): string | undefined =>
+  spawnSync('openssl', ['version']).status === 0 ? undefined : 'the program openssl is not installed'
+
+/** What a TLS server needs: `cert` is the chain that it shows, its own certificate first. */
+export type ServerCertificate = { readonly key: string; readonly cert: string }
+
+export type Certificates = {
+  /** The root that signed everything but `selfSigned`, as a file and as PEM. */
+  readonly caFile: string
+  readonly ca: string
+  /** For localhost, svc.test and 127.0.0.1, good for 90 days, by way of an intermediate. */
+  readonly good: ServerCertificate
+  /** The same, but the server shows only its own certificate. */
+  readonly withoutIntermediate: ServerCertificate
+  readonly expired: ServerCertificate
+  /** A good certificate under an intermediate that expired. */
+  readonly expiredIntermediate: ServerCertificate
+  readonly notYetValid: ServerCertificate
+  /** For elsewhere.test only. */
+  readonly wrongHost: ServerCertificate
+  readonly selfSigned: ServerCertificate
+  /** `selfSigned` as a caFile. */
+  readonly selfSignedFile: string
+  readonly fiveDays: ServerCertificate
+  readonly twoDays: ServerCertificate
+  /** A good certificate whose subject carries escape sequences. */
+  readonly hostile: ServerCertificate
+  readonly remove: () => void
+}
+
+const dayMs = 86_400_000
+const extensions = {
+  ca: 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n',
+  server: (names: string) =>
+    `basicConstraints=critical,CA:FALSE\nextendedKeyUsage=serverAuth\nsubjectAltName=${names}\n`,
+}
+const ours = 'DNS:localhost,DNS:svc.test,IP:127.0.0.1'
+
+/**
+ * Real certificate chains, made by the `openssl` program in a folder of their own. `openssl ca` is
+ * what can date a certificate in the past, with any openssl or LibreSSL.
+ */
+export function makeCertificates(): Certificates {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-certs-'))
+  const file = (name: string): string => join(folder, name)
+  const write = (name: string, text: string): string => {
+    writeFileSync(file(name), text)
+    return file(name)
+  }
+  const openssl = (...args: readonly string[]): string => {
+    try {
+      return execFileSync('openssl', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    } catch (error) {
+      throw new Error(`openssl ${args[0]}: ${(error as { stderr?: string }).stderr ?? String(error)}`)
+    }
+  }
+  const config = write(
+    'ca.cnf',
+    `[ca]\ndefault_ca=all\n[all]\ndatabase=${file('index.txt').replaceAll('\\', '/')}\nrand_serial=yes\nunique_subject=no\n` +
+      'new_certs_dir=.\ndefault_md=sha256\npolicy=any\nemail_in_dn=no\n[any]\ncommonName=supplied\n[req]\ndistinguished_name=dn\n[dn]\n',
+  )
+  write('index.txt', '')
+  const day = (days: number): string =>
+    `${new Date(Date.now() + days * dayMs).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
+
+  type Issuer = { readonly name: string } | 'self'
+  const issue = (name: string, common: string, extension: string, issuer: Issuer, from: number, to: number) => {
+    const key = file(`${name}.key`)
+    openssl('ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', key)
+    openssl(
+      'req',
+      '-new',
+      '-config',
+      config,
+      '-key',
+      key,
+      '-subj',
+      `/CN=${common}`,
+      '-utf8',
+      '-out',
+      file(`${name}.csr`),
+    )
+    const signer =
+      issuer === 'self'
+        ? ['-selfsign', '-keyfile', key]
+        : ['-cert', file(`${issuer.name}.pem`), '-keyfile', file(`${issuer.name}.key`)]
+    const dates = ['-startdate', day(from), '-enddate', day(to)]
+    const extfile = write(`${name}.ext`, extension)
+    openssl(
+      'ca',
+      '-batch',
+      '-notext',
+      '-config',
+      config,
+      ...signer,
+      ...dates,
+      '-extfile',
+      extfile,
+      '-utf8',
+      '-in',
+      file(`${name}.csr`),
+      '-out',
+      file(`${name}.pem`),
+    )
+    return { name, key: readFileSync(key, 'utf8'), pem: readFileSync(file(`${name}.pem`), 'utf8') }
+  }
+  const root = issue('root', 'Svc Test Root', extensions.ca, 'self', -1000, 1000)
+  const middle = issue('middle', 'Svc Test Issuer', extensions.ca, root, -900, 900)
+  const oldMiddle = issue('old-middle', 'Svc Old Issuer', extensions.ca, root, -900, -7)
+  const server = (name: string, names: string, from: number, to: number, by = middle, common = 'svc.test') => {
+    const made = issue(name, common, extensions.server(names), by, from, to)
+    return { key: made.key, cert: made.pem + by.pem, alone: made.pem }
+  }
+  const good = server('good', ours, -1, 90)
+  const self = issue('self', 'self.test', extensions.server(ours), 'self', -1, 90)
+  return {
+    caFile: file('root.pem'),
+    ca: root.pem,
+    good,
+    withoutIntermediate: { key: good.key, cert: good.alone },
+    expired: server('expired', ours, -90, -2),
+    expiredIntermediate: server('under-old', ours, -30, 60, oldMiddle),
+    notYetValid: server('early', ours, 2, 90),
+    wrongHost: server('wrong', 'DNS:elsewhere.test', -1, 90),
+    selfSigned: { key: self.key, cert: self.pem },
+    selfSignedFile: file('self.pem'),
+    fiveDays: server('five', ours, -1, 5.5),
+    twoDays: server('two', ours, -1, 2.5),
+    hostile: server('hostile', ours, -1, 2.5, middle, '\x1b[2Jevil\x07\x1b[31m'),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}

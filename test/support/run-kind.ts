@@ -1,0 +1,89 @@
+import {
+  type EngineWorld,
+  type Finding,
+  limits,
+  type MonitorKind,
+  type MonitorReport,
+  resolveHost,
+  runMonitors,
+  Secret,
+  type SettingsSpec,
+  type Values,
+} from '../../src/core/health/index.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+
+export type RunKindOptions = Partial<Omit<EngineWorld, 'measureState'>> & {
+  readonly timeoutMs?: number
+  readonly retries?: number
+  readonly calledByPeer?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** Settings as svc.yaml would give them, with the table's defaults filled in, groups included. */
+export function withDefaults<S extends SettingsSpec>(spec: S, given: Partial<Values<S>>): Values<S> {
+  const values: Record<string, unknown> = {}
+  for (const [key, setting] of Object.entries<SettingsSpec[string]>(spec)) {
+    const value = (given as Record<string, unknown>)[key] ?? ('default' in setting ? setting.default : undefined)
+    if (value === undefined) continue
+    if (setting.type === 'group') values[key] = withDefaults(setting.fields, value as object)
+    else if (setting.type === 'groups')
+      values[key] = (value as object[]).map((one) => withDefaults(setting.fields, one))
+    else values[key] = value
+  }
+  return values as Values<S>
+}
+
+/** Runs one kind through the real engine, against the real world; whatever `options` name is replaced. */
+export async function reportKind<S extends SettingsSpec, O>(
+  kind: MonitorKind<S, O>,
+  given: Partial<Values<S>>,
+  mode: ExecutionMode = 'Basic',
+  options: RunKindOptions = {},
+): Promise<MonitorReport> {
+  const world: EngineWorld = {
+    now: options.now ?? (() => performance.now()),
+    date: options.date ?? (() => new Date()),
+    resolve: options.resolve ?? resolveHost,
+    inChild: options.inChild ?? ((probe) => Promise.reject(new Error(`no child was given for ${probe}`))),
+    measureState: () => () => ({}),
+    limits: options.limits ?? limits(),
+  }
+  const monitor = {
+    name: `${kind.kind} under test`,
+    kind,
+    settings: withDefaults(kind.settings, given),
+    depth: 'Basic' as const,
+    host: false,
+    dependsOn: [],
+    timeoutMs: options.timeoutMs,
+    retries: options.retries ?? 0,
+    deployment: false,
+  }
+  const run = await runMonitors([monitor], world, {
+    mode,
+    signal: options.signal ?? new AbortController().signal,
+    calledByPeer: options.calledByPeer,
+  })
+  const [report] = run.monitors
+  if (!report) throw new Error('the engine ran nothing')
+  return report
+}
+
+/** The findings of `reportKind`. */
+export const runKind = async <S extends SettingsSpec, O>(
+  kind: MonitorKind<S, O>,
+  given: Partial<Values<S>>,
+  mode: ExecutionMode = 'Basic',
+  options: RunKindOptions = {},
+): Promise<readonly Finding[]> => (await reportKind(kind, given, mode, options)).findings
+
+/** The finding of one check; fails the test with what was found when it is not there. */
+export function checked(findings: readonly Finding[], check: string): Finding {
+  const found = findings.find((finding) => finding.check === check)
+  if (!found)
+    throw new Error(`no finding ${check} among: ${findings.map((f) => `${f.check}: ${f.message}`).join(' | ')}`)
+  return found
+}
+
+/** A secret as svc.yaml would point at. */
+export const secret = (value: string): Secret => new Secret('{env: TEST}', () => Promise.resolve(value))

@@ -1,0 +1,91 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** Database servers refuse to run as root: then they run as nobody, and their folder is nobody's. */
+const nobody = 65_534
+export const asServer = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {}
+
+/** A fresh folder that the server's account owns and others may pass through. */
+export function serverFolder(name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), `svc-${name}-`))
+  chmodSync(folder, 0o755)
+  if (asServer.uid !== undefined) chownSync(folder, asServer.uid, asServer.gid)
+  return folder
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+export type Running = {
+  readonly pid: number
+  /** Everything it has said. */
+  readonly log: () => string
+  /** SIGSTOP to it and all its children: it accepts connections by its kernel, and never answers. */
+  readonly freeze: () => void
+  readonly thaw: () => void
+  /** Ends it, at the latest after 5 s. */
+  readonly stop: (signal?: NodeJS.Signals) => Promise<void>
+}
+
+/** Starts a server and waits until its log says `ready`. */
+export async function run(program: string, args: readonly string[], ready: RegExp): Promise<Running> {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], ...asServer, cwd: '/' })
+  let log = ''
+  const { pid, stdout, stderr } = child
+  if (pid === undefined) throw new Error(`${program} cannot be started`)
+  const said = new Promise<void>((resolve) => {
+    const listen = (chunk: Buffer): void => {
+      log += String(chunk)
+      if (ready.test(log)) resolve()
+    }
+    stdout.on('data', listen)
+    stderr.on('data', listen)
+  })
+  const kill = (): void => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
+  const timer = setTimeout(kill, 30_000)
+  await Promise.race([said, once(child, 'exit')])
+  clearTimeout(timer)
+  if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${program} ended: ${log.slice(-2_000)}`)
+  const all = (signal: NodeJS.Signals): void => {
+    for (const one of [pid, ...childrenOf(pid)]) process.kill(one, signal)
+  }
+  return {
+    pid,
+    log: () => log,
+    freeze: () => all('SIGSTOP'),
+    thaw: () => all('SIGCONT'),
+    stop: (signal = 'SIGINT') => stop(child, signal),
+  }
+}
+
+async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill(signal)
+  const timer = setTimeout(() => child.kill('SIGKILL'), 5_000)
+  await ended
+  clearTimeout(timer)
+}
+
+export function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return text
+    .split(' ')
+    .filter((one) => one !== '')
+    .map(Number)
+}
+
+export const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true })

@@ -1,0 +1,59 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { bind, decodeAnswer, encodeQuery, formats, parsePairs, type Values } from '../../src/core/wire/index.ts'
+import { dtos, valuesOf } from './arbitrary.ts'
+
+const json = await formats.json()
+const csv = await formats.csv()
+const runs = { numRuns: 100 }
+
+test('the protocol exports the DTOs of the interface', () => {
+  expect(dtos.map(({ name }) => name)).toEqual(
+    expect.arrayContaining([
+      'Authenticate',
+      'AssignRoles',
+      'HealthCheckRequest',
+      'HealthCheckResponse',
+      'ErrorResponse',
+    ]),
+  )
+})
+
+describe.each(dtos.map((dto) => [dto.name, dto] as const))('%s', (_name, dto) => {
+  test('N2 what is written as JSON is read back the same', () => {
+    fc.assert(
+      fc.property(valuesOf(dto), (value) => {
+        expect(json.decode(dto, json.encode(dto, value))).toEqual(value)
+      }),
+      runs,
+    )
+  })
+
+  test('F3 what is written as CSV is read back the same', () => {
+    fc.assert(
+      fc.property(valuesOf(dto), (value) => {
+        expect(csv.decode(dto, csv.encode(dto, value))).toEqual(value)
+      }),
+      runs,
+    )
+  })
+
+  test('C3 the client reads what the server writes', () => {
+    fc.assert(
+      fc.property(valuesOf(dto), (value) => {
+        expect(decodeAnswer(dto, json.encode(dto, value))).toEqual(value)
+      }),
+      runs,
+    )
+  })
+
+  test('N6 what is written as a query is bound the same, but for empty texts', () => {
+    fc.assert(
+      fc.property(valuesOf(dto), (value) => {
+        const given = Object.fromEntries(Object.entries(value as Values).filter(([, field]) => field !== ''))
+        expect(bind(dto, parsePairs(encodeQuery(dto, value)))).toEqual(given)
+      }),
+      runs,
+    )
+  })
+})

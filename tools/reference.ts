@@ -1,0 +1,211 @@
+/**
+ * Writes docs/reference from the tables that the program itself reads.
+ *   node tools/reference.ts [--into FOLDER]            writes
+ *   node tools/reference.ts --check [--into FOLDER]    exits 1 when a file is not what would be written
+ */
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
+import { exits, faults } from '../src/core/errors.ts'
+import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/health/index.ts'
+import { type Dto, type Fields, operations, type Schema, schemaOf } from '../src/core/protocol/index.ts'
+
+const { values: flags } = parseArgs({
+  options: { check: { type: 'boolean', default: false }, into: { type: 'string' } },
+})
+const folder = flags.into ?? fileURLToPath(new URL('../docs/reference', import.meta.url))
+
+const pages: Readonly<Record<string, () => string | Promise<string>>> = {
+  'monitors.md': monitorsPage,
+  'svc.schema.json': async () => `${JSON.stringify(await configSchema(), null, 2)}\n`,
+  'errors.md': errorsPage,
+  'operations.md': operationsPage,
+}
+
+const stale: string[] = []
+await mkdir(folder, { recursive: true })
+for (const [name, page] of Object.entries(pages)) {
+  const path = join(folder, name)
+  const wanted = await page()
+  const found = await readFile(path, 'utf8').catch(() => undefined)
+  // A checkout on Windows may have turned the line ends.
+  if (found?.replaceAll('\r\n', '\n') === wanted) continue
+  stale.push(name)
+  if (!flags.check) await writeFile(path, wanted)
+}
+if (stale.length > 0 && flags.check) {
+  process.stderr.write(`docs/reference is stale: ${stale.join(', ')}\n  Next: node tools/reference.ts\n`)
+  process.exitCode = 1
+} else {
+  process.stdout.write(stale.length === 0 ? 'docs/reference is fresh\n' : `written: ${stale.join(', ')}\n`)
+}
+
+/** Cells of one line each, with what Markdown would take for markup kept as it is. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |`
+  return [line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n')
+}
+function cell(text: string): string {
+  return text.replaceAll('\n', ' ').replaceAll('|', '\\|')
+}
+function code(text: string): string {
+  return `\`${text}\``
+}
+function page(...parts: readonly (string | readonly string[])[]): string {
+  const generated = '<!-- Written by tools/reference.ts from the tables of the program; changes here are lost. -->'
+  return `${[generated, ...parts.flat()].join('\n\n')}\n`
+}
+
+function settingsTable(rows: readonly SettingRow[]): string {
+  return table(
+    ['setting', 'value', 'default', 'meaning'],
+    rows.map((row) => [
+      code(row.name),
+      row.type,
+      row.required ? '**required**' : row.default === undefined ? '' : code(row.default),
+      row.doc,
+    ]),
+  )
+}
+
+async function monitorsPage(): Promise<string> {
+  const kinds = await describeKinds()
+  const block = kinds.filter(({ name }) => name === 'host')
+  const others = kinds.filter(({ name }) => name !== 'host')
+  return page(
+    '# Monitors',
+    'What `svc.yaml` may say, generated from the tables that check it. How the file is written, with examples: [svc.yaml](../svc.yaml.md). For editors: [svc.schema.json](svc.schema.json).',
+    'A duration is written `250ms`, `5s`, `2m`, `48h` or `30d`; bytes `512B`, `64KiB`, `512MB` or `10GB` (a megabyte is 2^20 bytes); a percentage `80%` or `80`. A secret is `{env: NAME}` or `{file: /path}`. Where a setting takes `warn` and `limit`, a bare value is the limit alone, and `off` is none.',
+    '## Settings of every monitor',
+    settingsTable(describeSettings(commonSettings)),
+    'Where a kind has `latency`, `warn:` and `limit:` beside `kind:` stand for its two halves.',
+    '## The host block',
+    'Runs with every server type; `host:` sets it, and `host: false` leaves it out.',
+    ...block.flatMap(kindParts),
+    '## Kinds',
+    others.map(({ name }) => `[${name}](#${name})`).join(' · '),
+    ...others.flatMap((kind) => [`### ${kind.name}`, ...kindParts(kind)]),
+    '## `serve:`',
+    settingsTable(describeSettings(serveSettings)),
+  )
+}
+
+function kindParts(kind: KindRow): readonly string[] {
+  return [
+    `${kind.title}.`,
+    table(
+      ['check', 'from', 'what it says'],
+      kind.checks.map((check) => [code(check.name), check.depth, check.doc]),
+    ),
+    ...(kind.settings.length === 0 ? ['No settings of its own.'] : [settingsTable(kind.settings)]),
+  ]
+}
+
+function errorsPage(): string {
+  return page(
+    '# Errors and exit codes',
+    '## Exit codes',
+    table(
+      ['code', 'meaning'],
+      Object.values(exits).map(({ code: exit, meaning }) => [String(exit), meaning]),
+    ),
+    '## Faults',
+    'Every way a call can fail: `ErrorCode` stands in `ResponseStatus`, `HTTP` is the status of the answer, `exit` is what `svc` exits with. The message is the one used when nothing more is known.',
+    table(
+      ['fault', 'ErrorCode', 'HTTP', 'exit', 'message'],
+      Object.entries(faults).map(([name, fault]) => [
+        name,
+        code(fault.errorCode),
+        String(fault.status),
+        String(exits[fault.exit].code),
+        fault.message,
+      ]),
+    ),
+  )
+}
+
+function operationsPage(): string {
+  const shapes = new Map<string, Schema>()
+  for (const { request, response } of Object.values(operations)) {
+    collect(request, shapes)
+    collect(response, shapes)
+  }
+  const named = [...shapes].sort(([a], [b]) => (a < b ? -1 : 1))
+  return page(
+    '# Operations',
+    ...Object.values(operations).flatMap((operation) => [
+      `## ${operation.name}`,
+      `${operation.summary}.`,
+      table(
+        ['methods', 'path'],
+        [
+          ...operation.routes.map(({ verbs, path }) => [verbs.join(', '), code(path)]),
+          ...['/json/reply/', '/api/'].map((path) => [
+            operation.replyVerbs.join(', '),
+            code(`${path}${operation.name}`),
+          ]),
+        ],
+      ),
+      [
+        `- Request: [${operation.request.name}](#${operation.request.name.toLowerCase()}-fields); answer: [${operation.response.name}](#${operation.response.name.toLowerCase()}-fields)`,
+        `- Who may call: ${operation.caller === 'anyone' ? 'anyone' : `a caller with the role ${operation.caller}`}`,
+        ...(operation.neverInQuery.length > 0
+          ? [`- Refused in a query, because queries are logged: ${operation.neverInQuery.map(code).join(', ')}`]
+          : []),
+      ].join('\n'),
+    ]),
+    '## Shapes',
+    ...named.flatMap(([name, schema]) => shapeParts(name, schema)),
+  )
+}
+
+/** Every DTO and enumeration that a schema names, by its name. */
+function collect(schema: Schema, into: Map<string, Schema>): void {
+  if (schema.kind === 'list') collect(schema.item, into)
+  if (schema.kind === 'choice') into.set(schema.name, schema)
+  if (schema.kind !== 'dto' || into.has(schema.name)) return
+  into.set(schema.name, schema)
+  for (const field of Object.values(schema.fields)) collect(schemaOf(field), into)
+}
+
+function shapeParts(name: string, schema: Schema): readonly string[] {
+  if (schema.kind === 'choice') return [`### ${name} values`, schema.values.map(code).join(', ')]
+  if (schema.kind !== 'dto') return []
+  return [`### ${name} fields`, fieldsTable((schema as Dto).fields)]
+}
+
+function fieldsTable(fields: Fields): string {
+  return table(
+    ['field', 'type', ''],
+    Object.entries(fields).map(([name, field]) => [
+      code(name),
+      fieldType(schemaOf(field)),
+      field.kind === 'required' ? '**required**' : '',
+    ]),
+  )
+}
+
+function fieldType(schema: Schema): string {
+  switch (schema.kind) {
+    case 'number':
+      return schema.integer ? 'integer' : 'number'
+    case 'text':
+      return 'string'
+    case 'flag':
+      return 'boolean'
+    case 'date':
+      return 'date-time, `/Date(ms+offset)/`'
+    case 'duration':
+      return 'ISO 8601 duration'
+    case 'map':
+      return 'map of string to string'
+    case 'list':
+      return `array of ${fieldType(schema.item)}`
+    case 'choice':
+      return `[${schema.name}](#${schema.name.toLowerCase()}-values)`
+    case 'dto':
+      return `[${schema.name}](#${schema.name.toLowerCase()}-fields)`
+  }
+}
