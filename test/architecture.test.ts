@@ -7,12 +7,12 @@ const src = new URL('../src', import.meta.url).pathname
 /** The import law: room → rooms it may import, besides itself. Type-only imports count. */
 const law: Record<string, readonly string[]> = {
   main: ['cli', 'commands'],
-  commands: ['cli', 'protocol', 'service', 'errors', 'health', 'config', 'core'],
+  commands: ['cli', 'protocol', 'service', 'errors', 'suggest', 'health', 'config'],
   cli: [
-    'core',
     'protocol',
     'service',
     'errors',
+    'suggest',
     'config',
     'health',
     'reports',
@@ -24,11 +24,13 @@ const law: Record<string, readonly string[]> = {
   ],
   protocol: ['errors'],
   errors: [],
+  suggest: [],
+  sqlite: [],
   service: ['protocol'],
   wire: ['protocol', 'errors'],
-  health: ['protocol', 'errors'],
-  config: ['protocol', 'errors', 'health', 'service'],
-  store: ['protocol', 'errors'],
+  health: ['protocol', 'errors', 'suggest', 'sqlite'],
+  config: ['protocol', 'errors', 'suggest', 'health', 'service'],
+  store: ['protocol', 'errors', 'sqlite'],
   reports: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'reports'],
   client: ['service', 'protocol', 'wire', 'errors'],
@@ -43,7 +45,7 @@ const packages: Record<string, readonly string[]> = {
   config: ['yaml'],
   server: ['fastify', 'find-my-way'],
   health: ['pg', 'mysql2', 'systeminformation'],
-  cli: ['@oclif/core', 'pino', 'cli-table3', 'chalk'],
+  cli: ['@oclif/core', 'pino'],
   commands: ['@oclif/core'],
 }
 

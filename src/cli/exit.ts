@@ -17,7 +17,7 @@ export async function settle(error: unknown, said: Said): Promise<void> {
   const [{ renderError }, { useColour }, { didYouMean }] = await Promise.all([
     import('./render/errors.ts'),
     import('./colour.ts'),
-    import('./suggest.ts'),
+    import('../core/suggest.ts'),
   ])
   const fault = asFault(error, (flag) => didYouMean(flag, said.flags ?? []))
   process.exitCode = fault ? signalExit(fault) : exits.defect.code

@@ -1,7 +1,7 @@
 import { custom } from '@oclif/core/flags'
 import { Fault } from '../core/errors.ts'
 import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
-import { didYouMean } from './suggest.ts'
+import { didYouMean } from '../core/suggest.ts'
 
 /** The value of a closed set, in any letter case; a mistyped one is answered with the nearest and the list. */
 export function oneOf<V extends string>(what: string, values: readonly V[], input: string, listed: string): V {

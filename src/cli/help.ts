@@ -2,11 +2,11 @@ import type { Interfaces } from '@oclif/core'
 import type { Command } from '@oclif/core/command'
 import { Help } from '@oclif/core/help'
 import { Fault } from '../core/errors.ts'
+import { didYouMean } from '../core/suggest.ts'
 import type { CommandClass } from './base.ts'
 import { settle } from './exit.ts'
 import { helpTopics } from './help-topics.ts'
 import { StaticConfig } from './static-config.ts'
-import { didYouMean } from './suggest.ts'
 
 type Registry = {
   readonly commands: Readonly<Record<string, () => Promise<{ readonly default: CommandClass }>>>

@@ -1,7 +1,7 @@
 import { Args } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
-import { didYouMean } from '../../cli/suggest.ts'
 import { Fault } from '../../core/errors.ts'
+import { didYouMean } from '../../core/suggest.ts'
 
 export default class Kinds extends SvcCommand {
   static override summary = 'List every kind of monitor, or the settings of one'

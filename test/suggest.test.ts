@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { didYouMean } from '../../src/cli/suggest.ts'
+import { didYouMean } from '../src/core/suggest.ts'
 import { ExecutionMode, ServerType } from '../../src/core/protocol/index.ts'
 
 describe('did you mean', () => {
