@@ -18,6 +18,7 @@ export type Parts = {
 export function localService(parts: Parts): Service {
   return {
     authenticate: () => notInThisVersion('authenticate'),
+    getAccessToken: () => notInThisVersion('getAccessToken'),
     assignRoles: () => notInThisVersion('assignRoles'),
     unAssignRoles: () => notInThisVersion('unAssignRoles'),
     async healthCheck(request, call) {

@@ -26,6 +26,8 @@ export type Selection = { readonly only: readonly string[]; readonly skip: reado
 
 export type Call = {
   readonly caller: Caller
+  /** Absent: nobody is signed in. In process the OS account is Admin (P8). */
+  readonly credential?: Credential | undefined
   readonly correlationId: string
   readonly signal: AbortSignal
   /** True when the caller does not accept a shared earlier answer (`Cache-Control: no-cache`). */
@@ -96,3 +98,10 @@ export const serveDefaults: ServeOptions = {
   maxBody: 1024 * 1024,
   debug: false,
 }
+
+/** What a request presents of itself; the Service decides what it is worth (A9). */
+export type Credential =
+  /** `Authorization: Bearer`, or the cookie `ss-tok`: an access token or a machine's key. */
+  | { readonly kind: 'bearer'; readonly token: string }
+  /** `X-ss-id`, `X-ss-pid` or their cookies. */
+  | { readonly kind: 'session'; readonly secret: string }

@@ -58,6 +58,16 @@ export const AuthenticateResponse = dto('AuthenticateResponse', {
 })
 export type AuthenticateResponse = Infer<typeof AuthenticateResponse>
 
+/** A11: the names in the answer are what existing clients read. */
+export const GetAccessToken = dto('GetAccessToken', { RefreshToken: text })
+export type GetAccessToken = Infer<typeof GetAccessToken>
+export const GetAccessTokenResponse = dto('GetAccessTokenResponse', {
+  accessToken: text,
+  refreshToken: text,
+  ResponseStatus,
+})
+export type GetAccessTokenResponse = Infer<typeof GetAccessTokenResponse>
+
 /** Interface 2.3: one shape under two names. */
 const roleChange = { UserName: text, Permissions: list(text), Roles: list(text), Meta: map } as const
 export const AssignRoles = dto('AssignRoles', roleChange)

@@ -1,0 +1,175 @@
+/**
+ * What the store keeps, and the questions asked of it. One query code path serves SQLite and
+ * PostgreSQL. Times are milliseconds since 1970; hashes are SHA-256 in lower-case hex. Every method
+ * that changes something writes its audit entry in the same transaction: no audit, no change.
+ */
+export type UserRow = {
+  /** A random UUID. */
+  readonly id: string
+  readonly userName: string
+  readonly email: string | undefined
+  readonly displayName: string | undefined
+  /** An argon2id PHC string; undefined: the user cannot sign in with a password. */
+  readonly passwordHash: string | undefined
+  readonly disabled: boolean
+  readonly createdAt: number
+  /** Goes up when the password changes: what was issued before is void (T2). */
+  readonly epoch: number
+}
+/** In the order granted, first granted first. */
+export type Grants = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
+export type User = UserRow & Grants
+
+/** Who changed something, from where: for the audit. */
+export type Actor = {
+  /** `local:alice`, a user name, or `-` for nobody signed in. */
+  readonly who: string
+  /** The user's id when it is one of the store's. */
+  readonly userId?: string | undefined
+  readonly address?: string | undefined
+  readonly correlationId: string
+  readonly reason?: string | undefined
+}
+
+export type SessionRow = {
+  /** Of the session secret. */
+  readonly hash: string
+  readonly userId: string
+  readonly epoch: number
+  /** RememberMe. */
+  readonly permanent: boolean
+  readonly createdAt: number
+  readonly lastUsedAt: number
+  readonly idleMs: number
+  readonly endsAt: number
+  /** The refresh family born with it. */
+  readonly familyId: string
+}
+export type TokenRow = {
+  readonly hash: string
+  readonly userId: string
+  readonly epoch: number
+  readonly familyId: string
+  readonly expiresAt: number
+}
+export type RefreshRow = {
+  readonly hash: string
+  readonly familyId: string
+  readonly userId: string
+  readonly epoch: number
+  readonly kind: 'fixed' | 'rotating'
+  readonly permanent: boolean
+  readonly idleMs: number
+  readonly lastUsedAt: number
+  readonly endsAt: number
+  /** When it was exchanged for its successor (rotating). */
+  readonly usedAt: number | undefined
+  /** The successor pair, AES-256-GCM under a key derived from the presented token; erased after 10 s. */
+  readonly sealedSuccessor: string | undefined
+}
+export type KeyRow = {
+  readonly id: string
+  readonly name: string
+  readonly hash: string
+  readonly userId: string
+  /** Undefined: the roles of its user, read at each request. */
+  readonly roles: readonly string[] | undefined
+  readonly createdAt: number
+  readonly expiresAt: number | undefined
+  readonly revokedAt: number | undefined
+}
+export type AuditRow = {
+  readonly id: number
+  readonly at: number
+  readonly event: string
+  readonly who: string
+  readonly address: string | undefined
+  readonly target: string | undefined
+  readonly correlationId: string
+  readonly before: string | undefined
+  readonly after: string | undefined
+  readonly reason: string | undefined
+}
+/** A sign-in made in one transaction: a session, an access token and a refresh token of one family. */
+export type SignIn = {
+  readonly session: SessionRow
+  readonly access: TokenRow
+  readonly refresh: RefreshRow
+  /** The session presented with the request, which ends (A8). */
+  readonly endsSession: string | undefined
+}
+export type RoleChange = { readonly add: Grants; readonly remove: Grants }
+export type Changed = { readonly before: Grants; readonly after: Grants }
+export type Rotation =
+  | { readonly outcome: 'rotated' }
+  /** Exchanged a moment ago (T4): the sealed pair, for whoever presents the same token. */
+  | { readonly outcome: 'repeated'; readonly sealedSuccessor: string }
+  /** Reused later: the family is dead now. */
+  | { readonly outcome: 'reused' }
+  | { readonly outcome: 'gone' }
+
+export type Data = {
+  readonly users: {
+    /** Exact name first, then e-mail; NFC, without letter case (O4). */
+    readonly find: (nameOrEmail: string) => Promise<User | undefined>
+    readonly byId: (id: string) => Promise<User | undefined>
+    readonly list: () => Promise<readonly User[]>
+    /** True when any user exists; when any user that is not disabled holds Admin. */
+    readonly any: () => Promise<boolean>
+    readonly anyAdmin: () => Promise<boolean>
+    readonly holders: (role: string) => Promise<readonly User[]>
+    /** Fault Conflict when the name or e-mail is taken, across both columns together. */
+    readonly add: (user: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'>, actor: Actor) => Promise<User>
+    /** Ends every session and token of the user (epoch + 1) unless it only rehashes the same password. */
+    readonly setPassword: (id: string, passwordHash: string, actor: Actor | 'rehash') => Promise<void>
+    /** Fault Conflict for the last Admin (O6); so has remove. */
+    readonly setDisabled: (id: string, disabled: boolean, actor: Actor) => Promise<void>
+    readonly remove: (id: string, actor: Actor) => Promise<void>
+    /** Fault NotFound when the user is gone, Conflict when the last Admin would lose Admin (O6). */
+    readonly changeGrants: (id: string, change: RoleChange, actor: Actor) => Promise<Changed>
+  }
+  readonly sessions: {
+    readonly begin: (signIn: SignIn, actor: Actor) => Promise<void>
+    readonly find: (hash: string) => Promise<SessionRow | undefined>
+    readonly touch: (hash: string, at: number) => Promise<void>
+    /** Ends a session and its refresh family, or a family by its id. */
+    readonly endFamily: (familyId: string, actor: Actor) => Promise<void>
+  }
+  readonly tokens: {
+    readonly access: (hash: string) => Promise<TokenRow | undefined>
+    readonly refresh: (hash: string) => Promise<RefreshRow | undefined>
+    /** A fixed family's renewal: a new access token, last use noted. */
+    readonly renew: (refreshHash: string, access: TokenRow, at: number) => Promise<void>
+    /** One transaction (T4): 50 parallel ones make one rotation. */
+    readonly rotate: (
+      presentedHash: string,
+      successor: { readonly access: TokenRow; readonly refresh: RefreshRow; readonly sealed: string },
+      at: number,
+      actor: Actor,
+    ) => Promise<Rotation>
+  }
+  readonly keys: {
+    readonly add: (key: Omit<KeyRow, 'id' | 'createdAt' | 'revokedAt'>, actor: Actor) => Promise<KeyRow>
+    readonly find: (hash: string) => Promise<KeyRow | undefined>
+    readonly list: () => Promise<readonly (KeyRow & { readonly userName: string })[]>
+    /** Fault NotFound for an unknown name. */
+    readonly revoke: (name: string, actor: Actor) => Promise<void>
+  }
+  /** Failed sign-ins (P5): atomic counters, at most 100,000 rows. */
+  readonly failures: {
+    readonly read: (key: string) => Promise<{ readonly count: number; readonly lastAt: number } | undefined>
+    /** Adds one, beginning anew when the last is older than `windowMs`; gives the count. */
+    readonly add: (key: string, at: number, windowMs: number) => Promise<number>
+    readonly clear: (key: string) => Promise<void>
+  }
+  readonly audit: {
+    /** For what changes no row: a failed or locked sign-in. */
+    readonly write: (event: string, target: string | undefined, actor: Actor) => Promise<void>
+    readonly list: (options: { readonly limit: number; readonly before?: number }) => Promise<readonly AuditRow[]>
+  }
+  /** Removes what has expired; called now and then by `svc serve`. */
+  readonly sweep: (at: number) => Promise<void>
+  /** Resolves when the store answers. */
+  readonly ping: (signal?: AbortSignal) => Promise<void>
+  readonly close: () => Promise<void>
+}
