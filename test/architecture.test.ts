@@ -21,12 +21,16 @@ const law: Record<string, readonly string[]> = {
     'server',
     'store',
     'open',
+    'sqlite',
   ],
   protocol: ['errors'],
   errors: [],
   suggest: [],
   sqlite: [],
   service: ['protocol'],
+  auth: ['service', 'protocol', 'errors', 'store'],
+  roles: ['protocol', 'errors', 'store'],
+  admin: ['service'],
   wire: ['protocol', 'errors'],
   health: ['protocol', 'errors', 'suggest', 'sqlite'],
   config: ['protocol', 'errors', 'suggest', 'health', 'service'],
@@ -34,8 +38,8 @@ const law: Record<string, readonly string[]> = {
   reports: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'reports'],
   client: ['service', 'protocol', 'wire', 'errors'],
-  local: ['service', 'protocol', 'errors', 'health', 'config', 'store', 'reports'],
-  open: ['service', 'protocol', 'errors', 'health', 'config', 'store', 'local'],
+  local: ['service', 'protocol', 'errors', 'auth', 'roles', 'health', 'config', 'store', 'reports'],
+  open: ['service', 'protocol', 'errors', 'admin', 'auth', 'health', 'config', 'store', 'local'],
 }
 
 /** Packages a room may import; everything else is a violation. Node's own modules are free. */
@@ -45,7 +49,8 @@ const packages: Record<string, readonly string[]> = {
   config: ['yaml'],
   server: ['fastify', 'find-my-way'],
   health: ['pg', 'mysql2', 'systeminformation'],
-  cli: ['@oclif/core', 'pino'],
+  store: ['kysely', 'pg'],
+  cli: ['@oclif/core', '@inquirer/prompts', '@napi-rs/keyring', 'pino'],
   commands: ['@oclif/core'],
 }
 

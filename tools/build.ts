@@ -23,7 +23,11 @@ const stub = (name: string): string => `${root}tools/stubs/${name}.cjs`
 rmSync(`${root}dist`, { recursive: true, force: true })
 const bundle = await rolldown({
   cwd: root,
-  input: { main: 'src/main.ts', 'probe-child': 'src/core/health/child/child-main.ts' },
+  input: {
+    main: 'src/main.ts',
+    'probe-child': 'src/core/health/child/child-main.ts',
+    'keychain-child': 'src/cli/keychain/child-main.ts',
+  },
   platform: 'node',
   resolve: {
     alias: { ...Object.fromEntries(unused.map((name) => [name, stub('unused')])), debug: stub('silent-debug') },

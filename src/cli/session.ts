@@ -1,12 +1,15 @@
 import { homedir, userInfo } from 'node:os'
+import type { CredentialSource } from '../core/client/index.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
 import { newCorrelationId } from './correlation.ts'
+import type { Settings } from './profiles.ts'
 import { chooseTarget, type Environment, type Target, variable } from './target.ts'
 import { packageJson } from './version.ts'
 
 export type SessionFlags = {
   readonly server?: string | undefined
   readonly local?: boolean
+  readonly profile?: string | undefined
   readonly store?: string | undefined
   readonly config?: string | undefined
   readonly 'ca-file'?: string | undefined
@@ -23,18 +26,19 @@ export type Session = {
   readonly close: () => Promise<void>
 }
 
-/** A Service for one command: over HTTP when a server is named, else computed here. */
+export const readSettings = async (env: Environment): Promise<Settings> =>
+  (await import('./profiles.ts')).readSettings(env)
+
+/** A Service for one command: over HTTP when a server is chosen, else computed here. */
 export async function openSession(flags: SessionFlags, env: Environment): Promise<Session> {
-  const target = chooseTarget(flags, env)
+  const target = await chooseTarget(flags, env, () => readSettings(env))
+  // One that is set but empty is refused wherever the command acts.
+  const token = variable(env, 'SVC_TOKEN')
   if (target.kind === 'server') {
     const { openClient } = await import('../core/client/index.ts')
-    const caFile = flags['ca-file'] ?? variable(env, 'SVC_CA_FILE')
-    const client = openClient({
-      baseUrl: target.url,
-      ...(caFile === undefined ? {} : { caFile }),
-      insecureHttp: flags['insecure-http'] ?? false,
-      userAgent: `svc/${packageJson().version}`,
-    })
+    const connection = connectionOf(target, flags, env)
+    const given = token === undefined ? undefined : (await import('./given-token.ts')).givenToken(target, env)
+    const client = openClient({ ...connection, credential: credentialFor(target, given, connection, env) })
     return {
       target,
       label: shownUrl(target.url),
@@ -52,6 +56,49 @@ export async function openSession(flags: SessionFlags, env: Environment): Promis
     details: 'anyone',
   })
   return { target, label: 'this machine', service, runtime, close: runtime.close }
+}
+
+type ServerTarget = Extract<Target, { kind: 'server' }>
+type Connection = {
+  readonly baseUrl: string
+  readonly caFile: string | undefined
+  readonly insecureHttp: boolean
+  readonly userAgent: string
+}
+
+/** How a server is spoken to: flag > environment > profile. */
+export function connectionOf(target: ServerTarget, flags: SessionFlags, env: Environment): Connection {
+  return {
+    baseUrl: target.url,
+    caFile: flags['ca-file'] ?? variable(env, 'SVC_CA_FILE') ?? target.profile?.caFile,
+    insecureHttp: flags['insecure-http'] || target.profile?.insecureHttp || false,
+    userAgent: `svc/${packageJson().version}`,
+  }
+}
+
+/** What is presented at a server: SVC_TOKEN, or the sign-in there. The latter is looked for when it is wanted. */
+function credentialFor(
+  target: ServerTarget,
+  given: string | undefined,
+  connection: Connection,
+  env: Environment,
+): CredentialSource {
+  const always = target.profile?.credentials === 'always'
+  let found: Promise<CredentialSource | undefined> | undefined
+  const source = (): Promise<CredentialSource | undefined> => {
+    found ??= find()
+    return found
+  }
+  const find = async (): Promise<CredentialSource | undefined> => {
+    if (given !== undefined) return (await import('./credentials.ts')).givenCredential(given, always)
+    const { signedInAt } = await import('./sign-in.ts')
+    return signedInAt(target, await readSettings(env), connection, env)
+  }
+  return {
+    always,
+    current: async () => (await source())?.current(),
+    renew: async (rejected, signal) => (await source())?.renew(rejected, signal),
+  }
 }
 
 /** svc.yaml as `--config`, `SVC_CONFIG`, the user's or the system's folder has it. */

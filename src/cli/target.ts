@@ -1,33 +1,47 @@
 import { Fault } from '../core/errors.ts'
+import type { Profile, Settings } from './profiles.ts'
+import { type Environment, variable } from './variable.ts'
 
-export type Environment = Readonly<Record<string, string | undefined>>
+export { type Environment, variable } from './variable.ts'
+
+export type TargetFlags = {
+  readonly server?: string | undefined
+  readonly local?: boolean | undefined
+  readonly profile?: string | undefined
+}
+/** What named a server: a flag or variable of this call, or the settings. */
+export type Origin = '--server' | 'SVC_SERVER' | '--profile' | 'SVC_PROFILE' | 'current profile'
 /** Where a command acts: a server, or this machine, in process. */
 export type Target =
   | { readonly kind: 'local' }
-  | { readonly kind: 'server'; readonly url: string; readonly origin: string }
+  | {
+      readonly kind: 'server'
+      readonly url: string
+      readonly origin: Origin
+      /** The chosen profile; absent when a URL was given. */
+      readonly profile?: Profile | undefined
+    }
 
-/**
- * A variable that is set but empty is an error, never "not given": a gate in CI must not turn green
- * by checking its own runner because a secret is missing.
- */
-export function variable(env: Environment, name: string): string | undefined {
-  const value = env[name]
-  if (value !== undefined && value.trim() === '') {
-    throw new Fault('Usage', `${name} is set but empty`, { hints: [`Give ${name} a value, or unset it.`] })
-  }
-  return value
-}
-
-/** `--server` > `SVC_SERVER` > this machine. `--local` forces this machine. */
-export function chooseTarget(
-  flags: { readonly server?: string | undefined; readonly local?: boolean },
+/** `--server` > `SVC_SERVER` > `--profile` > `SVC_PROFILE` > current profile > this machine, which `--local` forces. */
+export async function chooseTarget(
+  flags: TargetFlags,
   env: Environment,
-): Target {
-  if (flags.local && flags.server !== undefined) {
-    throw new Fault('Usage', '--local and --server contradict each other', { hints: ['Leave one of them out.'] })
+  readSettings: () => Promise<Settings>,
+): Promise<Target> {
+  if (flags.local) {
+    const other = flags.server !== undefined ? '--server' : flags.profile !== undefined ? '--profile' : undefined
+    if (other === undefined) return { kind: 'local' }
+    throw new Fault('Usage', `--local and ${other} contradict each other`, { hints: ['Leave one of them out.'] })
   }
-  if (flags.local) return { kind: 'local' }
   if (flags.server !== undefined) return { kind: 'server', url: flags.server, origin: '--server' }
   const url = variable(env, 'SVC_SERVER')
-  return url === undefined ? { kind: 'local' } : { kind: 'server', url, origin: 'SVC_SERVER' }
+  if (url !== undefined) return { kind: 'server', url, origin: 'SVC_SERVER' }
+  const fromEnv = variable(env, 'SVC_PROFILE')
+  const settings = await readSettings()
+  const named = flags.profile ?? fromEnv ?? settings.current
+  if (named === undefined) return { kind: 'local' }
+  const origin = flags.profile !== undefined ? '--profile' : fromEnv !== undefined ? 'SVC_PROFILE' : 'current profile'
+  const { profileNamed } = await import('./profiles.ts')
+  const profile = await profileNamed(settings, named, origin)
+  return { kind: 'server', url: profile.server, origin, profile }
 }

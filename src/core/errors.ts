@@ -100,6 +100,12 @@ export const faults = {
     exit: 'rejected',
     message: 'The server does not have this operation',
   },
+  NoKeychain: {
+    errorCode: 'NoKeychain',
+    status: 500,
+    exit: 'noKeychain',
+    message: 'There is no usable place to keep a token',
+  },
   Local: { errorCode: 'Local', status: 500, exit: 'local', message: 'A local file or setting is in the way' },
   Interrupted: { errorCode: 'Interrupted', status: 499, exit: 'interrupted', message: 'Interrupted' },
 } as const satisfies Record<string, FaultSpec>

@@ -1,7 +1,9 @@
+import type { Access } from './auth/index.ts'
 import { Fault } from './errors.ts'
 import { type AnswerOptions, answer, type PlannedMonitor, type Run, type Shared } from './health/index.ts'
 import { type ExecutionMode, operations, type ServerType, select } from './protocol/index.ts'
 import type { Call, Caller, ServeOptions, Service } from './service.ts'
+import type { Actor, Data } from './store/index.ts'
 
 /** What the local Service computes with; made in `open.ts`. */
 export type Parts = {
@@ -12,24 +14,46 @@ export type Parts = {
   /** Runs shared with everyone who asks; absent for a command, whose every run is its own. */
   readonly shared?: ((mode: ExecutionMode, type: ServerType, call: Call) => Promise<Shared>) | undefined
   readonly details: ServeOptions['details']
+  /** Accounts, sessions and roles, opened when first needed; absent without a store. */
+  readonly accounts?: (() => Promise<Accounts>) | undefined
 }
+export type Accounts = { readonly data: Data; readonly access: Access }
 
 /** The Service computed here. Every guard sits here and judges the caller it is given. */
 export function localService(parts: Parts): Service {
   return {
-    authenticate: () => notInThisVersion('authenticate'),
-    getAccessToken: () => notInThisVersion('getAccessToken'),
-    assignRoles: () => notInThisVersion('assignRoles'),
-    unAssignRoles: () => notInThisVersion('unAssignRoles'),
+    async authenticate(request, call) {
+      const { access } = await accountsFor('authenticate', parts)
+      return await access.authenticate(request, call)
+    },
+    async getAccessToken(request, call) {
+      const { access } = await accountsFor('getAccessToken', parts)
+      return await access.getAccessToken(request, call)
+    },
+    async assignRoles(request, call) {
+      const accounts = await accountsFor('assignRoles', parts)
+      const actor = await admit('assignRoles', accounts, call)
+      const { assign } = await import('./roles/index.ts')
+      return await assign({ data: accounts.data, request, actor })
+    },
+    async unAssignRoles(request, call) {
+      const accounts = await accountsFor('unAssignRoles', parts)
+      const actor = await admit('unAssignRoles', accounts, call)
+      const { unassign } = await import('./roles/index.ts')
+      return await unassign({ data: accounts.data, request, actor })
+    },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
-      const { run, ageMs } = await obtain(parts, mode, type, call)
+      const [{ run, ageMs }, signedIn] = await Promise.all([
+        obtain(parts, mode, type, call),
+        signedInForDetails(parts, call),
+      ])
       call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id })
       const shaped = answer(run, {
         type,
         correlationId: call.correlationId,
         flags: request,
-        view: viewFor(call.caller, parts.details),
+        view: viewFor(call.caller, parts.details, signedIn),
       })
       return call.selection ? select(shaped, call.selection) : shaped
     },
@@ -43,15 +67,41 @@ async function obtain(parts: Parts, mode: ExecutionMode, type: ServerType, call:
   return { run, ageMs: 0 }
 }
 
+/**
+ * P8, O1: who acts, for the audit. Throws Unauthorized for nobody and Forbidden without the role that
+ * the operation's row asks for. In process it is the OS account, whatever else is presented.
+ */
+async function admit(operation: keyof typeof operations, { access }: Accounts, call: Call): Promise<Actor> {
+  const { caller, correlationId } = call
+  if (caller.kind === 'local') return { who: `local:${caller.account}`, correlationId }
+  const identity = await access.identify(call.credential)
+  if (!identity) throw new Fault('Unauthorized')
+  const { caller: wanted } = operations[operation]
+  if (wanted !== 'anyone' && !identity.roles.includes(wanted)) throw new Fault('Forbidden')
+  const { user } = identity
+  return { who: user.userName, userId: user.id, address: caller.address, correlationId }
+}
+
 /** S11: off loopback, a stranger is told the state and the fault classes, and nothing about hosts. */
-export function viewFor(caller: Caller, details: ServeOptions['details']): AnswerOptions['view'] {
-  if (caller.kind === 'local' || caller.loopback || details === 'anyone') return 'full'
+export function viewFor(caller: Caller, details: ServeOptions['details'], signedIn = false): AnswerOptions['view'] {
+  if (caller.kind === 'local' || caller.loopback || details === 'anyone' || signedIn) return 'full'
   return 'brief'
 }
 
-const notInThisVersion = (operation: keyof typeof operations): Promise<never> =>
-  Promise.reject(
-    new Fault('NotImplemented', `The operation '${operations[operation].name}' does not exist in this version`, {
-      hints: ['This version answers health checks; sign-in and roles are not in it.'],
-    }),
-  )
+/** Whether somebody is signed in, asked only where it matters. A store that is in trouble opens nothing. */
+async function signedInForDetails({ accounts, details }: Parts, call: Call): Promise<boolean> {
+  if (!accounts || !call.credential || viewFor(call.caller, details) === 'full') return false
+  try {
+    const { access } = await accounts()
+    return (await access.identify(call.credential)) !== undefined
+  } catch {
+    return false
+  }
+}
+
+async function accountsFor(operation: keyof typeof operations, { accounts }: Parts): Promise<Accounts> {
+  if (accounts) return await accounts()
+  throw new Fault('NotImplemented', `The operation '${operations[operation].name}' is not offered here`, {
+    hints: ['This service answers health checks only: it runs without a store.'],
+  })
+}

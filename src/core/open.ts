@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks'
+import { lazyAdmin } from './admin.ts'
 import type { Config } from './config/index.ts'
 import { Fault } from './errors.ts'
 import {
@@ -15,14 +16,15 @@ import {
   SharedRuns,
   stateMeter,
 } from './health/index.ts'
-import { localService, type Parts, viewFor } from './local.ts'
+import { type Accounts, localService, type Parts, viewFor } from './local.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
-import type { Call, Runtime, ServeOptions, Service } from './service.ts'
+import type { Admin, Call, Runtime, ServeOptions, Service } from './service.ts'
+import type { Data } from './store/index.ts'
 
 export type OpenOptions = {
   readonly version: string
   readonly config: Config
-  /** The embedded store's file; undefined: run without a store (`serve --only health`). */
+  /** The embedded store's file or `postgres://…`; undefined: run without a store (`serve --only health`). */
   readonly store: string | undefined
   /** True in `svc serve`: runs are shared and results serve for a while. */
   readonly shared: boolean
@@ -46,7 +48,9 @@ export async function openCore(
     limits: limits(),
   }
   const life = new AbortController()
-  const held = options.shared && options.store !== undefined ? await openHeldStore(options.store) : undefined
+  const held = options.store === undefined ? undefined : holdStore(options.store)
+  if (options.shared) await held?.data(true)
+  const stopSweeping = options.shared && held ? sweepNowAndThen(held.data) : undefined
 
   const plan = async (
     type: ServerType,
@@ -55,11 +59,12 @@ export async function openCore(
   ): Promise<readonly PlannedMonitor[]> => {
     const configured = options.config.types[type]
     const unconfigured = !configured || configured.monitors.length === 0
-    const storeProblem = unconfigured && type === 'Sql' && !held ? await prepareStore(options.store) : undefined
+    const storePath = options.store !== undefined && isUrl(options.store) ? undefined : options.store
+    const storeProblem = unconfigured && type === 'Sql' && !options.shared ? await prepareStore(storePath) : undefined
     const planned = await assemble(type, {
       configured: configured?.monitors ?? [],
       host: configured?.host ?? {},
-      parts: { storePath: options.store, version: options.version },
+      parts: { storePath, version: options.version },
       listening: listeningPorts,
       signal,
       mode,
@@ -80,6 +85,7 @@ export async function openCore(
 
   const parts: Parts = {
     details: options.details,
+    accounts: held?.accounts,
     plan: async (type, mode, call) => wanted(await plan(type, mode, call.signal), call),
     run: (planned, mode, call) =>
       runMonitors(planned, world, {
@@ -101,16 +107,18 @@ export async function openCore(
   const runtime: Runtime = {
     version: options.version,
     facts: {
-      store: options.store,
+      store: held?.label,
       configuration: options.config.origin,
       types: Object.entries(options.config.types).flatMap(([type, entry]) =>
         entry.monitors.length > 0 ? [type as ServerType] : [],
       ),
     },
-    ready: async () => {
-      if (life.signal.aborted) throw new Fault('Unavailable', 'Shutting down', { retryAfter: 5 })
-      held?.ping()
+    ready: async (signal) => {
+      if (life.signal.aborted) throw stopping()
+      if (options.shared) await (await held?.data(true))?.ping(signal)
     },
+    admin: held && lazyAdmin(held.label, held.admin),
+    anyAdmin: async () => (held ? await (await held.data(options.shared)).users.anyAdmin() : false),
     recent: (caller) =>
       [...runs.values()].flatMap(({ mode, type }) => {
         const last = sharedRuns.last(mode, type)
@@ -121,8 +129,9 @@ export async function openCore(
         return [{ type, mode, response, ageSeconds: Math.floor(last.ageMs / 1_000) }]
       }),
     close: async () => {
-      life.abort(new Fault('Unavailable', 'Shutting down', { retryAfter: 5 }))
-      held?.close()
+      life.abort(stopping())
+      stopSweeping?.()
+      await held?.close()
     },
   }
   return { service: localService(parts), runtime }
@@ -136,20 +145,92 @@ function wanted(planned: readonly PlannedMonitor[], call: Call): readonly Planne
   return planned.filter((monitor) => !named.has(monitor.name.toLowerCase()))
 }
 
-async function openHeldStore(path: string): Promise<{ ping: () => void; close: () => void }> {
-  const { openStore } = await import('./store/index.ts')
-  const store = openStore({ path, create: true })
-  let open = true
+const stopping = (): Fault => new Fault('Unavailable', 'Shutting down', { retryAfter: 5 })
+
+const isUrl = (store: string): boolean => /^[a-z][a-z0-9+.-]+:\/\//i.test(store)
+
+/** How answers name the store: never with the password of its URL. */
+function labelOf(store: string): string {
+  if (!isUrl(store) || !URL.canParse(store)) return isUrl(store) ? 'a database' : store
+  const { protocol, username, host, pathname } = new URL(store)
+  return `${protocol}//${username === '' ? '' : `${username}@`}${host}${pathname}`
+}
+
+type HeldStore = {
+  readonly label: string
+  /** Opened once, by whoever asks first; `create`: made when there is none. */
+  readonly data: (create: boolean) => Promise<Data>
+  readonly accounts: () => Promise<Accounts>
+  readonly admin: () => Promise<Admin>
+  /** Safe to call twice; nothing is opened afterwards. */
+  readonly close: () => Promise<void>
+}
+
+/** The store with what works on it; each is loaded and opened when it is first needed. */
+function holdStore(store: string): HeldStore {
+  const label = labelOf(store)
+  const now = (): number => Date.now()
+  let opened: Promise<Data> | undefined
+  let closed = false
+  const data = (create: boolean): Promise<Data> => {
+    if (closed) return Promise.reject(stopping())
+    opened ??= import('./store/index.ts')
+      .then(({ openData }) => openData({ store, create }))
+      .catch((error: unknown) => {
+        opened = undefined
+        throw error
+      })
+    return opened
+  }
+  const auth = once(async () => {
+    const room = await import('./auth/index.ts')
+    return { ...room, passwords: room.passwordsOfProcess() }
+  })
   return {
-    ping: () => {
-      if (!open) throw new Fault('Unavailable', 'The store is closed', { retryAfter: 5 })
-      store.database.prepare('SELECT 1').get()
+    label,
+    data,
+    accounts: async () => {
+      const [{ openAccess, passwords }, kept] = await Promise.all([auth(), data(false)])
+      return { data: kept, access: openAccess({ data: kept, passwords, now }) }
     },
-    close: () => {
-      if (open) store.close()
-      open = false
+    admin: async () => {
+      const { administration, passwords } = await auth()
+      return administration({ label, data, passwords, now })
+    },
+    close: async () => {
+      if (closed) return
+      closed = true
+      await (await opened?.catch(() => undefined))?.close()
     },
   }
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}
+
+/** T4: what is sealed for ten seconds is gone soon after, and expired rows do not pile up. Milliseconds. */
+const sweepEvery = 10_000
+
+function sweepNowAndThen(data: HeldStore['data']): () => void {
+  let sweeping = false
+  const timer = setInterval(async () => {
+    if (sweeping) return
+    sweeping = true
+    try {
+      await (await data(false)).sweep(Date.now())
+    } catch {
+      // A store in trouble says so to whoever asks it something, readiness first; the next sweep is soon.
+    } finally {
+      sweeping = false
+    }
+  }, sweepEvery)
+  timer.unref()
+  return () => clearInterval(timer)
 }
 
 /** Creates the store as `svc serve` would; gives the sentence to report when it cannot be opened. */

@@ -28,6 +28,10 @@ export type Call = {
   readonly caller: Caller
   /** Absent: nobody is signed in. In process the OS account is Admin (P8). */
   readonly credential?: Credential | undefined
+  /** Over HTTP, the verb that carried a sign-in: GET asks, DELETE signs out (A5–A7). Absent: POST. */
+  readonly verb?: 'GET' | 'POST' | 'DELETE' | undefined
+  /** `?continue=` of a sign-in, and the origin of this server that it must stay in (A14). */
+  readonly continueTo?: { readonly url: string; readonly origin: string } | undefined
   readonly correlationId: string
   readonly signal: AbortSignal
   /** True when the caller does not accept a shared earlier answer (`Cache-Control: no-cache`). */
@@ -53,13 +57,17 @@ export type Runtime = {
   readonly ready: (signal: AbortSignal) => Promise<void>
   /** For the start line and the status page. */
   readonly facts: RuntimeFacts
+  /** Administration on this machine; undefined without a store. */
+  readonly admin: Admin | undefined
+  /** Whether a user that is not disabled holds Admin (P6); false without a store. */
+  readonly anyAdmin: () => Promise<boolean>
   /** The latest finished runs, newest first, one per mode and type, as this caller may see them (S11). */
   readonly recent: (caller: Caller) => readonly RecentRun[]
   /** Cancels what runs and closes the store. Safe to call twice. */
   readonly close: () => Promise<void>
 }
 export type RuntimeFacts = {
-  /** The embedded store's file, or undefined without a store. */
+  /** The embedded store's file or the database's URL without its password; undefined without a store. */
   readonly store: string | undefined
   /** The svc.yaml that was read, or undefined. */
   readonly configuration: string | undefined
@@ -104,4 +112,103 @@ export type Credential =
   /** `Authorization: Bearer`, or the cookie `ss-tok`: an access token or a machine's key. */
   | { readonly kind: 'bearer'; readonly token: string }
   /** `X-ss-id`, `X-ss-pid` or their cookies. */
-  | { readonly kind: 'session'; readonly secret: string }
+  | {
+      readonly kind: 'session'
+      readonly secret: string
+      /** RememberMe: a client then presents it as `X-ss-pid` (C6). */
+      readonly permanent?: boolean | undefined
+    }
+
+/**
+ * Administration by who can open the store (P8): not on the wire. Faults name the field that they
+ * are about, in the names below; an unknown user or key is NotFound, a taken name or the last Admin
+ * Conflict.
+ */
+export type Admin = {
+  /** How answers name the store: the file, or the database's URL without its password. */
+  readonly store: string
+  readonly users: {
+    /** Makes the store when there is none. Without a password the user cannot sign in with one. */
+    readonly add: (user: NewUser, by: AdminActor) => Promise<UserFacts>
+    readonly list: () => Promise<readonly UserFacts[]>
+    /** By exact name, else by e-mail; so are all below. */
+    readonly show: (userName: string) => Promise<UserFacts>
+    /** Ends every session and token of the user. */
+    readonly passwd: (userName: string, password: string, by: AdminActor) => Promise<UserFacts>
+    readonly disable: (userName: string, by: AdminActor) => Promise<UserFacts>
+    readonly enable: (userName: string, by: AdminActor) => Promise<UserFacts>
+    /** Gives what was removed. */
+    readonly remove: (userName: string, by: AdminActor) => Promise<UserFacts>
+  }
+  readonly keys: {
+    /** `secret` is the key itself, told this once. */
+    readonly create: (key: NewKey, by: AdminActor) => Promise<{ readonly key: KeyFacts; readonly secret: string }>
+    readonly list: () => Promise<readonly KeyFacts[]>
+    readonly revoke: (name: string, by: AdminActor) => Promise<void>
+  }
+  readonly roles: {
+    readonly show: (userName: string) => Promise<UserFacts>
+    readonly holders: (role: string) => Promise<readonly UserFacts[]>
+  }
+  readonly audit: {
+    /** Newest first; `before`: only entries with a smaller id. */
+    readonly list: (options: {
+      readonly limit: number
+      readonly before?: number | undefined
+    }) => Promise<readonly AuditFacts[]>
+  }
+}
+/** Who administers: `local:alice`. */
+export type AdminActor = {
+  readonly who: string
+  readonly correlationId: string
+  readonly reason?: string | undefined
+}
+export type NewUser = {
+  readonly userName: string
+  readonly password?: string | undefined
+  readonly email?: string | undefined
+  readonly displayName?: string | undefined
+  readonly roles?: readonly string[] | undefined
+  readonly permissions?: readonly string[] | undefined
+}
+export type UserFacts = {
+  readonly id: string
+  readonly userName: string
+  readonly email: string | undefined
+  readonly displayName: string | undefined
+  readonly disabled: boolean
+  readonly hasPassword: boolean
+  readonly createdAt: Date
+  /** In the order granted. */
+  readonly roles: readonly string[]
+  readonly permissions: readonly string[]
+}
+export type NewKey = {
+  readonly name: string
+  readonly userName: string
+  /** Absent: whatever its user holds at each request. Given: of these, what the user still holds. */
+  readonly roles?: readonly string[] | undefined
+  /** Milliseconds from now; absent: until revoked. */
+  readonly expiresInMs?: number | undefined
+}
+export type KeyFacts = {
+  readonly name: string
+  readonly userName: string
+  readonly roles: readonly string[] | undefined
+  readonly createdAt: Date
+  readonly expiresAt: Date | undefined
+  readonly revokedAt: Date | undefined
+}
+export type AuditFacts = {
+  readonly id: number
+  readonly at: Date
+  readonly event: string
+  readonly who: string
+  readonly address: string | undefined
+  readonly target: string | undefined
+  readonly correlationId: string
+  readonly before: string | undefined
+  readonly after: string | undefined
+  readonly reason: string | undefined
+}

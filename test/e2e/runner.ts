@@ -12,6 +12,8 @@ import { setTimeout as pause } from 'node:timers/promises'
  *     exit 2                        the exit code of the last svc
  *     stderr 'Did you mean'         a regular expression over its stderr; `! stderr 'x'` must not match
  *     stdout '^svc '                likewise stdout
+ *     stdin 'correct horse'         what the next svc reads from standard input, and a line end; else it has none
+ *     save KEY                      keeps the last stdout, without its line end, as $KEY
  *     env SVC_SERVER=$URL           for the lines that follow; `env NAME=` sets it empty, `unset NAME` drops it
  *     serve --config svc.yaml       starts svc serve in the background; $URL is its address
  *     stop                          SIGTERM to it; it must exit with 0
@@ -37,6 +39,7 @@ export async function runScript(file: string): Promise<void> {
   let last: Last = { code: null, stdout: '', stderr: '' }
   let answer: Answer = { status: 0, headers: '', body: '' }
   let server: ChildProcess | undefined
+  let input: string | undefined
   for (const [name, content] of files) {
     mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 })
     writeFileSync(join(folder, name), content, { mode: 0o600 })
@@ -61,12 +64,15 @@ export async function runScript(file: string): Promise<void> {
         if (new RegExp(pattern, 'm').test(subject) === not) fail(not ? 'matches, but must not' : 'does not match')
       }
       if (verb === 'svc') {
-        last = await run(words, env, folder)
+        last = await run(words, env, folder, input)
+        input = undefined
         if ((last.code === 0) === not) fail(`exit code ${last.code}`)
       } else if (verb === 'exit') {
         if (last.code !== Number(words[0])) fail(`exit code ${last.code}`)
       } else if (verb === 'stdout') matches(last.stdout)
       else if (verb === 'stderr') matches(last.stderr)
+      else if (verb === 'stdin') input = `${words[0] ?? ''}\n`
+      else if (verb === 'save') env[words[0] ?? ''] = last.stdout.replace(/\n$/, '')
       else if (verb === 'env') {
         const [, name = '', value = ''] = /^([^=]+)=(.*)$/.exec(words.join(' ')) ?? []
         env[name] = value
@@ -146,15 +152,24 @@ const expand = (text: string, env: Readonly<Record<string, string>>): string =>
 const split = (text: string): string[] =>
   [...text.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
 
-function run(args: readonly string[], env: Readonly<Record<string, string>>, cwd: string): Promise<Last> {
+function run(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  cwd: string,
+  input: string | undefined,
+): Promise<Last> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [binary, ...args], { env, cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    const stdin = input === undefined ? 'ignore' : 'pipe'
+    const child = spawn(process.execPath, [binary, ...args], { env, cwd, stdio: [stdin, 'pipe', 'pipe'] })
+    // Whoever refuses the line does not read its input.
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(input)
     let stdout = ''
     let stderr = ''
-    child.stdout.on('data', (chunk) => {
+    child.stdout?.on('data', (chunk) => {
       stdout += String(chunk)
     })
-    child.stderr.on('data', (chunk) => {
+    child.stderr?.on('data', (chunk) => {
       stderr += String(chunk)
     })
     child.on('error', reject)

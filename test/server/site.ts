@@ -99,6 +99,8 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
     version: '9.8.7',
     ready: async () => {},
     facts: { store: undefined, configuration: undefined, types: [] },
+    admin: undefined,
+    anyAdmin: async () => false,
     recent: () => [],
     close: async () => {},
     ...over.runtime,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
-import { openStore, storePathFor } from '../../src/core/store/index.ts'
+import { openStore, shownStore, storeKind, storePathFor } from '../../src/core/store/index.ts'
 
 function faultOf(run: () => unknown): Fault {
   try {
@@ -42,19 +42,25 @@ describe('where the store lies', () => {
     expect(fault.fault).toBe('Local')
     expect(fault.message).toContain(`${name} must be the whole path`)
   })
-  test('a postgres:// store is refused with what this version keeps, and without its password', () => {
-    const url = 'postgres://svc:hunter2@db.internal/svc'
-    for (const fault of [
-      faultOf(() => storePathFor({ SVC_STORE: url }, 'linux', '/home/ann')),
-      faultOf(() => openStore({ path: url, create: true })),
-    ]) {
-      expect(fault.fault).toBe('Local')
-      expect(fault.message).toBe('A PostgreSQL store is asked for, and this version keeps its store in SQLite only')
-      expect(JSON.stringify([fault.message, fault.details])).not.toContain('hunter2')
-    }
+  test('a postgres:// URL is a store of its own kind, and is shown without password and parameters', () => {
+    const url = 'postgres://svc:hunter2@db.internal:5433/svc?sslmode=disable'
+    expect(storePathFor({ SVC_STORE: url, SVC_HOME: '/h' }, 'linux', '/home/ann')).toBe(url)
+    expect([storeKind(url), storeKind('postgresql://db/x'), storeKind('/x/svc.db')]).toEqual([
+      'postgres',
+      'postgres',
+      'sqlite',
+    ])
+    expect(shownStore(url)).toBe('postgres://svc@db.internal:5433/svc')
+    expect(shownStore('postgres://svc:hunter%2@[db/x')).not.toContain('hunter')
+    expect(shownStore('/x/svc.db')).toBe('/x/svc.db')
+    const fault = faultOf(() => openStore({ path: url, create: true }))
+    expect(fault.fault).toBe('Local')
+    expect(JSON.stringify([fault.message, fault.details])).not.toContain('hunter2')
   })
   test('another URL is refused too, and a Windows drive is not taken for one', () => {
-    expect(faultOf(() => storePathFor({ SVC_STORE: 'file:///x.db' }, 'linux', '/h')).message).toContain('file: is not')
+    expect(faultOf(() => storePathFor({ SVC_STORE: 'file:///x.db' }, 'linux', '/h')).message).toContain(
+      'file: is neither',
+    )
     expect(storePathFor({ SVC_STORE: 'C:\\x\\svc.db' }, 'win32', 'C:\\Users\\ann')).toBe('C:\\x\\svc.db')
   })
 })

@@ -1,11 +1,24 @@
 import { type Operation, type OperationSpec, operations, schemaOf } from '../protocol/index.ts'
-import type { Call } from '../service.ts'
+import type { Call, Credential } from '../service.ts'
 import type { Ask } from './exchange.ts'
 
-/** Asking by GET has all inputs in the query; every other operation is asked by POST, with a body. */
-export const verbOf = (operation: Operation): 'GET' | 'POST' => {
+/**
+ * Asking by GET has all inputs in the query; every other operation is asked by POST, with a body. Who is signed in is
+ * asked by the GET that the call names (A6).
+ */
+export const verbOf = (operation: Operation, call: Call): 'GET' | 'POST' => {
   const { routes }: OperationSpec = operations[operation]
-  return routes.some((route) => route.verbs.includes('POST')) ? 'POST' : 'GET'
+  const takes = (verb: 'GET' | 'POST'): boolean => routes.some((route) => route.verbs.includes(verb))
+  return takes('POST') && !(call.verb === 'GET' && takes('GET')) ? 'POST' : 'GET'
+}
+
+/** What a request presents of itself (A9, C6). */
+export function credentialHeaders(credential: Credential | undefined): Readonly<Record<string, string>> {
+  if (!credential) return {}
+  if (credential.kind === 'bearer') return { Authorization: `Bearer ${credential.token}` }
+  return credential.permanent
+    ? { 'X-ss-pid': credential.secret, 'X-ss-opt': 'perm' }
+    : { 'X-ss-id': credential.secret, 'X-ss-opt': 'temp' }
 }
 
 /** What is sent for a call (C1). `json` is the body of a POST. Read off the operation's row. */
@@ -20,7 +33,7 @@ export function askFor(
   const body = json === undefined ? undefined : Buffer.from(json)
   const query = body ? '' : queryOf(operation, values)
   return {
-    method: verbOf(operation),
+    method: verbOf(operation, call),
     path: `${known.prefix}${pathOf(operation, values)}${query === '' ? '' : `?${query}`}`,
     headers: {
       Accept: 'application/json',

@@ -8,14 +8,17 @@ import {
   type Response,
   select,
 } from '../protocol/index.ts'
-import type { Call, Service } from '../service.ts'
+import type { Call, Credential, Service } from '../service.ts'
 import { type Address, readAddress } from './address.ts'
-import { askFor, verbOf } from './ask.ts'
+import { askFor, credentialHeaders, verbOf } from './ask.ts'
+import { type CredentialSource, presenting } from './credential.ts'
 import { type Ask, exchange, type Progress, type Received } from './exchange.ts'
 import { timeoutFault, transportFault } from './failure.ts'
 import { type Environment, type ProxyServer, proxyFor } from './proxy.ts'
 import { redirectPath } from './redirect.ts'
 import type { Asked } from './refusal.ts'
+import { secretsOf, withoutSecrets } from './secrets.ts'
+import { withCookieTokens } from './tokens.ts'
 import { isTrustError, readCaFile, Trust } from './trust.ts'
 import { verdict } from './verdict.ts'
 
@@ -31,6 +34,8 @@ export type ClientOptions = {
   readonly timeoutMs?: number | undefined
   /** Holds HTTPS_PROXY, HTTP_PROXY and NO_PROXY; `process.env` when absent. */
   readonly env?: Environment | undefined
+  /** What guarded operations present, and others after a 401; a call's own credential beats it. */
+  readonly credential?: CredentialSource | undefined
 }
 
 export type Client = Service & {
@@ -73,6 +78,7 @@ export function openClient(options: ClientOptions): Client {
       perform(link, operation, request, call)
   return {
     authenticate: method('authenticate'),
+    getAccessToken: method('getAccessToken'),
     assignRoles: method('assignRoles'),
     unAssignRoles: method('unAssignRoles'),
     healthCheck: method('healthCheck'),
@@ -92,8 +98,9 @@ async function perform<O extends Operation>(
   const signal = AbortSignal.any([call.signal, link.closed, late])
   const progress: Progress = { stage: 'connecting' }
   const known = { prefix: address.prefix, userAgent: options.userAgent }
+  const presented: (Credential | undefined)[] = []
   try {
-    const json = verbOf(operation) === 'GET' ? undefined : await encode(operation, request)
+    const json = verbOf(operation, call) === 'GET' ? undefined : await encode(operation, request)
     const ask = askFor(operation, request, call, known, json)
     const asked: Asked = {
       operation,
@@ -101,19 +108,24 @@ async function perform<O extends Operation>(
       server: address.shown,
       url: `${address.shown}${ask.path.slice(address.prefix.length).replace(/\?.*$/s, '')}`,
     }
-    // The reader of the answer is loaded while the server works on it.
-    const [received, { decodeAnswer }] = await Promise.all([
-      travel(link, ask, asked, signal, progress),
-      import('../wire/index.ts'),
-    ])
-    const response = verdict(received, asked, decodeAnswer) as Response<O>
-    tellAge(received, response, call)
+    const response = await presenting(operation, call, options.credential, signal, async (credential) => {
+      presented.push(credential)
+      progress.stage = 'connecting'
+      // The reader of the answer is loaded while the server works on it.
+      const [received, { decodeAnswer }] = await Promise.all([
+        travel(link, ask, credentialHeaders(credential), asked, signal, progress),
+        import('../wire/index.ts'),
+      ])
+      const answer = verdict(received, asked, decodeAnswer) as Response<O>
+      tellAge(received, answer, call)
+      return withCookieTokens(operation, answer, received)
+    })
     return operation === 'healthCheck' && call.selection
       ? (select(response as HealthCheckResponse, call.selection) as Response<O>)
       : response
   } catch (error) {
     if (call.signal.aborted) throw call.signal.reason
-    if (error instanceof Fault) throw error
+    if (error instanceof Fault) throw withoutSecrets(error, secretsOf(request, presented))
     const where = { address, proxy, stage: progress.stage }
     if (late.aborted) throw timeoutFault(ms, where)
     throw transportFault(error, where) ?? error
@@ -128,11 +140,19 @@ async function encode(operation: Operation, request: unknown): Promise<string> {
   return encodeJson(operations[operation].request, request)
 }
 
-/** Asks, and asks again where a redirect leads. */
-async function travel(link: Link, ask: Ask, asked: Asked, signal: AbortSignal, progress: Progress): Promise<Received> {
+/** Asks, and asks again where a redirect leads; the credential is for the place that was asked (K5). */
+async function travel(
+  link: Link,
+  ask: Ask,
+  credential: Readonly<Record<string, string>>,
+  asked: Asked,
+  signal: AbortSignal,
+  progress: Progress,
+): Promise<Received> {
   let path: string | undefined = ask.path
   for (let followed = 0; ; followed += 1) {
-    const received: Received = await reach(link, { ...ask, path }, signal, progress)
+    const headers = followed === 0 ? { ...ask.headers, ...credential } : ask.headers
+    const received: Received = await reach(link, { ...ask, headers, path }, signal, progress)
     const next = redirectPath(received, asked, path, followed)
     if (next === undefined) return received
     path = next

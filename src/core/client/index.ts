@@ -1,2 +1,4 @@
 /** The Service of a server, over HTTP. */
+export { readAddress } from './address.ts'
 export { type Client, type ClientOptions, openClient, patience } from './client.ts'
+export type { CredentialSource } from './credential.ts'

@@ -96,7 +96,10 @@ function hintsFor(fault: FaultName, { operation, server }: Asked): readonly stri
       if (operation === 'authenticate') return ['Are user name, password and provider right?']
       return operations[operation].caller === 'anyone'
         ? ['A health check needs no sign-in by itself: a gateway or proxy before the server may want one.']
-        : [`The caller must be signed in and hold the role ${operations[operation].caller}.`]
+        : [
+            `The caller must be signed in and hold the role ${operations[operation].caller}.`,
+            ...(fault === 'Unauthorized' ? [`Sign in: svc login --server ${server}`] : []),
+          ]
     case 'Unreachable':
       return ['Name the proxy with its user: HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT']
     case 'Misdirected':

@@ -1,7 +1,8 @@
 /**
  * What the store keeps, and the questions asked of it. One query code path serves SQLite and
  * PostgreSQL. Times are milliseconds since 1970; hashes are SHA-256 in lower-case hex. Every method
- * that changes something writes its audit entry in the same transaction: no audit, no change.
+ * that changes something writes its audit entry in the same transaction: no audit, no change. A call
+ * that changes nothing writes none; neither do a renewal, a rotation, a last use and a rehash.
  */
 export type UserRow = {
   /** A random UUID. */
@@ -13,7 +14,7 @@ export type UserRow = {
   readonly passwordHash: string | undefined
   readonly disabled: boolean
   readonly createdAt: number
-  /** Goes up when the password changes: what was issued before is void (T2). */
+  /** Goes up when the password changes or the user is disabled: what was issued before is void (T2). */
   readonly epoch: number
 }
 /** In the order granted, first granted first. */
@@ -120,15 +121,24 @@ export type Data = {
     readonly holders: (role: string) => Promise<readonly User[]>
     /** Fault Conflict when the name or e-mail is taken, across both columns together. */
     readonly add: (user: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'>, actor: Actor) => Promise<User>
-    /** Ends every session and token of the user (epoch + 1) unless it only rehashes the same password. */
-    readonly setPassword: (id: string, passwordHash: string, actor: Actor | 'rehash') => Promise<void>
-    /** Fault Conflict for the last Admin (O6); so has remove. */
+    /**
+     * Ends every session and token of the user (epoch + 1). With `replaces`, the hash that was just
+     * verified, it only rehashes the same password, ends nothing, and does nothing when the password
+     * was changed meanwhile.
+     */
+    readonly setPassword: (
+      id: string,
+      passwordHash: string,
+      actor: Actor | { readonly replaces: string },
+    ) => Promise<void>
+    /** Disabling also ends what was issued (epoch + 1). Fault Conflict for the last Admin (O6); so has remove. */
     readonly setDisabled: (id: string, disabled: boolean, actor: Actor) => Promise<void>
     readonly remove: (id: string, actor: Actor) => Promise<void>
     /** Fault NotFound when the user is gone, Conflict when the last Admin would lose Admin (O6). */
     readonly changeGrants: (id: string, change: RoleChange, actor: Actor) => Promise<Changed>
   }
   readonly sessions: {
+    /** Fault Unauthorized when the user was removed, disabled or given another password meanwhile. */
     readonly begin: (signIn: SignIn, actor: Actor) => Promise<void>
     readonly find: (hash: string) => Promise<SessionRow | undefined>
     readonly touch: (hash: string, at: number) => Promise<void>
@@ -138,7 +148,7 @@ export type Data = {
   readonly tokens: {
     readonly access: (hash: string) => Promise<TokenRow | undefined>
     readonly refresh: (hash: string) => Promise<RefreshRow | undefined>
-    /** A fixed family's renewal: a new access token, last use noted. */
+    /** A fixed family's renewal: a new access token, last use noted. Fault Unauthorized when it ended meanwhile. */
     readonly renew: (refreshHash: string, access: TokenRow, at: number) => Promise<void>
     /** One transaction (T4): 50 parallel ones make one rotation. */
     readonly rotate: (

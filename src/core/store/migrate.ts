@@ -1,11 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { accountTables, sqliteWords } from './schema.ts'
 
 /** `svc1`: what makes a SQLite file ours, in its header. */
 export const applicationId = 0x73766331
 
 /**
  * The schema, forwards only: step n takes a store from version n to n + 1. A released step is never
- * changed; a new need is a new step.
+ * changed; a new need is a new step. PostgreSQL's steps (postgres-migrate.ts) have the same versions.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE meta (
@@ -14,6 +15,7 @@ export const migrations: readonly string[] = [
      version INTEGER NOT NULL
    ) STRICT;
    INSERT INTO meta (id, createdAt, version) VALUES (1, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 0);`,
+  accountTables(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

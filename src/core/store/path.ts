@@ -4,13 +4,13 @@ import { Fault } from '../errors.ts'
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Where the store lies: `SVC_STORE` (a file), else under `SVC_HOME`, else in the platform's folder for
+ * Where the store lies: `SVC_STORE` (a file, or a postgres:// URL), else under `SVC_HOME`, else in the platform's folder for
  * an account's data. Always in a folder of its own, whose mode svc can insist on. Throws Fault `Local`.
  */
 export function storePathFor(env: Env, platform: NodeJS.Platform, home: string): string {
   const { isAbsolute, join } = platform === 'win32' ? win32 : posix
   if (env.SVC_STORE) {
-    refuseUrl(env.SVC_STORE)
+    if (storeKind(env.SVC_STORE) === 'postgres') return env.SVC_STORE
     if (!isAbsolute(env.SVC_STORE)) {
       throw new Fault('Local', 'SVC_STORE must be the whole path of a file', {
         hints: ['A relative one would name another store in every folder: begin it at the root.'],
@@ -35,16 +35,28 @@ function absolute(path: string, isAbsolute: (path: string) => boolean): string {
   })
 }
 
-/** Refuses what is a URL and not a path. It is not repeated: it may hold a password. */
-export function refuseUrl(path: string): void {
-  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(path)?.[1]?.toLowerCase()
-  if (scheme === undefined) return
-  if (scheme === 'postgres' || scheme === 'postgresql') {
-    throw new Fault('Local', 'A PostgreSQL store is asked for, and this version keeps its store in SQLite only', {
-      hints: ['Set SVC_STORE to the whole path of a file, or leave it out.'],
-    })
-  }
-  throw new Fault('Local', `The store is a file, and ${scheme}: is not a path`, {
+const schemeOf = (store: string): string | undefined => /^([a-z][a-z0-9+.-]+):/i.exec(store)?.[1]?.toLowerCase()
+
+/** Which kind of store is named. Throws Fault `Local` for another URL; it is not repeated: it may hold a password. */
+export function storeKind(store: string): 'sqlite' | 'postgres' {
+  const scheme = schemeOf(store)
+  if (scheme === undefined) return 'sqlite'
+  if (scheme === 'postgres' || scheme === 'postgresql') return 'postgres'
+  throw new Fault('Local', `The store is a file or a postgres:// URL, and ${scheme}: is neither`, {
     hints: ['Set SVC_STORE to the whole path of a file, or leave it out.'],
   })
+}
+
+/** How a store is named to people: its path, or its URL with neither password nor parameters. */
+export function shownStore(store: string): string {
+  if (schemeOf(store) === undefined) return store
+  if (!URL.canParse(store)) return `${schemeOf(store)}://…`
+  const { protocol, username, host, pathname } = new URL(store)
+  return `${protocol}//${username === '' ? '' : `${username}@`}${host}${pathname}`
+}
+
+/** Refuses what is not a path where only a path will do. */
+export function refuseUrl(path: string): void {
+  if (storeKind(path) === 'sqlite') return
+  throw new Fault('Local', 'A file is wanted here, and a PostgreSQL store is named')
 }

@@ -7,6 +7,9 @@ export const formats: Readonly<Record<FormatName, () => Promise<Format>>> = {
   csv: async () => (await import('./csv.ts')).csv,
 }
 
+/** CSV files of several rows, as people keep them; loaded when asked for, as CSV is. */
+export const csvTables = (): Promise<typeof import('./csv-table.ts')> => import('./csv-table.ts')
+
 export { decodeAnswer } from './answer.ts'
 export { type BodyRules, type BodyValues, longestBatch, readBatch, readBody } from './body.ts'
 export { isoDate, readDate } from './dates.ts'

@@ -1,0 +1,131 @@
+import { Fault } from '../core/errors.ts'
+import { didYouMean } from '../core/suggest.ts'
+import { oneOf } from './flags.ts'
+import { type Profile, profileNamed, type Settings } from './profiles.ts'
+import { serverOf } from './sign-in.ts'
+import { type Environment, variable } from './variable.ts'
+
+type Key = {
+  readonly doc: string
+  /** The variable that beats the profile. */
+  readonly variable?: string
+  /** The value in a profile, as text. */
+  readonly of?: (profile: Profile) => string | undefined
+  /** The profile with it; without, it belongs to no profile. Throws `Fault` Usage for a value that cannot be. */
+  readonly into?: (profile: Profile, value: string | undefined) => Profile
+  readonly otherwise?: string
+}
+
+const flag = (value: string): boolean => oneOf('insecure-http', ['true', 'false'] as const, value, 'Values') === 'true'
+
+/** What svc goes by on this machine. Those with `into` can be set, in the chosen profile. */
+export const configKeys = {
+  profile: { doc: 'The current profile', variable: 'SVC_PROFILE' },
+  server: {
+    doc: 'URL of the server',
+    variable: 'SVC_SERVER',
+    of: ({ server }) => server,
+    into: (profile, value) => {
+      if (value === undefined) {
+        throw new Fault('Usage', 'a profile has a server', { hints: [`svc profile remove ${profile.name}`] })
+      }
+      const server = serverOf(value, profile.insecureHttp ?? false)
+      if (profile.user === undefined || server === profile.server) return { ...profile, server }
+      // The token belongs to the server that gave it.
+      throw new Fault('Usage', `${profile.user} is signed in at ${profile.server} by this profile`, {
+        hints: [`svc logout --profile ${profile.name}`, `svc login --server ${server}   (makes a profile of its own)`],
+      })
+    },
+  },
+  'ca-file': {
+    doc: 'PEM file of a private certificate authority',
+    variable: 'SVC_CA_FILE',
+    of: ({ caFile }) => caFile,
+    into: (profile, caFile) => ({ ...profile, caFile }),
+  },
+  'insecure-http': {
+    doc: 'Whether plain http to another machine is allowed',
+    of: ({ insecureHttp }) => (insecureHttp === undefined ? undefined : String(insecureHttp)),
+    into: (profile, value) => ({ ...profile, insecureHttp: value === undefined ? undefined : flag(value) }),
+    otherwise: 'false',
+  },
+  credentials: {
+    doc: 'Whether health checks present the token: always, or when-asked (after a 401)',
+    of: ({ credentials }) => credentials,
+    into: (profile, value) => ({
+      ...profile,
+      credentials:
+        value === undefined ? undefined : oneOf('credentials', ['always', 'when-asked'] as const, value, 'Values'),
+    }),
+    otherwise: 'when-asked',
+  },
+  store: { doc: "The embedded store's file", variable: 'SVC_STORE' },
+  config: { doc: 'The svc.yaml to use', variable: 'SVC_CONFIG' },
+  home: { doc: 'One folder for settings, store and state', variable: 'SVC_HOME' },
+} as const satisfies Record<string, Key>
+export type ConfigKey = keyof typeof configKeys
+export const keyNames = Object.keys(configKeys) as readonly ConfigKey[]
+
+export function configKey(given: string): ConfigKey {
+  const known = keyNames.find((name) => name === given.toLowerCase())
+  if (known) return known
+  const nearest = didYouMean(given, keyNames)
+  throw new Fault('Usage', `unknown setting "${given}"`, {
+    hints: [...(nearest ? [`Did you mean ${nearest}?`] : []), `Settings: ${keyNames.join(' ')}`],
+  })
+}
+
+export type Effective = {
+  readonly key: ConfigKey
+  readonly value: string | undefined
+  /** `--profile`, a variable, `profile NAME`, the settings file or `default`. */
+  readonly origin: string
+}
+
+/** What a command started now would go by, and where that comes from: flag > environment > profile > default. */
+export async function effective(
+  settings: Settings,
+  flags: { readonly profile?: string | undefined },
+  env: Environment,
+): Promise<readonly Effective[]> {
+  const fromEnv = variable(env, 'SVC_PROFILE')
+  const name = flags.profile ?? fromEnv ?? settings.current
+  const origin = flags.profile !== undefined ? '--profile' : fromEnv !== undefined ? 'SVC_PROFILE' : settings.path
+  const profile = name === undefined ? undefined : await profileNamed(settings, name, origin)
+  return keyNames.map((key) => {
+    if (key === 'profile') return { key, value: name, origin: name === undefined ? 'default' : origin }
+    const row: Key = configKeys[key]
+    const given = row.variable === undefined ? undefined : variable(env, row.variable)
+    if (given !== undefined && row.variable !== undefined) return { key, value: given, origin: row.variable }
+    const own = profile && row.of?.(profile)
+    if (own !== undefined) return { key, value: own, origin: `profile ${name}` }
+    return { key, value: row.otherwise, origin: 'default' }
+  })
+}
+
+/** The settings with one changed in the chosen profile; `undefined` takes it out. */
+export async function withSetting(
+  settings: Settings,
+  change: { readonly key: ConfigKey; readonly value: string | undefined },
+  flags: { readonly profile?: string | undefined },
+  env: Environment,
+): Promise<Settings> {
+  const { key, value } = change
+  if (key === 'profile') {
+    if (value !== undefined) await profileNamed(settings, value, 'svc config set profile')
+    return { ...settings, current: value }
+  }
+  const row: Key = configKeys[key]
+  if (!row.into) {
+    throw new Fault('Usage', `${key} is not kept in the settings`, { hints: [`Set the variable ${row.variable}.`] })
+  }
+  const name = flags.profile ?? variable(env, 'SVC_PROFILE') ?? settings.current
+  if (name === undefined) {
+    throw new Fault('Usage', `${key} belongs to a profile, and there is no current one`, {
+      hints: ['svc profile add NAME --server URL', 'svc login --server URL   (makes one)'],
+    })
+  }
+  const before = await profileNamed(settings, name, flags.profile === undefined ? 'current' : '--profile')
+  const after = row.into(before, value)
+  return { ...settings, profiles: settings.profiles.map((profile) => (profile === before ? after : profile)) }
+}

@@ -1,0 +1,14 @@
+/** One entry of the keychain: a server and a user. */
+export type Place = { readonly service: string; readonly user: string }
+export type Question = Place & {
+  /** `prove` writes, reads and removes an entry that nobody needs. */
+  readonly does: 'read' | 'write' | 'remove' | 'prove'
+  readonly secret?: string | undefined
+  /** Characters that one entry holds; longer secrets are kept in parts. Absent: no limit. */
+  readonly longest?: number | undefined
+}
+
+export type ProblemKind = 'absent' | 'locked' | 'denied' | 'too large' | 'timed out' | 'failed'
+export type Problem = { readonly kind: ProblemKind; readonly message: string }
+/** The one line that the child answers with. `secret` is null when there is no entry. */
+export type Answer = { readonly secret: string | null } | { readonly removed: boolean } | { readonly problem: Problem }

@@ -1,0 +1,77 @@
+import { type Client, openClient } from '../core/client/index.ts'
+import { Fault } from '../core/errors.ts'
+import type { AuthenticateResponse } from '../core/protocol/index.ts'
+import type { Call } from '../core/service.ts'
+import { isToken, type Kept, keptFrom } from './token-store.ts'
+
+export type Presented =
+  | { readonly kind: 'password'; readonly user: string; readonly password: string }
+  /** A bearer token or key to keep as it is; or, with another provider than ours, that provider's. */
+  | { readonly kind: 'token'; readonly token: string }
+
+export type SignedIn = {
+  readonly kept: Kept
+  readonly user: string
+  readonly roles: readonly string[]
+  readonly permissions: readonly string[]
+}
+
+/** Signs in. Rejects with a `Fault`; one with status 401 says that the server refused. */
+export async function signIn(
+  client: Client,
+  presented: Presented,
+  means: { readonly provider: string; readonly rememberMe: boolean; readonly server: string },
+  call: Call,
+): Promise<SignedIn> {
+  const { provider, rememberMe, server } = means
+  // Asked for by every sign-in of svc: a refresh token that was stolen then shows (A11).
+  const Meta = { refresh: 'rotate' }
+  if (presented.kind === 'token' && provider === 'credentials') return await verified(client, presented.token, call)
+  const response = await client.authenticate(
+    presented.kind === 'password'
+      ? { provider, UserName: presented.user, Password: presented.password, RememberMe: rememberMe, Meta }
+      : { provider, AccessToken: presented.token, RememberMe: rememberMe, Meta },
+    call,
+  )
+  const kept = keptFrom(response, rememberMe)
+  if (!kept) {
+    throw new Fault('UnreadableAnswer', `${server} accepted the sign-in, but gave neither a token nor a session`, {
+      hints: ['Is that a proxy or gateway, and the service behind it under another path?'],
+    })
+  }
+  return { kept, ...factsOf(response, presented.kind === 'password' ? presented.user : 'token') }
+}
+
+async function verified(client: Client, token: string, call: Call): Promise<SignedIn> {
+  if (!isToken(token)) throw new Fault('Usage', 'what came in holds blanks or letters that no token has')
+  const response = await client.authenticate({}, { ...call, verb: 'GET', credential: { kind: 'bearer', token } })
+  return { kept: { at: token }, ...factsOf(response, 'token') }
+}
+
+export const factsOf = (response: AuthenticateResponse, otherwise: string): Omit<SignedIn, 'kept'> => ({
+  user: response.UserName || otherwise,
+  roles: response.Roles ?? [],
+  permissions: response.Permissions ?? [],
+})
+
+export type Revocation = 'revoked' | 'ended before'
+
+/**
+ * Ends a sign-in at its server. An access token that has expired names no session any more, so it is renewed first:
+ * only then is what could renew it dead too. Rejects with a `Fault` when the server cannot be told.
+ */
+export async function revoke(connection: Parameters<typeof openClient>[0], call: Call): Promise<Revocation> {
+  const client = openClient(connection)
+  try {
+    // Who is signed in? The source renews on a 401.
+    await client.authenticate({}, { ...call, verb: 'GET' })
+    const credential = await connection.credential?.current()
+    await client.authenticate({ provider: 'logout' }, { ...call, credential })
+    return 'revoked'
+  } catch (error) {
+    if (error instanceof Fault && error.details.remoteStatus === 401) return 'ended before'
+    throw error
+  } finally {
+    client.close()
+  }
+}

@@ -1,0 +1,127 @@
+import { dirname, join } from 'node:path'
+import { Fault } from '../core/errors.ts'
+import { settingsFolder } from './folders.ts'
+import { readPrivate, writePrivate } from './private-file.ts'
+import type { Environment } from './variable.ts'
+
+/** A server that commands can act at, by a name. Nothing secret. */
+export type Profile = {
+  readonly name: string
+  /** The base URL as the client shows it. */
+  readonly server: string
+  /** Who is signed in there, and where the token is. */
+  readonly user?: string | undefined
+  readonly storage?: 'keychain' | 'file' | undefined
+  /** As they were at sign-in. */
+  readonly roles?: readonly string[] | undefined
+  readonly permissions?: readonly string[] | undefined
+  readonly caFile?: string | undefined
+  readonly insecureHttp?: boolean | undefined
+  /** Whether health checks present the token always, or after a 401 only (K5). */
+  readonly credentials?: 'always' | 'when-asked' | undefined
+}
+export type Settings = {
+  readonly path: string
+  readonly current: string | undefined
+  readonly profiles: readonly Profile[]
+}
+
+export const settingsPath = (env: Environment): string => join(settingsFolder(env), 'config.json')
+
+/** The settings, empty when there is no file. Throws `Fault` Local for one that is damaged or that others can change. */
+export function readSettings(env: Environment): Settings {
+  const path = settingsPath(env)
+  const text = readPrivate(path, 'unwritable')
+  if (text === undefined) return { path, current: undefined, profiles: [] }
+  const damaged = (what: string): Fault =>
+    new Fault('Local', `${path} ${what}`, { hints: ['Mend it, or move it away and sign in again.'] })
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    throw damaged('is not JSON')
+  }
+  if (!isRecord(json)) throw damaged('does not hold an object')
+  const profiles = Object.entries(isRecord(json['profiles']) ? json['profiles'] : {}).map(([name, given]) => {
+    const profile = isRecord(given) ? readProfile(name, given) : undefined
+    if (!profile) throw damaged(`holds a profile "${name}" that cannot be read`)
+    return profile
+  })
+  const current = json['current']
+  return { path, current: typeof current === 'string' ? current : undefined, profiles }
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function readProfile(name: string, given: Readonly<Record<string, unknown>>): Profile | undefined {
+  const { server, user, storage, roles, permissions, caFile, insecureHttp, credentials } = given
+  const texts = (value: unknown): value is string[] =>
+    Array.isArray(value) && value.every((one) => typeof one === 'string')
+  const fits =
+    typeof server === 'string' &&
+    [user, caFile].every((value) => value === undefined || typeof value === 'string') &&
+    [roles, permissions].every((value) => value === undefined || texts(value)) &&
+    [undefined, 'keychain', 'file'].includes(storage as string | undefined) &&
+    [undefined, 'always', 'when-asked'].includes(credentials as string | undefined) &&
+    [undefined, true, false].includes(insecureHttp as boolean | undefined)
+  return fits ? ({ ...given, name, server } as Profile) : undefined
+}
+
+/**
+ * Reads, changes and writes the settings, one process at a time. `change` gives the new settings, or undefined to leave
+ * them alone.
+ */
+export async function changeSettings(
+  env: Environment,
+  change: (settings: Settings) => Settings | undefined | Promise<Settings | undefined>,
+  signal: AbortSignal,
+): Promise<Settings> {
+  const path = settingsPath(env)
+  const { acquire } = await import('./lock.ts')
+  const lock = await acquire(join(dirname(path), 'locks', 'config.lock'), signal)
+  try {
+    const before = readSettings(env)
+    const after = await change(before)
+    if (!after) return before
+    const profiles = Object.fromEntries(after.profiles.map(({ name, ...rest }) => [name, rest]))
+    writePrivate(path, `${JSON.stringify({ current: after.current, profiles }, null, 2)}\n`)
+    return after
+  } finally {
+    lock.release()
+  }
+}
+
+/** The settings with a profile added or replaced by its name. */
+export const withProfile = (settings: Settings, profile: Profile): Settings => ({
+  ...settings,
+  profiles: settings.profiles.some(({ name }) => name === profile.name)
+    ? settings.profiles.map((one) => (one.name === profile.name ? profile : one))
+    : [...settings.profiles, profile],
+})
+
+/** The profile without its sign-in. */
+export const signedOut = ({ user: _, storage: __, roles: ___, permissions: ____, ...rest }: Profile): Profile => rest
+
+/** The profile of a name. Throws `Fault` Usage, with the nearest and the list: never a silent default. */
+export async function profileNamed(settings: Settings, name: string, origin: string): Promise<Profile> {
+  const found = settings.profiles.find((profile) => profile.name === name)
+  if (found) return found
+  const { didYouMean } = await import('../core/suggest.ts')
+  const names = settings.profiles.map((profile) => profile.name)
+  const nearest = didYouMean(name, names)
+  throw new Fault('Usage', `unknown profile "${name}" (${origin})`, {
+    hints: [
+      ...(nearest ? [`Did you mean ${nearest}?`] : []),
+      names.length > 0 ? `Profiles: ${names.join(' ')}` : 'There is no profile yet: svc login --server URL makes one.',
+    ],
+  })
+}
+
+/** Throws `Fault` Usage for what cannot be the name of a profile. */
+export function checkedName(name: string): string {
+  if (/^[A-Za-z0-9][\w.:@/-]{0,99}$/.test(name) && !Object.hasOwn(Object.prototype, name)) return name
+  throw new Fault('Usage', 'that cannot be the name of a profile', {
+    hints: ['Letters, digits and . : @ / _ - , beginning with a letter or digit, at most 100.'],
+  })
+}

@@ -1,0 +1,77 @@
+import { Fault } from '../core/errors.ts'
+
+/** True when a person can be asked: only on a terminal, and never with `--json`. */
+export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
+
+/** Asks for a line, on standard error. Rejects with `Fault` Interrupted at ctrl-C or the end of input (K7). */
+export async function askLine(question: string, signal: AbortSignal): Promise<string> {
+  const { input } = await import('@inquirer/prompts')
+  return await asked((context) => input({ message: question, required: true }, context), signal)
+}
+
+/** As `askLine`, showing nothing of what is typed. */
+export async function askSecret(question: string, signal: AbortSignal): Promise<string> {
+  const { password } = await import('@inquirer/prompts')
+  return await asked((context) => password({ message: question, mask: false }, context), signal)
+}
+
+type Context = { readonly output: NodeJS.WritableStream; readonly signal: AbortSignal }
+
+async function asked(ask: (context: Context) => Promise<string>, signal: AbortSignal): Promise<string> {
+  // At ctrl-D the prompt's line is closed and the prompt never settles: then there is nothing left to wait for.
+  const { promise: ended, reject } = Promise.withResolvers<never>()
+  const end = (): void => reject(new Fault('Interrupted', 'Interrupted: the input ended'))
+  process.once('beforeExit', end)
+  try {
+    return await Promise.race([ask({ output: process.stderr, signal }), ended])
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof Error && /^(?:Exit|Abort|Cancel)PromptError$/.test(error.name)) {
+      throw new Fault('Interrupted', 'Interrupted')
+    }
+    throw error
+  } finally {
+    process.off('beforeExit', end)
+    if (process.stdin.isTTY) process.stdin.setRawMode(false)
+    process.stdin.pause()
+  }
+}
+
+/** Characters: no password or token comes near it. */
+const longest = 65_536
+
+/** All of standard input without its last line feed (P7). `flag` is what asked for it. */
+export async function secretFromStdin(flag: string, signal: AbortSignal): Promise<string> {
+  if (process.stdin.isTTY) {
+    throw new Fault('Usage', `${flag} reads a pipe or file, and standard input is a terminal`, {
+      hints: [`Leave ${flag} out to be asked, or pipe it in: svc … ${flag} < FILE`],
+    })
+  }
+  const stop = (): void => void process.stdin.destroy()
+  signal.addEventListener('abort', stop, { once: true })
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > longest) throw new Fault('Usage', `${flag}: more than ${longest} bytes came in`)
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+  signal.throwIfAborted()
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks))
+  } catch {
+    throw new Fault('Usage', `${flag}: what came in is not UTF-8`)
+  }
+  const secret = text.replace(/\r?\n$/, '')
+  if (secret === '')
+    throw new Fault('Usage', `${flag}: nothing came in`, { hints: ['Is the secret set where you run?'] })
+  return secret
+}

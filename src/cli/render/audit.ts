@@ -1,0 +1,71 @@
+import type { AuditFacts } from '../../core/service.ts'
+import { safeLine } from '../safe-text.ts'
+import { aside, headline, listing, moment, type Screen, tabbed } from './listing.ts'
+
+/** As `--json` shows an entry. */
+export const auditJson = (entry: AuditFacts) => ({
+  id: entry.id,
+  at: entry.at.toISOString(),
+  event: entry.event,
+  who: entry.who,
+  address: entry.address ?? null,
+  target: entry.target ?? null,
+  before: entry.before ?? null,
+  after: entry.after ?? null,
+  reason: entry.reason ?? null,
+  correlationId: entry.correlationId,
+})
+
+/** What changed, from before to after, and why. */
+function change({ before, after, reason }: AuditFacts): string {
+  const values =
+    before !== undefined && after !== undefined
+      ? `${before} → ${after}`
+      : before !== undefined
+        ? `was ${before}`
+        : (after ?? '')
+  return safeLine([values, reason === undefined ? '' : `(${reason})`].filter((part) => part !== '').join(' '))
+}
+
+/** In a pipe: Store, Id, At, Event, Who, Address, Target, Before, After, Reason, CorrelationId. */
+export function renderAudit(entries: readonly AuditFacts[], store: string, screen: Screen): string {
+  if (!screen.isTTY) {
+    return entries
+      .map((entry) =>
+        tabbed([
+          store,
+          String(entry.id),
+          entry.at.toISOString(),
+          entry.event,
+          entry.who,
+          entry.address ?? '',
+          entry.target ?? '',
+          entry.before ?? '',
+          entry.after ?? '',
+          entry.reason ?? '',
+          entry.correlationId,
+        ]),
+      )
+      .join('\n')
+  }
+  if (entries.length === 0)
+    return `${headline('warn', 'The audit holds no such entry', screen)}\n${aside(`  ${store}`, screen)}`
+  const noAddress = entries.every((entry) => entry.address === undefined)
+  const rows = entries.map((entry) => [
+    String(entry.id),
+    moment(entry.at).replace(' UTC', ''),
+    safeLine(entry.event),
+    safeLine(entry.who),
+    ...(noAddress ? [] : [safeLine(entry.address ?? '')]),
+    safeLine(entry.target ?? ''),
+    change(entry),
+  ])
+  const titles = ['ID', 'AT (UTC)', 'EVENT', 'WHO', ...(noAddress ? [] : ['FROM']), 'TARGET', 'CHANGE']
+  const last = titles.length - 1
+  return [
+    headline('ok', `${entries.length === 1 ? '1 entry' : `${entries.length} entries`}, newest first`, screen),
+    aside(`  ${store}`, screen),
+    '',
+    listing({ titles, yielding: [last, last - 1, 3] }, rows, screen),
+  ].join('\n')
+}

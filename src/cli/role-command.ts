@@ -1,0 +1,117 @@
+import { boolean } from '@oclif/core/flags'
+import { Fault } from '../core/errors.ts'
+import { SvcCommand } from './base.ts'
+import { connectionFlags } from './connection-flags.ts'
+import { text } from './flags.ts'
+import type { Asking, Lists, RoleChange, RoleChanged } from './role-change.ts'
+import { localCall, openSession, type Session, type SessionFlags } from './session.ts'
+
+const repeatable = { multiple: true, multipleNonGreedy: true } as const
+
+/** What assigning and unassigning take alike. */
+export const roleFlags = {
+  role: text('role')({ description: 'A role, in its exact letter case; repeatable', ...repeatable }),
+  permission: text('permission')({ description: 'A permission, likewise; repeatable', ...repeatable }),
+  reason: text('reason')({ description: 'Why: stands in the audit' }),
+  'dry-run': boolean({ description: 'Show what would change, and change nothing' }),
+  'from-file': text('from-file')({
+    description: 'Changes from a CSV or JSON file: UserName, Action (assign or unassign), Roles, Permissions',
+    helpValue: '<x.csv|x.json>',
+  }),
+  ...connectionFlags,
+} as const
+
+export type RoleFlags = SessionFlags & {
+  readonly role?: readonly string[] | undefined
+  readonly permission?: readonly string[] | undefined
+  readonly reason?: string | undefined
+  readonly 'dry-run': boolean
+  readonly 'from-file'?: string | undefined
+  readonly json: boolean
+  readonly quiet: boolean
+}
+
+/** How an answer names where it acted: in process the store as well. */
+export const placeOf = (session: Session): string => {
+  const store = session.runtime?.admin?.store ?? session.runtime?.facts.store
+  return store === undefined ? session.label : `${session.label} · ${store}`
+}
+
+export const listsOf = (flags: RoleFlags): Lists => ({ roles: flags.role ?? [], permissions: flags.permission ?? [] })
+
+/** The user, who must be named unless a file names them. */
+export function userOf(user: string | undefined): string {
+  if (user !== undefined && user.trim() !== '') return user
+  throw new Fault('Usage', user === undefined ? 'USER is missing: whose roles?' : 'USER is empty', {
+    hints: ['A user is named by user name or e-mail.'],
+  })
+}
+
+/** With `--from-file` the file names the users and the changes. */
+export function refuseBoth(flags: RoleFlags, user: string | undefined): void {
+  const given =
+    user !== undefined ? `USER ${user}` : flags.role ? '--role' : flags.permission ? '--permission' : undefined
+  if (given === undefined) return
+  throw new Fault('Usage', `--from-file and ${given} contradict each other`, { hints: ['Leave one of them out.'] })
+}
+
+/** A command that changes what users hold. */
+export abstract class RoleCommand extends SvcCommand {
+  /** One change, made and told. */
+  protected async one(
+    flags: RoleFlags,
+    make: (asking: Asking) => Promise<RoleChanged>,
+    signal: AbortSignal,
+  ): Promise<undefined> {
+    const session = await openSession(flags, process.env)
+    this.target = placeOf(session)
+    try {
+      const changed = await make(asking(session, flags, signal))
+      const { renderChange, changeJson } = await import('./render/roles.ts')
+      if (flags.json) this.print(JSON.stringify({ Target: this.target, ...changeJson(changed) }))
+      else this.print(renderChange(changed, this.target, process.stdout))
+      for (const note of changed.notes) this.say(`Note: ${note}`)
+    } finally {
+      await session.close()
+    }
+  }
+
+  /** Every change of a file, each told; the file is read and judged before a session is opened. */
+  protected async file(
+    flags: RoleFlags & { readonly 'from-file': string },
+    action: RoleChange['action'],
+    signal: AbortSignal,
+  ): Promise<number> {
+    const { readRoleFile } = await import('./role-file.ts')
+    const changes = await readRoleFile(flags['from-file'], action)
+    const session = await openSession(flags, process.env)
+    this.target = placeOf(session)
+    try {
+      const { applyFile, fileExit } = await import('./role-file-run.ts')
+      const { progress } = await import('./progress.ts')
+      const shown = progress(process.stderr, `Changing ${changes.length} users at ${session.label}`, !flags.quiet)
+      const outcomes = await applyFile(asking(session, flags, signal), changes, (done) =>
+        shown.update(`Row ${done} of ${changes.length}`),
+      ).finally(() => shown.stop())
+      const { renderRows, rowJson } = await import('./render/roles.ts')
+      if (flags.json) {
+        this.print(JSON.stringify({ Target: this.target, Results: outcomes.map((outcome) => rowJson(outcome)) }))
+      } else {
+        this.print(renderRows(outcomes, this.target, process.stdout))
+        for (const { change, done } of outcomes) {
+          for (const note of done?.notes ?? []) this.say(`Note: row ${change.row}: ${note}`)
+        }
+      }
+      return fileExit(outcomes)
+    } finally {
+      await session.close()
+    }
+  }
+}
+
+const asking = (session: Session, flags: RoleFlags, signal: AbortSignal): Asking => ({
+  session,
+  call: localCall(signal),
+  dryRun: flags['dry-run'],
+  reason: flags.reason,
+})

@@ -1,0 +1,198 @@
+import { open } from 'node:fs/promises'
+import { Fault, type FieldFault } from '../core/errors.ts'
+import { didYouMean } from '../core/suggest.ts'
+import type { RoleChange } from './role-change.ts'
+
+/** One change of a file, and the row that says so. */
+export type FileChange = RoleChange & { readonly row: number }
+
+const columns = ['UserName', 'Action', 'Roles', 'Permissions'] as const
+type Column = (typeof columns)[number]
+const actions = ['assign', 'unassign'] as const
+
+const mostBytes = 10 * 1024 * 1024
+const mostRows = 10_000
+/** S4: what a server takes. */
+const mostNames = 256
+const mostCharacters = 128
+
+type Raw = { readonly row: number; readonly fields: Readonly<Partial<Record<Column, unknown>>> }
+type Problem = { readonly row: number; readonly column?: Column; readonly message: string }
+
+/**
+ * The changes of a CSV or JSON file, read and judged as a whole before anything is done. `action` is
+ * for rows that name none. Throws Fault `Local` with every problem, each by its row and column; a
+ * row is counted as a spreadsheet does (the header is 1), an entry of a JSON list from 1.
+ */
+export async function readRoleFile(file: string, action: RoleChange['action']): Promise<readonly FileChange[]> {
+  const content = await contentOf(file)
+  const isJson = /\.json$/i.test(file) || (!/\.csv$/i.test(file) && /^\s*[[{]/.test(content))
+  const raws = isJson ? fromJson(file, content) : await fromCsv(file, content)
+  if (raws.length === 0) throw bad(file, 'holds no row', ['A header row alone changes nothing.'])
+  if (raws.length > mostRows) throw bad(file, `holds ${raws.length} rows, and at most ${mostRows} are taken`)
+  const changes: FileChange[] = []
+  const problems: Problem[] = []
+  for (const raw of raws) {
+    const judged = judge(raw, action)
+    if ('change' in judged) changes.push(judged.change)
+    else problems.push(...judged.problems)
+  }
+  if (problems.length > 0) throw refused(file, problems, isJson ? 'entry' : 'row')
+  return changes
+}
+
+async function contentOf(file: string): Promise<string> {
+  let bytes: Buffer
+  try {
+    const handle = await open(file)
+    try {
+      const { size } = await handle.stat()
+      if (size > mostBytes) throw bad(file, `is larger than ${mostBytes / 1024 / 1024} MiB`)
+      bytes = await handle.readFile()
+    } finally {
+      await handle.close()
+    }
+  } catch (error) {
+    if (error instanceof Fault) throw error
+    const { code } = error as { code?: unknown }
+    throw bad(file, code === 'ENOENT' ? 'is not there' : `cannot be read (${String(code ?? error)})`)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw bad(file, 'is not UTF-8 text', ['In a spreadsheet program, save it as "CSV UTF-8".'])
+  }
+}
+
+async function fromCsv(file: string, content: string): Promise<readonly Raw[]> {
+  const { csvTables } = await import('../core/wire/index.ts')
+  const { readCsvTable } = await csvTables()
+  let table: ReturnType<typeof readCsvTable>
+  try {
+    table = readCsvTable(content)
+  } catch (error) {
+    if (error instanceof Fault) throw bad(file, error.message, error.details.hints)
+    throw error
+  }
+  const [only = ''] = table.columns
+  if (table.columns.length === 1 && /[;\t]/.test(only)) {
+    throw bad(file, `row 1: the cells are separated by ${only.includes(';') ? 'semicolons' : 'tabs'}, not by commas`, [
+      'In a spreadsheet program, save it as comma-separated CSV.',
+    ])
+  }
+  const known = table.columns.map((name) => columnNamed(file, name))
+  if (!known.includes('UserName')) throw bad(file, 'row 1: there is no column UserName', [whatColumns])
+  const { readNames } = await csvTables()
+  return table.rows.map(({ row, cells }) => {
+    const fields: Partial<Record<Column, unknown>> = {}
+    table.columns.forEach((name, at) => {
+      const column = known[at]
+      const cell = (cells.get(name) ?? '').trim()
+      if (column === undefined || cell === '') return
+      fields[column] = column === 'Roles' || column === 'Permissions' ? (readNames(cell) ?? cell) : cell
+    })
+    return { row, fields }
+  })
+}
+
+function fromJson(file: string, content: string): readonly Raw[] {
+  let value: unknown
+  try {
+    value = JSON.parse(content)
+  } catch (error) {
+    throw bad(file, `is not valid JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  if (!Array.isArray(value)) throw bad(file, 'must be a JSON list of changes', [example])
+  return value.map((entry: unknown, at) => {
+    const row = at + 1
+    if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
+      throw bad(file, `entry ${row} is no object`, [example])
+    }
+    const fields: Partial<Record<Column, unknown>> = {}
+    for (const [name, given] of Object.entries(entry)) {
+      const column = columnNamed(file, name, `entry ${row}`)
+      if (column !== undefined && given !== null) fields[column] = given
+    }
+    return { row, fields }
+  })
+}
+
+const whatColumns = `Columns: ${columns.join(', ')}`
+const example = '[{"UserName": "bob", "Action": "assign", "Roles": ["Ops"], "Permissions": []}]'
+
+/** In any letter case. A column that nobody knows is refused: `Role` for `Roles` would drop every role. */
+function columnNamed(file: string, name: string, place = 'row 1'): Column | undefined {
+  if (name === '') return undefined
+  const column = columns.find((each) => each.toLowerCase() === name.toLowerCase())
+  if (column !== undefined) return column
+  const nearest = didYouMean(name, columns)
+  throw bad(file, `${place}: unknown column "${name}"`, [
+    ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
+    whatColumns,
+  ])
+}
+
+type Judged = { readonly change: FileChange } | { readonly problems: readonly Problem[] }
+
+function judge({ row, fields }: Raw, fallback: RoleChange['action']): Judged {
+  const problems: Problem[] = []
+  const say = (column: Column, message: string): void => {
+    problems.push({ row, column, message })
+  }
+  const userName = typeof fields.UserName === 'string' ? fields.UserName.trim() : ''
+  if (fields.UserName !== undefined && typeof fields.UserName !== 'string') say('UserName', 'must be text')
+  else if (userName === '') say('UserName', 'is empty')
+  else if (userName.length > mostCharacters) say('UserName', `is longer than ${mostCharacters} characters`)
+  const said = fields.Action === undefined ? fallback : String(fields.Action)
+  const action = actions.find((each) => each === said.trim().toLowerCase())
+  if (action === undefined) say('Action', `"${said}" is neither assign nor unassign`)
+  const roles = namesOf(fields.Roles, (message) => say('Roles', message))
+  const permissions = namesOf(fields.Permissions, (message) => say('Permissions', message))
+  if (problems.length === 0 && roles.length + permissions.length === 0) {
+    problems.push({ row, message: 'Roles and Permissions are both empty' })
+  }
+  return problems.length > 0 || action === undefined
+    ? { problems }
+    : { change: { row, action, userName, roles, permissions } }
+}
+
+/** Blanks around a name are the writer's way of setting lists, and no part of it. */
+function namesOf(value: unknown, say: (message: string) => void): readonly string[] {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) {
+    say(`${JSON.stringify(value).slice(0, 60)} is no list; write [Admin,Ops] in CSV, ["Admin", "Ops"] in JSON`)
+    return []
+  }
+  const given = value.map((name: unknown) => (typeof name === 'string' ? name.trim() : undefined))
+  if (given.some((name) => name === undefined)) say('holds something that is no text')
+  else if (given.some((name) => name === '')) say('holds an empty name')
+  else if (given.length > mostNames) say(`holds more than ${mostNames} names`)
+  else if (given.some((name) => (name?.length ?? 0) > mostCharacters)) {
+    say(`holds a name longer than ${mostCharacters} characters`)
+  } else return given.filter((name) => name !== undefined)
+  return []
+}
+
+const bad = (file: string, what: string, hints: readonly string[] = []): Fault =>
+  new Fault('Local', `${file}${/^(row|entry) \d/.test(what) ? ', ' : ' '}${what}`, {
+    hints: [...hints, 'Nothing was changed.'],
+  })
+
+/** At most this many are told; the others are counted. */
+const mostTold = 20
+
+function refused(file: string, problems: readonly Problem[], unit: string): Fault {
+  const told = problems.slice(0, mostTold).map(
+    ({ row, column, message }): FieldFault => ({
+      ErrorCode: 'InvalidRow',
+      FieldName: `${unit} ${row}${column === undefined ? '' : `, ${column}`}`,
+      Message: message,
+    }),
+  )
+  const count = problems.length
+  const more = count > mostTold ? [`… and ${count - mostTold} more.`] : []
+  return new Fault('Local', `${file} has ${count === 1 ? 'a mistake' : `${count} mistakes`}`, {
+    fields: told,
+    hints: [...more, 'Nothing was changed.'],
+  })
+}

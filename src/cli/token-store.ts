@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { Fault } from '../core/errors.ts'
+import type { AuthenticateResponse } from '../core/protocol/index.ts'
+import type { Credential } from '../core/service.ts'
+import { settingsFolder } from './folders.ts'
+import { keychainEntry } from './keychain/index.ts'
+import { ownFolder, readPrivate, removePrivate, writePrivate } from './private-file.ts'
+import type { Environment } from './variable.ts'
+
+/** What is kept of a sign-in (K1): an access token with its refresh token, or a session (C6). */
+export type Kept = {
+  readonly at?: string | undefined
+  readonly rt?: string | undefined
+  /** Seconds since 1970, when the access token tells. */
+  readonly exp?: number | undefined
+  readonly sid?: string | undefined
+  /** RememberMe, of a session. */
+  readonly perm?: boolean | undefined
+}
+/** A signed-in user at a server, and where the token is. */
+export type SignIn = { readonly server: string; readonly user: string; readonly storage: 'keychain' | 'file' }
+
+export type TokenStore = {
+  /** For people: `OS keychain`, or the file. */
+  readonly where: string
+  readonly read: () => Promise<Kept | undefined>
+  readonly write: (kept: Kept) => Promise<void>
+  /** True when there was something to remove. */
+  readonly remove: () => Promise<boolean>
+  /** Proves, by doing it, that something can be kept. */
+  readonly prove: () => Promise<void>
+}
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)
+
+/** One lock for every sign-in: processes at different servers do not wait for each other. */
+export const lockPath = ({ server, user }: SignIn, env: Environment): string =>
+  join(settingsFolder(env), 'locks', `${digest(`${server}\n${user}`)}.lock`)
+
+export function tokenStore(signIn: SignIn, env: Environment): TokenStore {
+  return signIn.storage === 'keychain' ? inKeychain(signIn, env) : inFile(signIn, env)
+}
+
+function inKeychain({ server, user }: SignIn, env: Environment): TokenStore {
+  const entry = keychainEntry(server, user, env)
+  return {
+    where: 'OS keychain',
+    read: async () => {
+      const text = await entry.read()
+      return text === undefined ? undefined : parseKept(text, 'The entry in the OS keychain')
+    },
+    write: (kept) => entry.write(JSON.stringify(kept)),
+    remove: entry.remove,
+    prove: entry.prove,
+  }
+}
+
+/** K3: a file of its own for every server and user, in a folder of its own. */
+function inFile({ server, user }: SignIn, env: Environment): TokenStore {
+  const folder = join(settingsFolder(env), 'credentials')
+  const path = join(folder, `${digest(`${server}\n${user}`)}.json`)
+  const write = (file: string, content: object): void => {
+    ownFolder(folder)
+    // Refuses what lies there open to others, before anything is put in its place.
+    readPrivate(file, 'unreadable')
+    writePrivate(file, `${JSON.stringify(content)}\n`)
+  }
+  return {
+    where: path,
+    read: async () => {
+      const text = readPrivate(path, 'unreadable')
+      return text === undefined ? undefined : parseKept(text, path)
+    },
+    write: async (kept) => write(path, { server, user, ...kept }),
+    remove: async () => removePrivate(path),
+    prove: async () => {
+      const probe = join(folder, `probe-${process.pid}`)
+      // A file that is not private is refused now, not after the password.
+      readPrivate(path, 'unreadable')
+      write(probe, {})
+      removePrivate(probe)
+    },
+  }
+}
+
+function parseKept(text: string, where: string): Kept {
+  const damaged = (): Fault =>
+    new Fault('Local', `${where} holds something that svc did not write`, { hints: ['Sign in again: svc login'] })
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    throw damaged()
+  }
+  if (typeof json !== 'object' || json === null) throw damaged()
+  const { at, rt, exp, sid, perm } = json as Record<string, unknown>
+  const texts = [at, rt, sid].every((value) => value === undefined || isToken(value))
+  if (!texts || (at === undefined && sid === undefined)) throw damaged()
+  return {
+    at: at as string | undefined,
+    rt: rt as string | undefined,
+    exp: typeof exp === 'number' ? exp : undefined,
+    sid: sid as string | undefined,
+    perm: perm === true,
+  }
+}
+
+/** What can stand in a header as it is. */
+export const isToken = (value: unknown): value is string =>
+  typeof value === 'string' && /^[\x21-\x7e]{1,16384}$/.test(value)
+
+/** What a server's answer to a sign-in is worth: tokens, or a session (C6). */
+export function keptFrom(response: AuthenticateResponse, rememberMe: boolean): Kept | undefined {
+  const { BearerToken: at, RefreshToken: rt, SessionId: sid } = response
+  if (isToken(at)) return { at, rt: isToken(rt) ? rt : undefined, exp: expiryOf(at) }
+  return isToken(sid) ? { sid, perm: rememberMe } : undefined
+}
+
+/** Seconds since 1970 that a JWT says of itself; svc's own tokens say nothing. */
+export function expiryOf(token: string): number | undefined {
+  const [, payload, signature] = token.split('.')
+  if (payload === undefined || signature === undefined) return undefined
+  try {
+    const { exp } = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')) as { exp?: unknown }
+    return typeof exp === 'number' ? exp : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export function credentialOf({ at, sid, perm }: Kept): Credential | undefined {
+  if (at !== undefined) return { kind: 'bearer', token: at }
+  return sid === undefined ? undefined : { kind: 'session', secret: sid, permanent: perm }
+}
+
+/** True when a credential is what is kept. */
+export const isKept = (kept: Kept, credential: Credential): boolean =>
+  credential.kind === 'bearer' ? kept.at === credential.token : kept.sid === credential.secret

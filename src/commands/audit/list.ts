@@ -1,0 +1,34 @@
+import { integer } from '@oclif/core/flags'
+import { storeFlags } from '../../cli/admin.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+
+export default class List extends StoreCommand {
+  static override summary = 'Show who did what, newest first'
+  static override description = 'Sign-ins, changes of roles, users and keys, with who made them, from where, and why.'
+  static override examples = [
+    '<%= config.bin %> audit list',
+    '<%= config.bin %> audit list --limit 200 --before 1041',
+    '<%= config.bin %> audit list --json',
+  ]
+  static override flags = {
+    limit: integer({ char: 'n', description: 'At most so many entries', default: 50, min: 1, max: 1_000 }),
+    before: integer({ description: 'Only entries older than this id, to read on', min: 1 }),
+    ...storeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(List)
+    await this.inStore(flags, signal, async ({ admin }) => {
+      const entries = await admin.audit.list({ limit: flags.limit, before: flags.before })
+      const { auditJson, renderAudit } = await import('../../cli/render/audit.ts')
+      this.answer(
+        flags.json,
+        { store: admin.store, entries: entries.map(auditJson) },
+        renderAudit(entries, admin.store, process.stdout),
+      )
+      const oldest = entries.at(-1)
+      if (flags.json || !process.stdout.isTTY || !oldest || entries.length < flags.limit || oldest.id <= 1) return
+      this.say(`\n  Older ones:   svc audit list --before ${oldest.id}`)
+    })
+  }
+}

@@ -1,0 +1,23 @@
+import { string } from '@oclif/core/args'
+import { SvcCommand } from '../../cli/base.ts'
+import { connectionFlags } from '../../cli/connection-flags.ts'
+import { required } from '../../cli/required.ts'
+import { safeLine } from '../../cli/safe-text.ts'
+import { readSettings } from '../../cli/session.ts'
+
+export default class ConfigGet extends SvcCommand {
+  static override summary = 'Print one setting, as it is in force'
+  static override examples = ['<%= config.bin %> config get server']
+  static override args = { key: string({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
+  static override flags = { profile: connectionFlags.profile }
+
+  protected async perform(): Promise<undefined> {
+    const { args, flags } = await this.parse(ConfigGet)
+    const { configKey, effective } = await import('../../cli/config-keys.ts')
+    const key = configKey(required(args.key, 'KEY'))
+    const rows = await effective(await readSettings(process.env), flags, process.env)
+    const row = rows.find((one) => one.key === key)
+    if (flags.json) this.print(JSON.stringify({ key, value: row?.value ?? null, origin: row?.origin }))
+    else if (row?.value !== undefined) this.print(safeLine(row.value))
+  }
+}

@@ -1,0 +1,13 @@
+import { SvcCommand } from '../../cli/base.ts'
+
+export default class ConfigPath extends SvcCommand {
+  static override summary = 'Print where the settings are kept'
+  static override examples = ['<%= config.bin %> config path']
+
+  protected async perform(): Promise<undefined> {
+    const { flags } = await this.parse(ConfigPath)
+    const { settingsPath } = await import('../../cli/profiles.ts')
+    const path = settingsPath(process.env)
+    this.print(flags.json ? JSON.stringify({ path }) : path)
+  }
+}

@@ -1,0 +1,31 @@
+import { string } from '@oclif/core/args'
+import { SvcCommand } from '../../cli/base.ts'
+import { connectionFlags } from '../../cli/connection-flags.ts'
+import { required } from '../../cli/required.ts'
+import { safeLine } from '../../cli/safe-text.ts'
+
+export default class ConfigSet extends SvcCommand {
+  static override summary = 'Set something in the current profile, or in another one'
+  static override examples = [
+    '<%= config.bin %> config set ca-file /etc/ssl/private-ca.pem',
+    '<%= config.bin %> config set credentials always --profile prod',
+  ]
+  static override args = {
+    key: string({ name: 'KEY', description: 'Its name', ignoreStdin: true }),
+    value: string({ name: 'VALUE', description: 'Its value', ignoreStdin: true }),
+  }
+  static override flags = { profile: connectionFlags.profile }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(ConfigSet)
+    const [{ configKey, withSetting }, { changeSettings }] = await Promise.all([
+      import('../../cli/config-keys.ts'),
+      import('../../cli/profiles.ts'),
+    ])
+    const key = configKey(required(args.key, 'KEY'))
+    const value = required(args.value, 'VALUE')
+    const change = { key, value }
+    await changeSettings(process.env, (settings) => withSetting(settings, change, flags, process.env), signal)
+    this.print(flags.json ? JSON.stringify(change) : safeLine(`${key} is now ${value}`))
+  }
+}

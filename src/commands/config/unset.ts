@@ -1,0 +1,22 @@
+import { string } from '@oclif/core/args'
+import { SvcCommand } from '../../cli/base.ts'
+import { connectionFlags } from '../../cli/connection-flags.ts'
+import { required } from '../../cli/required.ts'
+
+export default class ConfigUnset extends SvcCommand {
+  static override summary = 'Take something out of the current profile, or of another one'
+  static override examples = ['<%= config.bin %> config unset profile', '<%= config.bin %> config unset ca-file']
+  static override args = { key: string({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
+  static override flags = { profile: connectionFlags.profile }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(ConfigUnset)
+    const [{ configKey, withSetting }, { changeSettings }] = await Promise.all([
+      import('../../cli/config-keys.ts'),
+      import('../../cli/profiles.ts'),
+    ])
+    const change = { key: configKey(required(args.key, 'KEY')), value: undefined }
+    await changeSettings(process.env, (settings) => withSetting(settings, change, flags, process.env), signal)
+    this.print(flags.json ? JSON.stringify({ key: change.key, value: null }) : `${change.key} is not set any more`)
+  }
+}

@@ -1,0 +1,71 @@
+import { Args } from '@oclif/core'
+import { custom } from '@oclif/core/flags'
+import { storeFlags } from '../../cli/admin.ts'
+import { text } from '../../cli/flags.ts'
+import { parseLifetime } from '../../cli/lifetime.ts'
+import { required } from '../../cli/required.ts'
+import { shellWord } from '../../cli/role-change.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+import { userNamed } from '../../cli/user-named.ts'
+import { Fault } from '../../core/errors.ts'
+
+export default class Create extends StoreCommand {
+  static override summary = 'Make a key with which a machine acts as a user'
+  static override description =
+    `Prints the key on stdout, once and alone, so that it can be piped into a secret store; the rest
+stands on stderr. With --role the key is worth those roles only, as long as the user holds them.`
+  static override examples = [
+    '<%= config.bin %> keys create ci --user deploy --expires 90d',
+    '<%= config.bin %> keys create probe --user ops --role Ops --expires 52w > probe.key',
+  ]
+  static override args = {
+    name: Args.string({ name: 'NAME', description: 'What the key is called', ignoreStdin: true }),
+  }
+  static override flags = {
+    user: text('user')({ char: 'u', description: 'Who the key acts as: user name or e-mail' }),
+    role: text('role')({
+      description: 'Only this role of the user; repeatable',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    expires: custom<number>({
+      helpValue: '<12h|90d|…>',
+      description: 'How long it is good for (default: until revoked)',
+      parse: async (input) => parseLifetime('expires', input),
+    })(),
+    reason: text('reason')({ description: 'Why: stands in the audit' }),
+    ...storeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Create)
+    const name = required(args.name, 'NAME')
+    if (flags.user === undefined) {
+      throw new Fault('Usage', '--user is missing: whom does the key act as?', {
+        hints: [`svc keys create ${shellWord(name)} --user USER`],
+      })
+    }
+    const user = flags.user
+    await this.inStore(flags, signal, async ({ admin, by }) => {
+      const owner = await userNamed(admin, user)
+      const made = await admin.keys.create(
+        { name, userName: owner.userName, roles: flags.role, expiresInMs: flags.expires },
+        by,
+      )
+      const { keyJson, renderNewKey } = await import('../../cli/render/keys.ts')
+      if (flags.json) {
+        const facts = keyJson(made.key, new Date())
+        this.print(JSON.stringify({ key: made.secret, store: admin.store, ...facts }))
+        return
+      }
+      const { before, after } = renderNewKey(made.key, admin.store, process.stderr)
+      this.say(before)
+      this.print(made.secret)
+      this.say(after)
+      const missing = (flags.role ?? []).filter((role) => !owner.roles.includes(role))
+      for (const role of missing) {
+        this.say(`Note: ${owner.userName} does not hold "${role}", so the key is not worth it either.`)
+      }
+    })
+  }
+}

@@ -1,0 +1,136 @@
+import { boolean } from '@oclif/core/flags'
+import { SvcCommand } from '../cli/base.ts'
+import { connectionFlags } from '../cli/connection-flags.ts'
+import { refuseGivenToken } from '../cli/given-token.ts'
+import type { Profile } from '../cli/profiles.ts'
+import { safeLine } from '../cli/safe-text.ts'
+import { connectionOf, localCall, readSettings } from '../cli/session.ts'
+import { chooseTarget } from '../cli/target.ts'
+import { exits, Fault } from '../core/errors.ts'
+
+type Result = {
+  readonly profile: string
+  readonly server: string
+  readonly user: string
+  /** What the server was told, and what became of it. */
+  readonly atServer: 'revoked' | 'ended before' | 'not reached'
+  readonly here: 'forgotten' | 'nothing kept' | 'not removed'
+  readonly problems: readonly string[]
+}
+
+export default class Logout extends SvcCommand {
+  static override summary = 'Sign out: revoke the token at the server and forget it here'
+  static override description = `Says both results. Exit code 10 when one of the two could not be done.`
+  static override examples = ['<%= config.bin %> logout', '<%= config.bin %> logout --all']
+  static override flags = {
+    all: boolean({ description: 'Sign out of every profile', exclusive: ['server', 'profile'] }),
+    server: connectionFlags.server,
+    profile: connectionFlags.profile,
+    'ca-file': connectionFlags['ca-file'],
+    'insecure-http': connectionFlags['insecure-http'],
+  }
+
+  protected async perform(signal: AbortSignal): Promise<number> {
+    const { flags } = await this.parse(Logout)
+    refuseGivenToken('logout', process.env)
+    const settings = await readSettings(process.env)
+    const { signedInProfile } = await import('../cli/sign-in.ts')
+    let profiles: readonly Profile[] = settings.profiles.filter((profile) => profile.user !== undefined)
+    if (!flags.all) {
+      const target = await chooseTarget(flags, process.env, async () => settings)
+      if (target.kind === 'local') {
+        throw new Fault('Usage', 'sign out of what? No profile is current', {
+          hints: ['svc logout --server URL, --profile NAME or --all', 'svc profile list shows the profiles.'],
+        })
+      }
+      const chosen = signedInProfile(target, settings)
+      profiles = chosen ? [chosen] : []
+      this.target = target.profile?.server ?? target.url
+    }
+    const results: Result[] = []
+    for (const profile of profiles) results.push(await this.signOut(profile, flags, signal))
+    if (flags.json) this.print(JSON.stringify({ Results: results }))
+    else if (results.length === 0) this.print('Nobody was signed in.')
+    else this.print(results.flatMap(screen).map(safeLine).join('\n'))
+    const all = results.every(({ atServer, here }) => atServer !== 'not reached' && here !== 'not removed')
+    return all ? exits.ok.code : exits.partial.code
+  }
+
+  private async signOut(
+    profile: Profile,
+    flags: { readonly 'ca-file'?: string | undefined; readonly 'insecure-http'?: boolean },
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const [{ changeSettings, signedOut, withProfile }, { signedInAt, signInOf }, { revoke }, { tokenStore }] =
+      await Promise.all([
+        import('../cli/profiles.ts'),
+        import('../cli/sign-in.ts'),
+        import('../cli/login-run.ts'),
+        import('../cli/token-store.ts'),
+      ])
+    const signIn = signInOf(profile)
+    if (!signIn) throw new TypeError('a profile without a user')
+    const target = { kind: 'server', url: profile.server, origin: '--profile', profile } as const
+    const connection = connectionOf(target, flags, process.env)
+    const problems: string[] = []
+    const note = (error: unknown): void => {
+      signal.throwIfAborted()
+      if (!(error instanceof Fault)) throw error
+      problems.push(error.message)
+    }
+    const store = tokenStore(signIn, process.env)
+    let kept: boolean | undefined
+    await store.read().then((found) => {
+      kept = found !== undefined
+    }, note)
+    let atServer: Result['atServer'] = 'not reached'
+    if (kept === false) atServer = 'ended before'
+    if (kept) {
+      const credential = signedInAt(target, { path: '', current: undefined, profiles: [] }, connection, process.env)
+      await revoke({ ...connection, credential }, localCall(signal)).then((done) => {
+        atServer = done
+      }, note)
+    }
+    let here: Result['here'] = 'not removed'
+    await store.remove().then((removed) => {
+      here = removed ? 'forgotten' : 'nothing kept'
+    }, note)
+    // What lies in a keychain that cannot be reached stays known, to be removed another time.
+    if (here !== 'not removed') {
+      await changeSettings(
+        process.env,
+        (settings) => {
+          const now = settings.profiles.find((one) => one.name === profile.name)
+          return now?.user === profile.user ? now && withProfile(settings, signedOut(now)) : undefined
+        },
+        signal,
+      )
+    }
+    return {
+      profile: profile.name,
+      server: profile.server,
+      user: signIn.user,
+      atServer,
+      here,
+      problems: [...new Set(problems)],
+    }
+  }
+}
+
+const atServerText: Record<Result['atServer'], string> = {
+  revoked: 'the token is revoked',
+  'ended before': 'the sign-in had ended before',
+  'not reached': 'it could not be told; the token stays valid there until it expires',
+}
+const hereText: Record<Result['here'], string> = {
+  forgotten: 'the token is forgotten',
+  'nothing kept': 'there was no token',
+  'not removed': 'the token could not be removed',
+}
+
+const screen = ({ server, user, atServer, here, problems }: Result): readonly string[] => [
+  `${atServer === 'not reached' || here === 'not removed' ? 'Partly signed' : 'Signed'} out of ${server} (${user})`,
+  `  at the server: ${atServerText[atServer]}`,
+  `  here: ${hereText[here]}`,
+  ...problems.map((problem) => `  ${problem}`),
+]

@@ -1,0 +1,57 @@
+import { string } from '@oclif/core/args'
+import { boolean, custom } from '@oclif/core/flags'
+import { SvcCommand } from '../../cli/base.ts'
+import { connectionFlags } from '../../cli/connection-flags.ts'
+import { oneOf, text } from '../../cli/flags.ts'
+import { required } from '../../cli/required.ts'
+import { safeLine } from '../../cli/safe-text.ts'
+import { Fault } from '../../core/errors.ts'
+
+export default class ProfileAdd extends SvcCommand {
+  static override summary = 'Give a server a name, without signing in'
+  static override examples = ['<%= config.bin %> profile add prod --server https://svc.example.com --use']
+  static override args = { name: string({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
+  static override flags = {
+    server: text('server')({ description: 'URL of the server' }),
+    use: boolean({ description: 'Make it the current one' }),
+    credentials: custom<'always' | 'when-asked'>({
+      helpValue: '<always|when-asked>',
+      description: 'When health checks present the token (default when-asked: after a 401)',
+      parse: async (input) => oneOf('credentials', ['always', 'when-asked'] as const, input, 'Values'),
+    })(),
+    'ca-file': connectionFlags['ca-file'],
+    'insecure-http': connectionFlags['insecure-http'],
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(ProfileAdd)
+    const [{ changeSettings, checkedName, withProfile }, { serverOf }] = await Promise.all([
+      import('../../cli/profiles.ts'),
+      import('../../cli/sign-in.ts'),
+    ])
+    const name = checkedName(required(args.name, 'NAME'))
+    if (flags.server === undefined) throw new Fault('Usage', '--server is missing: which server is it?')
+    const profile = {
+      name,
+      server: serverOf(flags.server, flags['insecure-http']),
+      ...(flags['ca-file'] === undefined ? {} : { caFile: flags['ca-file'] }),
+      ...(flags['insecure-http'] ? { insecureHttp: true } : {}),
+      ...(flags.credentials === undefined ? {} : { credentials: flags.credentials }),
+    }
+    const after = await changeSettings(
+      process.env,
+      (settings) => {
+        if (settings.profiles.some((one) => one.name === name)) {
+          throw new Fault('Usage', `there is a profile "${name}" already`, {
+            hints: [`svc profile show ${name}`, `svc profile remove ${name}`],
+          })
+        }
+        return { ...withProfile(settings, profile), current: flags.use ? name : settings.current }
+      },
+      signal,
+    )
+    const current = after.current === name
+    if (flags.json) this.print(JSON.stringify({ ...profile, current }))
+    else this.print(safeLine(`Profile ${name}: ${profile.server}${current ? ' (current)' : ''}`))
+  }
+}

@@ -1,0 +1,37 @@
+import { string } from '@oclif/core/args'
+import { SvcCommand } from '../../cli/base.ts'
+import { required } from '../../cli/required.ts'
+import { safeLine } from '../../cli/safe-text.ts'
+import { Fault } from '../../core/errors.ts'
+
+export default class ProfileRemove extends SvcCommand {
+  static override summary = 'Remove a profile that nobody is signed in with'
+  static override examples = ['<%= config.bin %> profile remove staging']
+  static override args = { name: string({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(ProfileRemove)
+    const { changeSettings, profileNamed } = await import('../../cli/profiles.ts')
+    const name = required(args.name, 'NAME')
+    let wasCurrent = false
+    await changeSettings(
+      process.env,
+      async (settings) => {
+        const profile = await profileNamed(settings, name, 'svc profile remove')
+        if (profile.user !== undefined) {
+          // Its token would stay valid, and nobody would know of it.
+          throw new Fault('Usage', `${profile.user} is signed in with profile "${name}"`, {
+            hints: [`svc logout --profile ${name}`],
+          })
+        }
+        wasCurrent = settings.current === name
+        const profiles = settings.profiles.filter((one) => one !== profile)
+        return { ...settings, profiles, current: wasCurrent ? undefined : settings.current }
+      },
+      signal,
+    )
+    const next = wasCurrent ? 'It was the current one: commands now act on this machine.' : ''
+    if (flags.json) this.print(JSON.stringify({ removed: name, wasCurrent }))
+    else this.print(safeLine(`Profile ${name} is removed. ${next}`).trim())
+  }
+}

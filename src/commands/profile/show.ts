@@ -1,0 +1,41 @@
+import { string } from '@oclif/core/args'
+import { SvcCommand } from '../../cli/base.ts'
+import { safeLine } from '../../cli/safe-text.ts'
+import { readSettings } from '../../cli/session.ts'
+import { variable } from '../../cli/target.ts'
+import { Fault } from '../../core/errors.ts'
+
+export default class ProfileShow extends SvcCommand {
+  static override summary = 'Show a profile; without a name the one that commands would use'
+  static override examples = ['<%= config.bin %> profile show', '<%= config.bin %> profile show prod --json']
+  static override args = { name: string({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
+
+  protected async perform(): Promise<undefined> {
+    const { args, flags } = await this.parse(ProfileShow)
+    const { profileNamed } = await import('../../cli/profiles.ts')
+    const settings = await readSettings(process.env)
+    const name = args.name ?? variable(process.env, 'SVC_PROFILE') ?? settings.current
+    if (name === undefined) {
+      throw new Fault('Usage', 'no profile is current: commands act on this machine', {
+        hints: ['svc profile list shows the profiles.'],
+      })
+    }
+    const profile = await profileNamed(settings, name, 'svc profile show')
+    const current = settings.current === profile.name
+    if (flags.json) {
+      this.print(JSON.stringify({ ...profile, current }))
+      return
+    }
+    const rows: readonly (readonly [string, string | undefined])[] = [
+      ['name', `${profile.name}${current ? ' (current)' : ''}`],
+      ['server', profile.server],
+      ['user', profile.user ?? 'nobody is signed in'],
+      ['token in', profile.user === undefined ? undefined : (profile.storage ?? 'keychain')],
+      ['roles', profile.roles?.join(', ')],
+      ['ca-file', profile.caFile],
+      ['plain http', profile.insecureHttp ? 'allowed' : undefined],
+      ['credentials', profile.credentials],
+    ]
+    this.print(rows.flatMap(([key, value]) => (value ? [safeLine(`${key.padEnd(12)} ${value}`)] : [])).join('\n'))
+  }
+}

@@ -1,0 +1,43 @@
+import { Args } from '@oclif/core'
+import { changeRoles, isEmpty, shellWord } from '../../cli/role-change.ts'
+import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/role-command.ts'
+import { Fault } from '../../core/errors.ts'
+
+export default class Assign extends RoleCommand {
+  static override summary = 'Give roles and permissions to a user'
+  static override description =
+    `Prints what changed and the user's complete lists after it. Who calls must hold Admin; on this
+machine that is whoever can open the store.
+
+A file (--from-file) has the columns UserName, Action (assign or unassign; assign when left out),
+Roles and Permissions, both lists such as [Admin,Ops]. It is read and judged as a whole first.`
+  static override examples = [
+    '<%= config.bin %> roles assign alice --role Admin --reason "on call from May"',
+    '<%= config.bin %> roles assign alice --role Ops --permission orders:read --server https://svc.example.com',
+    '<%= config.bin %> roles assign --from-file changes.csv --dry-run',
+  ]
+  static override args = {
+    user: Args.string({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
+  }
+  static override flags = roleFlags
+
+  protected async perform(signal: AbortSignal): Promise<number | undefined> {
+    const { args, flags } = await this.parse(Assign)
+    const { 'from-file': file } = flags
+    if (file !== undefined) {
+      refuseBoth(flags, args.user)
+      return await this.file({ ...flags, 'from-file': file }, 'assign', signal)
+    }
+    const userName = userOf(args.user)
+    const lists = listsOf(flags)
+    if (isEmpty(lists)) {
+      throw new Fault('Usage', 'nothing to assign: --role and --permission are missing', {
+        hints: [
+          `svc roles assign ${shellWord(userName)} --role ROLE`,
+          `svc roles show ${shellWord(userName)}   shows what is held`,
+        ],
+      })
+    }
+    return await this.one(flags, (asking) => changeRoles(asking, { action: 'assign', userName, ...lists }), signal)
+  }
+}

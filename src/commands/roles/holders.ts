@@ -1,0 +1,42 @@
+import { Args } from '@oclif/core'
+import { storeFlags } from '../../cli/admin.ts'
+import { required } from '../../cli/required.ts'
+import { shellWord } from '../../cli/role-change.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+import { Fault } from '../../core/errors.ts'
+import type { UserFacts } from '../../core/service.ts'
+
+export default class Holders extends StoreCommand {
+  static override summary = 'List who holds a role, in the store of this machine'
+  static override examples = ['<%= config.bin %> roles holders Admin']
+  static override args = {
+    role: Args.string({ name: 'ROLE', description: 'A role, in its exact letter case', ignoreStdin: true }),
+  }
+  static override flags = storeFlags
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Holders)
+    const role = required(args.role, 'ROLE')
+    await this.inStore(flags, signal, async ({ admin }) => {
+      const users = await admin.roles.holders(role)
+      if (users.length === 0) refuseOtherCase(role, await admin.users.list())
+      const { userJson } = await import('../../cli/render/users.ts')
+      const { renderHolders } = await import('../../cli/render/roles.ts')
+      this.answer(
+        flags.json,
+        { store: admin.store, role, users: users.map(userJson) },
+        renderHolders(role, users, admin.store, process.stdout),
+      )
+    })
+  }
+}
+
+/** "Nobody" must not be the answer to who asks for `admin` when there are Admins. */
+function refuseOtherCase(role: string, users: readonly UserFacts[]): void {
+  const held = users.flatMap((user) => user.roles)
+  const other = held.find((name) => name.toLowerCase() === role.toLowerCase())
+  if (other === undefined) return
+  throw new Fault('NotFound', `nobody holds "${role}", but "${other}" is held: letter case counts`, {
+    hints: [`svc roles holders ${shellWord(other)}`],
+  })
+}

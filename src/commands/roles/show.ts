@@ -1,0 +1,33 @@
+import { Args } from '@oclif/core'
+import { SvcCommand } from '../../cli/base.ts'
+import { connectionFlags } from '../../cli/connection-flags.ts'
+import { showRoles } from '../../cli/role-change.ts'
+import { placeOf, userOf } from '../../cli/role-command.ts'
+import { localCall, openSession } from '../../cli/session.ts'
+
+export default class Show extends SvcCommand {
+  static override summary = 'Show what a user holds, here or at a server'
+  static override examples = [
+    '<%= config.bin %> roles show alice',
+    '<%= config.bin %> roles show alice@example.com --server https://svc.example.com --json',
+  ]
+  static override args = {
+    user: Args.string({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
+  }
+  static override flags = connectionFlags
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Show)
+    const userName = userOf(args.user)
+    const session = await openSession(flags, process.env)
+    this.target = placeOf(session)
+    try {
+      const lists = await showRoles({ session, call: localCall(signal) }, userName)
+      const { heldJson, renderHeld } = await import('../../cli/render/roles.ts')
+      if (flags.json) this.print(JSON.stringify({ Target: this.target, ...heldJson(userName, lists) }))
+      else this.print(renderHeld(userName, lists, this.target, process.stdout))
+    } finally {
+      await session.close()
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import { Args } from '@oclif/core'
+import { boolean } from '@oclif/core/flags'
+import { changeRoles, isEmpty, shellWord, takeAll } from '../../cli/role-change.ts'
+import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/role-command.ts'
+import { Fault } from '../../core/errors.ts'
+
+export default class Unassign extends RoleCommand {
+  static override summary = 'Take roles and permissions from a user'
+  static override description =
+    `Prints what changed and the user's complete lists after it. What is not held is unchanged; a
+name that is held in another letter case is refused with exit code 9, and nothing is done. The last
+Admin keeps Admin.`
+  static override examples = [
+    '<%= config.bin %> roles unassign bob --role Admin --reason "left the team"',
+    '<%= config.bin %> roles unassign bob --all --dry-run',
+    '<%= config.bin %> roles unassign --from-file leavers.csv',
+  ]
+  static override args = {
+    user: Args.string({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
+  }
+  static override flags = { ...roleFlags, all: boolean({ description: 'Everything that the user holds' }) }
+
+  protected async perform(signal: AbortSignal): Promise<number | undefined> {
+    const { args, flags } = await this.parse(Unassign)
+    const { 'from-file': file } = flags
+    const lists = listsOf(flags)
+    if (flags.all && (!isEmpty(lists) || file !== undefined)) {
+      const other = file !== undefined ? '--from-file' : lists.roles.length > 0 ? '--role' : '--permission'
+      throw new Fault('Usage', `--all and ${other} contradict each other`, { hints: ['Leave one of them out.'] })
+    }
+    if (file !== undefined) {
+      refuseBoth(flags, args.user)
+      return await this.file({ ...flags, 'from-file': file }, 'unassign', signal)
+    }
+    const userName = userOf(args.user)
+    if (flags.all) return await this.one(flags, (asking) => takeAll(asking, userName), signal)
+    if (isEmpty(lists)) {
+      throw new Fault('Usage', 'nothing to unassign: --role, --permission and --all are missing', {
+        hints: [
+          `svc roles unassign ${shellWord(userName)} --role ROLE`,
+          `svc roles show ${shellWord(userName)}   shows what is held`,
+        ],
+      })
+    }
+    return await this.one(flags, (asking) => changeRoles(asking, { action: 'unassign', userName, ...lists }), signal)
+  }
+}

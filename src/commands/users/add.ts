@@ -1,0 +1,86 @@
+import { Args } from '@oclif/core'
+import { boolean } from '@oclif/core/flags'
+import { storeFlags } from '../../cli/admin.ts'
+import { text } from '../../cli/flags.ts'
+import { obtainPassword } from '../../cli/password-input.ts'
+import { required } from '../../cli/required.ts'
+import { shellWord } from '../../cli/role-change.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+import { Fault } from '../../core/errors.ts'
+import type { Admin, NewUser } from '../../core/service.ts'
+
+const repeatable = { multiple: true, multipleNonGreedy: true } as const
+
+export default class Add extends StoreCommand {
+  static override summary = 'Add a user to the store of this machine, the first Admin included'
+  static override description =
+    `Makes the store when there is none. The password is asked for on a terminal, or read from
+standard input (--password-stdin); it never stands on the command line.`
+  static override examples = [
+    '<%= config.bin %> users add alice --role Admin',
+    '<%= config.bin %> users add bob --role Ops --email bob@example.com --password-stdin < password.txt',
+    '<%= config.bin %> users add deploy --no-password --role Deploy',
+  ]
+  static override args = { name: Args.string({ name: 'NAME', description: 'User name', ignoreStdin: true }) }
+  static override flags = {
+    role: text('role')({ description: 'A role to begin with; repeatable', ...repeatable }),
+    permission: text('permission')({ description: 'A permission to begin with; repeatable', ...repeatable }),
+    email: text('email')({ description: 'E-mail, which signs in too' }),
+    'display-name': text('display-name')({ description: 'How the user is called' }),
+    'password-stdin': boolean({ description: 'Read the password from standard input', exclusive: ['no-password'] }),
+    'no-password': boolean({ description: 'No password: the user acts by keys only (svc keys create)' }),
+    reason: text('reason')({ description: 'Why: stands in the audit' }),
+    ...storeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Add)
+    const userName = required(args.name, 'NAME')
+    const password = flags['no-password']
+      ? undefined
+      : await obtainPassword(
+          {
+            message: `Password for ${userName}`,
+            confirm: true,
+            stdin: flags['password-stdin'],
+            otherwise: ['A user without a password, for keys only: --no-password'],
+          },
+          signal,
+        )
+    await this.inStore(flags, signal, async ({ admin, by }) => {
+      const wanted = {
+        userName,
+        password,
+        email: flags.email,
+        displayName: flags['display-name'],
+        roles: flags.role ?? [],
+        permissions: flags.permission ?? [],
+      }
+      const user = await admin.users.add(wanted, by).catch(async (error: unknown) => {
+        throw error instanceof Fault && error.fault === 'Conflict' ? await taken(error, admin, wanted) : error
+      })
+      const { renderUser, userJson } = await import('../../cli/render/users.ts')
+      const said = `${user.userName} is added`
+      this.answer(
+        flags.json,
+        { store: admin.store, user: userJson(user) },
+        renderUser(user, said, admin.store, process.stdout),
+      )
+      if (flags.json || !user.roles.some((role) => role !== 'Admin' && role.toLowerCase() === 'admin')) return
+      this.say('Note: the role that may administer is Admin: letter case counts.')
+    })
+  }
+}
+
+/** Whose the name or e-mail is: both are one set, without letter case (O4). */
+async function taken(error: Fault, admin: Admin, wanted: NewUser): Promise<Fault> {
+  for (const given of [wanted.userName, wanted.email]) {
+    const owner = given === undefined ? undefined : await admin.users.show(given).catch(() => undefined)
+    if (!owner) continue
+    return new Fault('Conflict', `"${given}" is taken: it names the user ${owner.userName}`, {
+      fields: error.details.fields,
+      hints: [`svc users show ${shellWord(owner.userName)}`],
+    })
+  }
+  return error
+}

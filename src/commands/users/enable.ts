@@ -1,0 +1,30 @@
+import { Args } from '@oclif/core'
+import { storeFlags } from '../../cli/admin.ts'
+import { text } from '../../cli/flags.ts'
+import { required } from '../../cli/required.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+import { userNamed } from '../../cli/user-named.ts'
+
+export default class Enable extends StoreCommand {
+  static override summary = 'Let a disabled user sign in again'
+  static override examples = ['<%= config.bin %> users enable bob --reason "on leave"']
+  static override args = { name: Args.string({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override flags = { reason: text('reason')({ description: 'Why: stands in the audit' }), ...storeFlags }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Enable)
+    const name = required(args.name, 'NAME')
+    await this.inStore(flags, signal, async ({ admin, by }) => {
+      const before = await userNamed(admin, name)
+      const changed = before.disabled
+      const user = changed ? await admin.users.enable(before.userName, by) : before
+      const { renderUser, userJson } = await import('../../cli/render/users.ts')
+      const said = changed ? `${user.userName} is enabled` : `${user.userName}: unchanged`
+      this.answer(
+        flags.json,
+        { store: admin.store, changed, user: userJson(user) },
+        renderUser(user, said, admin.store, process.stdout),
+      )
+    })
+  }
+}

@@ -1,0 +1,21 @@
+import { storeFlags } from '../../cli/admin.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+
+export default class List extends StoreCommand {
+  static override summary = 'List the users of the store of this machine'
+  static override examples = ['<%= config.bin %> users list', '<%= config.bin %> users list --json']
+  static override flags = storeFlags
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(List)
+    await this.inStore(flags, signal, async ({ admin }) => {
+      const users = await admin.users.list()
+      const { renderUsers, userJson } = await import('../../cli/render/users.ts')
+      this.answer(
+        flags.json,
+        { store: admin.store, users: users.map(userJson) },
+        renderUsers(users, admin.store, process.stdout),
+      )
+    })
+  }
+}

@@ -1,0 +1,43 @@
+import { Args } from '@oclif/core'
+import { boolean } from '@oclif/core/flags'
+import { storeFlags } from '../../cli/admin.ts'
+import { text } from '../../cli/flags.ts'
+import { canAsk, obtainPassword } from '../../cli/password-input.ts'
+import { required } from '../../cli/required.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+import { userNamed } from '../../cli/user-named.ts'
+
+export default class Passwd extends StoreCommand {
+  static override summary = "Set a user's password and end the user's sessions and tokens"
+  static override examples = [
+    '<%= config.bin %> users passwd alice',
+    '<%= config.bin %> users passwd alice --password-stdin < password.txt',
+  ]
+  static override args = { name: Args.string({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override flags = {
+    'password-stdin': boolean({ description: 'Read the password from standard input' }),
+    reason: text('reason')({ description: 'Why: stands in the audit' }),
+    ...storeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Passwd)
+    const name = required(args.name, 'NAME')
+    const stdin = flags['password-stdin']
+    // Without a terminal the missing flag is told before the store is opened.
+    const given = stdin || !canAsk() ? await obtainPassword({ message: '', confirm: true, stdin }, signal) : undefined
+    await this.inStore(flags, signal, async ({ admin, by }) => {
+      const { userName } = await userNamed(admin, name)
+      const password =
+        given ?? (await obtainPassword({ message: `New password for ${userName}`, confirm: true, stdin }, signal))
+      const user = await admin.users.passwd(userName, password, by)
+      const { renderUser, userJson } = await import('../../cli/render/users.ts')
+      const said = `${user.userName} has a new password; sessions and tokens issued before are void`
+      this.answer(
+        flags.json,
+        { store: admin.store, user: userJson(user) },
+        renderUser(user, said, admin.store, process.stdout),
+      )
+    })
+  }
+}

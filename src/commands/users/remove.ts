@@ -1,0 +1,53 @@
+import { Args } from '@oclif/core'
+import { boolean } from '@oclif/core/flags'
+import { storeFlags } from '../../cli/admin.ts'
+import { text } from '../../cli/flags.ts'
+import { askLine, canAsk } from '../../cli/password-input.ts'
+import { required } from '../../cli/required.ts'
+import { shellWord } from '../../cli/role-change.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+import { userNamed } from '../../cli/user-named.ts'
+import { Fault } from '../../core/errors.ts'
+
+export default class Remove extends StoreCommand {
+  static override summary = 'Remove a user for good, with sessions, tokens and keys'
+  static override description =
+    `Asks for the name once more on a terminal; elsewhere --yes says that it is meant. To keep the user
+and only stop sign-in: svc users disable NAME.`
+  static override examples = ['<%= config.bin %> users remove bob', '<%= config.bin %> users remove bob --yes']
+  static override args = { name: Args.string({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override flags = {
+    yes: boolean({ char: 'y', description: 'Do not ask' }),
+    reason: text('reason')({ description: 'Why: stands in the audit' }),
+    ...storeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Remove)
+    const name = required(args.name, 'NAME')
+    if (!flags.yes && !canAsk()) {
+      throw new Fault('Usage', '--yes is missing: there is no terminal to ask whether this is meant', {
+        hints: [`svc users remove ${shellWord(name)} --yes`],
+      })
+    }
+    await this.inStore(flags, signal, async ({ admin, by }) => {
+      const { userName } = await userNamed(admin, name)
+      if (!flags.yes) await confirm(userName, admin.store, signal)
+      const user = await admin.users.remove(userName, by)
+      const { renderUser, userJson } = await import('../../cli/render/users.ts')
+      this.answer(
+        flags.json,
+        { store: admin.store, removed: userJson(user) },
+        renderUser(user, `${user.userName} is removed`, admin.store, process.stdout),
+      )
+    })
+  }
+}
+
+async function confirm(userName: string, store: string, signal: AbortSignal): Promise<void> {
+  process.stderr.write(`This removes ${userName} from ${store} for good.\n`)
+  if ((await askLine(`Type ${userName} to confirm:`, signal)) === userName) return
+  throw new Fault('Usage', 'that is another name: nothing was removed', {
+    hints: ['To only stop sign-in: svc users disable NAME'],
+  })
+}

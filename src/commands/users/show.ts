@@ -1,0 +1,26 @@
+import { Args } from '@oclif/core'
+import { storeFlags } from '../../cli/admin.ts'
+import { required } from '../../cli/required.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+import { userNamed } from '../../cli/user-named.ts'
+
+export default class Show extends StoreCommand {
+  static override summary = 'Show one user of the store of this machine'
+  static override examples = ['<%= config.bin %> users show alice', '<%= config.bin %> users show alice@example.com']
+  static override args = { name: Args.string({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override flags = storeFlags
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Show)
+    const name = required(args.name, 'NAME')
+    await this.inStore(flags, signal, async ({ admin }) => {
+      const user = await userNamed(admin, name)
+      const { renderUser, userJson } = await import('../../cli/render/users.ts')
+      this.answer(
+        flags.json,
+        { store: admin.store, user: userJson(user) },
+        renderUser(user, undefined, admin.store, process.stdout),
+      )
+    })
+  }
+}

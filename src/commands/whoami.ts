@@ -1,0 +1,105 @@
+import { boolean } from '@oclif/core/flags'
+import { SvcCommand } from '../cli/base.ts'
+import { connectionFlags } from '../cli/connection-flags.ts'
+import { givenToken } from '../cli/given-token.ts'
+import { safeLine } from '../cli/safe-text.ts'
+import { localCall, openSession, readSettings } from '../cli/session.ts'
+import { chooseTarget, type Target } from '../cli/target.ts'
+import { Fault } from '../core/errors.ts'
+
+type Facts = {
+  readonly server: string | null
+  readonly profile?: string | undefined
+  readonly user?: string | undefined
+  readonly roles?: readonly string[] | undefined
+  readonly permissions?: readonly string[] | undefined
+  /** When the access token ends, where it says so; it is renewed by itself. */
+  readonly expires?: string | undefined
+  readonly where: string
+  readonly verified: boolean
+}
+
+export default class Whoami extends SvcCommand {
+  static override summary = 'Say who is signed in where, without asking the server'
+  static override description = `With --verify the server is asked. Exit code 4 when nobody is signed in.`
+  static override examples = ['<%= config.bin %> whoami', '<%= config.bin %> whoami --verify --json']
+  static override flags = {
+    verify: boolean({ description: 'Ask the server, and renew an expired token' }),
+    server: connectionFlags.server,
+    profile: connectionFlags.profile,
+    local: connectionFlags.local,
+    'ca-file': connectionFlags['ca-file'],
+    'insecure-http': connectionFlags['insecure-http'],
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(Whoami)
+    const target = await chooseTarget(flags, process.env, () => readSettings(process.env))
+    const token = givenToken(target, process.env)
+    const stored = target.kind === 'local' ? onThisMachine(signal) : await known(target, token !== undefined)
+    if (target.kind === 'server') this.target = stored.server ?? target.url
+    const facts = flags.verify && target.kind === 'server' ? await this.verified(stored, flags, signal) : stored
+    this.print(flags.json ? JSON.stringify(facts) : screen(facts).map(safeLine).join('\n'))
+  }
+
+  private async verified(stored: Facts, flags: Parameters<typeof openSession>[0], signal: AbortSignal): Promise<Facts> {
+    const session = await openSession(flags, process.env)
+    try {
+      const answer = await session.service.authenticate({}, localCall(signal, { verb: 'GET' }))
+      const user = answer.UserName ?? stored.user
+      return { ...stored, user, roles: answer.Roles ?? [], permissions: answer.Permissions ?? [], verified: true }
+    } finally {
+      await session.close()
+    }
+  }
+}
+
+function onThisMachine(signal: AbortSignal): Facts {
+  const { caller } = localCall(signal)
+  const user = caller.kind === 'local' ? caller.account : undefined
+  return { server: null, user, where: 'this machine: whoever can open the store is Admin there', verified: false }
+}
+
+/** What is known here of the sign-in for a target. Throws `Fault` Unauthorized when there is none. */
+async function known(target: Extract<Target, { kind: 'server' }>, given: boolean): Promise<Facts> {
+  const [{ serverOf, signedInProfile, signInOf }, { tokenStore }] = await Promise.all([
+    import('../cli/sign-in.ts'),
+    import('../cli/token-store.ts'),
+  ])
+  const server = serverOf(target.url)
+  if (given) return { server, where: 'SVC_TOKEN', verified: false }
+  const profile = signedInProfile(target, await readSettings(process.env))
+  const signIn = profile && signInOf(profile)
+  const nobody = (): Fault =>
+    new Fault('Unauthorized', `nobody is signed in at ${server}`, { hints: [`svc login --server ${server}`] })
+  if (!profile || !signIn) throw nobody()
+  const store = tokenStore(signIn, process.env)
+  const kept = await store.read()
+  if (!kept) throw nobody()
+  return {
+    server,
+    profile: profile.name,
+    user: profile.user,
+    roles: profile.roles,
+    permissions: profile.permissions,
+    expires: kept.exp === undefined ? undefined : new Date(kept.exp * 1_000).toISOString(),
+    where: store.where,
+    verified: false,
+  }
+}
+
+const list = (names: readonly string[]): string => (names.length > 0 ? names.join(', ') : 'none')
+
+function screen(facts: Facts): readonly string[] {
+  const rows: readonly (readonly [string, string | undefined])[] = [
+    ['user', facts.user ?? 'not known without --verify'],
+    ['server', facts.server ?? undefined],
+    ['profile', facts.profile],
+    ['roles', facts.roles && list(facts.roles)],
+    ['permissions', facts.permissions && list(facts.permissions)],
+    ['token ends', facts.expires && `${facts.expires} (renewed by itself)`],
+    [facts.server === null ? 'where' : 'token in', facts.where],
+    ['verified', facts.server === null ? undefined : facts.verified ? 'by the server, now' : 'no (--verify asks)'],
+  ]
+  return rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(12)} ${value}`]))
+}

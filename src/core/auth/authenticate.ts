@@ -1,0 +1,131 @@
+import { Fault } from '../errors.ts'
+import type { Authenticate, AuthenticateResponse } from '../protocol/index.ts'
+import type { Call } from '../service.ts'
+import { begin } from './begin.ts'
+import { addressOf, identify } from './identify.ts'
+import type { Lifetimes } from './lifetimes.ts'
+import { findProvider } from './providers/index.ts'
+import type { ProviderWorld } from './providers/provider.ts'
+import { readToken } from './tokens.ts'
+
+export type AuthWorld = ProviderWorld & { readonly lifetimes: Lifetimes }
+
+/** Signs in, signs out, or says who is signed in (A1–A8). */
+export async function authenticate(world: AuthWorld, request: Authenticate, call: Call): Promise<AuthenticateResponse> {
+  const verb = call.verb ?? 'POST'
+  const named = request.provider?.trim() ?? ''
+  if (verb === 'DELETE' || named.toLowerCase() === 'logout') return await signOut(world, call)
+  if (verb === 'GET' && named !== '') {
+    if (!(await findProvider(named))) throw unknownProvider(named, request)
+    throw new Fault('MethodNotAllowed', 'A sign-in is sent with POST: a GET would leave the password in logs', {
+      errorCode: 'NotSupportedException',
+      headers: { Allow: 'POST, DELETE, OPTIONS' },
+    })
+  }
+  const provider = named === '' && request.UserName !== undefined ? 'credentials' : named
+  if (verb === 'GET' || provider === '') return await whoIs(world, call)
+  return await signIn(world, provider, request, call)
+}
+
+async function signIn(
+  world: AuthWorld,
+  name: string,
+  request: Authenticate,
+  call: Call,
+): Promise<AuthenticateResponse> {
+  const referrer = acceptedReferrer(call.continueTo)
+  const provider = await findProvider(name)
+  if (!provider) throw unknownProvider(name, request)
+  const user = await provider.signIn(world, request, call)
+  const presented = call.credential?.kind === 'session' ? readToken('session', call.credential.secret) : undefined
+  const begun = await begin(
+    world.data,
+    world.lifetimes,
+    world.now(),
+    user,
+    {
+      permanent: request.RememberMe === true,
+      kind: request.Meta?.refresh === 'rotate' ? 'rotating' : 'fixed',
+      endsSession: presented,
+    },
+    { who: user.userName, userId: user.id, address: addressOf(call), correlationId: call.correlationId },
+  )
+  return {
+    UserId: user.id,
+    SessionId: begun.sessionId,
+    UserName: request.UserName ?? user.userName,
+    DisplayName: user.displayName ?? user.userName,
+    ...(referrer === undefined ? {} : { ReferrerUrl: referrer }),
+    BearerToken: begun.bearerToken,
+    RefreshToken: begun.refreshToken,
+    Roles: user.roles,
+    Permissions: user.permissions,
+  }
+}
+
+/**
+ * A7: the session and its refresh family are dead at once; nobody signed in is no error. What has
+ * expired still names its family, which may live longer than it.
+ */
+async function signOut({ data }: AuthWorld, call: Call): Promise<AuthenticateResponse> {
+  const issued = await presentedRow(data, call.credential)
+  if (!issued) return {}
+  const user = await data.users.byId(issued.userId)
+  await data.sessions.endFamily(issued.familyId, {
+    who: user?.userName ?? '-',
+    userId: user?.id,
+    address: addressOf(call),
+    correlationId: call.correlationId,
+  })
+  return {}
+}
+
+async function presentedRow(data: AuthWorld['data'], credential: Call['credential']) {
+  if (credential === undefined) return undefined
+  const session = credential.kind === 'session'
+  const hash = session ? readToken('session', credential.secret) : readToken('access', credential.token)
+  if (hash === undefined) return undefined
+  return session ? await data.sessions.find(hash) : await data.tokens.access(hash)
+}
+
+/** A6. In process without a credential it is the OS account, which is Admin there (P8). */
+async function whoIs({ data, now }: AuthWorld, call: Call): Promise<AuthenticateResponse> {
+  const { caller, credential } = call
+  if (caller.kind === 'local' && credential === undefined) {
+    const name = `local:${caller.account}`
+    return { UserName: name, DisplayName: caller.account, Roles: ['Admin'], Permissions: [] }
+  }
+  const identity = await identify(data, now, credential)
+  if (!identity) throw new Fault('Unauthorized')
+  const { user, sessionId, roles, permissions } = identity
+  return {
+    UserId: user.id,
+    ...(sessionId === undefined ? {} : { SessionId: sessionId }),
+    UserName: user.userName,
+    DisplayName: user.displayName ?? user.userName,
+    Roles: roles,
+    Permissions: permissions,
+  }
+}
+
+/**
+ * A14: where to go after the sign-in, as a whole URL: a path alone could begin with two slashes, which
+ * a browser takes for another host.
+ */
+function acceptedReferrer(wanted: Call['continueTo']): string | undefined {
+  if (wanted === undefined || wanted.url === '') return undefined
+  const target = URL.canParse(wanted.url, wanted.origin) ? new URL(wanted.url, wanted.origin) : undefined
+  const inside = target && target.origin === wanted.origin && target.username === '' && target.password === ''
+  if (!inside) throw new Fault('BadRequest', 'External Redirects are not permitted')
+  return target.href
+}
+
+const shown = 128
+
+/** A5; A13 for the fields of OAuth 1.0a, which no provider here takes. */
+function unknownProvider(name: string, request: Authenticate): Fault {
+  const told = `No configuration was added for OAuth provider '${name.slice(0, shown).toWellFormed()}'`
+  const oauth1 =
+    request.oauth_token !== undefined || request.oauth_verifier !== undefined || request.AccessTokenSecret !== undefined
+  return new Fault(oauth1 ? 'BadRequest' : 'NotFound', told)
+}

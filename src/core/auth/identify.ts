@@ -1,0 +1,71 @@
+import type { Call, Credential } from '../service.ts'
+import type { Data, User } from '../store/index.ts'
+import { ended, touchShare } from './lifetimes.ts'
+import { readToken } from './tokens.ts'
+
+/** Who a credential stands for, read from the store at this very request (T2). */
+export type Identity = {
+  readonly user: User
+  readonly via: 'session' | 'bearer' | 'key'
+  /** The session secret, only where the request itself presented it (A6). */
+  readonly sessionId: string | undefined
+  /** Its user's, or as many of them as a key was made for. */
+  readonly roles: readonly string[]
+  readonly permissions: readonly string[]
+}
+
+/** A9, A10: undefined for whatever does not sign anybody in, without saying why. */
+export async function identify(
+  data: Data,
+  now: () => number,
+  credential: Credential | undefined,
+): Promise<Identity | undefined> {
+  if (credential === undefined) return undefined
+  if (credential.kind === 'session') return await bySession(data, now, credential.secret)
+  return (await byAccessToken(data, now, credential.token)) ?? (await byKey(data, now, credential.token))
+}
+
+async function bySession(data: Data, now: () => number, secret: string): Promise<Identity | undefined> {
+  const hash = readToken('session', secret)
+  const row = hash === undefined ? undefined : await data.sessions.find(hash)
+  const at = now()
+  if (!row || ended(row, at)) return undefined
+  const user = await usable(data, row)
+  if (!user) return undefined
+  if (at - row.lastUsedAt >= row.idleMs * touchShare) await data.sessions.touch(row.hash, at)
+  return { user, via: 'session', sessionId: secret, ...held(user) }
+}
+
+async function byAccessToken(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
+  const hash = readToken('access', token)
+  const row = hash === undefined ? undefined : await data.tokens.access(hash)
+  if (!row || now() >= row.expiresAt) return undefined
+  const user = await usable(data, row)
+  return user && { user, via: 'bearer', sessionId: undefined, ...held(user) }
+}
+
+async function byKey(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
+  const hash = readToken('key', token)
+  const row = hash === undefined ? undefined : await data.keys.find(hash)
+  if (!row || row.revokedAt !== undefined || (row.expiresAt !== undefined && now() >= row.expiresAt)) return undefined
+  const user = await data.users.byId(row.userId)
+  if (!user || user.disabled) return undefined
+  const { roles } = row
+  // A key narrows what its user holds and never widens it: a revocation holds for keys too.
+  const granted = roles ? { roles: user.roles.filter((role) => roles.includes(role)), permissions: [] } : held(user)
+  return { user, via: 'key', sessionId: undefined, ...granted }
+}
+
+/** The user that something was issued to, unless disabled, gone, or with another password since (T2). */
+export async function usable(
+  data: Data,
+  issued: { readonly userId: string; readonly epoch: number },
+): Promise<User | undefined> {
+  const user = await data.users.byId(issued.userId)
+  return user && !user.disabled && user.epoch === issued.epoch ? user : undefined
+}
+
+const held = ({ roles, permissions }: User): Pick<Identity, 'roles' | 'permissions'> => ({ roles, permissions })
+
+/** For the audit: who acts in this call. */
+export const addressOf = ({ caller }: Call): string | undefined => (caller.kind === 'http' ? caller.address : undefined)

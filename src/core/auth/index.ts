@@ -1,0 +1,38 @@
+import type { Authenticate, AuthenticateResponse, GetAccessToken, GetAccessTokenResponse } from '../protocol/index.ts'
+import type { Call, Credential } from '../service.ts'
+import type { Data } from '../store/index.ts'
+import { type AuthWorld, authenticate } from './authenticate.ts'
+import { HashQueue } from './hash-queue.ts'
+import { type Identity, identify } from './identify.ts'
+import { type Lifetimes, lifetimes } from './lifetimes.ts'
+import { type Passwords, passwords } from './passwords.ts'
+import { refresh } from './refresh.ts'
+
+export { administration } from './administration.ts'
+export { type Identity, type Lifetimes, lifetimes, type Passwords }
+
+/** Sign-in over one store. */
+export type Access = {
+  readonly authenticate: (request: Authenticate, call: Call) => Promise<AuthenticateResponse>
+  readonly getAccessToken: (request: GetAccessToken, call: Call) => Promise<GetAccessTokenResponse>
+  /** Who a credential stands for; undefined for whatever signs nobody in (A10). */
+  readonly identify: (credential: Credential | undefined) => Promise<Identity | undefined>
+}
+
+/** Passwords in a queue of their own: one a process (P3). */
+export const passwordsOfProcess = (): Passwords => passwords(new HashQueue())
+
+/** `now` in milliseconds since 1970. */
+export function openAccess(given: {
+  readonly data: Data
+  readonly passwords: Passwords
+  readonly now: () => number
+  readonly lifetimes?: Lifetimes | undefined
+}): Access {
+  const world: AuthWorld = { ...given, lifetimes: given.lifetimes ?? lifetimes }
+  return {
+    authenticate: (request, call) => authenticate(world, request, call),
+    getAccessToken: (request, call) => refresh(world, request, call),
+    identify: (credential) => identify(world.data, world.now, credential),
+  }
+}

@@ -1,0 +1,47 @@
+import type { Admin, KeyFacts } from '../service.ts'
+import type { Data, KeyRow } from '../store/index.ts'
+import { listProblems, nameProblems, problem, refuse } from './names.ts'
+import { newToken } from './tokens.ts'
+import { asActor, findUser } from './users.ts'
+
+/** Machines' keys: like a bearer token, without a session, until they expire or are revoked. */
+export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'] {
+  return {
+    async create({ name, userName, roles, expiresInMs }, by) {
+      refuse([
+        ...nameProblems('Name', name),
+        ...listProblems('Roles', roles),
+        ...(expiresInMs !== undefined && !(Number.isSafeInteger(expiresInMs) && expiresInMs > 0)
+          ? [problem('ExpiresInMs', 'must be a time in the future')]
+          : []),
+      ])
+      const store = await data()
+      const user = await findUser(store, userName)
+      const missing = roles?.find((role) => !user.roles.includes(role))
+      if (missing !== undefined) refuse([problem('Roles', `names ${missing}, which the user does not hold`)])
+      const secret = newToken('key')
+      const row = await store.keys.add(
+        {
+          name,
+          hash: secret.hash,
+          userId: user.id,
+          roles: roles && [...new Set(roles)],
+          expiresAt: expiresInMs === undefined ? undefined : now() + expiresInMs,
+        },
+        asActor(by),
+      )
+      return { key: keyFacts(row, user.userName), secret: secret.text }
+    },
+    list: async () => (await (await data()).keys.list()).map((row) => keyFacts(row, row.userName)),
+    revoke: async (name, by) => await (await data()).keys.revoke(name, asActor(by)),
+  }
+}
+
+const keyFacts = (row: KeyRow, userName: string): KeyFacts => ({
+  name: row.name,
+  userName,
+  roles: row.roles,
+  createdAt: new Date(row.createdAt),
+  expiresAt: row.expiresAt === undefined ? undefined : new Date(row.expiresAt),
+  revokedAt: row.revokedAt === undefined ? undefined : new Date(row.revokedAt),
+})

@@ -1,0 +1,54 @@
+import { Fault, type FieldFault } from '../errors.ts'
+
+/** Characters. */
+const longest = 128
+const longestEmail = 254
+
+/** Controls, invisible ones (which make two names look alike), line breaks and halves of characters. */
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
+
+/** What is wrong with one value, as a field of the answer; empty when nothing is. */
+export type Problems = readonly FieldFault[]
+
+export const problem = (FieldName: string, Message: string, ErrorCode = 'InvalidValue'): FieldFault => ({
+  ErrorCode,
+  FieldName,
+  Message: `'${FieldName}' ${Message}`,
+})
+
+/** Throws when there are problems, naming every field. */
+export function refuse(problems: Problems): void {
+  if (problems.length === 0) return
+  throw new Fault('BadRequest', problems.map(({ Message }) => Message).join('; '), {
+    errorCode: 'ValidationException',
+    fields: problems,
+  })
+}
+
+/** A name of something: not blank, not long, and what one sees is what it is. */
+export function nameProblems(field: string, name: string): Problems {
+  if (name.trim() === '') return [problem(field, 'must not be empty.', 'NotEmpty')]
+  if (name.length > longest) return [problem(field, `may have at most ${longest} characters`)]
+  if (!name.isWellFormed() || unseen.test(name)) {
+    return [problem(field, 'may hold no control or invisible characters')]
+  }
+  if (name !== name.trim()) return [problem(field, 'may not begin or end with a blank')]
+  return []
+}
+
+/** In the audit `local:` begins the accounts of this machine, and `-` is nobody: no user may pass for them. */
+export function userNameProblems(field: string, name: string): Problems {
+  const wrong = nameProblems(field, name)
+  if (wrong.length > 0) return wrong
+  return name === '-' || /^local:/i.test(name) ? [problem(field, 'stands for somebody else in the audit')] : []
+}
+
+export function emailProblems(field: string, email: string): Problems {
+  if (email.length > longestEmail || unseen.test(email) || !/^[^\s@]+@[^\s@]+$/u.test(email)) {
+    return [problem(field, 'must be an e-mail address, as in ann@example.com')]
+  }
+  return []
+}
+
+export const listProblems = (field: string, names: readonly string[] | undefined): Problems =>
+  (names ?? []).flatMap((name) => nameProblems(field, name)).slice(0, 1)

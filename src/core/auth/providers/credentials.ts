@@ -1,0 +1,57 @@
+import { Fault, type FieldFault } from '../../errors.ts'
+import type { Authenticate } from '../../protocol/index.ts'
+import type { Call } from '../../service.ts'
+import type { User } from '../../store/index.ts'
+import { beginAttempt } from '../attempts.ts'
+import { addressOf } from '../identify.ts'
+import type { Provider, ProviderWorld } from './provider.ts'
+
+/** A user name or e-mail, and a password. */
+const credentials: Provider = { signIn }
+export default credentials
+
+async function signIn(world: ProviderWorld, request: Authenticate, call: Call): Promise<User> {
+  const { UserName: name = '', Password: password = '' } = request
+  refuseEmpty(name, password)
+  const { data, now, passwords } = world
+  const attempt = await beginAttempt(data, now, name, call.caller, call.signal)
+  const user = await data.users.find(name)
+  const began = await attempt.locked()
+  const usable = user && !user.disabled && !began
+  const checked = await passwords.check(password, usable ? user.passwordHash : undefined, call.signal)
+  // Asked again: of many attempts at once, only as many as the limit allows may learn the answer.
+  if (!usable || !checked.right || (await attempt.locked())) {
+    const locked = await attempt.failed()
+    // What was typed may be a password in the wrong field: only names that exist are written down.
+    await data.audit.write(locked ? 'signin.locked' : 'signin.failed', user?.userName, {
+      who: '-',
+      userId: undefined,
+      address: addressOf(call),
+      correlationId: call.correlationId,
+    })
+    throw new Fault('Unauthorized', 'Invalid Username or Password')
+  }
+  await attempt.succeeded()
+  if (checked.outdated) {
+    await data.users.setPassword(user.id, await passwords.hash(password, call.signal), {
+      replaces: user.passwordHash ?? '',
+    })
+  }
+  return user
+}
+
+/** A4: each empty field by its name. */
+function refuseEmpty(name: string, password: string): void {
+  const fields: FieldFault[] = []
+  if (name.trim() === '') fields.push(empty('UserName', 'User Name'))
+  if (password.trim() === '') fields.push(empty('Password', 'Password'))
+  if (fields.length === 0) return
+  const told = fields.map(({ FieldName, Message }) => `\n -- ${FieldName}: ${Message}`).join('')
+  throw new Fault('BadRequest', `Validation failed: ${told}`, { errorCode: 'ValidationException', fields })
+}
+
+const empty = (FieldName: string, spoken: string): FieldFault => ({
+  ErrorCode: 'NotEmpty',
+  FieldName,
+  Message: `'${spoken}' must not be empty.`,
+})

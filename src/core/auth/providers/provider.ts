@@ -1,0 +1,12 @@
+import type { Authenticate } from '../../protocol/index.ts'
+import type { Call } from '../../service.ts'
+import type { Data, User } from '../../store/index.ts'
+import type { Passwords } from '../passwords.ts'
+
+/** What a provider proves identities with. */
+export type ProviderWorld = { readonly data: Data; readonly passwords: Passwords; readonly now: () => number }
+
+export type Provider = {
+  /** The user who is proved; throws a Fault when none is. Counts and audits a failure by itself. */
+  readonly signIn: (world: ProviderWorld, request: Authenticate, call: Call) => Promise<User>
+}

@@ -1,0 +1,104 @@
+import { Fault } from '../errors.ts'
+import type { Admin, AdminActor, NewUser, UserFacts } from '../service.ts'
+import type { Actor, Data, User } from '../store/index.ts'
+import { emailProblems, listProblems, nameProblems, problem, refuse, userNameProblems } from './names.ts'
+import { refusal } from './password-policy.ts'
+import type { Passwords } from './passwords.ts'
+
+export type UsersWorld = {
+  /** The store; `create`: made when there is none. */
+  readonly data: (create: boolean) => Promise<Data>
+  readonly passwords: Passwords
+}
+
+/** Users as who can open the store administers them (P8). */
+export function users({ data, passwords }: UsersWorld): Admin['users'] {
+  const setDisabled = async (userName: string, disabled: boolean, by: AdminActor): Promise<UserFacts> => {
+    const store = await data(false)
+    const user = await findUser(store, userName)
+    await store.users.setDisabled(user.id, disabled, asActor(by))
+    return userFacts({ ...user, disabled })
+  }
+  const ownSignal = (): AbortSignal => new AbortController().signal
+  return {
+    async add(given, by) {
+      const user = checked(given)
+      const { password } = given
+      const passwordHash = password === undefined ? undefined : await passwords.hash(password, ownSignal())
+      const store = await data(true)
+      return userFacts(await store.users.add({ ...user, passwordHash }, asActor(by)))
+    },
+    list: async () => (await (await data(false)).users.list()).map(userFacts),
+    show: async (userName) => userFacts(await findUser(await data(false), userName)),
+    async passwd(userName, password, by) {
+      const store = await data(false)
+      const user = await findUser(store, userName)
+      refuse(passwordProblems(password, user))
+      await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), asActor(by))
+      return userFacts({ ...user, passwordHash: '' })
+    },
+    disable: (userName, by) => setDisabled(userName, true, by),
+    enable: (userName, by) => setDisabled(userName, false, by),
+    async remove(userName, by) {
+      const store = await data(false)
+      const user = await findUser(store, userName)
+      await store.users.remove(user.id, asActor(by))
+      return userFacts(user)
+    },
+  }
+}
+
+/** Throws one Fault that names every field that is wrong. */
+function checked(given: NewUser): Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'> {
+  const { userName, email, displayName, password } = given
+  refuse([
+    ...userNameProblems('UserName', userName),
+    ...(email === undefined ? [] : emailProblems('Email', email)),
+    ...(displayName === undefined ? [] : nameProblems('DisplayName', displayName)),
+    ...listProblems('Roles', given.roles),
+    ...listProblems('Permissions', given.permissions),
+    ...(password === undefined ? [] : passwordProblems(password, given)),
+  ])
+  return {
+    userName: userName.normalize('NFC'),
+    email: email?.normalize('NFC'),
+    displayName,
+    roles: [...new Set(given.roles)],
+    permissions: [...new Set(given.permissions)],
+  }
+}
+
+function passwordProblems(
+  password: string,
+  {
+    userName,
+    email,
+    displayName,
+  }: Pick<User, 'userName'> & { email?: string | undefined; displayName?: string | undefined },
+) {
+  const names = [userName, email, displayName].filter((name) => name !== undefined)
+  const wrong = refusal(password, names)
+  return wrong === undefined ? [] : [problem('Password', wrong)]
+}
+
+/** Throws Fault NotFound, whose message is the name. */
+export async function findUser({ users }: Pick<Data, 'users'>, name: string): Promise<User> {
+  const user = await users.find(name)
+  if (!user) throw new Fault('NotFound', name)
+  return user
+}
+
+export const asActor = ({ who, correlationId, reason }: AdminActor): Actor => ({ who, correlationId, reason })
+
+/** What may be told of a user: everything but the hash of the password. */
+export const userFacts = (user: User): UserFacts => ({
+  id: user.id,
+  userName: user.userName,
+  email: user.email,
+  displayName: user.displayName,
+  disabled: user.disabled,
+  hasPassword: user.passwordHash !== undefined,
+  createdAt: new Date(user.createdAt),
+  roles: user.roles,
+  permissions: user.permissions,
+})

@@ -1,0 +1,3 @@
+export { assign } from './assign.ts'
+export type { RoleLists } from './change.ts'
+export { unassign } from './unassign.ts'

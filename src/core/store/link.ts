@@ -1,0 +1,26 @@
+import { Fault } from '../errors.ts'
+import type { Db } from './tables.ts'
+
+/** The way to one database: the same for SQLite and PostgreSQL, and all that the queries know of it. */
+export type Link = {
+  /** Looks at what is committed. One statement sees one moment; two statements may see two. */
+  readonly read: <T>(work: (db: Db) => Promise<T>) => Promise<T>
+  /**
+   * One transaction: all of `work` or nothing. It may run more than once, so it only talks to the
+   * database, and awaits nothing else: others wait for it.
+   */
+  readonly write: <T>(work: (tx: Db) => Promise<T>) => Promise<T>
+  /** Inside `write`: from here to its end no other transaction anywhere holds the lock of this name. */
+  readonly lock: (tx: Db, name: string) => Promise<void>
+  /** Waits for what runs. Safe to call twice. */
+  readonly close: () => Promise<void>
+}
+
+/** D3: nobody waits longer for the store. Milliseconds. */
+export const patience = 1_900
+
+export const unavailable = (why: string, cause?: unknown): Fault =>
+  new Fault('Unavailable', `The store ${why}`, { retryAfter: 5, ...(cause === undefined ? {} : { cause }) })
+export const closed = (): Fault => unavailable('is closed')
+export const taken = (what = 'That'): Fault => new Fault('Conflict', `${what} is taken`)
+export const gone = (what = 'The user'): Fault => new Fault('NotFound', `${what} is gone`)

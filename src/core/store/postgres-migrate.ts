@@ -1,0 +1,106 @@
+import type { ClientBase } from 'pg'
+import { Fault } from '../errors.ts'
+import { applicationId } from './migrate.ts'
+import { accountTables, postgresWords } from './schema.ts'
+
+/** The same versions as SQLite's steps (migrate.ts); forwards only, a released one is never changed. */
+export const postgresMigrations: readonly string[] = [
+  `CREATE TABLE "meta" (
+     "id" INTEGER PRIMARY KEY CHECK ("id" = 1),
+     "application" BIGINT NOT NULL,
+     "createdAt" TEXT NOT NULL,
+     "version" INTEGER NOT NULL
+   );
+   INSERT INTO "meta" VALUES (1, ${applicationId},
+     to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 0);`,
+  accountTables(postgresWords),
+]
+
+type Options = {
+  /** How the store is named to people. */
+  readonly shown: string
+  /** Makes the tables when there are none; else that is a Fault. */
+  readonly create: boolean
+}
+
+/**
+ * Takes a database to the newest schema, all missing steps in one transaction under a lock: whoever is
+ * killed leaves what was there, and of two that start at once one works and the other waits. Throws
+ * Fault `Local` for a database that is not ours, newer or empty, and what the driver throws.
+ */
+export async function migratePostgres(
+  client: ClientBase,
+  options: Options,
+  steps: readonly string[] = postgresMigrations,
+): Promise<void> {
+  if ((await versionIn(client, options, steps)) === steps.length) return
+  await client.query('BEGIN')
+  try {
+    await client.query(`SELECT pg_advisory_xact_lock(${applicationId})`)
+    // Looked at again: another process may have done it meanwhile.
+    const version = await versionIn(client, options, steps)
+    for (const step of steps.slice(version)) await client.query(step)
+    await client.query('UPDATE "meta" SET "version" = $1 WHERE "id" = 1', [steps.length])
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {})
+    throw error
+  }
+}
+
+async function versionIn(client: ClientBase, options: Options, steps: readonly string[]): Promise<number> {
+  const found = await look(client)
+  const refuse = (what: string, hint: string): Fault =>
+    new Fault('Local', `The store ${options.shown} ${what}`, { hints: [hint] })
+  if (found.encoding !== 'UTF8') {
+    throw refuse(
+      `keeps text as ${found.encoding}, and not as UTF8`,
+      'createdb -E UTF8 -T template0 makes one that does.',
+    )
+  }
+  if (found.tables === 0) {
+    if (!options.create) throw refuse('is empty: there is no store in it', '`svc serve` makes it.')
+    return 0
+  }
+  if (!found.ours) {
+    throw refuse(
+      'holds tables of something else, and no store of svc',
+      'Give svc a database of its own with SVC_STORE.',
+    )
+  }
+  const { rows } = await client.query<{ application: string; version: number }>(
+    'SELECT "application"::text AS "application", "version" FROM "meta" WHERE "id" = 1',
+  )
+  const meta = rows[0]
+  if (meta?.application !== String(applicationId)) {
+    throw refuse(
+      'holds tables of something else, and no store of svc',
+      'Give svc a database of its own with SVC_STORE.',
+    )
+  }
+  if (meta.version > steps.length) {
+    throw refuse(
+      `was written by a newer svc (schema ${meta.version}; known here: ${steps.length})`,
+      'Update svc, or name another store with SVC_STORE.',
+    )
+  }
+  return meta.version
+}
+
+type Look = { readonly encoding: string; readonly tables: number; readonly ours: boolean }
+
+/** What is in the schema that new tables would go to. */
+async function look(client: ClientBase): Promise<Look> {
+  const { rows } = await client.query<Look>(
+    `SELECT current_setting('server_encoding') AS "encoding",
+       (SELECT count(*)::int FROM pg_catalog.pg_class c
+        WHERE c.relnamespace = to_regnamespace(quote_ident(current_schema())) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+       ) AS "tables",
+       (SELECT count(*) = 2 FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = to_regclass(quote_ident(current_schema()) || '.meta') AND a.attname IN ('application', 'version')
+       ) AS "ours"`,
+  )
+  const row = rows[0]
+  if (!row) throw new Error('a SELECT without FROM gave no row')
+  return row
+}

@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs'
+import { Fault } from '../errors.ts'
+import { reason } from './guard.ts'
+import { shownStore } from './path.ts'
+
+/** What `new pg.Pool` needs to find the server, and how it is named to people. */
+export type PostgresTarget = {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly database: string
+  readonly password: string | undefined
+  readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string }
+  /** Without the password. */
+  readonly shown: string
+}
+
+type Env = Readonly<Record<string, string | undefined>>
+
+const defaultPort = 5_432
+
+/**
+ * Reads a postgres:// URL. The password is best in the file that SVC_STORE_PASSWORD_FILE names: other
+ * processes may see a URL. Off this machine TLS with a trusted certificate is the rule, and
+ * `?sslmode=disable` the exception. Throws Fault `Local`, without repeating what may be secret.
+ */
+export function postgresTarget(store: string, env: Env): PostgresTarget {
+  if (!URL.canParse(store)) throw wrong('is not a URL', 'Special characters in it are written as %XX.')
+  const url = new URL(store)
+  const { sslmode, sslrootcert } = parameters(url)
+  const host = decoded(url.hostname).replace(/^\[(.*)\]$/, '$1')
+  if (host === '') throw wrong('names no host')
+  if (url.username === '') throw wrong('names no user')
+  const user = decoded(url.username)
+  const file = env.SVC_STORE_PASSWORD_FILE
+  const plain = sslmode === 'disable' || (sslmode === undefined && isLoopback(host))
+  return {
+    host,
+    port: url.port === '' ? defaultPort : Number(url.port),
+    user,
+    database: decoded(url.pathname.slice(1)) || user,
+    password: file ? passwordIn(file) : decoded(url.password) || undefined,
+    ssl: plain
+      ? false
+      : { rejectUnauthorized: true, ...(sslrootcert === undefined ? {} : { ca: text(sslrootcert, 'sslrootcert') }) },
+    shown: shownStore(store),
+  }
+}
+
+const form = 'Write it like postgres://user@host:5432/database'
+const wrong = (what: string, hint = form): Fault =>
+  new Fault('Local', `The store's PostgreSQL address ${what}`, { hints: [hint] })
+
+function parameters(url: URL): { readonly sslmode?: string; readonly sslrootcert?: string } {
+  const given = Object.fromEntries(url.searchParams)
+  const { sslmode, sslrootcert, ...others } = given
+  if (Object.keys(others).length > 0) {
+    throw wrong('has a parameter that is not read', 'Only sslmode and sslrootcert are.')
+  }
+  if (sslmode !== undefined && sslmode !== 'disable' && sslmode !== 'verify-full') {
+    throw wrong('has an sslmode that is not kept', 'It is verify-full (the rule off this machine) or disable.')
+  }
+  return { ...(sslmode === undefined ? {} : { sslmode }), ...(sslrootcert === undefined ? {} : { sslrootcert }) }
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    throw wrong('has a "%" that is not followed by two hexadecimal digits')
+  }
+}
+
+const isLoopback = (host: string): boolean => host === 'localhost' || /^(127\.|::1$|::ffff:127\.)/.test(host)
+
+const passwordIn = (file: string): string => {
+  const password = text(file, 'SVC_STORE_PASSWORD_FILE').replace(/\r?\n$/, '')
+  if (password === '') throw new Fault('Local', 'The file that SVC_STORE_PASSWORD_FILE names is empty')
+  return password
+}
+
+function text(file: string, named: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Fault('Local', `The file that ${named} names cannot be read: ${reason(error)}`)
+  }
+}

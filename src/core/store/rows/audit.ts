@@ -1,0 +1,52 @@
+import type { Actor, AuditRow, Data } from '../data.ts'
+import type { Link } from '../link.ts'
+import { type Db, present } from '../tables.ts'
+
+export type Entry = {
+  readonly event: string
+  /** Whom or what it is about, by name. */
+  readonly target: string | undefined
+  /** JSON. */
+  readonly before?: string | undefined
+  readonly after?: string | undefined
+}
+
+/** Writes an entry into the transaction of the change that it is about (S10). */
+export async function note(tx: Db, at: number, actor: Actor, entry: Entry): Promise<void> {
+  await tx
+    .insertInto('audit')
+    .values({
+      at,
+      event: entry.event,
+      who: actor.who,
+      actorId: actor.userId ?? null,
+      address: actor.address ?? null,
+      target: entry.target ?? null,
+      correlationId: actor.correlationId,
+      before: entry.before ?? null,
+      after: entry.after ?? null,
+      reason: actor.reason ?? null,
+    })
+    .execute()
+}
+
+export function auditOver(link: Link, now: () => number): Data['audit'] {
+  return {
+    write: (event, target, actor) => link.write((tx) => note(tx, now(), actor, { event, target })),
+    list: ({ limit, before }) =>
+      link.read(async (db) => {
+        const all = db.selectFrom('audit').selectAll().orderBy('id', 'desc').limit(limit)
+        const rows = await (before === undefined ? all : all.where('id', '<', before)).execute()
+        return rows.map(
+          ({ actorId: _, address, target, before, after, reason, ...row }): AuditRow => ({
+            ...row,
+            address: present(address),
+            target: present(target),
+            before: present(before),
+            after: present(after),
+            reason: present(reason),
+          }),
+        )
+      }),
+  }
+}

@@ -1,0 +1,68 @@
+import type { Data } from '../data.ts'
+import type { Link } from '../link.ts'
+import type { Db } from '../tables.ts'
+
+/** P5: as many rows of failed sign-ins at most. */
+export const mostFailures = 100_000
+/** Room that is made at once when they are that many, so that rows are seldom counted. */
+const swath = 2_000
+/** As many nodes may share a store and still not pass the limit together. */
+const nodes = 16
+
+export function failuresOver(link: Link): Data['failures'] {
+  // How many new rows this process may still add before it has to count again.
+  let room = 0
+  return {
+    read: (key) =>
+      link.read(
+        async (db) => (await db.selectFrom('failures').select(['count', 'lastAt']).where('key', '=', key).execute())[0],
+      ),
+    add: (key, at, windowMs) =>
+      link.write(async (tx) => {
+        const { count } = await counted(tx, key, at, at - windowMs)
+        if (count === 1 && room <= 0) room = await makeRoom(tx)
+        if (count === 1) room -= 1
+        return count
+      }),
+    clear: (key) =>
+      link.write(async (tx) => {
+        await tx.deleteFrom('failures').where('key', '=', key).execute()
+      }),
+  }
+}
+
+/** One statement: two at once count two. */
+const counted = (tx: Db, key: string, at: number, oldest: number): Promise<{ count: number }> =>
+  tx
+    .insertInto('failures')
+    .values({ key, count: 1, lastAt: at })
+    .onConflict((conflict) =>
+      conflict.column('key').doUpdateSet((eb) => ({
+        count: eb
+          .case()
+          .when('failures.lastAt', '<', oldest)
+          .then(eb.lit(1))
+          .else(eb('failures.count', '+', eb.lit(1)))
+          .end(),
+        lastAt: at,
+      })),
+    )
+    .returning('count')
+    .executeTakeFirstOrThrow()
+
+/** Evicts the oldest where too many are; gives how many new rows this process may add before it asks again. */
+async function makeRoom(tx: Db): Promise<number> {
+  const { n } = await tx
+    .selectFrom('failures')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .executeTakeFirstOrThrow()
+  const most = mostFailures - swath
+  if (n <= most) return Math.floor((mostFailures - n) / nodes)
+  const oldest = tx
+    .selectFrom('failures')
+    .select('key')
+    .orderBy('lastAt')
+    .limit(n - most)
+  await tx.deleteFrom('failures').where('key', 'in', oldest).execute()
+  return Math.floor(swath / nodes)
+}

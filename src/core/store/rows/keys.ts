@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto'
+import { Fault } from '../../errors.ts'
+import type { Data, KeyRow } from '../data.ts'
+import { type Link, taken } from '../link.ts'
+import { present, type Tables } from '../tables.ts'
+import { note } from './audit.ts'
+import { userThere } from './user-rows.ts'
+
+/** Held by every transaction that adds or revokes a key. */
+const keysLock = 'keys'
+
+export function keysOver(link: Link, now: () => number): Data['keys'] {
+  return {
+    add: ({ name, hash, userId, roles, expiresAt }, actor) =>
+      link.write(async (tx) => {
+        await link.lock(tx, keysLock)
+        const user = await userThere(tx, userId)
+        const same = tx.selectFrom('apiKeys').select('id').where('name', '=', name).where('revokedAt', 'is', null)
+        if ((await same.execute()).length > 0) throw taken('The name of the key')
+        const key = { id: randomUUID(), name, hash, userId, createdAt: now() }
+        await tx
+          .insertInto('apiKeys')
+          .values({
+            ...key,
+            roles: roles ? JSON.stringify(roles) : null,
+            expiresAt: expiresAt ?? null,
+            revokedAt: null,
+          })
+          .execute()
+        const after = JSON.stringify({ user: user.userName, roles: roles ?? null })
+        await note(tx, key.createdAt, actor, { event: 'key.added', target: name, after })
+        return { ...key, roles, expiresAt, revokedAt: undefined }
+      }),
+    find: (hash) =>
+      link.read(async (db) => {
+        const [row] = await db.selectFrom('apiKeys').selectAll().where('hash', '=', hash).execute()
+        return row && keyOf(row)
+      }),
+    list: () =>
+      link.read(async (db) => {
+        const rows = await db
+          .selectFrom('apiKeys')
+          .innerJoin('users', 'users.id', 'apiKeys.userId')
+          .selectAll('apiKeys')
+          .select('users.userName')
+          .orderBy('apiKeys.name')
+          .orderBy('apiKeys.createdAt')
+          .execute()
+        return rows.map(({ userName, ...row }) => ({ ...keyOf(row), userName }))
+      }),
+    revoke: (name, actor) =>
+      link.write(async (tx) => {
+        await link.lock(tx, keysLock)
+        const rows = await tx.selectFrom('apiKeys').select(['id', 'revokedAt']).where('name', '=', name).execute()
+        if (rows.length === 0) throw new Fault('NotFound', 'There is no key of that name')
+        const live = rows.find(({ revokedAt }) => revokedAt === null)
+        // Revoked before: nothing changes.
+        if (!live) return
+        await tx.updateTable('apiKeys').set({ revokedAt: now() }).where('id', '=', live.id).execute()
+        await note(tx, now(), actor, { event: 'key.revoked', target: name })
+      }),
+  }
+}
+
+const keyOf = ({ roles, expiresAt, revokedAt, ...row }: Tables['apiKeys']): KeyRow => ({
+  ...row,
+  roles: roles === null ? undefined : (JSON.parse(roles) as string[]),
+  expiresAt: present(expiresAt),
+  revokedAt: present(revokedAt),
+})

@@ -1,0 +1,63 @@
+import type { Data } from '../data.ts'
+import type { Link } from '../link.ts'
+import { eraseSealed } from './tokens.ts'
+
+/** Rows a transaction: others wait no longer than for any other change. */
+const batch = 500
+/** Rows at most in one sweep; the next one does the rest. */
+const most = 100_000
+/** Failed sign-ins older than this count for nothing (P5). */
+const dayMs = 86_400_000
+
+/** Removes what has ended by itself, and seals that nobody can ask for any more. */
+export function sweepOver(link: Link): Data['sweep'] {
+  return async (at) => {
+    await link.write((tx) => eraseSealed(tx, at))
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const ended = tx.selectFrom('sessions').select('hash').limit(limit)
+        const rows = ended.where((eb) =>
+          eb.or([eb('endsAt', '<=', at), eb(eb('lastUsedAt', '+', eb.ref('idleMs')), '<=', at)]),
+        )
+        return (await tx.deleteFrom('sessions').where('hash', 'in', rows).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const ended = tx.selectFrom('accessTokens').select('hash').where('expiresAt', '<=', at).limit(limit)
+        return (await tx.deleteFrom('accessTokens').where('hash', 'in', ended).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        // One that was exchanged stays to its family's end: its reuse is what gives a thief away.
+        const ended = tx.selectFrom('refreshTokens').select('hash').limit(limit)
+        const rows = ended.where((eb) =>
+          eb.or([
+            eb('endsAt', '<=', at),
+            eb.and([eb('usedAt', 'is', null), eb(eb('lastUsedAt', '+', eb.ref('idleMs')), '<=', at)]),
+          ]),
+        )
+        return (await tx.deleteFrom('refreshTokens').where('hash', 'in', rows).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const old = tx
+          .selectFrom('failures')
+          .select('key')
+          .where('lastAt', '<', at - dayMs)
+          .limit(limit)
+        return (await tx.deleteFrom('failures').where('key', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+  }
+}
+
+async function inBatches(remove: (limit: number) => Promise<bigint>): Promise<void> {
+  for (let removed = 0; removed < most; ) {
+    const n = Number(await remove(batch))
+    if (n < batch) return
+    removed += n
+  }
+}

@@ -1,0 +1,78 @@
+import type { Grants, User } from '../data.ts'
+import { gone } from '../link.ts'
+import { type Db, type GrantKind, present } from '../tables.ts'
+
+/** The role that may administer, and that somebody must always have (O6). */
+export const admin = 'Admin'
+
+/** One statement, so that a user and the roles are of one moment: a row for each grant, or one without. */
+export const userRows = (db: Db) =>
+  db
+    .selectFrom('users')
+    .leftJoin('grants', 'grants.userId', 'users.id')
+    .select([
+      'users.id',
+      'users.userName',
+      'users.email',
+      'users.displayName',
+      'users.passwordHash',
+      'users.disabled',
+      'users.createdAt',
+      'users.epoch',
+      'grants.kind as grantKind',
+      'grants.name as grantName',
+    ])
+    .orderBy('users.nameKey')
+    .orderBy('grants.seq')
+
+type Row = Awaited<ReturnType<ReturnType<typeof userRows>['execute']>>[number]
+
+/** The rows of `userRows` as users, in the order of their names. */
+export const usersOf = (rows: readonly Row[]): readonly User[] =>
+  [...Map.groupBy(rows, ({ id }) => id).values()].flatMap(userOf)
+
+function userOf(rows: readonly Row[]): readonly User[] {
+  const [first] = rows
+  if (!first) return []
+  const { grantKind: _, grantName: __, email, displayName, passwordHash, disabled, ...rest } = first
+  const names = (kind: GrantKind): readonly string[] =>
+    rows.flatMap(({ grantKind, grantName }) => (grantKind === kind && grantName !== null ? [grantName] : []))
+  return [
+    {
+      ...rest,
+      email: present(email),
+      displayName: present(displayName),
+      passwordHash: present(passwordHash),
+      disabled: disabled !== 0,
+      roles: names('role'),
+      permissions: names('permission'),
+    },
+  ]
+}
+
+export const userById = async (db: Db, id: string): Promise<User | undefined> =>
+  usersOf(await userRows(db).where('users.id', '=', id).execute())[0]
+
+/** Throws Fault NotFound. */
+export async function userThere(db: Db, id: string): Promise<User> {
+  const user = await userById(db, id)
+  if (!user) throw gone()
+  return user
+}
+
+/** As the audit keeps them: two lists in JSON. */
+export const grantsText = ({ roles, permissions }: Grants): string => JSON.stringify({ roles, permissions })
+
+/** Whether a user that is not disabled holds Admin; `except` is left out of account. */
+export async function anyAdmin(db: Db, except?: string): Promise<boolean> {
+  const admins = db
+    .selectFrom('grants')
+    .innerJoin('users', 'users.id', 'grants.userId')
+    .select('users.id')
+    .where('grants.kind', '=', 'role')
+    .where('grants.name', '=', admin)
+    .where('users.disabled', '=', 0)
+    .limit(1)
+  const rows = await (except === undefined ? admins : admins.where('users.id', '<>', except)).execute()
+  return rows.length > 0
+}

@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { Fault } from '../../errors.ts'
+import type { Data, User } from '../data.ts'
+import { type Link, taken } from '../link.ts'
+import { nameKey } from '../names.ts'
+import { type Db, flag } from '../tables.ts'
+import { note } from './audit.ts'
+import { endAll } from './families.ts'
+import { grant, ungrant } from './grants.ts'
+import { admin, anyAdmin, grantsText, userById, userRows, usersOf, userThere } from './user-rows.ts'
+
+/**
+ * Held by every transaction that changes who is a user or an Admin, so that two Admins who remove each
+ * other at once do so one after the other.
+ */
+const usersLock = 'users'
+
+export function usersOver(link: Link, now: () => number): Data['users'] {
+  const change = <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
+    link.write(async (tx) => {
+      await link.lock(tx, usersLock)
+      return await work(tx)
+    })
+  return {
+    find: (nameOrEmail) =>
+      link.read(async (db) => {
+        const key = nameKey(nameOrEmail)
+        const id = db.selectFrom('names').select('names.userId').where('names.key', '=', key)
+        return usersOf(await userRows(db).where('users.id', '=', id).execute())[0]
+      }),
+    byId: (id) => link.read((db) => userById(db, id)),
+    list: () => link.read(async (db) => usersOf(await userRows(db).execute())),
+    any: () => link.read(async (db) => (await db.selectFrom('users').select('id').limit(1).execute()).length > 0),
+    anyAdmin: () => link.read((db) => anyAdmin(db)),
+    holders: (role) =>
+      link.read(async (db) => {
+        const ids = db.selectFrom('grants as held').select('held.userId')
+        const holding = ids.where('held.kind', '=', 'role').where('held.name', '=', role)
+        return usersOf(await userRows(db).where('users.id', 'in', holding).execute())
+      }),
+    add: ({ userName, email, displayName, passwordHash, roles, permissions }, actor) =>
+      change(async (tx) => {
+        const id = randomUUID()
+        const at = now()
+        await refuseTaken(tx, userName, email)
+        const row = {
+          id,
+          userName,
+          nameKey: nameKey(userName),
+          email: email ?? null,
+          displayName: displayName ?? null,
+          passwordHash: passwordHash ?? null,
+          disabled: 0,
+          createdAt: at,
+          epoch: 0,
+        }
+        await tx.insertInto('users').values(row).execute()
+        const keys = new Set([userName, ...(email === undefined ? [] : [email])].map(nameKey))
+        await tx
+          .insertInto('names')
+          .values([...keys].map((key) => ({ key, userId: id })))
+          .execute()
+        await grant(tx, id, 'role', new Set(roles))
+        await grant(tx, id, 'permission', new Set(permissions))
+        const user = await userThere(tx, id)
+        await note(tx, at, actor, { event: 'user.added', target: userName, after: grantsText(user) })
+        return user
+      }),
+    setPassword: (id, passwordHash, actor) =>
+      change(async (tx) => {
+        if ('replaces' in actor) {
+          // Where the password was changed meanwhile, its hash is another one, and stays.
+          const same = tx.updateTable('users').set({ passwordHash }).where('id', '=', id)
+          await same.where('passwordHash', '=', actor.replaces).execute()
+          return
+        }
+        const user = await userThere(tx, id)
+        await tx
+          .updateTable('users')
+          .set({ passwordHash, epoch: user.epoch + 1 })
+          .where('id', '=', id)
+          .execute()
+        await endAll(tx, 'userId', id)
+        await note(tx, now(), actor, { event: 'password.changed', target: user.userName })
+      }),
+    setDisabled: (id, disabled, actor) =>
+      change(async (tx) => {
+        const user = await userThere(tx, id)
+        if (user.disabled === disabled) return
+        if (disabled) await refuseLastAdmin(tx, user)
+        // What was issued before does not come back to life when the user is enabled again.
+        const epoch = disabled ? user.epoch + 1 : user.epoch
+        await tx
+          .updateTable('users')
+          .set({ disabled: flag(disabled), epoch })
+          .where('id', '=', id)
+          .execute()
+        if (disabled) await endAll(tx, 'userId', id)
+        await note(tx, now(), actor, { event: disabled ? 'user.disabled' : 'user.enabled', target: user.userName })
+      }),
+    remove: (id, actor) =>
+      change(async (tx) => {
+        const user = await userThere(tx, id)
+        await refuseLastAdmin(tx, user)
+        await tx.deleteFrom('users').where('id', '=', id).execute()
+        await note(tx, now(), actor, { event: 'user.removed', target: user.userName, before: grantsText(user) })
+      }),
+    changeGrants: (id, { add, remove }, actor) =>
+      change(async (tx) => {
+        const before = await userThere(tx, id)
+        const away = without(remove.roles, add.roles)
+        if (away.has(admin)) await refuseLastAdmin(tx, before)
+        const changed = [
+          await ungrant(tx, id, 'role', away),
+          await ungrant(tx, id, 'permission', without(remove.permissions, add.permissions)),
+          await grant(tx, id, 'role', without(add.roles, before.roles)),
+          await grant(tx, id, 'permission', without(add.permissions, before.permissions)),
+        ]
+        if (!changed.includes(true)) return { before, after: before }
+        const after = await userThere(tx, id)
+        const texts = { before: grantsText(before), after: grantsText(after) }
+        await note(tx, now(), actor, { event: 'roles.changed', target: before.userName, ...texts })
+        return { before, after }
+      }),
+  }
+}
+
+/** Each name once, in its order. */
+const without = (names: readonly string[], those: readonly string[]): ReadonlySet<string> =>
+  new Set(names.filter((name) => !those.includes(name)))
+
+async function refuseTaken(tx: Db, userName: string, email: string | undefined): Promise<void> {
+  for (const [what, name] of [
+    ['The user name', userName],
+    ['The e-mail', email],
+  ] as const) {
+    if (name === undefined) continue
+    const found = await tx.selectFrom('names').select('userId').where('key', '=', nameKey(name)).execute()
+    if (found.length > 0) throw taken(what)
+  }
+}
+
+async function refuseLastAdmin(tx: Db, user: User): Promise<void> {
+  if (user.disabled || !user.roles.includes(admin) || (await anyAdmin(tx, user.id))) return
+  throw new Fault('Conflict', 'The last Admin cannot lose Admin', {
+    hints: ['Give another user Admin first.'],
+  })
+}

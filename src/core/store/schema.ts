@@ -1,0 +1,123 @@
+/** What the two databases call differently. */
+type Words = {
+  readonly integer: string
+  /** Text compared byte by byte. */
+  readonly text: string
+  /** An integer key that only grows. */
+  readonly growing: string
+  /** Behind a table's columns. */
+  readonly strict: string
+}
+
+export const sqliteWords: Words = {
+  integer: 'INTEGER',
+  text: 'TEXT',
+  growing: 'INTEGER PRIMARY KEY AUTOINCREMENT',
+  strict: ' STRICT',
+}
+export const postgresWords: Words = {
+  integer: 'BIGINT',
+  text: 'TEXT COLLATE "C"',
+  growing: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
+  strict: '',
+}
+
+/** Step 2: users, what they hold, what is issued to them, failed sign-ins and the audit. Released: never changed. */
+export const accountTables = ({ integer, text, growing, strict }: Words): string => `
+CREATE TABLE "users" (
+  "id" ${text} PRIMARY KEY,
+  "userName" ${text} NOT NULL,
+  "nameKey" ${text} NOT NULL UNIQUE,
+  "email" ${text},
+  "displayName" ${text},
+  "passwordHash" ${text},
+  "disabled" ${integer} NOT NULL,
+  "createdAt" ${integer} NOT NULL,
+  "epoch" ${integer} NOT NULL
+)${strict};
+CREATE TABLE "names" (
+  "key" ${text} PRIMARY KEY,
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE
+)${strict};
+CREATE INDEX "namesOfUser" ON "names" ("userId");
+CREATE TABLE "grants" (
+  "seq" ${growing},
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE,
+  "kind" ${text} NOT NULL CHECK ("kind" IN ('role', 'permission')),
+  "name" ${text} NOT NULL,
+  UNIQUE ("userId", "kind", "name")
+)${strict};
+CREATE INDEX "grantsByName" ON "grants" ("name", "kind");
+CREATE TABLE "sessions" (
+  "hash" ${text} PRIMARY KEY,
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE,
+  "epoch" ${integer} NOT NULL,
+  "permanent" ${integer} NOT NULL,
+  "createdAt" ${integer} NOT NULL,
+  "lastUsedAt" ${integer} NOT NULL,
+  "idleMs" ${integer} NOT NULL,
+  "endsAt" ${integer} NOT NULL,
+  "familyId" ${text} NOT NULL
+)${strict};
+CREATE INDEX "sessionsOfUser" ON "sessions" ("userId");
+CREATE INDEX "sessionsOfFamily" ON "sessions" ("familyId");
+CREATE INDEX "sessionsByEnd" ON "sessions" ("endsAt");
+CREATE TABLE "accessTokens" (
+  "hash" ${text} PRIMARY KEY,
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE,
+  "epoch" ${integer} NOT NULL,
+  "familyId" ${text} NOT NULL,
+  "expiresAt" ${integer} NOT NULL
+)${strict};
+CREATE INDEX "accessTokensOfUser" ON "accessTokens" ("userId");
+CREATE INDEX "accessTokensOfFamily" ON "accessTokens" ("familyId");
+CREATE INDEX "accessTokensByEnd" ON "accessTokens" ("expiresAt");
+CREATE TABLE "refreshTokens" (
+  "hash" ${text} PRIMARY KEY,
+  "familyId" ${text} NOT NULL,
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE,
+  "epoch" ${integer} NOT NULL,
+  "kind" ${text} NOT NULL CHECK ("kind" IN ('fixed', 'rotating')),
+  "permanent" ${integer} NOT NULL,
+  "idleMs" ${integer} NOT NULL,
+  "lastUsedAt" ${integer} NOT NULL,
+  "endsAt" ${integer} NOT NULL,
+  "usedAt" ${integer},
+  "sealedSuccessor" ${text}
+)${strict};
+CREATE INDEX "refreshTokensOfUser" ON "refreshTokens" ("userId");
+CREATE INDEX "refreshTokensOfFamily" ON "refreshTokens" ("familyId");
+CREATE INDEX "refreshTokensByEnd" ON "refreshTokens" ("endsAt");
+CREATE INDEX "refreshTokensSealed" ON "refreshTokens" ("usedAt") WHERE "sealedSuccessor" IS NOT NULL;
+CREATE TABLE "apiKeys" (
+  "id" ${text} PRIMARY KEY,
+  "name" ${text} NOT NULL,
+  "hash" ${text} NOT NULL UNIQUE,
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE,
+  "roles" ${text},
+  "createdAt" ${integer} NOT NULL,
+  "expiresAt" ${integer},
+  "revokedAt" ${integer}
+)${strict};
+CREATE UNIQUE INDEX "apiKeysByName" ON "apiKeys" ("name") WHERE "revokedAt" IS NULL;
+CREATE INDEX "apiKeysOfUser" ON "apiKeys" ("userId");
+CREATE TABLE "failures" (
+  "key" ${text} PRIMARY KEY,
+  "count" ${integer} NOT NULL,
+  "lastAt" ${integer} NOT NULL
+)${strict};
+CREATE INDEX "failuresByTime" ON "failures" ("lastAt");
+CREATE TABLE "audit" (
+  "id" ${growing},
+  "at" ${integer} NOT NULL,
+  "event" ${text} NOT NULL,
+  "who" ${text} NOT NULL,
+  "actorId" ${text},
+  "address" ${text},
+  "target" ${text},
+  "correlationId" ${text} NOT NULL,
+  "before" ${text},
+  "after" ${text},
+  "reason" ${text}
+)${strict};
+`

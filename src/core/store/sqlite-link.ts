@@ -1,0 +1,125 @@
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
+import { setTimeout as wait } from 'node:timers/promises'
+import { SqliteAdapter, SqliteQueryCompiler } from 'kysely'
+import { Fault } from '../errors.ts'
+import { sqlite } from '../sqlite.ts'
+import { type Answered, type Held, kysely } from './dialect.ts'
+import { closed, gone, type Link, patience, taken, unavailable } from './link.ts'
+import { openStore, type StoreOptions } from './open.ts'
+
+/**
+ * SQLite blocks this process while it waits for another's write: so only for as long as such a write
+ * usually takes, and then we wait ourselves.
+ */
+const blockingMs = 20
+
+/**
+ * Two connections: one writes, a transaction at a time, and one reads what is committed, so that a
+ * token can be checked while a transaction is open. Throws what `openStore` throws.
+ */
+export function linkSqlite(options: StoreOptions): Link {
+  const store = openStore(options)
+  let reader: DatabaseSync
+  try {
+    reader = new (sqlite().DatabaseSync)(options.path, { readOnly: true, timeout: patience })
+    reader.exec('PRAGMA trusted_schema = OFF')
+    store.database.exec(`PRAGMA busy_timeout = ${blockingMs}`)
+  } catch (error) {
+    store.close()
+    throw runningFault(error)
+  }
+  const readDb = kysely(parts, async () => hold(reader))
+  const writeDb = kysely(parts, async () => hold(store.database))
+  let open = true
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    read: async (work) => {
+      if (!open) throw closed()
+      try {
+        return await work(readDb)
+      } catch (error) {
+        throw runningFault(error)
+      }
+    },
+    write: (work) => {
+      if (!open) return Promise.reject(closed())
+      const until = performance.now() + patience
+      const turn = last.then(() => retrying(until, () => writeDb.transaction().execute(work)))
+      last = turn.catch(() => {})
+      return turn
+    },
+    // BEGIN IMMEDIATE already holds the only lock there is.
+    lock: async () => {},
+    close: async () => {
+      open = false
+      await last
+      if (reader.isOpen) reader.close()
+      store.close()
+    },
+  }
+}
+
+const parts = {
+  createAdapter: () => new SqliteAdapter(),
+  createQueryCompiler: () => new SqliteQueryCompiler(),
+}
+
+const hold = (database: DatabaseSync): Held => ({
+  execute: async (sql, parameters) => execute(database, sql, parameters as readonly SQLInputValue[]),
+  // A transaction that begins as a reader and then writes fails when another process wrote meanwhile.
+  begin: async () => database.exec('BEGIN IMMEDIATE'),
+  rollback: async () => {
+    // SQLite rolls back by itself when the disk is full.
+    if (database.isTransaction) database.exec('ROLLBACK')
+  },
+  release: () => {},
+})
+
+function execute(database: DatabaseSync, sql: string, parameters: readonly SQLInputValue[]): Answered {
+  const statement = database.prepare(sql)
+  if (statement.columns().length > 0) return { rows: statement.all(...parameters), changed: undefined }
+  return { rows: [], changed: Number(statement.run(...parameters).changes) }
+}
+
+async function retrying<T>(until: number, run: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await run()
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > until) throw runningFault(error)
+    }
+    await wait(1 + Math.random() * 10)
+  }
+}
+
+const codeOf = (error: unknown): number | undefined => {
+  const { errcode } = error as { errcode?: unknown }
+  return typeof errcode === 'number' ? errcode : undefined
+}
+const isBusy = (error: unknown): boolean => {
+  const primary = (codeOf(error) ?? 0) & 0xff
+  return primary === 5 || primary === 6
+}
+
+/** Extended result codes, then primary ones. No path: these faults go over HTTP (S6). */
+const meanings: Readonly<Record<number, (cause: unknown) => Fault>> = {
+  787: () => gone(),
+  1555: () => taken(),
+  2067: () => taken(),
+  5: (cause) => unavailable('is locked by another process', cause),
+  6: (cause) => unavailable('is locked by another process', cause),
+  8: (cause) => unavailable('cannot be written', cause),
+  10: (cause) => unavailable('cannot be read or written: the disk reports an error', cause),
+  11: (cause) => unavailable('is damaged', cause),
+  13: (cause) => unavailable('cannot be written: the disk is full', cause),
+  14: (cause) => unavailable('cannot be opened', cause),
+  26: (cause) => unavailable('is damaged', cause),
+}
+
+/** What an error of an open store means; one that is nobody's to mend stays as it is. */
+function runningFault(error: unknown): unknown {
+  if (error instanceof Fault) return error
+  const code = codeOf(error)
+  if (code === undefined) return error
+  return (meanings[code] ?? meanings[code & 0xff])?.(error) ?? error
+}

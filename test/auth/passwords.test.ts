@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import { defaultSlots, HashQueue } from '../../src/core/auth/hash-queue.ts'
+import { hashPassword, matches, outdated, readPhc, writePhc } from '../../src/core/auth/password-hash.ts'
+import { refusal } from '../../src/core/auth/password-policy.ts'
+import { passwords } from '../../src/core/auth/passwords.ts'
+import { faultOf } from './world.ts'
+
+const never = new AbortController().signal
+
+describe('the hash', () => {
+  test('P1 a password is stored as argon2id, 19456 KiB, two passes, one lane, a 16-byte salt and a 32-byte tag', async () => {
+    const text = await hashPassword('violet-harbour-42')
+    expect(text).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+    const phc = readPhc(text)
+    expect(phc && [phc.salt.length, phc.tag.length]).toEqual([16, 32])
+    expect(phc && writePhc(phc)).toBe(text)
+    expect(phc && (await matches('violet-harbour-42', phc))).toBe(true)
+    expect(phc && (await matches('violet-harbour-43', phc))).toBe(false)
+    expect(await hashPassword('violet-harbour-42')).not.toBe(text)
+  })
+
+  test('P1 a hash of the reference implementation is read', async () => {
+    const text = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'
+    const phc = readPhc(text)
+    expect(phc && (await matches('password', phc))).toBe(true)
+    expect(phc && outdated(phc)).toBe(true)
+  })
+
+  test.each([
+    ['more memory than 1 GiB', 'm=1048577,t=2,p=1'],
+    ['more than ten passes', 'm=19456,t=11,p=1'],
+    ['more than sixteen lanes', 'm=19456,t=2,p=17'],
+    ['no pass at all', 'm=19456,t=0,p=1'],
+    ['no lane at all', 'm=19456,t=2,p=0'],
+    ['less memory than its lanes need', 'm=8,t=2,p=2'],
+  ])('P1 a stored hash with %s is not computed', (_, costs) => {
+    expect(readPhc(`$argon2id$v=19$${costs}$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc`)).toBeUndefined()
+  })
+
+  test('P1 another algorithm, another version and a damaged text are no hash', () => {
+    for (const text of [
+      '',
+      'plain text',
+      '$2b$12$abcdefghijklmnopqrstuv',
+      '$argon2i$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc',
+      '$argon2id$v=16$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc',
+      '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$',
+      '$argon2id$v=19$m=65536,t=2,p=1$c29t$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc',
+    ]) {
+      expect(readPhc(text)).toBeUndefined()
+    }
+  })
+
+  test('P4 a password over 1,024 bytes, one that is no Unicode and one without a hash are simply wrong', async () => {
+    const kept = passwords(new HashQueue(2))
+    const stored = await kept.hash('violet-harbour-42', never)
+    expect((await kept.check('violet-harbour-42', stored, never)).right).toBe(true)
+    expect((await kept.check('x'.repeat(1_025), stored, never)).right).toBe(false)
+    expect((await kept.check('\ud800', await kept.hash('\ufffd', never), never)).right).toBe(false)
+    expect((await kept.check('', await kept.hash('', never), never)).right).toBe(true)
+    expect((await kept.check('x'.repeat(1_025), await kept.hash('', never), never)).right).toBe(false)
+    expect((await kept.check('violet-harbour-42', undefined, never)).right).toBe(false)
+    expect((await kept.check('violet-harbour-42', 'not a hash', never)).right).toBe(false)
+  })
+})
+
+describe('the queue', () => {
+  const held = () => {
+    let release = (): void => {}
+    const promise = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    return { work: () => promise, release: () => release() }
+  }
+
+  test('P3 as many run at once as there are slots, eight wait for each, and the next is refused before any hash', async () => {
+    const queue = new HashQueue(2)
+    const gate = held()
+    let running = 0
+    let most = 0
+    const job = async (): Promise<void> => {
+      running += 1
+      most = Math.max(most, running)
+      await gate.work()
+      running -= 1
+    }
+    const jobs = Array.from({ length: 18 }, () => queue.run(job, never))
+    let hashed = false
+    const fault = await faultOf(
+      queue.run(async () => {
+        hashed = true
+      }, never),
+    )
+    expect([fault.fault, fault.details.retryAfter, hashed]).toEqual(['Unavailable', 1, false])
+    gate.release()
+    await Promise.all(jobs)
+    expect([most, running]).toEqual([2, 0])
+    await queue.run(async () => {}, never)
+  })
+
+  test('P3 whoever waits too long is refused, and the slot is not lost', async () => {
+    const queue = new HashQueue(1, 30)
+    const gate = held()
+    const first = queue.run(gate.work, never)
+    const fault = await faultOf(queue.run(async () => {}, never))
+    expect([fault.fault, fault.details.retryAfter]).toEqual(['Unavailable', 1])
+    gate.release()
+    await first
+    expect(await queue.run(async () => 'done', never)).toBe('done')
+  })
+
+  test('P3 who goes away gives the place in the queue back', async () => {
+    const queue = new HashQueue(1)
+    const gate = held()
+    const first = queue.run(gate.work, never)
+    const going = new AbortController()
+    const waiting = queue.run(async () => {}, going.signal)
+    going.abort(new Error('went away'))
+    await expect(waiting).rejects.toThrow('went away')
+    gate.release()
+    await first
+    expect(await queue.run(async () => 'done', never)).toBe('done')
+  })
+
+  test('P3 work that fails frees its slot', async () => {
+    const queue = new HashQueue(1)
+    await expect(queue.run(() => Promise.reject(new Error('failed')), never)).rejects.toThrow('failed')
+    expect(await queue.run(async () => 'done', never)).toBe('done')
+  })
+
+  test.each([
+    [undefined, 8, 2],
+    ['10', 8, 8],
+    ['10', 2, 2],
+    ['2', 8, 1],
+    ['1', 8, 1],
+    ['nonsense', 8, 2],
+  ])('P3 UV_THREADPOOL_SIZE %s on %d cores gives %d slots', (size, cores, slots) => {
+    expect(defaultSlots(size, cores)).toBe(slots)
+  })
+})
+
+describe('the policy', () => {
+  test.each([
+    ['seven bytes', 'aB3$xyz', 'at least 8 bytes'],
+    ['over 1,024 bytes', 'é'.repeat(513), 'at most 1024 bytes'],
+    ['no Unicode', 'violet-harbour-\ud800', 'not valid Unicode'],
+    ['a common word', 'sunshine', 'tried first'],
+    ['a common word with its year and signs', 'Summer2025!', 'tried first'],
+    ['a common word written with digits', 'P@ssw0rd1', 'tried first'],
+    ['a row of keys', 'qwertyuiop', 'tried first'],
+    ['one character over and over', 'zzzzzzzzzzzz', 'tried first'],
+    ['the user name', 'Annabelle', 'too similar'],
+    ['the user name with a little around it', 'annabelle-77', 'too similar'],
+    ['the user name backwards', 'ellebanna1', 'too similar'],
+    ['the user name with a letter changed', 'annabella', 'too similar'],
+    ['the e-mail', 'bell.curve@example.com', 'too similar'],
+    ['a part of the e-mail', 'curve-1999', 'too similar'],
+  ])('P4 %s is refused', (_, given, why) => {
+    expect(refusal(given, ['Annabelle', 'bell.curve@example.com'])).toContain(why)
+  })
+
+  test.each([
+    ['eight bytes of anything', 'kv7#pQ2z'],
+    ['words only', 'violet harbour tuesday'],
+    ['1,024 bytes', 'kv7#pQ2z'.repeat(2) + 'x'.repeat(1_008)],
+    ['any script', '紫の港と火曜日'],
+    ['blanks around it', '  violet harbour  '],
+    ['a name in a long sentence', 'what annabelle never told the harbour master'],
+  ])('P4 %s is accepted', (_, given) => {
+    expect(refusal(given, ['Annabelle'])).toBeUndefined()
+  })
+
+  test('P4 the least length may be raised and not lowered', () => {
+    expect(refusal('violet-harbour', [], 15)).toContain('at least 15')
+    expect(refusal('kv7#pQ2', [], 4)).toContain('at least 8')
+  })
+})

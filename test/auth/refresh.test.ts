@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest'
+import { bearer, by, faultOf, from, session, type World, withWorld } from './world.ts'
+
+const day = 24 * 60 * 60_000
+const rotating = { Meta: { refresh: 'rotate' } }
+
+const ask = ({ access }: World, RefreshToken: string | undefined) =>
+  access.getAccessToken({ RefreshToken }, from('192.0.2.1'))
+const refused = async (world: World, token: string | undefined): Promise<number> =>
+  (await faultOf(ask(world, token))).status
+
+describe('a fixed family', () => {
+  test('A11 the refresh token stays, over three expiries of the access token', async () => {
+    await withWorld(async (world) => {
+      const { BearerToken, RefreshToken } = await world.signIn()
+      let token = BearerToken
+      for (let expiry = 0; expiry < 3; expiry += 1) {
+        world.clock.at += 15 * 60_000
+        expect(await world.access.identify(bearer(token))).toBeUndefined()
+        const answer = await ask(world, RefreshToken)
+        expect(Object.keys(answer)).toEqual(['accessToken'])
+        token = answer.accessToken ?? ''
+        expect((await world.access.identify(bearer(token)))?.user.userName).toBe('Ann')
+      }
+    })
+  })
+
+  test.each([
+    [false, 7, 30],
+    [true, 30, 90],
+  ])(
+    'A11 T3 with RememberMe %s it ends after %d idle days, and after %d days however used',
+    async (RememberMe, idle, absolute) => {
+      await withWorld(async (world) => {
+        const { RefreshToken: idling } = await world.signIn({ RememberMe })
+        const { RefreshToken: used } = await world.signIn({ RememberMe })
+        const began = world.clock.at
+        world.clock.at = began + idle * day - 1
+        await ask(world, used)
+        world.clock.at = began + idle * day
+        expect(await refused(world, idling)).toBe(401)
+        while (world.clock.at < began + (absolute - idle / 2) * day) {
+          await ask(world, used)
+          world.clock.at += (idle / 2) * day
+        }
+        world.clock.at = began + absolute * day - 1
+        const { accessToken } = await ask(world, used)
+        world.clock.at = began + absolute * day
+        expect(await refused(world, used)).toBe(401)
+        expect(await world.access.identify(bearer(accessToken ?? ''))).toBeUndefined()
+      })
+    },
+  )
+
+  test.each([
+    ['none', undefined],
+    ['an empty one', ''],
+    ['garbage', 'garbage'],
+  ])('A11 %s is a 400 naming RefreshToken', async (_, token) => {
+    await withWorld(async (world) => {
+      const fault = await faultOf(ask(world, token))
+      expect([fault.status, fault.details.fields?.map(({ FieldName }) => FieldName)]).toEqual([400, ['RefreshToken']])
+      if (token) expect(JSON.stringify(fault.details)).not.toContain(token)
+    })
+  })
+
+  test('A10 T5 an access token, a session and a key are no refresh token', async () => {
+    await withWorld(async (world) => {
+      const { BearerToken, SessionId } = await world.signIn()
+      const { secret } = await world.admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
+      for (const token of [BearerToken, SessionId, secret]) expect(await refused(world, token)).toBe(400)
+    })
+  })
+})
+
+describe('a rotating family', () => {
+  test('A11 T4 each exchange gives a new pair of the same family', async () => {
+    await withWorld(async (world) => {
+      const first = await world.signIn(rotating)
+      const second = await ask(world, first.RefreshToken)
+      expect(second.refreshToken).toMatch(/^svc_rt_/)
+      expect(second.refreshToken).not.toBe(first.RefreshToken)
+      const third = await ask(world, second.refreshToken)
+      expect((await world.access.identify(bearer(third.accessToken ?? '')))?.user.userName).toBe('Ann')
+      const credential = bearer(third.accessToken ?? '')
+      await world.access.authenticate({ provider: 'logout' }, from('192.0.2.1', { credential }))
+      expect(await world.access.identify(session(first.SessionId))).toBeUndefined()
+      expect(await refused(world, third.refreshToken)).toBe(401)
+    })
+  })
+
+  test('T4 a retry within ten seconds gets the same pair', async () => {
+    await withWorld(async (world) => {
+      const { RefreshToken } = await world.signIn(rotating)
+      const first = await ask(world, RefreshToken)
+      world.clock.at += 9_000
+      expect(await ask(world, RefreshToken)).toEqual(first)
+      expect(await world.access.identify(bearer(first.accessToken ?? ''))).toBeDefined()
+    })
+  })
+
+  test('T4 later reuse kills the family and stands in the audit', async () => {
+    await withWorld(async (world) => {
+      const { RefreshToken, SessionId, BearerToken } = await world.signIn(rotating)
+      const other = await world.signIn(rotating)
+      const next = await ask(world, RefreshToken)
+      world.clock.at += 10_001
+      const before = (await world.admin.audit.list({ limit: 100 })).length
+      expect(await refused(world, RefreshToken)).toBe(401)
+      const rows = await world.admin.audit.list({ limit: 100 })
+      expect(rows.length).toBe(before + 1)
+      expect([rows[0]?.event, rows[0]?.address]).toEqual([expect.stringContaining('reuse'), '192.0.2.1'])
+      expect(await refused(world, next.refreshToken)).toBe(401)
+      for (const credential of [bearer(next.accessToken ?? ''), bearer(BearerToken), session(SessionId)]) {
+        expect(await world.access.identify(credential)).toBeUndefined()
+      }
+      expect(await world.access.identify(bearer(other.BearerToken))).toBeDefined()
+    })
+  })
+
+  test('T4 fifty parallel refreshes are one rotation', async () => {
+    await withWorld(async (world) => {
+      const { RefreshToken } = await world.signIn(rotating)
+      const answers = await Promise.all(Array.from({ length: 50 }, () => ask(world, RefreshToken)))
+      expect(new Set(answers.map(({ refreshToken }) => refreshToken)).size).toBe(1)
+      expect(new Set(answers.map(({ accessToken }) => accessToken)).size).toBe(1)
+      expect(await ask(world, answers[0]?.refreshToken)).toBeDefined()
+    })
+  })
+
+  test('T3 it ends at its absolute end however often it rotates', async () => {
+    await withWorld(async (world) => {
+      const { RefreshToken } = await world.signIn(rotating)
+      const began = world.clock.at
+      let token: string | undefined = RefreshToken
+      while (world.clock.at < began + 24 * day) {
+        world.clock.at += 6 * day
+        token = (await ask(world, token)).refreshToken
+      }
+      world.clock.at = began + 30 * day
+      expect(await refused(world, token)).toBe(401)
+    })
+  })
+
+  test('T4 what is sealed is gone from the store once ten seconds are over', async () => {
+    await withWorld(async (world) => {
+      const { RefreshToken } = await world.signIn(rotating)
+      await ask(world, RefreshToken)
+      const { readToken } = await import('../../src/core/auth/tokens.ts')
+      const hash = readToken('refresh', RefreshToken) ?? ''
+      expect((await world.data.tokens.refresh(hash))?.sealedSuccessor).toBeDefined()
+      world.clock.at += 10_001
+      await world.data.sweep(world.clock.at)
+      expect((await world.data.tokens.refresh(hash))?.sealedSuccessor).toBeUndefined()
+    })
+  })
+})

@@ -1,0 +1,81 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { type Access, administration, openAccess, passwordsOfProcess } from '../../src/core/auth/index.ts'
+import { Fault } from '../../src/core/errors.ts'
+import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
+import type { Admin, AdminActor, Call, Credential } from '../../src/core/service.ts'
+import { type Data, openData } from '../../src/core/store/index.ts'
+
+export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }
+export const password = 'violet-harbour-42'
+
+/** A store in a folder of its own, and sign-in over it, with a clock that the test moves. */
+export type World = {
+  readonly data: Data
+  readonly access: Access
+  readonly admin: Admin
+  readonly clock: { at: number }
+  readonly store: string
+  /** Signs Ann in. */
+  readonly signIn: (more?: object, call?: Partial<Call>) => Promise<SignedIn>
+}
+type Secrets = { readonly SessionId: string; readonly BearerToken: string; readonly RefreshToken: string }
+type SignedIn = Omit<AuthenticateResponse, keyof Secrets> & Secrets
+
+export async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-auth-'))
+  const store = join(folder, 'store', 'svc.db')
+  const clock = { at: 1_800_000_000_000 }
+  const now = (): number => clock.at
+  const data = await openData({ store, create: true, now })
+  try {
+    const passwords = passwordsOfProcess()
+    const access = openAccess({ data, passwords, now })
+    const admin = administration({ label: store, data: async () => data, passwords, now })
+    await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
+    const signIn: World['signIn'] = async (more = {}, call = {}) => {
+      const answer = await access.authenticate(
+        { provider: 'credentials', UserName: 'Ann', Password: password, ...more },
+        from('192.0.2.1', call),
+      )
+      const { SessionId = '', BearerToken = '', RefreshToken = '' } = answer
+      return { ...answer, SessionId, BearerToken, RefreshToken }
+    }
+    await use({ data, access, admin, clock, store, signIn })
+  } finally {
+    await data.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** A call over HTTP from an address. */
+export const from = (address: string, more: Partial<Call> = {}): Call => ({
+  caller: { kind: 'http', address, loopback: address.startsWith('127.') },
+  correlationId: 'test',
+  signal: new AbortController().signal,
+  ...more,
+})
+
+export const session = (secret: string): Credential => ({ kind: 'session', secret })
+export const bearer = (token: string): Credential => ({ kind: 'bearer', token })
+
+/** The Fault that a promise rejects with; fails for a result and for another error. */
+export async function faultOf(promise: Promise<unknown>): Promise<Fault> {
+  const outcome = await promise.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  )
+  expect('error' in outcome && outcome.error).toBeInstanceOf(Fault)
+  return (outcome as { error: Fault }).error
+}
+
+/** What a caller sees of a Fault. */
+export const told = ({ fault, status, errorCode, message, details }: Fault) => ({
+  fault,
+  status,
+  errorCode,
+  message,
+  details,
+})

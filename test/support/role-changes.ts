@@ -1,0 +1,44 @@
+import type { Grants, RoleChange } from '../../src/core/store/data.ts'
+import { mulberry } from './random.ts'
+
+const names = ['Ops', 'ops', 'Support', 'Billing', 'Éditeur']
+const none: readonly string[] = []
+
+/** A way to choose that is the same each time. */
+function chooser(seed: string): (most: number) => number {
+  const random = mulberry(seed)
+  return (most) => Math.floor(random() * most)
+}
+
+export type NamedChange = { readonly id: string; readonly change: RoleChange }
+
+/** Role changes by chance, each of which changes something when nobody else changes `held` meanwhile. */
+export function* changes(prefix: string, count: number, held: readonly string[]): Generator<NamedChange> {
+  const choose = chooser(prefix)
+  const has = new Set(held)
+  for (let n = 0; n < count; n += 1) {
+    const name = names[choose(names.length)] ?? ''
+    const away = has.delete(name)
+    if (!away) has.add(name)
+    const add = { roles: away ? none : [name], permissions: none }
+    const remove = { roles: away ? [name] : none, permissions: none }
+    yield { id: `${prefix}-${n}`, change: { add, remove } }
+  }
+}
+
+/** Role changes by chance: of several names, in both lists, of what is held and what is not. */
+export function anyChanges(prefix: string, count: number): readonly NamedChange[] {
+  const choose = chooser(prefix)
+  const some = (): readonly string[] => Array.from({ length: choose(3) }, () => names[choose(names.length)] ?? '')
+  const grants = (): Grants => ({ roles: some(), permissions: some() })
+  return Array.from({ length: count }, (_, n) => ({ id: `${prefix}-${n}`, change: { add: grants(), remove: grants() } }))
+}
+
+/** What a change makes of what is held: the rule, told once more and simply. */
+export function applied({ add, remove }: RoleChange, held: Grants): Grants {
+  const list = (key: keyof Grants): readonly string[] => {
+    const kept = held[key].filter((name) => !remove[key].includes(name) || add[key].includes(name))
+    return [...new Set([...kept, ...add[key]])]
+  }
+  return { roles: list('roles'), permissions: list('permissions') }
+}
