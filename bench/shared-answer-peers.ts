@@ -91,7 +91,7 @@ const headersFor = (id: string): string[] => [
   'X-Content-Type-Options',
   'nosniff',
   'Content-Security-Policy',
-  "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  "default-src 'none'; frame-ancestors 'none'",
   'Referrer-Policy',
   'no-referrer',
   'Content-Type',

@@ -74,15 +74,15 @@ function most<T extends { readonly pid: number }>(
 
 /** Those that fit everything that was given; a recycled process id is told by its name. */
 async function find(
-  { name, match, pidFile }: ProcessSettings,
+  { executable, match, pidFile }: ProcessSettings,
   signal: AbortSignal,
 ): Promise<{ readonly found: readonly Candidate[]; readonly details: readonly string[] }> {
-  if (!name && !match && !pidFile) {
-    throw new ProbeError('data', 'does not say which process: give name, match or pidFile')
+  if (!executable && !match && !pidFile) {
+    throw new ProbeError('data', 'does not say which process: give executable, match or pidFile')
   }
   const pid = pidFile ? await pidIn(pidFile, signal) : undefined
   if (typeof pid === 'string') return { found: [], details: [pid] }
-  const fitting = await findProcesses({ name, match, pid }, signal)
+  const fitting = await findProcesses({ name: executable, match, pid }, signal)
   // svc itself must not stand for what it looks for, unless its own process id file is meant.
   const found = fitting.filter((one) => pid !== undefined || one.pid !== process.pid)
   return { found, details: pid === undefined || found.length > 0 ? [] : [`${pidFile} names process ${pid}`] }
