@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
-  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -23,6 +22,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { runInChild } from '../../../src/core/health/child/index.ts'
 import { storeApplicationId } from '../../../src/core/health/db/sqlite-file.ts'
 import type { SqliteLook } from '../../../src/core/health/db/sqlite-judge.ts'
+import probe, { type Backup } from '../../../src/core/health/db/sqlite-probe.ts'
 import type { SqliteSettings } from '../../../src/core/health/db/sqlite-settings.ts'
 import type { Finding } from '../../../src/core/health/index.ts'
 import sqlite from '../../../src/core/health/monitors/sqlite.ts'
@@ -52,9 +52,10 @@ const store = (): void => openStore({ path, create: true }).close()
 function plain(rows = 10): void {
   mkdirSync(dirname(path), { recursive: true })
   const database = new DatabaseSync(path)
-  database.exec('CREATE TABLE songs (name TEXT)')
+  database.exec('BEGIN; CREATE TABLE songs (name TEXT)')
   const insert = database.prepare('INSERT INTO songs VALUES (?)')
   for (let row = 0; row < rows; row += 1) insert.run(`song ${row} ${'la'.repeat(200)}`)
+  database.exec('COMMIT')
   database.close()
 }
 const bad = (findings: readonly Finding[]): Finding[] => findings.filter((finding) => finding.level !== 'ok')
@@ -188,7 +189,7 @@ describe('a file that is no sound database', () => {
     ['a damaged header', () => overwrite(0, 40), /is not a SQLite database/],
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages do not fit together/],
     ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages do not fit together/],
-    ['a cut within the first page', () => truncateSync(path, 60), /is not a SQLite database/],
+    ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages do not fit together/],
   ])('%s is said, in Basic already, and the file is left as it is', async (_, damage, said) => {
     plain(50)
     damage()
@@ -210,44 +211,96 @@ describe('a file that is no sound database', () => {
     const [found, ...others] = bad(await run({}, 'Advanced'))
     expect(others).toEqual([])
     expect(found).toMatchObject({ check: 'quick check', fault: 'data' })
-    expect(found?.message).toMatch(/^the database is damaged: /)
+    expect(found?.message).toMatch(/is damaged: its pages do not fit together$/)
     expect(found?.details?.at(-1)).toBe('next: restore it from a backup')
   })
-  test.runIf(posix && root)('a file that this account may not read', async () => {
+  test('rows that break their own rules are found by the quick check, one by one', async () => {
     plain()
-    chmodSync(path, 0)
-    chmodSync(dirname(path), 0o755)
-    chmodSync(folder, 0o755)
-    process.seteuid?.(65_534)
-    const findings = await run().finally(() => process.seteuid?.(0))
-    expect(bad(findings)).toMatchObject([{ fault: 'data', message: `${path} cannot be opened by this account` }])
+    const database = new DatabaseSync(path)
+    database.exec(`PRAGMA ignore_check_constraints = ON;
+      CREATE TABLE a (x CHECK (x > 0)); INSERT INTO a VALUES (-1);
+      CREATE TABLE b (x CHECK (x > 0)); INSERT INTO b VALUES (-1)`)
+    database.close()
+    expect(checked(await run({}, 'Advanced'), 'quick check')).toMatchObject({
+      fault: 'data',
+      message: 'the database is damaged: CHECK constraint failed in b',
+      details: ['CHECK constraint failed in a', 'next: restore it from a backup'],
+    })
   })
-  test.runIf(posix && root)('what may only be read gets no round trip, and is well', async () => {
+  test('an unfinished write of a process that died is said, and is not taken back by looking', async () => {
     plain()
-    chmodSync(folder, 0o755)
-    chmodSync(dirname(path), 0o755)
-    chmodSync(path, 0o644)
-    process.seteuid?.(65_534)
-    const findings = await run({}, 'Advanced').finally(() => process.seteuid?.(0))
-    expect(bad(findings)).toEqual([])
-    expect(findings.map((finding) => finding.check)).not.toContain('round trip')
+    const insert = 'INSERT INTO songs SELECT hex(zeroblob(2000)) FROM n'
+    const kill = await holding(`PRAGMA cache_size = 2; BEGIN IMMEDIATE;
+      WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300) ${insert}`)
+    await kill()
+    expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
+    expect(bad(await run({}, 'Advanced'))).toMatchObject([
+      {
+        check: 'open',
+        fault: 'data',
+        message: expect.stringContaining('holds an unfinished write of a process that died'),
+      },
+    ])
+    expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
   })
-  test.runIf(posix && root)(
-    "another account's database in WAL mode is not opened when that would leave files",
-    async () => {
-      store()
+  describe('as another account than that of the file', () => {
+    /** The findings of a process that runs as nobody. */
+    async function asNobody(mode: Mode): Promise<readonly Finding[]> {
+      const from = (file: string): string => JSON.stringify(new URL(`../../../${file}`, import.meta.url).href)
+      const program = `
+        import { runKind } from ${from('test/support/run-kind.ts')}
+        import { runInChild } from ${from('src/core/health/child/index.ts')}
+        import sqlite from ${from('src/core/health/monitors/sqlite.ts')}
+        const settings = { path: ${JSON.stringify(path)}, diskFree: {} }
+        console.log(JSON.stringify(await runKind(sqlite, settings, '${mode}', { inChild: runInChild })))`
+      const args = ['--input-type=module', '-e', program]
+      const child = spawn(process.execPath, args, {
+        uid: 65_534,
+        gid: 65_534,
+        stdio: ['ignore', 'pipe', 'inherit'],
+        cwd: '/',
+      })
+      let out = ''
+      child.stdout.on('data', (chunk: Buffer) => {
+        out += String(chunk)
+      })
+      await once(child, 'close')
+      return JSON.parse(out) as Finding[]
+    }
+    const open = (modes: { folder: number; file: number }): void => {
       chmodSync(folder, 0o755)
-      chmodSync(path, 0o644)
-      chmodSync(dirname(path), 0o777)
-      process.seteuid?.(65_534)
-      const findings = await run().finally(() => process.seteuid?.(0))
-      expect(findings[0]?.message).toContain('is in WAL mode and nobody has it open')
-      expect(readdirSync(dirname(path))).toEqual(['svc.db'])
-      chownSync(path, 65_534, 65_534)
-      process.seteuid?.(65_534)
-      expect(bad(await run().finally(() => process.seteuid?.(0)))).toEqual([])
-    },
-  )
+      chmodSync(dirname(path), modes.folder)
+      chmodSync(path, modes.file)
+    }
+    test.runIf(posix && root)('a file that it may not read', async () => {
+      plain()
+      open({ folder: 0o755, file: 0 })
+      expect(bad(await asNobody('Basic'))).toMatchObject([
+        { fault: 'data', message: `${path} cannot be opened by this account` },
+      ])
+    })
+    test.runIf(posix && root)('what it may only read gets no round trip, says so, and is well', async () => {
+      plain()
+      open({ folder: 0o755, file: 0o644 })
+      const findings = await asNobody('Advanced')
+      expect(bad(findings)).toEqual([])
+      expect(checked(findings, 'round trip').message).toBe('left out: this account may only read the file')
+    })
+    test.runIf(posix && root)(
+      'a database in WAL mode is not opened when that would leave files of its own',
+      async () => {
+        store()
+        open({ folder: 0o777, file: 0o644 })
+        expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and nobody has it open')
+        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+        const held = new DatabaseSync(path)
+        held.prepare('SELECT * FROM meta').get()
+        expect(bad(await asNobody('Basic'))).toEqual([])
+        held.close()
+        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+      },
+    )
+  })
 })
 
 describe('a database that others use', () => {
@@ -334,35 +387,48 @@ describe('what cannot be cancelled runs in a child', () => {
 })
 
 describe('backup', () => {
-  const at = async (backup: string, more: Given = {}): Promise<Finding> =>
-    checked(await run({ backup, ...more }, 'Advanced'), 'backup')
+  /** As the child would answer, and judged as the kind would. */
+  const at = async (backup: string): Promise<Finding> => {
+    const seen = (await probe({ task: 'backup', path: backup })) as Backup
+    const look = { ...seen, ageMs: Date.now() - seen.modifiedAt }
+    const judged = sqlite.judge({ see: 'look', look }, withDefaults(sqlite.settings, { path }))
+    return [judged].flat()[0] as Finding
+  }
   const aged = (file: string, hours: number, text = 'x'): void => {
     writeFileSync(file, text)
     const when = new Date(Date.now() - hours * 3_600_000)
     utimesSync(file, when, when)
   }
   test('its age is that of the file, or of the newest file of a folder', async () => {
-    plain()
     const backups = join(folder, 'backups')
     mkdirSync(backups)
-    expect(await at(backups)).toMatchObject({ fault: 'data', message: `there is no backup: ${backups} holds no file` })
+    await expect(at(backups)).rejects.toThrow(`there is no backup: ${backups} holds no file`)
     mkdirSync(join(backups, 'newer-folder'))
     aged(join(backups, 'monday.db'), 100)
     expect(await at(backups)).toMatchObject({ level: 'fail', fault: 'threshold' })
     aged(join(backups, 'tuesday.db'), 50)
-    expect(await at(backups)).toMatchObject({ level: 'warn' })
-    expect((await at(backups)).message).toBe('the newest, tuesday.db (1 B), is old: 50 h (warns above 2 d)')
+    expect((await at(backups)).level).toBe('warn')
+    expect((await at(backups)).message).toBe('the newest, tuesday.db (1 B), is old: 50 h (warns above 48 h)')
     aged(join(backups, 'wednesday.db'), 47)
-    expect(await at(backups)).toMatchObject({ level: 'ok' })
-    expect(await at(join(backups, 'monday.db'))).toMatchObject({ level: 'fail' })
+    expect((await at(backups)).level).toBe('ok')
+    expect((await at(join(backups, 'monday.db'))).level).toBe('fail')
   })
-  test('an empty one or none is no backup, however young', async () => {
-    plain()
+  test('an empty one is no backup, however young', async () => {
     const backup = join(folder, 'backup.db')
-    expect(await at(backup)).toMatchObject({ fault: 'data', message: `there is no backup: ${backup} does not exist` })
     aged(backup, 1, '')
     expect(await at(backup)).toMatchObject({ fault: 'data', message: expect.stringContaining('is empty (0 bytes)') })
-    expect(await at('backup.db')).toMatchObject({ fault: 'internal' })
+  })
+  test('a run looks at it, in Advanced only, and says when there is none', async () => {
+    plain()
+    const backup = join(folder, 'backup.db')
+    expect((await run({ backup }, 'Standard')).map((finding) => finding.check)).not.toContain('backup')
+    expect(checked(await run({ backup }, 'Advanced'), 'backup')).toMatchObject({
+      fault: 'data',
+      message: `there is no backup: ${backup} does not exist`,
+    })
+    aged(backup, 1)
+    expect(bad(await run({ backup }, 'Advanced'))).toEqual([])
+    expect(bad(await run({ backup: 'backup.db' }, 'Advanced'))).toMatchObject([{ check: 'backup', fault: 'internal' }])
   })
 })
 

@@ -65,8 +65,10 @@ async function isWal(path: string): Promise<boolean> {
   }
 }
 
-/** What SQLite's primary result codes mean to an operator. */
+/** What SQLite's result codes mean to an operator: the extended ones first, then the primary ones. */
 const meanings: Readonly<Record<number, string>> = {
+  264: 'holds writes of a process that died: the next one to open it for writing takes them in',
+  776: 'holds an unfinished write of a process that died: the next one to open it for writing takes it back',
   8: 'may only be read by this account',
   10: 'cannot be read: the disk reports an error',
   11: 'is damaged: its pages do not fit together',
@@ -74,6 +76,7 @@ const meanings: Readonly<Record<number, string>> = {
   14: 'cannot be opened by this account',
   26: 'is not a SQLite database: damaged, or something else',
 }
+const damages: ReadonlySet<number> = new Set([11, 26])
 
 /** True where another connection holds the file: a moment later it may not. */
 export const isBusy = (error: unknown): boolean => [5, 6].includes(codeOf(error) & 0xff)
@@ -82,10 +85,10 @@ const codeOf = (error: unknown): number => Number((error as { errcode?: unknown 
 /** What an error of SQLite means; any other is given back as it is. */
 export function sqliteFault(error: unknown, path: string): unknown {
   if (error instanceof ProbeError || codeOf(error) === 0) return error
-  const details = [said(String((error as Error).message)), `SQLite code ${codeOf(error)}`]
+  const code = codeOf(error)
+  const details = [said(String((error as Error).message)), `SQLite code ${code}`]
   if (isBusy(error)) return new ProbeError('timeout', `${path} is locked by another process`, details)
-  const meaning = meanings[codeOf(error) & 0xff]
-  return meaning === undefined
-    ? new ProbeError('data', `${path} cannot be used: ${details[0]}`, details.slice(1))
-    : new ProbeError('data', `${path} ${meaning}`, details)
+  const meaning = meanings[code] ?? meanings[code & 0xff] ?? `cannot be used: ${details[0]}`
+  if (damages.has(code & 0xff)) details.push('next: restore it from a backup')
+  return new ProbeError('data', `${path} ${meaning}`, details)
 }

@@ -69,8 +69,13 @@ export async function lookAtDisk(path: string): Promise<Disk> {
   return { see: 'disk', freeBytes: bavail * bsize, percent: blocks > 0 ? (bavail / blocks) * 100 : 100 }
 }
 
-export const mayWrite = (path: string): Promise<boolean> =>
-  access(path, constants.W_OK).then(
-    () => true,
-    () => false,
-  )
+/** False where this account was only given the right to read. Throws ProbeError for a disk that takes no writes. */
+export async function mayWrite(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.W_OK)
+    return true
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'EROFS') return false
+    throw new ProbeError('data', `${path} cannot be written: its file system is read-only`)
+  }
+}

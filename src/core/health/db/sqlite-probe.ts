@@ -25,13 +25,12 @@ export default async function probe(input: unknown): Promise<RoundTrip | QuickCh
   const task = input as SqliteTask
   if (task.task === 'backup') return newest(task.path)
   const start = performance.now()
-  const readOnly = task.task === 'quick check'
-  const database = new (sqlite().DatabaseSync)(task.path, { readOnly, timeout: task.busyMs, open: false })
+  const database = new (sqlite().DatabaseSync)(task.path, { timeout: task.busyMs, open: false })
   try {
     database.open()
     // What the schema holds is not to be trusted: no functions of its own choosing.
     database.exec('PRAGMA trusted_schema = OFF')
-    const problems = readOnly ? quickCheck(database) : roundTrip(database)
+    const problems = task.task === 'quick check' ? quickCheck(database) : roundTrip(database)
     const ms = performance.now() - start
     return problems ? { see: 'quick check', ms, problems } : { see: 'round trip', ms }
   } catch (error) {
@@ -41,12 +40,15 @@ export default async function probe(input: unknown): Promise<RoundTrip | QuickCh
   }
 }
 
-const quickCheck = (database: DatabaseSync): readonly string[] =>
-  database
+function quickCheck(database: DatabaseSync): readonly string[] {
+  // Not opened read-only: constraints would not be checked then, and the log would stay there.
+  database.exec('PRAGMA query_only = ON')
+  return database
     .prepare('PRAGMA quick_check(10)')
     .all()
     .map((row) => String(Object.values(row)[0]))
     .filter((line) => line !== 'ok')
+}
 
 /** Writes, reads and takes back. Nothing of it is ever committed, whenever this process is killed. */
 function roundTrip(database: DatabaseSync): undefined {
