@@ -28,6 +28,7 @@ import type { Finding } from '../../../src/core/health/index.ts'
 import sqlite from '../../../src/core/health/monitors/sqlite.ts'
 import { withoutSqliteWarning } from '../../../src/core/sqlite.ts'
 import { applicationId, openStore } from '../../../src/core/store/index.ts'
+import { ownChildren as children } from '../../support/processes.ts'
 import { checked, type RunKindOptions, runKind, withDefaults } from '../../support/run-kind.ts'
 
 type Given = Partial<SqliteSettings>
@@ -59,11 +60,6 @@ function plain(rows = 10): void {
   database.close()
 }
 const bad = (findings: readonly Finding[]): Finding[] => findings.filter((finding) => finding.level !== 'ok')
-const children = (): string[] =>
-  readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8')
-    .split(' ')
-    .filter((pid) => pid !== '')
-
 /** Another process that holds the file as `sql` says, until it is killed. */
 async function holding(sql: string): Promise<() => Promise<void>> {
   const program = `const { DatabaseSync } = require('node:sqlite')
