@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Connection } from 'mysql2/promise'
@@ -17,7 +17,7 @@ import { type MariadbServer, mariadbMissing, startMariadb } from '../../support/
 import { suiteWith } from '../../support/peer.ts'
 import { proxy } from '../../support/proxy.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
-import { asServer, serverFolder } from '../../support/server.ts'
+import { asServer, remove, serverFolder } from '../../support/server.ts'
 
 const word = 'correct horse'
 type Given = Partial<MysqlSettings>
@@ -25,11 +25,11 @@ type Given = Partial<MysqlSettings>
 suiteWith(mariadbMissing, 'mysql', () => {
   let server: MariadbServer
   let certificates: Certificates
+  let folder: string
   const here = "'127.0.0.1'"
   beforeAll(async () => {
     certificates = makeCertificates()
-    const folder = serverFolder('mariadb-tls')
-    const { chownSync } = await import('node:fs')
+    folder = serverFolder('mariadb-tls')
     const files = (['key', 'cert'] as const).map((name) => {
       writeFileSync(join(folder, name), certificates.good[name], { mode: 0o600 })
       if (asServer.uid !== undefined) chownSync(join(folder, name), asServer.uid, asServer.gid)
@@ -43,6 +43,7 @@ suiteWith(mariadbMissing, 'mysql', () => {
   afterAll(async () => {
     await server.remove()
     certificates.remove()
+    remove(folder)
   })
 
   const run = (given: Given = {}, mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic', options: RunKindOptions = {}) =>
@@ -416,8 +417,6 @@ suiteWith(mariadbMissing, 'mysql', () => {
       })
     })
     test('a caFile that is not there is said', async () => {
-      const folder = serverFolder('empty')
-      mkdirSync(join(folder, 'x'))
       expect(await tls('svc.test', { mode: 'verify', caFile: join(folder, 'none.pem') })).toMatchObject({
         fault: 'data',
         message: expect.stringContaining('none.pem cannot be read'),

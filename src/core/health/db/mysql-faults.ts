@@ -12,7 +12,7 @@ export type Where = {
 export function mysqlFault(error: unknown, where: Where): unknown {
   if (error instanceof ProbeError) return error
   const { code, errno, sqlState, message } = error as Record<'code' | 'errno' | 'sqlState' | 'message', unknown>
-  const told = said(String(message ?? ''))
+  const told = said(typeof message === 'string' ? message : '')
   if (typeof errno === 'number' && typeof sqlState === 'string') return fromServer(errno, told, where)
   return fromDriver(code, told, error, where)
 }

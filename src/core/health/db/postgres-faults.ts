@@ -13,7 +13,7 @@ export type Where = {
 export function postgresFault(error: unknown, where: Where): unknown {
   if (error instanceof ProbeError) return error
   const { code, severity, message } = error as { code?: unknown; severity?: unknown; message?: unknown }
-  const told = said(String(message ?? ''))
+  const told = said(typeof message === 'string' ? message : '')
   // A socket's error has a code too (EPIPE is as long as an SQLSTATE), but no severity.
   if (typeof severity === 'string' && typeof code === 'string') return fromServer(code, told, where)
   if (typeof code === 'string' && !/^ERR_(?!TLS|SSL)/.test(code)) return error

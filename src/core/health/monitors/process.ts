@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { includes } from '../engine.ts'
-import { monitorKind, ProbeError } from '../monitor.ts'
+import { monitorKind } from '../monitor.ts'
 import { cpuWindowMs } from '../system/cpu.ts'
 import { fileTrouble, readSmallFile } from '../system/files.ts'
 import { judgeProcess, type ProcessSeen, type ProcessSettings, processSettings } from '../system/process-judge.ts'
@@ -22,6 +22,8 @@ export default monitorKind({
     { name: 'restarted', depth: 'Advanced', doc: 'Warns when the youngest started lately' },
     { name: 'open files', depth: 'Advanced', doc: 'Open files of the fullest; left out where not readable' },
   ],
+  contradiction: ({ executable, match, pidFile }) =>
+    executable || match || pidFile ? undefined : 'does not say which process: give executable, match or pidFile',
   async *observe(settings, world): AsyncGenerator<ProcessSeen> {
     world.step('running')
     const { found, details } = await find(settings, world.signal)
@@ -77,9 +79,6 @@ async function find(
   { executable, match, pidFile }: ProcessSettings,
   signal: AbortSignal,
 ): Promise<{ readonly found: readonly Candidate[]; readonly details: readonly string[] }> {
-  if (!executable && !match && !pidFile) {
-    throw new ProbeError('data', 'does not say which process: give executable, match or pidFile')
-  }
   const pid = pidFile ? await pidIn(pidFile, signal) : undefined
   if (typeof pid === 'string') return { found: [], details: [pid] }
   const fitting = await findProcesses({ name: executable, match, pid }, signal)
