@@ -5,10 +5,11 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { answer, type Run } from '../src/core/health/index.ts'
+import type { Run } from '../src/core/health/index.ts'
+import { localService } from '../src/core/local.ts'
 import { ExecutionMode, HealthCheckResponse, ServerType } from '../src/core/protocol/index.ts'
 import { startServer } from '../src/core/server/index.ts'
-import { type Runtime, type Service, serveDefaults } from '../src/core/service.ts'
+import { type Runtime, serveDefaults } from '../src/core/service.ts'
 import { encodeJson } from '../src/core/wire/index.ts'
 
 const finding = (check: string, message: string) => ({ check, level: 'ok' as const, message })
@@ -45,20 +46,16 @@ const run: Run = {
   serverState: { ServerName: 'db1', TotalRamInMb: 65_536, AvailableRamInMb: 28_000, UsedCpuPercent: 12.5 },
 }
 
-const absent = async (): Promise<never> => {
-  throw new Error('not asked here')
-}
-/** Shapes the shared run for every caller, as the local Service does. */
-const service: Service = {
-  authenticate: absent,
-  assignRoles: absent,
-  unAssignRoles: absent,
-  async healthCheck(request, call) {
+/** The Service as it is, with one run that is shared with everyone who asks. */
+const service = localService({
+  details: 'signed-in',
+  plan: async () => [],
+  run: async () => run,
+  shared: async (_mode, _type, call) => {
     call.signal.throwIfAborted()
-    call.note?.({ ageSeconds: 0, runId: run.id })
-    return answer(run, { type: request.ServerType, correlationId: call.correlationId, flags: request, view: 'full' })
+    return { run, ageMs: 12 }
   },
-}
+})
 const runtime: Runtime = {
   version: '0',
   ready: async () => {},
@@ -94,7 +91,7 @@ const headersFor = (id: string): string[] => [
   'X-Content-Type-Options',
   'nosniff',
   'Content-Security-Policy',
-  "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  "default-src 'none'; frame-ancestors 'none'",
   'Referrer-Policy',
   'no-referrer',
   'Content-Type',

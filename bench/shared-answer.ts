@@ -5,8 +5,8 @@
  *
  * The floor is raw node:http that writes constant bytes. The second floor makes the same checks and
  * writes the same headers by hand. Each server has a process of its own and they are loaded in turn for
- * a moment each, so a machine that slows down slows all of them. Requests a second include the load
- * generator's share of the machine; the server's CPU time for one request does not.
+ * a moment each, so a machine that slows down slows all of them. The load generator polls and never
+ * sleeps: waking a process costs as much as an answer, and would be charged to whoever is slower.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -96,6 +96,11 @@ for (const name of names) {
   loads[name] = []
 }
 const warmUp = 4
+let polling = true
+const poll = (): void => {
+  if (polling) setImmediate(poll)
+}
+poll()
 try {
   for (let round = -warmUp; round < rounds; round += 1) {
     for (const name of names) {
@@ -104,6 +109,7 @@ try {
     }
   }
 } finally {
+  polling = false
   for (const { child } of Object.values(children)) child.disconnect()
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { didYouMean } from '../src/core/suggest.ts'
 import { ExecutionMode, ServerType } from '../src/core/protocol/index.ts'
+import { didYouMean } from '../src/core/suggest.ts'
 
 describe('did you mean', () => {
   test.each([

@@ -23,7 +23,7 @@ export async function settle(error: unknown, said: Said): Promise<void> {
   process.exitCode = fault ? signalExit(fault) : exits.defect.code
   const shown = fault ?? error
   if (said.json) process.stdout.write(`${JSON.stringify(renderError.json(shown, said.target))}\n`)
-  else process.stderr.write(`${renderError.text(shown, { colour: useColour(process.stderr) })}\n`)
+  else process.stderr.write(`${renderError.text(shown, { colour: useColour(process.stderr), target: said.target })}\n`)
   if (said.debug && error instanceof Error) process.stderr.write(`${error.stack ?? error.message}\n`)
 }
 

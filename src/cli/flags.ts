@@ -23,19 +23,13 @@ export const modeFlag = custom<ExecutionMode>({
 
 const typesAndAll = [...ServerType.values, 'all'] as const
 export type TypeOrAll = (typeof typesAndAll)[number]
-const typeHelp = '<App|Sql|…>'
 /** Repeatable, not greedy. */
 export const typesFlag = (described: Described) =>
   custom<TypeOrAll>({
     char: 't',
-    helpValue: typeHelp,
+    helpValue: '<App|Sql|…>',
     parse: async (input) => oneOf('type', typesAndAll, input, 'Types'),
   })({ multiple: true, multipleNonGreedy: true, ...described })
-export const typeFlag = custom<ServerType>({
-  char: 't',
-  helpValue: typeHelp,
-  parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
-})
 
 const colours = ['auto', 'always', 'never'] as const
 export const colourFlag = custom<(typeof colours)[number]>({

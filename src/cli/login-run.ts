@@ -2,7 +2,7 @@ import { type Client, openClient } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import type { AuthenticateResponse } from '../core/protocol/index.ts'
 import type { Call } from '../core/service.ts'
-import { isToken, type Kept, keptFrom } from './token-store.ts'
+import { credentialOf, isToken, type Kept, keptFrom } from './token-store.ts'
 
 export type Presented =
   | { readonly kind: 'password'; readonly user: string; readonly password: string }
@@ -16,30 +16,47 @@ export type SignedIn = {
   readonly permissions: readonly string[]
 }
 
+type Connection = Parameters<typeof openClient>[0]
+
 /** Signs in. Rejects with a `Fault`; one with status 401 says that the server refused. */
 export async function signIn(
-  client: Client,
+  connection: Connection,
   presented: Presented,
-  means: { readonly provider: string; readonly rememberMe: boolean; readonly server: string },
+  means: { readonly provider: string; readonly rememberMe: boolean },
   call: Call,
 ): Promise<SignedIn> {
-  const { provider, rememberMe, server } = means
-  // Asked for by every sign-in of svc: a refresh token that was stolen then shows (A11).
-  const Meta = { refresh: 'rotate' }
-  if (presented.kind === 'token' && provider === 'credentials') return await verified(client, presented.token, call)
-  const response = await client.authenticate(
-    presented.kind === 'password'
-      ? { provider, UserName: presented.user, Password: presented.password, RememberMe: rememberMe, Meta }
-      : { provider, AccessToken: presented.token, RememberMe: rememberMe, Meta },
-    call,
-  )
-  const kept = keptFrom(response, rememberMe)
-  if (!kept) {
-    throw new Fault('UnreadableAnswer', `${server} accepted the sign-in, but gave neither a token nor a session`, {
+  const { provider, rememberMe } = means
+  const client = openClient(connection)
+  try {
+    if (presented.kind === 'token' && provider === 'credentials') return await verified(client, presented.token, call)
+    // Asked for by every sign-in of svc: a refresh token that was stolen then shows (A11).
+    const Meta = { refresh: 'rotate' }
+    const response = await client.authenticate(
+      presented.kind === 'password'
+        ? { provider, UserName: presented.user, Password: presented.password, RememberMe: rememberMe, Meta }
+        : { provider, AccessToken: presented.token, RememberMe: rememberMe, Meta },
+      call,
+    )
+    const kept = keptFrom(response, rememberMe)
+    if (kept) return { kept, ...factsOf(response, presented.kind === 'password' ? presented.user : 'token') }
+    throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but gave neither a token nor a session', {
       hints: ['Is that a proxy or gateway, and the service behind it under another path?'],
     })
+  } finally {
+    client.close()
   }
-  return { kept, ...factsOf(response, presented.kind === 'password' ? presented.user : 'token') }
+}
+
+/** Ends what was just made or replaced. Whether that worked is not told: it expires by itself. */
+export async function endQuietly(connection: Connection, kept: Kept, call: Call): Promise<void> {
+  const client = openClient(connection)
+  try {
+    await client.authenticate({ provider: 'logout' }, { ...call, credential: credentialOf(kept) })
+  } catch {
+    // The server is gone, or it has ended before.
+  } finally {
+    client.close()
+  }
 }
 
 async function verified(client: Client, token: string, call: Call): Promise<SignedIn> {
@@ -48,7 +65,7 @@ async function verified(client: Client, token: string, call: Call): Promise<Sign
   return { kept: { at: token }, ...factsOf(response, 'token') }
 }
 
-export const factsOf = (response: AuthenticateResponse, otherwise: string): Omit<SignedIn, 'kept'> => ({
+const factsOf = (response: AuthenticateResponse, otherwise: string): Omit<SignedIn, 'kept'> => ({
   user: response.UserName || otherwise,
   roles: response.Roles ?? [],
   permissions: response.Permissions ?? [],
@@ -60,7 +77,7 @@ export type Revocation = 'revoked' | 'ended before'
  * Ends a sign-in at its server. An access token that has expired names no session any more, so it is renewed first:
  * only then is what could renew it dead too. Rejects with a `Fault` when the server cannot be told.
  */
-export async function revoke(connection: Parameters<typeof openClient>[0], call: Call): Promise<Revocation> {
+export async function revoke(connection: Connection, call: Call): Promise<Revocation> {
   const client = openClient(connection)
   try {
     // Who is signed in? The source renews on a 401.

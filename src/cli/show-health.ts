@@ -4,6 +4,7 @@ import { useColour } from './colour.ts'
 import type { Outcome } from './health-run.ts'
 import { isReport, type Output } from './output.ts'
 import { renderError } from './render/errors.ts'
+import { showsUnicode } from './unicode.ts'
 
 type Shown = {
   readonly text: string /** Where the format has codes of its own. */
@@ -28,7 +29,7 @@ export async function showHealth(
     text: renderHealth(entries, {
       width: process.stdout.columns || 80,
       colour: useColour(process.stdout),
-      unicode: process.env.TERM !== 'linux' && process.env.TERM !== 'dumb',
+      unicode: showsUnicode(process.env, process.platform),
       ages: outcomes.map((outcome) => outcome.ageSeconds),
     }),
   }

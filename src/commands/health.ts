@@ -111,18 +111,23 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     const shown = await showHealth(outcomes, { output, target: session.label, mode })
     this.print(shown.text)
     if (output === 'table' && session.runtime && session.runtime.facts.configuration === undefined) {
-      this.say(nextSteps)
+      this.say(nextSteps())
     }
     return shown.exitCode ?? code
   }
 }
 
-/** On a machine without svc.yaml: where to go from here. */
-const nextSteps = `
-Nothing is configured yet, so svc checked what it knows of this machine. Try next:
-  svc health --mode Advanced --type Sql             the embedded store, in depth
-  svc serve                                         the same answers over HTTP, for curl and monitors
-  svc monitors kinds                                what can be checked: put yours into svc.yaml`
+/** On a machine without svc.yaml: where to go from here, in words that can be pasted. */
+function nextSteps(): string {
+  const svc = process.env.npm_command === 'exec' ? 'npx svc' : 'svc'
+  const steps = [
+    ['health -m Advanced -t Sql', 'the embedded store, in depth'],
+    ['serve', 'the same answers over HTTP'],
+    ['monitors kinds', 'what svc.yaml can have checked'],
+  ]
+  const lines = steps.map(([command, gives]) => `  ${`${svc} ${command}`.padEnd(34)}  ${gives}`)
+  return `\nNothing is configured yet: this is what svc knows of this machine. Try next:\n${lines.join('\n')}`
+}
 
 function chooseTypes(given: readonly (ServerType | 'all')[], session: Session): readonly ServerType[] {
   if (given.includes('all')) return ServerType.values

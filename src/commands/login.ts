@@ -3,20 +3,14 @@ import { SvcCommand } from '../cli/base.ts'
 import { connectionFlags } from '../cli/connection-flags.ts'
 import { text } from '../cli/flags.ts'
 import { refuseGivenToken } from '../cli/given-token.ts'
-import type { Presented, SignedIn } from '../cli/login-run.ts'
-import type { Profile, Settings } from '../cli/profiles.ts'
+import type { Presented } from '../cli/login-run.ts'
+import type { Settings } from '../cli/profiles.ts'
 import { safeLine } from '../cli/safe-text.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
 import { chooseTarget, type Target } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
 
 type ServerTarget = Extract<Target, { kind: 'server' }>
-type Means = {
-  readonly connection: ReturnType<typeof connectionOf>
-  readonly server: string
-  readonly signal: AbortSignal
-}
-
 export default class Login extends SvcCommand {
   static override summary = 'Sign in to a server and keep the token in the OS keychain'
   static override description =
@@ -59,7 +53,6 @@ revoked when it ends.`
     const connection = connectionOf(target, flags, process.env)
     const server = serverOf(target.url, connection.insecureHttp)
     this.target = server
-    const means: Means = { connection, server, signal }
     const user = flags.user ?? target.profile?.user
     refuseToAsk(flags, user)
     const storage = flags['insecure-storage'] ? 'file' : 'keychain'
@@ -69,9 +62,17 @@ revoked when it ends.`
       await tokenStore({ server, user: user ?? '', storage }, process.env).prove()
     }
     const presented = await present(flags, user, server, signal)
-    const signedIn = await this.signIn(presented, { ...flags, rememberMe: flags['remember-me'] }, means)
-    if (command) return await this.runCommand(command, signedIn, means)
-    await this.keep(signedIn, { target, settings, storage, named: flags.profile, flags: connection }, means)
+    const { signIn } = await import('../cli/login-run.ts')
+    const how = { provider: flags.provider, rememberMe: flags['remember-me'] }
+    const signedIn = await signIn(connection, presented, how, localCall(signal))
+    if (command) {
+      const { lendToken } = await import('../cli/lend-token.ts')
+      return await lendToken(command, signedIn, { connection, server }, (text) => this.say(text))
+    }
+    const { keepSignIn } = await import('../cli/keep-sign-in.ts')
+    const to = { server, storage, connection, profile: target.profile?.name ?? flags.profile } as const
+    const kept = await keepSignIn(signedIn, to, process.env, signal)
+    this.print(flags.json ? JSON.stringify(kept) : screen(kept).map(safeLine).join('\n'))
     return undefined
   }
 
@@ -96,134 +97,7 @@ revoked when it ends.`
       hints: ['svc login --server https://svc.example.com'],
     })
   }
-
-  private async signIn(
-    presented: Presented,
-    flags: { readonly provider: string; readonly rememberMe: boolean },
-    { connection, server, signal }: Means,
-  ): Promise<SignedIn> {
-    const [{ openClient }, { signIn }] = await Promise.all([
-      import('../core/client/index.ts'),
-      import('../cli/login-run.ts'),
-    ])
-    const client = openClient(connection)
-    try {
-      return await signIn(client, presented, { ...flags, server }, localCall(signal))
-    } finally {
-      client.close()
-    }
-  }
-
-  private async runCommand(command: readonly string[], { kept, user }: SignedIn, means: Means): Promise<number> {
-    const { connection, server } = means
-    const [{ revoke }, { memoryCredential }, { openClient }, { runWithToken }] = await Promise.all([
-      import('../cli/login-run.ts'),
-      import('../cli/memory-credential.ts'),
-      import('../core/client/index.ts'),
-      import('../cli/run-with-token.ts'),
-    ])
-    const credential = memoryCredential(kept, () => openClient(connection))
-    try {
-      if (kept.at === undefined) {
-        throw new Fault('NotImplemented', `${server} gives sessions and no tokens, so no command can be given one`, {
-          hints: ['Sign in without -- COMMAND.'],
-        })
-      }
-      this.say(`Signed in to ${server} as ${safeLine(user)} for ${safeLine(command[0] ?? '')} only.`)
-      return await runWithToken(command, { token: kept.at, server, caFile: connection.caFile }, process.env)
-    } finally {
-      // ctrl-C has ended the command by now; the sign-in must end all the same.
-      await revoke({ ...connection, credential }, localCall(AbortSignal.timeout(10_000))).then(
-        () => this.say(`Signed out of ${server}.`),
-        (error: unknown) => this.say(`Warning: the sign-in at ${server} could not be ended: ${told(error)}`),
-      )
-    }
-  }
-
-  private async keep(
-    signedIn: SignedIn,
-    to: {
-      readonly target: ServerTarget
-      readonly settings: Settings
-      readonly storage: 'keychain' | 'file'
-      readonly named: string | undefined
-      readonly flags: { readonly caFile: string | undefined; readonly insecureHttp: boolean }
-    },
-    { connection, server, signal }: Means,
-  ): Promise<void> {
-    const [{ tokenStore, credentialOf }, { changeSettings, checkedName, withProfile }] = await Promise.all([
-      import('../cli/token-store.ts'),
-      import('../cli/profiles.ts'),
-    ])
-    const { user, kept, roles, permissions } = signedIn
-    const store = tokenStore({ server, user, storage: to.storage }, process.env)
-    const name = to.target.profile?.name ?? (to.named ? checkedName(to.named) : nameFor(server, to.settings.profiles))
-    const replaced = to.settings.profiles.find((profile) => profile.name === name)
-    const end = await this.formerSignIn(replaced, connection)
-    try {
-      await store.write(kept)
-      await changeSettings(
-        process.env,
-        (settings) => {
-          const before = settings.profiles.find((profile) => profile.name === name)
-          const profile: Profile = {
-            ...(before?.server === server ? before : {}),
-            name,
-            server,
-            user,
-            storage: to.storage,
-            roles,
-            permissions,
-            ...(to.flags.caFile === undefined ? {} : { caFile: to.flags.caFile }),
-            ...(to.flags.insecureHttp ? { insecureHttp: true } : {}),
-          }
-          return { ...withProfile(settings, profile), current: name }
-        },
-        signal,
-      )
-    } catch (error) {
-      // What nobody can use must not stay valid.
-      const { openClient } = await import('../core/client/index.ts')
-      const client = openClient(connection)
-      const call = { ...localCall(AbortSignal.timeout(5_000)), credential: credentialOf(kept) }
-      await client.authenticate({ provider: 'logout' }, call).catch(() => {})
-      client.close()
-      await store.remove().catch(() => {})
-      throw error
-    }
-    await end(user, to.storage)
-    const { flags } = await this.parse(Login)
-    const answer = { server, user, roles, permissions, profile: name, storage: to.storage, where: store.where }
-    this.print(flags.json ? JSON.stringify(answer) : safe(screen(answer)))
-  }
-
-  /** Ends what this sign-in takes the place of, once that is kept: at the server, and here if it was another user's. */
-  private async formerSignIn(
-    replaced: Profile | undefined,
-    connection: Means['connection'],
-  ): Promise<(user: string, storage: string) => Promise<void>> {
-    const { signInOf } = await import('../cli/sign-in.ts')
-    const former = replaced && signInOf(replaced)
-    if (!former) return async () => {}
-    const { tokenStore, credentialOf } = await import('../cli/token-store.ts')
-    const store = tokenStore(former, process.env)
-    const kept = await store.read().catch(() => undefined)
-    return async (user, storage) => {
-      if (former.user !== user || former.storage !== storage) await store.remove().catch(() => {})
-      const credential = kept && credentialOf(kept)
-      // Its token is for its own server alone.
-      if (!credential) return
-      const { openClient } = await import('../core/client/index.ts')
-      const client = openClient({ ...connection, baseUrl: former.server })
-      const call = { ...localCall(AbortSignal.timeout(3_000)), credential }
-      await client.authenticate({ provider: 'logout' }, call).catch(() => {})
-      client.close()
-    }
-  }
 }
-
-const told = (error: unknown): string => (error instanceof Error ? safeLine(error.message) : 'unknown')
-const safe = (lines: readonly string[]): string => lines.map((line) => safeLine(line)).join('\n')
 
 const screen = (answer: {
   readonly server: string
@@ -238,16 +112,6 @@ const screen = (answer: {
   `Token kept in: ${answer.where}`,
   `Profile ${answer.profile} is now the current one: commands act there. --local acts on this machine.`,
 ]
-
-/** The host's name, with its port and path where another server has that already. */
-function nameFor(server: string, profiles: readonly Profile[]): string {
-  const { host, pathname } = new URL(server)
-  const plain = host.replace(/[[\]]/g, '').replace(/^:+/, '')
-  const free = (name: string): boolean => !profiles.some((one) => one.name === name && one.server !== server)
-  const own = profiles.find((profile) => profile.server === server)
-  if (own) return own.name
-  return [plain, `${plain}${pathname.replace(/\/$/, '')}`].find(free) ?? `${plain}-${profiles.length + 1}`
-}
 
 type Given = {
   readonly 'password-stdin': boolean

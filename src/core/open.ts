@@ -48,7 +48,7 @@ export async function openCore(
     limits: limits(),
   }
   const life = new AbortController()
-  const held = options.store === undefined ? undefined : holdStore(options.store)
+  const held = options.store === undefined ? undefined : await holdStore(options.store)
   if (options.shared) await held?.data(true)
   const stopSweeping = options.shared && held ? sweepNowAndThen(held.data) : undefined
 
@@ -59,12 +59,11 @@ export async function openCore(
   ): Promise<readonly PlannedMonitor[]> => {
     const configured = options.config.types[type]
     const unconfigured = !configured || configured.monitors.length === 0
-    const storePath = options.store !== undefined && isUrl(options.store) ? undefined : options.store
-    const storeProblem = unconfigured && type === 'Sql' && !options.shared ? await prepareStore(storePath) : undefined
+    const storeProblem = unconfigured && type === 'Sql' && !options.shared ? await prepareStore(held?.path) : undefined
     const planned = await assemble(type, {
       configured: configured?.monitors ?? [],
       host: configured?.host ?? {},
-      parts: { storePath, version: options.version },
+      parts: { storePath: held?.path, version: options.version },
       listening: listeningPorts,
       signal,
       mode,
@@ -147,17 +146,11 @@ function wanted(planned: readonly PlannedMonitor[], call: Call): readonly Planne
 
 const stopping = (): Fault => new Fault('Unavailable', 'Shutting down', { retryAfter: 5 })
 
-const isUrl = (store: string): boolean => /^[a-z][a-z0-9+.-]+:\/\//i.test(store)
-
-/** How answers name the store: never with the password of its URL. */
-function labelOf(store: string): string {
-  if (!isUrl(store) || !URL.canParse(store)) return isUrl(store) ? 'a database' : store
-  const { protocol, username, host, pathname } = new URL(store)
-  return `${protocol}//${username === '' ? '' : `${username}@`}${host}${pathname}`
-}
-
 type HeldStore = {
+  /** How answers name it. */
   readonly label: string
+  /** The embedded store's file; undefined for a database elsewhere. */
+  readonly path: string | undefined
   /** Opened once, by whoever asks first; `create`: made when there is none. */
   readonly data: (create: boolean) => Promise<Data>
   readonly accounts: () => Promise<Accounts>
@@ -167,19 +160,19 @@ type HeldStore = {
 }
 
 /** The store with what works on it; each is loaded and opened when it is first needed. */
-function holdStore(store: string): HeldStore {
-  const label = labelOf(store)
+async function holdStore(store: string): Promise<HeldStore> {
+  const { openData, shownStore, storeKind } = await import('./store/index.ts')
+  const label = shownStore(store)
+  const path = storeKind(store) === 'sqlite' ? store : undefined
   const now = (): number => Date.now()
   let opened: Promise<Data> | undefined
   let closed = false
   const data = (create: boolean): Promise<Data> => {
     if (closed) return Promise.reject(stopping())
-    opened ??= import('./store/index.ts')
-      .then(({ openData }) => openData({ store, create }))
-      .catch((error: unknown) => {
-        opened = undefined
-        throw error
-      })
+    opened ??= openData({ store, create }).catch((error: unknown) => {
+      opened = undefined
+      throw error
+    })
     return opened
   }
   const auth = once(async () => {
@@ -188,6 +181,7 @@ function holdStore(store: string): HeldStore {
   })
   return {
     label,
+    path,
     data,
     accounts: async () => {
       const [{ openAccess, passwords }, kept] = await Promise.all([auth(), data(false)])

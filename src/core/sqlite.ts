@@ -8,15 +8,15 @@ export const sqlite = (): typeof Sqlite => withoutSqliteWarning(() => process.ge
 
 /** Runs `load` and drops the one warning that loading node:sqlite may give. */
 export function withoutSqliteWarning<T>(load: () => T): T {
-  const emit = process.emitWarning
-  const filtered = (...given: Parameters<typeof emit>): void => {
-    if (!isSqliteWarning(given)) emit.apply(process, given)
+  const emit = Reflect.get(process, 'emitWarning') as (...given: unknown[]) => void
+  const filtered = (...given: unknown[]): void => {
+    if (!isSqliteWarning(given)) Reflect.apply(emit, process, given)
   }
-  process.emitWarning = filtered as typeof emit
+  Reflect.set(process, 'emitWarning', filtered)
   try {
     return load()
   } finally {
-    process.emitWarning = emit
+    Reflect.set(process, 'emitWarning', emit)
   }
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { readToken } from '../../src/core/auth/tokens.ts'
 import { bearer, by, faultOf, from, session, type World, withWorld } from './world.ts'
 
 const day = 24 * 60 * 60_000
@@ -146,7 +147,6 @@ describe('a rotating family', () => {
     await withWorld(async (world) => {
       const { RefreshToken } = await world.signIn(rotating)
       await ask(world, RefreshToken)
-      const { readToken } = await import('../../src/core/auth/tokens.ts')
       const hash = readToken('refresh', RefreshToken) ?? ''
       expect((await world.data.tokens.refresh(hash))?.sealedSuccessor).toBeDefined()
       world.clock.at += 10_001

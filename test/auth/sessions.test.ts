@@ -1,5 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { bearer, by, faultOf, password, session, withWorld } from './world.ts'
+import { readToken } from '../../src/core/auth/tokens.ts'
+import { bearer, by, faultOf, from, password, session, withWorld } from './world.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -47,8 +50,6 @@ describe('who is signed in', () => {
     await withWorld(async ({ access, admin, signIn, store }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
-      const { readdirSync, readFileSync } = await import('node:fs')
-      const { dirname, join } = await import('node:path')
       const folder = dirname(store)
       const bytes = Buffer.concat(readdirSync(folder).map((name) => readFileSync(join(folder, name))))
       for (const text of [SessionId, BearerToken, RefreshToken, secret, password]) {
@@ -101,7 +102,6 @@ describe('who is signed in', () => {
       const credential = session((await signIn()).SessionId)
       const identity = await access.identify(credential)
       expect(identity).toBeDefined()
-      const { readToken } = await import('../../src/core/auth/tokens.ts')
       const hash = readToken('session', credential.kind === 'session' ? credential.secret : '') ?? ''
       const began = clock.at
       const share = (8 * hour) / 20
@@ -120,7 +120,6 @@ describe('who is signed in', () => {
       await admin.users.passwd('Ann', 'another-lantern-7', by)
       expect(await access.identify(session(SessionId))).toBeUndefined()
       expect(await access.identify(bearer(BearerToken))).toBeUndefined()
-      const { from } = await import('./world.ts')
       expect((await faultOf(access.getAccessToken({ RefreshToken }, from('192.0.2.1')))).status).toBe(401)
       await faultOf(signIn())
 

@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { type Access, administration, openAccess, passwordsOfProcess } from '../../src/core/auth/index.ts'
+import { HashQueue } from '../../src/core/auth/hash-queue.ts'
+import { type Access, administration, openAccess } from '../../src/core/auth/index.ts'
+import { passwords } from '../../src/core/auth/passwords.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import type { Admin, AdminActor, Call, Credential } from '../../src/core/service.ts'
@@ -31,9 +33,9 @@ export async function withWorld(use: (world: World) => Promise<void>): Promise<v
   const now = (): number => clock.at
   const data = await openData({ store, create: true, now })
   try {
-    const passwords = passwordsOfProcess()
-    const access = openAccess({ data, passwords, now })
-    const admin = administration({ label: store, data: async () => data, passwords, now })
+    const kept = passwords(new HashQueue(2, 20_000))
+    const access = openAccess({ data, passwords: kept, now })
+    const admin = administration({ label: store, data: async () => data, passwords: kept, now })
     await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
     const signIn: World['signIn'] = async (more = {}, call = {}) => {
       const answer = await access.authenticate(

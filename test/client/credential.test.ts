@@ -42,7 +42,7 @@ describe('what the client presents', () => {
   test('A1 a sign-in is POST /auth/credentials with the password in the body alone, asking for rotation', async () => {
     const server = await serve('old')
     const answer = await clientOf(server.url).authenticate(withUser, callWith())
-    expect(answer.BearerToken).toMatch(/^AT1-/)
+    expect(answer.BearerToken).toMatch(/^AT2-/)
     const [request] = server.seen
     expect(request).toMatchObject({ method: 'POST', path: '/auth/credentials' })
     expect(JSON.parse(request?.body ?? '')).toMatchObject({

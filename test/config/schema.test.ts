@@ -44,7 +44,7 @@ const accepted = [
   'types: {Sql: {host: false, monitors: [{kind: tls, host: h, expiry: {warn: 20, limit: 72h}}]}}',
   'types: {Sql: {host: {disk: {warn: 30%, limit: 15}}}}',
   'types: {App: [{kind: http, url: "https://a.example/", token: {env: A_TOKEN}, status: [200, 2xx]}]}',
-  'types: {App: [{kind: http, url: "https://a.example/", password: {file: /run/secret}, headers: {A: b}}]}',
+  'types: {App: [{kind: http, url: "https://a.example/", username: monitor, password: {file: /run/secret}, headers: {A: b}}]}',
   'serve: {origins: https://a.example, jsonp: false, maxBody: 2MiB, details: anyone}',
 ]
 const refusedByBoth = [

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runInChild } from '../../src/core/health/child/index.ts'
 import { spawnProbe } from '../../src/core/health/child/spawn.ts'
 import { ProbeError } from '../../src/core/health/index.ts'
+import { ownChildren as children } from '../support/processes.ts'
 
 const entry = new URL('../support/probe-child.ts', import.meta.url)
 const never = (): AbortSignal => new AbortController().signal
@@ -113,8 +114,10 @@ describe('a probe in a child process', () => {
       await gone(pids)
     },
   )
-  test('a child ends with its parent, even with one that is SIGKILLed while the probe blocks', async () => {
-    const program = `
+  test.runIf(process.platform === 'linux')(
+    'a child ends with its parent, even with one that is SIGKILLed while the probe blocks',
+    async () => {
+      const program = `
       import { spawnProbe } from ${JSON.stringify(new URL('../../src/core/health/child/spawn.ts', import.meta.url).href)}
       spawnProbe(new URL(${JSON.stringify(entry.href)}), { probe: 'block', input: null }, new AbortController().signal)
       const { readdirSync, readFileSync } = await import('node:fs')
@@ -125,21 +128,16 @@ describe('a probe in a child process', () => {
         })
         if (ours.length) console.log(ours.join(' '))
       }, 50)`
-    const parent = spawn(process.execPath, ['--input-type=module', '-e', program], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    const [line] = (await once(parent.stdout, 'data')) as [Buffer]
-    // Long enough for the probe to block.
-    await wait(400)
-    parent.kill('SIGKILL')
-    const pids = String(line).trim().split(/\s+/).map(Number)
-    expect(pids.length).toBeGreaterThan(0)
-    await gone(pids)
-  })
+      const parent = spawn(process.execPath, ['--input-type=module', '-e', program], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      const [line] = (await once(parent.stdout, 'data')) as [Buffer]
+      // Long enough for the probe to block.
+      await wait(400)
+      parent.kill('SIGKILL')
+      const pids = String(line).trim().split(/\s+/).map(Number)
+      expect(pids.length).toBeGreaterThan(0)
+      await gone(pids)
+    },
+  )
 })
-
-/** The child processes of this one, zombies included. */
-function children(): string[] {
-  const text = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8')
-  return text.split(' ').filter((pid) => pid !== '')
-}

@@ -14,10 +14,10 @@ import {
   type Setting,
   type SettingsContext,
   type SettingsSpec,
-  suggest,
   writeBytes,
   writeDuration,
 } from '../../src/core/health/index.ts'
+import { didYouMean } from '../../src/core/suggest.ts'
 
 const nowhere: SettingsContext = { env: {}, folder: '/' }
 
@@ -359,10 +359,10 @@ test('a secret file that is not there is a warning when somebody can look', () =
 
 test('a mistyped word finds the one that was meant', () => {
   const words = ['timeout', 'retries', 'dependsOn', 'depth', 'deployment']
-  expect(suggest('timeuot', words)).toBe('timeout')
-  expect(suggest('DEPENDSON', words)).toBe('dependsOn')
-  expect(suggest('depl', words)).toBe('deployment')
-  expect(suggest('password', words)).toBeUndefined()
-  expect(suggest('x'.repeat(10_000), words)).toBeUndefined()
-  expect(suggest('Sqll', ['App', 'Sql'])).toBe('Sql')
+  expect(didYouMean('timeuot', words)).toBe('timeout')
+  expect(didYouMean('DEPENDSON', words)).toBe('dependsOn')
+  expect(didYouMean('depl', words)).toBe('deployment')
+  expect(didYouMean('password', words)).toBeUndefined()
+  expect(didYouMean('x'.repeat(10_000), words)).toBeUndefined()
+  expect(didYouMean('Sqll', ['App', 'Sql'])).toBe('Sql')
 })

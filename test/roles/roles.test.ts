@@ -223,7 +223,7 @@ describe('the guard', () => {
 
   test('S11 off loopback a signed-in caller sees the whole health answer, a stranger the state only', async () => {
     await withCore(async (core) => {
-      const request = { ExecutionMode: 'Basic', ServerType: 'Sql', IncludeServerStateInformation: true } as const
+      const request = { ExecutionMode: 'Basic', ServerType: 'App', IncludeServerStateInformation: true } as const
       const [ned] = [await signIn(core, 'Ned')]
       const stranger = await core.service.healthCheck(request, over())
       const liar = await core.service.healthCheck(request, over(bearer('nonsense')))

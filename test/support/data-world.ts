@@ -154,7 +154,10 @@ export async function program(args: readonly string[], before: readonly string[]
 }
 
 /** A sign-in of a user, and the hashes in it. */
-export function signInOf(user: { readonly id: string; readonly epoch: number }, kind: 'fixed' | 'rotating' = 'rotating') {
+export function signInOf(
+  user: { readonly id: string; readonly epoch: number },
+  kind: 'fixed' | 'rotating' = 'rotating',
+) {
   const familyId = randomUUID()
   const common = { userId: user.id, epoch: user.epoch, familyId }
   const hash = (): string => randomBytes(32).toString('hex')

@@ -1,13 +1,16 @@
+import { createHash } from 'node:crypto'
 import type { Grants, RoleChange } from '../../src/core/store/data.ts'
-import { mulberry } from './random.ts'
 
 const names = ['Ops', 'ops', 'Support', 'Billing', 'Éditeur']
 const none: readonly string[] = []
 
-/** A way to choose that is the same each time. */
+/** A way to choose that looks like chance, and is the same for the same seed. */
 function chooser(seed: string): (most: number) => number {
-  const random = mulberry(seed)
-  return (most) => Math.floor(random() * most)
+  let n = 0
+  return (most) => {
+    n += 1
+    return createHash('sha256').update(`${seed} ${n}`).digest().readUInt32BE() % most
+  }
 }
 
 export type NamedChange = { readonly id: string; readonly change: RoleChange }
@@ -31,7 +34,10 @@ export function anyChanges(prefix: string, count: number): readonly NamedChange[
   const choose = chooser(prefix)
   const some = (): readonly string[] => Array.from({ length: choose(3) }, () => names[choose(names.length)] ?? '')
   const grants = (): Grants => ({ roles: some(), permissions: some() })
-  return Array.from({ length: count }, (_, n) => ({ id: `${prefix}-${n}`, change: { add: grants(), remove: grants() } }))
+  return Array.from({ length: count }, (_, n) => ({
+    id: `${prefix}-${n}`,
+    change: { add: grants(), remove: grants() },
+  }))
 }
 
 /** What a change makes of what is held: the rule, told once more and simply. */

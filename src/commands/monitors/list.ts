@@ -32,6 +32,7 @@ export default class List extends SvcCommand {
         // Nothing is run here, so nothing is looked for either.
         listening: async () => [],
         signal,
+        mode,
       })
       plans.push({ type, monitors: describePlan(planned, mode) })
     }

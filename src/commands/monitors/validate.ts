@@ -13,9 +13,10 @@ export default class Validate extends SvcCommand {
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(Validate)
     const config = await configuration(flags, process.env)
+    for (const warning of config.warnings) this.say(`Warning: ${warning}`)
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
     if (flags.json) {
-      this.print(JSON.stringify({ valid: true, file: config.origin ?? null, types }))
+      this.print(JSON.stringify({ valid: true, file: config.origin ?? null, types, warnings: config.warnings }))
       return
     }
     if (config.origin === undefined) {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../errors.ts'
 import type { Caller } from '../service.ts'
-import type { Data } from '../store/index.ts'
+import { type Data, nameKey } from '../store/index.ts'
 import { addressPrefix } from './address.ts'
 
 const minute = 60_000
@@ -35,10 +35,11 @@ export async function beginAttempt(
 ): Promise<Attempt> {
   const prefix = caller.kind === 'http' ? addressPrefix(caller.address) : 'local'
   const here = caller.kind === 'local' || caller.loopback
-  const typed = digest(fold(name))
+  // As the store compares names, so that no spelling gives further attempts.
+  const typed = nameKey(name)
   const keys = {
-    pair: `pair ${digest(`${fold(name)}\0${prefix}`)}`,
-    name: `name ${typed}`,
+    pair: `pair ${digest(`${typed}\0${prefix}`)}`,
+    name: `name ${digest(typed)}`,
     address: `address ${prefix}`,
   }
   const [ofPair, ofName, ofAddress] = await Promise.all([
@@ -91,8 +92,5 @@ const tooMany = (freeInMs: number): Fault =>
   new Fault('TooManyRequests', 'Too many failed sign-ins from this address', {
     retryAfter: Math.max(1, Math.ceil(freeInMs / 1_000)),
   })
-
-/** At least as coarse as the store's comparison of names, so that no spelling gives further attempts. */
-const fold = (name: string): string => name.normalize('NFKC').toLowerCase().toUpperCase().normalize('NFKC').trim()
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex')

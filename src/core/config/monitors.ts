@@ -76,6 +76,8 @@ function readKnown(
     Object.keys(kind.settings).flatMap((key) => (key in read.values ? [[key, read.values[key]]] : [])),
   )
   if (short.latency !== undefined) settings[latencySetting] = short.latency
+  const contradiction = problems.length === 0 ? kind.contradiction?.(settings as never) : undefined
+  if (contradiction !== undefined) problems.push({ path: [], message: contradiction })
   const monitor: PlannedMonitor = {
     name: monitorName(kind.kind, name),
     kind,

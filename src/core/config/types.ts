@@ -7,10 +7,10 @@ import {
   type Problem,
   readSettings,
   type SettingsContext,
-  suggest,
   unknownKey,
 } from '../health/index.ts'
 import { ServerType } from '../protocol/index.ts'
+import { didYouMean } from '../suggest.ts'
 import { resolveDependencies } from './depends.ts'
 import { type MonitorRead, readMonitor } from './monitors.ts'
 
@@ -47,7 +47,7 @@ export async function readTypes(raw: unknown, context: SettingsContext): Promise
 }
 
 function unknownType(name: string): string {
-  const meant = suggest(name, ServerType.values)
+  const meant = didYouMean(name, ServerType.values)
   const found = meant === undefined ? '' : `: did you mean \`${meant}\`?`
   return `is not a server type${found || `: there are ${ServerType.values.join(', ')}`}`
 }
@@ -117,7 +117,7 @@ async function readMonitors(raw: readonly unknown[], context: SettingsContext): 
 async function kindProblem(name: string): Promise<string> {
   if (name === hostKind) return 'runs for every type by itself: set it under `host:`, beside `monitors:`'
   const known = (await configurableKinds()).map((kind) => kind.kind)
-  const meant = suggest(name, known)
+  const meant = didYouMean(name, known)
   return `is not a monitor kind: ${meant === undefined ? `there are ${known.join(', ')}` : `did you mean \`${meant}\`?`}`
 }
 

@@ -74,7 +74,6 @@ export type RunOptions = {
   /** Milliseconds for the whole run; the mode's deadline when absent. */
   readonly timeoutMs?: number | undefined
   readonly calledByPeer?: boolean | undefined
-  readonly onFinding?: ((monitor: string, finding: Finding) => void) | undefined
 }
 
 /**
@@ -165,7 +164,7 @@ async function attempts(
   let findings: readonly Finding[] = []
   let attempt = 0
   const { refusals } = world.limits
-  const refusalKey = signInKey(monitor)
+  const refusalKey = signInKey(monitor, options.mode)
   const blocked = refusalKey === undefined ? undefined : refusals.blocked(refusalKey, world.now())
   if (blocked) {
     const message = `not signed in: the sign-in was refused ${blocked.ago} ago; tried again in ${blocked.next}, so that the account is not locked`
@@ -178,10 +177,10 @@ async function attempts(
   } while (attempt <= monitor.retries && findings.some((f) => f.level === 'fail') && !signal.aborted)
   if (refusalKey !== undefined) {
     if (findings.some((finding) => finding.fault === 'auth')) refusals.refused(refusalKey, world.now())
-    else refusals.accepted(refusalKey)
+    // A server that is down has accepted nothing.
+    else if (findings.some((finding) => finding.level !== 'fail')) refusals.accepted(refusalKey)
   }
   const said = attempt > 1 ? findings.map((f) => passedLate(f, attempt)) : findings
-  for (const finding of said) options.onFinding?.(monitor.name, finding)
   return base(monitor, said, world.now() - started, attempt)
 }
 
@@ -189,8 +188,8 @@ async function attempts(
 const passedLate = (finding: Finding, attempt: number): Finding =>
   finding.level === 'fail' ? finding : { ...finding, message: `${finding.message} (passed on attempt ${attempt})` }
 
-const signInKey = (monitor: PlannedMonitor): string | undefined =>
-  monitor.kind.signsIn?.(monitor.settings as never) ? monitor.name : undefined
+const signInKey = (monitor: PlannedMonitor, mode: ExecutionMode): string | undefined =>
+  monitor.kind.signsIn?.(monitor.settings as never, mode) ? monitor.name : undefined
 
 async function observeOnce(
   monitor: PlannedMonitor,
@@ -199,6 +198,8 @@ async function observeOnce(
   runSignal: AbortSignal,
   runEnds: number,
 ): Promise<readonly Finding[]> {
+  const unusable = monitor.kind.contradiction?.(monitor.settings as never)
+  if (unusable !== undefined) return [{ check: 'settings', level: 'fail', fault: 'data', message: unusable }]
   const target = monitor.kind.target?.(monitor.settings as never) ?? {}
   let release: () => void
   try {

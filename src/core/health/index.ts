@@ -16,6 +16,5 @@ export { isMap, type Raw, type SettingsContext, unknownKey } from './settings-at
 export * from './settings-read.ts'
 export * from './settings-units.ts'
 export * from './shared.ts'
-export * from './suggest.ts'
 export { listeningPorts } from './system/listening.ts'
 export { stateMeter } from './system/state.ts'

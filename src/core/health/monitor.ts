@@ -82,8 +82,10 @@ export type MonitorKind<S extends SettingsSpec, O> = {
   readonly checks: readonly Check[]
   /** What runs one at a time: the engine allows 4 a host and 1 a database. */
   readonly target?: (settings: Values<S>) => { readonly host?: string; readonly database?: string }
-  /** True when it signs in: a refused sign-in is then not repeated for a while. */
-  readonly signsIn?: (settings: Values<S>) => boolean
+  /** True when it signs in at that mode: a refused sign-in is then not repeated for a while. */
+  readonly signsIn?: (settings: Values<S>, mode: ExecutionMode) => boolean
+  /** Why settings, each right by itself, cannot be used together: a sentence that begins after the monitor's name. */
+  readonly contradiction?: (settings: Values<S>) => string | undefined
   /**
    * Yields what it saw, bit by bit: what was seen before a deadline is kept. Throws what its driver
    * throws; the engine turns that into a finding on the step under way.
@@ -104,7 +106,8 @@ export type AnyMonitorKind = {
   readonly settings: SettingsSpec
   readonly checks: readonly Check[]
   readonly target?: (settings: never) => { readonly host?: string; readonly database?: string }
-  readonly signsIn?: (settings: never) => boolean
+  readonly signsIn?: (settings: never, mode: ExecutionMode) => boolean
+  readonly contradiction?: (settings: never) => string | undefined
   readonly observe: (settings: never, world: World) => AsyncIterable<unknown>
   readonly judge: (observation: never, settings: never) => Finding | readonly Finding[]
   readonly internal?: true

@@ -1,6 +1,6 @@
+import { didYouMean } from '../suggest.ts'
 import type { Problem, Setting } from './settings.ts'
 import type { SecretSources } from './settings-secret.ts'
-import { suggest } from './suggest.ts'
 
 export type SettingsContext = SecretSources & {
   /** Tells whether a secret's file is there, for a warning; left out, files are not looked for. */
@@ -39,7 +39,7 @@ export type Of<T extends Setting['type']> = Extract<Setting, { readonly type: T 
 
 /** The sentence for a key that nobody knows. */
 export function unknownKey(key: string, known: readonly string[]): string {
-  const meant = suggest(key, known)
+  const meant = didYouMean(key, known)
   if (meant !== undefined) return `is not a setting here: did you mean \`${meant}\`?`
   return known.length === 0
     ? 'is not a setting here: there are none, so remove it'

@@ -1,8 +1,8 @@
+import { didYouMean } from '../suggest.ts'
 import type { Problem, Secret, Setting, SettingsSpec, Values } from './settings.ts'
 import { type At, isMap, type Of, place, type Raw, type SettingsContext, told, unknownKey } from './settings-at.ts'
 import { readFigure, readThreshold } from './settings-figures.ts'
 import { envSecret, fileSecret } from './settings-secret.ts'
-import { suggest } from './suggest.ts'
 
 export type SettingsRead<S> = {
   /** Of use only when there are no problems. */
@@ -72,7 +72,7 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   secret: readSecret,
   choice: (given, setting, at) => {
     if (typeof given === 'string' && setting.values.includes(given)) return given
-    const meant = typeof given === 'string' ? suggest(given, setting.values) : undefined
+    const meant = typeof given === 'string' ? didYouMean(given, setting.values) : undefined
     const found = meant === undefined ? '' : `: did you mean ${meant}?`
     return at.wrong(`must be one of ${setting.values.join(', ')}, not ${told(given)}${found}`)
   },

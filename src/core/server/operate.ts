@@ -6,7 +6,7 @@ import { type Exchange, orCancelled } from './exchange.ts'
 import { encoded, faultAnswer, plainJson, type Told } from './faults.ts'
 import { healthAnswer } from './health.ts'
 import { refuseCrossSite } from './origins.ts'
-import { readRequest } from './request.ts'
+import { readRequest, remembered } from './request.ts'
 import type { Found } from './routes.ts'
 import type { Site } from './site.ts'
 import type { Target } from './target.ts'
@@ -23,7 +23,7 @@ export async function operate(site: Site, exchange: Exchange, found: FoundOperat
     told = { negotiated: wanted.negotiated, response: row.response }
     if (found.operation === 'healthCheck') refuseCrossSite(exchange.request.headers, site.origins)
 
-    const request = await readRequest(exchange, found, target, site.options.maxBody)
+    const request = remembered(exchange, target) ?? (await readRequest(exchange, found, target, site.options.maxBody))
     const facts: { latest: AnswerFacts | undefined } = { latest: undefined }
     const call = callOf(exchange, (latest) => {
       facts.latest = latest

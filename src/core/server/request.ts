@@ -28,7 +28,6 @@ export async function readRequest(
   const { request: schema, neverInQuery } = operations[operation]
   const { request } = exchange
   const bodiless = !hasBody(request.method)
-  if (bodiless && target.request) return target.request
   refuseInQuery(neverInQuery, target.pairs)
   const bytes = bodiless ? undefined : await orCancelled(exchange, receive(exchange, maxBody))
   const sources: Sources = {
@@ -41,6 +40,10 @@ export async function readRequest(
   if (bodiless) target.request = Object.freeze(values)
   return values
 }
+
+/** The request that the same target made before; only without a body, which would say more. */
+export const remembered = ({ request }: Exchange, target: Target): Values | undefined =>
+  hasBody(request.method) ? undefined : target.request
 
 const hasBody = (method: string | undefined): boolean => method === 'POST' || method === 'DELETE'
 const rules = { route: { plainText: 'ignored' }, reply: { plainText: 'json' } } as const

@@ -6,7 +6,7 @@ import { clean } from './log.ts'
 import { corsHeaders } from './origins.ts'
 import type { Site } from './site.ts'
 
-const nothingAllowed = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
 
 /** F4, S6: what every response says, also those to requests that could not be parsed; flat. */
 export function commonHeaders(

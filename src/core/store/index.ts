@@ -2,15 +2,20 @@
 export type {
   Actor,
   AuditRow,
+  Changed,
   Data,
   Grants,
   KeyRow,
   RefreshRow,
+  RoleChange,
+  Rotation,
   SessionRow,
+  SignIn,
   TokenRow,
   User,
 } from './data.ts'
 export { applicationId } from './migrate.ts'
+export { nameKey } from './names.ts'
 export { openStore, type Store, type StoreOptions } from './open.ts'
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'

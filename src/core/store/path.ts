@@ -1,4 +1,4 @@
-import { posix, win32 } from 'node:path'
+import { type PlatformPath, posix, win32 } from 'node:path'
 import { Fault } from '../errors.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -8,28 +8,29 @@ type Env = Readonly<Record<string, string | undefined>>
  * an account's data. Always in a folder of its own, whose mode svc can insist on. Throws Fault `Local`.
  */
 export function storePathFor(env: Env, platform: NodeJS.Platform, home: string): string {
-  const { isAbsolute, join } = platform === 'win32' ? win32 : posix
+  const path = platform === 'win32' ? win32 : posix
   if (env.SVC_STORE) {
     if (storeKind(env.SVC_STORE) === 'postgres') return env.SVC_STORE
-    if (!isAbsolute(env.SVC_STORE)) {
+    if (!path.isAbsolute(env.SVC_STORE)) {
       throw new Fault('Local', 'SVC_STORE must be the whole path of a file', {
         hints: ['A relative one would name another store in every folder: begin it at the root.'],
       })
     }
     return env.SVC_STORE
   }
-  if (env.SVC_HOME) return join(absolute(env.SVC_HOME, isAbsolute), 'store', file)
-  if (platform === 'win32') return join(env.LOCALAPPDATA || join(home, 'AppData', 'Local'), 'svc', file)
-  if (platform === 'darwin') return join(home, 'Library', 'Application Support', 'svc', file)
+  if (env.SVC_HOME) return path.join(absolute(env.SVC_HOME, path), 'store', file)
+  if (platform === 'win32') return path.join(env.LOCALAPPDATA || path.join(home, 'AppData', 'Local'), 'svc', file)
+  if (platform === 'darwin') return path.join(home, 'Library', 'Application Support', 'svc', file)
   // The XDG specification: a relative path there is to be ignored.
-  const data = env.XDG_DATA_HOME && isAbsolute(env.XDG_DATA_HOME) ? env.XDG_DATA_HOME : join(home, '.local', 'share')
-  return join(data, 'svc', file)
+  const data =
+    env.XDG_DATA_HOME && path.isAbsolute(env.XDG_DATA_HOME) ? env.XDG_DATA_HOME : path.join(home, '.local', 'share')
+  return path.join(data, 'svc', file)
 }
 
 const file = 'svc.db'
 
-function absolute(path: string, isAbsolute: (path: string) => boolean): string {
-  if (isAbsolute(path)) return path
+function absolute(home: string, path: PlatformPath): string {
+  if (path.isAbsolute(home)) return home
   throw new Fault('Local', 'SVC_HOME must be the whole path of a folder', {
     hints: ['A relative one would name another folder everywhere: begin it at the root.'],
   })

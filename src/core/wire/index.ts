@@ -11,13 +11,12 @@ export const formats: Readonly<Record<FormatName, () => Promise<Format>>> = {
 export const csvTables = (): Promise<typeof import('./csv-table.ts')> => import('./csv-table.ts')
 
 export { decodeAnswer } from './answer.ts'
-export { type BodyRules, type BodyValues, longestBatch, readBatch, readBody } from './body.ts'
+export { type BodyRules, type BodyValues, readBatch, readBody } from './body.ts'
 export { isoDate, readDate } from './dates.ts'
 export { readDuration, writeDuration } from './durations.ts'
 export { errorAnswer, errorResponse } from './error-body.ts'
 export { attachment, type Format, type FormatName, jsonpContentType, type Values } from './format.ts'
 export { encodeJson, type Trailing } from './json.ts'
-export { limits } from './limits.ts'
 export { formatNamed, jsonp, type Negotiated, negotiate, type Wanted } from './negotiate.ts'
 export { bind, encodeQuery, type Pair, parsePairs } from './query.ts'
 export { merge, refuseInQuery, requireFields, type Sources } from './request.ts'

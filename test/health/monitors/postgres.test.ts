@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -11,9 +10,10 @@ import { databaseTarget } from '../../../src/core/health/db/target.ts'
 import { type Finding, limits, monitorKind } from '../../../src/core/health/index.ts'
 import postgres from '../../../src/core/health/monitors/postgres.ts'
 import { type Certificates, makeCertificates } from '../../support/certs.ts'
-import { blackHole, endless, type Peer, peer, refusedPort, settled, speaks } from '../../support/faults.ts'
+import { blackHole, endless, peer, refusedPort, settled, speaks } from '../../support/faults.ts'
 import { suiteWith } from '../../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/postgres.ts'
+import { proxy } from '../../support/proxy.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
 import { asServer } from '../../support/server.ts'
 
@@ -141,6 +141,13 @@ suiteWith(postgresMissing, 'postgres', () => {
       const found = await one('connect', { url: server.url('monitor', 'nowhere') })
       expect(found).toMatchObject({ level: 'fail', fault: 'data' })
       expect(found.message).toContain('database "nowhere" does not exist')
+    })
+    test('a database that is not for this account is data: the password was right', async () => {
+      await server.query('CREATE DATABASE closed')
+      await server.query('REVOKE CONNECT ON DATABASE closed FROM PUBLIC')
+      const found = await one('connect', { url: server.url('monitor', 'closed') })
+      await server.query('DROP DATABASE closed')
+      expect(found).toMatchObject({ fault: 'data', message: expect.stringContaining('does not let "monitor" into') })
     })
     test('a database that is dropped stops the next run, not this process', async () => {
       await server.query('CREATE DATABASE short')
@@ -719,28 +726,4 @@ async function until(done: () => Promise<unknown>): Promise<void> {
     await wait(100)
   }
   throw new Error('it did not come to that in 6 s')
-}
-
-/**
- * Passes everything on, each answer late by `ms`; only the first `most` connections get through, and
- * what the first of them asks is late by `firstAskedMs`.
- */
-async function proxy(port: number, ms: number, most = Number.POSITIVE_INFINITY, firstAskedMs = 0): Promise<Peer> {
-  const far: Socket[] = []
-  const near = await peer((socket) => {
-    if (far.length >= most) return
-    const server = connect(port, '127.0.0.1')
-    far.push(server)
-    server.on('error', () => socket.destroy())
-    const asked = far.length === 1 ? firstAskedMs : 0
-    socket.on('data', (chunk) => setTimeout(() => server.writable && server.write(chunk), asked))
-    server.on('data', (chunk) => setTimeout(() => socket.writable && socket.write(chunk), ms))
-    // A limited proxy is a broken network: the server is not told that its client is gone.
-    if (most === Number.POSITIVE_INFINITY) socket.on('close', () => server.destroy())
-  })
-  const close = async (): Promise<void> => {
-    for (const server of far) server.destroy()
-    await near.close()
-  }
-  return { ...near, close, [Symbol.asyncDispose]: close }
 }

@@ -42,15 +42,15 @@ async function sleeper(): Promise<number> {
 describe('a process of this machine', () => {
   test('is found by the exact name of its executable, also beyond 15 characters', async () => {
     const pid = await sleeper()
-    const findings = await runKind(processKind, { name })
+    const findings = await runKind(processKind, { executable: name })
     expect(findings).toEqual([
       expect.objectContaining({ check: 'running', level: 'ok', message: `running: process ${pid}`, observed: 1 }),
     ])
-    expect(await runKind(processKind, { name: name.slice(0, -1) })).toMatchObject([{ level: 'fail' }])
+    expect(await runKind(processKind, { executable: name.slice(0, -1) })).toMatchObject([{ level: 'fail' }])
   })
 
   test('that does not run is a failure', async () => {
-    expect(await runKind(processKind, { name })).toMatchObject([
+    expect(await runKind(processKind, { executable: name })).toMatchObject([
       { check: 'running', level: 'fail', fault: 'data', message: 'not running' },
     ])
   })
@@ -70,7 +70,7 @@ describe('a process of this machine', () => {
     try {
       expect(await readFile('/proc/self/cmdline', 'utf8')).toContain(process.title)
       expect(await runKind(processKind, { match: `svcself${process.pid}` })).toMatchObject([{ level: 'fail' }])
-      expect(await runKind(processKind, { name: `svcself${process.pid}` })).toMatchObject([{ level: 'fail' }])
+      expect(await runKind(processKind, { executable: `svcself${process.pid}` })).toMatchObject([{ level: 'fail' }])
     } finally {
       process.title = before
     }
@@ -80,7 +80,7 @@ describe('a process of this machine', () => {
     await sleeper()
     await sleeper()
     const count = async (wanted: { readonly min: number; readonly max?: number }) =>
-      checked(await runKind(processKind, { name, count: wanted }, 'Standard'), 'count')
+      checked(await runKind(processKind, { executable: name, count: wanted }, 'Standard'), 'count')
     expect(await count({ min: 2, max: 2 })).toMatchObject({ level: 'ok', message: '2 running (exactly 2)' })
     expect(await count({ min: 3 })).toMatchObject({
       level: 'fail',
@@ -88,13 +88,13 @@ describe('a process of this machine', () => {
       message: '2 running (at least 3)',
     })
     expect(await count({ min: 0, max: 1 })).toMatchObject({ level: 'fail', message: '2 running (0 to 1)' })
-    expect(await runKind(processKind, { name, count: { min: 3 } })).toMatchObject([
+    expect(await runKind(processKind, { executable: name, count: { min: 3 } })).toMatchObject([
       { check: 'running', level: 'ok', message: expect.stringMatching(/^running: process \d+ and 1 more$/) },
     ])
   })
 
   test('none is well when none should run', async () => {
-    const findings = await runKind(processKind, { name, count: { min: 0, max: 0 } }, 'Advanced')
+    const findings = await runKind(processKind, { executable: name, count: { min: 0, max: 0 } }, 'Advanced')
     expect(findings).toMatchObject([
       { check: 'running', level: 'ok', message: 'none running, as allowed' },
       { check: 'count', level: 'ok', message: '0 running (exactly 0)' },
@@ -109,7 +109,7 @@ describe('a process of this machine', () => {
     let message = ''
     while (!message.includes('zombie') && performance.now() < deadline) {
       await pause(30)
-      const [finding] = await runKind(processKind, { name })
+      const [finding] = await runKind(processKind, { executable: name })
       message = `${finding?.level}: ${finding?.message}`
     }
     expect(message).toBe('fail: not running; 1 ended and not collected by the parent (zombie)')
@@ -118,12 +118,12 @@ describe('a process of this machine', () => {
   test('memory is that of the kernel, and judged where a threshold is set', async () => {
     const pid = await sleeper()
     const memory = async (limit: number) =>
-      checked(await runKind(processKind, { name, memory: { limit } }, 'Standard'), 'memory')
+      checked(await runKind(processKind, { executable: name, memory: { limit } }, 'Standard'), 'memory')
     const seen = await memory(2 ** 30)
     expect(seen).toMatchObject({ level: 'ok', unit: 'B', message: expect.stringContaining(`process ${pid} holds `) })
     expect(seen.observed).toBeGreaterThan(100_000)
     expect(await memory(1_000)).toMatchObject({ level: 'fail', fault: 'threshold' })
-    const without = await runKind(processKind, { name }, 'Standard')
+    const without = await runKind(processKind, { executable: name }, 'Standard')
     expect(without.map((finding) => finding.check)).toEqual(['running', 'count'])
   })
 
@@ -138,7 +138,7 @@ describe('a process of this machine', () => {
 
   test('one that started lately is a warning in Advanced, with its open files beside it', async () => {
     const pid = await sleeper()
-    const findings = await runKind(processKind, { name }, 'Advanced')
+    const findings = await runKind(processKind, { executable: name }, 'Advanced')
     const restarted = checked(findings, 'restarted')
     expect(restarted).toMatchObject({ level: 'warn', message: expect.stringContaining(`process ${pid} up `) })
     expect(restarted.observed).toBeLessThan(60_000)
@@ -149,7 +149,7 @@ describe('a process of this machine', () => {
 
   test('settings that name no process are an error, not a success', async () => {
     expect(await runKind(processKind, {})).toMatchObject([
-      { level: 'fail', fault: 'data', message: 'does not say which process: give name, match or pidFile' },
+      { level: 'fail', fault: 'data', message: 'does not say which process: give executable, match or pidFile' },
     ])
   })
 })
@@ -173,7 +173,7 @@ describe('a process id file', () => {
   test('of a process that has ended, or that another has taken the id of, is a failure that says so', async () => {
     const pid = await sleeper()
     const pidFile = await file(`${pid}\n`)
-    expect(await runKind(processKind, { pidFile, name: 'postgres' })).toMatchObject([{ level: 'fail' }])
+    expect(await runKind(processKind, { pidFile, executable: 'postgres' })).toMatchObject([{ level: 'fail' }])
     children[0]?.kill('SIGKILL')
     await new Promise((resolve) => children[0]?.once('exit', resolve))
     expect(await runKind(processKind, { pidFile })).toMatchObject([

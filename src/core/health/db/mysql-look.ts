@@ -25,7 +25,7 @@ export async function lookAtThreads(ask: Ask): Promise<Threads> {
 
 /** Rows of a name and a value as one row. Names in small letters: servers differ in that. */
 const named = (rows: readonly Row[]): Row =>
-  Object.fromEntries(rows.map((row) => [String(row.Variable_name).toLowerCase(), row.Value]))
+  Object.fromEntries(rows.map((row) => [text(row, 'Variable_name').toLowerCase(), row.Value]))
 
 /** One source that a replica follows; most have one, and its name is empty. */
 export type Channel = {
@@ -40,7 +40,7 @@ export type Channel = {
 export type Replication = { readonly see: 'replication'; readonly channels: readonly Channel[] }
 export async function lookAtReplication(ask: Ask): Promise<Replication> {
   const [row] = await ask('SELECT VERSION() AS version')
-  const rows = await ask(statement(String(row?.version ?? '')))
+  const rows = await ask(statement(text(row, 'version')))
   return { see: 'replication', channels: rows.slice(0, 100).map(channel) }
 }
 

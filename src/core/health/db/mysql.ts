@@ -27,6 +27,8 @@ export const openMysql: Open = async (target, way) => {
     const connection = connect(socket)
     await signedIn(connection)
     thread = connection.threadId ?? 0
+    // The driver takes almost anything for a greeting.
+    if (thread === 0) throw new ProbeError('protocol', `${address} does not answer as MySQL does`)
     const ask: Ask = async (sql) => {
       signal.throwIfAborted()
       try {

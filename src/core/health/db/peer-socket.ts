@@ -27,13 +27,14 @@ export class PeerSocket extends Socket {
         socket.#reached = true
         resolve(socket)
       })
-      socket.connect({ host, port, noDelay: true })
+      socket.setNoDelay(true)
+      socket.connect(port, host)
     })
   }
 
   /** A driver that insists on connecting by itself is told that it has. */
   override connect(...where: unknown[]): this {
-    if (!this.#reached) return Reflect.apply(super.connect, this, where)
+    if (!this.#reached) return super.connect(...(where as [port: number, host: string]))
     process.nextTick(() => this.emit('connect'))
     return this
   }

@@ -13,10 +13,10 @@ export type Where = {
 export function postgresFault(error: unknown, where: Where): unknown {
   if (error instanceof ProbeError) return error
   const { code, severity, message } = error as { code?: unknown; severity?: unknown; message?: unknown }
-  const told = said(String(message ?? ''))
+  const told = said(typeof message === 'string' ? message : '')
   // A socket's error has a code too (EPIPE is as long as an SQLSTATE), but no severity.
   if (typeof severity === 'string' && typeof code === 'string') return fromServer(code, told, where)
-  if (typeof code === 'string') return error
+  if (typeof code === 'string' && !/^ERR_(?!TLS|SSL)/.test(code)) return error
   return fromDriver(told, where)
 }
 
@@ -43,7 +43,7 @@ function fromServer(code: string, told: string, where: Where): ProbeError {
     case '55P03':
       return found('timeout', 'waited for a lock, in vain', 'look: SELECT * FROM pg_locks WHERE NOT granted')
     case '42501':
-      if (phase === 'sign-in') return found('auth', `${address} refused the sign-in of ${user}: ${told}`)
+      if (phase === 'sign-in') return found('data', `${address} does not let ${user} into the database: ${told}`)
       return found('data', `${user} may not look: ${told}`, grant(target.user))
     default:
       if (phase === 'sign-in') return found('protocol', `${address} refused the connection: ${told}`)

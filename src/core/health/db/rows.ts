@@ -13,7 +13,7 @@ export function figure(row: Row | undefined, name: string): number | undefined {
 /** A text of a row, fit to be shown; empty for NULL. */
 export const text = (row: Row | undefined, name: string, max = 64): string => {
   const value = row?.[name]
-  return value === null || value === undefined ? '' : said(String(value), max)
+  return typeof value === 'string' || typeof value === 'number' ? said(String(value), max) : ''
 }
 
 export const truth = (row: Row | undefined, name: string): boolean => row?.[name] === true

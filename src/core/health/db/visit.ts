@@ -1,10 +1,11 @@
 import { atMost } from '../judge.ts'
-import type { Finding, World } from '../monitor.ts'
+import { type Finding, ProbeError, type World } from '../monitor.ts'
 import { eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
 import { said } from '../probe/text.ts'
 import type { Threshold } from '../settings.ts'
 import { PeerSocket } from './peer-socket.ts'
 import { judgeProblem, type Problem } from './problem.ts'
+import { figure } from './rows.ts'
 import type { Ask, Open } from './session.ts'
 import type { DatabaseTarget } from './target.ts'
 
@@ -42,7 +43,8 @@ export async function* visit<L>(
         yield { see: 'signed in', address, ms: now() - start, as: said(as, 80) }
         step('query')
         const asked = now()
-        await session.ask('SELECT 1')
+        const [row] = await session.ask('SELECT 1 AS one')
+        if (figure(row, 'one') !== 1) throw new ProbeError('protocol', 'SELECT 1 was answered with something else')
         yield { see: 'answered', address, ms: now() - asked }
         for (const [check, look] of looks) {
           step(check)

@@ -52,7 +52,6 @@ export default monitorKind({
   target: (settings) => (settings.url ? { host: new URL(settings.url).hostname } : {}),
   async *observe(settings, world): AsyncGenerator<DeploymentSeen> {
     world.step('deployment')
-    const looksAtVersion = complete(settings)
     let inProgress = false
     if (settings.marker) {
       const { marker } = settings
@@ -60,34 +59,36 @@ export default monitorKind({
       inProgress = seen.see === 'marker' && seen.ageMs !== undefined && !isStale(seen.ageMs, settings)
       yield seen.see === 'broken' ? { ...seen, inProgress: false } : seen
     }
-    if (!looksAtVersion) return
+    if (!hasSource(settings)) return
     const from = settings.versionFile ?? (settings.url === undefined ? '' : safeUrl(new URL(settings.url)))
     world.step('version', from)
     const seen = await part('version', world, async () => lookAtVersion(settings, world, from), from)
     yield seen.see === 'broken' ? { ...seen, inProgress } : seen
   },
   judge: judgeDeployment,
+  contradiction,
 })
 
-/** True when the version is to be compared. Settings that would silently check nothing are an error. */
-function complete({ expected, expectedFile, versionFile, url, marker }: DeploymentSettings): boolean {
-  const source = versionFile !== undefined || url !== undefined
+/** Settings that would silently compare nothing are an error. */
+function contradiction(settings: DeploymentSettings): string | undefined {
+  const { expected, expectedFile, versionFile, url, marker } = settings
   const wanted = expected !== undefined || expectedFile !== undefined
+  const source = hasSource(settings)
   if (versionFile !== undefined && url !== undefined) {
-    throw new ProbeError('data', 'gives both versionFile and url: the version can come from one of them')
+    return 'gives both versionFile and url: the version can come from one of them'
   }
   if (expected !== undefined && expectedFile !== undefined) {
-    throw new ProbeError('data', 'gives both expected and expectedFile: give one of them')
+    return 'gives both expected and expectedFile: give one of them'
   }
-  if (source && !wanted)
-    throw new ProbeError('data', 'does not say which version is expected: give expected or expectedFile')
-  if (wanted && !source)
-    throw new ProbeError('data', 'does not say where the version is found: give versionFile or url')
+  if (source && !wanted) return 'does not say which version is expected: give expected or expectedFile'
+  if (wanted && !source) return 'does not say where the version is found: give versionFile or url'
   if (!source && marker === undefined) {
-    throw new ProbeError('data', 'does not say what to look at: give expected with versionFile or url, or a marker')
+    return 'does not say what to look at: give expected with versionFile or url, or a marker'
   }
-  return source
+  return undefined
 }
+
+const hasSource = ({ versionFile, url }: DeploymentSettings): boolean => versionFile !== undefined || url !== undefined
 
 async function lookAtMarker(path: string, world: World): Promise<Exclude<DeploymentSeen, Broken>> {
   const { stat } = await import('node:fs/promises')

@@ -14,7 +14,7 @@ import {
   judgeVersion,
   shownLocation,
 } from '../probe/http-content.ts'
-import { asksPeer, routeOf } from '../probe/http-request.ts'
+import { asksPeer, contradiction, routeOf, signsIn } from '../probe/http-request.ts'
 import { hostOf, open, portOf, travel } from '../probe/http-route.ts'
 import { type HttpSettings, httpSettings } from '../probe/http-settings.ts'
 import { count } from '../probe/text.ts'
@@ -64,7 +64,8 @@ export default monitorKind({
     { name: 'clock', depth: 'Advanced', doc: 'The Date header agrees with our clock' },
   ],
   target: (given) => ({ host: URL.parse(given.url)?.hostname ?? given.url }),
-  signsIn: (given) => given.password !== undefined || given.token !== undefined,
+  signsIn,
+  contradiction,
   async *observe(given, world): AsyncGenerator<Seen> {
     const url = new URL(given.url)
     const [host, port] = [hostOf(url), portOf(url)]

@@ -6,12 +6,11 @@ import {
   lookAtConnections,
   lookAtLocks,
   lookAtPrepared,
-  lookAtReplication,
   lookAtServer,
-  lookAtSlots,
   lookAtTransactions,
   lookAtWraparound,
 } from '../db/postgres-look.ts'
+import { lookAtReplication, lookAtSlots } from '../db/postgres-replication.ts'
 import { postgresSettings } from '../db/postgres-settings.ts'
 import { databaseTarget, slotOf } from '../db/target.ts'
 import { judgeVisit, type Look, type Visit, visit } from '../db/visit.ts'

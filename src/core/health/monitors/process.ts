@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { includes } from '../engine.ts'
-import { monitorKind, ProbeError } from '../monitor.ts'
+import { monitorKind } from '../monitor.ts'
 import { cpuWindowMs } from '../system/cpu.ts'
 import { fileTrouble, readSmallFile } from '../system/files.ts'
 import { judgeProcess, type ProcessSeen, type ProcessSettings, processSettings } from '../system/process-judge.ts'
@@ -22,6 +22,8 @@ export default monitorKind({
     { name: 'restarted', depth: 'Advanced', doc: 'Warns when the youngest started lately' },
     { name: 'open files', depth: 'Advanced', doc: 'Open files of the fullest; left out where not readable' },
   ],
+  contradiction: ({ executable, match, pidFile }) =>
+    executable || match || pidFile ? undefined : 'does not say which process: give executable, match or pidFile',
   async *observe(settings, world): AsyncGenerator<ProcessSeen> {
     world.step('running')
     const { found, details } = await find(settings, world.signal)
@@ -74,15 +76,12 @@ function most<T extends { readonly pid: number }>(
 
 /** Those that fit everything that was given; a recycled process id is told by its name. */
 async function find(
-  { name, match, pidFile }: ProcessSettings,
+  { executable, match, pidFile }: ProcessSettings,
   signal: AbortSignal,
 ): Promise<{ readonly found: readonly Candidate[]; readonly details: readonly string[] }> {
-  if (!name && !match && !pidFile) {
-    throw new ProbeError('data', 'does not say which process: give name, match or pidFile')
-  }
   const pid = pidFile ? await pidIn(pidFile, signal) : undefined
   if (typeof pid === 'string') return { found: [], details: [pid] }
-  const fitting = await findProcesses({ name, match, pid }, signal)
+  const fitting = await findProcesses({ name: executable, match, pid }, signal)
   // svc itself must not stand for what it looks for, unless its own process id file is meant.
   const found = fitting.filter((one) => pid !== undefined || one.pid !== process.pid)
   return { found, details: pid === undefined || found.length > 0 ? [] : [`${pidFile} names process ${pid}`] }

@@ -1,5 +1,6 @@
+import type { ExecutionMode } from '../../protocol/index.ts'
 import { includes } from '../engine.ts'
-import { ProbeError, type World } from '../monitor.ts'
+import type { World } from '../monitor.ts'
 import { readCaFile } from './anchors.ts'
 import type { Route } from './http-route.ts'
 import type { HttpSettings } from './http-settings.ts'
@@ -28,14 +29,12 @@ export const asksPeer = (given: HttpSettings, url: URL): boolean =>
   given.health || /\/(?:healthcheck|HealthCheckRequest)(?:\.\w+)?\/?$/i.test(url.pathname)
 
 /**
- * What is sent where, in a mode: Basic signs in nowhere. Reads the secrets. Throws ProbeError `data`
- * for settings that contradict each other.
+ * What is sent where, in a mode: Basic signs in nowhere. Reads the secrets.
  */
 export async function routeOf(given: HttpSettings, url: URL, world: World): Promise<Route & { withheld: boolean }> {
-  contradictions(given, url)
   const configured = given.password !== undefined || given.token !== undefined
-  const signsIn = configured && includes(world.mode, 'Standard')
-  const { headers, secrets } = signsIn ? await credentials(given) : { headers: {}, secrets: [] }
+  const signing = signsIn(given, world.mode)
+  const { headers, secrets } = signing ? await credentials(given) : { headers: {}, secrets: [] }
   return {
     url,
     method: given.method,
@@ -47,8 +46,8 @@ export async function routeOf(given: HttpSettings, url: URL, world: World): Prom
       ...(asksPeer(given, url) ? { 'X-Svc-Hops': '1' } : {}),
     },
     own: { ...given.headers, ...headers },
-    signsIn,
-    withheld: configured && !signsIn,
+    signsIn: signing,
+    withheld: configured && !signing,
     insecureHttp: given.insecureHttp,
     redirects: given.redirects,
     verify: given.verify,
@@ -69,25 +68,22 @@ async function credentials(given: HttpSettings) {
   return { headers: { Authorization: `Basic ${packed}` }, secrets: [password, packed] }
 }
 
-function contradictions(given: HttpSettings, url: URL): void {
-  const wrong = (message: string): never => {
-    throw new ProbeError('data', message)
-  }
-  if (url.username !== '' || url.password !== '') wrong('url holds a user or a password: use username and password')
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') wrong('url is neither http nor https')
-  if (given.body !== undefined && given.method !== 'POST') wrong('a body needs method: POST')
-  if (given.token !== undefined && given.password !== undefined) wrong('token and password exclude each other')
-  if (given.password !== undefined && given.username === undefined) wrong('password needs a username')
-  if (given.username?.includes(':')) wrong('a username of HTTP basic sign-in holds no colon')
-  if (
-    given.method === 'HEAD' &&
-    (given.health || given.json || given.contains !== undefined || given.matches !== undefined)
-  ) {
-    wrong('method: HEAD has no body to judge')
-  }
+/** Why the settings cannot be used together, or undefined. */
+export function contradiction(given: HttpSettings): string | undefined {
+  const url = new URL(given.url)
+  if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'url is neither http nor https'
+  if (given.body !== undefined && given.method !== 'POST') return 'a body needs method: POST'
+  if (given.token !== undefined && given.password !== undefined) return 'token and password exclude each other'
+  if (given.password !== undefined && given.username === undefined) return 'password needs a username'
+  if (given.username?.includes(':')) return 'a username of HTTP basic sign-in holds no colon'
+  const judgesBody = given.health || given.json || given.contains !== undefined || given.matches !== undefined
+  if (given.method === 'HEAD' && judgesBody) return 'method: HEAD has no body to judge'
   const taken = Object.keys(given.headers ?? {}).find((name) => reserved.has(name.toLowerCase()))
-  if (taken !== undefined)
-    wrong(
-      `headers may not set ${said(taken, 64)}${taken.toLowerCase() === 'authorization' ? ': use password or token' : ''}`,
-    )
+  if (taken === undefined) return undefined
+  return `headers may not set ${said(taken, 64)}${taken.toLowerCase() === 'authorization' ? ': use password or token' : ''}`
 }
+
+/** Credentials are configured: they are sent from Standard on. */
+export const signsIn = (given: HttpSettings, mode: ExecutionMode): boolean =>
+  (given.password !== undefined || given.token !== undefined) && includes(mode, 'Standard')

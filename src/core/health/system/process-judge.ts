@@ -3,7 +3,7 @@ import type { Finding } from '../monitor.ts'
 import type { Values } from '../settings.ts'
 
 export const processSettings = {
-  name: { type: 'text', doc: 'Name of the executable, exactly' },
+  executable: { type: 'text', doc: 'Name of the executable, exactly' },
   match: { type: 'text', doc: 'Text that the command line contains' },
   pidFile: { type: 'text', doc: 'File that holds the process id' },
   count: {

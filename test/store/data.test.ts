@@ -1,0 +1,599 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Data, openData } from '../../src/core/store/index.ts'
+import { actor, backends, faultOf, newUser, nobody, program, signInOf, successorOf } from '../support/data-world.ts'
+import { anyChanges, applied } from '../support/role-changes.ts'
+
+const held = ({ roles, permissions }: { roles: readonly string[]; permissions: readonly string[] }) => ({
+  roles,
+  permissions,
+})
+const roles = (...names: string[]) => ({ roles: names, permissions: [] })
+
+describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }) => {
+  let store = ''
+  let clock = 1_000
+  let data: Data
+  /** A second node of the same store. */
+  let other: Data
+  beforeAll(start)
+  afterAll(stop)
+  beforeEach(async () => {
+    store = await fresh()
+    clock = 1_000
+    data = await openData({ store, create: true, now: () => clock })
+    other = await openData({ store, create: false, now: () => clock })
+  })
+  afterEach(async () => {
+    await data.close()
+    await other.close()
+  })
+  const events = async (): Promise<string[]> => (await data.audit.list({ limit: 1_000 })).map(({ event }) => event)
+  const begun = async (userName = 'alice', kind: 'fixed' | 'rotating' = 'rotating') => {
+    const user = (await data.users.find(userName)) ?? (await data.users.add(newUser(userName), actor()))
+    const signIn = signInOf(user, kind)
+    await data.sessions.begin(signIn, actor())
+    return { user, ...signIn }
+  }
+
+  describe('users', () => {
+    test('O4 a user is found by name and by e-mail, in NFC and without letter case', async () => {
+      const made = await data.users.add(
+        newUser('Jos\u00e9', { email: 'Pepe@Example.com', displayName: 'José', passwordHash: '$argon2id$x' }),
+        actor(),
+      )
+      expect(made).toEqual({
+        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        userName: 'Jos\u00e9',
+        email: 'Pepe@Example.com',
+        displayName: 'José',
+        passwordHash: '$argon2id$x',
+        disabled: false,
+        createdAt: 1_000,
+        epoch: 0,
+        ...nobody,
+      })
+      for (const typed of ['Jos\u00e9', 'JOS\u00c9', 'jose\u0301', 'pepe@example.COM']) {
+        expect([typed, await other.users.find(typed)]).toEqual([typed, made])
+      }
+      expect(await other.users.byId(made.id)).toEqual(made)
+      for (const typed of ['Jose', 'pepe', '', 'Jos\u00e9\0', 'Jos\u00e9\ud800', "' OR 1=1 --", '%']) {
+        expect([typed, await data.users.find(typed)]).toEqual([typed, undefined])
+      }
+      expect(await data.users.byId(randomUUID())).toBeUndefined()
+    })
+    test('O4 names and e-mails are unique together, so nobody is named like the e-mail of another', async () => {
+      await data.users.add(newUser('alice', { email: 'alice@example.com' }), actor())
+      for (const [what, user] of [
+        ['user name', newUser('ALICE')],
+        ['user name', newUser('Alice@Example.com')],
+        ['e-mail', newUser('bob', { email: 'ALICE@example.com' })],
+        ['e-mail', newUser('bob', { email: 'Alice' })],
+      ] as const) {
+        const fault = await faultOf(other.users.add(user, actor()))
+        expect([fault.fault, fault.message]).toEqual(['Conflict', `The ${what} is taken`])
+      }
+      expect(await data.users.list()).toHaveLength(1)
+      expect(await events()).toEqual(['user.added'])
+      const own = await data.users.add(newUser('carol@example.com', { email: 'Carol@example.com' }), actor())
+      expect((await data.users.find('CAROL@EXAMPLE.COM'))?.id).toBe(own.id)
+    })
+    test('O4 of 20 who take one name at once, one gets it', async () => {
+      const tries = Array.from({ length: 20 }, (_, n) => (n % 2 ? data : other).users.add(newUser('dave'), actor()))
+      const ends = (await Promise.allSettled(tries)).map((end) =>
+        end.status === 'fulfilled' ? 'made' : end.reason.fault,
+      )
+      expect(ends.filter((end) => end === 'made')).toHaveLength(1)
+      expect(ends.filter((end) => end === 'Conflict')).toHaveLength(19)
+    })
+    test('users are listed by name; any, anyAdmin and holders say who there is', async () => {
+      expect([await data.users.any(), await data.users.anyAdmin()]).toEqual([false, false])
+      for (const userName of ['zoe', 'Bob', 'ann', 'Émile']) await data.users.add(newUser(userName), actor())
+      expect((await data.users.list()).map(({ userName }) => userName)).toEqual(['ann', 'Bob', 'zoe', 'Émile'])
+      expect([await data.users.any(), await data.users.anyAdmin()]).toEqual([true, false])
+      const admin = await data.users.add(newUser('root', roles('Ops', 'Admin')), actor())
+      await data.users.add(newUser('oops', { permissions: ['Admin'], roles: ['admin'] }), actor())
+      expect(await data.users.anyAdmin()).toBe(true)
+      expect(await data.users.holders('Admin')).toEqual([admin])
+      expect(await data.users.holders('admi')).toEqual([])
+    })
+    test('a user who is removed is gone with everything, and the name is free again', async () => {
+      const { user, session, access, refresh } = await begun()
+      await data.keys.add({ name: 'ci', hash: 'h', userId: user.id, roles: undefined, expiresAt: undefined }, actor())
+      await data.users.remove(user.id, actor())
+      expect(await other.users.find('alice')).toBeUndefined()
+      expect(await other.sessions.find(session.hash)).toBeUndefined()
+      expect(await other.tokens.access(access.hash)).toBeUndefined()
+      expect(await other.tokens.refresh(refresh.hash)).toBeUndefined()
+      expect(await other.keys.find('h')).toBeUndefined()
+      await data.users.add(newUser('Alice'), actor())
+      for (const work of [
+        data.users.remove(user.id, actor()),
+        data.users.setDisabled(user.id, true, actor()),
+        data.users.setPassword(user.id, 'x', actor()),
+        data.users.changeGrants(user.id, { add: nobody, remove: nobody }, actor()),
+        data.sessions.begin(signInOf(user), actor()).catch((error) => {
+          expect(error.fault).toBe('Unauthorized')
+          return data.users.remove(user.id, actor())
+        }),
+      ]) {
+        expect((await faultOf(work)).fault).toBe('NotFound')
+      }
+    })
+  })
+
+  describe('roles', () => {
+    test('O2 lists are in the order granted, without duplicates, and case-sensitive', async () => {
+      const { id } = await data.users.add(newUser('alice', roles('Zulu', 'alpha', 'Zulu')), actor())
+      const first = await data.users.changeGrants(
+        id,
+        { add: { roles: ['mike', 'Alpha', 'mike', 'alpha'], permissions: ['read', 'Read'] }, remove: nobody },
+        actor(),
+      )
+      expect(held(first.before)).toEqual({ roles: ['Zulu', 'alpha'], permissions: [] })
+      expect(held(first.after)).toEqual({ roles: ['Zulu', 'alpha', 'mike', 'Alpha'], permissions: ['read', 'Read'] })
+      await other.users.changeGrants(id, { add: nobody, remove: roles('Zulu', 'ALPHA') }, actor())
+      await data.users.changeGrants(id, { add: roles('Zulu'), remove: nobody }, actor())
+      const now = await other.users.byId(id)
+      expect(now && held(now)).toEqual({ roles: ['alpha', 'mike', 'Alpha', 'Zulu'], permissions: ['read', 'Read'] })
+    })
+    test('O3 granting what is held and taking what is not changes nothing and is not audited', async () => {
+      const { id } = await data.users.add(newUser('alice', roles('Ops')), actor())
+      for (const change of [
+        { add: roles('Ops'), remove: nobody },
+        { add: nobody, remove: roles('ops', 'Nope') },
+        { add: nobody, remove: nobody },
+        { add: roles('Ops'), remove: roles('Ops') },
+      ]) {
+        const { before, after } = await data.users.changeGrants(id, change, actor())
+        expect([held(before), held(after)]).toEqual([roles('Ops'), roles('Ops')])
+      }
+      expect(await events()).toEqual(['user.added'])
+    })
+    test('O6 the last Admin cannot lose Admin: not by a change, not by disabling, not by removal', async () => {
+      const root = await data.users.add(newUser('root', roles('Admin', 'Ops')), actor())
+      const second = await data.users.add(newUser('second', roles('Admin')), actor())
+      await data.users.setDisabled(second.id, true, actor())
+      const told = await events()
+      for (const work of [
+        data.users.changeGrants(root.id, { add: roles('New'), remove: roles('Ops', 'Admin') }, actor()),
+        data.users.setDisabled(root.id, true, actor()),
+        data.users.remove(root.id, actor()),
+      ]) {
+        const fault = await faultOf(work)
+        expect([fault.fault, fault.message]).toEqual(['Conflict', 'The last Admin cannot lose Admin'])
+      }
+      expect(await other.users.byId(root.id)).toEqual(root)
+      expect(await events()).toEqual(told)
+      await data.users.changeGrants(second.id, { add: nobody, remove: roles('Admin') }, actor())
+      await data.users.setDisabled(second.id, false, actor())
+      await data.users.changeGrants(second.id, { add: roles('Admin'), remove: nobody }, actor())
+      await data.users.remove(root.id, actor())
+      expect((await data.users.holders('Admin')).map(({ userName }) => userName)).toEqual(['second'])
+    })
+    test('O6 two Admins who take Admin from each other at once leave one', async () => {
+      const ways = [
+        (by: Data, id: string) => by.users.changeGrants(id, { add: nobody, remove: roles('Admin') }, actor()),
+        (by: Data, id: string) => by.users.remove(id, actor()),
+        (by: Data, id: string) => by.users.setDisabled(id, true, actor()),
+      ]
+      for (let round = 0; round < 9; round += 1) {
+        const a = await data.users.add(newUser(`a${round}`, roles('Admin')), actor())
+        const b = await data.users.add(newUser(`b${round}`, roles('Admin')), actor())
+        for (const one of await data.users.holders('Admin')) {
+          const change = { add: nobody, remove: roles('Admin') }
+          if (one.id !== a.id && one.id !== b.id) await data.users.changeGrants(one.id, change, actor())
+        }
+        const way = ways[round % 3] ?? ways[0]
+        const ends = await Promise.allSettled([way?.(data, a.id), way?.(other, b.id)])
+        expect(ends.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+        expect(await data.users.anyAdmin()).toBe(true)
+        const admins = (await data.users.holders('Admin')).filter(({ disabled }) => !disabled)
+        expect(admins).toHaveLength(1)
+      }
+    })
+    test('D5 100 role changes at once on one user, over two connections, happen in some order', async () => {
+      const { id } = await data.users.add(newUser('alice', roles('Ops')), actor())
+      const all = anyChanges('parallel', 100)
+      const answers = await Promise.all(
+        all.map((one, n) => (n % 2 ? data : other).users.changeGrants(id, one.change, actor(one.id))),
+      )
+      const audit = (await data.audit.list({ limit: 1_000 })).toReversed().slice(1)
+      expect(audit.length).toBeGreaterThan(20)
+      let now = roles('Ops') as ReturnType<typeof held>
+      for (const { correlationId, before, after } of audit) {
+        const n = all.findIndex((one) => one.id === correlationId)
+        const [one, answer] = [all[n], answers[n]]
+        if (!one || !answer) throw new Error(`nobody asked for ${correlationId}`)
+        expect(JSON.parse(before ?? '')).toEqual(now)
+        now = applied(one.change, now)
+        expect(JSON.parse(after ?? '')).toEqual(now)
+        expect(held(answer.after)).toEqual(now)
+      }
+      const last = await other.users.byId(id)
+      expect(last && held(last)).toEqual(now)
+      // What is not in the audit changed nothing, and saw a state that there was.
+      const states = new Set([JSON.stringify(roles('Ops')), ...audit.map(({ after }) => after)])
+      for (const [n, { before, after }] of answers.entries()) {
+        if (audit.some(({ correlationId }) => correlationId === all[n]?.id)) continue
+        expect(held(after)).toEqual(held(before))
+        expect(states).toContain(JSON.stringify(held(after)))
+      }
+    })
+    test('two processes that change the roles of one user at once lose nothing of each other', async () => {
+      const { id } = await data.users.add(newUser('alice'), actor())
+      const programs = await Promise.all(['one', 'two'].map((prefix) => program([store, 'alice', '60', prefix])))
+      for (const { go } of programs) go()
+      await Promise.all(programs.map(({ ended }) => ended()))
+      for (const { lines } of programs) expect(lines.filter((line) => line.startsWith('done'))).toHaveLength(60)
+      const audit = (await data.audit.list({ limit: 1_000 })).toReversed().slice(1)
+      let now = JSON.stringify(nobody)
+      for (const { before, after } of audit) {
+        expect(before).toBe(now)
+        now = after ?? ''
+      }
+      const last = await data.users.byId(id)
+      expect(last && held(last)).toEqual(JSON.parse(now))
+      const who = audit.map(({ correlationId }) => correlationId.slice(0, 3))
+      expect(new Set(who)).toEqual(new Set(['one', 'two']))
+      // They did run at the same time, and not one after the other.
+      expect(who.lastIndexOf('one')).toBeGreaterThan(who.indexOf('two'))
+      expect(who.lastIndexOf('two')).toBeGreaterThan(who.indexOf('one'))
+    })
+  })
+
+  describe('sessions and tokens', () => {
+    test('a sign-in keeps a session, an access and a refresh token, found by their hashes on every node', async () => {
+      const { session, access, refresh } = await begun()
+      expect(await other.sessions.find(session.hash)).toEqual(session)
+      expect(await other.tokens.access(access.hash)).toEqual(access)
+      expect(await other.tokens.refresh(refresh.hash)).toEqual(refresh)
+      // T5: a hash of one kind is nothing to the others.
+      expect(await data.tokens.access(refresh.hash)).toBeUndefined()
+      expect(await data.tokens.refresh(access.hash)).toBeUndefined()
+      expect(await data.sessions.find(access.hash)).toBeUndefined()
+    })
+    test('A8 a sign-in ends the session that was presented with it, and its family', async () => {
+      const first = await begun()
+      const second = { ...signInOf(first.user), endsSession: first.session.hash }
+      await data.sessions.begin(second, actor())
+      expect(await data.sessions.find(first.session.hash)).toBeUndefined()
+      expect(await data.tokens.access(first.access.hash)).toBeUndefined()
+      expect(await data.tokens.refresh(first.refresh.hash)).toBeUndefined()
+      expect(await data.sessions.find(second.session.hash)).toEqual(second.session)
+      await data.sessions.begin({ ...signInOf(first.user), endsSession: 'unknown' }, actor())
+    })
+    test('A7 a sign-out ends session and family, and only these; a second one changes nothing', async () => {
+      const [first, second] = [await begun(), await begun()]
+      await other.sessions.endFamily(first.session.familyId, actor('bye'))
+      expect(await data.sessions.find(first.session.hash)).toBeUndefined()
+      expect(await data.tokens.access(first.access.hash)).toBeUndefined()
+      expect(await data.tokens.refresh(first.refresh.hash)).toBeUndefined()
+      expect(await data.sessions.find(second.session.hash)).toEqual(second.session)
+      await data.sessions.endFamily(first.session.familyId, actor())
+      const [last, before] = await data.audit.list({ limit: 2 })
+      expect(last).toMatchObject({ event: 'signout', target: 'alice', correlationId: 'bye' })
+      expect(before?.event).toBe('signin.ok')
+    })
+    test('the last use of a session is written, and never goes back', async () => {
+      const { session } = await begun()
+      await data.sessions.touch(session.hash, 5_000)
+      await data.sessions.touch(session.hash, 4_000)
+      expect((await other.sessions.find(session.hash))?.lastUsedAt).toBe(5_000)
+    })
+    test('T2 a new password ends what was issued; a rehash ends nothing, and never undoes a new password', async () => {
+      const user = await data.users.add(newUser('alice', { passwordHash: 'old' }), actor())
+      const { session, access, refresh } = await begun()
+      await data.users.setPassword(user.id, 'rehashed', { replaces: 'old' })
+      expect(await other.users.byId(user.id)).toMatchObject({ passwordHash: 'rehashed', epoch: 0 })
+      expect(await other.sessions.find(session.hash)).toEqual(session)
+      await data.users.setPassword(user.id, 'new', actor())
+      expect(await other.users.byId(user.id)).toMatchObject({ passwordHash: 'new', epoch: 1 })
+      expect(await other.sessions.find(session.hash)).toBeUndefined()
+      expect(await other.tokens.access(access.hash)).toBeUndefined()
+      expect(await other.tokens.refresh(refresh.hash)).toBeUndefined()
+      await data.users.setPassword(user.id, 'rehashed again', { replaces: 'rehashed' })
+      expect(await other.users.byId(user.id)).toMatchObject({ passwordHash: 'new', epoch: 1 })
+      expect(await events()).toEqual(['password.changed', 'signin.ok', 'user.added'])
+    })
+    test('T2 a sign-in that began before a new password or a disabling does not end well', async () => {
+      const { user } = await begun()
+      await other.users.setPassword(user.id, 'new', actor())
+      expect((await faultOf(data.sessions.begin(signInOf(user), actor()))).fault).toBe('Unauthorized')
+      await other.users.setDisabled(user.id, true, actor())
+      expect((await faultOf(data.sessions.begin(signInOf({ ...user, epoch: 2 }), actor()))).fault).toBe('Unauthorized')
+    })
+    test('T2 disabling ends what was issued, and enabling does not bring it back', async () => {
+      const { user, session, access } = await begun()
+      await data.users.setDisabled(user.id, true, actor())
+      await data.users.setDisabled(user.id, true, actor())
+      expect(await other.users.byId(user.id)).toMatchObject({ disabled: true, epoch: 1 })
+      await data.users.setDisabled(user.id, false, actor())
+      expect(await other.users.byId(user.id)).toMatchObject({ disabled: false, epoch: 1 })
+      expect(await other.sessions.find(session.hash)).toBeUndefined()
+      expect(await other.tokens.access(access.hash)).toBeUndefined()
+      expect(await events()).toEqual(['user.enabled', 'user.disabled', 'signin.ok', 'user.added'])
+    })
+    test('A11 a fixed family gives new access tokens until it has ended', async () => {
+      const { session, access, refresh } = await begun('alice', 'fixed')
+      const next = { ...access, hash: 'next' }
+      await other.tokens.renew(refresh.hash, next, 7_000)
+      expect(await data.tokens.access('next')).toEqual(next)
+      expect((await data.tokens.refresh(refresh.hash))?.lastUsedAt).toBe(7_000)
+      await data.sessions.endFamily(session.familyId, actor())
+      const late = data.tokens.renew(refresh.hash, { ...access, hash: 'late' }, 8_000)
+      expect((await faultOf(late)).fault).toBe('Unauthorized')
+      expect(await data.tokens.access('late')).toBeUndefined()
+      const rotating = await begun()
+      const wrong = data.tokens.renew(rotating.refresh.hash, { ...rotating.access, hash: 'wrong' }, 8_000)
+      expect((await faultOf(wrong)).fault).toBe('Unauthorized')
+    })
+    test('T4 within 10 s the same token gives the same sealed successor; later it kills the family', async () => {
+      const made = await begun()
+      const next = successorOf(made)
+      const rotate = (hash: string, successor: typeof next, at: number, by = data) =>
+        by.tokens.rotate(hash, successor, at, actor('rotate'))
+      expect(await rotate(made.refresh.hash, next, 20_000)).toEqual({ outcome: 'rotated' })
+      expect(await data.tokens.refresh(made.refresh.hash)).toEqual({
+        ...made.refresh,
+        usedAt: 20_000,
+        sealedSuccessor: next.sealed,
+      })
+      expect(await data.tokens.access(next.access.hash)).toEqual(next.access)
+      expect(await data.tokens.refresh(next.refresh.hash)).toEqual(next.refresh)
+      const repeated = { outcome: 'repeated', sealedSuccessor: next.sealed }
+      expect(await rotate(made.refresh.hash, successorOf(made), 30_000, other)).toEqual(repeated)
+      expect(await events()).not.toContain('refresh.reused')
+      expect(await rotate(made.refresh.hash, successorOf(made), 30_001, other)).toEqual({ outcome: 'reused' })
+      for (const hash of [made.refresh.hash, next.refresh.hash]) {
+        expect(await data.tokens.refresh(hash)).toBeUndefined()
+        expect(await rotate(hash, successorOf(made), 30_002)).toEqual({ outcome: 'gone' })
+      }
+      expect(await data.tokens.access(next.access.hash)).toBeUndefined()
+      expect(await data.sessions.find(made.session.hash)).toBeUndefined()
+      expect((await data.audit.list({ limit: 1 }))[0]).toMatchObject({
+        event: 'refresh.reused',
+        target: 'alice',
+        correlationId: 'rotate',
+      })
+    })
+    test('T4 a sealed pair is erased after 10 s: by the next rotation or by the sweep', async () => {
+      const made = await begun()
+      const [next, third] = [successorOf(made), successorOf(made)]
+      await data.tokens.rotate(made.refresh.hash, next, 20_000, actor())
+      await data.tokens.rotate(next.refresh.hash, third, 40_000, actor())
+      expect((await data.tokens.refresh(made.refresh.hash))?.sealedSuccessor).toBeUndefined()
+      await data.sweep(50_000)
+      expect((await data.tokens.refresh(next.refresh.hash))?.sealedSuccessor).toBe(third.sealed)
+      await data.sweep(50_001)
+      expect((await data.tokens.refresh(next.refresh.hash))?.sealedSuccessor).toBeUndefined()
+      expect(await data.tokens.rotate(next.refresh.hash, successorOf(made), 50_002, actor())).toEqual({
+        outcome: 'reused',
+      })
+    })
+    test('T4 50 refreshes at once, over two connections, are one rotation', async () => {
+      const made = await begun()
+      const pairs = Array.from({ length: 50 }, () => successorOf(made))
+      const ends = await Promise.all(
+        pairs.map((pair, n) => (n % 2 ? data : other).tokens.rotate(made.refresh.hash, pair, 20_000 + n, actor())),
+      )
+      const winner = pairs[ends.findIndex(({ outcome }) => outcome === 'rotated')]
+      expect(ends.filter(({ outcome }) => outcome === 'rotated')).toHaveLength(1)
+      const repeated = { outcome: 'repeated', sealedSuccessor: winner?.sealed }
+      expect(ends.filter(({ outcome }) => outcome !== 'rotated')).toEqual(Array(49).fill(repeated))
+      const rows = await raw(store, 'SELECT "hash" FROM "refreshTokens"')
+      expect(rows.map(({ hash }) => hash).sort()).toEqual([made.refresh.hash, winner?.refresh.hash].sort())
+    })
+    test('A7 a sign-out at the moment of a refresh leaves nothing of the family', async () => {
+      for (let round = 0; round < 15; round += 1) {
+        const made = await begun()
+        const next = successorOf(made)
+        await Promise.all([
+          data.tokens.rotate(made.refresh.hash, next, 20_000, actor()),
+          other.sessions.endFamily(made.session.familyId, actor()),
+        ])
+        expect(await data.tokens.refresh(next.refresh.hash)).toBeUndefined()
+        expect(await data.tokens.access(next.access.hash)).toBeUndefined()
+      }
+    })
+    test('a fixed token does not rotate, and none rotates into another family', async () => {
+      const [fixed, rotating] = [await begun('alice', 'fixed'), await begun()]
+      const gone = { outcome: 'gone' }
+      expect(await data.tokens.rotate(fixed.refresh.hash, successorOf(fixed), 20_000, actor())).toEqual(gone)
+      expect(await data.tokens.rotate(rotating.refresh.hash, successorOf(fixed), 20_000, actor())).toEqual(gone)
+      expect(await data.tokens.rotate('unknown', successorOf(rotating), 20_000, actor())).toEqual(gone)
+    })
+  })
+
+  test('keys: found by hash, listed with their user, one live key of a name, revoked once', async () => {
+    const user = await data.users.add(newUser('robot'), actor())
+    const key = { name: 'ci', hash: 'h1', userId: user.id, roles: ['Ops', 'ops'], expiresAt: 9_000 }
+    const made = await data.keys.add(key, actor())
+    expect(made).toEqual({ ...key, id: made.id, createdAt: 1_000, revokedAt: undefined })
+    expect(await other.keys.find('h1')).toEqual(made)
+    const taken = await faultOf(other.keys.add({ ...key, hash: 'h2' }, actor()))
+    expect([taken.fault, taken.message]).toEqual(['Conflict', 'The name of the key is taken'])
+    clock = 2_000
+    await other.keys.revoke('ci', actor())
+    clock = 3_000
+    await other.keys.revoke('ci', actor())
+    expect((await data.keys.find('h1'))?.revokedAt).toBe(2_000)
+    const second = { ...key, hash: 'h2', roles: undefined, expiresAt: undefined }
+    const again = await data.keys.add(second, actor())
+    expect(await data.keys.list()).toEqual([
+      { ...made, revokedAt: 2_000, userName: 'robot' },
+      { ...again, userName: 'robot' },
+    ])
+    expect((await faultOf(data.keys.revoke('nope', actor()))).fault).toBe('NotFound')
+    const nobodys = data.keys.add({ ...second, name: 'x', hash: 'h3', userId: randomUUID() }, actor())
+    expect((await faultOf(nobodys)).fault).toBe('NotFound')
+    expect(await events()).toEqual(['key.added', 'key.revoked', 'key.added', 'user.added'])
+  })
+
+  describe('failed sign-ins', () => {
+    test('P5 they are counted, anew when the last is older than the window, and cleared', async () => {
+      expect(await data.failures.read('k')).toBeUndefined()
+      expect(await data.failures.add('k', 10_000, 5_000)).toBe(1)
+      expect(await other.failures.add('k', 15_000, 5_000)).toBe(2)
+      expect(await data.failures.read('k')).toEqual({ count: 2, lastAt: 15_000 })
+      expect(await data.failures.add('k', 20_001, 5_000)).toBe(1)
+      await data.failures.clear('k')
+      expect(await other.failures.read('k')).toBeUndefined()
+    })
+    test('P5 100 at once over two connections count to 100, each number once', async () => {
+      const counts = await Promise.all(
+        Array.from({ length: 100 }, (_, n) => (n % 2 ? data : other).failures.add('k', 10_000, 5_000)),
+      )
+      expect(counts.sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, n) => n + 1))
+    })
+    test('P5 they are 100,000 rows at most, and the oldest go first', async () => {
+      const numbers =
+        name === 'SQLite'
+          ? 'WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 100000)'
+          : 'WITH s AS (SELECT generate_series(1, 100000) AS n)'
+      const columns = '"failures" ("key", "count", "lastAt")'
+      await raw(
+        store,
+        name === 'SQLite'
+          ? `INSERT INTO ${columns} ${numbers} SELECT 'k' || n, 3, n FROM s`
+          : `${numbers} INSERT INTO ${columns} SELECT 'k' || n, 3, n FROM s`,
+      )
+      expect(await data.failures.add('k5', 300_000, 500_000)).toBe(4)
+      for (let n = 0; n < 300; n += 1) await (n % 2 ? data : other).failures.add(`new${n}`, 200_000 + n, 5_000)
+      const [row] = await raw(store, 'SELECT count(*) AS "n" FROM "failures"')
+      expect(Number(row?.n)).toBeLessThanOrEqual(100_000)
+      expect(Number(row?.n)).toBeGreaterThan(95_000)
+      expect(await data.failures.read('k1')).toBeUndefined()
+      expect(await data.failures.read('k5')).toEqual({ count: 4, lastAt: 300_000 })
+      expect(await data.failures.read('k99999')).toEqual({ count: 3, lastAt: 99_999 })
+      expect(await data.failures.read('new299')).toEqual({ count: 1, lastAt: 200_299 })
+    })
+  })
+
+  describe('audit', () => {
+    test('S10 an entry says when, who, from where, about whom, before, after and why', async () => {
+      const { id } = await data.users.add(newUser('alice', roles('Ops')), actor('c1'))
+      clock = 2_000
+      const by = actor('c2', { who: 'root', userId: 'some-id', address: '192.0.2.1', reason: 'ticket 7' })
+      await data.users.changeGrants(id, { add: { roles: ['A"b'], permissions: ['p'] }, remove: roles('Ops') }, by)
+      await data.audit.write('signin.failed', undefined, actor('c3', { who: '-', address: '192.0.2.2' }))
+      const [failed, changed, added] = await other.audit.list({ limit: 10 })
+      expect(changed).toEqual({
+        id: expect.any(Number),
+        at: 2_000,
+        event: 'roles.changed',
+        who: 'root',
+        address: '192.0.2.1',
+        target: 'alice',
+        correlationId: 'c2',
+        before: '{"roles":["Ops"],"permissions":[]}',
+        after: '{"roles":["A\\"b"],"permissions":["p"]}',
+        reason: 'ticket 7',
+      })
+      expect(added).toMatchObject({ event: 'user.added', target: 'alice', before: undefined, reason: undefined })
+      expect(failed).toMatchObject({ event: 'signin.failed', target: undefined, who: '-', address: '192.0.2.2' })
+      const older = await data.audit.list({ limit: 1, before: changed?.id ?? 0 })
+      expect(older).toEqual([added])
+    })
+    test('S10 no audit, no change', async () => {
+      const { user, session, refresh, access } = await begun('alice')
+      const used = await begun('alice')
+      await data.tokens.rotate(used.refresh.hash, successorOf(used), 20_000, actor())
+      await data.keys.add({ name: 'ci', hash: 'h', userId: user.id, roles: undefined, expiresAt: undefined }, actor())
+      const tables = ['users', 'names', 'grants', 'sessions', 'accessTokens', 'refreshTokens', 'apiKeys']
+      const all = async () =>
+        await Promise.all(tables.map((table) => raw(store, `SELECT * FROM "${table}" ORDER BY 1`)))
+      const before = await all()
+      await raw(store, 'ALTER TABLE "audit" RENAME TO "elsewhere"')
+      for (const work of [
+        () => data.users.add(newUser('bob', roles('Ops')), actor()),
+        () => data.users.setPassword(user.id, 'new', actor()),
+        () => data.users.setDisabled(user.id, true, actor()),
+        () => data.users.remove(user.id, actor()),
+        () => data.users.changeGrants(user.id, { add: roles('Ops'), remove: nobody }, actor()),
+        () => data.sessions.begin({ ...signInOf(user), endsSession: session.hash }, actor()),
+        () => data.sessions.endFamily(session.familyId, actor()),
+        () => data.tokens.rotate(used.refresh.hash, successorOf(used), 90_000, actor()),
+        () => data.keys.add({ name: 'k', hash: 'k', userId: user.id, roles: undefined, expiresAt: undefined }, actor()),
+        () => data.keys.revoke('ci', actor()),
+      ]) {
+        await expect(work()).rejects.toThrow(/audit/)
+        expect(await all()).toEqual(before)
+      }
+      await raw(store, 'ALTER TABLE "elsewhere" RENAME TO "audit"')
+      await data.tokens.rotate(
+        refresh.hash,
+        successorOf({ session, access, refresh, endsSession: undefined }),
+        1,
+        actor(),
+      )
+    })
+  })
+
+  test('the sweep removes what has ended, and keeps what has not and what gives a thief away', async () => {
+    const { user } = await begun('first')
+    const made = await begun('second')
+    await data.tokens.rotate(made.refresh.hash, successorOf(made), 2_000, actor())
+    const short = signInOf(user)
+    const long = { idleMs: 5_000_000, lastUsedAt: 1_000 }
+    const lasting = {
+      ...short,
+      session: { ...short.session, ...long },
+      refresh: { ...short.refresh, ...long },
+      access: { ...short.access, expiresAt: 2_000_000 },
+    }
+    await data.sessions.begin(lasting, actor())
+    await data.failures.add('old', 1_000, 1)
+    await data.failures.add('young', 80_000_000, 1)
+    await data.sweep(1_001_000)
+    const hashes = async (table: string) => (await raw(store, `SELECT "hash" FROM "${table}"`)).map(({ hash }) => hash)
+    expect(await hashes('sessions')).toEqual([lasting.session.hash])
+    expect(await hashes('accessTokens')).toEqual([lasting.access.hash])
+    expect((await hashes('refreshTokens')).sort()).toEqual([lasting.refresh.hash, made.refresh.hash].sort())
+    await data.sweep(90_000_000)
+    expect(await hashes('sessions')).toEqual([])
+    expect(await hashes('refreshTokens')).toEqual([])
+    expect(await data.failures.read('old')).toBeUndefined()
+    expect((await data.failures.read('young'))?.count).toBe(1)
+  })
+  test('text keeps every character; NUL and halves of characters become U+FFFD on both databases', async () => {
+    const strange = 'a\u0000b\ud800c 😀 "\'\\ \u202e'
+    const kept = 'a\ufffdb\ufffdc 😀 "\'\\ \u202e'
+    const { id } = await data.users.add(newUser('alice', { displayName: strange, roles: [strange] }), actor())
+    await data.audit.write('signin.failed', strange, actor(strange))
+    expect(await other.users.byId(id)).toMatchObject({ displayName: kept, roles: [kept] })
+    expect((await other.audit.list({ limit: 1 }))[0]).toMatchObject({ target: kept, correlationId: kept })
+  })
+  test('D1 what is written is there after closing; a closed store says so and stays closed', async () => {
+    const { user, session } = await begun()
+    await data.ping()
+    await data.close()
+    await data.close()
+    for (const work of [data.ping(), data.users.list(), data.failures.add('k', 1, 1)]) {
+      const fault = await faultOf(work)
+      expect([fault.fault, fault.message]).toEqual(['Unavailable', 'The store is closed'])
+    }
+    const again = await openData({ store, create: false })
+    try {
+      expect(await again.users.byId(user.id)).toEqual(user)
+      expect(await again.sessions.find(session.hash)).toEqual(session)
+    } finally {
+      await again.close()
+    }
+  })
+  test('D2 six that open a store for the first time at once make it once', async () => {
+    const place = await fresh()
+    const programs = await Promise.all(Array.from({ length: 3 }, () => program([place])))
+    for (const { go } of programs) go()
+    const three = await Promise.all(Array.from({ length: 3 }, () => openData({ store: place, create: true })))
+    await Promise.all(programs.map(({ said }) => said('closed')))
+    await three[0]?.users.add(newUser('alice'), actor())
+    expect((await three[2]?.users.find('alice'))?.userName).toBe('alice')
+    await Promise.all(three.map((one) => one.close()))
+  })
+  test('D2 without create, a store that is not there is a Fault', async () => {
+    const place = await fresh()
+    const fault = await faultOf(openData({ store: place, create: false }))
+    expect([fault.fault, fault.message]).toEqual(['Local', expect.stringMatching(/no store/)])
+  })
+})
