@@ -60,6 +60,8 @@ const runtime: Runtime = {
   version: '0',
   ready: async () => {},
   facts: { store: undefined, configuration: undefined, types: [] },
+  admin: undefined,
+  anyAdmin: async () => false,
   recent: () => [],
   close: async () => {},
 }

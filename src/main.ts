@@ -16,12 +16,22 @@ export async function main(argv: readonly string[]): Promise<void> {
   }
   const found = findCommand(argv)
   if (found && !wantsHelp(found.rest)) {
+    if (found.id === 'serve') await widenThreadPool()
     const { runCommand } = await import('./cli/run.ts')
     await runCommand(found.id, commands[found.id] as (typeof commands)[string], found.rest)
     return
   }
   const { showHelp } = await import('./cli/help.ts')
   await showHelp(argv, found?.id, { commands, topics })
+}
+
+/**
+ * Password hashes may take all but two of libuv's threads (P3). The pool reads its size when it is
+ * first used, so this comes before any file is read.
+ */
+async function widenThreadPool(): Promise<void> {
+  const { availableParallelism } = await import('node:os')
+  process.env.UV_THREADPOOL_SIZE ??= String(availableParallelism() + 2)
 }
 
 /** `monitors list -t Sql` → `monitors:list` and the rest: the longest known id wins. */

@@ -23,7 +23,9 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
     summary: 'Variables that svc reads',
     text: () =>
       `ENVIRONMENT (a flag beats its variable; one that is set but empty is an error)\n${aligned([
-        ['SVC_SERVER', 'URL of the server to ask; without it commands run on this machine'],
+        ['SVC_SERVER', 'URL of the server to ask; without it the profile, else this machine'],
+        ['SVC_PROFILE', 'the profile to use; SVC_SERVER beats it'],
+        ['SVC_TOKEN', 'a token or key for the server that this call names; never stored or renewed'],
         ['SVC_CONFIG', 'the svc.yaml to use'],
         ['SVC_HOME', 'one folder for settings, store and state (containers, tests)'],
         ['SVC_STORE', "the embedded store's file"],

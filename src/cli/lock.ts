@@ -18,7 +18,7 @@ const busy = 5
 
 /**
  * Holds a lock among all processes of this machine, which the kernel frees when its holder dies: an exclusive
- * transaction of SQLite on a file that stays empty (docs/decisions/0006-refresh-lock.md). The file is never removed:
+ * transaction of SQLite on a file that stays empty (docs/decisions/0008-refresh-lock.md). The file is never removed:
  * whoever waits has it open. Rejects with the signal's reason, or `Fault` Timeout after `waitMs`.
  */
 export async function acquire(path: string, signal: AbortSignal, waitMs = patience): Promise<Lock> {

@@ -16,7 +16,7 @@ import { dirname } from 'node:path'
 import { Fault } from '../core/errors.ts'
 
 const windows = process.platform === 'win32'
-const code = (error: unknown): string => String((error as { code?: unknown }).code ?? 'unknown')
+const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown'
 /** What keeps this account from a file. */
 export const trouble = (path: string, does: string, error: unknown): Fault =>
   new Fault('Local', `${path} cannot be ${does} (${code(error)})`)

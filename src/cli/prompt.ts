@@ -12,7 +12,7 @@ export async function askLine(question: string, signal: AbortSignal): Promise<st
 /** As `askLine`, showing nothing of what is typed. */
 export async function askSecret(question: string, signal: AbortSignal): Promise<string> {
   const { password } = await import('@inquirer/prompts')
-  return await asked((context) => password({ message: question, mask: false }, context), signal)
+  return await asked((context) => password({ message: question, mask: false, toggleMask: false }, context), signal)
 }
 
 type Context = { readonly output: NodeJS.WritableStream; readonly signal: AbortSignal }

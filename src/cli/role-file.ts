@@ -26,6 +26,7 @@ type Problem = { readonly row: number; readonly column?: Column; readonly messag
  */
 export async function readRoleFile(file: string, action: RoleChange['action']): Promise<readonly FileChange[]> {
   const content = await contentOf(file)
+  if (content.trim() === '') throw bad(file, 'is empty')
   const isJson = /\.json$/i.test(file) || (!/\.csv$/i.test(file) && /^\s*[[{]/.test(content))
   const raws = isJson ? fromJson(file, content) : await fromCsv(file, content)
   if (raws.length === 0) throw bad(file, 'holds no row', ['A header row alone changes nothing.'])
@@ -111,6 +112,8 @@ function fromJson(file: string, content: string): readonly Raw[] {
     const fields: Partial<Record<Column, unknown>> = {}
     for (const [name, given] of Object.entries(entry)) {
       const column = columnNamed(file, name, `entry ${row}`)
+      if (column !== undefined && Object.hasOwn(fields, column))
+        throw bad(file, `entry ${row}: ${column} is there twice`)
       if (column !== undefined && given !== null) fields[column] = given
     }
     return { row, fields }
@@ -143,7 +146,12 @@ function judge({ row, fields }: Raw, fallback: RoleChange['action']): Judged {
   if (fields.UserName !== undefined && typeof fields.UserName !== 'string') say('UserName', 'must be text')
   else if (userName === '') say('UserName', 'is empty')
   else if (userName.length > mostCharacters) say('UserName', `is longer than ${mostCharacters} characters`)
-  const said = fields.Action === undefined ? fallback : String(fields.Action)
+  const said =
+    fields.Action === undefined
+      ? fallback
+      : typeof fields.Action === 'string'
+        ? fields.Action
+        : JSON.stringify(fields.Action)
   const action = actions.find((each) => each === said.trim().toLowerCase())
   if (action === undefined) say('Action', `"${said}" is neither assign nor unassign`)
   const roles = namesOf(fields.Roles, (message) => say('Roles', message))

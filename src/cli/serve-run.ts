@@ -4,7 +4,9 @@ import type { Config } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { openCore } from '../core/open.ts'
 import { startServer } from '../core/server/index.ts'
+import type { Runtime } from '../core/service.ts'
 import { serveLog } from './serve-log.ts'
+import { localCall } from './session.ts'
 
 export type ServeRequest = {
   readonly version: string
@@ -18,6 +20,9 @@ export type ServeRequest = {
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly allowedHosts: readonly string[]
   readonly debug: boolean
+  /** Makes the first Admin (P6). */
+  readonly bootstrap: { readonly userName: string; readonly passwordFile: string } | undefined
+  readonly loopback: boolean
 }
 
 /** Serves until the signal aborts, then answers what is in flight and closes. */
@@ -39,8 +44,10 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
     shared: true,
     details: options.details,
   })
-  const marker = request.store === undefined ? undefined : `${request.store}.serve.json`
+  const marker =
+    runtime.facts.store === undefined || isUrl(runtime.facts.store) ? undefined : `${runtime.facts.store}.serve.json`
   try {
+    await firstAdmin(request, runtime)
     const server = await startServer({ service, runtime, options, host: request.host, port: request.port, tls, log })
     try {
       if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
@@ -60,14 +67,40 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
       log({ level: 'info', msg: 'stopping: answering what is in flight' })
     } finally {
       await server.stop()
+      // Only here: a serve that did not get to listen must not take away another one's.
+      for (const file of [marker, request.portFile]) if (file !== undefined) await rm(file, { force: true })
     }
   } finally {
     await runtime.close()
-    if (marker !== undefined) await rm(marker, { force: true })
-    if (request.portFile !== undefined) await rm(request.portFile, { force: true })
   }
   log({ level: 'info', msg: 'stopped' })
 }
+
+/**
+ * P6: makes the first Admin when asked to and nobody is there. Off loopback a store without any
+ * Admin is refused: whoever came first could not be told from whoever should.
+ */
+async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void> {
+  const { admin } = runtime
+  if (!admin) return
+  if (request.bootstrap && (await admin.users.list()).length === 0) {
+    const { userName, passwordFile } = request.bootstrap
+    const password = (await pem(passwordFile, 'bootstrap-password-file')).replace(/\r?\n$/, '')
+    const { caller, correlationId } = localCall(new AbortController().signal)
+    const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
+    await admin.users.add({ userName, password, roles: ['Admin'] }, { who, correlationId })
+  }
+  if (request.loopback || (await runtime.anyAdmin())) return
+  throw new Fault('Local', 'There is no Admin yet: svc does not answer other machines before there is one', {
+    hints: [
+      'svc users add NAME --role Admin                                      on this machine',
+      'svc serve --bootstrap-admin NAME --bootstrap-password-file FILE      in a container',
+      'svc serve --only health                                              without sign-in',
+    ],
+  })
+}
+
+const isUrl = (store: string): boolean => store.includes('://')
 
 async function pem(file: string, flag: string): Promise<string> {
   try {

@@ -5,6 +5,7 @@ import { text } from '../cli/flags.ts'
 import { refuseGivenToken } from '../cli/given-token.ts'
 import type { Presented } from '../cli/login-run.ts'
 import type { Settings } from '../cli/profiles.ts'
+import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'
 import { safeLine } from '../cli/safe-text.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
 import { chooseTarget, type Target } from '../cli/target.ts'
@@ -123,7 +124,7 @@ type Given = {
 /** No prompt without a terminal, ever: what is missing is named. */
 function refuseToAsk(flags: Given, user: string | undefined): void {
   if (flags['token-stdin']) return
-  const asks = process.stdin.isTTY === true && process.stderr.isTTY === true && !flags.json
+  const asks = canAsk() && !flags.json
   if (user === undefined && (!asks || flags['password-stdin'])) {
     throw new Fault('Usage', '--user is missing: who signs in?', { hints: ['svc login … -u NAME'] })
   }
@@ -142,7 +143,6 @@ async function present(
   server: string,
   signal: AbortSignal,
 ): Promise<Presented> {
-  const { askLine, askSecret, secretFromStdin } = await import('../cli/prompt.ts')
   if (flags['token-stdin']) {
     return { kind: 'token', token: (await secretFromStdin('--token-stdin', signal)).trim() }
   }

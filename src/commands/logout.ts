@@ -51,7 +51,7 @@ export default class Logout extends SvcCommand {
     for (const profile of profiles) results.push(await this.signOut(profile, flags, signal))
     if (flags.json) this.print(JSON.stringify({ Results: results }))
     else if (results.length === 0) this.print('Nobody was signed in.')
-    else this.print(results.flatMap(screen).map(safeLine).join('\n'))
+    else this.print(results.flatMap(screen).join('\n'))
     const all = results.every(({ atServer, here }) => atServer !== 'not reached' && here !== 'not removed')
     return all ? exits.ok.code : exits.partial.code
   }
@@ -129,8 +129,8 @@ const hereText: Record<Result['here'], string> = {
 }
 
 const screen = ({ server, user, atServer, here, problems }: Result): readonly string[] => [
-  `${atServer === 'not reached' || here === 'not removed' ? 'Partly signed' : 'Signed'} out of ${server} (${user})`,
+  `${atServer === 'not reached' || here === 'not removed' ? 'Partly signed' : 'Signed'} out of ${safeLine(server)} (${safeLine(user)})`,
   `  at the server: ${atServerText[atServer]}`,
   `  here: ${hereText[here]}`,
-  ...problems.map((problem) => `  ${problem}`),
+  ...problems.map((problem) => `  ${safeLine(problem)}`),
 ]

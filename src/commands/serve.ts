@@ -6,7 +6,7 @@ import { packageJson } from '../cli/version.ts'
 import { Fault } from '../core/errors.ts'
 
 export default class Serve extends SvcCommand {
-  static override summary = 'Answer health checks over HTTP'
+  static override summary = 'Answer over HTTP: health checks, sign-in, roles'
   static override description =
     `Hosts the service until ctrl-C. Browsers, curl, PRTG, Prometheus and svc health --server
 get the same answers as svc health on this machine. Without TLS it listens on loopback only.`
@@ -33,6 +33,14 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
       multiple: true,
       multipleNonGreedy: true,
     }),
+    'bootstrap-admin': text('bootstrap-admin')({
+      description: 'Make this user with the role Admin, only while there is no user at all',
+      dependsOn: ['bootstrap-password-file'],
+    }),
+    'bootstrap-password-file': text('bootstrap-password-file')({
+      description: 'File that holds its password',
+      dependsOn: ['bootstrap-admin'],
+    }),
     'insecure-listen': boolean({ description: 'Listen off loopback without TLS' }),
     'debug-errors': boolean({ description: 'Put stack traces into error answers: never in production' }),
   }
@@ -56,6 +64,11 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
             : undefined,
         allowedHosts: flags['allowed-host'] ?? [],
         debug: flags['debug-errors'],
+        bootstrap:
+          flags['bootstrap-admin'] !== undefined && flags['bootstrap-password-file'] !== undefined
+            ? { userName: flags['bootstrap-admin'], passwordFile: flags['bootstrap-password-file'] }
+            : undefined,
+        loopback: isLoopback(flags.host),
       },
       signal,
     )
@@ -69,8 +82,7 @@ function refuseOpenListening(flags: {
   'tls-cert'?: string | undefined
   'insecure-listen': boolean
 }): void {
-  const loopback = flags.host === 'localhost' || flags.host === '::1' || /^127(\.\d{1,3}){3}$/.test(flags.host)
-  if (loopback || flags['tls-cert'] !== undefined || flags['insecure-listen']) return
+  if (isLoopback(flags.host) || flags['tls-cert'] !== undefined || flags['insecure-listen']) return
   throw new Fault('Usage', `--host ${flags.host} would answer other machines without TLS`, {
     hints: [
       'Give a certificate:   --tls-cert cert.pem --tls-key key.pem',
@@ -79,3 +91,5 @@ function refuseOpenListening(flags: {
     ],
   })
 }
+
+const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)

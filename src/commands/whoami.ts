@@ -39,7 +39,7 @@ export default class Whoami extends SvcCommand {
     const stored = target.kind === 'local' ? onThisMachine(signal) : await known(target, token !== undefined)
     if (target.kind === 'server') this.target = stored.server ?? target.url
     const facts = flags.verify && target.kind === 'server' ? await this.verified(stored, flags, signal) : stored
-    this.print(flags.json ? JSON.stringify(facts) : screen(facts).map(safeLine).join('\n'))
+    this.print(flags.json ? JSON.stringify(facts) : screen(facts).join('\n'))
   }
 
   private async verified(stored: Facts, flags: Parameters<typeof openSession>[0], signal: AbortSignal): Promise<Facts> {
@@ -101,5 +101,5 @@ function screen(facts: Facts): readonly string[] {
     [facts.server === null ? 'where' : 'token in', facts.where],
     ['verified', facts.server === null ? undefined : facts.verified ? 'by the server, now' : 'no (--verify asks)'],
   ]
-  return rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(12)} ${value}`]))
+  return rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(12)} ${safeLine(value)}`]))
 }

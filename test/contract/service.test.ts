@@ -8,9 +8,16 @@ import { Fault } from '../../src/core/errors.ts'
 import { openCore } from '../../src/core/open.ts'
 import { ExecutionMode, type HealthCheckRequest, ServerType } from '../../src/core/protocol/index.ts'
 import { startServer } from '../../src/core/server/index.ts'
-import { type AnswerFacts, type Call, type Service, serveDefaults } from '../../src/core/service.ts'
+import {
+  type Admin,
+  type AnswerFacts,
+  type Call,
+  type Credential,
+  type Service,
+  serveDefaults,
+} from '../../src/core/service.ts'
 
-type Opened = { readonly service: Service; readonly close: () => Promise<void> }
+type Opened = { readonly service: Service; readonly admin: Admin; readonly close: () => Promise<void> }
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-contract-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -24,9 +31,20 @@ const core = async (shared: boolean, store: string) =>
     details: 'signed-in',
   })
 
+const by = { who: 'local:tester', correlationId: 'contract' }
+const password = 'violet-harbour-42'
+
+/** Ann is Admin, Ned is nobody special. */
+async function withUsers(admin: Admin | undefined): Promise<Admin> {
+  if (!admin) throw new Error('There is no administration')
+  await admin.users.add({ userName: 'Ann', displayName: 'Ann Example', password, roles: ['Admin', 'Editor'] }, by)
+  await admin.users.add({ userName: 'Ned', email: 'ned@example.com', password }, by)
+  return admin
+}
+
 async function inProcess(): Promise<Opened> {
   const { service, runtime } = await core(false, 'local')
-  return { service, close: runtime.close }
+  return { service, admin: await withUsers(runtime.admin), close: runtime.close }
 }
 
 async function overHttp(): Promise<Opened> {
@@ -43,6 +61,7 @@ async function overHttp(): Promise<Opened> {
   const client = openClient({ baseUrl: server.url, userAgent: 'svc-contract' })
   return {
     service: client,
+    admin: await withUsers(runtime.admin),
     close: async () => {
       client.close()
       await server.stop()
@@ -57,6 +76,9 @@ const call = (more: Partial<Call> = {}): Call => ({
   signal: new AbortController().signal,
   ...more,
 })
+/** Whoever calls over HTTP: nobody, until a credential says otherwise. */
+const as = (credential?: Credential | undefined): Call =>
+  call({ caller: { kind: 'http', address: '127.0.0.1', loopback: true }, credential })
 const ask = (more: Partial<HealthCheckRequest> = {}): HealthCheckRequest => ({
   ExecutionMode: 'Basic',
   ServerType: 'App',
@@ -138,16 +160,189 @@ describe.each([
     }
   })
 
-  test('operations of a later version are refused in a way that says so', async () => {
-    for (const refused of [
-      opened.service.authenticate({ provider: 'credentials' }, call()),
-      opened.service.assignRoles({ UserName: 'bob' }, call()),
-      opened.service.unAssignRoles({ UserName: 'bob' }, call()),
-    ]) {
-      await expect(refused).rejects.toBeInstanceOf(Fault)
-      await expect(refused).rejects.toMatchObject({
-        message: expect.stringContaining('does not exist in this version'),
-      })
+  const signIn = (more: object = {}, presenting: Credential | undefined = undefined) =>
+    opened.service.authenticate(
+      { provider: 'credentials', UserName: 'Ann', Password: password, ...more },
+      as(presenting),
+    )
+  const session = (secret: string | undefined): Credential => ({ kind: 'session', secret: secret ?? '' })
+  const bearer = (token: string | undefined): Credential => ({ kind: 'bearer', token: token ?? '' })
+  const whoIs = (credential: Credential | undefined) =>
+    opened.service.authenticate({}, { ...as(credential), verb: 'GET' })
+  const signOut = (credential: Credential | undefined) =>
+    opened.service.authenticate({ provider: 'logout' }, as(credential))
+  const refusal = async (asked: Promise<unknown>) => {
+    const fault = await asked.then(
+      () => expect.fail('It was not refused'),
+      (error: unknown) => error,
+    )
+    expect(fault).toBeInstanceOf(Fault)
+    const { fault: name, errorCode, details } = fault as Fault
+    return { name, errorCode, fields: (details.fields ?? []).map(({ FieldName }) => FieldName) }
+  }
+  const unauthorized = { name: 'Unauthorized', errorCode: 'Unauthorized', fields: [] }
+
+  test('A2 a sign-in gives the facts of the user and three secrets', async () => {
+    const answer = await signIn({ UserName: 'aNN' })
+    expect(answer).toMatchObject({
+      UserId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      UserName: 'aNN',
+      DisplayName: 'Ann Example',
+      Roles: ['Admin', 'Editor'],
+      Permissions: [],
+    })
+    const secrets = [answer.SessionId, answer.BearerToken, answer.RefreshToken]
+    expect(new Set(secrets).size).toBe(3)
+    expect(secrets).not.toContain(undefined)
+  })
+
+  test('A3 a wrong password and an unknown user are refused alike', async () => {
+    expect(await refusal(signIn({ Password: 'wrong' }))).toEqual(unauthorized)
+    expect(await refusal(signIn({ UserName: 'Nobody' }))).toEqual(unauthorized)
+  })
+
+  test('A4 empty fields are named', async () => {
+    const fields = ['UserName', 'Password']
+    expect(await refusal(signIn({ UserName: '', Password: '' }))).toEqual({
+      name: 'BadRequest',
+      errorCode: 'ValidationException',
+      fields,
+    })
+  })
+
+  test('A5 an unknown provider is not found', async () => {
+    expect(await refusal(signIn({ provider: 'nope' }))).toMatchObject({ errorCode: 'NotFound' })
+  })
+
+  test('A6 who is signed in is told, by session and by bearer token, without a token', async () => {
+    const { SessionId, BearerToken, UserId } = await signIn()
+    const facts = { UserId, UserName: 'Ann', DisplayName: 'Ann Example', Roles: ['Admin', 'Editor'], Permissions: [] }
+    expect(await whoIs(session(SessionId))).toEqual({ ...facts, SessionId })
+    expect(await whoIs(bearer(BearerToken))).toEqual(facts)
+    expect(await refusal(whoIs(bearer('garbage')))).toEqual(unauthorized)
+    expect(await refusal(whoIs(undefined))).toEqual(unauthorized)
+  })
+
+  test('A6 a remembered session is one as well', async () => {
+    const { SessionId } = await signIn({ RememberMe: true })
+    const presenting = { kind: 'session', secret: SessionId ?? '', permanent: true } as const
+    expect(await whoIs(presenting)).toMatchObject({ UserName: 'Ann', SessionId })
+  })
+
+  test('A7 a sign-out ends session, token and refresh token, and signing out twice is no error', async () => {
+    for (const pick of ['SessionId', 'BearerToken'] as const) {
+      const { SessionId, BearerToken, RefreshToken } = await signIn()
+      const presenting = pick === 'SessionId' ? session(SessionId) : bearer(BearerToken)
+      expect(await signOut(presenting)).toEqual({})
+      expect(await refusal(whoIs(session(SessionId)))).toEqual(unauthorized)
+      expect(await refusal(whoIs(bearer(BearerToken)))).toEqual(unauthorized)
+      expect(await refusal(opened.service.getAccessToken({ RefreshToken }, as()))).toEqual(unauthorized)
+      expect(await signOut(presenting)).toEqual({})
     }
+    expect(await signOut(undefined)).toEqual({})
+  })
+
+  test('A8 signing in ends the session that is presented', async () => {
+    const { SessionId } = await signIn()
+    const next = await signIn({}, session(SessionId))
+    expect(await refusal(whoIs(session(SessionId)))).toEqual(unauthorized)
+    expect(await whoIs(session(next.SessionId))).toMatchObject({ UserName: 'Ann' })
+  })
+
+  test('A11 a refresh token gives access tokens, again and again', async () => {
+    const { RefreshToken } = await signIn()
+    for (let i = 0; i < 3; i += 1) {
+      const { accessToken, refreshToken } = await opened.service.getAccessToken({ RefreshToken }, as())
+      expect(refreshToken).toBeUndefined()
+      expect(await whoIs(bearer(accessToken))).toMatchObject({ UserName: 'Ann' })
+    }
+  })
+
+  test('A11 a rotating one gives its successor too, and the same to whoever repeats it at once', async () => {
+    const { RefreshToken } = await signIn({ Meta: { refresh: 'rotate' } })
+    const pair = await opened.service.getAccessToken({ RefreshToken }, as())
+    expect(pair.refreshToken).not.toBe(RefreshToken)
+    expect(await opened.service.getAccessToken({ RefreshToken }, as())).toEqual(pair)
+    const after = await opened.service.getAccessToken({ RefreshToken: pair.refreshToken }, as())
+    expect(await whoIs(bearer(after.accessToken))).toMatchObject({ UserName: 'Ann' })
+  })
+
+  test('A11 no refresh token, or something else in its place, is named', async () => {
+    const { BearerToken } = await signIn()
+    for (const request of [{}, { RefreshToken: 'garbage' }, { RefreshToken: BearerToken }]) {
+      const { name, fields } = await refusal(opened.service.getAccessToken(request, as()))
+      expect([name, fields]).toEqual(['BadRequest', ['RefreshToken']])
+    }
+  })
+
+  test('T5 no kind of token stands for another', async () => {
+    const { SessionId, BearerToken, RefreshToken } = await signIn()
+    for (const wrong of [bearer(RefreshToken), bearer(SessionId), session(BearerToken), session(RefreshToken)]) {
+      expect(await refusal(whoIs(wrong))).toEqual(unauthorized)
+    }
+  })
+
+  test.each(['assignRoles', 'unAssignRoles'] as const)(
+    'O1 %s judges who asks before what is asked',
+    async (operation) => {
+      const change = (request: object, credential?: Credential) => opened.service[operation](request, as(credential))
+      const [admin, other] = [await signIn(), await signIn({ UserName: 'Ned' })]
+      expect(await refusal(change({}))).toEqual(unauthorized)
+      expect(await refusal(change({}, bearer('garbage')))).toEqual(unauthorized)
+      expect(await refusal(change({}, bearer(other.BearerToken)))).toMatchObject({ name: 'Forbidden' })
+      const asAdmin = bearer(admin.BearerToken)
+      expect(await refusal(change({}, asAdmin))).toEqual({
+        name: 'BadRequest',
+        errorCode: 'ArgumentNullException',
+        fields: ['UserName'],
+      })
+      expect(await refusal(change({ UserName: 'nobody' }, asAdmin))).toMatchObject({ errorCode: 'NotFound' })
+      expect(await change({ UserName: 'Ann' }, asAdmin)).toMatchObject({ AllRoles: ['Admin', 'Editor'] })
+    },
+  )
+
+  test('O2 a change gives the complete lists after it, and O3 changes nothing twice', async () => {
+    const { BearerToken } = await signIn()
+    const { assignRoles, unAssignRoles } = opened.service
+    const asAdmin = as(bearer(BearerToken))
+    await opened.admin.users.add({ userName: 'Lists' }, by)
+    const given = { UserName: 'lists', Roles: ['B', 'A', 'B'], Permissions: ['p'] }
+    const held = { AllRoles: ['B', 'A'], AllPermissions: ['p'] }
+    expect(await assignRoles(given, asAdmin)).toEqual(held)
+    expect(await assignRoles(given, asAdmin)).toEqual(held)
+    expect(await unAssignRoles({ UserName: 'Lists', Roles: ['Z'] }, asAdmin)).toEqual(held)
+    const left = { AllRoles: ['A'], AllPermissions: [] }
+    expect(await unAssignRoles({ UserName: 'Lists', Roles: ['B'], Permissions: ['p'] }, asAdmin)).toEqual(left)
+    expect(await assignRoles({ UserName: 'Lists' }, asAdmin)).toEqual(left)
+  })
+
+  test('O5 a grant and a revocation hold from the next call on', async () => {
+    const [admin, other] = [await signIn(), await signIn({ UserName: 'ned@example.com' })]
+    const { assignRoles, unAssignRoles } = opened.service
+    const asAdmin = as(bearer(admin.BearerToken))
+    for (const credential of [bearer(other.BearerToken), session(other.SessionId)]) {
+      const look = () => assignRoles({ UserName: 'Ann' }, as(credential))
+      expect(await refusal(look())).toMatchObject({ name: 'Forbidden' })
+      await assignRoles({ UserName: 'Ned', Roles: ['Admin'] }, asAdmin)
+      expect(await look()).toMatchObject({ AllRoles: ['Admin', 'Editor'] })
+      await unAssignRoles({ UserName: 'Ned', Roles: ['Admin'] }, asAdmin)
+      expect(await refusal(look())).toMatchObject({ name: 'Forbidden' })
+    }
+  })
+
+  test('O6 the last Admin stays one', async () => {
+    const { BearerToken } = await signIn()
+    const last = opened.service.unAssignRoles({ UserName: 'Ann', Roles: ['Admin'] }, as(bearer(BearerToken)))
+    expect(await refusal(last)).toMatchObject({ name: 'Conflict', errorCode: 'Conflict' })
+  })
+
+  test('T2 who is disabled is nobody from the next call on', async () => {
+    await opened.admin.users.add({ userName: 'Gone', password }, by)
+    const { BearerToken, SessionId } = await signIn({ UserName: 'Gone' })
+    expect(await whoIs(bearer(BearerToken))).toMatchObject({ UserName: 'Gone' })
+    await opened.admin.users.disable('Gone', by)
+    expect(await refusal(whoIs(bearer(BearerToken)))).toEqual(unauthorized)
+    expect(await refusal(whoIs(session(SessionId)))).toEqual(unauthorized)
+    expect(await refusal(signIn({ UserName: 'Gone' }))).toEqual(unauthorized)
   })
 })

@@ -81,6 +81,7 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
   const health: Health = over.health ?? (async (_request, call) => healthy(call))
   const parts: Service = {
     authenticate: absent,
+    getAccessToken: absent,
     assignRoles: absent,
     unAssignRoles: absent,
     healthCheck: health,

@@ -1,16 +1,14 @@
 import { writeSync } from 'node:fs'
-import { openData } from '../../src/core/store/index.ts'
+import { openData, storeKind } from '../../src/core/store/index.ts'
 import { changes } from './role-changes.ts'
 
 // Opens the store named by the first argument and changes the roles of the user named by the second, as
 // often as the third says, one change after the other. Says `begin ID` before each and `done ID` after its
 // commit; the fourth argument begins the ids. Without a user it only opens the store.
-const [store = '', userName = '', count = '0', prefix = ''] = process.argv.slice(2)
-await Promise.all([
-  import('../../src/core/store/data-over.ts'),
-  import('../../src/core/store/sqlite-link.ts'),
-  import('../../src/core/store/postgres-link.ts'),
-])
+const [store = '', userName = '', count = '0', prefix = `r${process.pid}`] = process.argv.slice(2)
+await import('../../src/core/store/data-over.ts')
+if (storeKind(store) === 'sqlite') await import('../../src/core/store/sqlite-link.ts')
+else await import('../../src/core/store/postgres-link.ts')
 // Not process.stdout: what is said must be out before anything else happens.
 const say = (line: string): void => void writeSync(1, `${line}\n`)
 say('ready')

@@ -111,10 +111,13 @@ export type Program = {
 }
 
 /** A process of its own that has loaded everything, and opens the store when told to. */
-export async function program(args: readonly string[], before: readonly string[] = []): Promise<Program> {
+export async function program(
+  args: readonly string[],
+  { before = [], env = {} }: { readonly before?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<Program> {
   const file = fileURLToPath(new URL('./data-child.ts', import.meta.url))
   const [command = '', ...rest] = [...before, process.execPath, file, ...args]
-  const child = spawn(command, rest, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(command, rest, { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, ...env } })
   // Killed while it is spoken to.
   child.stdin.on('error', () => {})
   const lines: string[] = []

@@ -130,7 +130,7 @@ export async function signInServer(options: ServerOptions): Promise<SignInServer
     return answer(response, 200, { AccessToken: made.at })
   }
 
-  const server = createServer(async (request, response) => {
+  const server = createServer(async (request, response): Promise<Answered> => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const text = Buffer.concat(chunks).toString()
@@ -153,7 +153,12 @@ export async function signInServer(options: ServerOptions): Promise<SignInServer
     }
     if (token === undefined) return fault(response, 401, 'Unauthorized', refused)
     if (path === '/assignroles') return answer(response, 200, { AllRoles: ['Admin'], AllPermissions: [] })
-    answer(response, 200, { Status: 'Success', StatusMessage: 'fine', FailedMonitorCount: 0, MonitorSummaries: [] })
+    return answer(response, 200, {
+      Status: 'Success',
+      StatusMessage: 'fine',
+      FailedMonitorCount: 0,
+      MonitorSummaries: [],
+    })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

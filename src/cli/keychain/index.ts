@@ -39,7 +39,7 @@ export function keychainEntry(server: string, user: string, env: Environment): K
       const answer = await ask({ does: 'remove' }, 'forget')
       return 'removed' in answer && answer.removed
     },
-    prove: async () => void (await askProbe()),
+    prove: askProbe,
   }
 
   async function askProbe(): Promise<void> {

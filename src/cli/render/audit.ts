@@ -1,5 +1,5 @@
 import type { AuditFacts } from '../../core/service.ts'
-import { safeLine } from '../safe-text.ts'
+import { auditChange } from './audit-change.ts'
 import { aside, headline, listing, moment, type Screen, tabbed } from './listing.ts'
 
 /** As `--json` shows an entry. */
@@ -15,17 +15,6 @@ export const auditJson = (entry: AuditFacts) => ({
   reason: entry.reason ?? null,
   correlationId: entry.correlationId,
 })
-
-/** What changed, from before to after, and why. */
-function change({ before, after, reason }: AuditFacts): string {
-  const values =
-    before !== undefined && after !== undefined
-      ? `${before} → ${after}`
-      : before !== undefined
-        ? `was ${before}`
-        : (after ?? '')
-  return safeLine([values, reason === undefined ? '' : `(${reason})`].filter((part) => part !== '').join(' '))
-}
 
 /** In a pipe: Store, Id, At, Event, Who, Address, Target, Before, After, Reason, CorrelationId. */
 export function renderAudit(entries: readonly AuditFacts[], store: string, screen: Screen): string {
@@ -49,22 +38,22 @@ export function renderAudit(entries: readonly AuditFacts[], store: string, scree
       .join('\n')
   }
   if (entries.length === 0)
-    return `${headline('warn', 'The audit holds no such entry', screen)}\n${aside(`  ${store}`, screen)}`
+    return `${headline('warn', 'The audit holds no such entry', screen)}\n${aside(store, screen)}`
   const noAddress = entries.every((entry) => entry.address === undefined)
   const rows = entries.map((entry) => [
     String(entry.id),
     moment(entry.at).replace(' UTC', ''),
-    safeLine(entry.event),
-    safeLine(entry.who),
-    ...(noAddress ? [] : [safeLine(entry.address ?? '')]),
-    safeLine(entry.target ?? ''),
-    change(entry),
+    entry.event,
+    entry.who,
+    ...(noAddress ? [] : [entry.address ?? '']),
+    entry.target ?? '',
+    auditChange(entry),
   ])
   const titles = ['ID', 'AT (UTC)', 'EVENT', 'WHO', ...(noAddress ? [] : ['FROM']), 'TARGET', 'CHANGE']
   const last = titles.length - 1
   return [
     headline('ok', `${entries.length === 1 ? '1 entry' : `${entries.length} entries`}, newest first`, screen),
-    aside(`  ${store}`, screen),
+    aside(store, screen),
     '',
     listing({ titles, yielding: [last, last - 1, 3] }, rows, screen),
   ].join('\n')

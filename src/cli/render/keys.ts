@@ -50,7 +50,7 @@ export function renderKeys(keys: readonly KeyFacts[], store: string, now: Date, 
       .join('\n')
   }
   if (keys.length === 0) {
-    return `${headline('warn', 'There are no keys', screen)}\n${aside(`  ${store}`, screen)}\n\n  One for a machine:   svc keys create NAME --user USER --expires 90d`
+    return `${headline('warn', 'There are no keys', screen)}\n${aside(store, screen)}\n\n  One for a machine:   svc keys create NAME --user USER --expires 90d`
   }
   const rows = keys.map((key): Shown[] => {
     const now_ = state(key, now)
@@ -65,7 +65,7 @@ export function renderKeys(keys: readonly KeyFacts[], store: string, now: Date, 
   })
   return [
     headline('ok', keys.length === 1 ? '1 key' : `${keys.length} keys`, screen),
-    aside(`  ${store}`, screen),
+    aside(store, screen),
     '',
     listing({ titles: ['NAME', 'USER', 'STATE', 'ROLES', 'EXPIRES', 'MADE'], yielding: [3, 1, 0] }, rows, screen),
   ].join('\n')

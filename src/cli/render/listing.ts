@@ -62,11 +62,18 @@ export function pairs(lines: readonly (readonly [name: string, value: Shown])[],
 export function headline(mark: Mark, sentence: string, screen: Screen): string {
   const paint = painter(useColour(screen))
   const sign = marks(showsUnicode(process.env, process.platform))[mark]
-  return `${paint(styles[mark], sign)} ${paint('strong', safeLine(sentence))}`
+  return wrap(safeLine(sentence), (screen.columns || 80) - 2)
+    .map((line, at) => `${at === 0 ? paint(styles[mark], sign) : ' '} ${paint('strong', line)}`)
+    .join('\n')
 }
 
-/** A line that says less than the others. */
-export const aside = (text: string, screen: Screen): string => painter(useColour(screen))('dim', text)
+/** What says less than the others: indented, and dim. */
+export function aside(text: string, screen: Screen): string {
+  const paint = painter(useColour(screen))
+  return wrap(safeLine(text), (screen.columns || 80) - 2)
+    .map((line) => `  ${paint('dim', line)}`)
+    .join('\n')
+}
 
 /** What a pipe gets of a record: its cells between tabs, never cut (the text of each on one line). */
 export const tabbed = (cells: readonly string[]): string => cells.map(safeLine).join('\t')

@@ -81,7 +81,7 @@ export function renderChange(changed: RoleChanged, place: string, screen: Screen
   const still = isEmpty(changed.unchanged)
     ? []
     : [[assigned ? 'Held before' : 'Not held', sentence(changed.unchanged)] as const]
-  const dry = changed.dryRun ? [aside('  A dry run: nothing was changed.', screen)] : []
+  const dry = changed.dryRun ? [aside('A dry run: nothing was changed.', screen)] : []
   return [head, pairs([...still, ...listPairs(changed.all, place)], screen), ...dry].join('\n')
 }
 
@@ -111,7 +111,7 @@ export function renderRows(outcomes: readonly RowOutcome[], place: string, scree
   const bad = outcomes.some(({ done }) => !done)
   return [
     headline(bad ? 'fail' : 'ok', tally, screen),
-    aside(`  ${place}`, screen),
+    aside(place, screen),
     '',
     listing({ titles: ['ROW', 'USER', 'ACTION', 'OUTCOME'], yielding: [3, 1] }, rows, screen),
   ].join('\n')
@@ -148,7 +148,7 @@ export function renderHolders(role: string, users: readonly UserFacts[], store: 
   ])
   return [
     headline(users.length === 0 ? 'warn' : 'ok', head, screen),
-    aside(`  ${store}`, screen),
+    aside(store, screen),
     ...(users.length === 0
       ? []
       : ['', listing({ titles: ['NAME', 'E-MAIL', 'STATE'], yielding: [1, 0] }, rows, screen)]),

@@ -44,7 +44,7 @@ const record = (user: UserFacts, store: string): string =>
 export function renderUsers(users: readonly UserFacts[], store: string, screen: Screen): string {
   if (!screen.isTTY) return users.map((user) => record(user, store)).join('\n')
   if (users.length === 0) {
-    return `${headline('warn', 'There are no users yet', screen)}\n${aside(`  ${store}`, screen)}\n\n  The first one:   svc users add NAME --role Admin`
+    return `${headline('warn', 'There are no users yet', screen)}\n${aside(store, screen)}\n\n  The first one:   svc users add NAME --role Admin`
   }
   const noEmail = users.every((user) => user.email === undefined)
   const noPermissions = users.every((user) => user.permissions.length === 0)
@@ -63,7 +63,7 @@ export function renderUsers(users: readonly UserFacts[], store: string, screen: 
   const rows = users.map((user) => columns.map(({ shown }) => shown(user)))
   return [
     headline('ok', count, screen),
-    aside(`  ${store}`, screen),
+    aside(store, screen),
     '',
     listing({ titles: columns.map(({ title }) => title), yielding: wide.toReversed() }, rows, screen),
   ].join('\n')

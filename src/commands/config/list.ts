@@ -21,7 +21,7 @@ export default class ConfigList extends SvcCommand {
       return
     }
     const line = ({ key, value, origin }: (typeof rows)[number]): string =>
-      [key.padEnd(14), value ?? '-', ...(flags['show-origin'] ? [`(${origin})`] : [])].join(' ')
-    this.print(rows.map((row) => safeLine(line(row))).join('\n'))
+      [key.padEnd(14), safeLine(value ?? '-'), ...(flags['show-origin'] ? [`(${safeLine(origin)})`] : [])].join(' ')
+    this.print(rows.map(line).join('\n'))
   }
 }

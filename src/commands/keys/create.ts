@@ -8,6 +8,8 @@ import { shellWord } from '../../cli/role-change.ts'
 import { StoreCommand } from '../../cli/store-command.ts'
 import { userNamed } from '../../cli/user-named.ts'
 import { Fault } from '../../core/errors.ts'
+import type { UserFacts } from '../../core/service.ts'
+import { didYouMean } from '../../core/suggest.ts'
 
 export default class Create extends StoreCommand {
   static override summary = 'Make a key with which a machine acts as a user'
@@ -48,6 +50,7 @@ stands on stderr. With --role the key is worth those roles only, as long as the 
     const user = flags.user
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const owner = await userNamed(admin, user)
+      refuseUnheld(flags.role ?? [], owner)
       const made = await admin.keys.create(
         { name, userName: owner.userName, roles: flags.role, expiresInMs: flags.expires },
         by,
@@ -62,10 +65,21 @@ stands on stderr. With --role the key is worth those roles only, as long as the 
       this.say(before)
       this.print(made.secret)
       this.say(after)
-      const missing = (flags.role ?? []).filter((role) => !owner.roles.includes(role))
-      for (const role of missing) {
-        this.say(`Note: ${owner.userName} does not hold "${role}", so the key is not worth it either.`)
-      }
     })
   }
+}
+
+/** A key is worth no more than its user. */
+function refuseUnheld(roles: readonly string[], owner: UserFacts): void {
+  const unheld = roles.find((role) => !owner.roles.includes(role))
+  if (unheld === undefined) return
+  const nearest = didYouMean(unheld, owner.roles)
+  throw new Fault('BadRequest', `--role "${unheld}": ${owner.userName} does not hold it, so a key cannot either`, {
+    hints: [
+      ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
+      owner.roles.length === 0
+        ? `svc roles assign ${shellWord(owner.userName)} --role ${shellWord(unheld)}   gives it`
+        : `${owner.userName} holds: ${owner.roles.join(', ')}`,
+    ],
+  })
 }

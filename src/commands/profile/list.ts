@@ -19,12 +19,12 @@ export default class ProfileList extends SvcCommand {
     }
     const cells = profiles.map(({ name, server, user }) => [
       name === current ? '*' : ' ',
-      name,
-      server,
-      user === undefined ? 'not signed in' : user,
+      safeLine(name),
+      safeLine(server),
+      user === undefined ? 'not signed in' : safeLine(user),
     ])
     const widths = [0, 1, 2].map((at) => Math.max(...cells.map((row) => row[at]?.length ?? 0)))
     const line = (row: readonly string[]): string => row.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ')
-    this.print(cells.map((row) => safeLine(line(row)).trimEnd()).join('\n'))
+    this.print(cells.map((row) => line(row).trimEnd()).join('\n'))
   }
 }

@@ -36,6 +36,6 @@ export default class ProfileShow extends SvcCommand {
       ['plain http', profile.insecureHttp ? 'allowed' : undefined],
       ['credentials', profile.credentials],
     ]
-    this.print(rows.flatMap(([key, value]) => (value ? [safeLine(`${key.padEnd(12)} ${value}`)] : [])).join('\n'))
+    this.print(rows.flatMap(([key, value]) => (value ? [`${key.padEnd(12)} ${safeLine(value)}`] : [])).join('\n'))
   }
 }

@@ -2,7 +2,7 @@ import { Args } from '@oclif/core'
 import { boolean } from '@oclif/core/flags'
 import { storeFlags } from '../../cli/admin.ts'
 import { text } from '../../cli/flags.ts'
-import { obtainPassword } from '../../cli/password-input.ts'
+import { newPassword } from '../../cli/password-input.ts'
 import { required } from '../../cli/required.ts'
 import { shellWord } from '../../cli/role-change.ts'
 import { StoreCommand } from '../../cli/store-command.ts'
@@ -38,10 +38,9 @@ standard input (--password-stdin); it never stands on the command line.`
     const userName = required(args.name, 'NAME')
     const password = flags['no-password']
       ? undefined
-      : await obtainPassword(
+      : await newPassword(
           {
-            message: `Password for ${userName}`,
-            confirm: true,
+            message: `Password for ${userName}:`,
             stdin: flags['password-stdin'],
             otherwise: ['A user without a password, for keys only: --no-password'],
           },

@@ -2,7 +2,8 @@ import { Args } from '@oclif/core'
 import { boolean } from '@oclif/core/flags'
 import { storeFlags } from '../../cli/admin.ts'
 import { text } from '../../cli/flags.ts'
-import { canAsk, obtainPassword } from '../../cli/password-input.ts'
+import { newPassword } from '../../cli/password-input.ts'
+import { canAsk } from '../../cli/prompt.ts'
 import { required } from '../../cli/required.ts'
 import { StoreCommand } from '../../cli/store-command.ts'
 import { userNamed } from '../../cli/user-named.ts'
@@ -25,11 +26,10 @@ export default class Passwd extends StoreCommand {
     const name = required(args.name, 'NAME')
     const stdin = flags['password-stdin']
     // Without a terminal the missing flag is told before the store is opened.
-    const given = stdin || !canAsk() ? await obtainPassword({ message: '', confirm: true, stdin }, signal) : undefined
+    const given = stdin || !canAsk() ? await newPassword({ message: '', stdin }, signal) : undefined
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const { userName } = await userNamed(admin, name)
-      const password =
-        given ?? (await obtainPassword({ message: `New password for ${userName}`, confirm: true, stdin }, signal))
+      const password = given ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, signal))
       const user = await admin.users.passwd(userName, password, by)
       const { renderUser, userJson } = await import('../../cli/render/users.ts')
       const said = `${user.userName} has a new password; sessions and tokens issued before are void`

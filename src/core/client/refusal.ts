@@ -34,6 +34,7 @@ const refusals: Readonly<Record<number, Refusal>> = {
   503: { fault: 'Unavailable', does: 'is not available now' },
 }
 const rejected: Refusal = { fault: 'BadRequest', does: 'rejects the request' }
+const notSignedIn: Refusal = { fault: 'Unauthorized', does: 'refuses the sign-in' }
 const failed: Refusal = { fault: 'ServerError', does: 'failed' }
 
 /** The fault for an answer that is no result. `status` is its ResponseStatus; `text` what it says when it has none. */
@@ -47,7 +48,7 @@ export function refusal(
   const health = asked.operation === 'healthCheck'
   // C7: on /healthcheck nothing else can be meant; elsewhere a server that has the operation says what it misses.
   if ((code === 404 || code === 405) && (health || status === undefined)) return noSuchOperation(received, asked)
-  const { fault, does } = refusalFor(code, status)
+  const { fault, does } = asked.operation === 'authenticate' && code === 401 ? notSignedIn : refusalFor(code, status)
   const wait = code === 429 || code === 503 ? retryAfter(received) : undefined
   const words = said(status?.Message || status?.ErrorCode || text || '')
   const message = [

@@ -9,3 +9,10 @@ export function baseUrl(site: Site, { request }: Exchange): string {
     site.secure || (outside === 'https' && site.isTrusted(plainAddress(request.socket.remoteAddress ?? '')))
   return `${secure ? 'https' : 'http'}://${host}`
 }
+
+/** The same as browsers write it in Origin: no default port, lower case. */
+export function ownOrigin(site: Site, exchange: Exchange): string {
+  const base = baseUrl(site, exchange)
+  // A port beyond 65535 passes for one in a Host header.
+  return URL.canParse(base) ? new URL(base).origin : base
+}

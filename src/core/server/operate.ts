@@ -1,15 +1,18 @@
 import { operations } from '../protocol/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
-import { attachment, type Negotiated } from '../wire/index.ts'
 import type { Answer } from './answer.ts'
+import { ownOrigin } from './base-url.ts'
+import { presented } from './credential.ts'
+import { dtoAnswer } from './dto-answer.ts'
 import { type Exchange, orCancelled } from './exchange.ts'
-import { encoded, faultAnswer, plainJson, type Told } from './faults.ts'
+import { faultAnswer, plainJson, type Told } from './faults.ts'
 import { healthAnswer } from './health.ts'
-import { refuseCrossSite } from './origins.ts'
+import { refuseCrossSite, refuseForeignChange } from './origins.ts'
 import { readRequest, remembered } from './request.ts'
 import type { Found } from './routes.ts'
+import { type AuthCall, authAnswer, authCall } from './sign-in.ts'
 import type { Site } from './site.ts'
-import type { Target } from './target.ts'
+import type { Target, Wanted } from './target.ts'
 import { wantedOf } from './wanted.ts'
 
 type FoundOperation = Extract<Found, { kind: 'operation' }>
@@ -24,28 +27,41 @@ export async function operate(site: Site, exchange: Exchange, found: FoundOperat
     if (found.operation === 'healthCheck') refuseCrossSite(exchange.request.headers, site.origins)
 
     const request = remembered(exchange, target) ?? (await readRequest(exchange, found, target, site.options.maxBody))
+    const auth = found.operation === 'authenticate' ? authCall(site, exchange, request, target, wanted) : undefined
+    const credential = credentialFor(site, exchange, found, wanted, auth)
     const facts: { latest: AnswerFacts | undefined } = { latest: undefined }
-    const call = callOf(exchange, (latest) => {
+    const note = (latest: AnswerFacts): void => {
       facts.latest = latest
       exchange.told.runId = latest.runId
-    })
+    }
+    const call = { ...callOf(exchange, note), ...auth?.more, credential }
     const ask = site.service[found.operation] as (request: unknown, call: Call) => Promise<unknown>
     const response = await orCancelled(exchange, ask(request, call))
 
-    if (found.operation !== 'healthCheck') return await dtoAnswer(row, response, wanted.negotiated)
-    return await healthAnswer(site, exchange, { request, response, wanted, facts: facts.latest })
+    if (found.operation === 'healthCheck') {
+      return await healthAnswer(site, exchange, { request, response, wanted, facts: facts.latest })
+    }
+    if (auth) return await authAnswer(site, exchange, auth, { request, response, wanted })
+    return await dtoAnswer(row, response, wanted.negotiated)
   } catch (error) {
     return await faultAnswer(site, exchange, error, told)
   }
 }
 
-async function dtoAnswer(
-  row: (typeof operations)[keyof typeof operations],
-  response: unknown,
-  negotiated: Negotiated,
-): Promise<Answer> {
-  const headers = negotiated.format === 'csv' ? ['Content-Disposition', attachment(row.name)] : []
-  return { status: 200, ...(await encoded(row.response, response, negotiated)), headers }
+/** What the request presents of itself (A9). Throws Forbidden for a change that a page of another site asks for (T6). */
+function credentialFor(
+  site: Site,
+  exchange: Exchange,
+  { operation }: FoundOperation,
+  { negotiated }: Wanted,
+  auth: AuthCall | undefined,
+): Call['credential'] {
+  const { headers } = exchange.request
+  const { credential, byCookie } = auth?.presented ?? presented(headers, { cookies: negotiated.callback === undefined })
+  // A sign-in and a sign-out write cookies, so that no other site may make a browser do either.
+  const guarded = auth ? auth.changes : byCookie && operation !== 'healthCheck'
+  if (guarded) refuseForeignChange(exchange.request, ownOrigin(site, exchange), site.origins)
+  return credential
 }
 
 /** What the transport knows about a call. The Service judges it. */

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Fault } from '../errors.ts'
 
 /** Where a request from a browser comes from: its Origin, or that of its Referer (a script tag sends no Origin). */
@@ -15,7 +15,29 @@ export function refuseCrossSite(headers: IncomingHttpHeaders, listed: ReadonlySe
   if (!crossSite(headers)) return
   const origin = originOf(headers)
   if (origin !== undefined && listed.has(origin)) return
-  throw new Fault('Forbidden', 'A page of another site asks: list its origin under serve.origins to allow that')
+  throw foreign()
+}
+
+const foreign = (): Fault =>
+  new Fault('Forbidden', 'A page of another site asks: list its origin under serve.origins to allow that')
+
+/**
+ * T6: throws Forbidden for a change that a browser was made to ask for by a page that is neither of this
+ * server, whose origin is `own`, nor of a listed origin. An address typed in or a bookmark is a GET from
+ * nowhere. Whoever carries neither header is no browser.
+ */
+export function refuseForeignChange(
+  { headers, method }: Pick<IncomingMessage, 'headers' | 'method'>,
+  own: string,
+  listed: ReadonlySet<string>,
+): void {
+  const { 'sec-fetch-site': from, origin } = headers
+  if (from === undefined && origin === undefined) return
+  if (from === 'same-origin' || (from === 'none' && method === 'GET')) return
+  if (from === undefined && origin === own) return
+  const asking = originOf(headers)
+  if (asking !== undefined && listed.has(asking)) return
+  throw foreign()
 }
 
 function crossSite(headers: IncomingHttpHeaders): boolean {
@@ -28,7 +50,10 @@ function crossSite(headers: IncomingHttpHeaders): boolean {
 }
 
 const exposed = 'X-Correlation-Id, Age, Retry-After'
-const accepted = 'Accept, Authorization, Cache-Control, Content-Type, X-Correlation-Id, traceparent'
+const accepted = [
+  'Accept, Authorization, Cache-Control, Content-Type, X-Correlation-Id, traceparent',
+  'X-ss-id, X-ss-opt, X-ss-pid',
+].join(', ')
 
 /** Response headers for a listed origin, flat; none for any other: never a wildcard. */
 export function corsHeaders(headers: IncomingHttpHeaders, listed: ReadonlySet<string>): readonly string[] {

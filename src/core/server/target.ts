@@ -47,12 +47,13 @@ export function targetReader(route: Router): (url: string) => Target {
     const before = known.get(url)
     if (before) return before
     const { path, pairs } = splitTarget(url)
+    const found = route(path)
     const target: Target = {
-      found: route(path),
+      found,
       pairs,
       format: firstNamed(pairs, 'format'),
       callback: firstNamed(pairs, 'callback'),
-      logged: loggedPath(path, pairs),
+      logged: loggedPath(path, pairs, isHealthCheck(found)),
       request: undefined,
       wanted: undefined,
     }

@@ -4,8 +4,9 @@ import { Fault } from '../errors.ts'
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Where the store lies: `SVC_STORE` (a file, or a postgres:// URL), else under `SVC_HOME`, else in the platform's folder for
- * an account's data. Always in a folder of its own, whose mode svc can insist on. Throws Fault `Local`.
+ * Where the store lies: `SVC_STORE` (a file, or a postgres:// URL), else under `SVC_HOME`, else in the
+ * platform's folder for an account's data. A file is always in a folder of its own, whose mode svc can
+ * insist on. Throws Fault `Local`.
  */
 export function storePathFor(env: Env, platform: NodeJS.Platform, home: string): string {
   const path = platform === 'win32' ? win32 : posix

@@ -73,8 +73,8 @@ export function openingFault(error: unknown, { shown, host, port, user, database
   }
   if (code.startsWith('28')) return local(`does not let ${user} in from here`, 'Its pg_hba.conf says who may.')
   if (code === '3D000') return local(`does not exist: there is no database ${database}`, `createdb ${database}`)
-  if (code === '42501') {
-    return local(`does not let ${user} make its tables`, 'Make that account the owner of the database.')
+  if (code === '42501' || code === '3F000') {
+    return local(`does not let ${user} make its tables, or use them`, 'Make that account the owner of the database.')
   }
   if (isTls(error)) {
     return local(

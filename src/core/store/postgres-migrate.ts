@@ -52,6 +52,8 @@ async function versionIn(client: ClientBase, options: Options, steps: readonly s
   const found = await look(client)
   const refuse = (what: string, hint: string): Fault =>
     new Fault('Local', `The store ${options.shown} ${what}`, { hints: [hint] })
+  const foreign = (): Fault =>
+    refuse('holds tables of something else, and no store of svc', 'Give svc a database of its own with SVC_STORE.')
   if (found.encoding !== 'UTF8') {
     throw refuse(
       `keeps text as ${found.encoding}, and not as UTF8`,
@@ -62,29 +64,21 @@ async function versionIn(client: ClientBase, options: Options, steps: readonly s
     if (!options.create) throw refuse('is empty: there is no store in it', '`svc serve` makes it.')
     return 0
   }
-  if (!found.ours) {
-    throw refuse(
-      'holds tables of something else, and no store of svc',
-      'Give svc a database of its own with SVC_STORE.',
-    )
-  }
-  const { rows } = await client.query<{ application: string; version: number }>(
-    'SELECT "application"::text AS "application", "version" FROM "meta" WHERE "id" = 1',
+  if (!found.ours) throw foreign()
+  const { rows } = await client.query<{ application: string; version: string }>(
+    // As text: what is not ours may have other types.
+    `SELECT "application"::text, "version"::text FROM "meta" WHERE "id"::text = '1'`,
   )
   const meta = rows[0]
-  if (meta?.application !== String(applicationId)) {
+  if (meta?.application !== String(applicationId)) throw foreign()
+  const version = Number(meta.version)
+  if (version > steps.length) {
     throw refuse(
-      'holds tables of something else, and no store of svc',
-      'Give svc a database of its own with SVC_STORE.',
-    )
-  }
-  if (meta.version > steps.length) {
-    throw refuse(
-      `was written by a newer svc (schema ${meta.version}; known here: ${steps.length})`,
+      `was written by a newer svc (schema ${version}; known here: ${steps.length})`,
       'Update svc, or name another store with SVC_STORE.',
     )
   }
-  return meta.version
+  return version
 }
 
 type Look = { readonly encoding: string; readonly tables: number; readonly ours: boolean }
@@ -96,8 +90,8 @@ async function look(client: ClientBase): Promise<Look> {
        (SELECT count(*)::int FROM pg_catalog.pg_class c
         WHERE c.relnamespace = to_regnamespace(quote_ident(current_schema())) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
        ) AS "tables",
-       (SELECT count(*) = 2 FROM pg_catalog.pg_attribute a
-        WHERE a.attrelid = to_regclass(quote_ident(current_schema()) || '.meta') AND a.attname IN ('application', 'version')
+       (SELECT count(*) = 4 FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = to_regclass(quote_ident(current_schema()) || '.meta') AND a.attname IN ('id', 'application', 'createdAt', 'version')
        ) AS "ours"`,
   )
   const row = rows[0]

@@ -17,8 +17,9 @@ export function readCsvTable(content: string): CsvTable {
   const records = parsed(content)
   const [header = [], ...rest] = records
   const columns = header.map((name) => name.trim())
-  const twice = columns.find((name, at) => name !== '' && columns.indexOf(name) !== at)
-  if (twice !== undefined) throw new Fault('BadRequest', `row 1: the column ${twice} stands there twice`)
+  const folded = columns.map((name) => name.toLowerCase())
+  const twice = columns.find((_, at) => folded[at] !== '' && folded.indexOf(folded[at] ?? '') !== at)
+  if (twice !== undefined) throw new Fault('BadRequest', `row 1: the column ${twice} is there twice`)
   const rows = rest.flatMap((record, at) => {
     const row = at + 2
     if (record.every((cell) => cell.trim() === '')) return []

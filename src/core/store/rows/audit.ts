@@ -30,15 +30,17 @@ export async function note(tx: Db, at: number, actor: Actor, entry: Entry): Prom
     .execute()
 }
 
+const columns = ['id', 'at', 'event', 'who', 'address', 'target', 'correlationId', 'before', 'after', 'reason'] as const
+
 export function auditOver(link: Link, now: () => number): Data['audit'] {
   return {
     write: (event, target, actor) => link.write((tx) => note(tx, now(), actor, { event, target })),
     list: ({ limit, before }) =>
       link.read(async (db) => {
-        const all = db.selectFrom('audit').selectAll().orderBy('id', 'desc').limit(limit)
+        const all = db.selectFrom('audit').select(columns).orderBy('id', 'desc').limit(limit)
         const rows = await (before === undefined ? all : all.where('id', '<', before)).execute()
         return rows.map(
-          ({ actorId: _, address, target, before, after, reason, ...row }): AuditRow => ({
+          ({ address, target, before, after, reason, ...row }): AuditRow => ({
             ...row,
             address: present(address),
             target: present(target),

@@ -1,0 +1,56 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Credential } from '../service.ts'
+import { cookieNames, readCookies } from './cookies.ts'
+
+/** What a request presents of itself, and whether a browser may have added it unasked. */
+export type Presented = { readonly credential: Credential | undefined; readonly byCookie: boolean }
+
+const nobody: Presented = { credential: undefined, byCookie: false }
+
+/**
+ * A9: bearer token, session header, session cookie, token cookie; the first that is there counts,
+ * whatever it is worth. `cookies: false` for JSONP, which any page may load (F2). `session: true`
+ * prefers a session: a sign-in ends the one that it presents (A8), whatever else it carries.
+ */
+export function presented(
+  headers: IncomingHttpHeaders,
+  wanted: { readonly cookies: boolean; readonly session?: boolean | undefined },
+): Presented {
+  const ways = wanted.session ? [sessionHeader, sessionCookie, bearer, tokenCookie] : usual
+  for (const way of ways) {
+    const byCookie = way === sessionCookie || way === tokenCookie
+    if (byCookie && (!wanted.cookies || headers.cookie === undefined)) continue
+    const credential = way(headers)
+    if (credential) return { credential, byCookie }
+  }
+  return nobody
+}
+
+function bearer({ authorization }: IncomingHttpHeaders): Credential | undefined {
+  const token = /^bearer +(.+)$/i.exec(authorization ?? '')?.[1]
+  return token === undefined ? undefined : { kind: 'bearer', token }
+}
+
+function sessionHeader(headers: IncomingHttpHeaders): Credential | undefined {
+  const permanent = isPermanent(headers['x-ss-opt'])
+  return session(headers[permanent ? 'x-ss-pid' : 'x-ss-id'], permanent)
+}
+
+function sessionCookie({ cookie }: IncomingHttpHeaders): Credential | undefined {
+  const cookies = readCookies(cookie)
+  const permanent = isPermanent(cookies.get(cookieNames.option))
+  return session(cookies.get(permanent ? cookieNames.permanent : cookieNames.session), permanent)
+}
+
+function tokenCookie({ cookie }: IncomingHttpHeaders): Credential | undefined {
+  const token = readCookies(cookie).get(cookieNames.token)
+  return token === undefined ? undefined : { kind: 'bearer', token }
+}
+
+const usual = [bearer, sessionHeader, sessionCookie, tokenCookie]
+
+const isPermanent = (option: string | readonly string[] | undefined): boolean =>
+  String(option ?? '').toLowerCase() === 'perm'
+
+const session = (secret: string | readonly string[] | undefined, permanent: boolean): Credential | undefined =>
+  typeof secret === 'string' && secret !== '' ? { kind: 'session', secret, permanent } : undefined

@@ -1,0 +1,100 @@
+import { type Authenticate, type AuthenticateResponse, operations } from '../protocol/index.ts'
+import type { Call } from '../service.ts'
+import type { Answer } from './answer.ts'
+import { baseUrl, ownOrigin } from './base-url.ts'
+import { cookieNames, readCookies, setCookie } from './cookies.ts'
+import { type Presented, presented } from './credential.ts'
+import { dtoAnswer } from './dto-answer.ts'
+import type { Exchange } from './exchange.ts'
+import type { Site } from './site.ts'
+import type { Target, Wanted } from './target.ts'
+
+/** A sign-in, a sign-out, or the question who is signed in. */
+export type AuthCall = {
+  readonly kind: 'sign-in' | 'sign-out' | 'question'
+  /** Whether it may change anything: HEAD never does (R4). */
+  readonly changes: boolean
+  readonly presented: Presented
+  readonly more: Pick<Call, 'verb' | 'continueTo'>
+}
+
+/** A1, A5–A7: what a request to /auth asks for, and what it presents. */
+export function authCall(site: Site, exchange: Exchange, asked: unknown, target: Target, wanted: Wanted): AuthCall {
+  const request = asked as Authenticate
+  const { method } = exchange.told
+  const asks = method === 'GET' || method === 'HEAD'
+  const kind = kindOf(method, asks, request)
+  const cookies = wanted.negotiated.callback === undefined
+  const url = target.pairs.find(([name]) => name.toLowerCase() === 'continue')?.[1]
+  return {
+    kind,
+    changes: method !== 'HEAD' && (kind === 'sign-out' || !asks),
+    // R4: a HEAD that looks like a sign-out ends nobody's session.
+    presented:
+      method === 'HEAD' && kind === 'sign-out'
+        ? { credential: undefined, byCookie: false }
+        : presented(exchange.request.headers, { cookies, session: kind === 'sign-in' }),
+    more: {
+      verb: asks ? 'GET' : method === 'DELETE' ? 'DELETE' : 'POST',
+      continueTo: url === undefined ? undefined : { url, origin: ownOrigin(site, exchange) },
+    },
+  }
+}
+
+function kindOf(method: string, asks: boolean, request: Authenticate): AuthCall['kind'] {
+  const provider = request.provider?.trim().toLowerCase() ?? ''
+  if (method === 'DELETE' || provider === 'logout') return 'sign-out'
+  return !asks && (provider !== '' || request.UserName !== undefined) ? 'sign-in' : 'question'
+}
+
+/** The answer with its cookies; to a script that any page may load, without either cookies or tokens (F2). */
+export async function authAnswer(
+  site: Site,
+  exchange: Exchange,
+  call: AuthCall,
+  asked: { readonly request: unknown; readonly response: unknown; readonly wanted: Wanted },
+): Promise<Answer> {
+  const { negotiated } = asked.wanted
+  const response = asked.response as AuthenticateResponse
+  const row = operations.authenticate
+  if (negotiated.callback !== undefined) return await dtoAnswer(row, withoutTokens(response), negotiated)
+  const cookies = cookiesOf(site, exchange, call, asked.request as Authenticate, response)
+  return await dtoAnswer(row, response, negotiated, cookies)
+}
+
+/** Seconds: 30 days, as long as a session with RememberMe lives unused. */
+const rememberedFor = 2_592_000
+
+/** A2, A7: Set-Cookie headers, flat: of a sign-in that made a session, and of a sign-out. */
+function cookiesOf(
+  site: Site,
+  exchange: Exchange,
+  { kind, changes }: AuthCall,
+  request: Authenticate,
+  response: AuthenticateResponse,
+): readonly string[] {
+  if (!changes || kind === 'question') return []
+  const secure = baseUrl(site, exchange).startsWith('https:')
+  const had = readCookies(exchange.request.headers.cookie)
+  const { session, permanent, option, token } = cookieNames
+  if (kind === 'sign-out') {
+    const gone = [session, permanent, option, ...(had.has(token) ? [token] : [])]
+    return gone.flatMap((name) => setCookie(name, '', secure, 0))
+  }
+  const { SessionId: secret } = response
+  if (secret === undefined) return []
+  const remembered = request.RememberMe === true
+  const maxAge = remembered ? rememberedFor : undefined
+  // One secret a session: what an earlier sign-in left under the other name is over.
+  const stale = [remembered ? session : permanent].filter((name) => had.has(name))
+  return [
+    ...setCookie(remembered ? permanent : session, secret, secure, maxAge),
+    ...setCookie(option, remembered ? 'perm' : 'temp', secure, maxAge),
+    ...stale.flatMap((name) => setCookie(name, '', secure, 0)),
+  ]
+}
+
+const secrets = new Set(['SessionId', 'BearerToken', 'RefreshToken'])
+
+const withoutTokens = (response: AuthenticateResponse): AuthenticateResponse =>
+  Object.fromEntries(Object.entries(response).filter(([name]) => !secrets.has(name)))

@@ -1,0 +1,352 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { keyringHome, keyringMissing, keyringSession } from '../support/keyring.ts'
+import { suiteWith } from '../support/peer.ts'
+import {
+  type Dialect,
+  password,
+  type ServerOptions,
+  type SignInServer,
+  signInServer,
+  user,
+} from '../support/sign-in-server.ts'
+import { type Home, type Ran, svcHome } from '../support/svc.ts'
+
+const ends: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+async function world(dialect: Dialect = 'rotating', more: Partial<ServerOptions> = {}) {
+  const server = await signInServer({ dialect, ...more })
+  const home = svcHome()
+  ends.push(server.close, home.remove)
+  const name = server.url.replace('http://', '')
+  return { server, home, name }
+}
+const inFile = (server: SignInServer): readonly string[] => [
+  ...['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'],
+]
+const credentialFile = (home: Home): string => {
+  const folder = join(home.folder, 'credentials')
+  return join(folder, readdirSync(folder)[0] ?? '')
+}
+const all = ({ stdout, stderr }: Ran): string => `${stdout}${stderr}`
+
+describe('svc login without a keychain', () => {
+  test('K3 refuses with exit 11 before it reads the password, and names three ways out', async () => {
+    const { server, home } = await world()
+    const ran = await home.svc(['login', '--server', server.url, '-u', user, '--password-stdin'], { stdin: password })
+    expect(ran.code).toBe(11)
+    expect(ran.stderr).toMatch(/SVC_TOKEN=….*\n.*--insecure-storage.*\n.*-- bash/)
+    expect(server.seen).toEqual([])
+    expect(home.files()).toEqual([])
+  })
+
+  test('K3 --insecure-storage keeps the token in a 0600 file of a 0700 folder, and says so', async () => {
+    const { server, home, name } = await world()
+    const ran = await home.svc(inFile(server), { stdin: `${password}\n` })
+    expect(ran.code).toBe(0)
+    const file = credentialFile(home)
+    expect(ran.stdout).toContain(`Token kept in: ${file}`)
+    expect(ran.stdout).toContain(`Profile ${name} is now the current one: commands act there. --local`)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(statSync(join(home.folder, 'credentials')).mode & 0o777).toBe(0o700)
+    expect(statSync(join(home.folder, 'config.json')).mode & 0o777).toBe(0o600)
+    const [at] = server.alive()
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ server: server.url, user, at })
+    expect(readFileSync(join(home.folder, 'config.json'), 'utf8')).not.toContain(at)
+    // Only the sign-in itself was asked, with rotation.
+    expect(server.seen.map(({ path }) => path)).toEqual(['/auth/credentials'])
+    expect(server.seen[0]?.body).toContain('"Meta":{"refresh":"rotate"}')
+    const health = await home.svc(['health', '-t', 'App', '--json'])
+    expect(health.code).toBe(0)
+  })
+
+  test('K3 a file that others can read, a link and a folder open to others are refused', async () => {
+    const { server, home } = await world()
+    await home.svc(inFile(server), { stdin: password })
+    const file = credentialFile(home)
+    const refused = async (): Promise<void> => {
+      const before = server.seen.length
+      for (const args of [['whoami', '--verify'], inFile(server)]) {
+        const ran = await home.svc(args, { stdin: password })
+        expect(ran.code).toBe(12)
+        expect(ran.stderr).toMatch(/open to other accounts|symbolic link|not a folder of its own/)
+      }
+      expect(server.seen).toHaveLength(before)
+    }
+    chmodSync(file, 0o640)
+    await refused()
+    chmodSync(file, 0o600)
+    chmodSync(join(home.folder, 'credentials'), 0o755)
+    await refused()
+    chmodSync(join(home.folder, 'credentials'), 0o700)
+    renameSync(file, `${file}.real`)
+    symlinkSync(`${file}.real`, file)
+    await refused()
+  })
+
+  test('K5 settings that others can change are refused: they say where a password goes', async () => {
+    const { server, home } = await world()
+    await home.svc(inFile(server), { stdin: password })
+    chmodSync(join(home.folder, 'config.json'), 0o666)
+    const ran = await home.svc(['health', '-t', 'App'])
+    expect(ran.code).toBe(12)
+    expect(ran.stderr).toContain('chmod 600')
+  })
+
+  test('P7 password and token stand in no output, whatever goes wrong', async () => {
+    const { server, home } = await world('old', { echoes: true })
+    const wrong = 'Wr0ng-and-secret'
+    for (const more of [[], ['--json'], ['--debug']]) {
+      const ran = await home.svc([...inFile(server), ...more], { stdin: wrong })
+      expect(ran.code).toBe(4)
+      expect(all(ran)).not.toContain(wrong)
+      expect(all(ran)).toContain('refuses the sign-in (401)')
+    }
+    const given = { SVC_TOKEN: 'svct_a-token-that-nobody-should-see-0001' }
+    const refused = await home.svc(['whoami', '--verify', '--json', '--debug', '--server', server.url], { env: given })
+    expect(refused.code).toBe(4)
+    expect(all(refused)).not.toContain('nobody-should-see')
+    const odd = await home.svc(['whoami', '--server', server.url, '--json'], { env: { SVC_TOKEN: 'two words' } })
+    expect(odd.code).toBe(2)
+    expect(all(odd)).not.toContain('two words')
+    expect(home.files().filter((file) => file.startsWith('config'))).toEqual([])
+  })
+
+  test('C6 a server that gives a session and no token is signed in to all the same', async () => {
+    const { server, home } = await world('session')
+    expect((await home.svc(inFile(server), { stdin: password })).code).toBe(0)
+    const ran = await home.svc(['whoami', '--verify', '--json'])
+    expect(JSON.parse(ran.stdout)).toMatchObject({ user, verified: true, roles: ['Admin'] })
+    expect(server.seen.at(-1)?.headers).toMatchObject({ 'x-ss-id': server.alive()[0] })
+    expect((await home.svc(['logout'])).stdout).toContain('at the server: the token is revoked')
+    expect(server.alive()).toEqual([])
+  })
+
+  test.each(['old', 'newer'] as const)(
+    'C4 sign-in, renewal and sign-out work at a server of the kind "%s"',
+    async (kind) => {
+      const { server, home } = await world(kind)
+      expect((await home.svc(inFile(server), { stdin: password })).code).toBe(0)
+      server.expire()
+      const health = await home.svc(['health', '-t', 'App', '--json'])
+      expect(health.code).toBe(0)
+      expect(server.rotations()).toBe(1)
+      server.expire()
+      const out = await home.svc(['logout', '--json'])
+      // The access token had expired: it was renewed, so that there was something to revoke.
+      expect(JSON.parse(out.stdout)).toMatchObject({ Results: [{ atServer: 'revoked', here: 'forgotten' }] })
+      expect(server.alive()).toEqual([])
+    },
+  )
+
+  test('A8 signing in again ends the sign-in before, at the server and here', async () => {
+    const { server, home } = await world()
+    await home.svc(inFile(server), { stdin: password })
+    const [first] = server.alive()
+    await home.svc(inFile(server), { stdin: password })
+    expect(server.alive()).toHaveLength(1)
+    expect(server.alive()).not.toContain(first)
+    expect((await home.svc(['whoami', '--verify'])).code).toBe(0)
+  })
+})
+
+describe('missing values', () => {
+  test('K7 nobody is asked without a terminal: exit 2 names the flag', async () => {
+    const { server, home } = await world()
+    const ask = async (...args: string[]) => await home.svc(['login', ...args])
+    expect(await ask()).toMatchObject({ code: 2, stderr: expect.stringContaining('--server is missing') })
+    expect(await ask('--server', server.url)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--user is missing'),
+    })
+    const noPassword = await ask('--server', server.url, '-u', user, '--insecure-storage')
+    expect(noPassword).toMatchObject({ code: 2, stderr: expect.stringContaining('--password-stdin') })
+    const empty = await ask('--server', server.url, '-u', user, '--insecure-storage', '--password-stdin')
+    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('nothing came in') })
+    expect(server.seen).toEqual([])
+  })
+
+  test('K5 SVC_TOKEN is for the server that the call names, and refused by login and logout', async () => {
+    const { server, home, name } = await world()
+    await home.svc(inFile(server), { stdin: password })
+    const [token = ''] = server.alive()
+    const env = { SVC_TOKEN: token }
+    for (const args of [inFile(server), ['logout']]) {
+      const ran = await home.svc(args, { stdin: password, env })
+      expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set') })
+    }
+    const current = await home.svc(['whoami', '--verify'], { env })
+    expect(current).toMatchObject({ code: 2, stderr: expect.stringContaining('which server') })
+    for (const args of [
+      ['--server', server.url],
+      ['--profile', name],
+    ]) {
+      const ran = await home.svc(['whoami', '--verify', '--json', ...args], { env })
+      expect(JSON.parse(ran.stdout)).toMatchObject({ user, where: 'SVC_TOKEN' })
+    }
+    server.expire()
+    const expired = await home.svc(['whoami', '--verify', '--server', server.url], { env })
+    expect(expired.code).toBe(4)
+    // Neither renewed nor replaced by the stored sign-in.
+    expect(server.rotations()).toBe(0)
+    const empty = await home.svc(['health', '-t', 'App'], { env: { SVC_TOKEN: '' } })
+    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set but empty') })
+  })
+
+  test('K5 a stored token goes to no other server, not even to another port', async () => {
+    const { server, home } = await world()
+    const other = await signInServer({ dialect: 'rotating' })
+    ends.push(other.close)
+    await home.svc(inFile(server), { stdin: password })
+    const ran = await home.svc(['health', '-t', 'App', '--server', other.url])
+    expect(ran.code).toBe(4)
+    expect(other.seen).toHaveLength(1)
+    expect(other.seen[0]?.headers.authorization).toBeUndefined()
+    expect(other.seen[0]?.headers['x-ss-id']).toBeUndefined()
+  })
+})
+
+describe('svc login -- COMMAND', () => {
+  test('K3 stores nothing, lends the token, gives the exit code, and revokes', async () => {
+    const { server, home } = await world()
+    const line = 'echo "$SVC_TOKEN $SVC_SERVER"; exit 7'
+    const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--', 'sh', '-c', line]
+    const ran = await home.svc(args, { stdin: password })
+    expect(ran.code).toBe(7)
+    expect(ran.stdout).toMatch(new RegExp(`^AT\\d+-x+ ${server.url}\n$`))
+    expect(server.alive()).toEqual([])
+    expect(home.files()).toEqual([])
+  })
+
+  test('K3 one that is killed or cannot be started is revoked too', async () => {
+    const { server, home } = await world()
+    const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--']
+    const killed = await home.svc([...args, 'sh', '-c', 'kill -9 $$'], { stdin: password })
+    expect(killed.code).toBe(137)
+    const missing = await home.svc([...args, '/no/such/program'], { stdin: password })
+    expect(missing.code).toBe(12)
+    expect(server.seen.filter(({ path }) => path === '/auth/logout')).toHaveLength(2)
+    expect(server.alive()).toEqual([])
+  })
+})
+
+suiteWith(
+  spawnSync('script', ['--version']).status === 0 ? undefined : 'the program script is not installed',
+  'on a terminal',
+  () => {
+    const asks = (server: SignInServer) => ['login', '--server', server.url, '-u', user, '--insecure-storage']
+
+    test('P7 the password is asked for without echo', async () => {
+      const { server, home } = await world()
+      const ran = await home.terminal(asks(server), (shown) =>
+        shown.includes('Password of') ? `${password}\r` : undefined,
+      )
+      expect(ran.code).toBe(0)
+      expect(all(ran)).toContain('Signed in to')
+      expect(all(ran)).not.toContain(password)
+      expect(all(ran)).toMatch(/ icanon .* echo /s)
+      expect(server.alive()).toHaveLength(1)
+    })
+
+    test('K7 the storage is proved before anything is asked', async () => {
+      const { server, home } = await world()
+      const ran = await home.terminal(['login', '--server', server.url], () => undefined)
+      expect(ran.code).toBe(11)
+      expect(all(ran)).toContain('you were not asked for the password')
+      expect(all(ran)).not.toMatch(/User at|Password of/)
+    })
+
+    test.each([
+      ['ctrl-C', '\x03'],
+      ['ctrl-C after half a password', 'half\x03'],
+      ['ctrl-D', '\x04'],
+      ['SIGINT', { signal: 'SIGINT' as const }],
+    ])('K7 %s at the prompt: exit 130, nothing stored, echo restored', async (_, typed) => {
+      const { server, home } = await world()
+      const ran = await home.terminal(asks(server), (shown) => (shown.includes('Password of') ? typed : undefined))
+      expect(ran.code).toBe(130)
+      expect(server.seen).toEqual([])
+      expect(home.files().filter((file) => !/^(?:credentials|pid)$/.test(file))).toEqual([])
+      expect(all(ran)).not.toContain('half')
+      expect(all(ran)).toMatch(/ icanon .* echo /s)
+    })
+  },
+)
+
+suiteWith(keyringMissing, 'with a real keychain', () => {
+  test('K1 login, renewal, whoami and logout keep the token in the keychain alone', { timeout: 60_000 }, async () => {
+    const { server, home } = await world()
+    const ring = keyringHome()
+    const session = await keyringSession(ring.home, 'unlocked')
+    ends.push(ring.remove, session.close)
+    const more = { env: session.env, stdin: password }
+    const args = ['login', '--server', server.url, '-u', user, '--password-stdin']
+    const ran = await home.svc(args, { ...more, env: { ...session.env, SVC_HOME: home.folder } })
+    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('Token kept in: OS keychain') })
+    const found = (): string => session.lookup(`svc:${server.url}`, user) ?? ''
+    expect(JSON.parse(found())).toMatchObject({ at: server.alive()[0], rt: expect.stringMatching(/^RT/) })
+    expect(home.files().join()).not.toContain('credentials')
+    server.expire()
+    const verified = await home.svc(['whoami', '--verify', '--json'], more)
+    expect(JSON.parse(verified.stdout)).toMatchObject({ user, where: 'OS keychain', verified: true })
+    expect(JSON.parse(found())).toMatchObject({ at: server.alive()[0] })
+    expect((await home.svc(['logout', '--all'], more)).code).toBe(0)
+    expect(found()).toBe('')
+    expect(server.alive()).toEqual([])
+  })
+})
+
+describe('profiles and settings', () => {
+  test('a server by flag, variable and profile: the precedence, and an unknown profile is exit 2', async () => {
+    const { server, home, name } = await world()
+    await home.svc(inFile(server), { stdin: password })
+    const where = async (args: string[], env: Record<string, string> = {}) => {
+      const ran = await home.svc(['config', 'get', 'server', '--json', ...args], { env })
+      return JSON.parse(ran.stdout) as { value: string; origin: string }
+    }
+    expect(await where([])).toEqual({ key: 'server', value: server.url, origin: `profile ${name}` })
+    await home.svc(['profile', 'add', 'prod', '--server', 'https://prod.example.com/ops/'])
+    expect(await where(['--profile', 'prod'])).toMatchObject({ value: 'https://prod.example.com/ops' })
+    expect(await where([], { SVC_PROFILE: 'prod' })).toMatchObject({ value: 'https://prod.example.com/ops' })
+    expect(await where([], { SVC_SERVER: 'https://x.example.com' })).toMatchObject({ origin: 'SVC_SERVER' })
+    const typo = await home.svc(['whoami', '--profile', 'prdo'])
+    expect(typo).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean prod?') })
+    expect((await home.svc(['whoami', '--local', '--json'])).stdout).toContain('"server":null')
+    const both = await home.svc(['whoami', '--local', '--profile', 'prod'])
+    expect(both.code).toBe(2)
+    const list = await home.svc(['config', 'list', '--show-origin', '--profile', 'prod'])
+    expect(list.stdout).toMatch(/^server +https:\/\/prod\.example\.com\/ops \(profile prod\)$/m)
+    expect(list.stdout).toMatch(/^profile +prod \(--profile\)$/m)
+    await home.svc(['config', 'set', 'credentials', 'always', '--profile', 'prod'])
+    expect((await home.svc(['config', 'get', 'credentials', '--profile', 'prod'])).stdout).toBe('always\n')
+    // The token belongs to the server that gave it.
+    const moved = await home.svc(['config', 'set', 'server', 'https://evil.example.com'])
+    expect(moved).toMatchObject({ code: 2, stderr: expect.stringContaining('svc logout') })
+    expect((await home.svc(['profile', 'remove', name])).code).toBe(2)
+    expect((await home.svc(['profile', 'remove', 'prod'])).code).toBe(0)
+  })
+
+  test('two commands that change the settings at once lose nothing', async () => {
+    const { home } = await world()
+    const names = ['a', 'b', 'c', 'd', 'e']
+    await Promise.all(
+      names.map((name) => home.svc(['profile', 'add', name, '--server', `https://${name}.example.com`])),
+    )
+    const list = JSON.parse((await home.svc(['profile', 'list', '--json'])).stdout) as { name: string }[]
+    expect(list.map(({ name }) => name).sort()).toEqual(names)
+  })
+
+  test('damaged settings are exit 12 naming the file, and an empty answer is never made of them', async () => {
+    const { home } = await world()
+    const file = join(home.folder, 'config.json')
+    for (const text of ['{', '[]', '{"profiles":{"x":{"server":5}}}']) {
+      writeFileSync(file, text, { mode: 0o600 })
+      const ran = await home.svc(['profile', 'list'])
+      expect(ran).toMatchObject({ code: 12, stderr: expect.stringContaining(file) })
+    }
+  })
+})

@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+
+const module = new URL('../../src/cli/password-input.ts', import.meta.url).href
+
+/** What `--password-stdin` makes of these bytes, in a process of its own. */
+async function read(bytes: Uint8Array | string): Promise<string> {
+  const code = `import(${JSON.stringify(module)})
+    .then(({ newPassword }) => newPassword({ message: '', stdin: true }, new AbortController().signal))
+    .then((secret) => process.stdout.write('read ' + JSON.stringify(secret)), (e) => process.stdout.write(e.fault + ' ' + e.message))`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['pipe', 'pipe', 'inherit'] })
+  let said = ''
+  child.stdout.on('data', (chunk) => {
+    said += String(chunk)
+  })
+  child.stdin.on('error', () => {})
+  child.stdin.end(bytes)
+  await once(child, 'close')
+  return said
+}
+
+describe('P4 P7 a password from standard input', () => {
+  test.each([
+    ['one line end at its end is trimmed', 'correct horse\n', 'correct horse'],
+    ['as Windows writes it too', 'correct horse\r\n', 'correct horse'],
+    ['without a line end', 'correct horse', 'correct horse'],
+    ['blanks are part of it', '  pass word \t\n', '  pass word \t'],
+    ['any Unicode, exactly', '\ufeffÅé🐴\n', '\ufeffÅé🐴'],
+    ['1,024 bytes and more are not cut here', 'x'.repeat(5_000), 'x'.repeat(5_000)],
+  ])('%s', async (_, given, secret) => {
+    expect(await read(given)).toBe(`read ${JSON.stringify(secret)}`)
+  })
+
+  test.each([
+    ['nothing', '', 'nothing came in'],
+    ['a line end alone', '\n', 'nothing came in'],
+    ['two lines', 'one\ntwo\n', 'more than one line'],
+    ['bytes that are no UTF-8', Uint8Array.of(0x61, 0xff, 0xfe, 0x0a), 'not UTF-8'],
+    ['more than 64 KiB', 'x'.repeat(70_000), 'more than 65536 bytes'],
+  ])('%s is refused, naming the flag and not what was given', async (_, given, why) => {
+    const said = await read(given)
+    expect(said).toMatch(/^Usage --password-stdin: /)
+    expect(said).toContain(why)
+    expect(said).not.toMatch(/one\b.*two|xxx|�/)
+  })
+})

@@ -1,0 +1,186 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Asking, changeRoles, type RoleChange, showRoles, takeAll } from '../../src/cli/role-change.ts'
+import { applyFile, fileExit } from '../../src/cli/role-file-run.ts'
+import { localCall, openSession, type Session } from '../../src/cli/session.ts'
+import { Fault } from '../../src/core/errors.ts'
+import type { Service } from '../../src/core/service.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-role-change-'))
+const by = { who: 'local:test', correlationId: 'c' }
+let session: Session
+let asking: Asking
+
+beforeAll(async () => {
+  session = await openSession({ local: true }, { SVC_HOME: folder })
+  asking = { session, call: localCall(new AbortController().signal), dryRun: false, reason: 'why not' }
+  await session.runtime?.admin?.users.add({ userName: 'root', roles: ['Admin'] }, by)
+})
+afterAll(async () => {
+  await session.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+let count = 0
+async function user(roles: readonly string[], permissions: readonly string[] = []): Promise<string> {
+  count += 1
+  await session.runtime?.admin?.users.add({ userName: `user${count}`, roles, permissions }, by)
+  return `user${count}`
+}
+const change = (userName: string, action: RoleChange['action'], roles: readonly string[]): RoleChange => ({
+  userName,
+  action,
+  roles,
+  permissions: [],
+})
+const failure = async (work: Promise<unknown>): Promise<Fault> => {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  if (error instanceof Fault) return error
+  throw new Error(`no fault, but ${String(error)}`)
+}
+
+describe('a change of roles, in process', () => {
+  test('O2 tells what changed and the complete lists after it', async () => {
+    const name = await user(['Old'], ['p'])
+    const done = await changeRoles(asking, change(name, 'assign', ['New', 'Old', 'New']))
+    expect(done.changed).toEqual({ roles: ['New'], permissions: [] })
+    expect(done.unchanged).toEqual({ roles: ['Old'], permissions: [] })
+    expect(done.all).toEqual({ roles: ['Old', 'New'], permissions: ['p'] })
+    expect(await showRoles(asking, name)).toEqual(done.all)
+  })
+
+  test('S10 stands in the audit with the account and the reason', async () => {
+    const name = await user([])
+    await changeRoles(asking, change(name, 'assign', ['Ops']))
+    const [entry] = (await session.runtime?.admin?.audit.list({ limit: 1 })) ?? []
+    const { caller } = asking.call
+    expect(entry).toMatchObject({ reason: 'why not', who: `local:${caller.kind === 'local' ? caller.account : ''}` })
+  })
+
+  test('O3 unassigning what is not held changes nothing', async () => {
+    const name = await user(['Ops'])
+    const done = await changeRoles(asking, change(name, 'unassign', ['Other']))
+    expect(done.changed).toEqual({ roles: [], permissions: [] })
+    expect(done.all.roles).toEqual(['Ops'])
+  })
+
+  test('O2 a role held in another letter case is refused before anything is done', async () => {
+    const name = await user(['Admin', 'Ops'])
+    const fault = await failure(changeRoles(asking, change(name, 'unassign', ['Ops', 'admin'])))
+    expect(fault.exitCode).toBe(9)
+    expect(fault.message).toContain('holds "Admin"; nothing was changed')
+    expect(fault.details.hints?.at(-1)).toBe(`svc roles unassign ${name} --role Admin`)
+    expect((await showRoles(asking, name)).roles).toEqual(['Admin', 'Ops'])
+  })
+
+  test('a role held in both letter cases is taken exactly', async () => {
+    const name = await user(['Ops', 'ops'])
+    expect((await changeRoles(asking, change(name, 'unassign', ['ops']))).all.roles).toEqual(['Ops'])
+  })
+
+  test('a dry run says the same and changes nothing', async () => {
+    const name = await user(['Ops'])
+    const dry = await changeRoles({ ...asking, dryRun: true }, change(name, 'assign', ['New', 'Ops']))
+    expect(dry.changed.roles).toEqual(['New'])
+    expect(dry.unchanged.roles).toEqual(['Ops'])
+    expect((await showRoles(asking, name)).roles).toEqual(['Ops'])
+  })
+
+  test('everything can be taken at once', async () => {
+    const name = await user(['Ops', 'x y'], ['p'])
+    expect((await takeAll(asking, name)).changed).toEqual({ roles: ['Ops', 'x y'], permissions: ['p'] })
+    expect(await showRoles(asking, name)).toEqual({ roles: [], permissions: [] })
+  })
+
+  test('O6 the last Admin keeps Admin', async () => {
+    for (const { userName } of (await session.runtime?.admin?.roles.holders('Admin')) ?? []) {
+      if (userName !== 'root') await takeAll(asking, userName)
+    }
+    expect((await failure(changeRoles(asking, change('root', 'unassign', ['Admin'])))).exitCode).toBe(9)
+    expect((await showRoles(asking, 'root')).roles).toEqual(['Admin'])
+  })
+
+  test('an unknown user is told with the nearest name', async () => {
+    const fault = await failure(showRoles(asking, 'rot'))
+    expect(fault.exitCode).toBe(9)
+    expect(fault.message).toMatch(/^there is no user "rot" /)
+    expect(fault.details.hints).toContain('Did you mean root?')
+  })
+
+  test('what looks like a slip is noted', async () => {
+    const name = await user(['Ops'])
+    const { notes } = await changeRoles(asking, change(name, 'assign', ['ops', 'admin', 'a,b']))
+    expect(notes.map((note) => note.split(' ')[0])).toEqual(['"ops"', '"admin"', '"a,b"'])
+    expect((await changeRoles(asking, change(name, 'assign', ['Fine']))).notes).toEqual([])
+  })
+})
+
+test('a server that answers success without having done it is not believed', async () => {
+  const name = await user(['Ops'])
+  const lazy: Service = {
+    ...session.service,
+    assignRoles: (request, call) => session.service.assignRoles({ ...request, Roles: [] }, call),
+    unAssignRoles: (request, call) => session.service.unAssignRoles({ ...request, Roles: [] }, call),
+  }
+  const asked = { ...asking, session: { ...session, service: lazy, label: 'https://lazy' } }
+  expect((await failure(changeRoles(asked, change(name, 'assign', ['New'])))).message).toContain('its lists lack "New"')
+  const kept = await failure(changeRoles(asked, change(name, 'unassign', ['Ops'])))
+  expect(kept.message).toContain('its lists still hold "Ops"')
+  expect(kept.exitCode).toBe(8)
+})
+
+describe('the changes of a file', () => {
+  const rows = (...changes: readonly RoleChange[]) => changes.map((each, at) => ({ ...each, row: at + 2 }))
+
+  test('go on after a row that is rejected, and exit with 10', async () => {
+    const name = await user(['Ops'])
+    const outcomes = await applyFile(
+      asking,
+      rows(
+        change(name, 'assign', ['A']),
+        change('nobody', 'assign', ['A']),
+        change(name, 'unassign', ['ops']),
+        change(name, 'unassign', ['Ops']),
+      ),
+      () => {},
+    )
+    expect(outcomes.map(({ done, fault }) => fault?.exitCode ?? done?.changed.roles)).toEqual([['A'], 9, 9, ['Ops']])
+    expect(fileExit(outcomes)).toBe(10)
+    expect((await showRoles(asking, name)).roles).toEqual(['A'])
+  })
+
+  test('exit with the code of their failures when none is done, and with 0 when all are', async () => {
+    const name = await user([])
+    const all = rows(change('nobody', 'assign', ['A']), change('nobody', 'assign', ['B']))
+    expect(fileExit(await applyFile(asking, all, () => {}))).toBe(9)
+    expect(fileExit(await applyFile(asking, rows(change(name, 'assign', ['A'])), () => {}))).toBe(0)
+  })
+
+  test('stop where the trouble is the server, the rest not being tried', async () => {
+    const { service } = session
+    let calls = 0
+    const failing: Service = {
+      ...service,
+      assignRoles: (request, call) => {
+        calls += 1
+        return calls > 2 ? Promise.reject(new Fault('Unreachable')) : service.assignRoles(request, call)
+      },
+    }
+    const name = await user([])
+    const one = change(name, 'assign', ['A'])
+    const asked = { ...asking, session: { ...session, service: failing } }
+    const outcomes = await applyFile(asked, rows(one, one, one), () => {})
+    expect(outcomes.map(({ done, fault }) => (done ? 'done' : (fault?.fault ?? 'not tried')))).toEqual([
+      'done',
+      'Unreachable',
+      'not tried',
+    ])
+    expect(calls).toBe(3)
+    expect(fileExit(outcomes)).toBe(10)
+  })
+})

@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openCore } from '../../src/core/open.ts'
+import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
+import { type LogEntry, type RunningServer, startServer } from '../../src/core/server/index.ts'
+import { type Admin, type AdminActor, type ServeOptions, serveDefaults } from '../../src/core/service.ts'
+import { ask, type Got } from './site.ts'
+
+export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }
+export const password = 'violet-harbour-42'
+
+/** A server with a store of its own: Ann is Admin, Ned holds no role. */
+export type Accounts = {
+  readonly port: number
+  readonly server: RunningServer
+  readonly admin: Admin
+  readonly log: LogEntry[]
+  readonly post: (path: string, body: unknown, headers?: Readonly<Record<string, string>>) => Promise<Got>
+  readonly signIn: (more?: object, headers?: Readonly<Record<string, string>>) => Promise<SignedIn>
+  readonly close: () => Promise<void>
+}
+type Secrets = { readonly SessionId: string; readonly BearerToken: string; readonly RefreshToken: string }
+export type SignedIn = Omit<AuthenticateResponse, keyof Secrets> &
+  Secrets & {
+    /** As a client would send them back. */
+    readonly cookie: string
+  }
+
+export async function startAccounts(options: Partial<ServeOptions> = {}): Promise<Accounts> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-accounts-'))
+  const log: LogEntry[] = []
+  const { service, runtime } = await openCore({
+    version: '9.8.7',
+    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
+    store: join(folder, 'store', 'svc.db'),
+    shared: true,
+    details: 'signed-in',
+  })
+  const { admin } = runtime
+  if (!admin) throw new Error('There is no administration')
+  await admin.users.add({ userName: 'Ann', displayName: 'Ann Example', password, roles: ['Admin', 'Editor'] }, by)
+  await admin.users.add({ userName: 'Ned', email: 'ned@example.com', password }, by)
+  const server = await startServer({
+    service,
+    runtime,
+    options: { ...serveDefaults, ...options },
+    host: '127.0.0.1',
+    port: 0,
+    log: (entry) => log.push(entry),
+    limits: { lingerMs: 200 },
+  })
+  const { port } = server
+  const post: Accounts['post'] = (path, body, headers = {}) =>
+    ask(port, path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    })
+  return {
+    port,
+    server,
+    admin,
+    log,
+    post,
+    signIn: async (more = {}, headers = {}) => {
+      const got = await post('/auth/credentials', { UserName: 'Ann', Password: password, ...more }, headers)
+      if (got.status !== 200) throw new Error(`The sign-in was answered ${got.status}: ${got.text}`)
+      return { ...(got.json as unknown as SignedIn), cookie: cookiesOf(got) }
+    },
+    close: async () => {
+      await server.stop()
+      await runtime.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const cookiesOf = ({ headers }: Got): string =>
+  (headers['set-cookie'] ?? []).map((line) => line.replace(/;.*/s, '')).join('; ')
+
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })

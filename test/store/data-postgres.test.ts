@@ -1,0 +1,247 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { Fault } from '../../src/core/errors.ts'
+import { type Data, openData } from '../../src/core/store/index.ts'
+import { migratePostgres, postgresMigrations } from '../../src/core/store/postgres-migrate.ts'
+import { postgresTarget } from '../../src/core/store/postgres-url.ts'
+import { actor, faultOf, freshDatabase, newUser, storePassword, withData } from '../support/data-world.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { freePort } from '../support/server.ts'
+
+let server: PostgresServer
+let folder = ''
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-pg-'))
+  server = await startPostgres(['max_connections=40'])
+})
+afterAll(async () => {
+  await server.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+const opened: Data[] = []
+afterEach(async () => {
+  for (const data of opened.splice(0)) await data.close()
+})
+async function open(store: string, env: Readonly<Record<string, string>> = {}): Promise<Data> {
+  const data = await openData({ store, create: true, env })
+  opened.push(data)
+  return data
+}
+const nameOf = (url: string): string => new URL(url).pathname.slice(1)
+const told = (fault: Fault): string => [fault.fault, fault.message, ...(fault.details.hints ?? [])].join('\n')
+/** The fault, and that it came in time and keeps the password. */
+async function refusal(work: Promise<unknown>, withinMs = 2_000): Promise<Fault> {
+  const begun = performance.now()
+  const fault = await faultOf(work)
+  expect(performance.now() - begun).toBeLessThan(withinMs)
+  expect(inspect(fault, { depth: 9, showHidden: true })).not.toMatch(/pa55/)
+  return fault
+}
+
+describe('D2 a PostgreSQL store that cannot be used', () => {
+  test('D2 a wrong password is said to be one; the right one may come from a file', async () => {
+    const url = new URL(await freshDatabase(server))
+    url.password = 'pa55-wrong'
+    const wrong = await refusal(open(url.href))
+    expect(told(wrong)).toContain(`Local\nThe store postgres://svc@127.0.0.1:${server.port}/`)
+    expect(told(wrong)).toMatch(/refuses the password of svc\n.*SVC_STORE_PASSWORD_FILE/)
+    const file = join(folder, 'password')
+    writeFileSync(file, `${storePassword}\n`)
+    chmodSync(file, 0o600)
+    // The file goes before the URL.
+    await (await open(url.href, { SVC_STORE_PASSWORD_FILE: file })).ping()
+    url.password = ''
+    await (await open(url.href, { SVC_STORE_PASSWORD_FILE: file })).ping()
+    expect(told(await refusal(open(url.href)))).toMatch(/wants a password, and none is given/)
+    const unread = { SVC_STORE_PASSWORD_FILE: join(folder, 'nowhere') }
+    expect(told(await refusal(open(url.href, unread)))).toMatch(/SVC_STORE_PASSWORD_FILE names cannot be read/)
+  })
+  test('D2 a password in the environment of other programs is not used', async () => {
+    const url = new URL(await freshDatabase(server))
+    url.password = ''
+    process.env.PGPASSWORD = storePassword
+    try {
+      expect(told(await refusal(open(url.href)))).toMatch(/none is given/)
+    } finally {
+      delete process.env.PGPASSWORD
+    }
+  })
+  test('D2 a database of something else is refused and left as it is', async () => {
+    const other = `CREATE TABLE meta ("id" TEXT, "application" TEXT, "createdAt" DATE, "version" TEXT);
+      INSERT INTO meta VALUES ('1', 'songs', now(), 'two'); GRANT SELECT ON meta TO svc`
+    for (const sql of [
+      'CREATE TABLE songs (name TEXT)',
+      'CREATE TABLE meta (application TEXT, version INTEGER)',
+      other,
+    ]) {
+      const url = await freshDatabase(server)
+      await server.query(sql, nameOf(url))
+      expect(told(await refusal(open(url)))).toMatch(/holds tables of something else, and no store of svc\nGive svc a/)
+      const tables = await server.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", nameOf(url))
+      expect(tables).toHaveLength(1)
+    }
+  })
+  test('D2 a newer store is refused and left as it is', async () => {
+    const url = await freshDatabase(server)
+    await withData(url, (data) => data.users.add(newUser('alice'), actor()))
+    await server.query('UPDATE meta SET version = 99', nameOf(url))
+    const known = postgresMigrations.length
+    expect(told(await refusal(open(url)))).toContain(`written by a newer svc (schema 99; known here: ${known})`)
+    expect(await server.query('SELECT version FROM meta', nameOf(url))).toEqual([{ version: 99 }])
+  })
+  test('D2 no such database, and one that keeps text otherwise, are told with what to type', async () => {
+    const url = new URL(await freshDatabase(server))
+    await server.query(`CREATE DATABASE ascii OWNER svc ENCODING 'SQL_ASCII' TEMPLATE template0`)
+    url.pathname = '/ascii'
+    expect(told(await refusal(open(url.href)))).toMatch(/keeps text as SQL_ASCII.*\ncreatedb -E UTF8/)
+    url.pathname = '/nowhere'
+    expect(told(await refusal(open(url.href)))).toMatch(/there is no database nowhere\ncreatedb nowhere/)
+  })
+  test('D2 an account that may not make tables is told so', async () => {
+    const url = await freshDatabase(server)
+    await server.query(`ALTER DATABASE ${nameOf(url)} OWNER TO postgres`)
+    expect(told(await refusal(open(url)))).toMatch(/does not let svc make its tables/)
+  })
+  test('D2 a step that fails leaves nothing of itself and of those before it', async () => {
+    const url = await freshDatabase(server)
+    const client = await server.client(nameOf(url))
+    const options = { shown: 'it', create: true }
+    const steps = [...postgresMigrations, 'CREATE TABLE half (x INTEGER); SELECT * FROM nowhere']
+    await expect(migratePostgres(client, options, steps)).rejects.toThrow(/nowhere/)
+    expect((await client.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).rows).toEqual([])
+    await migratePostgres(client, options)
+    await migratePostgres(client, options, [...postgresMigrations, 'CREATE TABLE next (x INTEGER)'])
+    expect((await client.query('SELECT version FROM meta')).rows).toEqual([{ version: postgresMigrations.length + 1 }])
+    await client.end()
+  })
+  test('D2 nobody there, and somebody who never answers, are unavailable within 2 s', async () => {
+    const refused = await refusal(open(`postgres://svc:pa55@127.0.0.1:${await freePort()}/svc`))
+    expect(told(refused)).toMatch(/^Unavailable\nThe store postgres:\/\/svc@127.*cannot be reached/)
+    const silent = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => silent.once('listening', resolve))
+    const address = silent.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    expect((await refusal(open(`postgres://svc:pa55@127.0.0.1:${port}/svc`))).fault).toBe('Unavailable')
+    silent.close()
+  })
+  test.each([
+    ['postgres://svc:pa55@db.internal:99999/svc', /is not a URL/],
+    ['postgres://svc:pa55%2@db.internal/svc', /hexadecimal/],
+    ['postgres://:pa55@db.internal/svc', /names no user/],
+    ['postgres:///svc', /names no host/],
+    ['postgres://svc@db.internal/svc?password=pa55', /parameter that is not read/],
+    ['postgres://svc:pa55@db.internal/svc?sslmode=require', /sslmode/],
+  ])('a URL that cannot be used is refused without repeating its password: %s', async (url, said) => {
+    expect(told(await refusal(open(url)))).toMatch(said)
+  })
+  test('off this machine the connection is encrypted and the certificate checked, unless the URL says otherwise', () => {
+    const ssl = (url: string) => postgresTarget(url, {}).ssl
+    expect(ssl('postgres://svc@db.internal/svc')).toEqual({ rejectUnauthorized: true })
+    expect(ssl('postgres://svc@db.internal/svc?sslmode=disable')).toBe(false)
+    expect([ssl('postgres://svc@127.0.0.1/svc'), ssl('postgres://svc@[::1]/svc')]).toEqual([false, false])
+    expect(ssl('postgres://svc@localhost/svc?sslmode=verify-full')).toEqual({ rejectUnauthorized: true })
+    const file = join(folder, 'ca.pem')
+    writeFileSync(file, 'a certificate')
+    expect(ssl(`postgres://svc@db/svc?sslrootcert=${file}`)).toEqual({ rejectUnauthorized: true, ca: 'a certificate' })
+  })
+  test('a server without TLS is refused where TLS was asked for', async () => {
+    const url = `${await freshDatabase(server)}?sslmode=verify-full`
+    expect(told(await refusal(open(url)))).toMatch(/^Local\n.*that can be trusted: .*SSL.*\n.*sslmode=disable/)
+  })
+})
+
+describe('D3 PostgreSQL slow, gone and back', () => {
+  test('D3 what reads writes nothing: it works where nothing may be written, and a change is unavailable', async () => {
+    const url = await freshDatabase(server)
+    const { id } = await withData(url, (data) => data.users.add(newUser('alice'), actor()))
+    await server.query(`ALTER DATABASE ${nameOf(url)} SET default_transaction_read_only = on`)
+    const data = await open(url)
+    await data.ping()
+    await Promise.all([
+      data.users.find('alice'),
+      data.users.byId(id),
+      data.users.list(),
+      data.users.any(),
+      data.users.anyAdmin(),
+      data.users.holders('Admin'),
+      data.sessions.find('x'),
+      data.tokens.access('x'),
+      data.tokens.refresh('x'),
+      data.keys.find('x'),
+      data.keys.list(),
+      data.failures.read('x'),
+      data.audit.list({ limit: 1 }),
+    ])
+    const fault = await refusal(data.failures.add('x', 1, 1))
+    expect(told(fault)).toBe('Unavailable\nThe store can only be read now')
+  })
+  test('D3 a frozen server is unavailable within 2 s, and the store works again when it thaws', async () => {
+    const url = await freshDatabase(server)
+    const data = await open(url)
+    const { id } = await data.users.add(newUser('alice'), actor())
+    server.freeze()
+    try {
+      const roles = { add: { roles: ['Ops'], permissions: [] }, remove: { roles: [], permissions: [] } }
+      const faults = await Promise.all([
+        refusal(data.users.find('alice'), 2_100),
+        refusal(data.ping(), 2_100),
+        ...Array.from({ length: 12 }, () => refusal(data.users.changeGrants(id, roles, actor()), 2_100)),
+      ])
+      expect(new Set(faults.map(({ fault }) => fault))).toEqual(new Set(['Unavailable']))
+      for (const { message, details } of faults) {
+        expect(message).not.toMatch(/127\.|select/i)
+        expect(details.retryAfter).toBe(5)
+      }
+    } finally {
+      server.thaw()
+    }
+    const begun = performance.now()
+    await until(5_000, () => data.users.find('alice'))
+    expect(performance.now() - begun).toBeLessThan(5_000)
+    // What was under way has ended one way or the other, and the connections are good.
+    const all = await Promise.all(Array.from({ length: 12 }, () => data.users.find('alice')))
+    for (const user of all) expect(user?.id).toBe(id)
+  })
+  test('D3 a lock that another holds for too long is unavailable, and nothing is changed', async () => {
+    const url = await freshDatabase(server)
+    const data = await open(url)
+    const { id } = await data.users.add(newUser('alice', { passwordHash: 'old' }), actor())
+    const holder = await server.client(nameOf(url))
+    await holder.query('BEGIN')
+    await holder.query('SELECT * FROM users FOR UPDATE')
+    const fault = await refusal(data.users.setPassword(id, 'new', actor()), 2_100)
+    expect(told(fault)).toBe('Unavailable\nThe store does not answer in time')
+    await holder.query('ROLLBACK')
+    await holder.end()
+    expect(await data.users.byId(id)).toMatchObject({ passwordHash: 'old', epoch: 0 })
+  })
+  test('D3 a restart is unavailable meanwhile and over within 5 s of the server being back', async () => {
+    const url = await freshDatabase(server)
+    const data = await open(url)
+    await data.users.add(newUser('alice'), actor())
+    await Promise.all(Array.from({ length: 5 }, () => data.ping()))
+    await server.stop('SIGQUIT')
+    expect((await refusal(data.users.find('alice'))).fault).toBe('Unavailable')
+    expect((await refusal(data.users.add(newUser('bob'), actor()))).fault).toBe('Unavailable')
+    server = await server.restart()
+    await until(5_000, () => data.users.add(newUser('bob'), actor()))
+    expect((await data.users.list()).map(({ userName }) => userName)).toEqual(['alice', 'bob'])
+  })
+})
+
+/** Tries again until it works; throws what it threw last when that takes too long. */
+async function until<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  const end = performance.now() + ms
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (performance.now() > end) throw error
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}

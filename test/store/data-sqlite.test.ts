@@ -1,0 +1,139 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type Data, openData } from '../../src/core/store/index.ts'
+import { linkSqlite } from '../../src/core/store/sqlite-link.ts'
+import { actor, faultOf, newUser, nobody, withData } from '../support/data-world.ts'
+
+let folder = ''
+let store = ''
+let data: Data
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-data-'))
+  store = join(folder, 'home', 'svc.db')
+  data = await openData({ store, create: true })
+})
+afterEach(async () => {
+  await data.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+const holding = (): DatabaseSync => {
+  const holder = new DatabaseSync(store)
+  holder.exec('BEGIN IMMEDIATE')
+  return holder
+}
+
+test('D1 a transaction begins IMMEDIATE: it has the write lock before it reads', async () => {
+  const link = linkSqlite({ path: store, create: false })
+  const holder = holding()
+  let ran = 0
+  const write = link.write(async (tx) => {
+    ran += 1
+    return await tx.selectFrom('users').select('id').execute()
+  })
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(ran).toBe(0)
+  holder.exec('COMMIT')
+  holder.close()
+  expect(await write).toEqual([])
+  expect(ran).toBe(1)
+  await link.close()
+})
+test('D1 a store that another process holds is unavailable after 2 s, and blocks nothing else meanwhile', async () => {
+  await data.users.add(newUser('alice'), actor())
+  const holder = holding()
+  let gap = 0
+  let last = performance.now()
+  const beat = setInterval(() => {
+    gap = Math.max(gap, performance.now() - last)
+    last = performance.now()
+  }, 5)
+  const begun = performance.now()
+  const writes = Array.from({ length: 5 }, (_, n) => faultOf(data.failures.add(`k${n}`, 1, 1)))
+  expect((await data.users.find('ALICE'))?.userName).toBe('alice')
+  const faults = await Promise.all(writes)
+  clearInterval(beat)
+  expect(performance.now() - begun).toBeLessThan(2_500)
+  expect(faults.map(({ fault, message }) => [fault, message])).toEqual(
+    Array(5).fill(['Unavailable', 'The store is locked by another process']),
+  )
+  // 20 ms is what a try may block; the rest is for a busy machine.
+  expect(gap).toBeLessThan(400)
+  holder.exec('ROLLBACK')
+  holder.close()
+  expect(await data.failures.add('k0', 1, 1)).toBe(1)
+})
+test('D4 on a full disk a change is unavailable, nothing of it is kept, and reading goes on', async () => {
+  const { id } = await data.users.add(newUser('alice'), actor())
+  const link = linkSqlite({ path: store, create: false })
+  await link.close()
+  const limit = new DatabaseSync(store)
+  const { page_count: pages } = limit.prepare('PRAGMA page_count').get() as { page_count: number }
+  limit.close()
+  await data.close()
+  const full = await fullAfter(pages)
+  const change = { add: { roles: ['x'.repeat(50_000)], permissions: [] }, remove: nobody }
+  const fault = await faultOf(full.users.changeGrants(id, change, actor()))
+  expect([fault.fault, fault.message]).toEqual(['Unavailable', 'The store cannot be written: the disk is full'])
+  expect((await full.users.byId(id))?.roles).toEqual([])
+  expect((await full.audit.list({ limit: 9 })).map(({ event }) => event)).toEqual(['user.added'])
+  await full.failures.add('k', 1, 1)
+  await full.close()
+})
+test('reading writes nothing', async () => {
+  const { id } = await data.users.add(newUser('alice'), actor())
+  const size = (): number => statSync(`${store}-wal`).size
+  const before = size()
+  await Promise.all([
+    data.ping(),
+    data.users.find('alice'),
+    data.users.byId(id),
+    data.users.list(),
+    data.users.any(),
+    data.users.anyAdmin(),
+    data.users.holders('Admin'),
+    data.sessions.find('x'),
+    data.tokens.access('x'),
+    data.tokens.refresh('x'),
+    data.keys.find('x'),
+    data.keys.list(),
+    data.failures.read('x'),
+    data.audit.list({ limit: 1 }),
+  ])
+  expect(size()).toBe(before)
+  await data.failures.add('x', 1, 1)
+  expect(size()).toBeGreaterThan(before)
+})
+test('a transaction that fails leaves the next ones alone, and what was read meanwhile was never half', async () => {
+  const { id } = await data.users.add(newUser('alice'), actor())
+  const seen = new Set<number>()
+  const reading = (async () => {
+    for (let n = 0; n < 200; n += 1) {
+      seen.add((await data.users.byId(id))?.roles.length ?? -1)
+      if (n % 10 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+  })()
+  const change = { add: { roles: ['a', 'b', 'c'], permissions: [] }, remove: nobody }
+  const ends = await Promise.allSettled([
+    data.users.add(newUser('alice'), actor()),
+    data.users.changeGrants(id, change, actor()),
+    data.users.add(newUser('Alice'), actor()),
+    data.users.add(newUser('bob'), actor()),
+  ])
+  await reading
+  expect(ends.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'fulfilled'])
+  expect([...seen].filter((count) => count !== 0 && count !== 3)).toEqual([])
+  await withData(store, async (again) => expect(await again.users.list()).toHaveLength(2))
+})
+
+/** A store that may not grow beyond so many pages, as on a full disk. */
+async function fullAfter(pages: number): Promise<Data> {
+  const { dataOver } = await import('../../src/core/store/data-over.ts')
+  const { sql } = await import('kysely')
+  const link = linkSqlite({ path: store, create: false })
+  // Of the connection, not of the file: so it is set on the one that writes.
+  await link.write((tx) => sql`PRAGMA max_page_count = ${sql.raw(String(pages))}`.execute(tx))
+  return dataOver(link, Date.now)
+}

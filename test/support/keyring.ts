@@ -1,0 +1,66 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const programs = ['dbus-run-session', 'gnome-keyring-daemon', 'secret-tool']
+const absent = programs.filter((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0)
+/** For `suiteWith`. */
+export const keyringMissing = absent.length > 0 ? `not installed: ${absent.join(', ')}` : undefined
+
+export type Session = {
+  /** What leads a process to it. */
+  readonly env: Readonly<Record<string, string>>
+  /** What secret-tool, another program than ours, finds there; undefined for nothing. */
+  readonly lookup: (service: string, username: string) => string | undefined
+  readonly close: () => Promise<void>
+}
+
+/** A home folder whose keyrings outlive a session. */
+export function keyringHome(): { readonly home: string; readonly remove: () => void } {
+  const home = mkdtempSync(join(tmpdir(), 'svc-keyring-'))
+  return { home, remove: () => rmSync(home, { recursive: true, force: true }) }
+}
+
+const starts = {
+  // A real desktop unlocks the keyring with the password of the sign-in; an empty one would leave it unencrypted.
+  unlocked: 'printf %s "a keyring password" | gnome-keyring-daemon --unlock --components=secrets',
+  locked: 'gnome-keyring-daemon --start --components=secrets',
+}
+
+/** A real D-Bus session with a real GNOME Keyring in it. */
+export async function keyringSession(home: string, state: keyof typeof starts): Promise<Session> {
+  const script = `${starts[state]} >/dev/null 2>&1; echo "bus=$DBUS_SESSION_BUS_ADDRESS"; exec cat >/dev/null`
+  const child = spawn('dbus-run-session', ['--', 'sh', '-c', script], {
+    env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const address = await new Promise<string>((resolve, reject) => {
+    let said = ''
+    child.stdout.on('data', (chunk) => {
+      said += String(chunk)
+      const [, found] = /^bus=(.+)$/m.exec(said) ?? []
+      if (found !== undefined) resolve(found)
+    })
+    child.once('close', () => reject(new Error(`dbus-run-session ended: ${said}`)))
+  })
+  const env = {
+    PATH: process.env.PATH ?? '',
+    HOME: home,
+    XDG_RUNTIME_DIR: home,
+    DBUS_SESSION_BUS_ADDRESS: address,
+  }
+  return {
+    env,
+    lookup: (service, username) => {
+      const args = ['lookup', 'service', service, 'username', username]
+      const { status, stdout } = spawnSync('secret-tool', args, { env, encoding: 'utf8', timeout: 10_000 })
+      return status === 0 ? stdout : undefined
+    },
+    close: async () => {
+      child.stdin.end()
+      await ended
+    },
+  }
+}

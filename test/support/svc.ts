@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** The built program: from its sources every start would cost ten times as much. */
+const entry = new URL('../../bin/run.js', import.meta.url).pathname
+
+export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
+export type Home = {
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+  /** Runs svc with this home; `stdin` is all that it can read. */
+  readonly svc: (args: readonly string[], more?: { stdin?: string; env?: Record<string, string> }) => Promise<Ran>
+  /** Runs a shell line on a terminal of its own, and types what `answer` gives for what it shows. */
+  readonly terminal: (
+    args: readonly string[],
+    answer: (shown: string) => Typed,
+    env?: Record<string, string>,
+  ) => Promise<Ran>
+  /** Every file in it, by its path. */
+  readonly files: () => readonly string[]
+  readonly remove: () => void
+}
+/** Keys to type, a signal for svc itself, or nothing yet. */
+export type Typed = string | { readonly signal: NodeJS.Signals } | undefined
+
+/** A settings folder of its own, and svc in it. */
+export function svcHome(): Home {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-home-'))
+  const env = {
+    PATH: process.env.PATH ?? '',
+    HOME: folder,
+    SVC_HOME: folder,
+    NO_COLOR: '1',
+    TERM: 'xterm',
+    NODE_DISABLE_COMPILE_CACHE: '1',
+  }
+  return {
+    folder,
+    env,
+    svc: (args, { stdin = '', env: more = {} } = {}) =>
+      run(process.execPath, [entry, ...args], { ...env, ...more }, (child) => child.stdin?.end(stdin)),
+    terminal: (args, answer, more = {}) => {
+      const pidFile = join(folder, 'pid')
+      const svc = `sh -c 'echo $$ > ${pidFile}; exec ${[process.execPath, entry, ...args].join(' ')}'`
+      // What the terminal is left like stands at the end.
+      const line = `${svc}; code=$?; stty -a; exit $code`
+      return run('script', ['-qec', line, '/dev/null'], { ...env, ...more, SHELL: '/bin/sh' }, (child) => {
+        let shown = ''
+        let typed = false
+        child.stdout?.on('data', (chunk) => {
+          shown += String(chunk)
+          const next = typed ? undefined : answer(shown)
+          if (next === undefined) return
+          // Once: a prompt is drawn again at every key.
+          typed = true
+          if (typeof next === 'string') child.stdin?.write(next)
+          else process.kill(Number(readFileSync(pidFile, 'utf8')), next.signal)
+        })
+      })
+    },
+    files: () => readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort(),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  feed: (child: ReturnType<typeof spawn>) => void,
+): Promise<Ran> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] })
+    let stdout = ''
+    let stderr = ''
+    const timer = setTimeout(() => child.kill('SIGKILL'), 25_000)
+    child.stdout.on('data', (chunk) => {
+      stdout += String(chunk)
+    })
+    child.stderr.on('data', (chunk) => {
+      stderr += String(chunk)
+    })
+    child.stdin.on('error', () => {})
+    child.once('error', reject)
+    child.once('close', (code) => {
+      clearTimeout(timer)
+      resolve({ code, stdout, stderr })
+    })
+    feed(child)
+  })
+}
