@@ -81,7 +81,7 @@ describe('D2 migrations', () => {
     for (const [round, { child, go }] of openers.entries()) {
       go()
       // Killed once it is under way, however fast the machine is.
-      for (let polls = 0; polls < 5_000 && state().version === before; polls += 1) await wait(1)
+      for (let polls = 0; polls < 5_000 && versionThere() === before; polls += 1) await wait(1)
       child.kill('SIGKILL')
       await ended(child)
       const { version, tables, sound } = state()
