@@ -60,11 +60,11 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
       log({ level: 'info', msg: 'stopping: answering what is in flight' })
     } finally {
       await server.stop()
+      // Only here: a serve that did not get to listen must not take away another one's.
+      for (const file of [marker, request.portFile]) if (file !== undefined) await rm(file, { force: true })
     }
   } finally {
     await runtime.close()
-    if (marker !== undefined) await rm(marker, { force: true })
-    if (request.portFile !== undefined) await rm(request.portFile, { force: true })
   }
   log({ level: 'info', msg: 'stopped' })
 }
