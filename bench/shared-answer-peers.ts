@@ -9,7 +9,7 @@ import type { Run } from '../src/core/health/index.ts'
 import { localService } from '../src/core/local.ts'
 import { ExecutionMode, HealthCheckResponse, ServerType } from '../src/core/protocol/index.ts'
 import { startServer } from '../src/core/server/index.ts'
-import { type Runtime, serveDefaults } from '../src/core/service.ts'
+import { type Runtime, type Service, serveDefaults } from '../src/core/service.ts'
 import { encodeJson } from '../src/core/wire/index.ts'
 
 const finding = (check: string, message: string) => ({ check, level: 'ok' as const, message })
@@ -159,16 +159,27 @@ function listening(handler: (request: IncomingMessage, response: ServerResponse)
   })
 }
 
-async function ours(): Promise<number> {
+async function ours(served: Service): Promise<number> {
   const options = { ...serveDefaults }
-  const server = await startServer({ service, runtime, options, host: '127.0.0.1', port: 0, log: () => {} })
+  const server = await startServer({ service: served, runtime, options, host: '127.0.0.1', port: 0, log: () => {} })
   return server.port
+}
+
+/** Hands out what was shaped once, under each caller's own id: what is left is the cost of HTTP. */
+const shaped: Service = {
+  ...service,
+  async healthCheck(_request, call) {
+    call.signal.throwIfAborted()
+    call.note?.({ ageSeconds: 0, runId: run.id })
+    return { ...sample, CorrelationId: call.correlationId }
+  },
 }
 
 const peers: Readonly<Record<string, () => Promise<number>>> = {
   raw: () => listening(raw),
   checked: () => listening(rawChecked),
-  svc: ours,
+  svc: () => ours(service),
+  http: () => ours(shaped),
   fastify: withFastify,
 }
 

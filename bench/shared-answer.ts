@@ -22,6 +22,7 @@ const peers = {
   raw: 'raw node:http, constant bytes',
   checked: 'raw node:http, same checks and headers',
   svc: 'svc serve',
+  http: 'svc serve, answer shaped beforehand',
   fastify: 'fastify 5, same checks and headers',
 } as const
 type Peer = keyof typeof peers

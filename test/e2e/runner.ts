@@ -15,7 +15,7 @@ import { setTimeout as pause } from 'node:timers/promises'
  *     stdin 'correct horse'         what the next svc reads from standard input, and a line end; else it has none
  *     save KEY                      keeps the last stdout, without its line end, as $KEY
  *     env SVC_SERVER=$URL           for the lines that follow; `env NAME=` sets it empty, `unset NAME` drops it
- *     serve --config svc.yaml       starts svc serve in the background; $URL is its address
+ *     serve --config svc.yaml       starts svc serve in the background; $URL is its address, $PORT its port
  *     stop                          SIGTERM to it; it must exit with 0
  *     http GET /livez               asks $URL; then `status 200`, `header 'content-type: .*json'`, `body 'ok'`
  *     mode 600 svc.yaml             chmod
@@ -100,7 +100,8 @@ export async function runScript(file: string): Promise<void> {
         if (!existsSync(portFile)) fail(`svc serve did not start:\n${log}`)
         // Written in one go, but read perhaps between its creation and its content.
         while (readFileSync(portFile, 'utf8') === '') await pause(10)
-        env.URL = `http://127.0.0.1:${readFileSync(portFile, 'utf8').trim()}`
+        env.PORT = readFileSync(portFile, 'utf8').trim()
+        env.URL = `http://127.0.0.1:${env.PORT}`
       } else if (verb === 'stop') {
         const code = await stop()
         if (code !== 0) fail(`svc serve exited with ${code}`)

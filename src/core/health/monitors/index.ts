@@ -7,6 +7,7 @@ export const monitors = {
   configuration: () => import('./configuration.ts'),
   deployment: () => import('./deployment.ts'),
   dns: () => import('./dns.ts'),
+  'file-age': () => import('./file-age.ts'),
   host: () => import('./host.ts'),
   http: () => import('./http.ts'),
   listening: () => import('./listening.ts'),
