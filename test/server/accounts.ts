@@ -15,6 +15,8 @@ export type Accounts = {
   readonly port: number
   readonly server: RunningServer
   readonly admin: Admin
+  /** The file. */
+  readonly store: string
   readonly log: LogEntry[]
   readonly post: (path: string, body: unknown, headers?: Readonly<Record<string, string>>) => Promise<Got>
   readonly signIn: (more?: object, headers?: Readonly<Record<string, string>>) => Promise<SignedIn>
@@ -29,11 +31,12 @@ export type SignedIn = Omit<AuthenticateResponse, keyof Secrets> &
 
 export async function startAccounts(options: Partial<ServeOptions> = {}): Promise<Accounts> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-accounts-'))
+  const store = join(folder, 'store', 'svc.db')
   const log: LogEntry[] = []
   const { service, runtime } = await openCore({
     version: '9.8.7',
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
-    store: join(folder, 'store', 'svc.db'),
+    store,
     shared: true,
     details: 'signed-in',
   })
@@ -61,6 +64,7 @@ export async function startAccounts(options: Partial<ServeOptions> = {}): Promis
     port,
     server,
     admin,
+    store,
     log,
     post,
     signIn: async (more = {}, headers = {}) => {

@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Accounts, bearer, by, password, type SignedIn, startAccounts } from './accounts.ts'
 import { ask, type Got } from './site.ts'
@@ -200,4 +201,21 @@ describe('what was issued before', () => {
 test('F2 a role change is never wrapped for a script', async () => {
   const got = await site.post('/assignroles?callback=cb', { UserName: someone }, { cookie: ann.cookie })
   expect(got.text).toBe('{"AllRoles":[],"AllPermissions":[]}')
+})
+
+test('a store that another process holds is a 503 with Retry-After, tells nothing of it, and changes nothing', async () => {
+  const other = new DatabaseSync(site.store)
+  try {
+    other.exec('BEGIN IMMEDIATE')
+    const began = performance.now()
+    const [got, live] = await Promise.all([assign({ UserName: someone, Roles: ['Late'] }), ask(site.port, '/livez')])
+    expect(performance.now() - began).toBeLessThan(4_000)
+    expect([got.status, got.json.ResponseStatus?.ErrorCode, live.status]).toEqual([503, 'ServiceUnavailable', 200])
+    expect(Number(got.headers['retry-after'])).toBeGreaterThan(0)
+    expect(got.text).not.toContain(site.store)
+  } finally {
+    other.exec('ROLLBACK')
+    other.close()
+  }
+  expect((await assign({ UserName: someone })).json['AllRoles']).toEqual([])
 })
