@@ -45,7 +45,7 @@ function state(): { version: number; tables: number; sound: unknown } {
 }
 function versionThere(): number {
   const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
-  const database = new DatabaseSync(path, { readOnly: true })
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 5_000 })
   const { user_version: version } = database.prepare('PRAGMA user_version').get() as { user_version: number }
   database.close()
   return version
