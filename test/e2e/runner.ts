@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
 /**
@@ -40,6 +40,8 @@ export async function runScript(file: string): Promise<void> {
   let answer: Answer = { status: 0, headers: '', body: '' }
   let server: ChildProcess | undefined
   let input: string | undefined
+  let log = ''
+  const secrets = new Set<string>()
   for (const [name, content] of files) {
     mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 })
     writeFileSync(join(folder, name), content, { mode: 0o600 })
@@ -71,8 +73,10 @@ export async function runScript(file: string): Promise<void> {
         if (last.code !== Number(words[0])) fail(`exit code ${last.code}`)
       } else if (verb === 'stdout') matches(last.stdout)
       else if (verb === 'stderr') matches(last.stderr)
-      else if (verb === 'stdin') input = `${words[0] ?? ''}\n`
-      else if (verb === 'save') env[words[0] ?? ''] = last.stdout.replace(/\n$/, '')
+      else if (verb === 'stdin') {
+        input = `${words[0] ?? ''}\n`
+        secrets.add(words[0] ?? '')
+      } else if (verb === 'save') env[words[0] ?? ''] = last.stdout.replace(/\n$/, '')
       else if (verb === 'env') {
         const [, name = '', value = ''] = /^([^=]+)=(.*)$/.exec(words.join(' ')) ?? []
         env[name] = value
@@ -89,7 +93,6 @@ export async function runScript(file: string): Promise<void> {
           stdio: ['ignore', 'ignore', 'pipe'],
         })
         server = child
-        let log = ''
         child.stderr?.on('data', (chunk) => {
           log += String(chunk)
         })
@@ -123,9 +126,32 @@ export async function runScript(file: string): Promise<void> {
       else if (verb === 'body') matches(answer.body)
       else fail(`unknown line: ${verb}`)
     }
+    await stop()
+    refuseLeaks(folder, new Set(files.keys()), log, secrets)
   } finally {
     await stop()
     rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** A token or key of ours, whole. */
+const token = /svc_(?:at|rt|ss|key)_[A-Za-z0-9_-]{20,}/
+
+/**
+ * S7: what a script has used to sign in stands in no file that it leaves behind (store, settings,
+ * state) and in no line of the server's log. The script's own files do not count.
+ */
+function refuseLeaks(folder: string, own: ReadonlySet<string>, log: string, secrets: ReadonlySet<string>): void {
+  const places = new Map([['the log of svc serve', log]])
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    const name = relative(folder, path)
+    if (entry.isFile() && !own.has(name)) places.set(name, readFileSync(path, 'latin1'))
+  }
+  for (const [place, content] of places) {
+    const found =
+      token.exec(content)?.[0] ?? [...secrets].find((secret) => secret.length >= 8 && content.includes(secret))
+    if (found !== undefined) throw new Error(`S7 ${place} holds a secret that the script used`)
   }
 }
 
