@@ -47,7 +47,7 @@ export function send(site: Site, exchange: Exchange, answer: Answer): void {
   if (contentType !== undefined) headers.push('Content-Type', contentType)
   if (answer.headers) headers.push(...answer.headers)
   if (site.origins.size > 0) headers.push(...corsHeaders(request.headers, site.origins))
-  if (false) headers.push('Connection', 'close')
+  if (exchange.last || leftover || site.draining) headers.push('Connection', 'close')
   response.writeHead(answer.status, headers)
   if (!leftover) {
     response.end(body)
