@@ -1,7 +1,7 @@
 import type { Access } from './auth/index.ts'
 import { Fault } from './errors.ts'
 import { type AnswerOptions, answer, type PlannedMonitor, type Run, type Shared } from './health/index.ts'
-import { type ExecutionMode, operations, type ServerType, select } from './protocol/index.ts'
+import { type ExecutionMode, type HealthCheckResponse, operations, type ServerType, select } from './protocol/index.ts'
 import type { Call, Caller, ServeOptions, Service } from './service.ts'
 import type { Actor, Data } from './store/index.ts'
 
@@ -21,6 +21,7 @@ export type Accounts = { readonly data: Data; readonly access: Access }
 
 /** The Service computed here. Every guard sits here and judges the caller it is given. */
 export function localService(parts: Parts): Service {
+  const shapeOf = rememberShapes()
   return {
     async authenticate(request, call) {
       const { access } = await accountsFor('authenticate', parts)
@@ -49,20 +50,35 @@ export function localService(parts: Parts): Service {
         signedInForDetails(parts, call),
       ])
       call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id })
-      const shaped = answer(run, {
-        type,
-        correlationId: call.correlationId,
-        flags: request,
-        view: viewFor(call.caller, parts.details, signedIn),
-      })
+      const shape = shapeOf(run, type, request, viewFor(call.caller, parts.details, signedIn))
+      const shaped = { ...shape, CorrelationId: call.correlationId }
       return call.selection ? select(shaped, call.selection) : shaped
     },
   }
 }
 
+type Flags = AnswerOptions['flags']
+
+/** An answer but for its correlation id: made once for all callers who share a run and ask alike. */
+function rememberShapes(): (
+  run: Run,
+  type: ServerType,
+  flags: Flags,
+  view: AnswerOptions['view'],
+) => HealthCheckResponse {
+  const known = new WeakMap<Run, Map<string, HealthCheckResponse>>()
+  return (run, type, flags, view) => {
+    const shapes = known.get(run) ?? new Map<string, HealthCheckResponse>()
+    known.set(run, shapes)
+    const key = `${view} ${flags.IncludeServerStateInformation === true} ${flags.SuppressDeploymentErrors === true}`
+    const shape = shapes.get(key) ?? answer(run, { type, correlationId: '', flags, view })
+    shapes.set(key, shape)
+    return shape
+  }
+}
+
 async function obtain(parts: Parts, mode: ExecutionMode, type: ServerType, call: Call): Promise<Shared> {
-  // A run that a peer asked for asks no further peer, so it must not serve anyone else, nor be served.
-  if (parts.shared && !call.calledByPeer) return await parts.shared(mode, type, call)
+  if (parts.shared) return await parts.shared(mode, type, call)
   const run = await parts.run(await parts.plan(type, mode, call), mode, call)
   return { run, ageMs: 0 }
 }

@@ -74,11 +74,12 @@ export async function openCore(
   }
 
   const runs = new Map<string, { mode: ExecutionMode; type: ServerType }>()
-  const sharedRuns = new SharedRuns(now, async (mode, type, signal) => {
-    runs.set(`${mode} ${type}`, { mode, type })
+  const sharedRuns = new SharedRuns(now, async (mode, type, signal, forPeer) => {
+    if (!forPeer) runs.set(`${mode} ${type}`, { mode, type })
     return await runMonitors(await plan(type, mode, signal), world, {
       mode,
       signal: AbortSignal.any([signal, life.signal]),
+      calledByPeer: forPeer,
     })
   })
 
@@ -96,9 +97,11 @@ export async function openCore(
     shared: options.shared
       ? (mode, type, call) =>
           sharedRuns.get(mode, type, {
-            signal: AbortSignal.any([call.signal, life.signal]),
+            // A closing core ends the runs themselves, and with them whoever waits.
+            signal: call.signal,
             fresh: call.fresh === true,
             patienceMs: call.timeoutMs,
+            forPeer: call.calledByPeer,
           })
       : undefined,
   }

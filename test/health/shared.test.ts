@@ -43,7 +43,7 @@ function harness() {
   )
   const never = new AbortController().signal
   const ask = (
-    more: { signal?: AbortSignal; fresh?: boolean; patienceMs?: number } = {},
+    more: { signal?: AbortSignal; fresh?: boolean; patienceMs?: number; forPeer?: boolean } = {},
     mode: 'Basic' | 'Standard' = 'Standard',
   ) => shared.get(mode, 'Sql', { signal: never, fresh: false, ...more })
   const finish = async (): Promise<void> => {
@@ -137,6 +137,17 @@ describe('runs shared by everyone who asks', () => {
     expect(state.cancelled).toBe(0)
     await finish()
     expect((await ask()).run.id).toBe('run 1')
+  })
+
+  test('H8 callers that are peers share among themselves, and with nobody else', async () => {
+    const { state, ask, finish } = harness()
+    const asked = Array.from({ length: 100 }, () => ask({ forPeer: true }))
+    ask().catch(() => {})
+    expect(state.runs).toBe(2)
+    await finish()
+    await Promise.all(asked)
+    await ask({ forPeer: true })
+    expect(state.runs).toBe(2)
   })
 
   test('H8 modes do not share', async () => {

@@ -15,6 +15,23 @@ type Entry = {
   last: { readonly run: Run; readonly endedAt: number; readonly failed: boolean } | undefined
 }
 
+type Start = (mode: ExecutionMode, type: ServerType, signal: AbortSignal, forPeer: boolean) => Promise<Run>
+
+export type SharedCall = {
+  readonly signal: AbortSignal
+  readonly fresh: boolean
+  /** Milliseconds that the caller waits at most. */
+  readonly patienceMs?: number | undefined
+  /**
+   * Another svc asks. Such a run asks no further svc, so it is not the run of everyone else; it is
+   * shared among peers, or a header would let anybody start runs without end.
+   */
+  readonly forPeer?: boolean | undefined
+}
+
+const keyOf = (mode: ExecutionMode, type: ServerType, forPeer: boolean): string =>
+  forPeer ? `${mode} ${type} for peers` : `${mode} ${type}`
+
 export type Shared = { readonly run: Run; readonly ageMs: number }
 
 /**
@@ -24,9 +41,9 @@ export type Shared = { readonly run: Run; readonly ageMs: number }
 export class SharedRuns {
   readonly #entries = new Map<string, Entry>()
   readonly #now: () => number
-  readonly #start: (mode: ExecutionMode, type: ServerType, signal: AbortSignal) => Promise<Run>
+  readonly #start: Start
 
-  constructor(now: () => number, start: (mode: ExecutionMode, type: ServerType, signal: AbortSignal) => Promise<Run>) {
+  constructor(now: () => number, start: Start) {
     this.#now = now
     this.#start = start
   }
@@ -39,10 +56,10 @@ export class SharedRuns {
   async get(
     mode: ExecutionMode,
     type: ServerType,
-    { signal, fresh, patienceMs }: { signal: AbortSignal; fresh: boolean; patienceMs?: number | undefined },
+    { signal, fresh, patienceMs, forPeer = false }: SharedCall,
   ): Promise<Shared> {
     signal.throwIfAborted()
-    const key = `${mode} ${type}`
+    const key = keyOf(mode, type, forPeer)
     const entry = this.#entries.get(key) ?? {
       running: undefined,
       waiting: 0,
@@ -56,7 +73,7 @@ export class SharedRuns {
       const serves = fresh ? freshPauseMs : last.failed ? servesFor[mode] / 4 : servesFor[mode]
       if (age < serves) return { run: last.run, ageMs: age }
     }
-    const running = entry.running ?? this.#begin(entry, mode, type)
+    const running = entry.running ?? this.#begin(entry, mode, type, forPeer)
     const leave = this.#enter(entry, running)
     const patience = patienceMs === undefined ? undefined : deadlineSignal(signal, patienceMs)
     try {
@@ -91,13 +108,13 @@ export class SharedRuns {
 
   /** The last finished run, expired or not: for a page that shows its age. Never an answer to a caller. */
   last(mode: ExecutionMode, type: ServerType): Shared | undefined {
-    const last = this.#entries.get(`${mode} ${type}`)?.last
+    const last = this.#entries.get(keyOf(mode, type, false))?.last
     return last && { run: last.run, ageMs: this.#now() - last.endedAt }
   }
 
-  #begin(entry: Entry, mode: ExecutionMode, type: ServerType): Promise<Run> {
+  #begin(entry: Entry, mode: ExecutionMode, type: ServerType, forPeer: boolean): Promise<Run> {
     entry.cancel = new AbortController()
-    const running = this.#start(mode, type, entry.cancel.signal).then((run) => {
+    const running = this.#start(mode, type, entry.cancel.signal, forPeer).then((run) => {
       const failed = run.monitors.some((monitor) => monitor.findings.some((finding) => finding.level === 'fail'))
       entry.last = { run, endedAt: this.#now(), failed }
       return run
