@@ -108,16 +108,17 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await other.keys.find('h')).toBeUndefined()
       await data.users.add(newUser('Alice'), actor())
       for (const work of [
-        data.users.remove(user.id, actor()),
-        data.users.setDisabled(user.id, true, actor()),
-        data.users.setPassword(user.id, 'x', actor()),
-        data.users.changeGrants(user.id, { add: nobody, remove: nobody }, actor()),
-        data.sessions.begin(signInOf(user), actor()).catch((error) => {
-          expect(error.fault).toBe('Unauthorized')
-          return data.users.remove(user.id, actor())
-        }),
+        () => data.users.remove(user.id, actor()),
+        () => data.users.setDisabled(user.id, true, actor()),
+        () => data.users.setPassword(user.id, 'x', actor()),
+        () => data.users.changeGrants(user.id, { add: nobody, remove: nobody }, actor()),
+        () =>
+          data.sessions.begin(signInOf(user), actor()).catch((error) => {
+            expect(error.fault).toBe('Unauthorized')
+            return data.users.remove(user.id, actor())
+          }),
       ]) {
-        expect((await faultOf(work)).fault).toBe('NotFound')
+        expect((await faultOf(work())).fault).toBe('NotFound')
       }
     })
   })
@@ -156,11 +157,11 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       await data.users.setDisabled(second.id, true, actor())
       const told = await events()
       for (const work of [
-        data.users.changeGrants(root.id, { add: roles('New'), remove: roles('Ops', 'Admin') }, actor()),
-        data.users.setDisabled(root.id, true, actor()),
-        data.users.remove(root.id, actor()),
+        () => data.users.changeGrants(root.id, { add: roles('New'), remove: roles('Ops', 'Admin') }, actor()),
+        () => data.users.setDisabled(root.id, true, actor()),
+        () => data.users.remove(root.id, actor()),
       ]) {
-        const fault = await faultOf(work)
+        const fault = await faultOf(work())
         expect([fault.fault, fault.message]).toEqual(['Conflict', 'The last Admin cannot lose Admin'])
       }
       expect(await other.users.byId(root.id)).toEqual(root)
@@ -569,8 +570,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     await data.ping()
     await data.close()
     await data.close()
-    for (const work of [data.ping(), data.users.list(), data.failures.add('k', 1, 1)]) {
-      const fault = await faultOf(work)
+    for (const work of [() => data.ping(), () => data.users.list(), () => data.failures.add('k', 1, 1)]) {
+      const fault = await faultOf(work())
       expect([fault.fault, fault.message]).toEqual(['Unavailable', 'The store is closed'])
     }
     const again = await openData({ store, create: false })
