@@ -223,10 +223,10 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     })
     test('two processes that change the roles of one user at once lose nothing of each other', async () => {
       const { id } = await data.users.add(newUser('alice'), actor())
-      const programs = await Promise.all(['one', 'two'].map((prefix) => program([store, 'alice', '60', prefix])))
+      const programs = await Promise.all(['one', 'two'].map((prefix) => program([store, 'alice', '150', prefix])))
       for (const { go } of programs) go()
       await Promise.all(programs.map(({ ended }) => ended()))
-      for (const { lines } of programs) expect(lines.filter((line) => line.startsWith('done'))).toHaveLength(60)
+      for (const { lines } of programs) expect(lines.filter((line) => line.startsWith('done'))).toHaveLength(150)
       const audit = (await data.audit.list({ limit: 1_000 })).toReversed().slice(1)
       let now = JSON.stringify(nobody)
       for (const { before, after } of audit) {
