@@ -69,6 +69,14 @@ export abstract class SvcCommand extends Command {
     if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) process.stderr.write(`${text}\n`)
   }
 
+  /** P8: warns when a `svc serve` runs here with another store than the one that is acted on. */
+  protected async warnOfOtherStore(store: string | undefined): Promise<void> {
+    if (store === undefined) return
+    const [{ otherStoreWarning }, { safeText }] = await Promise.all([import('./running.ts'), import('./safe-text.ts')])
+    const warning = otherStoreWarning(store)
+    if (warning !== undefined) this.say(safeText(warning))
+  }
+
   /** To stdout: the answer. */
   protected print(text: string): void {
     process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)

@@ -65,6 +65,7 @@ export abstract class RoleCommand extends SvcCommand {
   ): Promise<undefined> {
     const session = await openSession(flags, process.env)
     this.target = placeOf(session)
+    await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const changed = await make(asking(session, flags, signal))
       const { renderChange, changeJson } = await import('./render/roles.ts')
@@ -86,6 +87,7 @@ export abstract class RoleCommand extends SvcCommand {
     const changes = await readRoleFile(flags['from-file'], action)
     const session = await openSession(flags, process.env)
     this.target = placeOf(session)
+    await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const { applyFile, fileExit } = await import('./role-file-run.ts')
       const { progress } = await import('./progress.ts')

@@ -5,6 +5,7 @@ import { Fault } from '../core/errors.ts'
 import { openCore } from '../core/open.ts'
 import { startServer } from '../core/server/index.ts'
 import type { Runtime } from '../core/service.ts'
+import { announce } from './running.ts'
 import { serveLog } from './serve-log.ts'
 import { localCall } from './session.ts'
 
@@ -49,12 +50,14 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
   try {
     await firstAdmin(request, runtime)
     const server = await startServer({ service, runtime, options, host: request.host, port: request.port, tls, log })
+    let forget = (): void => {}
     try {
       if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
       // Lets `svc health` of this store find the server that runs here.
       if (marker !== undefined)
         await writeFile(marker, JSON.stringify({ pid: process.pid, url: server.url }), { mode: 0o600 })
       const { facts } = runtime
+      forget = announce({ pid: process.pid, url: server.url, store: facts.store ?? 'none' })
       log({
         level: 'info',
         msg: `svc ${request.version} listens on ${server.url}`,
@@ -67,6 +70,7 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
       log({ level: 'info', msg: 'stopping: answering what is in flight' })
     } finally {
       await server.stop()
+      forget()
       // Only here: a serve that did not get to listen must not take away another one's.
       for (const file of [marker, request.portFile]) if (file !== undefined) await rm(file, { force: true })
     }

@@ -11,6 +11,7 @@ export abstract class StoreCommand extends SvcCommand {
   ): Promise<R> {
     const session = await openAdmin(flags, process.env, signal)
     this.target = session.admin.store
+    await this.warnOfOtherStore(session.admin.store)
     try {
       return await work(session)
     } finally {

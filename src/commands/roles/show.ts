@@ -21,6 +21,7 @@ export default class Show extends SvcCommand {
     const userName = userOf(args.user)
     const session = await openSession(flags, process.env)
     this.target = placeOf(session)
+    await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const lists = await showRoles({ session, call: localCall(signal) }, userName)
       const { heldJson, renderHeld } = await import('../../cli/render/roles.ts')

@@ -1,0 +1,67 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+/** A `svc serve` of this account that runs on this machine. */
+export type RunningServe = { readonly pid: number; readonly url: string; readonly store: string }
+
+/**
+ * Where serves make themselves known: one folder an account, whatever SVC_HOME says, because what is
+ * asked is whether a serve uses *another* store. Nothing in it is trusted with more than a warning.
+ */
+const folder = (home: string): string => join(home, '.cache', 'svc', 'running')
+
+/** Makes a serve known; the function given back takes it away. A home that cannot be written is no obstacle. */
+export function announce(serve: RunningServe, home: string = homedir()): () => void {
+  const file = join(folder(home), `${serve.pid}.json`)
+  try {
+    mkdirSync(folder(home), { recursive: true, mode: 0o700 })
+    writeFileSync(file, JSON.stringify(serve), { mode: 0o600 })
+  } catch {
+    return () => {}
+  }
+  return () => rmSync(file, { force: true })
+}
+
+/** Serves that run here with another store than this one; traces of those that ended are removed. */
+export function servesOfOtherStores(store: string, home: string = homedir()): readonly RunningServe[] {
+  let names: readonly string[]
+  try {
+    names = readdirSync(folder(home))
+  } catch {
+    return []
+  }
+  return names.slice(0, 100).flatMap((name) => {
+    const file = join(folder(home), name)
+    const serve = parsed(file)
+    if (serve && alive(serve.pid)) return serve.store === store ? [] : [serve]
+    rmSync(file, { force: true })
+    return []
+  })
+}
+
+function parsed(file: string): RunningServe | undefined {
+  try {
+    const { pid, url, store } = JSON.parse(readFileSync(file, 'utf8')) as Partial<RunningServe>
+    return Number.isSafeInteger(pid) && typeof url === 'string' && typeof store === 'string'
+      ? { pid: Number(pid), url, store }
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** The warning of P8, or nothing: a change made here is not what that serve's users see. */
+export function otherStoreWarning(store: string): string | undefined {
+  const [other] = servesOfOtherStores(store)
+  return other && `Warning: the svc serve at ${other.url} uses another store: ${other.store}`
+}
