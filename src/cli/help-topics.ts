@@ -47,4 +47,19 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
         ['nagios, prtg, prometheus', 'for monitoring tools; nagios also maps the exit code'],
       ])}`,
   },
+  security: {
+    summary: 'Where secrets lie, and who may do what',
+    text: () =>
+      `SECURITY
+${aligned([
+  ['Passwords', 'asked for, or read from --password-stdin; never an argument, a URL or a log line'],
+  ['Tokens', 'in the OS keychain; SVC_TOKEN for CI; a 0600 file only with --insecure-storage'],
+  ['Monitors', 'secrets in svc.yaml are {env: NAME} or {file: path}; a plain one is refused'],
+  ['svc.yaml', 'never looked for in the working directory; refused when others can write it'],
+  ['The store', 'whoever can open it is Admin on this machine; others sign in at svc serve'],
+  ['svc serve', 'loopback without TLS; elsewhere TLS, an Admin and the host names it answers for'],
+  ['Strangers', 'off loopback see states and fault classes, not messages, hosts or figures'],
+  ['Certificates', 'always checked; --ca-file adds a private authority'],
+])}`,
+  },
 }
