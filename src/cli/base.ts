@@ -60,7 +60,9 @@ export abstract class SvcCommand extends Command {
     const flags = end === -1 ? this.argv : this.argv.slice(0, end)
     const output = flags.findIndex((flag) => flag === '--output' || flag === '-o')
     return (
-      flags.includes('--json') || flags.includes('--output=json') || (output !== -1 && flags[output + 1] === 'json')
+      flags.includes('--json') ||
+      flags.some((flag) => /^(?:--output=|-o=?)json$/.test(flag)) ||
+      (output !== -1 && flags[output + 1] === 'json')
     )
   }
 

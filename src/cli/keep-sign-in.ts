@@ -3,7 +3,7 @@ import { endQuietly, type SignedIn } from './login-run.ts'
 import { changeSettings, checkedName, type Profile, readSettings, withProfile } from './profiles.ts'
 import { localCall } from './session.ts'
 import { signInOf } from './sign-in.ts'
-import { type Kept, type SignIn, tokenStore } from './token-store.ts'
+import { type Kept, type SignIn, tokenStore, underLock } from './token-store.ts'
 import type { Environment } from './variable.ts'
 
 export type KeptAs = {
@@ -53,7 +53,7 @@ export async function keepSignIn(
         .catch(() => undefined)
       replaced = { signIn, kept: old }
     }
-    await store.write(kept)
+    await underLock({ server, user, storage }, env, signal, () => store.write(kept))
     await changeSettings(
       env,
       (now) => {

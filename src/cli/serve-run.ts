@@ -71,8 +71,10 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
     } finally {
       await server.stop()
       forget()
-      // Only here: a serve that did not get to listen must not take away another one's.
-      for (const file of [marker, request.portFile]) if (file !== undefined) await rm(file, { force: true })
+      // Only what is still this serve's own: another one may have come in its place.
+      if (marker !== undefined) await removeOwn(marker, (content) => content.includes(`"pid":${process.pid},`))
+      if (request.portFile !== undefined)
+        await removeOwn(request.portFile, (content) => content.trim() === String(server.port))
     }
   } finally {
     await runtime.close()
@@ -92,7 +94,12 @@ async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void
     const password = (await pem(passwordFile, 'bootstrap-password-file')).replace(/\r?\n$/, '')
     const { caller, correlationId } = localCall(new AbortController().signal)
     const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
-    await admin.users.add({ userName, password, roles: ['Admin'] }, { who, correlationId })
+    try {
+      await admin.users.add({ userName, password, roles: ['Admin'] }, { who, correlationId })
+    } catch (error) {
+      // Another node that starts at the same time may have been first.
+      if (!(error instanceof Fault && error.fault === 'Conflict' && (await runtime.anyAdmin()))) throw error
+    }
   }
   if (request.loopback || (await runtime.anyAdmin())) return
   throw new Fault('Local', 'There is no Admin yet: svc does not answer other machines before there is one', {
@@ -102,6 +109,11 @@ async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void
       'svc serve --only health                                              without sign-in',
     ],
   })
+}
+
+async function removeOwn(file: string, isOwn: (content: string) => boolean): Promise<void> {
+  const content = await readFile(file, 'utf8').catch(() => '')
+  if (isOwn(content)) await rm(file, { force: true })
 }
 
 const isUrl = (store: string): boolean => store.includes('://')

@@ -38,6 +38,25 @@ const digest = (text: string): string => createHash('sha256').update(text).diges
 export const lockPath = ({ server, user }: SignIn, env: Environment): string =>
   join(settingsFolder(env), 'locks', `${digest(`${server}\n${user}`)}.lock`)
 
+/**
+ * Changes what is kept while no other process renews it: a renewal that ended later would bring back
+ * a token that was signed out, or overwrite a new sign-in with the old one's successor.
+ */
+export async function underLock<T>(
+  signIn: SignIn,
+  env: Environment,
+  signal: AbortSignal,
+  change: () => Promise<T>,
+): Promise<T> {
+  const { acquire } = await import('./lock.ts')
+  const lock = await acquire(lockPath(signIn, env), signal)
+  try {
+    return await change()
+  } finally {
+    lock.release()
+  }
+}
+
 export function tokenStore(signIn: SignIn, env: Environment): TokenStore {
   return signIn.storage === 'keychain' ? inKeychain(signIn, env) : inFile(signIn, env)
 }

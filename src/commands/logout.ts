@@ -61,13 +61,17 @@ export default class Logout extends SvcCommand {
     flags: { readonly 'ca-file'?: string | undefined; readonly 'insecure-http'?: boolean },
     signal: AbortSignal,
   ): Promise<Result> {
-    const [{ changeSettings, signedOut, withProfile }, { signedInAt, signInOf }, { revoke }, { tokenStore }] =
-      await Promise.all([
-        import('../cli/profiles.ts'),
-        import('../cli/sign-in.ts'),
-        import('../cli/login-run.ts'),
-        import('../cli/token-store.ts'),
-      ])
+    const [
+      { changeSettings, signedOut, withProfile },
+      { signedInAt, signInOf },
+      { revoke },
+      { tokenStore, underLock },
+    ] = await Promise.all([
+      import('../cli/profiles.ts'),
+      import('../cli/sign-in.ts'),
+      import('../cli/login-run.ts'),
+      import('../cli/token-store.ts'),
+    ])
     const signIn = signInOf(profile)
     if (!signIn) throw new TypeError('a profile without a user')
     const target = { kind: 'server', url: profile.server, origin: '--profile', profile } as const
@@ -92,7 +96,7 @@ export default class Logout extends SvcCommand {
       }, note)
     }
     let here: Result['here'] = 'not removed'
-    await store.remove().then((removed) => {
+    await underLock(signIn, process.env, signal, () => store.remove()).then((removed) => {
       here = removed ? 'forgotten' : 'nothing kept'
     }, note)
     // What lies in a keychain that cannot be reached stays known, to be removed another time.

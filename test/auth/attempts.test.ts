@@ -104,6 +104,16 @@ describe('failed sign-ins', () => {
     })
   }, 30_000)
 
+  test('P5 a failure every nine minutes never comes to thirty in ten', async () => {
+    await withWorld(async (world) => {
+      for (let n = 0; n < 32; n += 1) {
+        await fail(world, '192.0.2.1', 1, `name-${n}`)
+        world.clock.at += 9 * minute
+      }
+      expect(await attempt(world, '192.0.2.1', password)).toBe(200)
+    })
+  }, 30_000)
+
   test('P5 loopback is exempt from that', async () => {
     await withWorld(async (world) => {
       for (let n = 0; n < 31; n += 1) await fail(world, '127.0.0.1', 1, `name-${n}`)

@@ -119,6 +119,20 @@ describe('a rotating family', () => {
     })
   })
 
+  test('T4 reuse is noticed however old the token is, while its family lives', async () => {
+    await withWorld(async (world) => {
+      const { RefreshToken } = await world.signIn(rotating)
+      let latest = RefreshToken
+      for (let n = 0; n < 9; n += 1) {
+        world.clock.at += day
+        latest = (await ask(world, latest)).refreshToken ?? ''
+      }
+      expect(await refused(world, RefreshToken)).toBe(401)
+      expect((await world.admin.audit.list({ limit: 1 }))[0]?.event).toContain('reuse')
+      expect(await refused(world, latest)).toBe(401)
+    })
+  })
+
   test('T4 fifty parallel refreshes are one rotation', async () => {
     await withWorld(async (world) => {
       const { RefreshToken } = await world.signIn(rotating)

@@ -278,6 +278,41 @@ describe('the engine', () => {
     expect((await run([signing], world)).monitors[0]?.findings[0]?.level).toBe('ok')
   })
 
+  test('H9 what an observation holds is given back when its judge throws', async () => {
+    let closed = false
+    const holding = monitor('holding', {
+      observe: async function* () {
+        try {
+          yield ok()
+          yield ok()
+        } finally {
+          closed = true
+        }
+      },
+    })
+    const judge = (): never => {
+      throw new TypeError('judge broke')
+    }
+    await run([{ ...holding, kind: { ...holding.kind, judge } }])
+    expect(closed).toBe(true)
+  })
+
+  test('H11 a refused sign-in of one target is none of another, though both have the same name', async () => {
+    const world = engineWorld({ limits: limits() })
+    const signing = (host: string, refuse: boolean) =>
+      monitor('postgres orders', {
+        signsIn: true,
+        settings: { host },
+        observe: async function* () {
+          if (refuse) throw new ProbeError('auth', 'password authentication failed')
+          yield ok()
+        },
+      })
+    await run([signing('a', true)], world)
+    expect((await run([signing('b', false)], world)).monitors[0]?.findings[0]?.level).toBe('ok')
+    expect((await run([signing('a', false)], world)).monitors[0]?.findings[0]?.fault).toBe('auth')
+  })
+
   test('a monitor that looked at nothing is a failure, not a silent green', async () => {
     const { monitors } = await run([monitor('empty', { observe: async function* () {} })])
     expect(monitors[0]?.findings[0]).toMatchObject({ level: 'fail', message: 'looked at nothing' })

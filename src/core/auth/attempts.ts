@@ -63,8 +63,8 @@ export async function beginAttempt(
       // While it is locked an attempt does not prolong the lock; it costs the same work (P2).
       const kept = began ? 'held ' : ''
       const count = await failures.add(kept + keys.pair, at, pairs.windowMs)
-      await failures.add(kept + keys.name, at, names.windowMs)
-      if (!here) await failures.add(keys.address, at, addresses.windowMs)
+      await failures.add(kept + keys.name, at, names.windowMs, 'fixed')
+      if (!here) await failures.add(keys.address, at, addresses.windowMs, 'fixed')
       return began || count >= pairs.most
     },
     async succeeded() {

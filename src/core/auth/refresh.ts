@@ -15,7 +15,8 @@ export async function refresh(world: AuthWorld, request: GetAccessToken, call: C
   const { data, now } = world
   const row = await data.tokens.refresh(hash)
   const at = now()
-  if (!row || ended(row, at)) throw new Fault('Unauthorized')
+  // One that was exchanged already is judged by its family's end alone: its reuse must be noticed (T4).
+  if (!row || (row.usedAt === undefined ? ended(row, at) : at >= row.endsAt)) throw new Fault('Unauthorized')
   const user = await usable(data, row)
   if (!user) throw new Fault('Unauthorized')
 

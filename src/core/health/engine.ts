@@ -188,8 +188,11 @@ async function attempts(
 const passedLate = (finding: Finding, attempt: number): Finding =>
   finding.level === 'fail' ? finding : { ...finding, message: `${finding.message} (passed on attempt ${attempt})` }
 
+/** One sign-in: the kind and all that its settings say. Names are unique in one type only; a Secret shows itself nowhere. */
 const signInKey = (monitor: PlannedMonitor, mode: ExecutionMode): string | undefined =>
-  monitor.kind.signsIn?.(monitor.settings as never, mode) ? monitor.name : undefined
+  monitor.kind.signsIn?.(monitor.settings as never, mode)
+    ? `${monitor.kind.kind} ${JSON.stringify(monitor.settings)}`
+    : undefined
 
 async function observeOnce(
   monitor: PlannedMonitor,
@@ -262,7 +265,8 @@ async function observeOnce(
     }
   } catch (error) {
     findings.push(failedStep(error))
-    if (signal.aborted) await closed(iterator)
+    // Also after a judge that threw: the observation waits at its `yield`, with what it holds.
+    await closed(iterator)
   } finally {
     deadline.clear()
     release()

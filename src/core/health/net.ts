@@ -24,7 +24,7 @@ export function parseHosts(content: string, host: string): string[] {
  * be cancelled, and its four threads queue behind one slow resolver. Throws ProbeError `dns`.
  */
 export async function resolveHost(host: string, signal: AbortSignal): Promise<readonly string[]> {
-  const bare = host.replace(/^\[(.*)\]$/, '$1')
+  const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
   if (isIP(bare)) return [bare]
   const fromFile = await readFile(hostsFile, 'utf8').then(
     (content) => parseHosts(content, bare),
@@ -33,6 +33,8 @@ export async function resolveHost(host: string, signal: AbortSignal): Promise<re
   if (fromFile.length > 0) return fromFile
   // RFC 6761: localhost never goes to DNS.
   if (bare === 'localhost' || bare.endsWith('.localhost')) return ['127.0.0.1']
+  // A signal that aborted while the file was read would never be heard again.
+  signal.throwIfAborted()
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
   const cancel = (): void => resolver.cancel()
   signal.addEventListener('abort', cancel, { once: true })

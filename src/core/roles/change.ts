@@ -48,6 +48,9 @@ function refuseUnusable(given: Readonly<Record<'Roles' | 'Permissions', readonly
     if (names.some((name) => name.trim() === '')) {
       return [{ ErrorCode: 'NotEmpty', FieldName, Message: `'${FieldName}' must not hold an empty name.` }]
     }
+    if (names.some((name) => name.includes('\0') || !name.isWellFormed())) {
+      return [{ ErrorCode: 'InvalidValue', FieldName, Message: `'${FieldName}' holds a name that is no text` }]
+    }
     if (names.some((name) => name.length > longest)) {
       return [
         { ErrorCode: 'InvalidValue', FieldName, Message: `'${FieldName}' holds a name over ${longest} characters` },

@@ -169,7 +169,13 @@ export type Data = {
   readonly failures: {
     readonly read: (key: string) => Promise<{ readonly count: number; readonly lastAt: number } | undefined>
     /** Adds one, beginning anew when the last is older than `windowMs`; gives the count. */
-    readonly add: (key: string, at: number, windowMs: number) => Promise<number>
+    readonly add: (
+      key: string,
+      at: number,
+      windowMs: number,
+      /** `fixed`: the window begins at its first failure, which `lastAt` then is; else at each one anew. */
+      window?: 'sliding' | 'fixed',
+    ) => Promise<number>
     readonly clear: (key: string) => Promise<void>
   }
   readonly audit: {

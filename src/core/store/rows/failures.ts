@@ -17,9 +17,9 @@ export function failuresOver(link: Link): Data['failures'] {
       link.read(
         async (db) => (await db.selectFrom('failures').select(['count', 'lastAt']).where('key', '=', key).execute())[0],
       ),
-    add: (key, at, windowMs) =>
+    add: (key, at, windowMs, window = 'sliding') =>
       link.write(async (tx) => {
-        const { count } = await counted(tx, key, at, at - windowMs)
+        const { count } = await counted(tx, key, { at, oldest: at - windowMs, fixed: window === 'fixed' })
         if (count === 1 && room <= 0) room = await makeRoom(tx)
         if (count === 1) room -= 1
         return count
@@ -32,7 +32,11 @@ export function failuresOver(link: Link): Data['failures'] {
 }
 
 /** One statement: two at once count two. */
-const counted = (tx: Db, key: string, at: number, oldest: number): Promise<{ count: number }> =>
+const counted = (
+  tx: Db,
+  key: string,
+  { at, oldest, fixed }: { readonly at: number; readonly oldest: number; readonly fixed: boolean },
+): Promise<{ count: number }> =>
   tx
     .insertInto('failures')
     .values({ key, count: 1, lastAt: at })
@@ -44,7 +48,9 @@ const counted = (tx: Db, key: string, at: number, oldest: number): Promise<{ cou
           .then(eb.lit(1))
           .else(eb('failures.count', '+', eb.lit(1)))
           .end(),
-        lastAt: at,
+        lastAt: fixed
+          ? eb.case().when('failures.lastAt', '<', oldest).then(eb.lit(at)).else(eb.ref('failures.lastAt')).end()
+          : eb.lit(at),
       })),
     )
     .returning('count')
