@@ -557,6 +557,20 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     expect(await data.failures.read('old')).toBeUndefined()
     expect((await data.failures.read('young'))?.count).toBe(1)
   })
+  test('S10 the sweep keeps refused sign-ins for 90 days, and what was done for ever', async () => {
+    const day = 86_400_000
+    await data.users.add(newUser('ann'), actor())
+    await data.audit.write('signin.failed', undefined, actor())
+    clock += 40 * day
+    await data.audit.write('signin.locked', undefined, actor())
+    const events = async () => (await data.audit.list({ limit: 10 })).map(({ event }) => event)
+    await data.sweep(1_000 + 90 * day)
+    expect(await events()).toEqual(['signin.locked', 'signin.failed', 'user.added'])
+    await data.sweep(1_001 + 90 * day)
+    expect(await events()).toEqual(['signin.locked', 'user.added'])
+    await data.sweep(1_000_000 * day)
+    expect(await events()).toEqual(['user.added'])
+  })
   test('text keeps every character; NUL and halves of characters become U+FFFD on both databases', async () => {
     const strange = 'a\u0000b\ud800c 😀 "\'\\ \u202e'
     const kept = 'a\ufffdb\ufffdc 😀 "\'\\ \u202e'

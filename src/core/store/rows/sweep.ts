@@ -9,6 +9,13 @@ const most = 100_000
 /** Failed sign-ins older than this count for nothing (P5). */
 const dayMs = 86_400_000
 
+/**
+ * What strangers write into the audit: kept for 90 days, or they could fill the disk, and without room
+ * for the audit there is no change of any role. What users and Admins did is kept for ever.
+ */
+const refusals = ['signin.failed', 'signin.locked']
+const refusalsKeptMs = 90 * dayMs
+
 /** Removes what has ended by itself, and seals that nobody can ask for any more. */
 export function sweepOver(link: Link): Data['sweep'] {
   return async (at) => {
@@ -49,6 +56,17 @@ export function sweepOver(link: Link): Data['sweep'] {
           .where('lastAt', '<', at - dayMs)
           .limit(limit)
         return (await tx.deleteFrom('failures').where('key', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const old = tx
+          .selectFrom('audit')
+          .select('id')
+          .where('event', 'in', refusals)
+          .where('at', '<', at - refusalsKeptMs)
+          .limit(limit)
+        return (await tx.deleteFrom('audit').where('id', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
       }),
     )
   }
