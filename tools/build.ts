@@ -11,7 +11,8 @@ import pkg from '../package.json' with { type: 'json' }
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** Packages that go into the bundle: what every command loads. */
 const bundled = new Set(['@oclif/core'])
-const external = Object.keys(pkg.dependencies).filter((name) => !bundled.has(name))
+const installed = Object.keys({ ...pkg.dependencies, ...pkg.optionalDependencies })
+const external = installed.filter((name) => !bundled.has(name))
 
 /**
  * What oclif loads at every start and svc never uses: its search for plugins and commands on disk.

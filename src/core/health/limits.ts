@@ -1,10 +1,9 @@
 import { showDuration } from './judge.ts'
+import type { Target } from './monitor.ts'
 
 /** What lasts from run to run: places to run in, and refused sign-ins. Made once, handed down. */
 export type Limits = { readonly slots: Slots; readonly refusals: Refusals }
 export const limits = (): Limits => ({ slots: new Slots(), refusals: new Refusals() })
-
-type Target = { readonly host?: string; readonly database?: string }
 
 /** Places to run in: 200 at once, 4 a host, 1 a database. */
 export class Slots {

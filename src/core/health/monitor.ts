@@ -70,6 +70,14 @@ export type World = {
   readonly calledByPeer: boolean
 }
 
+/** Where a monitor connects to, as configured. */
+export type Target = {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  /** What tells one database of a server from another. */
+  readonly database?: string | undefined
+}
+
 /**
  * A monitor kind. `observe` reads the world and judges nothing; `judge` judges and reads nothing,
  * so that thresholds are tested without a network.
@@ -80,8 +88,8 @@ export type MonitorKind<S extends SettingsSpec, O> = {
   /** What svc.yaml may say beside the settings common to all kinds. */
   readonly settings: S
   readonly checks: readonly Check[]
-  /** What runs one at a time: the engine allows 4 a host and 1 a database. */
-  readonly target?: (settings: Values<S>) => { readonly host?: string; readonly database?: string }
+  /** Whom it asks. The engine allows 4 at a time a host and 1 a database; a keychain secret is bound to host and port. */
+  readonly target?: (settings: Values<S>) => Target
   /** True when it signs in at that mode: a refused sign-in is then not repeated for a while. */
   readonly signsIn?: (settings: Values<S>, mode: ExecutionMode) => boolean
   /** Why settings, each right by itself, cannot be used together: a sentence that begins after the monitor's name. */
@@ -105,7 +113,7 @@ export type AnyMonitorKind = {
   readonly title: string
   readonly settings: SettingsSpec
   readonly checks: readonly Check[]
-  readonly target?: (settings: never) => { readonly host?: string; readonly database?: string }
+  readonly target?: (settings: never) => Target
   readonly signsIn?: (settings: never, mode: ExecutionMode) => boolean
   readonly contradiction?: (settings: never) => string | undefined
   readonly observe: (settings: never, world: World) => AsyncIterable<unknown>
