@@ -37,7 +37,10 @@ function cacheCompiledCode() {
           : process.env.XDG_CACHE_HOME || path.join(home, '.cache')
     if (!path.isAbsolute(base)) return
     var folder = path.join(base, 'svc', 'compiled')
-    fs.mkdirSync(folder, { recursive: true, mode: 448 }) // 0700
+    // Not recursive: below /proc and its like Node would try for ever.
+    ;[base, path.join(base, 'svc'), folder].forEach(function (each) {
+      if (!fs.existsSync(each)) fs.mkdirSync(each, 448) // 0700
+    })
     var stat = fs.lstatSync(folder)
     var mine = process.platform === 'win32' || (stat.uid === process.getuid() && (stat.mode & 18) === 0) // 0022
     if (stat.isDirectory() && mine) require('module').enableCompileCache(folder)

@@ -4,7 +4,6 @@ import {
   fstatSync,
   fsyncSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -14,6 +13,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { Fault } from '../core/errors.ts'
+import { makeFolder } from '../core/folder.ts'
 
 const windows = process.platform === 'win32'
 const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown'
@@ -43,7 +43,7 @@ function refuse(path: string, stat: Stats, privacy: Privacy, wanted: '600' | '70
 /** A folder of this account's own, made when it is missing. Refused when it is a link, another's, or open to others. */
 export function ownFolder(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    makeFolder(path)
   } catch (error) {
     throw trouble(path, 'made', error)
   }

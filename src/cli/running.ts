@@ -1,6 +1,7 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { makeFolder } from '../core/folder.ts'
 
 /** A `svc serve` of this account that runs on this machine. */
 export type RunningServe = { readonly pid: number; readonly url: string; readonly store: string }
@@ -15,7 +16,7 @@ const folder = (home: string): string => join(home, '.cache', 'svc', 'running')
 export function announce(serve: RunningServe, home: string = homedir()): () => void {
   const file = join(folder(home), `${serve.pid}.json`)
   try {
-    mkdirSync(folder(home), { recursive: true, mode: 0o700 })
+    makeFolder(folder(home))
     writeFileSync(file, JSON.stringify(serve), { mode: 0o600 })
   } catch {
     return () => {}

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { closeSync, fsyncSync, linkSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { makeFolder } from '../folder.ts'
 import { sqlite } from '../sqlite.ts'
 import { damaged } from './faults.ts'
 import { companions, found, refuseUnsafe } from './guard.ts'
@@ -13,7 +14,7 @@ import { applicationId, migrate } from './migrate.ts'
  */
 export function createStore(path: string, steps: readonly string[]): void {
   const folder = dirname(path)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   refuseUnsafe(path)
   refuseOrphans(path)
   const made = join(folder, `${prefix(path)}${randomUUID()}`)
