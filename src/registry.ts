@@ -4,6 +4,7 @@ type Load = () => Promise<{ readonly default: CommandClass }>
 
 /** Every command: its id and how to load it. A known command goes straight to its own chunk. */
 export const commands: Record<string, Load> = {
+  api: () => import('./commands/api.ts'),
   'audit:list': () => import('./commands/audit/list.ts'),
   'config:get': () => import('./commands/config/get.ts'),
   'config:list': () => import('./commands/config/list.ts'),
@@ -28,6 +29,9 @@ export const commands: Record<string, Load> = {
   'roles:holders': () => import('./commands/roles/holders.ts'),
   'roles:show': () => import('./commands/roles/show.ts'),
   'roles:unassign': () => import('./commands/roles/unassign.ts'),
+  'secrets:list': () => import('./commands/secrets/list.ts'),
+  'secrets:remove': () => import('./commands/secrets/remove.ts'),
+  'secrets:set': () => import('./commands/secrets/set.ts'),
   serve: () => import('./commands/serve.ts'),
   'users:add': () => import('./commands/users/add.ts'),
   'users:disable': () => import('./commands/users/disable.ts'),
@@ -46,6 +50,7 @@ export const topics: Record<string, string> = {
   roles: 'What users hold: roles and permissions',
   keys: 'Keys with which machines act as a user',
   audit: 'Who did what',
+  secrets: 'Secrets for svc.yaml in the OS keychain',
   profile: 'Servers by name, and which one commands act at',
   config: 'What svc goes by here, and where that comes from',
 }

@@ -54,7 +54,7 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
 ${aligned([
   ['Passwords', 'asked for, or read from --password-stdin; never an argument, a URL or a log line'],
   ['Tokens', 'in the OS keychain; SVC_TOKEN for CI; a 0600 file only with --insecure-storage'],
-  ['Monitors', 'secrets in svc.yaml are {env: NAME} or {file: path}; a plain one is refused'],
+  ['Monitors', 'secrets in svc.yaml are {env: NAME}, {file: path} or {keychain: name}; a plain one is refused'],
   ['svc.yaml', 'never looked for in the working directory; refused when others can write it'],
   ['The store', 'whoever can open it is Admin on this machine; others sign in at svc serve'],
   ['svc serve', 'loopback without TLS; elsewhere TLS, an Admin and the host names it answers for'],

@@ -1,12 +1,11 @@
 import { Fault } from '../core/errors.ts'
 import { askSecret, canAsk, secretFromStdin } from './prompt.ts'
 
-const flag = '--password-stdin'
-
 type Ask = {
   /** What the prompt says, e.g. `Password for alice:`. */
   readonly message: string
-  /** `--password-stdin` was given. */
+  /** The flag that has it read from standard input, and whether it was given. */
+  readonly flag?: '--password-stdin' | '--stdin'
   readonly stdin: boolean
   /** Other ways out, where there is no terminal. */
   readonly otherwise?: readonly string[]
@@ -17,7 +16,8 @@ type Ask = {
  * Fault `Usage` naming the flag when there is no terminal, `Interrupted` at ctrl-C.
  */
 export async function newPassword(ask: Ask, signal: AbortSignal): Promise<string> {
-  if (ask.stdin) return oneLine(await secretFromStdin(flag, signal))
+  const { flag = '--password-stdin' } = ask
+  if (ask.stdin) return oneLine(await secretFromStdin(flag, signal), flag)
   if (!canAsk()) {
     throw new Fault('Usage', `${flag} is missing: there is no terminal to ask for the password`, {
       hints: [...(ask.otherwise ?? []), `Give it on standard input: svc … ${flag} < FILE`],
@@ -33,7 +33,7 @@ export async function newPassword(ask: Ask, signal: AbortSignal): Promise<string
 }
 
 /** Several lines are a slip, such as the wrong file, and nobody could type them at a prompt. */
-function oneLine(secret: string): string {
+function oneLine(secret: string, flag: string): string {
   if (!/[\r\n]/.test(secret)) return secret
   throw new Fault('Usage', `${flag}: standard input holds more than one line`, {
     hints: ['A password is one line.'],

@@ -1,5 +1,5 @@
 import { homedir, userInfo } from 'node:os'
-import type { CredentialSource } from '../core/client/index.ts'
+import type { Client, CredentialSource } from '../core/client/index.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
 import { newCorrelationId } from './correlation.ts'
 import type { Settings } from './profiles.ts'
@@ -35,10 +35,7 @@ export async function openSession(flags: SessionFlags, env: Environment): Promis
   // One that is set but empty is refused wherever the command acts.
   const token = variable(env, 'SVC_TOKEN')
   if (target.kind === 'server') {
-    const { openClient } = await import('../core/client/index.ts')
-    const connection = connectionOf(target, flags, env)
-    const given = token === undefined ? undefined : (await import('./given-token.ts')).givenToken(target, env)
-    const client = openClient({ ...connection, credential: credentialFor(target, given, connection, env) })
+    const client = await openClientAt(target, flags, env, token)
     return {
       target,
       label: shownUrl(target.url),
@@ -56,6 +53,19 @@ export async function openSession(flags: SessionFlags, env: Environment): Promis
     details: 'anyone',
   })
   return { target, label: 'this machine', service, runtime, close: runtime.close }
+}
+
+/** The client of a server, which presents SVC_TOKEN or the sign-in there. */
+export async function openClientAt(
+  target: ServerTarget,
+  flags: SessionFlags,
+  env: Environment,
+  token = variable(env, 'SVC_TOKEN'),
+): Promise<Client> {
+  const { openClient } = await import('../core/client/index.ts')
+  const connection = connectionOf(target, flags, env)
+  const given = token === undefined ? undefined : (await import('./given-token.ts')).givenToken(target, env)
+  return openClient({ ...connection, credential: credentialFor(target, given, connection, env) })
 }
 
 type ServerTarget = Extract<Target, { kind: 'server' }>
@@ -109,6 +119,7 @@ export async function configuration(flags: Pick<SessionFlags, 'config'>, env: En
     env,
     platform: process.platform,
     home: homedir(),
+    keychain: async (name) => await (await import('./secrets.ts')).readSecret(name, env),
   })
 }
 
@@ -133,4 +144,4 @@ function account(): string {
   }
 }
 
-const shownUrl = (url: string): string => url.replace(/\/+$/, '').replace(/\/\/[^/@]*@/, '//')
+export const shownUrl = (url: string): string => url.replace(/\/+$/, '').replace(/\/\/[^/@]*@/, '//')

@@ -238,7 +238,9 @@ async function prepareStore(path: string | undefined): Promise<string | undefine
     openStore({ path, create: true }).close()
     return undefined
   } catch (error) {
-    if (error instanceof Fault) return [error.message, ...(error.details.hints ?? [])].join(' ')
+    if (error instanceof Fault) {
+      return [error.message, ...(error.details.hints ?? [])].map((part) => part.replace(/\.$/, '')).join('. ')
+    }
     throw error
   }
 }

@@ -251,7 +251,7 @@ const secretOf = (value: unknown, context: SettingsContext): Secret =>
 
 test('a secret in the file itself is refused and not repeated', () => {
   expect(given({ type: 'secret' }, 'hunter2')).toEqual([
-    'it must point at a secret, never hold it: write {env: NAME} or {file: /path}',
+    'it must point at a secret, never hold it: write {env: NAME}, {file: /path} or {keychain: name}',
   ])
   for (const wrong of [
     12_345,

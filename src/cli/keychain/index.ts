@@ -1,6 +1,6 @@
 import type { Environment } from '../variable.ts'
 import { askKeychain } from './ask.ts'
-import { keychainFault, noSessionBus, type Purpose } from './faults.ts'
+import { keychainFault, noSessionBus, type Purpose, type What } from './faults.ts'
 import type { Answer, Question } from './question.ts'
 
 export { askKeychain } from './ask.ts'
@@ -18,15 +18,18 @@ export type Keychain = {
   readonly prove: () => Promise<void>
 }
 
-/** One entry of the OS keychain: a server's, for one user. Every method rejects with `Fault` NoKeychain. */
-export function keychainEntry(server: string, user: string, env: Environment): Keychain {
+/**
+ * One entry of the OS keychain: a server's, for one user, or a secret's, by its name. Every method rejects with
+ * `Fault` NoKeychain, in words for what is kept.
+ */
+export function keychainEntry(server: string, user: string, env: Environment, what: What = 'token'): Keychain {
   // Without a blank: GNOME Keyring finds no entry whose service has one.
   const place = { service: `svc:${server}`, user }
   const longest = process.platform === 'win32' ? longestOnWindows : undefined
   const ask = async (question: Pick<Question, 'does' | 'secret'>, purpose: Purpose): Promise<Answer> => {
-    if (process.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus(purpose)
+    if (process.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus(purpose, what)
     const answer = await askKeychain({ ...place, ...question, longest }, env)
-    if ('problem' in answer) throw keychainFault(answer.problem, purpose)
+    if ('problem' in answer) throw keychainFault(answer.problem, purpose, what)
     return answer
   }
   return {
@@ -43,8 +46,8 @@ export function keychainEntry(server: string, user: string, env: Environment): K
   }
 
   async function askProbe(): Promise<void> {
-    if (process.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus('prove')
+    if (process.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus('prove', what)
     const answer = await askKeychain({ does: 'prove', service: 'svc:probe', user: 'probe' }, env)
-    if ('problem' in answer) throw keychainFault(answer.problem, 'prove')
+    if ('problem' in answer) throw keychainFault(answer.problem, 'prove', what)
   }
 }

@@ -8,6 +8,8 @@ import { readTypes, type Types } from './types.ts'
 export type LoadOptions = WhereOptions & {
   /** The account whose files are trusted beside root's; that of this process when left out. */
   readonly uid?: number | undefined
+  /** Reads the OS keychain, for `{keychain: name}`. */
+  readonly keychain?: SettingsContext['keychain']
 }
 
 export type Config = {
@@ -30,12 +32,12 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     const { readFile } = await import('./read.ts')
     const uid = options.uid ?? process.getuid?.()
     const text = await readFile(candidate, { platform: options.platform, uid })
-    if (text !== undefined) return await readConfig(text, candidate, options.env)
+    if (text !== undefined) return await readConfig(text, candidate, options)
   }
   return { origin: undefined, types: {}, serve: readServe({}, context).values, warnings: [] }
 }
 
-async function readConfig(text: string, { path }: Candidate, env: LoadOptions['env']): Promise<Config> {
+async function readConfig(text: string, { path }: Candidate, { env, keychain }: LoadOptions): Promise<Config> {
   const [{ parseDocument }, { existsSync }, paths] = await Promise.all([
     import('./document.ts'),
     import('node:fs'),
@@ -44,7 +46,7 @@ async function readConfig(text: string, { path }: Candidate, env: LoadOptions['e
   const document = await parseDocument(text)
   if (document.problems.length > 0) throw refusal(path, document.problems)
   const folder = paths.dirname(path)
-  const context: SettingsContext = { env, folder, exists: (file) => existsSync(paths.resolve(folder, file)) }
+  const context: SettingsContext = { env, folder, keychain, exists: (file) => existsSync(paths.resolve(folder, file)) }
   const read = await readSections(document.value, context)
   const placed = (problems: readonly Problem[]): readonly Placed[] =>
     problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))

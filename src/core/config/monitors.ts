@@ -13,6 +13,7 @@ import {
   type SettingsContext,
   type SettingsRead,
   type SettingsSpec,
+  type Target,
 } from '../health/index.ts'
 import { commonSettings, latencyOf, latencySetting, longestTimeout, shorthands } from './common.ts'
 
@@ -69,13 +70,16 @@ function readKnown(
 ): Pick<MonitorRead, 'dependsOn' | 'monitor' | 'problems' | 'warnings'> {
   const short = readShorthands(raw, kind.settings, context)
   const spec: SettingsSpec = { ...kind.settings, ...commonSettings }
-  const read = readSettings(spec, short.rest, context)
+  // A keychain secret is bound to where its monitor connects, which is known when all settings are read.
+  let target: Target | undefined
+  const read = readSettings(spec, short.rest, { ...context, target: () => target })
   const common = read.values as SettingsRead<typeof commonSettings>['values']
   const problems = [...read.problems, ...short.problems, ...timeoutProblems(common.timeout)]
   const settings: Record<string, unknown> = Object.fromEntries(
     Object.keys(kind.settings).flatMap((key) => (key in read.values ? [[key, read.values[key]]] : [])),
   )
   if (short.latency !== undefined) settings[latencySetting] = short.latency
+  if (problems.length === 0) target = kind.target?.(settings as never)
   const contradiction = problems.length === 0 ? kind.contradiction?.(settings as never) : undefined
   if (contradiction !== undefined) problems.push({ path: [], message: contradiction })
   const monitor: PlannedMonitor = {

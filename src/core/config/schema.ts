@@ -178,6 +178,18 @@ const secretShape: Json = {
       required: ['file'],
       properties: { file: { description: 'The file that holds it', type: 'string', pattern: '^[^~\\s][^\\r\\n]*$' } },
     },
+    {
+      type: 'object',
+      additionalProperties: false,
+      required: ['keychain'],
+      properties: {
+        keychain: {
+          description: 'The name under which `svc secrets set` keeps it in the OS keychain',
+          type: 'string',
+          pattern: '^[A-Za-z0-9_.@-]{1,100}$',
+        },
+      },
+    },
   ],
 }
 

@@ -2,7 +2,7 @@ import { didYouMean } from '../suggest.ts'
 import type { Problem, Secret, Setting, SettingsSpec, Values } from './settings.ts'
 import { type At, isMap, type Of, place, type Raw, type SettingsContext, told, unknownKey } from './settings-at.ts'
 import { readFigure, readThreshold } from './settings-figures.ts'
-import { envSecret, fileSecret } from './settings-secret.ts'
+import { envSecret, fileSecret, keychainSecret } from './settings-secret.ts'
 
 export type SettingsRead<S> = {
   /** Of use only when there are no problems. */
@@ -151,15 +151,17 @@ function readUrl(given: unknown, setting: Of<'url'>, at: At): string | undefined
 }
 
 const envName = /^[A-Za-z_][A-Za-z0-9_]*$/
-const secretShape = 'write {env: NAME} or {file: /path}'
+const secretShape = 'write {env: NAME}, {file: /path} or {keychain: name}'
+/** What `svc secrets set` takes for a name. */
+export const secretName = /^[A-Za-z0-9_.@-]{1,100}$/
 
 function readSecret(given: unknown, _: Of<'secret'>, at: At): Secret | undefined {
   if (!isMap(given)) return at.wrong(`must point at a secret, never hold it: ${secretShape}`)
   const keys = Object.keys(given)
   const [kind] = keys
   const name = kind === undefined ? undefined : given[kind]
-  if (keys.length !== 1 || (kind !== 'env' && kind !== 'file')) {
-    return at.wrong(`must name one variable or one file: ${secretShape}`)
+  if (keys.length !== 1 || (kind !== 'env' && kind !== 'file' && kind !== 'keychain')) {
+    return at.wrong(`must name one variable, one file or one secret of the keychain: ${secretShape}`)
   }
   if (typeof name !== 'string' || name.trim() === '') return at.in(kind).wrong(`must be a name: ${secretShape}`)
   const { context } = at.reading
@@ -168,6 +170,12 @@ function readSecret(given: unknown, _: Of<'secret'>, at: At): Secret | undefined
     if (!envName.test(name)) return at.in(kind).wrong("must be a variable's name (letters, digits, _), not a value")
     if (!context.env[name]) at.warn(`names the variable ${name}, which is not set here: what needs it will fail`)
     return envSecret(name, context)
+  }
+  if (kind === 'keychain') {
+    // Not repeated, for the same reason.
+    return secretName.test(name)
+      ? keychainSecret(name, context)
+      : at.in(kind).wrong('must be a name of `svc secrets list` (letters, digits, _ . @ -), not a value')
   }
   if (/[\0\r\n]/.test(name)) return at.in(kind).wrong('must be a path, on one line')
   if (name.startsWith('~')) return at.in(kind).wrong('begins with "~", which is not expanded: write the whole path')

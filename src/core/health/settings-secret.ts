@@ -1,11 +1,19 @@
-import { ProbeError } from './monitor.ts'
+import { Fault } from '../errors.ts'
+import { ProbeError, type Target } from './monitor.ts'
 import { Secret } from './settings.ts'
+
+/** What a keychain keeps under a name: a secret and the only place that it may be sent to. */
+export type KeptSecret = { readonly secret: string; readonly host: string; readonly port: number }
 
 /** Where secrets are looked for. */
 export type SecretSources = {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The folder against which a relative `{file: …}` is resolved: that of svc.yaml. */
   readonly folder: string
+  /** Reads the OS keychain; undefined for a name that it does not hold. Absent: there is none to read. */
+  readonly keychain?: ((name: string) => Promise<KeptSecret | undefined>) | undefined
+  /** Where the monitor that the secret belongs to connects to, once its settings are read. */
+  readonly target?: (() => Target | undefined) | undefined
 }
 
 /** Bytes: a key file fits, a log file named by mistake does not fill the memory. */
@@ -36,6 +44,40 @@ export function fileSecret(path: string, sources: SecretSources): Secret {
     if (value === '') throw unread(origin, 'the file is empty')
     return value
   })
+}
+
+/**
+ * A secret in the OS keychain, which belongs to one host and port: whoever changes svc.yaml cannot have
+ * it sent elsewhere. Throws like `envSecret`, for another place before anything is sent.
+ */
+export function keychainSecret(name: string, sources: SecretSources): Secret {
+  const origin = `{keychain: ${name}}`
+  return new Secret(origin, async () => {
+    const target = sources.target?.()
+    if (target?.host === undefined || target.port === undefined) {
+      throw unread(origin, 'it belongs to a host and port, and this monitor connects to none; use {file: /path}')
+    }
+    const place = hostAndPort(target.host, target.port)
+    if (!sources.keychain) throw unread(origin, 'no keychain is read here; use {file: /path}')
+    const kept = await sources.keychain(name).catch((error: unknown) => {
+      if (!(error instanceof Fault)) throw error
+      throw new ProbeError('internal', `${origin}: ${error.message}`, error.details.hints)
+    })
+    if (!kept) throw unread(origin, `nothing is kept under that name: svc secrets set ${name} --for ${place}`)
+    const bound = hostAndPort(kept.host, kept.port)
+    if (bound === place) return kept.secret
+    throw unread(
+      origin,
+      `it is kept for ${bound}, and this monitor asks ${place}: nothing was sent. If that is right: svc secrets set ${name} --for ${place}`,
+    )
+  })
+}
+
+/** A host and port as one text that is the same for every spelling of the same host: letter case, IDN, IPv6. */
+export function hostAndPort(host: string, port: number): string {
+  const bare = host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
+  const written = bare.includes(':') ? `[${bare}]` : bare
+  return `${URL.parse(`http://${written}`)?.hostname ?? written.toLowerCase()}:${port}`
 }
 
 async function readSecret(path: string, folder: string): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
-import { ProbeError } from '../monitor.ts'
+import { ProbeError, type Target } from '../monitor.ts'
 import { readCaFile } from '../probe/anchors.ts'
 import { said } from '../probe/text.ts'
 import type { Secret, SettingsSpec, Values } from '../settings.ts'
@@ -60,10 +60,12 @@ export function databaseTarget(given: Given, defaultPort: number): DatabaseTarge
 }
 
 /** For the engine: the same database is asked by one monitor at a time. Never throws. */
-export function slotOf(given: Given, defaultPort: number): { readonly host?: string; readonly database?: string } {
-  if (!URL.canParse(given.url)) return {}
-  const { hostname, port } = new URL(given.url)
-  return { host: hostname, database: `${hostname}:${port || defaultPort}` }
+export function slotOf(given: Given, defaultPort: number): Target {
+  const url = URL.parse(given.url)
+  if (url === null) return {}
+  const { hostname: host } = url
+  const port = Number(url.port) || defaultPort
+  return { host, port, database: `${host}:${port}` }
 }
 
 export type TlsChoice = {

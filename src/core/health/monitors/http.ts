@@ -63,7 +63,10 @@ export default monitorKind({
     { name: 'certificate', depth: 'Advanced', doc: 'Every certificate of the chain stays valid long enough' },
     { name: 'clock', depth: 'Advanced', doc: 'The Date header agrees with our clock' },
   ],
-  target: (given) => ({ host: URL.parse(given.url)?.hostname ?? given.url }),
+  target: (given) => {
+    const url = URL.parse(given.url)
+    return url === null ? {} : { host: hostOf(url), port: portOf(url) }
+  },
   signsIn,
   contradiction,
   async *observe(given, world): AsyncGenerator<Seen> {

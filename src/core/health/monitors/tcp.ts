@@ -42,7 +42,7 @@ export default monitorKind({
     { name: 'answer', depth: 'Basic', doc: 'With `send` or `expect`: the peer says what it should, in time' },
     { name: 'addresses', depth: 'Advanced', doc: 'Told when a name has more addresses than are probed' },
   ],
-  target: (settings) => ({ host: settings.host }),
+  target: ({ host, port }) => ({ host, port }),
   async *observe(settings, world): AsyncGenerator<Seen> {
     const { host, port, send, expect, maxAnswer } = settings
     const which = settings.addresses ?? (world.mode === 'Advanced' ? 'all' : 'first')

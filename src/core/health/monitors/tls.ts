@@ -61,7 +61,7 @@ export default monitorKind({
     { name: 'protocol', depth: 'Standard', doc: 'The version agreed on is new enough' },
     { name: 'addresses', depth: 'Standard', doc: 'Told when a name has more addresses than are probed' },
   ],
-  target: (settings) => ({ host: settings.host }),
+  target: ({ host, port }) => ({ host, port }),
   async *observe(settings, world): AsyncGenerator<Seen> {
     const { host, port, verify } = settings
     const ca = await readCaFile(settings.caFile)

@@ -1,0 +1,140 @@
+import { readFile, stat } from 'node:fs/promises'
+import type { RawRequest } from '../core/client/index.ts'
+import { Fault } from '../core/errors.ts'
+import { didYouMean } from '../core/suggest.ts'
+import { safeLine } from './safe-text.ts'
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+type Method = (typeof methods)[number]
+/** Their inputs stand in the query: what a body to them means, nobody has said. */
+const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+const usage = (message: string, ...hints: readonly string[]): Fault => new Fault('Usage', message, { hints })
+
+/** The request that a line of `svc api` asks for. Throws `Fault` Usage, or Local for a file that cannot be read. */
+export async function apiRequest(
+  given: {
+    readonly method: string | undefined
+    readonly path: string | undefined
+    readonly data: string | undefined
+    readonly headers: readonly string[]
+  },
+  stdin: () => Promise<Buffer>,
+): Promise<RawRequest> {
+  const method = methodOf(given.method, given.path)
+  const path = pathOf(given.path, method)
+  const headers = given.headers.map(headerOf)
+  if (given.data !== undefined && bodiless.has(method)) {
+    throw usage(`${method} takes no --data`, `Put its inputs into the query: svc api ${method} '/path?name=value'`)
+  }
+  return { method, path, headers, body: given.data === undefined ? undefined : await bodyOf(given.data, stdin) }
+}
+
+function methodOf(given: string | undefined, path: string | undefined): Method {
+  const example = 'For example: svc api GET /auth'
+  if (given === undefined) throw usage('METHOD and PATH are missing', example)
+  const known = methods.find((method) => method === given.toUpperCase())
+  if (known) return known
+  if (path === undefined && given.includes('/')) throw usage('METHOD is missing', `svc api GET ${safeLine(given)}`)
+  const nearest = didYouMean(given, methods)
+  throw usage(
+    `unknown METHOD "${safeLine(given)}"`,
+    ...(nearest ? [`Did you mean ${nearest}?`] : []),
+    `Methods: ${methods.join(' ')}`,
+  )
+}
+
+/** A path at the server that is chosen, and nothing else: the sign-in there must not travel (K5). */
+function pathOf(given: string | undefined, method: Method): string {
+  if (given === undefined || given.trim() === '') {
+    throw usage(`PATH is ${given === undefined ? 'missing' : 'empty'}`, `For example: svc api ${method} /auth`)
+  }
+  if (/^[a-z][a-z\d+.-]*:/i.test(given) || /^[/\\]{2}/.test(given)) {
+    const url = URL.parse(given)
+    const elsewhere = url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
+    throw usage(
+      'PATH must be a path: only the chosen server is asked, because your sign-in there is sent along',
+      ...(elsewhere
+        ? [`svc api ${method} '${safeLine(url.pathname + url.search)}' --server ${safeLine(url.origin)}`]
+        : ['Begin it with one slash, or with none where the shell turns slashes into folders (Git Bash).']),
+    )
+  }
+  if (given.includes('#'))
+    throw usage('PATH must end before any #', 'What follows a # is never sent; write %23 for it.')
+  const slashed = given.startsWith('/') ? given : `/${given}`
+  const [path = ''] = slashed.split('?', 1)
+  if (path.split(/\/|\\|%2f|%5c/i).some((part) => /^(?:\.|%2e){1,2}$/i.test(part))) {
+    throw usage('PATH must not hold . or .. as a part: it could leave the base URL of the server')
+  }
+  // What stands encoded stays as it is; what no request line can hold is encoded.
+  return slashed.toWellFormed().replace(/[^!$&-;=?-Z_a-z~[\]%]/gu, (letter) => encodeURIComponent(letter))
+}
+
+/** What only svc says, and how; and what would be seen by everyone who can list processes. */
+const credentials = /^(?:authorization|proxy-authorization|cookie2?|x-ss-.*|x-api-?key|x-auth-token|.*authsecret)$/i
+const framing =
+  /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/i
+
+function headerOf(given: string): readonly [string, string] {
+  const [, name = '', value = ''] = /^([!#$%&'*+.^`|~\w-]+):[ \t]*(.*?)[ \t]*$/s.exec(given) ?? []
+  if (name === '') {
+    throw usage('--header is no header', "A name, a colon and a value: --header 'Accept: text/csv'")
+  }
+  if (credentials.test(name)) {
+    throw usage(
+      `--header ${name} is refused: a command line can be read by others, and svc presents the sign-in by itself`,
+      'Sign in with svc login, or set SVC_TOKEN.',
+    )
+  }
+  if (framing.test(name)) throw usage(`--header ${name} is refused: it says how bytes travel, which svc decides`)
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+    throw usage(`--header ${name} holds a line end, or letters that no header has`)
+  }
+  return [name, value]
+}
+
+/** Bytes. What a server takes by default is a sixteenth of it. */
+export const longestData = 16 * 1024 * 1024
+
+async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffer> {
+  if (!data.startsWith('@')) return Buffer.from(data)
+  if (data === '@-') return await stdin()
+  const path = data.slice(1)
+  const local = (what: string): Fault =>
+    new Fault('Local', `--data ${data} ${what}`, { hints: ['@FILE sends the bytes of a file, @- standard input.'] })
+  if (path === '') throw usage('--data @ names no file', '@FILE sends the bytes of a file, @- standard input.')
+  try {
+    const facts = await stat(path)
+    if (facts.isDirectory()) throw local('is a folder')
+    if (facts.size > longestData) throw local(`is larger than ${longestData / 1024 / 1024} MiB`)
+    return await readFile(path)
+  } catch (error) {
+    if (error instanceof Fault) throw error
+    throw local(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`)
+  }
+}
+
+/** All of standard input, as it is. */
+export async function dataFromStdin(signal: AbortSignal): Promise<Buffer> {
+  if (process.stdin.isTTY) {
+    throw usage(
+      '--data @- reads a pipe or file, and standard input is a terminal',
+      'svc api POST /path --data @- < FILE',
+    )
+  }
+  const stop = (): void => void process.stdin.destroy()
+  signal.addEventListener('abort', stop, { once: true })
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > longestData) throw usage(`--data @-: more than ${longestData / 1024 / 1024} MiB came in`)
+    }
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+  signal.throwIfAborted()
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,17 @@
+import { string } from '@oclif/core/args'
+import { Fault } from '../core/errors.ts'
+import { secretName } from '../core/health/index.ts'
+import { required } from './required.ts'
+
+export const nameArg = {
+  name: string({ name: 'NAME', description: 'As svc.yaml names it: {keychain: NAME}', ignoreStdin: true }),
+}
+
+/** Throws `Fault` Usage for what cannot be the name of a secret. */
+export function checkedSecretName(given: string | undefined): string {
+  const name = required(given, 'NAME')
+  if (secretName.test(name)) return name
+  throw new Fault('Usage', 'that cannot be the name of a secret', {
+    hints: ['Letters, digits and _ . @ - , at most 100. The secret itself is asked for, and never an argument.'],
+  })
+}

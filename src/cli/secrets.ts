@@ -1,0 +1,97 @@
+import { dirname, join } from 'node:path'
+import { Fault } from '../core/errors.ts'
+import type { KeptSecret } from '../core/health/index.ts'
+import { settingsFolder } from './folders.ts'
+import { keychainEntry } from './keychain/index.ts'
+import { readPrivate, writePrivate } from './private-file.ts'
+import type { Environment } from './variable.ts'
+
+/** What is told of a secret: everything but itself. */
+export type SecretFacts = { readonly name: string; readonly host: string; readonly port: number }
+
+const entry = (name: string, env: Environment) => keychainEntry('secrets', name, env, 'secret')
+
+/** What the keychain keeps under a name. The place lies in the entry itself, so that no file can widen it. */
+export async function readSecret(name: string, env: Environment): Promise<KeptSecret | undefined> {
+  const text = await entry(name, env).read()
+  if (text === undefined) return undefined
+  const damaged = new Fault('Local', `the keychain's entry "${name}" holds something that svc did not write`, {
+    hints: [`Set it again: svc secrets set ${name} --for HOST:PORT`],
+  })
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    throw damaged
+  }
+  const { secret, host, port } = (json ?? {}) as { readonly [K in keyof KeptSecret]?: unknown }
+  if (typeof secret !== 'string' || typeof host !== 'string' || typeof port !== 'number') throw damaged
+  return { secret, host, port }
+}
+
+/** Keeps a secret, in place of one of the same name. Rejects with `Fault` NoKeychain when it cannot be kept. */
+export async function keepSecret(name: string, kept: KeptSecret, env: Environment, signal: AbortSignal): Promise<void> {
+  await entry(name, env).write(JSON.stringify(kept))
+  const { host, port } = kept
+  await changeIndex(env, (all) => [...all.filter((one) => one.name !== name), { name, host, port }], signal)
+}
+
+/** True when there was one. */
+export async function removeSecret(name: string, env: Environment, signal: AbortSignal): Promise<boolean> {
+  const removed = await entry(name, env).remove()
+  await changeIndex(env, (all) => all.filter((one) => one.name !== name), signal)
+  return removed
+}
+
+/** Proves, by doing it, that the keychain keeps something: before anyone is asked for a secret. */
+export const proveKeychain = (env: Environment): Promise<void> => entry('probe', env).prove()
+
+const indexPath = (env: Environment): string => join(settingsFolder(env), 'secrets.json')
+
+/** The names that were set here, in their order: a keychain does not list what it holds on every platform. */
+export function secretsKnown(env: Environment): readonly SecretFacts[] {
+  const path = indexPath(env)
+  const text = readPrivate(path, 'unwritable')
+  if (text === undefined) return []
+  try {
+    const json: unknown = JSON.parse(text)
+    if (Array.isArray(json) && json.every(isFacts)) return json.map(({ name, host, port }) => ({ name, host, port }))
+  } catch {
+    // Said below.
+  }
+  throw new Fault('Local', `${path} holds something that svc did not write`, {
+    hints: ['Move it away: the secrets themselves lie in the OS keychain and stay.'],
+  })
+}
+
+const isFacts = (value: unknown): value is SecretFacts => {
+  const { name, host, port } = (value ?? {}) as { readonly [K in keyof SecretFacts]?: unknown }
+  return typeof name === 'string' && typeof host === 'string' && typeof port === 'number'
+}
+
+async function changeIndex(
+  env: Environment,
+  change: (all: readonly SecretFacts[]) => readonly SecretFacts[],
+  signal: AbortSignal,
+): Promise<void> {
+  const path = indexPath(env)
+  const { acquire } = await import('./lock.ts')
+  const lock = await acquire(join(dirname(path), 'locks', 'secrets.lock'), signal)
+  try {
+    const sorted = change(secretsKnown(env)).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    writePrivate(path, `${JSON.stringify(sorted, null, 2)}\n`)
+  } finally {
+    lock.release()
+  }
+}
+
+/** `HOST:PORT` of `--for`. Throws `Fault` Usage naming the flag. */
+export function placeOf(given: string): { readonly host: string; readonly port: number } {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9a-f:.]+)\]|([^\s:/@[\]]+)):(\d{1,5})$/i.exec(given.trim()) ?? []
+  const host = (bracketed ?? plain)?.toLowerCase().replace(/\.$/, '')
+  const port = Number(digits)
+  if (host && port >= 1 && port <= 65_535) return { host, port }
+  throw new Fault('Usage', `--for "${given}" is no host and port`, {
+    hints: ['Write where the secret may be sent, as svc.yaml names it: --for db1.internal:5432, or --for [::1]:5432'],
+  })
+}

@@ -1,0 +1,19 @@
+import { SvcCommand } from '../../cli/base.ts'
+
+export default class SecretsList extends SvcCommand {
+  static override summary = 'Show which secrets were set here, and where each may be sent'
+  static override examples = ['<%= config.bin %> secrets list', '<%= config.bin %> secrets list --json']
+  static override flags = {}
+
+  protected async perform(): Promise<undefined> {
+    const { flags } = await this.parse(SecretsList)
+    const [{ secretsKnown }, { renderSecrets, secretJson }] = await Promise.all([
+      import('../../cli/secrets.ts'),
+      import('../../cli/render/secrets.ts'),
+    ])
+    const secrets = secretsKnown(process.env)
+    if (flags.json) return void this.print(JSON.stringify(secrets.map(secretJson)))
+    const shown = renderSecrets(secrets, process.stdout)
+    if (shown !== '') this.print(shown)
+  }
+}

@@ -1,0 +1,28 @@
+import { SvcCommand } from '../../cli/base.ts'
+import { checkedSecretName, nameArg } from '../../cli/secret-name.ts'
+import { Fault } from '../../core/errors.ts'
+import { didYouMean } from '../../core/suggest.ts'
+
+export default class SecretsRemove extends SvcCommand {
+  static override summary = 'Take a secret out of the OS keychain'
+  static override examples = ['<%= config.bin %> secrets remove orders-db']
+  static override args = nameArg
+  static override flags = {}
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(SecretsRemove)
+    const name = checkedSecretName(args.name)
+    const { removeSecret, secretsKnown } = await import('../../cli/secrets.ts')
+    const known = secretsKnown(process.env).map((secret) => secret.name)
+    if (!(await removeSecret(name, process.env, signal))) {
+      const nearest = didYouMean(
+        name,
+        known.filter((one) => one !== name),
+      )
+      throw new Fault('NotFound', `the OS keychain holds no secret "${name}"`, {
+        hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), 'svc secrets list shows the names.'],
+      })
+    }
+    this.print(flags.json ? JSON.stringify({ name, removed: true }) : `${name} is removed from the OS keychain`)
+  }
+}

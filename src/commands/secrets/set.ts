@@ -1,0 +1,45 @@
+import { Flags } from '@oclif/core'
+import { SvcCommand } from '../../cli/base.ts'
+import { text } from '../../cli/flags.ts'
+import { checkedSecretName, nameArg } from '../../cli/secret-name.ts'
+import { Fault } from '../../core/errors.ts'
+import { hostAndPort } from '../../core/health/index.ts'
+
+export default class SecretsSet extends SvcCommand {
+  static override summary = 'Keep a secret for svc.yaml in the OS keychain'
+  static override description =
+    `svc.yaml points at it with {keychain: NAME}. It is sent to the host and port of --for and nowhere
+else: a monitor that would send it elsewhere fails before anything is sent.
+A daemon has no keychain: for svc serve under an account of its own, use {file: /path}.`
+  static override examples = [
+    '<%= config.bin %> secrets set orders-db --for db1.internal:5432',
+    'pass show orders | <%= config.bin %> secrets set orders-db --for db1.internal:5432 --stdin',
+  ]
+  static override args = nameArg
+  static override flags = {
+    for: text('for')({ helpValue: '<HOST:PORT>', description: 'The only place that it may be sent to' }),
+    stdin: Flags.boolean({ description: 'Read the secret from standard input' }),
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(SecretsSet)
+    const name = checkedSecretName(args.name)
+    if (flags.for === undefined) {
+      throw new Fault('Usage', '--for is missing: where may the secret be sent?', {
+        hints: [`svc secrets set ${name} --for db1.internal:5432   as svc.yaml names host and port`],
+      })
+    }
+    const { keepSecret, placeOf, proveKeychain } = await import('../../cli/secrets.ts')
+    const place = placeOf(flags.for)
+    await proveKeychain(process.env)
+    const { newPassword } = await import('../../cli/password-input.ts')
+    const secret = await newPassword({ message: `${name}:`, stdin: flags.stdin, flag: '--stdin' }, signal)
+    await keepSecret(name, { secret, ...place }, process.env, signal)
+    const shown = hostAndPort(place.host, place.port)
+    this.print(
+      flags.json
+        ? JSON.stringify({ name, for: shown, kept: true })
+        : `${name} is kept in the OS keychain, for ${shown} alone: {keychain: ${name}}`,
+    )
+  }
+}

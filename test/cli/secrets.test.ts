@@ -1,0 +1,149 @@
+import { once } from 'node:events'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/keyring.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+
+const linux = process.platform === 'linux' ? undefined : 'Secret Service and D-Bus are Linux only'
+const secret = 'a bearer token of svc.yaml'.replaceAll(' ', '-')
+
+/** A server that wants the token, and what it was told. */
+async function guarded(): Promise<{ server: Server; port: number; heard: string[] }> {
+  const heard: string[] = []
+  const server = createServer((request, response) => {
+    heard.push(request.headers.authorization ?? '')
+    response.writeHead(request.headers.authorization === `Bearer ${secret}` ? 200 : 401).end('{}')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, port: (server.address() as AddressInfo).port, heard }
+}
+
+suiteWith(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring', () => {
+  const keyring = keyringHome()
+  let session: Session
+  let home: Home
+  let peer: Awaited<ReturnType<typeof guarded>>
+  const configure = (port: number): void =>
+    writeFileSync(
+      join(home.folder, 'svc.yaml'),
+      `types:\n  App:\n    - kind: http\n      name: shop\n      url: http://127.0.0.1:${port}/\n      status: [200]\n      token: {keychain: shop}\n`,
+      { mode: 0o600 },
+    )
+  const svc = (args: readonly string[], stdin = '') =>
+    home.svc(args, { stdin, env: { ...session.env, HOME: home.folder } })
+  const health = () => svc(['health', '-m', 'Standard', '-t', 'App', '--json'])
+  beforeAll(async () => {
+    session = await keyringSession(keyring.home, 'unlocked')
+    home = svcHome()
+    peer = await guarded()
+  })
+  afterAll(async () => {
+    peer.server.close()
+    home.remove()
+    await session.close()
+    keyring.remove()
+  })
+
+  test('K8 a secret is set, used by a check, listed without itself, and removed', async () => {
+    configure(peer.port)
+    const before = await health()
+    expect(before.code).toBe(3)
+    expect(before.stdout).toContain('nothing is kept under that name: svc secrets set shop --for 127.0.0.1:')
+    expect(peer.heard.filter((one) => one !== '')).toEqual([])
+
+    const set = await svc(['secrets', 'set', 'shop', '--for', `127.0.0.1:${peer.port}`, '--stdin'], `${secret}\n`)
+    expect(set).toMatchObject({ code: 0, stderr: '' })
+    expect(set.stdout).toContain('{keychain: shop}')
+    expect(JSON.parse(session.lookup('svc:secrets', 'shop') ?? '')).toMatchObject({ secret, port: peer.port })
+
+    const after = await health()
+    expect(after.code).toBe(0)
+    expect(peer.heard).toContain(`Bearer ${secret}`)
+
+    const listed = await svc(['secrets', 'list', '--json'])
+    expect(JSON.parse(listed.stdout)).toEqual([{ name: 'shop', for: `127.0.0.1:${peer.port}` }])
+    const said = [set, after, listed].map(({ stdout, stderr }) => stdout + stderr).join('')
+    expect(said).not.toContain(secret)
+    const files = home
+      .files()
+      .map((file) => join(home.folder, file))
+      .filter((file) => statSync(file).isFile())
+    for (const file of files) expect(readFileSync(file).includes(secret), file).toBe(false)
+    expect(files.length).toBeGreaterThan(1)
+
+    expect((await svc(['secrets', 'remove', 'shop'])).code).toBe(0)
+    expect(session.lookup('svc:secrets', 'shop')).toBeUndefined()
+    expect((await svc(['secrets', 'list'])).stdout).toBe('')
+    const again = await svc(['secrets', 'remove', 'shop'])
+    expect(again.code).toBe(9)
+    expect(again.stderr).toContain('holds no secret "shop"')
+  })
+
+  test('K8 a secret of one host and port is refused for another before anything is sent', async () => {
+    const other = await guarded()
+    try {
+      configure(other.port)
+      await svc(['secrets', 'set', 'shop', '--for', `127.0.0.1:${peer.port}`, '--stdin'], secret)
+      const ran = await health()
+      expect(ran.code).toBe(3)
+      expect(ran.stdout).toContain(
+        `it is kept for 127.0.0.1:${peer.port}, and this monitor asks 127.0.0.1:${other.port}: nothing was sent`,
+      )
+      expect(other.heard.filter((one) => one !== '')).toEqual([])
+      expect(ran.stdout + ran.stderr).not.toContain(secret)
+    } finally {
+      other.server.close()
+    }
+  })
+})
+
+describe('without a keychain', () => {
+  const home = svcHome()
+  afterAll(() => home.remove())
+
+  test('K8 set says so before it asks, with the ways out', async () => {
+    const ran = await home.svc(['secrets', 'set', 'shop', '--for', 'db1:5432', '--stdin'], { stdin: secret })
+    expect(ran.code).toBe(11)
+    expect(ran.stderr).toContain('no place to keep a secret: there is no OS keychain here (you were not asked for it)')
+    expect(ran.stderr).toContain('{file: /run/credentials/svc/NAME}')
+  })
+
+  test.each([
+    [['secrets', 'set', 'shop'], '--for is missing'],
+    [['secrets', 'set', 'shop', '--for', 'db1'], '--for "db1" is no host and port'],
+    [['secrets', 'set', 'shop', '--for', 'db1:99999'], '--for "db1:99999" is no host and port'],
+    [['secrets', 'set', 'shop', '--for', 'http://db1:1'], '--for "http://db1:1" is no host and port'],
+    [['secrets', 'set', 'my secret', '--for', 'db1:1'], 'cannot be the name of a secret'],
+    [['secrets', 'set'], 'NAME'],
+  ])('%j is refused by name', async (args, words) => {
+    const ran = await home.svc(args)
+    expect(ran.code).toBe(2)
+    expect(ran.stderr).toContain(words)
+  })
+
+  test('a check that needs one says that there is no keychain, and what to use', async () => {
+    writeFileSync(
+      join(home.folder, 'svc.yaml'),
+      'types:\n  App:\n    - kind: http\n      url: http://127.0.0.1:9/\n      token: {keychain: shop}\n',
+      { mode: 0o600 },
+    )
+    const { createServer: tcp } = await import('node:net')
+    const listening = tcp((socket) => socket.destroy()).listen(0, '127.0.0.1')
+    await once(listening, 'listening')
+    const { port } = listening.address() as AddressInfo
+    writeFileSync(
+      join(home.folder, 'svc.yaml'),
+      `types:\n  App:\n    - kind: http\n      url: http://127.0.0.1:${port}/\n      token: {keychain: shop}\n`,
+      { mode: 0o600 },
+    )
+    const ran = await home.svc(['health', '-m', 'Standard', '-t', 'App', '--json'])
+    listening.close()
+    expect(ran.code).toBe(3)
+    expect(ran.stdout).toContain('{keychain: shop}: the secret cannot be read: there is no OS keychain here')
+    expect(ran.stdout).toContain('{file: /run/credentials/svc/NAME}')
+  })
+})
