@@ -1,31 +1,39 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { conformancePage, named, promises, readNamed, readPromises } from '../tools/conformance.ts'
 
-const root = new URL('..', import.meta.url).pathname
-const known = new Set(
-  [...readFileSync(join(root, 'docs/spec.md'), 'utf8').matchAll(/^- \*\*([A-Z]\d+)\*\* /gm)].map(([, id]) => id),
-)
-
-const titles = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.test.ts'))
-  .flatMap((file) =>
-    [
-      ...readFileSync(join(root, 'test', file), 'utf8').matchAll(
-        /\b(?:test|it|describe)(?:\.each\([^)]*\))?\(\s*(['"`])(.*?)\1/g,
-      ),
-    ].map(([, , title]) => ({ file, title: title ?? '' })),
-  )
+const promised = readPromises()
+const tests = readNamed()
+const known = new Set(promised.map(({ id }) => id))
 
 test('the specification has ids, and tests name them', () => {
-  expect(known.size).toBeGreaterThan(80)
-  expect(titles.length).toBeGreaterThan(50)
+  expect(known.size).toBe(promised.length)
+  expect(known.size).toBeGreaterThan(90)
+  expect(tests.length).toBeGreaterThan(500)
 })
 
 test('no test names an id that the specification does not have', () => {
-  const unknown = titles.filter(({ title }) => {
-    const [, id] = /^([A-Z]\d{1,2})\b/.exec(title) ?? []
-    return id !== undefined && !known.has(id)
-  })
-  expect(unknown).toEqual([])
+  expect(tests.filter(({ ids }) => ids.some((id) => !known.has(id)))).toEqual([])
+})
+
+test('no promise is without a test, but those marked later', () => {
+  const proved = new Set(tests.flatMap(({ ids }) => ids))
+  expect(promised.filter(({ id, later }) => !later && !proved.has(id)).map(({ id }) => id)).toEqual([])
+})
+
+test('a planted promise without a test is found, and so is one marked later', () => {
+  const spec = '# One\n## Routes\n- **R1** a route\n# Later\n## Routes (later)\n- **R9** a route\n'
+  expect(promises(spec).map(({ id, later }) => [id, later])).toEqual([
+    ['R1', false],
+    ['R9', true],
+  ])
+  expect(
+    named('a.test.ts', "test('R1 R2 a thing', () => {})\ntest('nothing', () => {})\n").map(({ ids }) => ids),
+  ).toEqual([['R1', 'R2']])
+  expect(conformancePage(promises(spec), [])).toContain('### R1\n\n- **no test**')
+})
+
+test('docs/conformance.md is what the specification and the tests give', () => {
+  const page = readFileSync(new URL('../docs/conformance.md', import.meta.url), 'utf8').replaceAll('\r\n', '\n')
+  expect(page).toBe(conformancePage(promised, tests))
 })

@@ -1,0 +1,34 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ask, question, type Site, startSite, withSite } from './site.ts'
+
+let site: Site
+beforeAll(async () => {
+  site = await startSite()
+})
+afterAll(() => site.server.stop())
+
+test.each([
+  ['nothing', {}],
+  ['a bearer token that nobody gave out', { authorization: 'Bearer nonsense' }],
+  ['a session that never was', { cookie: 'ss-id=nonsense; ss-opt=temp' }],
+  ['a sign-in of another scheme', { authorization: 'Basic Zm9vOmJhcg==' }],
+])('H7 health is answered to a caller who presents %s', async (_, headers) => {
+  expect((await ask(site.port, question, { headers })).status).toBe(200)
+})
+
+test('S5 with JSONP switched off a callback changes nothing', async () => {
+  await withSite({ options: { jsonp: false } }, async ({ port }) => {
+    const got = await ask(port, `${question}&callback=cb`)
+    expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
+    expect(got.json).toMatchObject({ Status: 'Success' })
+  })
+})
+
+test('S8 nothing in a request names a target: what the interface does not know never reaches the checks', async () => {
+  const asked = `${question}&url=http://127.0.0.1:9/&Host=10.0.0.1&Config=/etc/passwd&Monitors[0].kind=exec&types=x`
+  const headers = { 'x-forwarded-host': '10.0.0.1', 'x-target': '10.0.0.1' }
+  expect((await ask(site.port, asked, { headers })).status).toBe(200)
+  const { request, call } = site.calls.at(-1) ?? expect.fail('the service was not asked')
+  expect(request).toEqual({ ExecutionMode: 'Basic', ServerType: 'Sql' })
+  expect(JSON.stringify(call)).not.toMatch(/10\.0\.0\.1|passwd|exec/)
+})
