@@ -94,7 +94,7 @@ function headerOf(given: string): readonly [string, string] {
 }
 
 /** Bytes. What a server takes by default is a sixteenth of it. */
-export const longestData = 16 * 1024 * 1024
+const longestData = 16 * 1024 * 1024
 
 async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffer> {
   if (!data.startsWith('@')) return Buffer.from(data)

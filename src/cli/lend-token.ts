@@ -30,7 +30,12 @@ export async function lendToken(
     // ctrl-C has ended the command by now; the sign-in must end all the same.
     const call = localCall(AbortSignal.timeout(signOutMs))
     await revoke({ ...connection, credential }, call).then(
-      () => say(`Signed out of ${server}.`),
+      (done) =>
+        say(
+          done === 'still valid'
+            ? `Warning: ${server} does not revoke its tokens: this one stays valid there until it expires.`
+            : `Signed out of ${server}.`,
+        ),
       (error: unknown) => say(`Warning: the sign-in at ${server} could not be ended: ${told(error)}`),
     )
   }

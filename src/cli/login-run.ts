@@ -1,8 +1,8 @@
 import { type Client, openClient } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import type { AuthenticateResponse } from '../core/protocol/index.ts'
-import type { Call } from '../core/service.ts'
-import { credentialOf, isToken, type Kept, keptFrom } from './token-store.ts'
+import type { Call, Credential } from '../core/service.ts'
+import { credentialOf, expiryOf, isToken, type Kept, keptFrom } from './token-store.ts'
 
 export type Presented =
   | { readonly kind: 'password'; readonly user: string; readonly password: string }
@@ -71,7 +71,8 @@ const factsOf = (response: AuthenticateResponse, otherwise: string): Omit<Signed
   permissions: response.Permissions ?? [],
 })
 
-export type Revocation = 'revoked' | 'ended before'
+/** `still valid`: the server took the sign-out, and the token works there all the same until it expires. */
+export type Revocation = 'revoked' | 'ended before' | 'still valid'
 
 /**
  * Ends a sign-in at its server. An access token that has expired names no session any more, so it is renewed first:
@@ -84,11 +85,23 @@ export async function revoke(connection: Connection, call: Call): Promise<Revoca
     await client.authenticate({}, { ...call, verb: 'GET' })
     const credential = await connection.credential?.current()
     await client.authenticate({ provider: 'logout' }, { ...call, credential })
-    return 'revoked'
+    return (await outlives(client, credential, call)) ? 'still valid' : 'revoked'
   } catch (error) {
     if (error instanceof Fault && error.details.remoteStatus === 401) return 'ended before'
     throw error
   } finally {
     client.close()
+  }
+}
+
+/** ServiceStack keeps no list of its JWTs, so a sign-out there cannot end one. Other tokens are looked up, and gone. */
+async function outlives(client: Client, credential: Credential | undefined, call: Call): Promise<boolean> {
+  if (credential?.kind !== 'bearer' || expiryOf(credential.token) === undefined) return false
+  try {
+    await client.authenticate({}, { ...call, verb: 'GET', credential })
+    return true
+  } catch (error) {
+    if (error instanceof Fault && error.details.remoteStatus === 401) return false
+    throw error
   }
 }

@@ -24,8 +24,8 @@ export function announce(serve: RunningServe, home: string = homedir()): () => v
   return () => rmSync(file, { force: true })
 }
 
-/** Serves that run here with another store than this one; traces of those that ended are removed. */
-export function servesOfOtherStores(store: string, home: string = homedir()): readonly RunningServe[] {
+/** Serves that run here; traces of those that ended are removed. */
+export function servesHere(home: string = homedir()): readonly RunningServe[] {
   let names: readonly string[]
   try {
     names = readdirSync(folder(home))
@@ -35,11 +35,15 @@ export function servesOfOtherStores(store: string, home: string = homedir()): re
   return names.slice(0, 100).flatMap((name) => {
     const file = join(folder(home), name)
     const serve = parsed(file)
-    if (serve && alive(serve.pid)) return serve.store === store ? [] : [serve]
+    if (serve && alive(serve.pid)) return [serve]
     rmSync(file, { force: true })
     return []
   })
 }
+
+/** Those with another store than this one. */
+export const servesOfOtherStores = (store: string, home?: string): readonly RunningServe[] =>
+  servesHere(home).filter((serve) => serve.store !== store)
 
 function parsed(file: string): RunningServe | undefined {
   try {

@@ -50,6 +50,7 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
   try {
     await firstAdmin(request, runtime)
     const server = await startServer({ service, runtime, options, host: request.host, port: request.port, tls, log })
+    runtime.answersAt?.(server.url)
     let forget = (): void => {}
     try {
       if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')

@@ -13,14 +13,16 @@ type Result = {
   readonly server: string
   readonly user: string
   /** What the server was told, and what became of it. */
-  readonly atServer: 'revoked' | 'ended before' | 'not reached'
+  readonly atServer: 'revoked' | 'ended before' | 'still valid' | 'not reached'
   readonly here: 'forgotten' | 'nothing kept' | 'not removed'
   readonly problems: readonly string[]
 }
 
 export default class Logout extends SvcCommand {
   static override summary = 'Sign out: revoke the token at the server and forget it here'
-  static override description = `Says both results. Exit code 10 when one of the two could not be done.`
+  static override description =
+    `Says both results. Exit code 10 when one of the two could not be done: a ServiceStack server with
+JWTs, for one, lets a token live until it expires.`
   static override examples = ['<%= config.bin %> logout', '<%= config.bin %> logout --all']
   static override flags = {
     all: boolean({ description: 'Sign out of every profile', exclusive: ['server', 'profile'] }),
@@ -52,8 +54,7 @@ export default class Logout extends SvcCommand {
     if (flags.json) this.print(JSON.stringify({ Results: results }))
     else if (results.length === 0) this.print('Nobody was signed in.')
     else this.print(results.flatMap(screen).join('\n'))
-    const all = results.every(({ atServer, here }) => atServer !== 'not reached' && here !== 'not removed')
-    return all ? exits.ok.code : exits.partial.code
+    return results.every(isDone) ? exits.ok.code : exits.partial.code
   }
 
   private async signOut(
@@ -121,9 +122,13 @@ export default class Logout extends SvcCommand {
   }
 }
 
+const isDone = ({ atServer, here }: Pick<Result, 'atServer' | 'here'>): boolean =>
+  (atServer === 'revoked' || atServer === 'ended before') && here !== 'not removed'
+
 const atServerText: Record<Result['atServer'], string> = {
   revoked: 'the token is revoked',
   'ended before': 'the sign-in had ended before',
+  'still valid': 'it does not revoke its tokens (JWT); the token stays valid there until it expires',
   'not reached': 'it could not be told; the token stays valid there until it expires',
 }
 const hereText: Record<Result['here'], string> = {
@@ -133,7 +138,7 @@ const hereText: Record<Result['here'], string> = {
 }
 
 const screen = ({ server, user, atServer, here, problems }: Result): readonly string[] => [
-  `${atServer === 'not reached' || here === 'not removed' ? 'Partly signed' : 'Signed'} out of ${safeLine(server)} (${safeLine(user)})`,
+  `${isDone({ atServer, here }) ? 'Signed' : 'Partly signed'} out of ${safeLine(server)} (${safeLine(user)})`,
   `  at the server: ${atServerText[atServer]}`,
   `  here: ${hereText[here]}`,
   ...problems.map((problem) => `  ${safeLine(problem)}`),

@@ -92,7 +92,7 @@ const list = (names: readonly string[]): string => (names.length > 0 ? names.joi
 
 function screen(facts: Facts): readonly string[] {
   const rows: readonly (readonly [string, string | undefined])[] = [
-    ['user', facts.user ?? 'not known without --verify'],
+    ['user', facts.user ?? (facts.verified ? 'not told by the server' : 'not known without --verify')],
     ['server', facts.server ?? undefined],
     ['profile', facts.profile],
     ['roles', facts.roles && list(facts.roles)],

@@ -1,4 +1,4 @@
-import type { KindRow, PlanRow } from '../../core/health/index.ts'
+import type { KindRow, PlanRow, ProfileRow } from '../../core/health/index.ts'
 import { painter, useColour } from '../colour.ts'
 import { type Cell, table } from './table.ts'
 
@@ -75,4 +75,34 @@ export function renderKind(kind: KindRow, stream: Stream): string {
     stream,
   )
   return stream.isTTY ? `${kind.name}: ${kind.title}\n\n${checks}\n\n${settings}` : `${checks}\n${settings}`
+}
+
+/** Every profile that comes with svc. */
+export const renderProfiles = (profiles: readonly ProfileRow[], stream: Stream): string =>
+  rows(
+    ['PROFILE', 'FOR', 'WHAT IT CHECKS'],
+    profiles.map(({ name, types, title }) => [name, types.join(', '), title]),
+    stream,
+  )
+
+/** One profile: its monitors, and what is to be given. */
+export function renderProfile(profile: ProfileRow, stream: Stream): string {
+  const monitors = rows(
+    ['MONITOR', 'KIND', 'FROM'],
+    profile.monitors.map(({ name, kind, depth }) => [name, kind, depth]),
+    stream,
+  )
+  const parameters = rows(
+    ['PARAMETER', 'TYPE', 'DEFAULT', 'MEANING'],
+    profile.parameters.map(({ name, type, default: value, required, doc }) => [
+      name,
+      type,
+      required ? 'required' : (value ?? ''),
+      doc,
+    ]),
+    stream,
+  )
+  return stream.isTTY
+    ? `${profile.name}: ${profile.title}\n${profile.doc}\n\n${monitors}\n\n${parameters}`
+    : `${monitors}\n${parameters}`
 }

@@ -18,7 +18,7 @@ export default class List extends SvcCommand {
     const { flags } = await this.parse(List)
     const { assemble, describePlan } = await import('../../core/health/index.ts')
     const config = await configuration(flags, process.env)
-    const parts = { storePath: await storePath(flags, process.env), version: packageJson().version }
+    const parts = { storePath: await storePath(flags, process.env), accounts: true, version: packageJson().version }
     const given = flags.type ?? []
     const types = given.length === 0 || given.includes('all') ? ServerType.values : (given as ServerType[])
     const mode = flags.mode ?? 'Standard'

@@ -54,8 +54,8 @@ function pathOf(operation: Operation, values: Readonly<Record<string, unknown>>)
   const { routes }: OperationSpec = operations[operation]
   const filled = routes.flatMap(({ path }) => {
     const names = [...path.matchAll(placeholder)].map(([, name = '']) => name)
-    // Dots alone would name another path.
-    return names.every((name) => typeof values[name] === 'string' && /[^.]/.test(values[name]))
+    // Dots alone would name another path, and what follows one could be taken for a format (F1).
+    return names.every((name) => typeof values[name] === 'string' && /^[^.]+$/.test(values[name]))
       ? [path.replace(placeholder, (_, name: string) => encodeURIComponent(String(values[name])))]
       : []
   })

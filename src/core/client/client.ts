@@ -11,10 +11,11 @@ import {
 import type { Call, Credential, Service } from '../service.ts'
 import { type Address, readAddress } from './address.ts'
 import { askFor, credentialHeaders, verbOf } from './ask.ts'
-import { type CredentialSource, presenting } from './credential.ts'
+import { type CredentialSource, presenting, presentingOf } from './credential.ts'
 import { type Ask, exchange, type Progress, type Received } from './exchange.ts'
 import { timeoutFault, transportFault } from './failure.ts'
 import { type Environment, type ProxyServer, proxyFor } from './proxy.ts'
+import type { RawAnswer, RawRequest } from './raw.ts'
 import { redirectPath } from './redirect.ts'
 import type { Asked } from './refusal.ts'
 import { secretsOf, withoutSecrets } from './secrets.ts'
@@ -39,6 +40,11 @@ export type ClientOptions = {
 }
 
 export type Client = Service & {
+  /**
+   * Asks for anything that the server has, as whoever is signed in there: its answer as it came, whatever it says.
+   * Rejects as the other methods do when there is no answer.
+   */
+  readonly ask: (request: RawRequest, call: Call) => Promise<RawAnswer>
   /** Ends what is under way: it rejects with `Fault` Interrupted. Safe to call twice. */
   readonly close: () => void
 }
@@ -76,12 +82,12 @@ export function openClient(options: ClientOptions): Client {
     <O extends Operation>(operation: O) =>
     (request: Request<O>, call: Call): Promise<Response<O>> =>
       perform(link, operation, request, call)
+  const names = Object.keys(operations) as readonly Operation[]
+  // One method a row of the table, each of which `method` types.
+  const service = Object.fromEntries(names.map((operation) => [operation, method(operation)])) as unknown as Service
   return {
-    authenticate: method('authenticate'),
-    getAccessToken: method('getAccessToken'),
-    assignRoles: method('assignRoles'),
-    unAssignRoles: method('unAssignRoles'),
-    healthCheck: method('healthCheck'),
+    ...service,
+    ask: (request, call) => anything(link, request, call),
     close: () => life.abort(new Fault('Interrupted', 'The client was closed')),
   }
 }
@@ -92,23 +98,15 @@ async function perform<O extends Operation>(
   request: Request<O>,
   call: Call,
 ): Promise<Response<O>> {
-  const { address, proxy, options } = link
-  const ms = Math.min(call.timeoutMs ?? options.timeoutMs ?? patienceFor(request), longestTimer)
-  const late = AbortSignal.timeout(ms)
-  const signal = AbortSignal.any([call.signal, link.closed, late])
-  const progress: Progress = { stage: 'connecting' }
+  const { address, options } = link
   const known = { prefix: address.prefix, userAgent: options.userAgent }
-  const presented: (Credential | undefined)[] = []
-  try {
+  const ms = call.timeoutMs ?? options.timeoutMs ?? patienceFor(request)
+  const response = await inTime(link, call, ms, request, async ({ signal, progress, presented }) => {
     const json = verbOf(operation, call) === 'GET' ? undefined : await encode(operation, request)
     const ask = askFor(operation, request, call, known, json)
-    const asked: Asked = {
-      operation,
-      method: ask.method,
-      server: address.shown,
-      url: `${address.shown}${ask.path.slice(address.prefix.length).replace(/\?.*$/s, '')}`,
-    }
-    const response = await presenting(operation, call, options.credential, signal, async (credential) => {
+    const asked = { operation, ...placeOf(address, ask) }
+    const how = presentingOf(operation, call, options.credential)
+    return await presenting(how, options.credential, signal, async (credential) => {
       presented.push(credential)
       progress.stage = 'connecting'
       // The reader of the answer is loaded while the server works on it.
@@ -120,9 +118,55 @@ async function perform<O extends Operation>(
       tellAge(received, answer, call)
       return withCookieTokens(operation, answer, received)
     })
-    return operation === 'healthCheck' && call.selection
-      ? (select(response as HealthCheckResponse, call.selection) as Response<O>)
-      : response
+  })
+  return operation === 'healthCheck' && call.selection
+    ? (select(response as HealthCheckResponse, call.selection) as Response<O>)
+    : response
+}
+
+async function anything(link: Link, request: RawRequest, call: Call): Promise<RawAnswer> {
+  const { address, options } = link
+  const { askRaw, rawAsk } = await import('./raw.ts')
+  const ask = rawAsk(request, call, { prefix: address.prefix, userAgent: options.userAgent })
+  const ms = call.timeoutMs ?? options.timeoutMs ?? patience.Standard
+  return await inTime(link, call, ms, request, ({ signal, progress, presented }) =>
+    askRaw(ask, placeOf(address, ask), call, options.credential, signal, async (credential, asked, came) => {
+      presented.push(credential)
+      progress.stage = 'connecting'
+      return await travel(link, ask, credentialHeaders(credential), asked, signal, progress, came)
+    }),
+  )
+}
+
+/** Where something is asked, for messages. */
+const placeOf = ({ prefix, shown }: Address, { method, path }: Ask) => ({
+  method,
+  server: shown,
+  url: `${shown}${path.slice(prefix.length).replace(/\?.*$/s, '')}`,
+})
+
+type Underway = {
+  readonly signal: AbortSignal
+  readonly progress: Progress
+  /** Everything presented so far: no message repeats it. */
+  readonly presented: (Credential | undefined)[]
+}
+
+/** Runs a call with its deadline; what goes wrong in it is told in our words, without its secrets. */
+async function inTime<R>(
+  { address, proxy, closed }: Link,
+  call: Call,
+  timeoutMs: number,
+  request: unknown,
+  work: (underway: Underway) => Promise<R>,
+): Promise<R> {
+  const ms = Math.min(timeoutMs, longestTimer)
+  const late = AbortSignal.timeout(ms)
+  const signal = AbortSignal.any([call.signal, closed, late])
+  const progress: Progress = { stage: 'connecting' }
+  const presented: (Credential | undefined)[] = []
+  try {
+    return await work({ signal, progress, presented })
   } catch (error) {
     if (call.signal.aborted) throw call.signal.reason
     if (error instanceof Fault) throw withoutSecrets(error, secretsOf(request, presented))
@@ -140,7 +184,10 @@ async function encode(operation: Operation, request: unknown): Promise<string> {
   return encodeJson(operations[operation].request, request)
 }
 
-/** Asks, and asks again where a redirect leads; the credential is for the place that was asked (K5). */
+/**
+ * Asks, and asks again where a redirect leads; the credential is for the place that was asked (K5). `came` is told each
+ * answer, also one that leads nowhere.
+ */
 async function travel(
   link: Link,
   ask: Ask,
@@ -148,11 +195,13 @@ async function travel(
   asked: Asked,
   signal: AbortSignal,
   progress: Progress,
+  came: (received: Received) => void = () => {},
 ): Promise<Received> {
-  let path: string | undefined = ask.path
+  let path = ask.path
   for (let followed = 0; ; followed += 1) {
     const headers = followed === 0 ? { ...ask.headers, ...credential } : ask.headers
-    const received: Received = await reach(link, { ...ask, headers, path }, signal, progress)
+    const received = await reach(link, { ...ask, headers, path }, signal, progress)
+    came(received)
     const next = redirectPath(received, asked, path, followed)
     if (next === undefined) return received
     path = next

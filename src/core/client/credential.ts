@@ -21,20 +21,30 @@ const ofItsOwn = (operation: Operation, call: Call): boolean =>
 const refused = (error: unknown): boolean =>
   error instanceof Fault && error.fault === 'Unauthorized' && error.details.remoteStatus === 401
 
+/** What a call presents at first, and whether a 401 to it is the end. */
+export type Presenting = {
+  readonly first: () => Promise<Credential | undefined>
+  /** True: what is presented is the call's own affair, and nothing is renewed for it. */
+  readonly own: boolean
+}
+
+export function presentingOf(operation: Operation, call: Call, source: CredentialSource | undefined): Presenting {
+  const own = call.credential !== undefined || ofItsOwn(operation, call)
+  const stored = !own && source && (source.always || !forAnyone(operation))
+  return { own, first: async () => (stored ? await source.current() : call.credential) }
+}
+
 /**
  * Asks once with what there is; after a 401 once more with what is stored, if nothing was presented; and after a 401 to
  * that once more with what a renewal gives. Never a loop: three attempts at most (C5). `ask` rejects with the Fault.
  */
 export async function presenting<R>(
-  operation: Operation,
-  call: Call,
+  { first, own }: Presenting,
   source: CredentialSource | undefined,
   signal: AbortSignal,
   ask: (credential: Credential | undefined) => Promise<R>,
 ): Promise<R> {
-  const own = call.credential !== undefined || ofItsOwn(operation, call)
-  let presented = call.credential
-  if (!own && source && (source.always || !forAnyone(operation))) presented = await source.current()
+  const presented = await first()
   try {
     return await ask(presented)
   } catch (error) {

@@ -20,7 +20,11 @@ export type Ask = {
 
 export type Received = {
   readonly status: number
+  /** The server's words for it, as `Not Found`; empty when it has none. */
+  readonly reason: string
   readonly headers: IncomingHttpHeaders
+  /** The header lines as they came: names and values in turn. */
+  readonly rawHeaders: readonly string[]
   readonly bytes: Buffer
 }
 
@@ -87,7 +91,8 @@ export function exchange(
   request.once('response', (response: IncomingMessage) => {
     progress.stage = 'reading'
     readAll(response).then((bytes) => {
-      resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes })
+      const { statusCode: status = 0, statusMessage: reason = '', headers, rawHeaders } = response
+      resolve({ status, reason, headers, rawHeaders, bytes })
     }, reject)
   })
   request.end(ask.body)

@@ -2,3 +2,4 @@
 export { readAddress } from './address.ts'
 export { type Client, type ClientOptions, openClient, patience } from './client.ts'
 export type { CredentialSource } from './credential.ts'
+export type { RawAnswer, RawRequest } from './raw.ts'

@@ -1,11 +1,12 @@
 import { Fault, type FaultName, type FieldFault } from '../errors.ts'
-import { type Operation, operations, type ResponseStatus } from '../protocol/index.ts'
+import { type Operation, type OperationSpec, operations, type ResponseStatus } from '../protocol/index.ts'
 import type { Received } from './exchange.ts'
 import { said } from './said.ts'
 
 /** What was asked, for messages. */
 export type Asked = {
-  readonly operation: Operation
+  /** Absent for what is no operation of the interface. */
+  readonly operation?: Operation | undefined
   readonly method: string
   /** The server: scheme, host, port and prefix. */
   readonly server: string
@@ -47,7 +48,9 @@ export function refusal(
   const code = received.status
   const health = asked.operation === 'healthCheck'
   // C7: on /healthcheck nothing else can be meant; elsewhere a server that has the operation says what it misses.
-  if ((code === 404 || code === 405) && (health || status === undefined)) return noSuchOperation(received, asked)
+  if (asked.operation && (code === 404 || code === 405) && (health || status === undefined)) {
+    return noSuchOperation(received, asked, asked.operation)
+  }
   const { fault, does } = asked.operation === 'authenticate' && code === 401 ? notSignedIn : refusalFor(code, status)
   const wait = code === 429 || code === 503 ? retryAfter(received) : undefined
   const words = said(status?.Message || status?.ErrorCode || text || '')
@@ -73,7 +76,7 @@ function refusalFor(code: number, status: ResponseStatus | undefined): Refusal {
   return refusals[code] ?? (code >= 400 && code < 500 ? rejected : failed)
 }
 
-function noSuchOperation(received: Received, { operation, method, server, url }: Asked): Fault {
+function noSuchOperation(received: Received, { method, server, url }: Asked, operation: Operation): Fault {
   const health = operation === 'healthCheck'
   return new Fault(
     'NoSuchOperation',
@@ -94,11 +97,12 @@ function hintsFor(fault: FaultName, { operation, server }: Asked): readonly stri
   switch (fault) {
     case 'Unauthorized':
     case 'Forbidden':
+      if (!operation) return fault === 'Unauthorized' ? [`Sign in: svc login --server ${server}`] : []
       if (operation === 'authenticate') return ['Are user name, password and provider right?']
       return operations[operation].caller === 'anyone'
         ? ['A health check needs no sign-in by itself: a gateway or proxy before the server may want one.']
         : [
-            `The caller must be signed in and hold the role ${operations[operation].caller}.`,
+            `The caller must be signed in and hold ${neededBy(operation)}.`,
             ...(fault === 'Unauthorized' ? [`Sign in: svc login --server ${server}`] : []),
           ]
     case 'Unreachable':
@@ -115,6 +119,11 @@ function hintsFor(fault: FaultName, { operation, server }: Asked): readonly stri
     default:
       return []
   }
+}
+
+function neededBy(operation: Operation): string {
+  const { caller }: OperationSpec = operations[operation]
+  return typeof caller === 'string' ? `the role ${caller}` : `the permission ${caller.permission}, or the role Admin`
 }
 
 /** Seconds; the header holds seconds or a date. */

@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import { type Dto, ErrorResponse, operations, type ResponseStatus } from '../protocol/index.ts'
+import { type Dto, ErrorResponse, type Operation, operations, type ResponseStatus } from '../protocol/index.ts'
 import type { Received } from './exchange.ts'
 import { type Asked, refusal } from './refusal.ts'
 import { said } from './said.ts'
@@ -11,7 +11,11 @@ export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unkn
  * What an answer means: the operation's response, or a `Fault`. A body with `Status` is a health answer whatever its
  * HTTP status (C2); nothing but a whole, plain JSON object is ever a success (K7).
  */
-export function verdict(received: Received, asked: Asked, decode: Decode): Readonly<Record<string, unknown>> {
+export function verdict(
+  received: Received,
+  asked: Asked & { readonly operation: Operation },
+  decode: Decode,
+): Readonly<Record<string, unknown>> {
   const schema: Dto = operations[asked.operation].response
   const successful = received.status >= 200 && received.status < 300
   const body = read(received, asked)
@@ -36,6 +40,12 @@ export function verdict(received: Received, asked: Asked, decode: Decode): Reado
     })
   }
   return decodeWhole(decode, schema, text, received, asked)
+}
+
+/** The fault for an answer that is no success, as `verdict` throws it. */
+export function refusalOf(received: Received, asked: Asked, decode: Decode): Fault {
+  const body = read(received, asked)
+  return refusal(received, asked, responseStatus(decode, body.text ?? ''), body.plain)
 }
 
 type Body = {

@@ -1,0 +1,20 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Fault } from '../core/errors.ts'
+import { makeFolder } from '../core/folder.ts'
+import { settingsFolder } from './folders.ts'
+import { writePrivate } from './private-file.ts'
+import type { Environment } from './variable.ts'
+
+/** Writes a proposed svc.yaml where svc finds it; gives its path. Throws `Fault` Local when there is one already. */
+export function writeProposed(file: string, env: Environment): string {
+  const path = join(settingsFolder(env), 'svc.yaml')
+  if (existsSync(path)) {
+    throw new Fault('Local', `${path} is there already, and is not written over`, {
+      hints: ['See what is new in the proposal: svc monitors discover', `Or move it away: mv ${path} ${path}.old`],
+    })
+  }
+  makeFolder(dirname(path))
+  writePrivate(path, file)
+  return path
+}

@@ -1,0 +1,48 @@
+import { string } from '@oclif/core/args'
+import { custom } from '@oclif/core/flags'
+import { SvcCommand } from '../../cli/base.ts'
+import { modeFlag, oneOf, parseDuration, text } from '../../cli/flags.ts'
+import { required } from '../../cli/required.ts'
+import { exits } from '../../core/errors.ts'
+import { ServerType } from '../../core/protocol/index.ts'
+
+export default class MonitorsTest extends SvcCommand {
+  static override summary = 'Run one monitor of svc.yaml by itself, and show all that it saw'
+  static override description =
+    `What its dependsOn names is not run. Without --mode it goes as deep as it can. Exits 3 when it fails.`
+  static override examples = [
+    '<%= config.bin %> monitors test "postgres orders"',
+    '<%= config.bin %> monitors test orders --mode Basic --config ./svc.yaml',
+  ]
+  static override args = {
+    name: string({ name: 'NAME', description: 'Its name: "postgres orders", or orders', ignoreStdin: true }),
+  }
+  static override flags = {
+    type: custom<ServerType>({
+      char: 't',
+      helpValue: '<App|Sql|…>',
+      description: 'The server type that it belongs to, where several have the name',
+      parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
+    })(),
+    mode: modeFlag({ description: 'How deep (default Advanced)' }),
+    timeout: custom<number>({
+      helpValue: '<5s|500ms|…>',
+      description: 'Longest time that it may take',
+      parse: async (input) => parseDuration('timeout', input),
+    })(),
+    config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
+    store: text('store')({ description: "The embedded store's file (SVC_STORE)" }),
+  }
+
+  protected async perform(signal: AbortSignal): Promise<number | undefined> {
+    const { args, flags } = await this.parse(MonitorsTest)
+    const name = required(args.name, 'NAME')
+    const [{ tryMonitor }, { levelOf, renderTrial, trialJson }] = await Promise.all([
+      import('../../cli/trial-run.ts'),
+      import('../../cli/render/trial.ts'),
+    ])
+    const tried = await tryMonitor(name, flags, process.env, signal)
+    this.print(flags.json ? JSON.stringify(trialJson(tried)) : renderTrial(tried, process.stdout))
+    return levelOf(tried.trial) === 'fail' ? exits.unhealthy.code : undefined
+  }
+}

@@ -1,0 +1,24 @@
+import type { Proposal, ProposedEntry } from '../health/index.ts'
+
+/**
+ * A svc.yaml that has everything proposed, by server type. What looks deeper and needs an account
+ * stands under its monitor as a comment, ready to take its place.
+ */
+export async function proposedFile(proposals: readonly Proposal[], head: readonly string[]): Promise<string> {
+  const { stringify } = await import('yaml')
+  const item = (entry: ProposedEntry): readonly string[] =>
+    stringify([entry], { flowCollectionPadding: false, lineWidth: 0 }).trimEnd().split('\n')
+  const lines = proposals.length === 0 ? ['types: {}'] : ['types:']
+  for (const type of new Set(proposals.map((proposal) => proposal.type))) {
+    lines.push(`  ${type}:`)
+    for (const { entry, note, deeper } of proposals.filter((proposal) => proposal.type === type)) {
+      if (note !== undefined) lines.push(`    # ${note}`)
+      lines.push(...item(entry).map((line) => `    ${line}`))
+      if (deeper) {
+        lines.push('      # With an account it is looked into: then put this in its place.')
+        lines.push(...item(deeper).map((line) => `    # ${line}`))
+      }
+    }
+  }
+  return `${[...head.map((line) => `# ${line}`.trimEnd()), ...lines].join('\n')}\n`
+}

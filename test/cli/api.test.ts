@@ -1,0 +1,323 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { suiteWith } from '../support/peer.ts'
+import { password, signInServer, user } from '../support/sign-in-server.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+
+const ends: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+function home(): Home {
+  const made = svcHome()
+  ends.push(made.remove)
+  return made
+}
+
+type Asked = { readonly line: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
+type Reply = (asked: Asked, response: ServerResponse) => void
+
+/** A server that answers as told and remembers what it was asked. */
+async function serverThat(reply: Reply) {
+  const asked: Asked[] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const one = { line: `${request.method} ${request.url}`, headers: request.headers, body: Buffer.concat(chunks) }
+    asked.push(one)
+    reply(one, response)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  ends.push(async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+}
+const json = { 'content-type': 'application/json; charset=utf-8' }
+const fine: Reply = (_, response) => void response.writeHead(200, json).end('{"fine":true}')
+const answering =
+  (status: number, body: string, headers: Record<string, string> = json): Reply =>
+  (_, response) =>
+    void response.writeHead(status, headers).end(body)
+
+/** What svc writes to a pipe, in bytes. */
+async function bytesOf(at: Home, args: readonly string[]): Promise<Buffer> {
+  const entry = new URL('../../bin/run.js', import.meta.url).pathname
+  const child = spawn(process.execPath, [entry, ...args], { env: at.env, stdio: ['ignore', 'pipe', 'ignore'] })
+  const chunks: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+  await once(child, 'close')
+  return Buffer.concat(chunks)
+}
+
+describe('svc api', () => {
+  test("C3 svc api prints the server's bytes, whatever they are", async () => {
+    const hostile = Buffer.concat([
+      Buffer.from([0, 0xff, 0xfe, 0x80]),
+      Buffer.from('\x1b[2J\r\nPascal \\/Date(1)\\/'),
+      Buffer.from(Array.from({ length: 200_000 }, (_, at) => at % 256)),
+    ])
+    const server = await serverThat((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(hostile)
+    })
+    const got = await bytesOf(home(), ['api', 'GET', '/blob', '--server', server.url])
+    expect(got.equals(hostile)).toBe(true)
+  })
+
+  test('C1 it asks for JSON, sends JSON and always a length', async () => {
+    const server = await serverThat(fine)
+    const at = home()
+    writeFileSync(join(at.folder, 'body.bin'), Buffer.from([0, 1, 0xff]))
+    const api = (args: readonly string[], stdin = '') =>
+      at.svc(['api', ...args, '--server', `${server.url}/ops/`], { stdin })
+    expect(await api(['get', '/auth?x=a b&y=ü'])).toEqual({ code: 0, stdout: '{"fine":true}', stderr: '' })
+    await api(['POST', 'nothing'])
+    await api(['POST', '/text', '--data', '{"UserName":"zoë"}'])
+    await api(['PUT', '/file', '-d', `@${join(at.folder, 'body.bin')}`, '-H', 'content-TYPE: image/x'])
+    await api(['PATCH', '/stdin', '--data', '@-', '--header', 'Accept: text/csv'], 'a\r\nb\n')
+    await api(['DELETE', '/auth'])
+    await api(['DELETE', '/auth', '--data', '{}'])
+    const seen = server.asked.map(({ line, headers, body }) => [
+      line,
+      headers.accept,
+      headers['content-type'],
+      headers['content-length'],
+      body.toString('latin1'),
+    ])
+    expect(seen).toEqual([
+      ['GET /ops/auth?x=a%20b&y=%C3%BC', 'application/json', undefined, undefined, ''],
+      ['POST /ops/nothing', 'application/json', undefined, '0', ''],
+      [
+        'POST /ops/text',
+        'application/json',
+        'application/json',
+        '19',
+        Buffer.from('{"UserName":"zoë"}').toString('latin1'),
+      ],
+      ['PUT /ops/file', 'application/json', 'image/x', '3', '\x00\x01\xff'],
+      ['PATCH /ops/stdin', 'text/csv', 'application/json', '5', 'a\r\nb\n'],
+      ['DELETE /ops/auth', 'application/json', undefined, undefined, ''],
+      ['DELETE /ops/auth', 'application/json', 'application/json', '2', '{}'],
+    ])
+    expect(server.asked.every(({ headers }) => /^svc\//.test(headers['user-agent'] ?? ''))).toBe(true)
+  })
+
+  test.each([
+    [200, '{}', 0, /^$/],
+    [204, '', 0, /^$/],
+    [400, '{"ResponseStatus":{"ErrorCode":"X","Message":"not so"}}', 9, /rejects the request \(400\): not so/],
+    [401, '', 4, /wants a caller who is signed in \(401\)\n.*svc login --server/s],
+    [403, '{"responseStatus":{"message":"Invalid Role"}}', 5, /forbids this \(403\): Invalid Role/],
+    [404, '404', 9, /does not find that \(404\): 404/],
+    [405, '<html>no</html>', 9, /does not allow that \(405\)/],
+    [409, '{"ResponseStatus":{"Message":"the last Admin"}}', 9, /sees a conflict \(409\): the last Admin/],
+    [429, '', 8, /is asked too often \(429\)/],
+    [500, 'boom', 8, /failed \(500\): boom/],
+    [503, '{"Status":"Failure"}', 8, /is not available now \(503\)/],
+  ])(
+    'status %i: the body on stdout, the error on stderr, the exit code as everywhere',
+    async (status, body, code, said) => {
+      const server = await serverThat(answering(status, body))
+      const ran = await home().svc(['api', 'GET', '/x', '--server', server.url])
+      expect([ran.code, ran.stdout]).toEqual([code, body])
+      expect(ran.stderr).toMatch(said)
+    },
+  )
+
+  test('K5 it presents the sign-in of its server, renews it once and asks again', async () => {
+    const server = await signInServer({ dialect: 'rotating' })
+    const elsewhere = await serverThat(fine)
+    const at = home()
+    ends.push(server.close)
+    const login = ['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage']
+    expect((await at.svc(login, { stdin: password })).code).toBe(0)
+    server.expire()
+    const ran = await at.svc(['api', 'GET', '/auth'])
+    expect([ran.code, JSON.parse(ran.stdout)]).toMatchObject([0, { UserName: user }])
+    expect(server.rotations()).toBe(1)
+    // Kept: the next one needs no renewal.
+    expect((await at.svc(['api', 'POST', '/assignroles', '--data', '{"UserName":"bob"}'])).code).toBe(0)
+    expect(server.rotations()).toBe(1)
+    await at.svc(['api', 'GET', '/auth', '--server', elsewhere.url])
+    expect(elsewhere.asked[0]?.headers).not.toHaveProperty('authorization')
+  })
+
+  test('C5 a wrong password in a body is sent once, and renews nothing', async () => {
+    const server = await signInServer({ dialect: 'rotating' })
+    const at = home()
+    ends.push(server.close)
+    await at.svc(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
+      stdin: password,
+    })
+    const before = server.seen.length
+    const body = '{"UserName":"alice","Password":"wrong"}'
+    const ran = await at.svc(['api', 'POST', '/auth/credentials', '--data', '@-'], { stdin: body })
+    expect(ran.code).toBe(4)
+    expect(ran.stdout).toContain('Invalid Username or Password')
+    expect(server.seen.slice(before).map(({ path }) => path)).toEqual(['/auth/credentials'])
+    expect(server.rotations()).toBe(0)
+  })
+
+  test('C5 a sign-in that cannot be renewed any more: the 401 on stdout, the way out on stderr', async () => {
+    const server = await signInServer({ dialect: 'rotating' })
+    const at = home()
+    ends.push(server.close)
+    await at.svc(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
+      stdin: password,
+    })
+    server.forget()
+    const ran = await at.svc(['api', 'GET', '/auth'])
+    expect([ran.code, ran.stdout]).toMatchObject([4, expect.stringContaining('Not Authenticated')])
+    expect(ran.stderr).toContain(`svc login --server ${server.url} -u ${user}`)
+    const given = await at.svc(['api', 'GET', '/auth', '--server', server.url], {
+      env: { SVC_TOKEN: 'svct_no-good-0001' },
+    })
+    expect(given.code).toBe(4)
+    expect(given.stderr).toContain('SVC_TOKEN')
+    expect(given.stdout + given.stderr).not.toContain('no-good-0001')
+  })
+
+  test.each([
+    [['GET', 'https://elsewhere.example/auth?x=1'], "svc api GET '/auth?x=1' --server https://elsewhere.example"],
+    [['GET', '//elsewhere.example/auth'], 'PATH must be a path'],
+    [['GET', '/\\elsewhere.example/auth'], 'PATH must be a path'],
+    [['GET', 'javascript:alert(1)'], 'PATH must be a path'],
+    [['GET', '/../auth'], 'must not hold . or ..'],
+    [['GET', '/a/%2E%2e/auth'], 'must not hold . or ..'],
+    [['GET', '/a%2f..%2fauth'], 'must not hold . or ..'],
+    [['GET', '/a#b'], 'before any #'],
+    [['GET', ''], 'PATH is empty'],
+    [['GET'], 'PATH is missing'],
+    [[], 'METHOD and PATH are missing'],
+    [['/auth'], 'svc api GET /auth'],
+    [['PSOT', '/auth'], 'Did you mean POST'],
+    [['TRACE', '/auth'], 'unknown METHOD'],
+    [['GET', '/x', '--data', '{}'], 'GET takes no --data'],
+    [['POST', '/x', '--data', ''], '--data is empty'],
+    [['POST', '/x', '--header', 'Authorization: Bearer abc123secret'], '--header Authorization is refused'],
+    [['POST', '/x', '-H', 'cookie: ss-id=abc123secret'], '--header cookie is refused'],
+    [['POST', '/x', '-H', 'X-ss-pid: abc123secret'], '--header X-ss-pid is refused'],
+    [['POST', '/x', '-H', 'X-Param-Override-authsecret: abc123secret'], 'is refused'],
+    [['POST', '/x', '-H', 'Host: elsewhere.example'], '--header Host is refused'],
+    [['POST', '/x', '-H', 'Transfer-Encoding: chunked'], 'is refused'],
+    [['POST', '/x', '-H', 'X-A: b\r\nAuthorization: abc123secret'], 'line end'],
+    [['POST', '/x', '-H', 'nothing'], 'is no header'],
+  ])('K5 refused with exit 2 before anything is sent: %j', async (args, said) => {
+    const server = await serverThat(fine)
+    const ran = await home().svc(['api', ...args], { env: { SVC_SERVER: server.url } })
+    expect(ran.code).toBe(2)
+    expect(ran.stderr).toContain(said)
+    expect(ran.stderr).not.toContain('abc123secret')
+    expect(server.asked).toEqual([])
+  })
+
+  test('a body that cannot be read is named before anything is sent', async () => {
+    const server = await serverThat(fine)
+    const ran = await home().svc(['api', 'POST', '/x', '--data', '@/nowhere/at all', '--server', server.url])
+    expect([ran.code, ran.stdout]).toEqual([12, ''])
+    expect(ran.stderr).toContain('--data @/nowhere/at all cannot be read (ENOENT)')
+    expect(server.asked).toEqual([])
+  })
+
+  test('K5 a GET follows a redirect within the server without the credential, a POST none', async () => {
+    const server = await serverThat(({ line }, response) => {
+      if (line.endsWith('/there')) response.end('arrived')
+      else response.writeHead(307, { location: '/there', 'set-cookie': 'ss-id=verysecret; Path=/' }).end('moved')
+    })
+    const env = { SVC_TOKEN: 'svct_given-for-this-0001', SVC_SERVER: server.url }
+    const followed = await home().svc(['api', 'GET', '/here'], { env })
+    expect([followed.code, followed.stdout]).toEqual([0, 'arrived'])
+    expect(server.asked.map(({ headers }) => headers.authorization)).toEqual([
+      'Bearer svct_given-for-this-0001',
+      undefined,
+    ])
+    const posted = await home().svc(['api', 'POST', '/here', '--data', '{}', '--include'], { env })
+    expect(posted.code).toBe(8)
+    expect(posted.stdout).toMatch(/^HTTP\/1\.1 307 Temporary Redirect\r\nlocation: \/there\r\n/)
+    expect(posted.stdout).toMatch(/\r\n\r\nmoved$/)
+    expect(posted.stderr).toMatch(/sends us on to .*\/there \(307\), which is not followed/)
+    expect(server.asked.map(({ line }) => line)).toEqual(['GET /here', 'GET /there', 'POST /here'])
+  })
+
+  test('--include prints the status line and the headers, and of cookies no value', async () => {
+    const server = await serverThat((_, response) => {
+      response.writeHead(404, 'Not There', ['X-One', '1', 'Set-Cookie', 'ss-tok=verysecret;Path=/', 'X-one', '2'])
+      response.end('404')
+    })
+    const ran = await home().svc(['api', 'GET', '/x', '-i', '--server', server.url])
+    expect(ran.stdout).toMatch(
+      /^HTTP\/1\.1 404 Not There\r\nX-One: 1\r\nSet-Cookie: ss-tok=\*\*\*;Path=\/\r\nX-one: 2\r\n(?:.*\r\n)*\r\n404$/,
+    )
+    expect(ran.stdout).not.toContain('verysecret')
+  })
+
+  test('HEAD and OPTIONS have headers alone', async () => {
+    const server = await serverThat((_, response) => void response.writeHead(200, { allow: 'GET, HEAD' }).end())
+    for (const method of ['HEAD', 'OPTIONS']) {
+      const ran = await home().svc(['api', method, '/auth', '--include', '--server', server.url])
+      expect([ran.code, ran.stdout.split('\r\n').slice(0, 2)]).toEqual([0, ['HTTP/1.1 200 OK', 'allow: GET, HEAD']])
+    }
+  })
+
+  test('with --json an error without an answer is one JSON value, an answer stays what it is', async () => {
+    const at = home()
+    const unreachable = await at.svc(['api', 'GET', '/x', '--json', '--server', 'http://127.0.0.1:1'])
+    expect(unreachable.code).toBe(6)
+    expect(JSON.parse(unreachable.stdout)).toMatchObject({ error: { exitCode: 6, target: 'http://127.0.0.1:1' } })
+    const empty = await serverThat(answering(401, ''))
+    const nothing = await at.svc(['api', 'GET', '/x', '--json', '--server', empty.url])
+    expect([nothing.code, JSON.parse(nothing.stdout)]).toMatchObject([4, { error: { exitCode: 4 } }])
+    const server = await serverThat(answering(404, '{"a":1}'))
+    const answered = await at.svc(['api', 'GET', '/x', '--json', '--server', server.url])
+    expect([answered.code, answered.stdout]).toEqual([9, '{"a":1}'])
+  })
+
+  test('a server that does not answer in time is exit 7', async () => {
+    const server = await serverThat(() => {})
+    const ran = await home().svc(['api', 'GET', '/x', '--timeout', '300ms', '--server', server.url])
+    expect(ran.code).toBe(7)
+    expect(ran.stderr).toContain('No answer within 0.3 s')
+  })
+
+  test('without a server it says what acts on this machine, and how to name one', async () => {
+    const ran = await home().svc(['api', 'GET', '/auth'])
+    expect(ran.code).toBe(2)
+    expect(ran.stderr).toMatch(/none is chosen\n(?:.*\n)*.*svc serve.*\n.*--server https:/)
+  })
+})
+
+const missing = spawnSync('script', ['--version']).status === 0 ? undefined : 'script'
+suiteWith(missing, 'svc api on a terminal', () => {
+  const nothing = (): undefined => undefined
+
+  test('K6 a terminal gets text without escapes', async () => {
+    const server = await serverThat(
+      answering(200, '{"a":"\x1b[31mred\x1b]0;title\x07\u202e \x9b2J"}', {
+        'content-type': 'text/plain',
+        'x-evil': '\x9b2Jx',
+      }),
+    )
+    const ran = await home().terminal(['api', 'GET', '/x', '-i', '--server', server.url], nothing)
+    expect(ran.code).toBe(0)
+    expect(ran.stdout).toContain('{"a":"red "}\r\n')
+    expect(ran.stdout).toContain('HTTP/1.1 200 OK\r\n')
+    expect(ran.stdout).not.toMatch(/[\x1b\x07\x9b\u202e]|title/)
+  })
+
+  test('K6 a terminal gets nothing of what is no text, and the way to have it', async () => {
+    const server = await serverThat((_, response) => {
+      response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.from([0x89, 0x50, 0, 0x1b, 0x5b]))
+    })
+    const ran = await home().terminal(['api', 'GET', '/x', '--server', server.url], nothing)
+    expect(ran.code).toBe(0)
+    expect(ran.stdout).toContain('5 bytes of image/png that are no text are not shown: svc api … > FILE')
+    expect(ran.stdout).not.toMatch(/\x1b|PNG|P\x00/)
+  })
+})

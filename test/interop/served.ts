@@ -1,0 +1,105 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { lifetimes, openAccess, passwordsOfProcess } from '../../src/core/auth/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { serveDefaults } from '../../src/core/service.ts'
+import { openData } from '../../src/core/store/index.ts'
+import { svcHome } from '../support/svc.ts'
+
+export const password = 'violet-harbour-42'
+
+/** `svc serve`, the built program in a process and a home of its own: Ann is Admin, Ned holds no role. */
+export async function serveBuilt(): Promise<{ readonly url: string; readonly close: () => Promise<void> }> {
+  const home = svcHome()
+  for (const [name, ...more] of [['Ann', '--role', 'Admin', '--role', 'Editor'], ['Ned']] as const) {
+    const added = await home.svc(['users', 'add', name, ...more, '--password-stdin'], { stdin: password })
+    if (added.code !== 0) throw new Error(added.stderr)
+  }
+  const entry = new URL('../../bin/run.js', import.meta.url).pathname
+  const portFile = join(home.folder, 'port')
+  const child = spawn(process.execPath, [entry, 'serve', '--port', '0', '--port-file', portFile], {
+    env: home.env,
+    cwd: home.folder,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let log = ''
+  child.stderr.on('data', (chunk) => {
+    log += String(chunk)
+  })
+  const port = (): string => (existsSync(portFile) ? readFileSync(portFile, 'utf8').trim() : '')
+  for (let waited = 0; waited < 600 && child.exitCode === null && port() === ''; waited += 1) await pause(50)
+  if (port() === '') throw new Error(`svc serve did not start: ${log}`)
+  return {
+    url: `http://127.0.0.1:${port()}`,
+    close: async () => {
+      const ended = once(child, 'exit')
+      child.kill('SIGTERM')
+      await ended
+      home.remove()
+    },
+  }
+}
+
+/** The same server in this process, with access tokens that really expire after `accessMs`. */
+export async function serveShortLived(accessMs: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-interop-'))
+  const store = join(folder, 'store', 'svc.db')
+  const { service, runtime } = await openCore({
+    version: '1.2.3',
+    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
+    store,
+    shared: true,
+    details: 'signed-in',
+  })
+  await runtime.admin?.users.add(
+    { userName: 'Ann', password, roles: ['Admin'] },
+    { who: 'local:test', correlationId: 't' },
+  )
+  const data = await openData({ store, create: false })
+  const access = openAccess({
+    data,
+    passwords: passwordsOfProcess(),
+    now: () => Date.now(),
+    lifetimes: { ...lifetimes, access: accessMs },
+  })
+  let renewals = 0
+  const server = await startServer({
+    service: {
+      ...service,
+      authenticate: access.authenticate,
+      getAccessToken: (request, call) => {
+        renewals += 1
+        return access.getAccessToken(request, call)
+      },
+    },
+    runtime,
+    options: serveDefaults,
+    host: '127.0.0.1',
+    port: 0,
+    log: () => {},
+    limits: { lingerMs: 200 },
+  })
+  return {
+    url: server.url,
+    renewals: () => renewals,
+    /** Waits until a token is no longer good, by the same clock that the server reads. */
+    expiry: async (token: string) => {
+      for (let waited = 0; waited < 1_000; waited += 1) {
+        if (!(await access.identify({ kind: 'bearer', token }))) return
+        await pause(20)
+      }
+      throw new Error('the token did not expire')
+    },
+    close: async () => {
+      await server.stop()
+      await data.close()
+      await runtime.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

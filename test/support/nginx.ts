@@ -1,0 +1,47 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort, type Running, remove, run, serverFolder } from './server.ts'
+
+const program = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/bin/nginx'].find((path) => existsSync(path))
+export const nginxMissing = program === undefined ? 'nginx is not installed' : undefined
+
+export type Nginx = Running & { readonly port: number; readonly tlsPort: number; readonly remove: () => Promise<void> }
+
+/** A real nginx on free ports of 127.0.0.1, plain and, with a certificate, under TLS. */
+export async function startNginx(certificate?: { readonly key: string; readonly cert: string }): Promise<Nginx> {
+  const folder = serverFolder('nginx')
+  const [port, tlsPort] = [await freePort(), await freePort()]
+  mkdirSync(join(folder, 'www'), { mode: 0o755 })
+  writeFileSync(join(folder, 'www', 'index.html'), '<h1>It works</h1>\n')
+  const tls = certificate
+    ? `server { listen 127.0.0.1:${tlsPort} ssl; ssl_certificate ${folder}/cert.pem; ssl_certificate_key ${folder}/key.pem; root ${folder}/www; }`
+    : ''
+  if (certificate) {
+    writeFileSync(join(folder, 'cert.pem'), certificate.cert)
+    writeFileSync(join(folder, 'key.pem'), certificate.key)
+  }
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((name) => `${name}_temp_path ${folder}/${name};`)
+    .join(' ')
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `worker_processes 1; daemon off; master_process off; pid ${folder}/pid; error_log stderr notice;
+events { worker_connections 64; }
+http { access_log off; ${temporary} server { listen 127.0.0.1:${port}; root ${folder}/www; } ${tls} }
+`,
+  )
+  const running = await run(
+    program ?? '',
+    ['-e', 'stderr', '-p', folder, '-c', join(folder, 'nginx.conf')],
+    /start worker|using the "epoll" event method|built by/,
+  )
+  return {
+    ...running,
+    port,
+    tlsPort,
+    remove: async () => {
+      await running.stop('SIGTERM')
+      remove(folder)
+    },
+  }
+}
