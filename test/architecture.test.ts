@@ -32,6 +32,7 @@ const law: Record<string, readonly string[]> = {
   service: ['protocol'],
   auth: ['service', 'protocol', 'errors', 'store'],
   roles: ['protocol', 'errors', 'store'],
+  heartbeats: ['service', 'protocol', 'errors', 'store'],
   admin: ['service'],
   wire: ['protocol', 'errors'],
   health: ['protocol', 'errors', 'suggest', 'sqlite'],
@@ -41,8 +42,8 @@ const law: Record<string, readonly string[]> = {
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'reports', 'metadata'],
   client: ['service', 'protocol', 'wire', 'errors'],
-  local: ['service', 'protocol', 'errors', 'auth', 'roles', 'health', 'config', 'store', 'reports'],
-  open: ['service', 'protocol', 'errors', 'admin', 'auth', 'health', 'config', 'store', 'local'],
+  local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'health', 'config', 'store', 'reports'],
+  open: ['service', 'protocol', 'errors', 'admin', 'auth', 'heartbeats', 'health', 'config', 'store', 'local'],
 }
 
 /** Packages a room may import; everything else is a violation. Node's own modules are free. */

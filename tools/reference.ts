@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
 import { exits, faults } from '../src/core/errors.ts'
 import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/health/index.ts'
-import { type Dto, type Fields, operations, type Schema, schemaOf } from '../src/core/protocol/index.ts'
+import { type Dto, type Fields, operations, type Schema, schemaOf, type WhoMayCall } from '../src/core/protocol/index.ts'
 
 const { values: flags } = parseArgs({
   options: { check: { type: 'boolean', default: false }, into: { type: 'string' } },
@@ -150,7 +150,7 @@ function operationsPage(): string {
       ),
       [
         `- Request: [${operation.request.name}](#${operation.request.name.toLowerCase()}-fields); answer: [${operation.response.name}](#${operation.response.name.toLowerCase()}-fields)`,
-        `- Who may call: ${operation.caller === 'anyone' ? 'anyone' : `a caller with the role ${operation.caller}`}`,
+        `- Who may call: ${whoMayCall(operation.caller)}`,
         ...(operation.neverInQuery.length > 0
           ? [`- Refused in a query, because queries are logged: ${operation.neverInQuery.map(code).join(', ')}`]
           : []),
@@ -159,6 +159,13 @@ function operationsPage(): string {
     '## Shapes',
     ...named.flatMap(([name, schema]) => shapeParts(name, schema)),
   )
+}
+
+function whoMayCall(caller: WhoMayCall): string {
+  if (caller === 'anyone') return 'anyone'
+  return typeof caller === 'string'
+    ? `a caller with the role ${caller}`
+    : `a caller with the permission ${caller.permission}, or the role Admin`
 }
 
 /** Every DTO and enumeration that a schema names, by its name. */

@@ -292,6 +292,17 @@ describe('A11 refresh', () => {
     }
   })
 
+  test.each(['/access-token', '/json/reply/GetAccessToken', '/api/GetAccessToken'])(
+    'A11 POST %s takes no notice of an access token that is not good any more',
+    async (path) => {
+      const { RefreshToken, BearerToken } = await site.signIn()
+      for (const old of ['garbage', `${BearerToken}x`, BearerToken]) {
+        const got = await site.post(path, { refreshToken: RefreshToken, useTokenCookie: false }, bearer(old))
+        expect([got.status, typeof got.json['accessToken']]).toEqual([200, 'string'])
+      }
+    },
+  )
+
   test('T5 a refresh token signs nobody in, as bearer or as session', async () => {
     const { RefreshToken, SessionId } = await site.signIn()
     for (const headers of [bearer(RefreshToken), { 'x-ss-id': RefreshToken }, bearer(SessionId)]) {

@@ -85,6 +85,7 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
     assignRoles: absent,
     unAssignRoles: absent,
     healthCheck: health,
+    reportHeartbeat: absent,
     ...over.service,
   }
   const remembered = Object.fromEntries(

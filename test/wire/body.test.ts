@@ -195,7 +195,11 @@ describe('S4', () => {
 
 describe('R3', () => {
   test('R3 a batch is an array whose requests are read one by one', () => {
-    const batch = readBatch(AssignRoles, bytes('[{"username":"a"},{"UserName":5},7,{"Roles":["b"]}]'))
+    const batch = readBatch(
+      AssignRoles,
+      'application/json',
+      bytes('[{"username":"a"},{"UserName":5},7,{"Roles":["b"]}]'),
+    )
     expect(batch).toHaveLength(4)
     expect(batch[0]?.()).toEqual({ UserName: 'a' })
     expect(faultOf(() => batch[1]?.()).details.fields?.[0]?.FieldName).toBe('UserName')
@@ -204,10 +208,22 @@ describe('R3', () => {
   })
 
   test('R3 a batch of more than 64 requests, or none at all, is a 400', () => {
-    const batch = (count: number) => readBatch(AssignRoles, bytes(JSON.stringify(Array(count).fill({}))))
+    const batch = (count: number) =>
+      readBatch(AssignRoles, 'application/json', bytes(JSON.stringify(Array(count).fill({}))))
     expect(batch(64)).toHaveLength(64)
     expect(faultOf(() => batch(65)).status).toBe(400)
-    expect(faultOf(() => readBatch(AssignRoles, bytes('{}'))).status).toBe(400)
-    expect(faultOf(() => readBatch(AssignRoles, bytes('[{"__proto__":1}]'))).status).toBe(400)
+    expect(faultOf(() => readBatch(AssignRoles, 'application/json', bytes('{}'))).status).toBe(400)
+    expect(faultOf(() => readBatch(AssignRoles, 'application/json', bytes('[{"__proto__":1}]'))).status).toBe(400)
+  })
+
+  test('R3 a batch is JSON, also where a client calls it plain text or nothing, and no bytes are no requests', () => {
+    const one = bytes('[{}]')
+    for (const type of ['application/json; charset=utf-8', 'text/json', 'text/plain;charset=UTF-8', undefined]) {
+      expect(readBatch(AssignRoles, type, one)).toHaveLength(1)
+      expect(readBatch(AssignRoles, type, bytes(''))).toEqual([])
+    }
+    for (const type of ['text/csv', 'application/x-www-form-urlencoded', 'application/json; charset=utf-16', ';']) {
+      expect(faultOf(() => readBatch(AssignRoles, type, one)).status).toBe(415)
+    }
   })
 })

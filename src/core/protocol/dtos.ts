@@ -1,4 +1,4 @@
-import { ExecutionMode, MonitoringStatus, ServerType } from './enums.ts'
+import { ExecutionMode, HeartbeatStatus, MonitoringStatus, ServerType } from './enums.ts'
 import { date, dto, duration, flag, type Infer, integer, list, map, number, required, text } from './schema.ts'
 
 /** Interface 2.5 */
@@ -134,3 +134,25 @@ export const HealthCheckResponse = dto('HealthCheckResponse', {
   ExecutionMetrics: MonitorExecutionMetrics,
 })
 export type HealthCheckResponse = Infer<typeof HealthCheckResponse>
+
+/** B1 (ours): a sign of life of an agent. */
+export const ReportHeartbeat = dto('ReportHeartbeat', {
+  Name: required(text),
+  Status: HeartbeatStatus,
+  Message: text,
+  Version: text,
+  Interval: duration,
+  Backlog: integer,
+  DiskFreePercent: number,
+  SentAt: date,
+})
+export type ReportHeartbeat = Infer<typeof ReportHeartbeat>
+
+/** When it was received, by the clock that counts, and how far the agent's was from it (ahead: positive). */
+export const ReportHeartbeatResponse = dto('ReportHeartbeatResponse', {
+  Name: text,
+  ReceivedAt: date,
+  ClockSkew: duration,
+  ResponseStatus,
+})
+export type ReportHeartbeatResponse = Infer<typeof ReportHeartbeatResponse>

@@ -23,3 +23,7 @@ export const ServerType = choice('ServerType', [
   'Agents',
 ])
 export type ServerType = Infer<typeof ServerType>
+
+/** What an agent says of itself in a heartbeat. */
+export const HeartbeatStatus = choice('HeartbeatStatus', ['Ok', 'Warn', 'Fail'])
+export type HeartbeatStatus = Infer<typeof HeartbeatStatus>

@@ -7,13 +7,22 @@ import {
   GetAccessTokenResponse,
   HealthCheckRequest,
   HealthCheckResponse,
+  ReportHeartbeat,
+  ReportHeartbeatResponse,
   UnAssignRoles,
   UnAssignRolesResponse,
 } from './dtos.ts'
 import type { Dto, Infer } from './schema.ts'
 
 export type Verb = 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
-export type Route = { readonly verbs: readonly Verb[]; readonly path: string }
+export type Route = {
+  readonly verbs: readonly Verb[]
+  readonly path: string
+  /** The parameter that ends the path may hold dots: only the suffix of a format is one (F1). */
+  readonly dots?: true
+}
+/** Who may call: anyone, who holds Admin, or who holds a permission; Admin may do what a permission allows. */
+export type WhoMayCall = 'anyone' | 'Admin' | { readonly permission: string }
 export type OperationSpec = {
   /** The request's name on the wire: `/json/reply/{name}`, CSV file names, metadata. */
   readonly name: string
@@ -25,10 +34,34 @@ export type OperationSpec = {
   readonly request: Dto
   readonly response: Dto
   /** Who may call. Required, so that nothing is open by omission. */
-  readonly caller: 'anyone' | 'Admin'
+  readonly caller: WhoMayCall
   /** Fields refused in a query, because queries are logged (N7). */
   readonly neverInQuery: readonly string[]
+  /** Whether several may be sent in one request (R3): never what a guesser of passwords would send by the hundred. */
+  readonly batch: boolean
+  /** HTTP statuses that it is refused with, beside those that every operation has. */
+  readonly refusals: readonly number[]
 }
+
+/** A route named after the request (R2). */
+export type ReplyRoute = {
+  /** What stands before `/{name}`. */
+  readonly prefix: string
+  /** The format that it fixes; undefined: a suffix or `?format=` says, else JSON. */
+  readonly format: 'json' | 'csv' | undefined
+  /** Whether `{name}[]` takes a batch (R3). */
+  readonly batches: boolean
+}
+export const replyRoutes: readonly ReplyRoute[] = [
+  { prefix: '/json/reply', format: 'json', batches: true },
+  { prefix: '/json/oneway', format: 'json', batches: true },
+  { prefix: '/csv/reply', format: 'csv', batches: false },
+  { prefix: '/csv/oneway', format: 'csv', batches: false },
+  { prefix: '/api', format: undefined, batches: true },
+]
+
+/** R3: the most requests that one batch may hold. */
+export const longestBatch = 64
 
 const authVerbs = ['OPTIONS', 'GET', 'POST', 'DELETE'] as const
 
@@ -46,6 +79,8 @@ export const operations = {
     response: AuthenticateResponse,
     caller: 'anyone',
     neverInQuery: ['Password', 'AccessToken', 'AccessTokenSecret', 'RefreshToken', 'oauth_verifier', 'response'],
+    batch: false,
+    refusals: [401, 404, 405, 429],
   },
   getAccessToken: {
     name: 'GetAccessToken',
@@ -56,6 +91,8 @@ export const operations = {
     response: GetAccessTokenResponse,
     caller: 'anyone',
     neverInQuery: ['RefreshToken'],
+    batch: false,
+    refusals: [401],
   },
   assignRoles: {
     name: 'AssignRoles',
@@ -66,6 +103,8 @@ export const operations = {
     response: AssignRolesResponse,
     caller: 'Admin',
     neverInQuery: [],
+    batch: true,
+    refusals: [404, 409],
   },
   unAssignRoles: {
     name: 'UnAssignRoles',
@@ -76,6 +115,8 @@ export const operations = {
     response: UnAssignRolesResponse,
     caller: 'Admin',
     neverInQuery: [],
+    batch: true,
+    refusals: [404, 409],
   },
   healthCheck: {
     name: 'HealthCheckRequest',
@@ -86,9 +127,29 @@ export const operations = {
     response: HealthCheckResponse,
     caller: 'anyone',
     neverInQuery: [],
+    batch: true,
+    refusals: [],
+  },
+  reportHeartbeat: {
+    name: 'ReportHeartbeat',
+    summary: 'Report that an agent is alive, and how it is',
+    routes: [
+      { verbs: ['POST'], path: '/heartbeats' },
+      { verbs: ['POST'], path: '/heartbeats/{Name}', dots: true },
+    ],
+    replyVerbs: ['POST'],
+    request: ReportHeartbeat,
+    response: ReportHeartbeatResponse,
+    caller: { permission: 'heartbeat' },
+    neverInQuery: [],
+    batch: false,
+    refusals: [409],
   },
 } as const satisfies Record<string, OperationSpec>
 
 export type Operation = keyof typeof operations
 export type Request<O extends Operation> = Infer<(typeof operations)[O]['request']>
 export type Response<O extends Operation> = Infer<(typeof operations)[O]['response']>
+
+/** O7: whether a refusal of the operation says, beside the ResponseStatus, that there are no roles. */
+export const listsRoles = (response: Dto): boolean => 'AllRoles' in response.fields

@@ -24,6 +24,8 @@ export type Told = {
   readonly negotiated: Negotiated
   /** The answer that the operation would have given, where one was found. */
   readonly response: Dto | undefined
+  /** For the Meta of the ResponseStatus. */
+  readonly meta?: Readonly<Record<string, string>> | undefined
 }
 export const plainJson: Told = { negotiated: { format: 'json' }, response: undefined }
 
@@ -32,7 +34,7 @@ export async function faultAnswer(site: Site, exchange: Exchange, thrown: unknow
   const fault = judged(thrown)
   if (fault.fault === 'Defect') exchange.told.stack = stackOf(thrown)
   const stackTrace = site.options.debug && fault.fault === 'Defect' ? exchange.told.stack : undefined
-  const error = errorResponse(fault, exchange.correlationId, stackTrace)
+  const error = errorResponse(fault, exchange.correlationId, stackTrace, told.meta)
   const { schema, value } = errorAnswer(told.response, error)
   return { status: fault.status, ...(await encoded(schema, value, told.negotiated)), headers: headersOf(fault) }
 }

@@ -1,6 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '../errors.ts'
 import type { Answer } from './answer.ts'
+import { baseUrl } from './base-url.ts'
+import { operateBatch } from './batch.ts'
+import type { DocumentName } from './documents.ts'
 import { begin, type Exchange } from './exchange.ts'
 import { faultAnswer, plainJson } from './faults.ts'
 import { gate } from './gate.ts'
@@ -8,6 +11,7 @@ import { stackOf } from './log.ts'
 import { metricsPage } from './metrics-page.ts'
 import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
+import { ownPages, type PageName } from './own-pages.ts'
 import { statusPage } from './page.ts'
 import { live, ready } from './probes.ts'
 import { allowed, type Found, requireVerb } from './routes.ts'
@@ -47,13 +51,31 @@ async function answer(site: Site, exchange: Exchange, refused: Fault | undefined
     requireVerb(found, told.method)
     if (told.method === 'OPTIONS') return options(site, request, found)
     if (site.draining && !(found.kind === 'own' && found.page === 'livez')) throw stopping()
-    return await (found.kind === 'own' ? ownPages[found.page](site, exchange) : operate(site, exchange, found, target))
+    if (found.kind === 'own') return await answers[found.page](site, exchange)
+    return await (found.batch ? operateBatch : operate)(site, exchange, found, target)
   } catch (error) {
     return await faultAnswer(site, exchange, error, plainJson)
   }
 }
 
-const ownPages = { page: statusPage, metrics: metricsPage, livez: live, readyz: ready } as const
+type PageAnswer = (site: Site, exchange: Exchange) => Promise<Answer>
+
+const described =
+  (name: DocumentName): PageAnswer =>
+  (site, exchange) =>
+    site.described.answer(baseUrl(site, exchange), name)
+
+const answers: Readonly<Record<PageName, PageAnswer>> = {
+  page: statusPage,
+  livez: live,
+  readyz: ready,
+  metrics: metricsPage,
+  metadata: described('metadata'),
+  openapi: described('openapi'),
+  typescript: described('typescript'),
+  types: described('types'),
+  app: described('app'),
+}
 
 /** S1: the Host is judged first, except for the two probes, which answer any. */
 function find(site: Site, request: IncomingMessage): Target {
@@ -66,7 +88,7 @@ function find(site: Site, request: IncomingMessage): Target {
     throw error
   }
   const { found } = target
-  if (!(found.kind === 'own' && (found.page === 'livez' || found.page === 'readyz'))) checkHost()
+  if (!(found.kind === 'own' && ownPages[found.page].anyHost)) checkHost()
   return target
 }
 

@@ -19,10 +19,15 @@ export class HealthJson {
   /** Stands for the CorrelationId while the halves are made; no text of a monitor holds it by chance. */
   readonly #placeholder = randomUUID()
 
-  /** `failed` puts a ResponseStatus behind the answer (H1). `runId` only says where to look. */
-  write(response: HealthCheckResponse, failed: boolean, runId: string | undefined): string {
+  /** `failed` puts a ResponseStatus behind the answer (H1), with that Meta. `runId` only says where to look. */
+  write(
+    response: HealthCheckResponse,
+    failed: boolean,
+    runId: string | undefined,
+    meta?: ResponseStatus['Meta'],
+  ): string {
     const id = response.CorrelationId
-    if (runId === undefined || id === undefined) return whole(response, failed)
+    if (runId === undefined || id === undefined || meta !== undefined) return whole(response, failed, meta)
     const key = failed ? `${runId} failed` : runId
     const known = this.#runs.get(key)?.find(({ of }) => sameButId(of, response))
     const halves = known ?? this.#remember(key, response, failed)
@@ -43,8 +48,12 @@ export class HealthJson {
   }
 }
 
-const whole = (response: HealthCheckResponse, failed: boolean): string =>
-  encodeJson(HealthCheckResponse, response, failed ? { schema: ErrorResponse, value: failure(response) } : undefined)
+const whole = (response: HealthCheckResponse, failed: boolean, meta?: ResponseStatus['Meta']): string =>
+  encodeJson(
+    HealthCheckResponse,
+    response,
+    failed ? { schema: ErrorResponse, value: failure(response, meta) } : undefined,
+  )
 
 const sameButId = (a: HealthCheckResponse, b: HealthCheckResponse): boolean => {
   for (const name of names) if (name !== 'CorrelationId' && !same(a[name], b[name])) return false
@@ -65,7 +74,7 @@ function same(a: unknown, b: unknown): boolean {
 }
 
 /** H1: for clients that keep only the ResponseStatus of an answer that is not 2xx. */
-function failure(response: HealthCheckResponse): ErrorResponse {
+function failure(response: HealthCheckResponse, Meta: ResponseStatus['Meta']): ErrorResponse {
   const errors = (response.MonitorSummaries ?? []).flatMap((summary) =>
     (summary.Results ?? [])
       .filter((result) => result.Status === 'Failure')
@@ -75,6 +84,7 @@ function failure(response: HealthCheckResponse): ErrorResponse {
         Message: result.StatusMessage,
       })),
   )
-  const status: ResponseStatus = { ErrorCode: 'HealthCheckFailed', Message: response.StatusMessage, Errors: errors }
-  return { ResponseStatus: status }
+  return {
+    ResponseStatus: { ErrorCode: 'HealthCheckFailed', Message: response.StatusMessage, Errors: errors, Meta },
+  }
 }

@@ -13,8 +13,10 @@ import type { Wanted } from './target.ts'
 export type Asked = {
   readonly request: unknown
   readonly response: unknown
-  readonly wanted: Wanted
+  readonly wanted: Pick<Wanted, 'negotiated' | 'report'>
   readonly facts: AnswerFacts | undefined
+  /** For the Meta of the ResponseStatus behind a failure. */
+  readonly meta?: Readonly<Record<string, string>> | undefined
 }
 
 /** H1, H2, F5: a health answer, in the status and the format that was asked for. */
@@ -43,6 +45,6 @@ export async function healthAnswer(site: Site, exchange: Exchange, asked: Asked)
     if (status(suppressed) === 200) headers.push('Content-Disposition', attachment(HealthCheckRequest.name))
     return { status: status(suppressed), ...(await encoded(HealthCheckResponse, response, wanted.negotiated)), headers }
   }
-  const json = site.healthJson.write(response, status(suppressed) !== 200, asked.facts?.runId)
+  const json = site.healthJson.write(response, status(suppressed) !== 200, asked.facts?.runId, asked.meta)
   return { status: status(suppressed), ...spoken(json, wanted.negotiated), headers }
 }

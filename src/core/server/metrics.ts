@@ -4,6 +4,8 @@ import { readdir } from 'node:fs/promises'
 export class Metrics {
   /** Route, then method and status. */
   readonly #answers = new Map<string, Map<number, Map<string, number>>>()
+  /** Requests inside of batches: the request's name, then the status. */
+  readonly #batched = new Map<string, Map<number, number>>()
   #refusedConnections = 0
 
   answered(route: string, method: string, status: number): void {
@@ -11,6 +13,12 @@ export class Metrics {
     const byMethod = entry(byStatus, status, () => new Map<string, number>())
     const known = methods.has(method) ? method : 'other'
     byMethod.set(known, (byMethod.get(known) ?? 0) + 1)
+  }
+
+  /** One request of a batch (R3), which `answered` counts as one. */
+  answeredInBatch(request: string, status: number): void {
+    const byStatus = entry(this.#batched, request, () => new Map<number, number>())
+    byStatus.set(status, (byStatus.get(status) ?? 0) + 1)
   }
 
   refusedConnection(): void {
@@ -30,9 +38,20 @@ export class Metrics {
         ),
       ),
     )
+    const batched = [...this.#batched].flatMap(([request, byStatus]) =>
+      [...byStatus].map(
+        ([status, count]) => `svc_http_batched_requests_total{request="${request}",status="${status}"} ${count}\n`,
+      ),
+    )
     const files = await openFiles()
     return [
       family('svc_http_requests_total', 'counter', 'Answers, by route, method and status.', answers.join('')),
+      family(
+        'svc_http_batched_requests_total',
+        'counter',
+        'Requests answered inside of batches, by name and status.',
+        batched.join(''),
+      ),
       plain('svc_http_requests_in_flight', 'gauge', 'Requests being answered, this one included.', underWay),
       plain(
         'svc_http_connections_refused_total',

@@ -49,7 +49,7 @@ function crossSite(headers: IncomingHttpHeaders): boolean {
   return !URL.canParse(origin) || new URL(origin).host !== host?.toLowerCase()
 }
 
-const exposed = 'X-Correlation-Id, Age, Retry-After'
+const exposed = 'X-Correlation-Id, Age, Retry-After, X-AutoBatch-Completed'
 const accepted = [
   'Accept, Authorization, Cache-Control, Content-Type, X-Correlation-Id, traceparent',
   'X-ss-id, X-ss-opt, X-ss-pid',

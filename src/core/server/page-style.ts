@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** The status page's whole style: no font, image or script comes from anywhere. */
+/** The whole style of our pages: no font, image or script comes from anywhere. */
 export const style = `
 :root { color-scheme: light dark; --back: #f5f6f8; --card: #fff; --text: #17191c; --quiet: #596069; --line: #dfe2e6;
   --ok: #176b3a; --ok-back: #e2f4e8; --warn: #7a5200; --warn-back: #fdf0d0; --fail: #a3161b; --fail-back: #fde4e4;
@@ -59,6 +59,14 @@ h3 { margin: .6rem 0 .1rem; font-size: .95rem; }
 .mark.fail { color: var(--fail); }
 .many { columns: 26rem; column-gap: 2rem; }
 .many > div { break-inside: avoid; margin-bottom: .6rem; }
+nav a { display: inline-block; padding: .3rem .8rem .3rem 0; }
+section[id] { scroll-margin-top: 1rem; margin-bottom: 1rem; }
+.paths { margin: .5rem 0; padding: 0; list-style: none; }
+.paths li { padding: .15rem 0; }
+.verb { display: inline-block; min-width: 3.6rem; margin-right: .35rem; font-size: .8rem; font-weight: 600;
+  color: var(--quiet); }
+.fields th { width: 45%; font-weight: 400; white-space: normal; }
+.fields td:last-child { padding-right: 0; }
 footer a, .asks a { display: inline-block; padding: .3rem .6rem .3rem 0; }
 `
 

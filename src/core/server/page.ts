@@ -68,7 +68,7 @@ function document(standings: readonly Standing[], facts: Facts): Markup {
 ${ways(standings[0]?.type ?? 'App', facts)}
 </main>
 <footer class="quiet">
-<a href="/livez">alive?</a> <a href="/readyz">ready?</a> <a href="/metrics">metrics</a>
+<a href="/livez">alive?</a> <a href="/readyz">ready?</a> <a href="/metrics">metrics</a> <a href="/metadata">interface</a>
 </footer>
 </body>
 </html>

@@ -1,9 +1,8 @@
 import { Fault } from '../errors.ts'
-import { type Operation, type OperationSpec, operations } from '../protocol/index.ts'
+import { type Operation, type OperationSpec, operations, type ReplyRoute, replyRoutes } from '../protocol/index.ts'
 import type { FormatName, Pair } from '../wire/index.ts'
 import { clean } from './log.ts'
-
-export type OwnPage = 'page' | 'livez' | 'readyz' | 'metrics'
+import { ownPages, type PageName } from './own-pages.ts'
 
 /** What a path stands for. */
 export type Found =
@@ -17,32 +16,24 @@ export type Found =
       readonly given: readonly Pair[]
       /** A route of the interface, or one named after the request (R2). */
       readonly style: 'route' | 'reply'
+      /** Whether an array of requests is taken (R3). */
+      readonly batch: boolean
       /** The format that the path fixes. */
       readonly format: FormatName | undefined
     }
-  | { readonly kind: 'own'; readonly label: string; readonly verbs: readonly string[]; readonly page: OwnPage }
+  | { readonly kind: 'own'; readonly label: string; readonly verbs: readonly string[]; readonly page: PageName }
 
-const own: Readonly<Record<string, OwnPage>> = {
-  '/': 'page',
-  '/livez': 'livez',
-  '/readyz': 'readyz',
-  '/metrics': 'metrics',
-}
-/** R2: the formats that a prefix fixes; `/api` also takes a suffix. */
-const replies: Readonly<Record<string, FormatName | undefined>> = {
-  '/json/reply': 'json',
-  '/json/oneway': 'json',
-  '/csv/reply': 'csv',
-  '/csv/oneway': 'csv',
-  '/api': undefined,
-}
 const suffixes: Readonly<Record<string, FormatName>> = { json: 'json', csv: 'csv' }
 
 type RouteTable = {
   /** Paths without parameters, in lower case. */
   readonly fixed: ReadonlyMap<string, Found>
   /** What stands before the last segment of a path whose last segment is a parameter. */
-  readonly before: ReadonlyMap<string, (last: string, format: FormatName | undefined) => Found>
+  readonly before: ReadonlyMap<string, Before>
+}
+type Before = ((last: string, format: FormatName | undefined) => Found) & {
+  /** What follows may hold dots: only a format's suffix is one. */
+  readonly dots?: boolean
 }
 
 export type Router = (path: string) => Found
@@ -58,12 +49,12 @@ export function router(): Router {
 
 function readTable(): RouteTable {
   const fixed = new Map<string, Found>()
-  const before = new Map<string, (last: string, format: FormatName | undefined) => Found>()
-  for (const [path, page] of Object.entries(own)) {
-    fixed.set(path, { kind: 'own', label: path, verbs: ['GET'], page })
+  const before = new Map<string, Before>()
+  for (const [page, { paths }] of Object.entries(ownPages) as [PageName, (typeof ownPages)[PageName]][]) {
+    for (const path of paths) fixed.set(path, { kind: 'own', label: paths[0], verbs: ['GET'], page })
   }
   for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
-    for (const { path, verbs } of row.routes) {
+    for (const { path, verbs, dots = false } of row.routes) {
       const found = (given: readonly Pair[], format: FormatName | undefined): Found => ({
         kind: 'operation',
         label: path,
@@ -71,31 +62,36 @@ function readTable(): RouteTable {
         operation,
         given,
         style: 'route',
+        batch: false,
         format,
       })
       const parameter = /^(.*)\/\{(\w+)\}$/.exec(path)
       if (parameter) {
         const [, parent = '', name = ''] = parameter
-        before.set(parent, (last, format) => found([[name, last]], format))
+        before.set(
+          parent,
+          Object.assign((last: string, format?: FormatName) => found([[name, last]], format), { dots }),
+        )
       } else {
         fixed.set(path, found([], undefined))
         for (const [suffix, format] of Object.entries(suffixes)) fixed.set(`${path}.${suffix}`, found([], format))
       }
     }
   }
-  for (const [prefix, format] of Object.entries(replies)) before.set(prefix, reply(prefix, format))
+  for (const route of replyRoutes) before.set(route.prefix, reply(route))
   return { fixed, before }
 }
 
-function reply(prefix: string, fixedFormat: FormatName | undefined) {
+function reply({ prefix, format, batches }: ReplyRoute) {
   const byName = new Map<string, Operation>()
   for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
     byName.set(row.name.toLowerCase(), operation)
   }
   return (last: string, suffix: FormatName | undefined): Found => {
     // Only /api takes a suffix; elsewhere the format is already said, and a dot belongs to the name.
-    const name = fixedFormat !== undefined && suffix !== undefined ? `${last}.${suffix}` : last
-    const operation = byName.get(name.toLowerCase())
+    const name = format !== undefined && suffix !== undefined ? `${last}.${suffix}` : last
+    const batch = batches && suffix !== 'csv' && name.endsWith(batchMark)
+    const operation = byName.get((batch ? name.slice(0, -batchMark.length) : name).toLowerCase())
     if (operation === undefined) {
       throw new Fault('MethodNotAllowed', `The operation '${clean(name)}' does not exist for this service`, {
         errorCode: 'NotImplementedException',
@@ -105,15 +101,19 @@ function reply(prefix: string, fixedFormat: FormatName | undefined) {
     const { replyVerbs } = operations[operation] as OperationSpec
     return {
       kind: 'operation',
-      label: `${prefix}/{Request}`,
-      verbs: replyVerbs,
+      label: `${prefix}/{Request}${batch ? batchMark : ''}`,
+      verbs: batch ? ['POST'] : replyVerbs,
       operation,
       given: [],
       style: 'reply',
-      format: fixedFormat ?? suffix,
+      batch,
+      format: format ?? suffix,
     }
   }
 }
+
+/** What stands behind a request's name where several are sent (R3). */
+const batchMark = '[]'
 
 /** R1: letter case, a trailing slash and doubled slashes inside do not matter. */
 function search(table: RouteTable, path: string): Found {
@@ -127,8 +127,9 @@ function search(table: RouteTable, path: string): Found {
   const last = plain.at(-1) ?? ''
   const dot = last.lastIndexOf('.')
   const suffix = last.slice(dot + 1).toLowerCase()
-  if (!parent || (dot >= 0 && !Object.hasOwn(suffixes, suffix))) throw nothingAt(path)
-  return dot < 0 ? parent(last, undefined) : parent(last.slice(0, dot), suffixes[suffix])
+  const known = dot >= 0 && Object.hasOwn(suffixes, suffix)
+  if (!parent || (dot >= 0 && !known && !parent.dots)) throw nothingAt(path)
+  return !known ? parent(last, undefined) : parent(last.slice(0, dot), suffixes[suffix])
 }
 
 function decodedSegment(segment: string): string {
@@ -154,7 +155,7 @@ export function requireVerb(found: Found, verb: string): void {
   if (verb === 'OPTIONS' || found.verbs.includes(verb) || (verb === 'HEAD' && found.verbs.includes('GET'))) return
   const headers = { Allow: allowed(found.verbs) }
   if (found.kind === 'operation' && found.style === 'reply') {
-    const { name } = operations[found.operation]
+    const name = `${operations[found.operation].name}${found.batch ? batchMark : ''}`
     const method = verb.charAt(0) + verb.slice(1).toLowerCase()
     throw new Fault('MethodNotAllowed', `Could not find method named ${method}(${name}) or Any(${name})`, {
       errorCode: 'NotImplementedException',

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Fault } from '../errors.ts'
 import type { Runtime, ServeOptions, Service } from '../service.ts'
 import type { CallerOf } from './caller.ts'
+import type { DescribedInterface } from './documents.ts'
 import type { HealthJson } from './health-json.ts'
 import type { HostCheck } from './hosts.ts'
 import type { ServerLimits } from './limits.ts'
@@ -34,6 +35,7 @@ export type Site = {
   readonly origins: ReadonlySet<string>
   readonly metrics: Metrics
   readonly healthJson: HealthJson
+  readonly described: DescribedInterface
   readonly open: Set<UnderWay>
   /** Connections on which nothing further is believed or answered. */
   readonly silenced: WeakSet<object>

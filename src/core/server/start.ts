@@ -5,6 +5,7 @@ import { Fault } from '../errors.ts'
 import type { Runtime, ServeOptions, Service } from '../service.ts'
 import { callerOf, trustedProxies } from './caller.ts'
 import { admit } from './connections.ts'
+import { DescribedInterface } from './documents.ts'
 import { handle, neverAllowed } from './handle.ts'
 import { HealthJson } from './health-json.ts'
 import { hostCheck, isLoopback, plainAddress } from './hosts.ts'
@@ -62,6 +63,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     origins: new Set(start.options.origins),
     metrics: new Metrics(),
     healthJson: new HealthJson(),
+    described: new DescribedInterface(start.options.jsonp),
     open: new Set(),
     silenced: new WeakSet(),
     draining: false,

@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import type { Dto } from '../protocol/index.ts'
+import { type Dto, longestBatch } from '../protocol/index.ts'
 import type { Values } from './format.ts'
 import { bindJson, decodeJson, parseJson } from './json.ts'
 import { withinLimits } from './limits.ts'
@@ -52,14 +52,20 @@ export const readBody = async (
   }
 }
 
-/** R3: the most requests that one batch may hold. */
-export const longestBatch = 64
-
 /**
- * A batch: a JSON array of requests, each read only when its turn comes, because what came before it is done even if it
- * is faulty.
+ * A batch (R3): a JSON array of requests, each read only when its turn comes, because what came before it is done even
+ * if it is faulty. Whatever calls itself JSON or plain text is JSON here, as under `/api`; no bytes are no requests.
  */
-export const readBatch = (schema: Dto, bytes: Uint8Array): readonly (() => Values)[] => {
+export const readBatch = (
+  schema: Dto,
+  contentType: string | undefined,
+  bytes: Uint8Array,
+): readonly (() => Values)[] => {
+  if (bytes.length === 0) return []
+  const media = parseHeaderValue(contentType ?? 'text/plain')
+  if (!media || !isUtf8(media) || !batchTypes.has(media.value)) {
+    throw new Fault('UnsupportedMediaType', 'A batch must be a JSON array: application/json, in UTF-8')
+  }
   const requests = parseJson(schema, text(schema, 'application/json', bytes))
   if (!Array.isArray(requests)) throw undeserialisable(schema, 'application/json', 'an array is expected')
   if (requests.length > longestBatch) {
@@ -67,6 +73,8 @@ export const readBatch = (schema: Dto, bytes: Uint8Array): readonly (() => Value
   }
   return requests.map((request) => () => withinLimits(schema, bindJson(schema, request)))
 }
+
+const batchTypes: ReadonlySet<string> = new Set(['application/json', 'text/json', 'text/plain'])
 
 const isUtf8 = ({ parameters }: HeaderValue): boolean =>
   ['utf-8', 'utf8', 'us-ascii'].includes(parameters.get('charset')?.toLowerCase() ?? 'utf-8')

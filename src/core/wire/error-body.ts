@@ -1,16 +1,23 @@
 import type { Fault } from '../errors.ts'
-import { type Dto, ErrorResponse, type ResponseStatus } from '../protocol/index.ts'
+import { type Dto, ErrorResponse, listsRoles, type ResponseStatus } from '../protocol/index.ts'
 import type { Trailing } from './json.ts'
 
 const firstServerError = 500
 
 /**
  * E1: the body of every error; `Errors` is always there. A correlation id is told only with faults of the server: a
- * refused sign-in must read the same, byte for byte, each time (A3). `stackTrace` is the debug switch's.
+ * refused sign-in must read the same, byte for byte, each time (A3). `stackTrace` is the debug switch's, `more` what the
+ * transport adds to the Meta.
  */
-export const errorResponse = (fault: Fault, correlationId?: string, stackTrace?: string): ErrorResponse => {
+export const errorResponse = (
+  fault: Fault,
+  correlationId?: string,
+  stackTrace?: string,
+  more: Readonly<Record<string, string>> = {},
+): ErrorResponse => {
   const meta = {
     ...fault.details.meta,
+    ...more,
     ...(correlationId !== undefined && fault.status >= firstServerError ? { CorrelationId: correlationId } : {}),
   }
   const status: ResponseStatus = {
@@ -28,6 +35,6 @@ export const errorResponse = (fault: Fault, correlationId?: string, stackTrace?:
  * beside the ResponseStatus (O7).
  */
 export const errorAnswer = (response: Dto | undefined, error: ErrorResponse): Trailing =>
-  response && 'AllRoles' in response.fields
+  response && listsRoles(response)
     ? { schema: response, value: { AllRoles: [], AllPermissions: [], ...error } }
     : { schema: ErrorResponse, value: error }

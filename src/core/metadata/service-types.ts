@@ -1,0 +1,121 @@
+import { type Dto, type OperationSpec, type Schema, schemaOf } from '../protocol/index.ts'
+import { type Described, interfaceTitle, interfaceVersion } from './described.ts'
+import type { Json } from './open-json.ts'
+import { rows, shapes, usualVerb } from './shapes.ts'
+
+/** Where ServiceStack tools look for a type; its tools write the last part into what they generate. */
+const namespace = 'Svc.ServiceModel'
+
+/** /types/metadata.json: types and operations as ServiceStack tools read them. */
+export function typesMetadata({ base }: Described): Json {
+  const requests = new Set<unknown>(rows.map(({ request }) => request))
+  const responses = new Set<unknown>(rows.map(({ response }) => response))
+  const others = [...shapes().values()].filter(({ schema }) => !requests.has(schema) && !responses.has(schema))
+  return {
+    config: { baseUrl: base },
+    namespaces: [namespace],
+    types: others.map(({ schema }) =>
+      schema.kind === 'choice'
+        ? {
+            name: schema.name,
+            namespace,
+            isEnum: true,
+            enumNames: schema.values,
+            enumValues: schema.values.map(number),
+          }
+        : type(schema),
+    ),
+    operations: rows.map(operation),
+  }
+}
+
+/** N1: counted from 1. */
+const number = (_: string, index: number): string => String(index + 1)
+
+/** /metadata/app.json: what ServiceStack tools ask an application first. */
+export const appMetadata = (described: Described): Json => ({
+  app: { baseUrl: described.base, serviceName: interfaceTitle, serviceDescription: '', jsTextCase: 'PascalCase' },
+  config: { debugMode: false },
+  contentTypeFormats: { 'application/json': 'json', 'text/csv': 'csv' },
+  httpHandlers: { 'API HTML': '/metadata', 'API JSON': '/api/{Request}' },
+  plugins: {
+    loaded: ['auth', 'metadata', 'autobatch'],
+    auth: {
+      hasAuthRepository: true,
+      includesRoles: true,
+      authProviders: [{ name: 'credentials', type: 'credentials' }],
+    },
+  },
+  api: typesMetadata(described),
+  meta: { interfaceVersion },
+})
+
+function operation(row: OperationSpec): Json {
+  const { caller } = row
+  return {
+    request: { ...type(row.request), description: row.summary },
+    response: type(row.response),
+    actions: row.replyVerbs.filter((verb) => verb !== 'OPTIONS'),
+    returnsVoid: false,
+    method: usualVerb(row),
+    returnType: { name: row.response.name, namespace },
+    routes: row.routes.map(({ path, verbs }) => ({ path, verbs: verbs.join(','), summary: row.summary })),
+    requiresAuth: caller !== 'anyone',
+    ...(caller !== 'anyone' && typeof caller === 'string' ? { requiredRoles: [caller] } : {}),
+    ...(typeof caller === 'object' ? { requiredPermissions: [caller.permission] } : {}),
+    tags: [],
+  }
+}
+
+const type = (dto: Dto): Json => ({
+  name: dto.name,
+  namespace,
+  properties: Object.entries(dto.fields).map(([name, field], index) => {
+    const schema = schemaOf(field)
+    return {
+      name,
+      ...clrType(schema),
+      ...(field.kind === 'required' ? { isRequired: true } : {}),
+      ...(schema.kind === 'choice' ? { isEnum: true, allowableValues: schema.values } : {}),
+      dataMember: { name, order: index + 1 },
+    }
+  }),
+})
+
+type Clr = { readonly type: string; readonly namespace: string; readonly genericArgs?: readonly string[] }
+
+/** A value's type under its .NET name, which those tools translate; values that may be left out are Nullable. */
+function clrType(schema: Schema): Clr & { readonly isValueType?: true } {
+  switch (schema.kind) {
+    case 'text':
+      return { type: 'String', namespace: 'System' }
+    case 'flag':
+      return nullable('Boolean')
+    case 'number':
+      return nullable(schema.integer ? 'Int64' : 'Double')
+    case 'date':
+      return nullable('DateTime')
+    case 'duration':
+      return nullable('TimeSpan')
+    case 'choice':
+      return { ...nullable(schema.name), isValueType: true }
+    case 'dto':
+      return { type: schema.name, namespace }
+    case 'map':
+      return generic('Dictionary`2', ['String', 'String'])
+    case 'list':
+      return generic('List`1', [clrType(schema.item).genericArgs?.[0] ?? clrType(schema.item).type])
+  }
+}
+
+const generic = (name: string, genericArgs: readonly string[]): Clr => ({
+  type: name,
+  namespace: 'System.Collections.Generic',
+  genericArgs,
+})
+const nullable = (name: string): Clr & { readonly isValueType: true } => ({
+  type: 'Nullable`1',
+  namespace: 'System',
+  isValueType: true,
+  genericArgs: [name],
+})

@@ -1,0 +1,96 @@
+import { type Choice, type Dto, type OperationSpec, type Schema, schemaOf } from '../protocol/index.ts'
+import { type Described, interfaceVersion } from './described.ts'
+import { callerOf, rows, shapes, usualVerb } from './shapes.ts'
+
+/**
+ * The interface as one TypeScript file, for `typescript-ref` and `@servicestack/client`: it needs no other file, and
+ * nothing in it has to be compiled to run where types are merely stripped. `at` is when it was made.
+ */
+export function typescript({ base }: Described, at: Date): string {
+  const parts = [...shapes().values()].map(({ schema }) =>
+    schema.kind === 'choice'
+      ? enumeration(schema)
+      : declaration(
+          schema,
+          rows.find((row) => row.request === schema),
+        ),
+  )
+  return [header(base, at), returns, ...parts].join('\n')
+}
+
+/** Tools look for `Options:` and keep what follows up to the end of the comment. */
+const header = (base: string, at: Date): string => `/* Options:
+Date: ${at.toISOString().slice(0, 19).replace('T', ' ')}
+Version: ${interfaceVersion}
+BaseUrl: ${base}
+*/
+`
+
+const returns = `export interface IReturn<T> {
+  createResponse(): T
+}
+`
+
+/** Both `ServerType.Sql` and 'Sql' can be written. */
+const enumeration = ({ name, values }: Choice): string => `export const ${name} = {
+${values.map((value) => `  ${value}: '${value}',\n`).join('')}} as const
+export type ${name} = (typeof ${name})[keyof typeof ${name}]
+`
+
+function declaration(dto: Dto, row: OperationSpec | undefined): string {
+  const fields = Object.entries(dto.fields).map(([name, field]) => {
+    const schema = schemaOf(field)
+    const notes = [...(field.kind === 'required' ? ['Required.'] : []), ...written(schema)]
+    return `${notes.length > 0 ? `  /** ${notes.join(' ')} */\n` : ''}  public ${name}?: ${typeOf(schema)}\n`
+  })
+  return `${row ? heading(row) : ''}export class ${dto.name}${row ? ` implements IReturn<${row.response.name}>` : ''} {
+${fields.join('')}
+  public constructor(init?: Partial<${dto.name}>) {
+    Object.assign(this, init)
+  }
+${row ? methods(row) : ''}}
+`
+}
+
+const heading = (row: OperationSpec): string =>
+  `/** ${row.summary}. ${callerOf(row)} may call it. */\n${row.routes
+    .map(({ path, verbs }) => `// @Route("${path}", "${verbs.join(',')}")\n`)
+    .join('')}`
+
+const methods = (row: OperationSpec): string => `
+  public getTypeName() {
+    return '${row.name}'
+  }
+  public getMethod() {
+    return '${usualVerb(row)}'
+  }
+  public createResponse() {
+    return new ${row.response.name}()
+  }
+`
+
+/** What a type cannot say. */
+function written({ kind }: Schema): readonly string[] {
+  if (kind === 'date') return ['A date: /Date(<UTC milliseconds>-0000)/.']
+  return kind === 'duration' ? ['A duration as in ISO 8601: PT1.5S.'] : []
+}
+
+function typeOf(schema: Schema): string {
+  switch (schema.kind) {
+    case 'text':
+    case 'date':
+    case 'duration':
+      return 'string'
+    case 'flag':
+      return 'boolean'
+    case 'number':
+      return 'number'
+    case 'map':
+      return '{ [index: string]: string }'
+    case 'list':
+      return `${typeOf(schema.item)}[]`
+    case 'choice':
+    case 'dto':
+      return schema.name
+  }
+}

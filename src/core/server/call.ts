@@ -1,0 +1,53 @@
+import type { AnswerFacts, Call } from '../service.ts'
+import { ownOrigin } from './base-url.ts'
+import { presented } from './credential.ts'
+import type { Exchange } from './exchange.ts'
+import { refuseForeignChange } from './origins.ts'
+import type { Found } from './routes.ts'
+import type { AuthCall } from './sign-in.ts'
+import type { Site } from './site.ts'
+import type { Wanted } from './target.ts'
+
+export type FoundOperation = Extract<Found, { kind: 'operation' }>
+
+/** What the request presents of itself (A9). Throws Forbidden for a change that a page of another site asks for (T6). */
+export function credentialFor(
+  site: Site,
+  exchange: Exchange,
+  { operation }: FoundOperation,
+  { negotiated }: Pick<Wanted, 'negotiated'>,
+  auth?: AuthCall,
+): Call['credential'] {
+  const { headers } = exchange.request
+  const { credential, byCookie } = auth?.presented ?? presented(headers, { cookies: negotiated.callback === undefined })
+  // A sign-in and a sign-out write cookies, so that no other site may make a browser do either.
+  const guarded = auth ? auth.changes : byCookie && operation !== 'healthCheck'
+  if (guarded) refuseForeignChange(exchange.request, ownOrigin(site, exchange), site.origins)
+  return credential
+}
+
+/** What the transport knows about a call. The Service judges it. */
+export function callOf(
+  { request, caller, correlationId, signal }: Exchange,
+  credential: Call['credential'],
+  note: (facts: AnswerFacts) => void,
+): Call {
+  const { headers } = request
+  return {
+    caller,
+    credential,
+    correlationId,
+    signal,
+    fresh: /\bno-cache\b/i.test(headers['cache-control'] ?? ''),
+    timeoutMs: scrapeDeadline(headers['x-prometheus-scrape-timeout-seconds']),
+    calledByPeer: Number(headers['x-svc-hops'] ?? 0) > 0,
+    note,
+  }
+}
+
+/** Prometheus gives up after so many seconds; an answer half a second earlier still reaches it. */
+function scrapeDeadline(header: string | string[] | undefined): number | undefined {
+  const seconds = Number(header ?? Number.NaN)
+  if (!Number.isFinite(seconds) || seconds <= 0) return undefined
+  return Math.max(100, Math.min(seconds * 1_000 - 500, 3_600_000))
+}

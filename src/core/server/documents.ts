@@ -1,0 +1,68 @@
+import type { Described } from '../metadata/index.ts'
+import { overHttp, reports } from '../reports/index.ts'
+import type { Answer } from './answer.ts'
+import { type OwnPage, ownPages } from './own-pages.ts'
+
+export type DocumentName = 'metadata' | 'openapi' | 'typescript' | 'types' | 'app'
+
+/** Base addresses remembered: the port in a Host header is the caller's to choose. */
+const mostBases = 16
+
+type Documents = Readonly<Record<DocumentName, Answer>>
+
+/** R6: descriptions of the interface, made when first asked for, once for each address that callers know the server by. */
+export class DescribedInterface {
+  readonly #made = new Map<string, Promise<Documents>>()
+  readonly #jsonp: boolean
+
+  constructor(jsonp: boolean) {
+    this.#jsonp = jsonp
+  }
+
+  /** `base` is the server's address as the caller knows it, from a Host header that has been checked. */
+  async answer(base: string, name: DocumentName): Promise<Answer> {
+    let documents = this.#made.get(base)
+    if (documents === undefined) {
+      documents = make(base, this.#jsonp)
+      if (this.#made.size >= mostBases) this.#made.clear()
+      this.#made.set(base, documents)
+      documents.catch(() => this.#made.delete(base))
+    }
+    return (await documents)[name]
+  }
+}
+
+async function make(base: string, jsonp: boolean): Promise<Documents> {
+  const [{ appMetadata, openapi, typescript, typesMetadata }, { interfacePage }, described] = await Promise.all([
+    import('../metadata/index.ts'),
+    import('./interface-page.ts'),
+    describedAt(base, jsonp),
+  ])
+  const json = (value: object): string => `${JSON.stringify(value)}\n`
+  const page = interfacePage(described)
+  return {
+    metadata: { ...of('metadata', page.body), contentSecurityPolicy: page.contentSecurityPolicy },
+    openapi: of('openapi', json(openapi(described))),
+    typescript: of('typescript', typescript(described, new Date())),
+    types: of('types', json(typesMetadata(described))),
+    app: of('app', json(appMetadata(described))),
+  }
+}
+
+const of = (name: DocumentName, body: string): Answer => ({
+  status: 200,
+  contentType: ownPages[name].contentType,
+  body,
+})
+
+/** What a server at that address says of itself; of health answers also what they may look like beside JSON and CSV (F5). */
+export async function describedAt(base: string, jsonp: boolean): Promise<Described> {
+  const named = [
+    ...overHttp.format.map((name) => ({ name, by: 'format' as const })),
+    ...Object.values(overHttp.accept).map((name) => ({ name, by: 'accept' as const })),
+  ]
+  const known = await Promise.all(
+    named.map(async ({ name, by }) => ({ name, by, contentType: (await reports[name]()).default.contentType })),
+  )
+  return { base, jsonp, pages: Object.values<OwnPage>(ownPages), reports: known }
+}

@@ -1,0 +1,306 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type OperationSpec, operations, replyRoutes } from '../../src/core/protocol/index.ts'
+import { allowed, router } from '../../src/core/server/routes.ts'
+import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
+import { ask, type Got } from '../server/site.ts'
+import { document, type Operation, operationAt, responseTo, valid } from '../support/openapi.ts'
+import { rules } from './openapi-rules.ts'
+
+const rows: readonly OperationSpec[] = Object.values(operations)
+const described = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item)
+    .filter(([verb]) => verb !== 'parameters')
+    .map(([verb, operation]) => ({ path, verb: verb.toUpperCase(), operation: operation as Operation })),
+)
+
+/** Every object in the document. */
+function* objects(value: unknown): Generator<Readonly<Record<string, unknown>>> {
+  if (typeof value !== 'object' || value === null) return
+  if (!Array.isArray(value)) yield value as Readonly<Record<string, unknown>>
+  for (const part of Object.values(value)) yield* objects(part)
+}
+
+describe('R6 the document is OpenAPI 3.1', () => {
+  test('R6 its parts are what OpenAPI has, and nothing else', () => {
+    const ajv = new Ajv2020({ allErrors: true, strict: false })
+    expect(ajv.validate(rules, document) ? [] : ajv.errors).toEqual([])
+    const spoiled = structuredClone(document) as unknown as { paths: Record<string, { get: { responses: object } }> }
+    const health = spoiled.paths['/healthcheck']
+    if (health) health.get.responses = {}
+    expect(ajv.validate(rules, spoiled)).toBe(false)
+  })
+
+  test('R6 every reference leads somewhere', () => {
+    const found = [...objects(document)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []))
+    expect(found.length).toBeGreaterThan(500)
+    const there = new Set(
+      Object.entries(document.components).flatMap(([kind, parts]) =>
+        Object.keys(parts as object).map((name) => `#/components/${kind}/${name}`),
+      ),
+    )
+    expect(found.filter((one) => !there.has(one))).toEqual([])
+  })
+
+  test('R6 every schema is one of the 2020-12 dialect, by the strict rules of a validator', () => {
+    const schemas = [...objects(document)].flatMap(({ schema }) => (schema === undefined ? [] : [schema as object]))
+    expect(schemas.length).toBeGreaterThan(100)
+    // What a body must hold stands beside a reference to its properties, where that one rule does not look.
+    const ajv = new Ajv2020({ strict: true, strictRequired: false })
+    // As a schema among others, so that the strict rules are for schemas and not for what is around them.
+    const own = (schema: unknown): object =>
+      JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"own:')) as object
+    for (const [name, schema] of Object.entries(document.components.schemas)) {
+      ajv.addSchema({ ...own(schema), $id: `own:${name}` })
+    }
+    for (const schema of new Set(schemas.map((each) => JSON.stringify(each)))) {
+      expect(() => ajv.compile(own(JSON.parse(schema)))).not.toThrow()
+    }
+    expect(() => ajv.compile({ type: 'string', patern: 'x' })).toThrow(/unknown keyword/)
+  })
+
+  test('R6 operations have ids of their own, tags that are listed, and schemes that exist', () => {
+    const ids = described.map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    const tags = (document['tags'] as { name: string }[]).map(({ name }) => name)
+    const schemes = Object.keys(document.components['securitySchemes'] as object)
+    for (const { operation } of described) {
+      expect(tags).toEqual(expect.arrayContaining(operation['tags'] as string[]))
+      for (const way of (operation['security'] ?? []) as object[]) {
+        expect(schemes).toEqual(expect.arrayContaining(Object.keys(way)))
+      }
+    }
+  })
+
+  test('R6 the parameters of each path are declared, and no other', () => {
+    for (const [path, item] of Object.entries(document.paths)) {
+      const parameters = (item['parameters'] ?? []) as { in?: string; name?: string }[]
+      const declared = parameters.flatMap((each) => (each.in === 'path' ? [each.name] : []))
+      expect(declared).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name))
+    }
+  })
+})
+
+describe('R6 the document says what the server does', () => {
+  const route = router()
+  const at = (path: string) => route(path.replace(/\{\w+\}/g, 'x').toLowerCase())
+
+  test('R6 each path is routed, with exactly those verbs', () => {
+    for (const [path, item] of Object.entries(document.paths)) {
+      const verbs = Object.keys(item)
+        .filter((name) => name !== 'parameters')
+        .map((verb) => verb.toUpperCase())
+      expect([path, verbs.toSorted()]).toEqual([path, allowed(at(path).verbs).split(', ').toSorted()])
+    }
+  })
+
+  test('R6 each path of the table is there: with its suffixes, by name, and in batches where they are taken', () => {
+    const paths = new Set(Object.keys(document.paths))
+    for (const { name, routes, batch } of rows) {
+      for (const { path } of routes) {
+        for (const suffix of ['', '.json', '.csv']) expect(paths).toContain(path + suffix)
+      }
+      for (const { prefix, batches } of replyRoutes) {
+        expect(paths).toContain(`${prefix}/${name}`)
+        expect([`${prefix}/${name}[]`, paths.has(`${prefix}/${name}[]`)]).toEqual([
+          `${prefix}/${name}[]`,
+          batches && batch,
+        ])
+      }
+    }
+    for (const path of ['/', '/livez', '/readyz', '/metrics', '/metadata', '/openapi.json', '/types/typescript']) {
+      expect(paths).toContain(path)
+    }
+  })
+
+  test('R6 each field is a parameter of a GET, except those that a query may not hold', () => {
+    for (const { path, verb, operation } of described.filter(({ verb }) => verb === 'GET')) {
+      const found = at(path)
+      if (found.kind === 'own') continue
+      const row: OperationSpec = operations[found.operation]
+      const given = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const named = (operation.parameters ?? []).flatMap(({ in: place, name }) =>
+        place === 'query' && name !== 'format' ? [name] : [],
+      )
+      const wanted = Object.keys(row.request.fields).filter(
+        (name) => !row.neverInQuery.includes(name) && !given.includes(name),
+      )
+      expect([path, verb, named]).toEqual([path, verb, wanted])
+    }
+  })
+
+  test('R6 who may call is said: nobody has to sign in, but for what needs a role', () => {
+    expect(document['security']).toContainEqual({})
+    for (const { path, verb, operation } of described) {
+      const found = at(path)
+      const guarded = found.kind === 'operation' && operations[found.operation].caller !== 'anyone'
+      if (verb !== 'OPTIONS') expect([path, 'security' in operation]).toEqual([path, guarded])
+    }
+    expect(operationAt('POST', '/assignroles')?.['security']).toContainEqual({ bearer: ['Admin'] })
+  })
+})
+
+describe('R6 what the server answers is what the document says', () => {
+  let site: Accounts
+  beforeAll(async () => {
+    site = await startAccounts()
+  })
+  afterAll(() => site.close())
+
+  /** Asks, and holds the answer against the document: its status is one that is written out. */
+  async function checked(method: string, target: string, options: Parameters<typeof ask>[2] = {}): Promise<Got> {
+    const got = await ask(site.port, target, { method, ...options })
+    valid(method, target, got.status, got.headers['content-type'], got.text)
+    const operation = operationAt(method, target)
+    if (operation)
+      expect([target, operation.responses]).toEqual([
+        target,
+        expect.objectContaining({ [got.status]: expect.anything() }),
+      ])
+    return got
+  }
+  const json = { 'content-type': 'application/json' }
+  const post = (target: string, body: unknown, headers: Record<string, string> = {}): Promise<Got> =>
+    checked('POST', target, { headers: { ...json, ...headers }, body: JSON.stringify(body) })
+
+  const question = 'ExecutionMode=Standard&ServerType'
+  test.each([
+    [200, `/healthcheck?${question}=App&IncludeServerStateInformation=true`],
+    [503, `/healthcheck?${question}=Mongo`],
+    [200, `/healthcheck?${question}=Mongo&SuppressErrorCodes=true`],
+    [400, '/healthcheck?ExecutionMode=Foo'],
+    [503, `/healthcheck.csv?${question}=Mongo`],
+    [200, `/healthcheck.csv?${question}=App`],
+    [200, `/HealthCheck.JSON/?${question}=App`],
+    [503, `/healthcheck?${question}=Mongo&callback=a.b`],
+    [400, `/healthcheck?${question}=Mongo&callback=a-b`],
+    [200, `/healthcheck?${question}=Mongo&format=prtg`],
+    [503, `/healthcheck?${question}=Mongo&format=nagios`],
+    [503, `/healthcheck?${question}=Mongo&format=prometheus`],
+    [200, `/api/HealthCheckRequest?${question}=App&format=prtg`],
+    [200, `/csv/reply/HealthCheckRequest?${question}=App`],
+    [503, `/json/oneway/HealthCheckRequest?${question}=Mongo`],
+  ])('R6 %i GET %s', async (status, target) => {
+    expect((await checked('GET', target)).status).toBe(status)
+    expect((await checked('HEAD', target)).status).toBe(status)
+  })
+
+  test('R6 health as application/health+json', async () => {
+    const headers = { accept: 'application/health+json' }
+    for (const [type, status] of [
+      ['App', 200],
+      ['Mongo', 503],
+    ] as const) {
+      const got = await checked('GET', `/healthcheck?${question}=${type}`, { headers })
+      expect([got.status, got.headers['content-type']]).toEqual([status, 'application/health+json; charset=utf-8'])
+    }
+  })
+
+  test('R6 signing in, asking, refreshing and signing out', async () => {
+    const answer = await post('/auth/credentials', { UserName: 'Ann', Password: password, RememberMe: true })
+    expect(answer.status).toBe(200)
+    const { BearerToken, RefreshToken } = answer.json as unknown as { BearerToken: string; RefreshToken: string }
+    const statuses = [
+      await checked('GET', '/auth', { headers: bearer(BearerToken) }),
+      await checked('GET', '/auth.csv', { headers: bearer(BearerToken) }),
+      await checked('GET', '/auth?callback=cb'),
+      await post('/auth', { UserName: 'Ann', Password: 'wrong' }),
+      await post('/auth', { provider: 'credentials' }),
+      await post('/auth/nope', {}),
+      await checked('GET', '/auth/credentials'),
+      await post('/auth/credentials', 'no object'),
+      await checked('POST', '/auth', { headers: { 'content-type': 'image/png' }, body: 'x' }),
+      await checked('POST', '/auth', {
+        headers: { origin: 'https://evil.example', ...json },
+        body: '{"UserName":"a"}',
+      }),
+      await post('/access-token', { RefreshToken }),
+      await post('/api/GetAccessToken', {}),
+      await post('/api/GetAccessToken.csv', { RefreshToken: 'garbage' }),
+      await checked('DELETE', '/auth/credentials', { headers: bearer(BearerToken) }),
+      await checked('GET', '/auth', { headers: { host: 'evil.example' } }),
+    ].map(({ status }) => status)
+    expect(statuses).toEqual([200, 200, 401, 401, 400, 404, 405, 400, 415, 403, 200, 400, 400, 200, 421])
+  })
+
+  test('R6 roles, alone and in batches', async () => {
+    const ann = bearer((await site.signIn()).BearerToken)
+    const ned = bearer((await site.signIn({ UserName: 'Ned' })).BearerToken)
+    const change = { UserName: 'Ned', Roles: ['Reader'] }
+    const batch = '/api/AssignRoles[]'
+    const statuses = [
+      await post('/assignroles', change),
+      await post('/assignroles', change, ned),
+      await post('/assignroles', {}, ann),
+      await post('/unassignroles.csv', { UserName: 'nobody' }, ann),
+      await post('/assignroles', change, ann),
+      await post('/csv/reply/AssignRoles', change, ann),
+      await post('/unassignroles', { UserName: 'Ann', Roles: ['Admin'] }, ann),
+      await post(batch, [change, change], ann),
+      await post(batch, [change, { UserName: 'nobody' }], ann),
+      await post(batch, [change], ned),
+      await post(batch, { a: 1 }, ann),
+      await post('/json/reply/UnAssignRoles%5B%5D', [], ann),
+      await post('/json/oneway/HealthCheckRequest[]', [{ ExecutionMode: 'Basic', ServerType: 'App' }]),
+      await post('/api/HealthCheckRequest[]', [{ ExecutionMode: 'Basic', ServerType: 'Mongo' }]),
+      await post('/api/Authenticate[]', []),
+    ].map(({ status }) => status)
+    expect(statuses).toEqual([401, 403, 400, 404, 200, 200, 409, 200, 404, 403, 400, 200, 200, 503, 400])
+  })
+
+  test('R6 pages, OPTIONS, and what is not there', async () => {
+    const pages = ['/', '/livez', '/readyz', '/metrics', '/metadata', '/openapi.json', '/types/typescript']
+    for (const path of [...pages, '/types/metadata', '/types/metadata.json', '/metadata/app', '/metadata/app.json']) {
+      for (const method of ['GET', 'HEAD', 'OPTIONS'])
+        expect([path, (await checked(method, path)).status]).toEqual([path, 200])
+      expect((await checked('POST', path)).status).toBe(405)
+    }
+    for (const path of Object.keys(document.paths)) {
+      expect((await checked('OPTIONS', path.replace(/\{\w+\}/, 'x'))).status).toBe(200)
+    }
+    for (const path of ['/nothing', '/openapi.yaml', '/metadata.csv', '/api/Foo']) {
+      expect((await checked('GET', path)).status).toBe(path === '/api/Foo' ? 405 : 404)
+    }
+  })
+})
+
+describe('the check itself', () => {
+  const healthy = {
+    Status: 'Success',
+    StatusMessage: 'fine',
+    CorrelationId: 'x',
+    FailedMonitorCount: 0,
+    MonitorSummaries: [],
+    ExecutionMetrics: {
+      StartDateTime: '/Date(1-0000)/',
+      EndDateTime: '/Date(2-0000)/',
+      Duration: 'PT0.001S',
+    },
+  }
+  const held =
+    (body: unknown, status = 200, type = 'application/json') =>
+    () =>
+      valid('GET', '/healthcheck?x=y', status, type, JSON.stringify(body))
+
+  test('an answer as it should be passes, and each that is not is refused', () => {
+    expect(held(healthy)).not.toThrow()
+    expect(held({ ...healthy, Status: undefined })).toThrow(/Status/)
+    expect(held({ ...healthy, Status: 'Perhaps' })).toThrow(/allowed values/)
+    expect(held({ ...healthy, Extra: 1 })).toThrow(/additional properties/)
+    expect(held({ ...healthy, ServerState: { ServerName: 'a', Extra: 1 } })).toThrow(/additional properties/)
+    const metrics = healthy.ExecutionMetrics
+    expect(held({ ...healthy, ExecutionMetrics: { ...metrics, EndDateTime: '2026-11-20T12:00:00Z' } })).toThrow(
+      /pattern/,
+    )
+    for (const Duration of ['P', 'PT', '1s', 'PT1.12345678S', 'P1M', '']) {
+      expect(held({ ...healthy, ExecutionMetrics: { ...metrics, Duration } })).toThrow(/pattern/)
+    }
+    expect(held(healthy, 503)).toThrow()
+    expect(held(healthy, 418)).toThrow(/no such status/)
+    expect(held(healthy, 200, 'text/html')).toThrow(/media types/)
+    expect(() => valid('GET', '/healthcheck', 200, 'text/javascript', JSON.stringify(healthy))).toThrow(/no call/)
+    expect(() => valid('HEAD', '/healthcheck', 200, 'application/json', '{}')).toThrow(/no body/)
+    expect(() => valid('GET', '/nothing', 200, 'application/json', '{}')).toThrow(/no such status/)
+    expect(responseTo('GET', '/auth/x.csv', 200)?.content).toEqual({ 'text/csv': { schema: { type: 'string' } } })
+  })
+})

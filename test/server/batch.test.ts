@@ -1,0 +1,251 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Accounts, bearer, by, startAccounts } from './accounts.ts'
+import { ask, failing, type Got, healthy, type SiteOptions, withSite } from './site.ts'
+
+const send = (port: number, path: string, body: unknown, headers: Record<string, string> = {}): Promise<Got> =>
+  ask(port, path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+const health = (type = 'Sql', more: object = {}) => ({ ExecutionMode: 'Basic', ServerType: type, ...more })
+const done = (got: Got) => [got.status, got.headers['x-autobatch-completed']]
+const metaOf = (got: Got) => (got.json.ResponseStatus as { readonly Meta?: unknown } | undefined)?.Meta
+
+/** Mongo is down; everything else is well. */
+const mongoDown: SiteOptions = {
+  health: async (request, call) => (request.ServerType === 'Mongo' ? failing(call) : healthy(call)),
+}
+
+describe('R3 role changes', () => {
+  let site: Accounts
+  let ann: Record<string, string>
+  beforeAll(async () => {
+    site = await startAccounts()
+    ann = bearer((await site.signIn()).BearerToken)
+  })
+  afterAll(() => site.close())
+  const rolesOf = async (name: string) => (await site.admin.roles.show(name)).roles
+
+  test.each([
+    '/api/AssignRoles[]',
+    '/api/assignroles%5B%5D',
+    '/api/AssignRoles[].json',
+    '/json/reply/AssignRoles[]',
+    '/json/reply/ASSIGNROLES%5b%5d/',
+    '/json/oneway/AssignRoles[]',
+  ])('R3 POST %s: an array in, an array out', async (path) => {
+    await site.admin.users.add({ userName: path.slice(0, 40), password: 'violet-harbour-42' }, by)
+    const change = (role: string) => ({ UserName: path.slice(0, 40), Roles: [role] })
+    const got = await send(site.port, path, [change('One'), change('Two')], ann)
+    expect(done(got)).toEqual([200, '2'])
+    expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
+    expect(got.json).toEqual([
+      { AllRoles: ['One'], AllPermissions: [] },
+      { AllRoles: ['One', 'Two'], AllPermissions: [] },
+    ])
+  })
+
+  test('R3 the first failure ends it: its status, its body, its index; what came before stays done', async () => {
+    const got = await send(
+      site.port,
+      '/api/AssignRoles[]',
+      [{ UserName: 'Ned', Roles: ['Before'] }, { UserName: 'nobody' }, { UserName: 'Ned', Roles: ['After'] }],
+      ann,
+    )
+    expect(done(got)).toEqual([404, '1'])
+    expect(got.json).toEqual({
+      AllRoles: [],
+      AllPermissions: [],
+      ResponseStatus: { ErrorCode: 'NotFound', Message: 'nobody', Errors: [], Meta: { AutoBatchIndex: '1' } },
+    })
+    expect(await rolesOf('Ned')).toContain('Before')
+    expect(await rolesOf('Ned')).not.toContain('After')
+  })
+
+  test('R3 a request that cannot be read fails when its turn comes, and not before', async () => {
+    for (const bad of [7, { UserName: 5 }, { Roles: 'x' }]) {
+      const got = await send(site.port, '/json/reply/AssignRoles[]', [{ UserName: 'Ned', Roles: ['Read'] }, bad], ann)
+      expect(done(got)).toEqual([400, '1'])
+      expect(metaOf(got)).toEqual({ AutoBatchIndex: '1' })
+    }
+    expect(await rolesOf('Ned')).toContain('Read')
+  })
+
+  test('R3 each is guarded by itself: who takes Admin from itself is refused from there on', async () => {
+    await site.admin.users.add({ userName: 'Eve', password: 'violet-harbour-42', roles: ['Admin'] }, by)
+    const eve = bearer((await site.signIn({ UserName: 'Eve' })).BearerToken)
+    const drop = { UserName: 'Eve', Roles: ['Admin'] }
+    const got = await send(site.port, '/api/UnAssignRoles[]', [drop, { UserName: 'Ann', Roles: ['Editor'] }], eve)
+    expect(done(got)).toEqual([403, '1'])
+    expect(metaOf(got)).toEqual({ AutoBatchIndex: '1' })
+    expect(await rolesOf('Ann')).toContain('Editor')
+  })
+
+  test('R3 who is not signed in, or no Admin, changes nothing', async () => {
+    const change = [{ UserName: 'Ned', Roles: ['Admin'] }]
+    const ned = bearer((await site.signIn({ UserName: 'Ned' })).BearerToken)
+    expect(done(await send(site.port, '/api/AssignRoles[]', change))).toEqual([401, '0'])
+    expect(done(await send(site.port, '/api/AssignRoles[]', change, ned))).toEqual([403, '0'])
+    expect(await rolesOf('Ned')).not.toContain('Admin')
+  })
+
+  test('R3 T6 a page of another site cannot make a browser send one', async () => {
+    const { cookie } = await site.signIn()
+    const headers = { cookie, 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
+    const got = await send(site.port, '/api/AssignRoles[]', [{ UserName: 'Ned', Roles: ['Admin'] }], headers)
+    expect(got.status).toBe(403)
+    expect(await rolesOf('Ned')).not.toContain('Admin')
+  })
+
+  test('R3 each is audited by itself, and counted and logged by itself', async () => {
+    const before = (await site.admin.audit.list({ limit: 1 }))[0]?.id ?? 0
+    const logged = site.log.length
+    const headers = { ...ann, 'x-correlation-id': 'batch-7' }
+    const changes = ['A1', 'A2', 'A3'].map((role) => ({ UserName: 'Ned', Roles: [role] }))
+    expect((await send(site.port, '/api/AssignRoles[]', changes, headers)).status).toBe(200)
+    const entries = (await site.admin.audit.list({ limit: 10 })).filter(({ id }) => id > before)
+    expect(entries.map(({ who, target, correlationId }) => [who, target, correlationId])).toEqual(
+      Array(3).fill(['Ann', 'Ned', 'batch-7']),
+    )
+    const lines = site.log.slice(logged).filter(({ msg }) => msg === 'answered in a batch')
+    expect(lines.map(({ request, index, status }) => [request, index, status])).toEqual([
+      ['AssignRoles', 0, 200],
+      ['AssignRoles', 1, 200],
+      ['AssignRoles', 2, 200],
+    ])
+    const metrics = (await ask(site.port, '/metrics')).text
+    const counted = /^svc_http_batched_requests_total\{request="AssignRoles",status="200"\} (\d+)$/m.exec(metrics)
+    expect(Number(counted?.[1])).toBeGreaterThanOrEqual(3)
+    expect(metrics).toMatch(
+      /^svc_http_requests_total\{route="\/api\/\{Request\}\[\]",method="POST",status="200"\} \d+$/m,
+    )
+  })
+})
+
+describe('R3 what is taken', () => {
+  test.each(['Authenticate', 'GetAccessToken', 'ReportHeartbeat'])(
+    'R3 %s is not: a 400 before anything is read or asked',
+    async (name) => {
+      await withSite({}, async ({ port, calls }) => {
+        for (const path of [`/api/${name}[]`, `/json/reply/${name}%5B%5D`]) {
+          const got = await send(port, path, Array(64).fill({ UserName: 'a', Password: 'b' }))
+          expect(got.status).toBe(400)
+          expect(got.json.ResponseStatus?.Message).toMatch(/AssignRoles, UnAssignRoles, HealthCheckRequest$/)
+        }
+        expect(calls).toEqual([])
+      })
+    },
+  )
+
+  test('R3 64 are, 65 are a 400 and none of them is done', async () => {
+    await withSite({}, async ({ port, calls }) => {
+      expect(done(await send(port, '/api/HealthCheckRequest[]', Array(64).fill(health())))).toEqual([200, '64'])
+      expect(calls).toHaveLength(64)
+      expect((await send(port, '/api/HealthCheckRequest[]', Array(65).fill(health()))).status).toBe(400)
+      expect(calls).toHaveLength(64)
+    })
+  })
+
+  test('R3 no requests are no answers, and what is no array is a 400', async () => {
+    await withSite({}, async ({ port, calls }) => {
+      for (const none of ['[]', '']) {
+        const got = await send(port, '/api/HealthCheckRequest[]', none)
+        expect([...done(got), got.text]).toEqual([200, '0', '[]'])
+      }
+      for (const bad of ['{}', 'null', '[', '[{"__proto__":1}]']) {
+        expect((await send(port, '/api/HealthCheckRequest[]', bad)).status).toBe(400)
+      }
+      expect(calls).toEqual([])
+    })
+  })
+
+  test.each([
+    ['GET', '/api/HealthCheckRequest[]', 'Could not find method named Get(HealthCheckRequest[])'],
+    ['POST', '/api/Foo[]', "The operation 'Foo[]' does not exist for this service"],
+    ['POST', '/csv/reply/AssignRoles[]', "The operation 'AssignRoles[]' does not exist for this service"],
+    ['POST', '/api/AssignRoles[].csv', "The operation 'AssignRoles[]' does not exist for this service"],
+    ['POST', '/api/AssignRoles[][]', "The operation 'AssignRoles[][]' does not exist for this service"],
+  ])('R3 %s %s is a 405', async (method, path, message) => {
+    await withSite({}, async ({ port }) => {
+      const got = await ask(port, path, { method })
+      expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([405, 'NotImplementedException'])
+      expect(got.json.ResponseStatus?.Message).toContain(message)
+    })
+  })
+
+  test('R3 it speaks JSON, whatever is asked for, and takes plain text as JSON', async () => {
+    await withSite({}, async ({ port }) => {
+      const headers = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/csv' }
+      for (const query of ['', '?format=csv', '?format=prtg', '?callback=cb']) {
+        const got = await send(port, `/api/HealthCheckRequest[]${query}`, [health()], headers)
+        expect(done(got)).toEqual([200, '1'])
+        expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
+      }
+      expect((await send(port, '/api/HealthCheckRequest[]', 'a=b', { 'content-type': 'text/csv' })).status).toBe(415)
+    })
+  })
+
+  test('R5 OPTIONS says POST', async () => {
+    await withSite({}, async ({ port }) => {
+      const got = await ask(port, '/api/HealthCheckRequest[]', { method: 'OPTIONS' })
+      expect([got.status, got.headers.allow, got.text]).toEqual([200, 'POST, OPTIONS', ''])
+    })
+  })
+})
+
+describe('R3 health', () => {
+  test('R3 an unhealthy answer ends it, as it would be an error alone, and carries the index', async () => {
+    await withSite(mongoDown, async ({ port, calls }) => {
+      const got = await send(port, '/api/HealthCheckRequest[]', [health(), health('Mongo'), health('App')])
+      expect(done(got)).toEqual([503, '1'])
+      expect(got.json).toMatchObject({
+        Status: 'Failure',
+        ResponseStatus: { ErrorCode: 'HealthCheckFailed', Meta: { AutoBatchIndex: '1' } },
+      })
+      expect(calls).toHaveLength(2)
+      // Alone it has no index.
+      const alone = await ask(port, '/healthcheck?ExecutionMode=Basic&ServerType=Mongo')
+      expect([alone.status, metaOf(alone)]).toEqual([503, undefined])
+    })
+  })
+
+  test('R3 H2 with SuppressErrorCodes all are asked, and the bodies say which failed', async () => {
+    await withSite(mongoDown, async ({ port }) => {
+      const types = ['Sql', 'Mongo', 'App']
+      const requests = types.map((type) => health(type, { SuppressErrorCodes: true }))
+      const got = await send(port, '/api/HealthCheckRequest[]', requests)
+      expect(done(got)).toEqual([200, '3'])
+      const answers = got.json as unknown as { Status: string }[]
+      expect(answers.map(({ Status }) => Status)).toEqual(['Success', 'Failure', 'Success'])
+    })
+  })
+
+  test('R3 H3 what is missing is named, with the index', async () => {
+    await withSite({}, async ({ port }) => {
+      const got = await send(port, '/api/HealthCheckRequest[]', [health(), { ServerType: 'Sql' }])
+      expect(done(got)).toEqual([400, '1'])
+      expect(got.json.ResponseStatus?.Errors[0]?.FieldName).toBe('ExecutionMode')
+      expect(metaOf(got)).toEqual({ AutoBatchIndex: '1' })
+    })
+  })
+
+  test('R3 S11 a page of another site is refused', async () => {
+    await withSite({}, async ({ port, calls }) => {
+      const got = await send(port, '/api/HealthCheckRequest[]', [health()], { 'sec-fetch-site': 'cross-site' })
+      expect(got.status).toBe(403)
+      expect(calls).toEqual([])
+    })
+  })
+
+  test('R3 S6 a defect says nothing but its index and its correlation id', async () => {
+    const broken: SiteOptions = { health: () => Promise.reject(new TypeError('secret detail')) }
+    await withSite(broken, async ({ port, log }) => {
+      const got = await send(port, '/api/HealthCheckRequest[]', [health()])
+      expect(done(got)).toEqual([500, '0'])
+      expect(got.text).not.toContain('secret detail')
+      expect(metaOf(got)).toEqual({ AutoBatchIndex: '0', CorrelationId: got.headers['x-correlation-id'] })
+      expect(log.at(-1)?.stack).toContain('TypeError')
+    })
+  })
+})

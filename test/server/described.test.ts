@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { operations } from '../../src/core/protocol/index.ts'
+import { ask, raw, type Site, startSite, withSite } from './site.ts'
+
+let site: Site
+beforeAll(async () => {
+  site = await startSite()
+})
+afterAll(() => site.server.stop())
+
+const documents = [
+  ['/types/typescript', 'text/plain; charset=utf-8'],
+  ['/types/metadata.json', 'application/json; charset=utf-8'],
+  ['/types/metadata', 'application/json; charset=utf-8'],
+  ['/metadata', 'text/html; charset=utf-8'],
+  ['/metadata/app.json', 'application/json; charset=utf-8'],
+  ['/metadata/app', 'application/json; charset=utf-8'],
+  ['/openapi.json', 'application/json; charset=utf-8'],
+] as const
+
+describe('R6 descriptions of the interface', () => {
+  test.each(documents)('R6 GET %s', async (path, type) => {
+    const got = await ask(site.port, path)
+    expect([got.status, got.headers['content-type']]).toEqual([200, type])
+    if (type.startsWith('application/json')) expect(typeof got.json).toBe('object')
+    for (const { name } of Object.values(operations)) expect(got.text).toContain(name)
+    // Of every address of its own that it names, that of this caller.
+    expect(got.text).toContain(`http://127.0.0.1:${site.port}`)
+  })
+
+  test.each(documents)('R4 R5 F4 HEAD, OPTIONS, other verbs and letter case at %s', async (path, type) => {
+    const got = await ask(site.port, path)
+    const head = await ask(site.port, path, { method: 'HEAD' })
+    expect([head.status, head.text, head.headers['content-type']]).toEqual([200, '', type])
+    expect(head.headers['content-length']).toBe(got.headers['content-length'])
+    const options = await ask(site.port, path, { method: 'OPTIONS' })
+    expect([options.status, options.text, options.headers.allow]).toEqual([200, '', 'GET, HEAD, OPTIONS'])
+    expect((await ask(site.port, path, { method: 'POST' })).status).toBe(405)
+    expect((await ask(site.port, `${path.toUpperCase()}/`)).status).toBe(200)
+    expect(got.headers['vary']).toBe('Accept')
+    expect(got.headers['x-content-type-options']).toBe('nosniff')
+    expect(got.headers['x-powered-by']).toBeUndefined()
+  })
+
+  test.each(documents)('S1 %s is not shown under a foreign host name', async (path) => {
+    const got = await ask(site.port, path, { headers: { host: 'evil.example' } })
+    expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([421, 'MisdirectedRequest'])
+  })
+
+  test.each(['/openapi', '/openapi.csv', '/metadata.json', '/types', '/types/csharp', '/types/typescript.json'])(
+    'R1 R6 %s is a 404',
+    async (path) => {
+      expect((await ask(site.port, path)).status).toBe(404)
+    },
+  )
+
+  test('R6 each caller is told the address that it used', async () => {
+    await withSite({ options: { trustProxy: ['127.0.0.1'], allowedHosts: ['svc.example'] } }, async ({ port }) => {
+      const asked = async (headers: Record<string, string>) =>
+        ((await ask(port, '/openapi.json', { headers })).json['servers'] as { url: string }[])[0]?.url
+      expect(await asked({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
+      expect(await asked({ host: 'svc.example' })).toBe('http://svc.example')
+      expect(await asked({ host: `localhost:${port}` })).toBe(`http://localhost:${port}`)
+      expect(await asked({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
+    })
+  })
+
+  test('R6 they are made once for an address, and a caller who makes up ports spoils nothing', async () => {
+    const dateOf = async (host: string) =>
+      /^Date: .*$/m.exec((await ask(site.port, '/types/typescript', { headers: { host } })).text)?.[0]
+    const first = await ask(site.port, '/openapi.json')
+    for (let port = 1; port <= 40; port += 1) expect(await dateOf(`localhost:${port}`)).toMatch(/^Date: /)
+    expect((await ask(site.port, '/openapi.json')).text).toBe(first.text)
+  })
+
+  test('R6 an address cannot break out of the comment or the page', async () => {
+    for (const host of ["localhost'-*/evil", 'localhost"><script>', 'localhost*']) {
+      const { text } = await raw(site.port, `GET /metadata HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+      expect(text).toMatch(/^HTTP\/1\.1 4(00|21) /)
+      // What is refused is told in JSON, which no browser takes for a page.
+      expect(text).toMatch(/^content-type: application\/json/im)
+      expect(text).not.toMatch(/<html|\/\* Options:/)
+    }
+  })
+
+  test('S6 they carry no version of the program, no path and no configuration', async () => {
+    for (const [path] of documents) {
+      const { text } = await ask(site.port, path)
+      expect(text).not.toContain('9.8.7')
+      expect(text).not.toMatch(/\/home\/|\/var\/|svc\.yaml|node_modules/)
+    }
+  })
+
+  test('S6 the page may load, run and send nothing', async () => {
+    const got = await ask(site.port, '/metadata')
+    const policy = String(got.headers['content-security-policy'])
+    expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'/)
+    expect(policy).toContain("form-action 'none'")
+    expect(got.text).not.toMatch(/<script|<img|<iframe|<form|\son\w+=|\sstyle=/i)
+  })
+
+  test('R6 every link of the page leads somewhere', async () => {
+    const { text } = await ask(site.port, '/metadata')
+    const links = [...text.matchAll(/href="([^"]+)"/g)].map(([, link = '']) => link)
+    expect(links.length).toBeGreaterThan(20)
+    const ids = new Set([...text.matchAll(/id="([^"]+)"/g)].map(([, id]) => id))
+    for (const link of new Set(links)) {
+      if (link.startsWith('#')) expect([link, ids.has(link.slice(1))]).toEqual([link, true])
+      else expect([link, (await ask(site.port, link)).status]).toEqual([link, 200])
+    }
+  })
+
+  test('P7 its examples put no password where everyone on the machine can read it', async () => {
+    const { text } = await ask(site.port, '/metadata')
+    const examples = [...text.matchAll(/<pre>([\s\S]*?)<\/pre>/g)].map(([, shown = '']) => shown)
+    const signIn = examples.find((shown) => shown.includes('Password')) ?? expect.fail('no example signs in')
+    expect(signIn.split('\n')[0]).not.toContain('Password')
+  })
+})
+
+describe('N8 what unmodified clients send', () => {
+  test('N8 a JSON content type on a GET or HEAD without a body is nothing', async () => {
+    for (const method of ['GET', 'HEAD']) {
+      const headers = { 'content-type': 'application/json', 'content-length': '0' }
+      const got = await ask(site.port, '/healthcheck?ExecutionMode=Basic&ServerType=Sql', { method, headers })
+      expect(got.status).toBe(200)
+    }
+  })
+
+  test('N6 a list in a query arrives as the clients write it', async () => {
+    for (const query of ['Roles=a%2Cb', 'Roles=a&Roles=b', 'roles=[a,b]']) {
+      await ask(site.port, `/api/AssignRoles?UserName=x&${query}`, { method: 'POST' })
+      expect(site.calls.at(-1)?.request).toEqual({ UserName: 'x', Roles: ['a', 'b'] })
+    }
+  })
+
+  test.each(['/api/AssignRoles', '/json/reply/AssignRoles'])('N8 JSON under text/plain is read at %s', async (path) => {
+    const headers = { 'content-type': 'text/plain;charset=UTF-8' }
+    await ask(site.port, path, { method: 'POST', headers, body: '{"userName":"x","roles":["a"]}' })
+    expect(site.calls.at(-1)?.request).toEqual({ UserName: 'x', Roles: ['a'] })
+  })
+})
