@@ -1,4 +1,5 @@
 import { Socket } from 'node:net'
+import { showBytes } from '../judge.ts'
 import { ProbeError } from '../monitor.ts'
 
 /** Bytes: what a check reads is small; a peer that sends more is no database, or a hostile one. */
@@ -11,12 +12,14 @@ const mostBytes = 8 * 1024 * 1024
 export class PeerSocket extends Socket {
   #reached = false
   #taken = 0
+  #most = mostBytes
 
   /** Connects. Destroyed with its reason when the signal aborts, also after it has connected. */
-  static reach(host: string, port: number, signal: AbortSignal): Promise<PeerSocket> {
+  static reach(host: string, port: number, signal: AbortSignal, most = mostBytes): Promise<PeerSocket> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error)
       const socket = new PeerSocket()
+      socket.#most = most
       const abort = (): void => void socket.destroy(signal.reason as Error)
       signal.addEventListener('abort', abort, { once: true })
       socket.once('close', () => signal.removeEventListener('abort', abort))
@@ -42,8 +45,8 @@ export class PeerSocket extends Socket {
   override emit(event: string | symbol, ...given: unknown[]): boolean {
     if (event !== 'data') return super.emit(event, ...given)
     this.#taken += (given[0] as Uint8Array).length
-    if (this.#taken > mostBytes) {
-      this.destroy(new ProbeError('protocol', 'the peer sent more than 8 MiB'))
+    if (this.#taken > this.#most) {
+      this.destroy(new ProbeError('protocol', `the peer sent more than ${showBytes(this.#most)}`))
       return true
     }
     try {

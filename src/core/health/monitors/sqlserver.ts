@@ -1,0 +1,75 @@
+import { loadTedious, openSqlserver } from '../db/sqlserver.ts'
+import { lookAtGroups } from '../db/sqlserver-groups.ts'
+import { judgeLook, type SqlserverLook } from '../db/sqlserver-judge.ts'
+import {
+  allowed,
+  lookAtBackups,
+  lookAtBlocked,
+  lookAtCheckdb,
+  lookAtDatabases,
+  lookAtJobs,
+  lookAtLogReuse,
+  lookAtSessions,
+} from '../db/sqlserver-look.ts'
+import { sqlserverSettings } from '../db/sqlserver-settings.ts'
+import { lookAtDataSpace, lookAtLogSpace, lookAtTempdb } from '../db/sqlserver-space.ts'
+import { databaseTarget, slotOf } from '../db/target.ts'
+import { judgeVisit, type Look, type Visit, visit } from '../db/visit.ts'
+import { includes } from '../engine.ts'
+import { monitorKind } from '../monitor.ts'
+
+const standard: readonly Look<SqlserverLook>[] = [
+  ['databases', allowed('databases', 'databases', lookAtDatabases)],
+  ['log reuse', allowed('log reuse', 'server state', lookAtLogReuse)],
+  ['sessions', allowed('sessions', 'server state', lookAtSessions)],
+  ['blocked', allowed('blocked', 'server state', lookAtBlocked)],
+  ['data space', allowed('data space', 'definitions', lookAtDataSpace)],
+  ['log space', allowed('log space', 'definitions', lookAtLogSpace)],
+]
+const advanced: readonly Look<SqlserverLook>[] = [
+  ['full backup', allowed('full backup', 'backups', lookAtBackups)],
+  ['availability group', allowed('availability group', 'definitions', lookAtGroups)],
+  ['tempdb', allowed('tempdb', 'definitions', lookAtTempdb)],
+  ['failed jobs', allowed('failed jobs', 'jobs', lookAtJobs)],
+  ['checkdb', allowed('checkdb', 'definitions', lookAtCheckdb)],
+]
+const defaultPort = 1_433
+
+/** Signs in and only reads. Nothing of it stays on the server after the deadline. */
+export default monitorKind({
+  kind: 'sqlserver',
+  title: 'A Microsoft SQL Server works, and would survive the night',
+  settings: sqlserverSettings,
+  checks: [
+    { name: 'connect', depth: 'Basic', doc: 'The server lets the login in, in time' },
+    { name: 'query', depth: 'Basic', doc: 'SELECT 1 is answered in time' },
+    { name: 'databases', depth: 'Standard', doc: 'Every database is ONLINE' },
+    { name: 'log reuse', depth: 'Standard', doc: 'No log fills up because something keeps its space' },
+    { name: 'sessions', depth: 'Standard', doc: 'Connections are left' },
+    { name: 'blocked', depth: 'Standard', doc: 'No request waits too long for another' },
+    { name: 'data space', depth: 'Standard', doc: "The url's database has room for data" },
+    { name: 'log space', depth: 'Standard', doc: 'Every log has room' },
+    { name: 'full backup', depth: 'Advanced', doc: 'Every database has a full backup that is young enough' },
+    { name: 'log backup', depth: 'Advanced', doc: 'So has every log of a database in FULL recovery' },
+    {
+      name: 'availability group',
+      depth: 'Advanced',
+      doc: 'Its availability groups are healthy, as far as this is their primary; left out without any',
+    },
+    { name: 'tempdb', depth: 'Advanced', doc: 'tempdb has room' },
+    { name: 'failed jobs', depth: 'Advanced', doc: 'No enabled Agent job failed when it last ran' },
+    { name: 'checkdb', depth: 'Advanced', doc: 'DBCC CHECKDB found every database sound, not long ago' },
+  ],
+  target: (settings) => slotOf(settings, defaultPort),
+  signsIn: () => true,
+  async *observe(settings, world): AsyncGenerator<Visit<SqlserverLook>> {
+    const looks = [
+      ...(includes(world.mode, 'Standard') ? standard : []),
+      ...(includes(world.mode, 'Advanced') ? advanced : []),
+    ]
+    // Not in the time that the server is said to take.
+    await loadTedious()
+    yield* visit(world, databaseTarget(settings, defaultPort), openSqlserver, looks)
+  },
+  judge: (seen, settings) => judgeVisit(seen, settings.latency, (look) => judgeLook(look, settings)),
+})
