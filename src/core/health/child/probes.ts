@@ -4,5 +4,6 @@ export type Probes = Readonly<Record<string, () => Promise<{ readonly default: P
 
 /** Every probe that runs in a child process, by name. */
 export const probes: Probes = {
+  backlog: () => import('../system/backlog-probe.ts'),
   sqlite: () => import('../db/sqlite-probe.ts'),
 }

@@ -1,19 +1,26 @@
-import { atMost, fail, ok } from '../judge.ts'
+import { isAbsolute } from 'node:path'
+import { includes } from '../engine.ts'
+import { atMost, fail, ok, showBytes, warn } from '../judge.ts'
 import { type Finding, monitorKind } from '../monitor.ts'
-import { fileTrouble } from '../system/files.ts'
+import { count, said } from '../probe/text.ts'
+import type { Threshold } from '../settings.ts'
+import { type BacklogAnswer, type BacklogTask, mostFiles } from '../system/backlog-probe.ts'
 
 type Seen =
   | { readonly see: 'missing'; readonly why: string }
   | { readonly see: 'there'; readonly folder: boolean }
-  | { readonly see: 'age'; readonly name: string; readonly ms: number }
-  | { readonly see: 'backlog'; readonly files: number; readonly oldest: { name: string; ms: number } | undefined }
-
-/** A folder with more entries than this is judged by so many of them, and says so. */
-const mostRead = 10_000
+  | { readonly see: 'file'; readonly ms: number; readonly bytes: number }
+  | {
+      readonly see: 'backlog'
+      readonly files: number
+      readonly oldest: { readonly name: string; readonly ms: number } | undefined
+      readonly more: boolean
+    }
 
 /**
  * A file that must be fresh (a backup, a report), or a folder whose backlog must stay small and
- * young. Reads names and times only, never what a file holds; does not descend into folders.
+ * young. Reads names and times only, never what a file holds; does not descend into folders. Looks
+ * in a child process: a share whose server is gone would hold up this one for ever.
  */
 export default monitorKind({
   kind: 'file-age',
@@ -21,6 +28,7 @@ export default monitorKind({
   settings: {
     path: { type: 'text', required: true, doc: 'The whole path of a file or a folder' },
     ending: { type: 'text', doc: 'Of a folder, only files whose names end so, for example .xml' },
+    hidden: { type: 'flag', default: false, doc: 'Of a folder, also files whose names begin with a dot' },
     age: {
       type: 'threshold',
       unit: 'duration',
@@ -28,52 +36,82 @@ export default monitorKind({
       doc: 'How old the file, or the oldest file of the folder, may be',
     },
     files: { type: 'threshold', unit: 'count', doc: 'How many files may wait in the folder' },
+    size: { type: 'bytes', doc: 'How large the file must be at least: an empty backup is none' },
   },
   checks: [
-    { name: 'there', depth: 'Basic', doc: 'The file or folder is there and can be read' },
+    { name: 'there', depth: 'Basic', doc: 'The file is there, or the folder, and can be listed' },
     { name: 'age', depth: 'Standard', doc: 'The file, or the oldest of the folder, is young enough' },
-    { name: 'backlog', depth: 'Standard', doc: 'No more files wait in the folder than should' },
+    { name: 'size', depth: 'Standard', doc: 'The file is large enough; left out without `size`' },
+    {
+      name: 'backlog',
+      depth: 'Standard',
+      doc: 'No more files wait in the folder than should; left out without `files`',
+    },
   ],
+  contradiction: ({ path }) => (isAbsolute(path) ? undefined : `path is no whole path: ${said(path, 100)}`),
   async *observe(settings, world): AsyncGenerator<Seen> {
-    const { opendir, stat } = await import('node:fs/promises')
-    const { join } = await import('node:path')
-    world.step('there', settings.path)
-    const found = await stat(settings.path).catch((error: unknown) => ({ why: fileTrouble(error) }))
-    if ('why' in found) return yield { see: 'missing', why: found.why }
-    yield { see: 'there', folder: found.isDirectory() }
-    if (world.mode === 'Basic') return
-    world.step('age', settings.path)
+    const { path, ending = '', hidden } = settings
+    const list = includes(world.mode, 'Standard')
+    world.step('there', said(path, 200))
+    const task: BacklogTask = { path, list, ending, hidden }
+    const found = (await world.inChild('backlog', task)) as BacklogAnswer
+    if (found.see === 'missing') return yield found
+    yield { see: 'there', folder: found.see === 'folder' }
+    if (!list) return
+    // A clock that is ahead elsewhere makes no file younger than new.
     const now = world.date().getTime()
-    if (!found.isDirectory()) return yield { see: 'age', name: settings.path, ms: now - found.mtimeMs }
-    let files = 0
-    let oldest: { name: string; ms: number } | undefined
-    for await (const entry of await opendir(settings.path)) {
-      world.signal.throwIfAborted()
-      if (!entry.isFile() || !entry.name.endsWith(settings.ending ?? '')) continue
-      files += 1
-      if (files > mostRead) break
-      // It may be taken away between its listing and this look: then it waits no more.
-      const age = await stat(join(settings.path, entry.name)).then(
-        (file) => now - file.mtimeMs,
-        () => undefined,
-      )
-      if (age !== undefined && (oldest === undefined || age > oldest.ms)) oldest = { name: entry.name, ms: age }
-    }
-    yield { see: 'backlog', files, oldest }
+    const age = (modified: number): number => Math.max(0, now - modified)
+    if (found.see === 'file') return yield { see: 'file', ms: age(found.modified), bytes: found.bytes }
+    const { files, oldest, more } = found
+    yield { see: 'backlog', files, oldest: oldest && { name: oldest.name, ms: age(oldest.modified) }, more }
   },
   judge: (seen, settings): Finding | readonly Finding[] => {
-    if (seen.see === 'missing') return fail('there', 'data', `${settings.path} ${seen.why}`)
-    if (seen.see === 'there') return ok('there', `${settings.path} is ${seen.folder ? 'a folder' : 'a file'}`)
-    const old = (name: string, ms: number, what: string): Finding =>
-      atMost({ check: 'age', what: `${what} ${name} is`, value: ms, unit: 'duration', threshold: settings.age })
-    if (seen.see === 'age') return old(seen.name, seen.ms, 'file')
-    const many =
-      seen.files > mostRead ? `more than ${mostRead} files, of which as many were looked at` : 'files waiting:'
-    return [
-      seen.oldest ? old(seen.oldest.name, seen.oldest.ms, 'oldest file') : ok('age', 'no file waits'),
-      ...(settings.files
-        ? [atMost({ check: 'backlog', what: many, value: seen.files, unit: 'count', threshold: settings.files })]
-        : []),
-    ]
+    const path = said(settings.path, 200)
+    switch (seen.see) {
+      case 'missing':
+        return fail('there', 'data', `${path} ${seen.why}`)
+      case 'there':
+        return ok('there', `${path} is ${seen.folder ? 'a folder' : 'a file'}`)
+      case 'file':
+        return [
+          judgeAge(`file ${path}`, seen.ms, settings.age),
+          ...(settings.size === undefined ? [] : [judgeSize(path, seen.bytes, settings.size)]),
+        ]
+      case 'backlog': {
+        const { files, oldest, more } = seen
+        const told = more ? 'files waiting, and there are more:' : 'files waiting:'
+        return [
+          judgeOldest(path, oldest, more, settings.age),
+          ...(settings.files
+            ? [atMost({ check: 'backlog', what: told, value: files, unit: 'count', threshold: settings.files })]
+            : []),
+        ]
+      }
+    }
   },
 })
+
+const judgeAge = (what: string, ms: number, threshold: Threshold): Finding =>
+  atMost({ check: 'age', what: `${what} is`, value: ms, unit: 'duration', threshold })
+
+function judgeOldest(
+  path: string,
+  oldest: { readonly name: string; readonly ms: number } | undefined,
+  more: boolean,
+  threshold: Threshold,
+): Finding {
+  const unknown = `of more than can be dated (${count(mostFiles, 'file')})`
+  if (oldest === undefined)
+    return more ? warn('age', `${path} holds too much to find a file`) : ok('age', 'no file waits')
+  const name = said(oldest.name, 100)
+  const found = judgeAge(`oldest file ${name}${more ? `, ${unknown},` : ''}`, oldest.ms, threshold)
+  const judged = threshold.warn !== undefined || threshold.limit !== undefined
+  // The oldest may be among those that were not looked at.
+  return more && judged && found.level === 'ok' ? { ...found, level: 'warn' } : found
+}
+
+function judgeSize(path: string, bytes: number, least: number): Finding {
+  const told = `file ${path} has ${showBytes(bytes)} (at least ${showBytes(least)})`
+  const more = { observed: bytes, unit: 'B', limit: least }
+  return bytes < least ? fail('size', 'threshold', told, more) : ok('size', told, more)
+}

@@ -23,6 +23,8 @@ export type Chain = {
   readonly protocol: string
   /** The server's own certificate first. */
   readonly certificates: readonly Certificate[]
+  /** SHA-256 of the server's own certificate: to know it again on another connection. */
+  readonly fingerprint?: string | undefined
   /** OpenSSL's verdict, host name left aside; undefined when the chain is trusted. */
   readonly trustError: string | undefined
   /** With `trustError` about a date: whether signatures lead to a trusted root all the same. */
@@ -85,6 +87,7 @@ export function describeChain(socket: TLSSocket, certificates: readonly X509Cert
       to: one.validToDate,
       selfSigned: one.checkIssued(one),
     })),
+    fingerprint: own.fingerprint256,
     trustError,
     trustedButForDates:
       asked.verify && trustError !== undefined && dateErrors.has(trustError) && signedByTrusted(certificates, asked.ca),

@@ -12,14 +12,19 @@ export type Heard = {
 /** A peer that drips single bytes must not make us search as often. */
 const mostLooks = 64
 
+/** What is waited for: `/pattern/`, a text that the answer contains, or a test of all that was heard so far. */
+export type Expected = string | ((heard: Buffer) => boolean)
+
 /**
  * Listens until what is expected was heard, the peer hangs up, `max` bytes are full or `ms` are over.
- * Expected is `/pattern/`, a text that the answer contains, or without either anything at all.
+ * Without an expectation anything at all will do.
  * Rejects with what the socket was destroyed with. The caller destroys the socket.
  */
-export function listen(socket: Socket, expected: string | undefined, max: number, ms: number): Promise<Heard> {
+export function listen(socket: Socket, expected: Expected | undefined, max: number, ms: number): Promise<Heard> {
   return new Promise((resolve, reject) => {
-    let bytes = Buffer.alloc(0)
+    // Grown by doubling: a peer that drips must not make us copy all of it each time.
+    let space = Buffer.alloc(Math.min(max, 4096))
+    let bytes = space.subarray(0, 0)
     let looks = 0
     const settle = (ended: Heard['ended'], problem?: string): void => {
       clearTimeout(timer)
@@ -34,10 +39,18 @@ export function listen(socket: Socket, expected: string | undefined, max: number
     }
     const timer = setTimeout(() => look('silent'), ms)
     const hear = (chunk: Buffer): void => {
-      bytes = Buffer.concat([bytes, chunk]).subarray(0, max)
+      const length = Math.min(bytes.length + chunk.length, max)
+      if (length > space.length) {
+        const larger = Buffer.alloc(Math.min(max, Math.max(length, space.length * 2)))
+        bytes.copy(larger)
+        space = larger
+      }
+      chunk.copy(space, bytes.length)
+      bytes = space.subarray(0, length)
       looks += 1
       if (bytes.length >= max) look('full')
-      else if (looks <= mostLooks) look()
+      // A test of our own costs little; a pattern would be run over everything each time.
+      else if (looks <= mostLooks || typeof expected === 'function') look()
     }
     socket.on('data', hear)
     socket.once('end', () => look('closed'))
@@ -49,7 +62,8 @@ export function listen(socket: Socket, expected: string | undefined, max: number
   })
 }
 
-function lacks(heard: Buffer, expected: string | undefined): string | undefined {
+function lacks(heard: Buffer, expected: Expected | undefined): string | undefined {
+  if (typeof expected === 'function') return expected(heard) ? undefined : 'is not whole'
   if (expected === undefined) return heard.length > 0 ? undefined : 'is missing'
   const text = heard.toString('utf8')
   if (isPattern(expected)) return unmatched(text, expected)

@@ -64,6 +64,37 @@ export function unmet(actual: string, expectation: string, hide: Hide = nothingH
   return `is ${shown}, expected ${said(expectation, 80)}${Number.isNaN(left) ? ' (not a number)' : ''}`
 }
 
+/**
+ * `unmet` for many texts of one peer: a pattern sees all of them in one go, and is given up for all of
+ * them together. Undefined for those that meet it. Throws UnjudgedError when the pattern was given up.
+ */
+export function unmetEach(
+  actuals: readonly string[],
+  expectation: string,
+  hide: Hide,
+): readonly (string | undefined)[] {
+  const [, source = '', flags = ''] = slashed.exec(expectation) ?? []
+  if (actuals.length < 2 || !isPattern(expectation)) return actuals.map((actual) => unmet(actual, expectation, hide))
+  let seen: readonly boolean[]
+  try {
+    const { runInNewContext } = process.getBuiltinModule('node:vm')
+    const texts = actuals.map((actual) => actual.slice(0, patternCap))
+    const sandbox = { pattern: new RegExp(source, flags), texts }
+    seen = runInNewContext('texts.map((text) => pattern.test(text))', sandbox, { timeout: patternMs }) as boolean[]
+  } catch (error) {
+    const why = error instanceof SyntaxError ? 'is not a regular expression' : `did not end within ${patternMs} ms`
+    throw new UnjudgedError(`cannot be judged: ${said(expectation, 80)} ${why}`)
+  }
+  return actuals.map((actual, index) =>
+    seen[index] === true ? undefined : `is ${quoted(hide(actual), 80)} and does not match ${said(expectation, 80)}`,
+  )
+}
+
+/** A pattern that was given up: nothing is known of what it was held against. */
+export class UnjudgedError extends Error {
+  override readonly name = 'UnjudgedError'
+}
+
 const equal = (actual: string, expected: string, shown: string): string | undefined =>
   actual === expected ? undefined : `is ${shown}, expected ${quoted(expected, 80)}`
 

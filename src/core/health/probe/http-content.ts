@@ -1,8 +1,12 @@
 import { fail, ok, showBytes, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
+import { type Answer, pathProblem, unmetValues } from './document.ts'
 import { unmatched, unmet } from './expectation.ts'
 import { jsonText, parseJsonPath, readJsonPath } from './json-path.ts'
+import { codeOf, type LinkEntry } from './link-settings.ts'
+import { judgeMeasures } from './measure.ts'
 import { count, type Hide, quoted, safeUrl, said } from './text.ts'
+import type { XmlRead } from './xml.ts'
 
 /** One whole answer, as the judges of its content see it. */
 export type Content = {
@@ -12,6 +16,10 @@ export type Content = {
   /** True when the answer was longer than maxBody. */
   readonly more: boolean
   readonly hide: Hide
+  /** The wall clock when it was there: dates in it are held against this. */
+  readonly at: Date
+  /** What it is as XML, where that is asked for. */
+  readonly xml: XmlRead | undefined
 }
 
 /** Some assertions of one sort as one finding: the first that fails speaks, the others are details. */
@@ -74,20 +82,51 @@ function document(content: Content): Document {
   }
 }
 
-/** The values that the configuration expects: JSON path → text, pattern or comparison. */
-export function judgeJson(content: Content, expected: Readonly<Record<string, string>>): Finding {
-  const read = document(content)
-  if ('problem' in read)
-    return fail('json', 'protocol', `${content.address}: ${read.problem}`, { address: content.address })
+/** What paths lead to in a whole answer. A part of one is not judged: it might lack the worst. */
+export const answerOf = (content: Content): Answer => ({
+  json: () => document(content),
+  xml:
+    content.xml && content.more
+      ? { problem: `is longer than maxBody (${showBytes(content.body.length)})` }
+      : content.xml,
+})
+
+type Assertions = Pick<LinkEntry, 'json' | 'xml' | 'measure' | 'codes'>
+
+/** The values, figures, dates and counts that are expected in an answer. `parsed`: it must be XML anyway. */
+export function judgeAssertions(content: Content, given: Assertions, parsed = false): readonly Finding[] {
+  const { json, xml, measure, codes } = given
+  const { address, hide, at } = content
+  const answer = answerOf(content)
+  const code = codeOf(codes)
+  const read = answer.xml
+  const unread = read && 'problem' in read ? `${address}: ${code('parse')}the answer ${read.problem}` : undefined
+  // Said once: what cannot be read cannot be judged in any other way either.
+  if (unread !== undefined && (xml || parsed)) return [fail('xml', 'protocol', unread, { address })]
+  return [
+    ...(json ? [judgeValues('json', content, json, code)] : []),
+    ...(xml ? [judgeValues('xml', content, xml, code)] : []),
+    ...judgeMeasures(measure ?? [], { answer, at, address, hide, code }),
+  ]
+}
+
+/** The values that the configuration expects: path → text, pattern or comparison. */
+function judgeValues(
+  check: 'json' | 'xml',
+  content: Content,
+  expected: Readonly<Record<string, string>>,
+  code: (key: string) => string,
+): Finding {
+  const { address } = content
+  const read = check === 'json' ? document(content) : undefined
+  if (read && 'problem' in read)
+    return fail('json', 'protocol', `${address}: ${code('parse')}${read.problem}`, { address })
   const wrong = Object.entries(expected).flatMap(([path, expectation]) => {
-    const steps = parseJsonPath(path)
-    if (steps === undefined) return [`${quoted(path, 80)} is not a JSON path such as $.a.b[0].c`]
-    const found = readJsonPath(read.value, steps)
-    if (found === undefined) return [`the answer has no ${said(path, 80)}, expected ${said(expectation, 80)}`]
-    const problem = unmet(jsonText(found.value), expectation, content.hide)
-    return problem === undefined ? [] : [`${said(path, 80)} ${problem}`]
+    const problem = pathProblem(path, check)
+    if (problem !== undefined) return [problem]
+    return unmetValues(answerOf(content), { [path]: expectation }, content.hide).map(([, why]) => `${code(path)}${why}`)
   })
-  return together('json', content.address, wrong, `${count(Object.keys(expected).length, 'value')} as expected`)
+  return together(check, address, wrong, `${count(Object.keys(expected).length, 'value')} as expected`)
 }
 
 /** The /healthcheck of another server: its status code proves nothing, its body does. */

@@ -2,8 +2,10 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import { includes } from '../engine.ts'
 import type { World } from '../monitor.ts'
 import { readCaFile } from './anchors.ts'
-import type { Route } from './http-route.ts'
+import { asksPeerAt, type Route } from './http-route.ts'
 import type { HttpSettings } from './http-settings.ts'
+import { hostProblem } from './link-admit.ts'
+import { assertionProblem, linkProblem } from './link-settings.ts'
 import { hiding, said } from './text.ts'
 
 /** Headers that are ours to set: framing, packing (an answer must not be a zip bomb), and credentials. */
@@ -24,9 +26,8 @@ const reserved = new Set([
   'x-svc-hops',
 ])
 
-/** The /healthcheck of a server like this one, also where `health` was forgotten: A must not ask B that asks A. */
-export const asksPeer = (given: HttpSettings, url: URL): boolean =>
-  given.health || /\/(?:healthcheck|HealthCheckRequest)(?:\.\w+)?\/?$/i.test(url.pathname)
+/** The /healthcheck of a server like this one, also where `health` was forgotten. */
+export const asksPeer = (given: HttpSettings, url: URL): boolean => given.health || asksPeerAt(url)
 
 /**
  * What is sent where, in a mode: Basic signs in nowhere. Reads the secrets.
@@ -41,7 +42,7 @@ export async function routeOf(given: HttpSettings, url: URL, world: World): Prom
     body: given.body,
     common: {
       'User-Agent': 'svc',
-      Accept: given.health || given.json ? 'application/json' : '*/*',
+      Accept: accepts(given),
       'Cache-Control': 'no-store',
       ...(asksPeer(given, url) ? { 'X-Svc-Hops': '1' } : {}),
     },
@@ -55,6 +56,20 @@ export async function routeOf(given: HttpSettings, url: URL, world: World): Prom
     hide: hiding(secrets),
   }
 }
+
+/** A server that can say it in several ways is asked for the one that is judged. */
+function accepts(given: HttpSettings): string {
+  if (wantsXml(given)) return 'application/xml, text/xml;q=0.9, */*;q=0.1'
+  return given.health || wantsJson(given) ? 'application/json' : '*/*'
+}
+
+const pathsOf = (given: HttpSettings): readonly string[] =>
+  [...(given.measure ?? []), ...(given.links ?? [])].map(({ path }) => path)
+const wantsJson = (given: HttpSettings): boolean =>
+  given.json !== undefined || pathsOf(given).some((path) => path.includes('$'))
+/** Whether an answer has to be read as XML. */
+export const wantsXml = (given: HttpSettings): boolean =>
+  given.xml !== undefined || pathsOf(given).some((path) => /^(?:count\()?\//.test(path))
 
 async function credentials(given: HttpSettings) {
   if (given.token !== undefined) {
@@ -77,11 +92,21 @@ export function contradiction(given: HttpSettings): string | undefined {
   if (given.token !== undefined && given.password !== undefined) return 'token and password exclude each other'
   if (given.password !== undefined && given.username === undefined) return 'password needs a username'
   if (given.username?.includes(':')) return 'a username of HTTP basic sign-in holds no colon'
-  const judgesBody = given.health || given.json || given.contains !== undefined || given.matches !== undefined
+  const judgesBody =
+    given.health || given.contains !== undefined || given.matches !== undefined || wantsJson(given) || wantsXml(given)
   if (given.method === 'HEAD' && judgesBody) return 'method: HEAD has no body to judge'
   const taken = Object.keys(given.headers ?? {}).find((name) => reserved.has(name.toLowerCase()))
-  if (taken === undefined) return undefined
+  if (taken === undefined) return documentProblem(given)
   return `headers may not set ${said(taken, 64)}${taken.toLowerCase() === 'authorization' ? ': use password or token' : ''}`
+}
+
+function documentProblem(given: HttpSettings): string | undefined {
+  const links = given.links ?? []
+  const lost = links.map(linkProblem).find((problem) => problem !== undefined)
+  if (lost !== undefined) return lost
+  if (given.linkHosts !== undefined && links.length === 0) return 'linkHosts needs links'
+  const host = given.linkHosts?.map(hostProblem).find((problem) => problem !== undefined)
+  return host ?? assertionProblem(given, 'this monitor', ['parse'])
 }
 
 /** Credentials are configured: they are sent from Standard on. */

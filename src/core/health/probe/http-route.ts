@@ -62,6 +62,10 @@ export async function open(target: Target, url: URL, route: Route, world: World)
 
 const isOurs = (url: URL, route: Route): boolean => url.origin === route.url.origin
 
+/** The /healthcheck of a server like this one: A must not ask B that asks A. */
+export const asksPeerAt = (url: URL): boolean =>
+  /\/(?:healthcheck|HealthCheckRequest)(?:\.\w+)?\/?$/i.test(url.pathname)
+
 export type Arrival = {
   readonly head: Head
   readonly socket: Socket
@@ -113,14 +117,16 @@ export async function travel(link: Link, target: Target, route: Route, world: Wo
 
 const shown = (hops: readonly string[]): string => hops.slice(-4).join(' -> ')
 
-function requestTo(url: URL, route: Route) {
+/** The request to a URL: what is ours goes to our own origin only. */
+export function requestTo(url: URL, route: Route) {
   const ours = isOurs(url, route)
-  const headers = { Host: url.host, ...route.common, ...(ours ? route.own : {}), Connection: 'close' }
+  const hops = asksPeerAt(url) ? { 'X-Svc-Hops': '1' } : {}
+  const headers = { Host: url.host, ...route.common, ...hops, ...(ours ? route.own : {}), Connection: 'close' }
   return { method: route.method, path: `${url.pathname}${url.search}`, headers, body: ours ? route.body : undefined }
 }
 
 /** The URL that an answer redirects to, when it is to be followed. */
-function nextOf(head: Head, url: URL, at: Target, route: Route): URL | undefined {
+export function nextOf(head: Head, url: URL, at: Target, route: Route): URL | undefined {
   const { location } = head.headers
   const redirects = [301, 302, 303, 307, 308].includes(head.status)
   if (!redirects || location === undefined || route.redirects === 0 || route.method === 'POST') return undefined

@@ -1,5 +1,7 @@
 import type { SettingsSpec, Values } from '../settings.ts'
 import { addressChoices } from './addresses.ts'
+import { linkFields } from './link-settings.ts'
+import { measureFields } from './measure.ts'
 
 /** What svc.yaml may say of an http monitor. */
 export const httpSettings = {
@@ -36,7 +38,25 @@ export const httpSettings = {
   },
   json: {
     type: 'map',
-    doc: 'Values expected in a JSON body: path such as $.a.b[0].c to text, /pattern/ or comparison such as >= 3',
+    doc: 'Values expected in a JSON body: path such as $.a.b[0].c to text, /pattern/ or comparison such as >= 3. [*] is each element of a list, count(path) how many there are',
+  },
+  xml: {
+    type: 'map',
+    doc: 'Values expected in an XML body: path such as /VAST/Ad[0]/@id to text, /pattern/ or comparison. Without an index each element so called, count(path) how many there are',
+  },
+  measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of a JSON or XML body' },
+  links: {
+    type: 'groups',
+    fields: linkFields,
+    doc: 'Which URLs in a JSON or XML body are asked too, and how; no others ever are',
+  },
+  linkHosts: {
+    type: 'texts',
+    doc: 'Hosts that links may lead to, beside our own: cdn.example.com, host:8443, *.example.com. Without it, public addresses on the usual ports',
+  },
+  codes: {
+    type: 'map',
+    doc: 'What messages begin with: `parse`, a path of json or xml, or the name of a measure to text',
   },
   health: {
     type: 'flag',

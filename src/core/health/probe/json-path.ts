@@ -34,5 +34,24 @@ export function readJsonPath(
   return { value }
 }
 
+/**
+ * Everything at a path that may hold `[*]`, each element of a list: `$.Services[*].State`. Undefined
+ * when the path cannot be read.
+ */
+export function selectJson(document: unknown, path: string): readonly unknown[] | undefined {
+  const parts = path.split('[*]')
+  let values: readonly unknown[] = [document]
+  for (const [index, part] of parts.entries()) {
+    const steps = parseJsonPath(index === 0 ? part : `$${part}`)
+    if (steps === undefined) return undefined
+    values = values.flatMap((value) => {
+      const found = readJsonPath(value, steps)
+      if (found === undefined || index === parts.length - 1) return found === undefined ? [] : [found.value]
+      return Array.isArray(found.value) ? (found.value as readonly unknown[]) : []
+    })
+  }
+  return values
+}
+
 /** A JSON value as expectations see it: a string bare, anything else as JSON. */
 export const jsonText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))

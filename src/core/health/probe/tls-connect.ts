@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { ProbeError } from '../monitor.ts'
 import { connectTcp } from '../net.ts'
@@ -16,6 +16,8 @@ export type TlsOptions = {
   readonly verify: boolean
   /** Where clients fail, try what none should use any more, so that it can be told. Not with data to send. */
   readonly weak?: boolean
+  /** Opens a socket on which TLS may begin, where something is said before it (AUTH TLS, STARTTLS). */
+  readonly open?: () => Promise<Socket>
   readonly date: () => Date
 }
 
@@ -68,7 +70,7 @@ async function shake(
 ): Promise<TLSSocket> {
   const { connect } = process.getBuiltinModule('node:tls')
   const { address, signal } = target
-  const raw = await connectTcp(target.ip, target.port, signal)
+  const raw = await (options.open ?? (() => connectTcp(target.ip, target.port, signal)))()
   const socket = connect({
     socket: raw,
     host: options.host,
@@ -79,7 +81,13 @@ async function shake(
     rejectUnauthorized: false,
     checkServerIdentity: () => undefined,
   })
-  // The signal destroys the raw socket, and that this one; the other way round it needs help.
+  // The signal destroys the raw socket. Should this one then be destroyed too, before the raw handle has
+  // closed, Node 24 ends with a segmentation fault: so this one always goes first.
+  const destroyRaw = raw.destroy.bind(raw)
+  raw.destroy = (cause) => {
+    socket.destroy(cause)
+    return destroyRaw(cause)
+  }
   socket.once('close', () => raw.destroy())
   // A socket that is destroyed under its handshake tells of it twice; the second time must not be fatal.
   socket.on('error', () => {})

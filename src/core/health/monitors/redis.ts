@@ -1,0 +1,186 @@
+import { judgeProblem, type Problem } from '../db/problem.ts'
+import { figure } from '../db/rows.ts'
+import { includes } from '../engine.ts'
+import { atMost } from '../judge.ts'
+import { type Finding, monitorKind, ProbeError } from '../monitor.ts'
+import { eachAddress, judgeUnreached, type Target, type Unreached } from '../probe/addresses.ts'
+import { readCaFile } from '../probe/anchors.ts'
+import { judgeExpiry } from '../probe/certificates.ts'
+import type { Chain } from '../probe/chain.ts'
+import { isLocal } from '../probe/http-route.ts'
+import { hiding, said } from '../probe/text.ts'
+import { redisFault } from '../redis/faults.ts'
+import { judgeLook } from '../redis/judge.ts'
+import { RedisLink } from '../redis/link.ts'
+import {
+  type Asker,
+  ask,
+  type Info,
+  loadingProgress,
+  lookAtCluster,
+  lookAtInfo,
+  lookAtPings,
+  lookAtQueue,
+  type RedisLook,
+  roundTrip,
+} from '../redis/look.ts'
+import { connect, signIn } from '../redis/open.ts'
+import { isError } from '../redis/resp.ts'
+import { contradiction, type RedisSettings, redisSettings, redisTarget, slotOf } from '../redis/settings.ts'
+
+type Seen =
+  | { readonly see: 'reached' }
+  | { readonly see: 'connected'; readonly address: string; readonly ms: number; readonly as: string }
+  | { readonly see: 'answered'; readonly address: string; readonly ms: number }
+  | { readonly see: 'certificate'; readonly chain: Chain }
+  | { readonly see: 'look'; readonly address: string; readonly look: RedisLook }
+  | Problem
+  | Unreached
+
+/** Signs in where a password is configured, and only reads, but for the key of its own that `allowWrites` allows. */
+export default monitorKind({
+  kind: 'redis',
+  title: 'A Redis or Valkey server works, and would survive the night',
+  settings: redisSettings,
+  checks: [
+    { name: 'connect', depth: 'Basic', doc: 'The server accepts a connection and the sign-in, in time' },
+    { name: 'ping', depth: 'Basic', doc: 'PING is answered in time; loading data and a lost primary are told' },
+    { name: 'info', depth: 'Standard', doc: 'Told when the account may not ask how the server does' },
+    { name: 'role', depth: 'Standard', doc: 'It is the primary or the replica that it should be' },
+    { name: 'replica link', depth: 'Standard', doc: 'As a replica it is connected to its primary; left out elsewhere' },
+    { name: 'memory', depth: 'Standard', doc: 'Memory is left' },
+    { name: 'clients', depth: 'Standard', doc: 'Places for clients are left' },
+    { name: 'rejected', depth: 'Standard', doc: 'Few connections were turned away' },
+    { name: 'blocked', depth: 'Standard', doc: 'Not too many clients wait; left out without `blocked`' },
+    { name: 'evicted', depth: 'Standard', doc: 'Not too many keys were evicted; left out without `evicted`' },
+    { name: 'persistence', depth: 'Standard', doc: 'The last save and the append-only file were written well' },
+    { name: 'restarted', depth: 'Standard', doc: 'It has not just been restarted' },
+    { name: 'queue', depth: 'Standard', doc: 'Not too many items wait in a queue' },
+    { name: 'replicas', depth: 'Advanced', doc: 'Its replicas are online' },
+    {
+      name: 'replication lag',
+      depth: 'Advanced',
+      doc: 'Primary and replicas hear each other; left out without replication',
+    },
+    { name: 'replication offset', depth: 'Advanced', doc: 'As a primary its replicas are not far behind' },
+    { name: 'last save', depth: 'Advanced', doc: 'Changes are saved often enough; left out without `lastSave`' },
+    { name: 'cluster', depth: 'Advanced', doc: 'The cluster serves every slot; left out without a cluster' },
+    { name: 'latency', depth: 'Advanced', doc: 'Ten PINGs are answered quickly' },
+    { name: 'round trip', depth: 'Advanced', doc: 'A key of its own is written, read and deleted (`allowWrites`)' },
+    { name: 'certificate', depth: 'Advanced', doc: 'Every certificate of the chain stays valid long enough (rediss)' },
+  ],
+  target: slotOf,
+  signsIn: (settings) => settings.password !== undefined,
+  contradiction,
+  async *observe(settings, world): AsyncGenerator<Seen> {
+    const target = redisTarget(settings)
+    const { host, port } = target
+    const password = await settings.password?.reveal()
+    const hide = hiding(password === undefined ? [] : [password])
+    const ca = await readCaFile(settings.caFile)
+    yield* eachAddress<Seen>(world, { host, port, which: 'any', check: 'connect' }, async function* (at) {
+      const start = world.now()
+      if (password !== undefined && !target.tls && !settings.insecure && !isLocal(at.ip)) {
+        const advice = 'use rediss://, or insecure: true where the network is trusted'
+        throw new ProbeError('data', `the password is not sent to ${at.address} without TLS: ${advice}`)
+      }
+      const { socket, chain } = await connect(at, target, settings.servername, ca, world)
+      try {
+        // From here on no other address stands in for this one: a refused sign-in is not repeated there.
+        yield { see: 'reached' }
+        const link = new RedisLink(socket, at.address, hide)
+        const asker: Asker = { link, target, world }
+        if (password !== undefined) await signIn(asker, password)
+        const as = password === undefined ? '' : ` as ${said(target.user ?? 'default', 64)}`
+        const over = chain === undefined ? '' : ` over ${chain.protocol}`
+        yield { see: 'connected', address: at.address, ms: world.now() - start, as: `${as}${over}` }
+        at.step('ping')
+        const more = yield* ping(asker)
+        if (more && includes(world.mode, 'Standard')) yield* looks(asker, at, settings, chain)
+      } finally {
+        socket.destroy()
+      }
+    })
+  },
+  judge: (seen, settings): Finding | readonly Finding[] => {
+    const timed = (check: string, what: string, { ms: value, address }: { ms: number; address: string }): Finding =>
+      atMost({ check, what, value, unit: 'duration', threshold: settings.latency, address })
+    switch (seen.see) {
+      case 'reached':
+        return []
+      case 'connected':
+        return timed('connect', `${seen.address} let in${seen.as} in`, seen)
+      case 'answered':
+        return timed('ping', 'PING answered in', seen)
+      case 'certificate':
+        return judgeExpiry('certificate', seen.chain, settings.certificate)
+      case 'look':
+        return [judgeLook(seen.look, settings)].flat().map((finding) => ({ ...finding, address: seen.address }))
+      case 'problem':
+        return judgeProblem(seen)
+      case 'unreached':
+        return judgeUnreached(seen)
+    }
+  },
+})
+
+/** A server that answers PING with these errors still tells how it does. */
+const stillTells = /^(MISCONF|MASTERDOWN) /
+
+/** Returns whether there is anything more to ask. Throws as `sound` for what ends the visit. */
+async function* ping(asker: Asker): AsyncGenerator<Seen, boolean> {
+  const { link, target, world } = asker
+  const asked = world.now()
+  const reply = await link.ask('PING')
+  const ms = world.now() - asked
+  if (reply === 'PONG') {
+    yield { see: 'answered', address: link.address, ms }
+    return true
+  }
+  if (!isError(reply)) throw new ProbeError('protocol', `${link.address} answered PING with something else than PONG`)
+  const fault = redisFault(reply.error, link, target.user)
+  const progress = reply.error.startsWith('LOADING') ? await loadingProgress(asker) : ''
+  const cause = progress === '' ? fault : new ProbeError(fault.fault, `${fault.message}; ${progress}`, fault.details)
+  yield { see: 'problem', check: 'ping', address: link.address, cause, afterMs: ms }
+  return stillTells.test(reply.error)
+}
+
+async function* looks(
+  asker: Asker,
+  at: Target,
+  settings: RedisSettings,
+  chain: Chain | undefined,
+): AsyncGenerator<Seen> {
+  const { link, target, world } = asker
+  const advanced = includes(world.mode, 'Advanced')
+  const { address } = at
+  async function* check<L extends RedisLook>(
+    name: string,
+    look: () => Promise<L>,
+  ): AsyncGenerator<Seen, L | undefined> {
+    at.step(name)
+    const since = world.now()
+    try {
+      const seen = await look()
+      yield { see: 'look', address, look: seen }
+      return seen
+    } catch (cause) {
+      // The deadline and a broken connection end the visit; anything else ends this check.
+      if (at.signal.aborted || !link.usable) throw cause
+      yield { see: 'problem', check: name, address, cause, afterMs: world.now() - since }
+      return undefined
+    }
+  }
+  const info: Info | undefined = yield* check('info', () => lookAtInfo(asker, advanced))
+  const { queues } = settings
+  if (target.database !== 0 && (queues !== undefined || settings.allowWrites)) {
+    at.step('queue')
+    await ask(asker, 'SELECT', String(target.database))
+  }
+  for (const queue of queues ?? []) yield* check('queue', () => lookAtQueue(asker, queue))
+  if (!advanced) return
+  if (figure(info?.row, 'cluster_enabled') === 1) yield* check('cluster', () => lookAtCluster(asker))
+  yield* check('latency', () => lookAtPings(asker))
+  if (settings.allowWrites && info) yield* check('round trip', () => roundTrip(asker, info.row))
+  if (chain) yield { see: 'certificate', chain }
+}

@@ -1,0 +1,77 @@
+import { atMost, fail, ok, showBytes, warn } from '../judge.ts'
+import type { Finding } from '../monitor.ts'
+import { judgeExpiry } from '../probe/certificates.ts'
+import { said } from '../probe/text.ts'
+import type { SmtpSettings } from './settings.ts'
+import type { Seen } from './visit.ts'
+
+export function judgeSmtp(seen: Seen, settings: SmtpSettings): Finding | readonly Finding[] {
+  switch (seen.see) {
+    case 'banner':
+      return judgeBanner(seen, settings)
+    case 'TLS':
+      return judgeTls(seen, settings)
+    case 'no TLS': {
+      const { address, local } = seen
+      const told = `${address} does not offer STARTTLS: mail and passwords would go in the clear`
+      return local
+        ? ok('TLS', `${address} does not offer STARTTLS (this machine)`, { address })
+        : warn('TLS', told, { address })
+    }
+    case 'hello': {
+      const { address, abilities } = seen
+      const told = abilities.length === 0 ? 'nothing beyond the basics' : said(abilities.join(', '), 200)
+      return ok('hello', `${address} can do ${told}`, { address })
+    }
+    case 'authentication':
+      return judgeAuthentication(seen)
+    case 'signed in':
+      return ok('sign-in', `${seen.address} let ${said(settings.username ?? '', 64)} in`, { address: seen.address })
+    case 'size':
+      return judgeSize(seen, settings.size ?? 0)
+    case 'recipient':
+      return judgeRecipient(seen, settings)
+  }
+}
+
+type See<S extends Seen['see']> = Extract<Seen, { readonly see: S }>
+
+function judgeBanner({ address, code, told, ms }: See<'banner'>, settings: SmtpSettings): Finding {
+  if (code === 220) {
+    const what = `${address} said ${told} in`
+    return atMost({ check: 'banner', what, value: ms, unit: 'duration', threshold: settings.latency, address })
+  }
+  const why =
+    code === 554 ? 'it serves no mail, or not from here' : code === 421 ? 'it is not available now' : 'expected 220'
+  return fail('banner', code >= 400 ? 'refused' : 'protocol', `${address} said ${told}: ${why}`, { address })
+}
+
+function judgeTls({ chain, distrust, days }: See<'TLS'>, settings: SmtpSettings): readonly Finding[] {
+  const { address } = chain
+  if (distrust !== undefined) return [fail('TLS', 'tls', distrust, { address })]
+  return [
+    ok('TLS', `${address} speaks ${chain.protocol}, and is ${said(chain.host, 100)}`, { address }),
+    ...(days ? [judgeExpiry('certificate', chain, settings.certificate)] : []),
+  ]
+}
+
+/** Left out where nobody may sign in: a server that only takes mail needs none. */
+function judgeAuthentication({ address, methods, inClear }: See<'authentication'>): readonly Finding[] {
+  const check = 'authentication'
+  if (inClear) return [warn(check, `${address} offers to take passwords before TLS, in the clear`, { address })]
+  return methods.length === 0 ? [] : [ok(check, `${address} offers ${said(methods.join(' '), 100)}`, { address })]
+}
+
+function judgeSize({ address, size }: See<'size'>, least: number): Finding {
+  if (size === undefined) return ok('size', `${address} names no limit for the size of a message`, { address })
+  const more = { address, observed: size, unit: 'B', limit: least }
+  const told = `${address} takes messages up to ${showBytes(size)} (at least ${showBytes(least)})`
+  return size < least ? fail('size', 'threshold', told, more) : ok('size', told, more)
+}
+
+function judgeRecipient({ address, accepted, told }: See<'recipient'>, { recipient = '' }: SmtpSettings): Finding {
+  const message = `${address}, asked for ${said(recipient, 100)} (nothing was sent): ${told}`
+  if (accepted === 'yes') return ok('recipient', message, { address })
+  if (accepted === 'no') return fail('recipient', 'data', message, { address })
+  return warn('recipient', `${message}; for now: greylisting, or it cannot look`, { address })
+}
