@@ -39,7 +39,7 @@ describe('docs/svc.yaml.md', () => {
 
   test('examples use only kinds that exist', async () => {
     const kinds = (await describeKinds()).map(({ name }) => name)
-    const used = good.flatMap(({ content }) => [...content.matchAll(/kind: (\S+)/g)].map(([, kind]) => kind))
+    const used = good.flatMap(({ content }) => [...content.matchAll(/kind: ([\w-]+)/g)].map(([, kind]) => kind))
     expect(used.filter((kind) => !kinds.includes(kind ?? ''))).toEqual([])
   })
 })

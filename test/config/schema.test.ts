@@ -45,6 +45,14 @@ const accepted = [
   'types: {Sql: {host: {disk: {warn: 30%, limit: 15}}}}',
   'types: {App: [{kind: http, url: "https://a.example/", token: {env: A_TOKEN}, status: [200, 2xx]}]}',
   'types: {App: [{kind: http, url: "https://a.example/", username: monitor, password: {file: /run/secret}, headers: {A: b}}]}',
+  'types: {XcodeV: [{profile: vantage, host: v1, password: {env: A_TOKEN}, user: u, failedJobs: {limit: 3}}]}',
+  'types: {XcodeV: [{profile: vantage, name: v, host: v1, without: [load], change: {online: {warn: 2s}}}]}',
+  'types: {MsgVast: [{profile: vast, url: "https://ads.example/tag"}, {kind: tcp, host: h, port: 1}]}',
+  'profiles:\n',
+  `profiles: {mine: {monitors: [{kind: tcp, name: port, host: "\${host}", port: 1}], parameters: {host: {type: text, doc: H, required: true}}}}\ntypes: {Ftp: [{profile: mine, host: h}]}`,
+  `profiles: {vantage: {title: Ours, parameters: {box: {type: text, doc: B, default: v}}, monitors: [{kind: tcp, name: port, host: "\${box}", port: 1}]}}\ntypes: {XcodeV: [{profile: vantage, box: v1}]}`,
+  'types: {App: [{kind: http, url: "https://a.example/", xml: {/VAST/@version: "2.0", count(/VAST/Ad): 1}, links: [{name: m, path: /a/b, method: HEAD}]}]}',
+  'types: {App: [{kind: http, url: "https://a.example/", measure: [{name: m, path: "$.a[*]", count: {warn: 1}}]}]}',
   'serve: {origins: https://a.example, jsonp: false, maxBody: 2MiB, details: anyone}',
 ]
 const refusedByBoth = [
@@ -83,6 +91,22 @@ const refusedByBoth = [
   'types: {Sql: {host: true}}',
   'types: {Sql: {host: {dsik: 1}}}',
   'types: {Sql: {monitor: []}}',
+  'profiles: []',
+  'profiles: {mine: {}}',
+  'profiles: {mine: {monitors: []}}',
+  'profiles: {"a b": {monitors: [{kind: tcp, name: p, host: h, port: 1}]}}',
+  'profiles: {mine: {monitors: [{kind: tpc, name: p}]}}',
+  'profiles: {mine: {monitors: [{kind: tcp, host: h, port: 1}]}}',
+  'profiles: {mine: {titel: x, monitors: [{kind: tcp, name: p, host: h, port: 1}]}}',
+  'profiles: {mine: {parameters: {host: {type: txt, doc: d}}, monitors: [{kind: tcp, name: p, host: h, port: 1}]}}',
+  'profiles: {mine: {parameters: {Host: {type: text, doc: d}}, monitors: [{kind: tcp, name: p, host: h, port: 1}]}}',
+  'types: {XcodeV: [{profile: 1, host: h}]}',
+  'types: {XcodeV: [{profile: vantage, kind: tcp, host: h}]}',
+  'types: {XcodeV: [{profile: vantage, host: h, change: [online]}]}',
+  'types: {XcodeV: [{profile: vantage, host: h, change: {online: {kind: tcp}}}]}',
+  'types: {App: [{kind: http, url: "https://a.example/", links: [{name: m, path: /a/b, method: POST}]}]}',
+  'types: {App: [{kind: http, url: "https://a.example/", links: [{name: m, path: /a/b, levels: 6}]}]}',
+  'types: {App: [{kind: http, url: "https://a.example/", links: [{name: m, path: /a/b, most: 51}]}]}',
   'serve: {jsonp: 1}',
   'serve: {maxBody: 1024}',
   'serve: {debug: true}',
@@ -115,7 +139,7 @@ test('every server type and every kind that can be configured stands in the sche
   }
   expect(Object.keys(properties.types.properties)).toEqual(ServerType.values)
   const kinds = await configurableKinds()
-  expect(Object.keys($defs)).toEqual(['type', 'monitor', ...kinds.map(({ kind }) => kind).sort()])
+  expect(Object.keys($defs)).toEqual(['type', 'monitor', 'use', 'profile', ...kinds.map(({ kind }) => kind).sort()])
   for (const { kind, settings } of kinds) {
     for (const name of Object.keys({ ...settings, ...commonSettings })) {
       expect($defs[kind]?.properties[name]?.description, `${kind}.${name}`).toMatch(/\S/)

@@ -8,6 +8,8 @@ export type WhereOptions = {
   readonly platform: NodeJS.Platform
   /** The user's home folder. */
   readonly home: string
+  /** The system's folder, when not that of the platform. */
+  readonly systemFolder?: string | undefined
 }
 
 export type Candidate = {
@@ -31,12 +33,17 @@ export function candidates(options: WhereOptions): readonly Candidate[] {
   if (named !== undefined) return [{ path: paths.resolve(given(named, 'SVC_CONFIG')), from: 'SVC_CONFIG' }]
   const svcHome = env['SVC_HOME']
   const user = svcHome === undefined ? userFolder(env, platform, home) : paths.resolve(given(svcHome, 'SVC_HOME'))
-  const system =
-    platform === 'win32' ? win32.join(variable(env, 'ProgramData') ?? 'C:\\ProgramData', 'svc') : '/etc/svc'
   return [
     { path: paths.join(user, fileName), from: 'user' },
-    { path: paths.join(system, fileName), from: 'system' },
+    { path: systemFile(options), from: 'system' },
   ]
+}
+
+/** The svc.yaml of the whole machine. */
+export function systemFile({ env, platform, systemFolder }: WhereOptions): string {
+  const paths = platform === 'win32' ? win32 : posix
+  const usual = platform === 'win32' ? win32.join(variable(env, 'ProgramData') ?? 'C:\\ProgramData', 'svc') : '/etc/svc'
+  return paths.join(systemFolder ?? usual, fileName)
 }
 
 function userFolder(env: WhereOptions['env'], platform: NodeJS.Platform, home: string): string {

@@ -1,7 +1,9 @@
 import { Fault } from '../errors.ts'
-import { isMap, type Problem, type SettingsContext, unknownKey } from '../health/index.ts'
+import { type ExecConfig, isMap, type Problem, type SettingsContext, unknownKey } from '../health/index.ts'
 import type { Place } from './document.ts'
-import { type Candidate, candidates, type WhereOptions } from './find.ts'
+import { readExec, readExecPart, runsPrograms } from './exec.ts'
+import { type Candidate, candidates, systemFile, type WhereOptions } from './find.ts'
+import { readProfiles } from './profiles.ts'
 import { readServe, type ServeConfig } from './serve.ts'
 import { readTypes, type Types } from './types.ts'
 
@@ -17,6 +19,8 @@ export type Config = {
   readonly origin: string | undefined
   readonly types: Types
   readonly serve: ServeConfig
+  /** What the system's svc.yaml lets be run; absent where no monitor runs a program. */
+  readonly exec?: ExecConfig | undefined
   /** `file:line:column: …`, what will fail when it is used: a secret that is not there. */
   readonly warnings: readonly string[]
 }
@@ -37,7 +41,8 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   return { origin: undefined, types: {}, serve: readServe({}, context).values, warnings: [] }
 }
 
-async function readConfig(text: string, { path }: Candidate, { env, keychain }: LoadOptions): Promise<Config> {
+async function readConfig(text: string, { path }: Candidate, options: LoadOptions): Promise<Config> {
+  const { env, keychain } = options
   const [{ parseDocument }, { existsSync }, paths] = await Promise.all([
     import('./document.ts'),
     import('node:fs'),
@@ -47,7 +52,11 @@ async function readConfig(text: string, { path }: Candidate, { env, keychain }: 
   if (document.problems.length > 0) throw refusal(path, document.problems)
   const folder = paths.dirname(path)
   const context: SettingsContext = { env, folder, keychain, exists: (file) => existsSync(paths.resolve(folder, file)) }
-  const read = await readSections(document.value, context)
+  const read = await readSections(
+    document.value,
+    context,
+    systemFile(options) === path ? undefined : systemFile(options),
+  )
   const placed = (problems: readonly Problem[]): readonly Placed[] =>
     problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))
   if (read.problems.length > 0) throw refusal(path, placed(read.problems))
@@ -55,6 +64,7 @@ async function readConfig(text: string, { path }: Candidate, { env, keychain }: 
     origin: path,
     types: read.types,
     serve: read.serve,
+    ...(runsPrograms(read.types) ? { exec: await readExec(options) } : {}),
     warnings: placed(read.warnings).map((warning) => line(path, warning)),
   }
 }
@@ -64,17 +74,25 @@ type Sections = Pick<Config, 'types' | 'serve'> & {
   readonly warnings: readonly Problem[]
 }
 
-async function readSections(value: unknown, context: SettingsContext): Promise<Sections> {
+/** `elsewhere`: the system's file, when this is another one. */
+async function readSections(
+  value: unknown,
+  context: SettingsContext,
+  elsewhere: string | undefined,
+): Promise<Sections> {
   const root = value ?? {}
-  const { types, serve, ...others } = isMap(root) ? root : {}
+  const { types, profiles, serve, exec, ...others } = isMap(root) ? root : {}
   const problems: Problem[] = isMap(root) ? [] : [{ path: [], message: 'must hold `types:` and `serve:`' }]
-  for (const key of Object.keys(others)) problems.push({ path: [key], message: unknownKey(key, ['types', 'serve']) })
-  const readType = await readTypes(types, context)
+  for (const key of Object.keys(others))
+    problems.push({ path: [key], message: unknownKey(key, ['types', 'profiles', 'serve']) })
+  const defined = await readProfiles(profiles, context)
+  const readType = await readTypes(types, context, defined.profiles)
   const readServing = readServe(serve ?? {}, context)
   const below = (step: string, found: readonly Problem[]): void => {
     problems.push(...found.map(({ path, message }) => ({ path: [step, ...path], message })))
   }
   below('types', readType.problems)
+  below('profiles', defined.problems)
   below('serve', readServing.problems)
   const warnings = readType.warnings.map(({ path, message }) => ({ path: ['types', ...path], message }))
   return { types: readType.types, serve: readServing.values, problems, warnings }

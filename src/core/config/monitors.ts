@@ -1,5 +1,6 @@
 import {
   type AnyMonitorKind,
+  configurableKinds,
   depthOf,
   hostKind,
   isKindName,
@@ -15,6 +16,7 @@ import {
   type SettingsSpec,
   type Target,
 } from '../health/index.ts'
+import { didYouMean } from '../suggest.ts'
 import { commonSettings, latencyOf, latencySetting, longestTimeout, shorthands } from './common.ts'
 
 export type MonitorRead = {
@@ -140,4 +142,12 @@ function readShorthands(
 function timeoutProblems(timeout: number | undefined): readonly Problem[] {
   if (timeout === undefined || (timeout >= 1 && timeout <= longestTimeout)) return []
   return [{ path: ['timeout'], message: 'must be 1ms to 10m' }]
+}
+
+/** What is wrong with the name of a kind that cannot be configured. */
+export async function kindProblem(name: string): Promise<string> {
+  if (name === hostKind) return 'runs for every type by itself: set it under `host:`, beside `monitors:`'
+  const known = (await configurableKinds()).map((kind) => kind.kind)
+  const meant = didYouMean(name, known)
+  return `is not a monitor kind: ${meant === undefined ? `there are ${known.join(', ')}` : `did you mean \`${meant}\`?`}`
 }

@@ -1,9 +1,13 @@
 import {
   type AnyMonitorKind,
   configurableKinds,
+  given,
   hostKind,
   loadKind,
+  loadProfile,
+  type Profile,
   plans,
+  profileNames,
   type Setting,
   type SettingsSpec,
   type ThresholdUnit,
@@ -12,6 +16,7 @@ import {
 } from '../health/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { commonSettings, latencyOf, shorthands } from './common.ts'
+import { changeKey, nameOfParameter, nameOfProfile, parameterFields, useSettings } from './profiles.ts'
 import { serveSettings } from './serve.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -23,7 +28,7 @@ type Json = Readonly<Record<string, unknown>>
 export async function configSchema(): Promise<object> {
   const kinds = [...(await configurableKinds())].sort((a, b) => (a.kind < b.kind ? -1 : 1))
   const host = await loadKind(hostKind)
-  const monitors: Json = { type: 'array', items: { $ref: '#/$defs/monitor' } }
+  const monitors: Json = { type: 'array', items: { anyOf: [{ $ref: '#/$defs/monitor' }, { $ref: '#/$defs/use' }] } }
   const types = ServerType.values.map((type) => [type, { description: plans[type].title, $ref: '#/$defs/type' }])
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -37,6 +42,12 @@ export async function configSchema(): Promise<object> {
         type: ['object', 'null'],
         additionalProperties: false,
         properties: Object.fromEntries(types),
+      },
+      profiles: {
+        description: 'Profiles of your own; one that is called like one of svc replaces it',
+        type: ['object', 'null'],
+        propertyNames: { pattern: nameOfProfile.source },
+        additionalProperties: { $ref: '#/$defs/profile' },
       },
       serve: {
         ...settingsSchema(serveSettings),
@@ -69,7 +80,94 @@ export async function configSchema(): Promise<object> {
         // Each has its kind as a constant, by which an editor knows the one that is meant.
         anyOf: kinds.map(({ kind }) => ({ $ref: `#/$defs/${kind}` })),
       },
+      use: await useSchema(),
+      profile: profileSchema(kinds.map(({ kind }) => kind)),
       ...Object.fromEntries(kinds.map((kind) => [kind.kind, kindSchema(kind)])),
+    },
+  }
+}
+
+/**
+ * An entry that uses a profile. Parameters that no shipped profile has are let through, and none is
+ * demanded: the file may define its own profiles, and replace ours.
+ */
+async function useSchema(): Promise<Json> {
+  const shipped = await Promise.all(
+    profileNames.map(async (name) => {
+      const { title, parameters } = await loadProfile(name)
+      return { name, title, parameters }
+    }),
+  )
+  const { properties } = settingsSchema(useSettings) as { properties: Json }
+  return {
+    description: `Monitors made of a profile: ${shipped.map(({ name, title }) => `${name} (${title})`).join(', ')}`,
+    type: 'object',
+    required: ['profile'],
+    not: { required: ['kind'] },
+    properties: {
+      ...properties,
+      profile: { description: useSettings.profile.doc, type: 'string' },
+      [changeKey]: {
+        description: "Settings of the profile's monitors that are to be others, by the monitor's name",
+        type: 'object',
+        additionalProperties: { type: 'object', properties: { kind: false, name: false } },
+      },
+    },
+    anyOf: [
+      ...shipped.map(({ name, title, parameters }) => ({
+        title: name,
+        description: title,
+        properties: { profile: { const: name }, ...parameterProperties(parameters) },
+      })),
+      { title: 'a profile of this file', properties: { profile: { not: { enum: profileNames } } } },
+    ],
+  }
+}
+
+const parameterProperties = (parameters: Profile['parameters']): Json =>
+  Object.fromEntries(
+    Object.entries(parameters).map(([name, { doc, default: usual }]) => [
+      name,
+      { description: usual === undefined ? doc : `${doc} (default: ${JSON.stringify(usual)})` },
+    ]),
+  )
+
+/** A definition: what holds a parameter is checked when that is given, so the settings are open here. */
+function profileSchema(kinds: readonly string[]): Json {
+  const names: Json = { type: 'array', items: someText }
+  const parameter = settingsSchema(parameterFields) as { properties: Json }
+  return {
+    description: 'What a server type usually needs, with parameters',
+    type: 'object',
+    additionalProperties: false,
+    required: ['monitors'],
+    properties: {
+      title: { description: 'What it stands for', type: 'string' },
+      doc: { description: 'What there is to know of it', type: 'string' },
+      parameters: {
+        description: 'What whoever uses it gives, by name',
+        type: ['object', 'null'],
+        propertyNames: { pattern: nameOfParameter.source },
+        additionalProperties: {
+          ...parameter,
+          properties: { ...parameter.properties, default: { description: 'What it is where it is not given' } },
+        },
+      },
+      monitors: {
+        description: `Its monitors, with ${given('name')} where what is given for a parameter belongs`,
+        type: 'array',
+        minItems: 1,
+        items: {
+          type: 'object',
+          required: ['kind', 'name'],
+          properties: {
+            kind: { description: commonSettings.kind.doc, enum: kinds },
+            name: { description: 'Its name, unique in the profile', ...someText },
+            when: { description: 'Parameters without which it is left out', anyOf: [someText, names] },
+            dependsOn: { description: 'Other monitors of the profile, by name', anyOf: [someText, names] },
+          },
+        },
+      },
     },
   }
 }

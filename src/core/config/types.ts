@@ -1,5 +1,4 @@
 import {
-  configurableKinds,
   hostKind,
   isMap,
   loadKind,
@@ -12,7 +11,9 @@ import {
 import { ServerType } from '../protocol/index.ts'
 import { didYouMean } from '../suggest.ts'
 import { resolveDependencies } from './depends.ts'
-import { type MonitorRead, readMonitor } from './monitors.ts'
+import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
+import { type PlacedRead, readUse, usesProfile } from './profile-use.ts'
+import type { Profiles } from './profiles.ts'
 
 export type TypeConfig = {
   readonly monitors: readonly PlannedMonitor[]
@@ -23,7 +24,7 @@ export type Types = { readonly [T in ServerType]?: TypeConfig }
 type TypesRead = { readonly types: Types; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
 
 /** Reads the `types:` part. Problems are relative to it. Loads the kinds that it names, and no driver. */
-export async function readTypes(raw: unknown, context: SettingsContext): Promise<TypesRead> {
+export async function readTypes(raw: unknown, context: SettingsContext, profiles: Profiles): Promise<TypesRead> {
   if (raw === null || raw === undefined) return { types: {}, problems: [], warnings: [] }
   if (!isMap(raw)) {
     const message = 'must map server types to their monitors: write `Sql:` and a list under it'
@@ -38,7 +39,7 @@ export async function readTypes(raw: unknown, context: SettingsContext): Promise
       problems.push({ path: [name], message: unknownType(name) })
       continue
     }
-    const read = await readType(value, context)
+    const read = await readType(value, context, profiles)
     types[type] = read.config
     problems.push(...under(read.problems, [name]))
     warnings.push(...under(read.warnings, [name]))
@@ -60,9 +61,9 @@ type TypeRead = {
 const nothing: TypeRead = { config: { monitors: [], host: {} }, problems: [], warnings: [] }
 
 /** A plain list of monitors, or a map of the host block's settings and that list. */
-async function readType(raw: unknown, context: SettingsContext): Promise<TypeRead> {
+async function readType(raw: unknown, context: SettingsContext, profiles: Profiles): Promise<TypeRead> {
   if (raw === null) return nothing
-  if (Array.isArray(raw)) return await readMonitors(raw, context)
+  if (Array.isArray(raw)) return await readMonitors(raw, context, profiles)
   if (!isMap(raw)) {
     const message = 'must be a list of monitors: write "- kind: …" under it'
     return { ...nothing, problems: [{ path: [], message }] }
@@ -76,7 +77,7 @@ async function readType(raw: unknown, context: SettingsContext): Promise<TypeRea
     problems.push({ path: ['monitors'], message: 'must be a list of monitors: write "- kind: …" under it' })
     return { ...nothing, problems }
   }
-  const monitors = await readMonitors(listed, context)
+  const monitors = await readMonitors(listed, context, profiles)
   return {
     config: { monitors: monitors.config.monitors, host: host.value },
     problems: [...problems, ...under(monitors.problems, ['monitors'])],
@@ -101,24 +102,33 @@ async function readHost(raw: unknown, context: SettingsContext): Promise<HostRea
   return { value: raw, problems: readSettings(kind.settings, raw, context).problems }
 }
 
-async function readMonitors(raw: readonly unknown[], context: SettingsContext): Promise<TypeRead> {
-  const reads: MonitorRead[] = []
-  for (const entry of raw) reads.push(await readMonitor(entry, context, kindProblem))
-  const problems = reads.flatMap((read, index) => under(read.problems, [index]))
-  const warnings = reads.flatMap((read, index) => under(read.warnings, [index]))
-  const resolved = resolveDependencies(reads)
-  return {
-    config: { monitors: resolved.monitors, host: {} },
-    problems: [...problems, ...twice(reads), ...resolved.problems],
-    warnings,
+async function readMonitors(raw: readonly unknown[], context: SettingsContext, profiles: Profiles): Promise<TypeRead> {
+  const placed: (PlacedRead & { readonly entry: number })[] = []
+  const problems: Problem[] = []
+  const warnings: Problem[] = []
+  for (const [entry, one] of raw.entries()) {
+    if (!usesProfile(one)) {
+      placed.push({ read: await readMonitor(one, context, kindProblem), place: (path) => path, entry })
+      continue
+    }
+    const use = await readUse(one, profiles, context)
+    placed.push(...use.reads.map((read) => ({ ...read, entry })))
+    problems.push(...under(use.problems, [entry]))
+    warnings.push(...under(use.warnings, [entry]))
   }
-}
-
-async function kindProblem(name: string): Promise<string> {
-  if (name === hostKind) return 'runs for every type by itself: set it under `host:`, beside `monitors:`'
-  const known = (await configurableKinds()).map((kind) => kind.kind)
-  const meant = didYouMean(name, known)
-  return `is not a monitor kind: ${meant === undefined ? `there are ${known.join(', ')}` : `did you mean \`${meant}\`?`}`
+  const reads = placed.map(({ read }) => read)
+  /** From a path that begins with the index of a monitor to one that begins with that of its entry. */
+  const where = ({ path: [index, ...rest], message }: Problem): Problem => {
+    const one = placed[Number(index)]
+    return { path: one === undefined ? rest : [one.entry, ...one.place(rest)], message }
+  }
+  for (const [index, { problems: wrong, warnings: warned }] of reads.entries()) {
+    problems.push(...under(wrong, [index]).map(where))
+    warnings.push(...under(warned, [index]).map(where))
+  }
+  const resolved = resolveDependencies(reads)
+  const more = [...twice(reads), ...resolved.problems].map(where)
+  return { config: { monitors: resolved.monitors, host: {} }, problems: [...problems, ...more], warnings }
 }
 
 /** A MonitorName stands for one monitor in answers, in selections and in `dependsOn`. */

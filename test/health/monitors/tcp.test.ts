@@ -185,3 +185,64 @@ describe('tcp addresses', () => {
     expect(checked(findings, 'addresses').message).toContain('40 addresses')
   })
 })
+
+describe('tcp xml', () => {
+  const ask = async (behave: Parameters<typeof peer>[0], settings: Partial<typeof defaults>) => {
+    await using there = await peer(behave)
+    const findings = await runKind(tcp, { host, port: there.port, maxAnswer: 1024 * 1024, ...settings }, 'Basic', {
+      timeoutMs: 3_000,
+    })
+    await expect.poll(() => there.open()).toBe(0)
+    return { findings, heard: there.heard() }
+  }
+
+  test('what leads says the length of what is sent, in bytes', async () => {
+    const { heard } = await ask(replies('<a/>'), { lead: 'Frame {length} ', send: '<ä/>', xml: { 'count(/a)': '1' } })
+    expect(Buffer.from(heard, 'latin1').toString()).toBe('Frame 5 <ä/>')
+  })
+
+  test('a document is whole when its root ends, in however many pieces it comes', async () => {
+    const rows = Array.from({ length: 3_000 }, (_, n) => `<Row n="${n}"/>`).join('')
+    const whole = `Frame 1 <Reply ok="yes">${rows}</Reply>`
+    const inPieces: Parameters<typeof peer>[0] = (socket) => {
+      let at = 0
+      const more = (): void => {
+        socket.write(whole.slice(at, at + 500))
+        at += 500
+        if (at < whole.length) setImmediate(more)
+      }
+      socket.once('data', more)
+    }
+    const measure = [{ name: 'rows', path: '/Reply/Row', value: '.', count: { limit: 5_000 } }]
+    const { findings } = await ask(inPieces, {
+      send: 'x',
+      xml: { '/Reply/@ok': 'yes', 'count(/Reply/Row)': '3000' },
+      measure,
+    })
+    expect(findings.map((one) => [one.check, one.level])).toEqual([
+      ['connect', 'ok'],
+      ['answer', 'ok'],
+      ['xml', 'ok'],
+      ['measure', 'ok'],
+    ])
+  })
+
+  test('a wrong value and what is no XML fail', async () => {
+    const wrong = await ask(replies('<Reply ok="no"/>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
+    expect(checked(wrong.findings, 'xml')).toMatchObject({ level: 'fail', fault: 'data' })
+    const none = await ask(replies('<Reply><a></Reply>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
+    expect(checked(none.findings, 'xml')).toMatchObject({ level: 'fail', fault: 'protocol' })
+    const text = await ask(replies('no XML at all'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
+    expect(checked(text.findings, 'answer').message).toMatch(/and hung up, expected a whole XML document$/)
+  })
+
+  test('settings that cannot be used together are told before anything is asked', async () => {
+    const told = async (settings: Partial<typeof defaults>) =>
+      checked((await ask(blackHole, settings)).findings, 'settings').message
+    expect(await told({ lead: 'x' })).toBe('lead needs send')
+    expect(await told({ xml: { a: 'x' } })).toMatch(/is not a path such as/)
+    expect(await told({ measure: [{ name: 'm', path: '$.a', value: '.', count: {} }] })).toMatch(
+      /the answer is read as XML/,
+    )
+  })
+})

@@ -75,8 +75,9 @@ function heardFrom(socket: Socket, ms: number): Promise<Buffer> {
 async function overTls(at: OpenPort, signal: AbortSignal): Promise<Identified | undefined> {
   const { connect } = process.getBuiltinModule('node:tls')
   const patience = AbortSignal.any([signal, AbortSignal.timeout(2 * answerMs)])
+  let plain: Socket | undefined
   try {
-    const plain = await connectTcp(at.host, at.port, patience)
+    plain = await connectTcp(at.host, at.port, patience)
     // Looked at and never trusted: nothing that matters is said through it.
     const socket = connect({ socket: plain, host: at.host, rejectUnauthorized: false })
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -89,12 +90,13 @@ async function overTls(at: OpenPort, signal: AbortSignal): Promise<Identified | 
     socket.on('error', () => {})
     socket.write('HEAD / HTTP/1.0\r\n\r\n')
     const heard = await heardFrom(socket, answerMs)
-    plain.destroy()
     const http = heard.toString('latin1').startsWith('HTTP/')
     return { ...at, what: http ? 'http' : 'unknown', tls, product: http ? serverOf(heard) : shown(heard) }
   } catch {
     signal.throwIfAborted()
     return undefined
+  } finally {
+    plain?.destroy()
   }
 }
 

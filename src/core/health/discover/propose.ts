@@ -19,39 +19,60 @@ type Propose = (found: Identified, name: string) => Proposal
 
 const connects = ({ host, port }: Identified, name: string): ProposedEntry => ({ kind: 'tcp', name, host, port })
 const password = { file: '/run/credentials/svc/PASSWORD' }
-/** A database says nothing worth a check before a sign-in, so without an account the port alone is watched. */
-const database =
-  (kind: KindName, type: ServerType, settings: (address: string) => Readonly<Record<string, unknown>>): Propose =>
+const account = { username: 'monitor', password }
+/** What says nothing worth a check before a sign-in: without an account its port alone is watched. */
+const behindSignIn =
+  (type: ServerType, kind: KindName, settings: (address: string) => Readonly<Record<string, unknown>>): Propose =>
   (found, name) => ({
     type,
     entry: connects(found, name),
     deeper: { kind, name, ...settings(hostPort(found.host, found.port)), password },
   })
+/** What tells a stranger enough to be watched, and more with an account. */
+const openTo =
+  (type: ServerType, kind: KindName, more: Readonly<Record<string, unknown>> = {}): Propose =>
+  ({ host, port }, name) => {
+    const entry = { kind, name, host, port, ...more }
+    return { type, entry, deeper: { ...entry, ...account } }
+  }
 
 /** Protocol → what to watch of it. */
 const proposals: Readonly<Record<string, Propose>> = {
-  postgres: database('postgres', 'Sql', (address) => ({ url: `postgres://monitor@${address}/postgres` })),
-  mysql: database('mysql', 'Sql', (address) => ({ url: `mysql://monitor@${address}/` })),
-  sqlserver: (found, name) => ({ type: 'Sql', entry: connects(found, name) }),
-  mongo: (found, name) => ({ type: 'Mongo', entry: connects(found, name) }),
-  redis: (found, name) => ({ type: 'Batch', entry: connects(found, name) }),
+  postgres: behindSignIn('Sql', 'postgres', (address) => ({ url: `postgres://monitor@${address}/postgres` })),
+  mysql: behindSignIn('Sql', 'mysql', (address) => ({ url: `mysql://monitor@${address}/` })),
+  sqlserver: behindSignIn('Sql', 'sqlserver', (address) => ({ url: `sqlserver://monitor@${address}/master` })),
+  mongo: behindSignIn('Mongo', 'mongo', (address) => ({ url: `mongodb://monitor@${address}/admin` })),
+  redis: (found, name) => {
+    const entry: ProposedEntry = { kind: 'redis', name, url: `redis://${hostPort(found.host, found.port)}` }
+    if (!found.guarded) return { type: 'Batch', entry }
+    return { type: 'Batch', entry: connects(found, name), deeper: { ...entry, password } }
+  },
   amqp: (found, name) => ({ type: 'Batch', entry: connects(found, name) }),
-  ldap: (found, name) => ({ type: 'Identity', entry: connects(found, name) }),
-  smtp: (found, name) => ({ type: 'App', entry: connects(found, name) }),
-  ftp: (found, name) => ({ type: 'Ftp', entry: connects(found, name) }),
-  ssh: (found, name) => ({ type: 'Ftp', entry: connects(found, name) }),
+  ldap: (found, name) => ({
+    type: 'Identity',
+    entry: { kind: 'ldap', name, url: `ldap://${hostPort(found.host, found.port)}` },
+  }),
+  smtp: (found, name) => openTo('App', 'smtp', { tls: 'off' })(found, name),
+  ftp: openTo('Ftp', 'ftp', { tls: 'off' }),
+  ssh: openTo('Ftp', 'sftp'),
   http: (found, name) => {
     const url = `${found.tls ? 'https' : 'http'}://${hostPort(found.host, found.port)}/`
+    const stranger = found.tls?.trusted === false
     return {
-      type: found.port === 8_676 ? 'XcodeV' : 'App',
-      entry: { kind: 'http', name, url, ...(found.tls?.trusted === false ? { verify: false } : {}) },
-      note:
-        found.tls?.trusted === false
-          ? 'its certificate does not name this address: write the name that users go by into url, and take verify out'
-          : undefined,
+      type: found.port === vantagePort ? 'XcodeV' : found.port === managementPort ? 'Batch' : 'App',
+      entry: { kind: 'http', name, url, ...(stranger ? { verify: false } : {}) },
+      note: stranger
+        ? 'its certificate does not name this address: write the name that users go by into url, and take verify out'
+        : undefined,
+      ...(found.port === managementPort
+        ? { deeper: { kind: 'rabbitmq', name: `rabbitmq-${found.port}`, url: url.slice(0, -1), ...account } }
+        : {}),
     }
   },
 }
+/** Ports that tell more than HTTP does. */
+const vantagePort = 8_676
+const managementPort = 15_672
 
 /** What to watch of what was found, under names that are unique and tell the port. */
 export const propose = (found: readonly Identified[]): readonly Proposal[] =>

@@ -26,6 +26,8 @@ const mongoHello = bytes(
 const rootDse = bytes(
   '30 2a 020101 63 25 0400 0a0100 0a0100 020100 020105 0101ff 87 0b 6f626a656374436c617373 3005 0403 312e31',
 )
+/** Message 1, and an entry or the end of what was found: never the search itself, come back. */
+const foundOne = [bytes('02010164'), bytes('02010165')]
 /** The smallest PRELOGIN of TDS: a version, no encryption. */
 const prelogin = bytes('12 01 001a 0000 00 00 00 000b 0006 01 0011 0001 ff 000000000000 02')
 
@@ -64,13 +66,13 @@ export const speakers: readonly Speaker[] = [
     what: 'mongo',
     usual: [27_017],
     greeting: mongoHello,
-    is: (heard) => heard.length >= 16 && heard.readUInt32LE(12) === 2013,
+    is: (heard) => heard.length >= 16 && heard.readUInt32LE(8) === 1 && heard.readUInt32LE(12) === 2013,
   },
   {
     what: 'ldap',
     usual: [389],
     greeting: rootDse,
-    is: (heard) => heard[0] === 0x30 && heard.subarray(2, 8).includes(bytes('020101')),
+    is: (heard) => heard[0] === 0x30 && foundOne.some((start) => heard.subarray(2, 12).includes(start)),
   },
   {
     what: 'amqp',

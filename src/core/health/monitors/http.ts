@@ -6,18 +6,22 @@ import { judgeExpiry } from '../probe/certificates.ts'
 import type { Chain } from '../probe/chain.ts'
 import { statusAllowed } from '../probe/expectation.ts'
 import {
+  answerOf,
   type Content,
+  judgeAssertions,
   judgeBody,
   judgeHeaders,
   judgeHealth,
-  judgeJson,
   judgeVersion,
   shownLocation,
 } from '../probe/http-content.ts'
-import { asksPeer, contradiction, routeOf, signsIn } from '../probe/http-request.ts'
+import { asksPeer, contradiction, routeOf, signsIn, wantsXml } from '../probe/http-request.ts'
 import { hostOf, open, portOf, travel } from '../probe/http-route.ts'
 import { type HttpSettings, httpSettings } from '../probe/http-settings.ts'
+import { judgeLink } from '../probe/link-judge.ts'
+import { type LinkSeen, walkLinks } from '../probe/link-walk.ts'
 import { count } from '../probe/text.ts'
+import { readXml } from '../probe/xml.ts'
 import type { Threshold } from '../settings.ts'
 
 type Seen =
@@ -26,6 +30,7 @@ type Seen =
   | Answered
   | { readonly see: 'latency'; readonly address: string; readonly ms: number; readonly bytes: number }
   | ({ readonly see: 'content' } & Content)
+  | LinkSeen
   | { readonly see: 'certificate'; readonly chain: Chain }
   | { readonly see: 'clock'; readonly address: string; readonly skewMs: number | undefined }
   | Unreached
@@ -57,6 +62,9 @@ export default monitorKind({
     { name: 'header', depth: 'Standard', doc: 'Response headers are as expected' },
     { name: 'content', depth: 'Standard', doc: 'The body contains and matches what is expected' },
     { name: 'json', depth: 'Standard', doc: 'JSON values are as expected' },
+    { name: 'xml', depth: 'Standard', doc: 'XML values are as expected' },
+    { name: 'measure', depth: 'Standard', doc: 'Figures, dates and counts in the body are within their thresholds' },
+    { name: 'links', depth: 'Standard', doc: 'What the body links to, where `links` says, answers as expected' },
     { name: 'health', depth: 'Standard', doc: "The other server's own health answer says Success" },
     { name: 'version', depth: 'Standard', doc: 'The expected version is running' },
     { name: 'addresses', depth: 'Advanced', doc: 'Every address is probed by itself; told when there are too many' },
@@ -78,6 +86,8 @@ export default monitorKind({
       return
     }
     const route = await routeOf(given, url, world)
+    // Of several addresses, the first that answers is the one whose links are asked.
+    let walked = false
     const which = given.addresses ?? (world.mode === 'Advanced' ? 'all' : 'first')
     yield* eachAddress<Seen>(world, { host, port, which, check: 'connect' }, async function* (target) {
       const { address } = target
@@ -107,7 +117,17 @@ export default monitorKind({
         const body = await head.read(given.maxBody)
         yield { see: 'latency', address, ms: world.now() - start, bytes: body.bytes.length }
         if (includes(world.mode, 'Standard')) {
-          yield { see: 'content', address, headers, body: body.bytes, more: body.more, hide: route.hide }
+          const { bytes, more } = body
+          const xml = wantsXml(given) ? await readXml(bytes, headers['content-type']) : undefined
+          const content: Content = { address, headers, body: bytes, more, hide: route.hide, at: world.date(), xml }
+          yield { see: 'content', ...content }
+          if (given.links && !walked) {
+            walked = true
+            // Its work is done, and the peer must not be kept while others are asked.
+            socket.destroy()
+            const walk = { entries: given.links, hosts: given.linkHosts, maxBody: given.maxBody, route, target, world }
+            yield* walkLinks(answerOf(content), arrival.url, walk)
+          }
         }
         if (includes(world.mode, 'Advanced') && headers.date !== undefined) {
           yield { see: 'clock', address, skewMs: skew(headers.date, headers.age, arrival.sent, arrival.heard) }
@@ -140,6 +160,8 @@ export default monitorKind({
       }
       case 'content':
         return judgeContent(seen, given)
+      case 'link':
+        return judgeLink(seen, given.links)
       case 'certificate':
         return judgeExpiry('certificate', seen.chain, given.certificate)
       case 'clock':
@@ -168,11 +190,11 @@ function judgeStatus(seen: Answered, configured: readonly string[]): Finding {
 }
 
 function judgeContent(content: Content, given: HttpSettings): readonly Finding[] {
-  const { header, contains, matches, json, health, version } = given
+  const { header, contains, matches, health, version } = given
   return [
     ...(header ? [judgeHeaders(content, header)] : []),
     ...(contains !== undefined || matches !== undefined ? [judgeBody(content, contains, matches)] : []),
-    ...(json ? [judgeJson(content, json)] : []),
+    ...judgeAssertions(content, given),
     ...(health ? [judgeHealth(content)] : []),
     ...(version ? [judgeVersion(content, version)] : []),
   ]

@@ -3,11 +3,22 @@ import { type Finding, monitorKind } from '../monitor.ts'
 import { connectTcp } from '../net.ts'
 import { addressChoices, eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
 import { type Heard, listen } from '../probe/conversation.ts'
+import { type Content, judgeAssertions } from '../probe/http-content.ts'
+import { assertionProblem } from '../probe/link-settings.ts'
+import { measureFields } from '../probe/measure.ts'
 import { type Hide, hiding, quoted, said } from '../probe/text.ts'
+import { readXml, xmlEnd } from '../probe/xml.ts'
 import type { Threshold } from '../settings.ts'
 
-type Answer = { readonly see: 'answer'; readonly address: string; readonly ms: number; readonly hide: Hide } & Heard
-type Seen = { readonly see: 'connect'; readonly address: string; readonly ms: number } | Answer | Unreached
+type Answer = {
+  readonly see: 'answer'
+  readonly address: string
+  readonly ms: number
+  readonly hide: Hide
+  readonly whole?: boolean
+} & Heard
+type Document = { readonly see: 'document'; readonly content: Content }
+type Seen = { readonly see: 'connect'; readonly address: string; readonly ms: number } | Answer | Document | Unreached
 
 /** Listening ends this long before the deadline, so that what was heard until then can be told. */
 const reserveMs = 150
@@ -26,10 +37,19 @@ export default monitorKind({
       doc: 'How long a connection may take, and then the answer',
     },
     send: { type: 'text', doc: 'What to say once connected, e.g. "PING\\r\\n"; never a secret' },
+    lead: {
+      type: 'text',
+      doc: 'What goes before `send`; {length} in it stands for the number of bytes of `send`, e.g. "Frame {length} "',
+    },
     expect: {
       type: 'text',
-      doc: 'What the peer must say: a text that its answer contains, or /pattern/. With `send` alone, anything',
+      doc: 'What the peer must say: a text that its answer contains, or /pattern/. With `send` alone, anything; with `xml` or `measure`, a whole document',
     },
+    xml: {
+      type: 'map',
+      doc: 'Values expected in an XML answer: path such as /Reply/@Success to text, /pattern/ or comparison. What stands before its first < is left out',
+    },
+    measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of an XML answer' },
     maxAnswer: { type: 'bytes', default: 4096, doc: 'How much of the answer is read' },
     addresses: {
       type: 'choice',
@@ -40,24 +60,40 @@ export default monitorKind({
   checks: [
     { name: 'connect', depth: 'Basic', doc: 'The port accepts a connection, in time' },
     { name: 'answer', depth: 'Basic', doc: 'With `send` or `expect`: the peer says what it should, in time' },
+    { name: 'xml', depth: 'Basic', doc: 'XML values of the answer are as expected' },
+    { name: 'measure', depth: 'Basic', doc: 'Figures, dates and counts in the answer are within their thresholds' },
     { name: 'addresses', depth: 'Advanced', doc: 'Told when a name has more addresses than are probed' },
   ],
   target: ({ host, port }) => ({ host, port }),
+  contradiction: (settings) => {
+    if (settings.lead !== undefined && settings.send === undefined) return 'lead needs send'
+    const wrong = settings.measure?.find(({ path }) => path.includes('$'))
+    if (wrong) return `measure ${quoted(wrong.name, 64)}: the answer is read as XML, write its path like /Reply/Job`
+    return assertionProblem({ xml: settings.xml, measure: settings.measure }, 'this monitor', [])
+  },
   async *observe(settings, world): AsyncGenerator<Seen> {
-    const { host, port, send, expect, maxAnswer } = settings
+    const { host, port, lead = '', send, expect, maxAnswer, xml, measure } = settings
+    const reads = xml !== undefined || (measure ?? []).length > 0
     const which = settings.addresses ?? (world.mode === 'Advanced' ? 'all' : 'first')
     yield* eachAddress<Seen>(world, { host, port, which, check: 'connect' }, async function* (target) {
       const start = world.now()
       const socket = await connectTcp(target.ip, port, target.signal)
       try {
         yield { see: 'connect', address: target.address, ms: world.now() - start }
-        if (send === undefined && expect === undefined) return
+        if (send === undefined && expect === undefined && !reads) return
         target.step('answer')
         const asked = world.now()
-        if (send !== undefined) socket.write(send)
-        const heard = await listen(socket, expect, maxAnswer, Math.max(world.msLeft() - reserveMs, world.msLeft() / 2))
+        if (send !== undefined) socket.write(`${lead.replaceAll('{length}', String(Buffer.byteLength(send)))}${send}`)
+        const wanted = expect ?? (reads ? xmlEnd() : undefined)
+        const heard = await listen(socket, wanted, maxAnswer, Math.max(world.msLeft() - reserveMs, world.msLeft() / 2))
         const hide = hiding(send === undefined ? [] : [said(send, 4096)], '[what was sent]')
-        yield { see: 'answer', address: target.address, ms: world.now() - asked, hide, ...heard }
+        const { address } = target
+        yield { see: 'answer', address, ms: world.now() - asked, hide, whole: reads, ...heard }
+        if (!reads || heard.ended !== 'met') return
+        const begin = heard.bytes.indexOf('<')
+        const body = begin < 0 ? heard.bytes : heard.bytes.subarray(begin)
+        const content = { address, headers: {}, body, more: false, hide, at: world.date(), xml: await readXml(body) }
+        yield { see: 'document', content }
       } finally {
         socket.destroy()
       }
@@ -66,6 +102,9 @@ export default monitorKind({
   judge: (seen, settings) => {
     if (seen.see === 'unreached') return judgeUnreached(seen)
     if (seen.see === 'answer') return judgeAnswer(seen, settings)
+    if (seen.see === 'document') {
+      return judgeAssertions(seen.content, { xml: settings.xml, measure: settings.measure }, true)
+    }
     return atMost({
       check: 'connect',
       what: `${seen.address} accepted in`,
@@ -92,7 +131,8 @@ function judgeAnswer(seen: Answer, { expect, latency, maxAnswer }: Wanted): Find
       address,
     })
   }
-  const wanted = expect === undefined ? 'an answer' : quoted(expect, 80)
+  const whole = seen.whole ? 'a whole XML document' : 'an answer'
+  const wanted = expect === undefined ? whole : quoted(expect, 80)
   const took = ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1_000).toFixed(1))} s`
   if (ended === 'closed')
     return fail('answer', 'protocol', `${address} said ${told} and hung up, expected ${wanted}`, { address })

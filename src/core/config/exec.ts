@@ -1,0 +1,69 @@
+import { Fault } from '../errors.ts'
+import {
+  type ExecConfig,
+  isMap,
+  type Problem,
+  readSettings,
+  type SettingsContext,
+  type SettingsSpec,
+} from '../health/index.ts'
+import { systemFile, type WhereOptions } from './find.ts'
+import type { Types } from './types.ts'
+
+/** The `exec:` part of the system's svc.yaml: of which folders programs may be run. */
+export const execSettings = {
+  allow: {
+    type: 'texts',
+    required: true,
+    doc: 'Whole paths of folders whose programs may be run, for example /usr/lib/nagios/plugins',
+  },
+} as const satisfies SettingsSpec
+
+/** Reads the `exec:` part. Problems are relative to it. */
+export function readExecPart(
+  raw: unknown,
+  context: SettingsContext,
+): { readonly allow: readonly string[]; readonly problems: readonly Problem[] } {
+  const { values, problems } = readSettings(execSettings, raw, context)
+  const allow = values.allow ?? []
+  const wrong = allow.flatMap((folder, index) =>
+    // Below the root lies everything, what anybody may write included.
+    folder === '' || /^\/[^/]/.test(folder)
+      ? []
+      : [{ path: ['allow', index], message: 'must be the whole path of a folder, like /usr/lib/nagios/plugins' }],
+  )
+  return { allow, problems: [...problems, ...wrong] }
+}
+
+/** Whether any monitor runs a program: else nobody needs to know what may be run. */
+export const runsPrograms = (types: Types): boolean =>
+  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.kind === 'exec'))
+
+/**
+ * What the system's svc.yaml lets be run, whichever file was chosen beside it: a flag, a variable and a
+ * user's file can never turn that on. Only a file of root's counts, in a folder of root's. Never throws:
+ * a file that is in the way turns it off, and says why.
+ */
+export async function readExec(options: WhereOptions): Promise<ExecConfig> {
+  const path = systemFile(options)
+  const off = (why: string): ExecConfig => ({ allow: [], off: why })
+  if (options.platform === 'win32') return off('on Windows it cannot be proved who wrote the file that would allow it')
+  const [{ readFile }, { parseDocument }] = await Promise.all([import('./read.ts'), import('./document.ts')])
+  let text: string | undefined
+  try {
+    // Of root alone: this account's own files are trusted otherwise, and here they are not.
+    text = await readFile({ path, from: 'system' }, { platform: options.platform, uid: 0 })
+  } catch (error) {
+    if (error instanceof Fault) return off(error.message)
+    throw error
+  }
+  if (text === undefined) return off(`there is no ${path}, which alone can allow it`)
+  const { value, problems } = await parseDocument(text)
+  const part = isMap(value) ? value['exec'] : undefined
+  if (problems.length > 0) return off(`${path} cannot be read as YAML`)
+  if (part === undefined) return off(`${path} does not allow it (exec: {allow: [/usr/lib/nagios/plugins]})`)
+  const read = readExecPart(part, { env: {}, folder: '/' })
+  const [wrong] = read.problems
+  if (wrong) return off(`in ${path} exec.${wrong.path.join('.')} ${wrong.message}`)
+  return { allow: read.allow }
+}

@@ -1,0 +1,187 @@
+import {
+  isMap,
+  monitorName,
+  type Parameter,
+  type Problem,
+  type Profile,
+  type ProfileMonitor,
+  parameterSetting,
+  type Raw,
+  readSettings,
+  type SettingsContext,
+  type SettingsSpec,
+} from '../health/index.ts'
+import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
+import { fill, nameAlone, namesIn } from './placeholders.ts'
+import { changeKey, type Profiles, unknownName, useSettings } from './profiles.ts'
+
+/** A monitor of a list, and where in its entry something that its reading tells of stands. */
+export type PlacedRead = {
+  readonly read: MonitorRead
+  /** From a path within the monitor to one within the entry. */
+  readonly place: (path: Problem['path']) => Problem['path']
+}
+type UseRead = {
+  readonly reads: readonly PlacedRead[]
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly Problem[]
+}
+
+/** Whether an entry of a list of monitors uses a profile. */
+export const usesProfile = (raw: unknown): raw is Raw => isMap(raw) && Object.hasOwn(raw, 'profile')
+
+/** Makes an entry that uses a profile into monitors. Problems are relative to the entry. */
+export async function readUse(raw: Raw, profiles: Profiles, context: SettingsContext): Promise<UseRead> {
+  const refused = (path: Problem['path'], message: string): UseRead => ({
+    reads: [],
+    problems: [{ path, message }],
+    warnings: [],
+  })
+  const { profile: name, [changeKey]: change, ...rest } = raw
+  if (typeof name !== 'string') return refused(['profile'], 'must be text: the name of a profile')
+  const profile = await profiles.find(name)
+  if (profile === undefined) return refused(['profile'], unknownName(name, profiles.names, 'profile'))
+  // The definition's own problems tell of it.
+  if (profile === 'wrong') return { reads: [], problems: [], warnings: [] }
+  if (Object.hasOwn(raw, 'kind')) return refused(['kind'], 'does not go with `profile:`: write one entry for each')
+  const spec = Object.entries(profile.parameters).map(([key, parameter]) => [key, parameterSetting(parameter)])
+  const table: SettingsSpec = { ...(Object.fromEntries(spec) as SettingsSpec), ...useSettings }
+  const read = readSettings(table, { ...rest, profile: name }, context)
+  const use = readSettings(useSettings, pick(rest, name), context).values
+  const changes = readChanges(change, profile)
+  const left = leftOut(use.without ?? [], profile, changes.changes)
+  const problems = [...read.problems, ...changes.problems, ...left]
+  if (problems.length > 0) return { reads: [], problems, warnings: read.warnings }
+  const values = new Map(
+    Object.entries(profile.parameters).map(([key, { default: usual }]) => [
+      key,
+      Object.hasOwn(rest, key) ? rest[key] : usual,
+    ]),
+  )
+  const kept = profile.monitors.filter((one) => !use.without?.includes(one.name) && isDue(one, values))
+  if (kept.length === 0) return refused([], 'leaves no monitor of the profile: nothing would be looked at')
+  const absent = Object.keys(changes.changes).find((one) => kept.every((monitor) => monitor.name !== one))
+  if (absent !== undefined) return refused([changeKey, absent], absence(absent, profile))
+  const prefix = use.name ?? name
+  const names = new Map(kept.map((one) => [one.name, monitorName(one.kind, `${prefix} ${one.name}`)]))
+  const reads: PlacedRead[] = []
+  for (const one of kept) {
+    const changed = (Object.hasOwn(changes.changes, one.name) ? changes.changes[one.name] : undefined) ?? {}
+    const { when: _, dependsOn = [], ...settings } = one
+    const inner = dependsOn.flatMap((other) => names.get(other) ?? [])
+    const filled = fill(settings, values) as Raw
+    const monitor = {
+      ...filled,
+      // What the entry depends on, the first monitors of the profile do; the others by way of them.
+      dependsOn: inner.length > 0 ? inner : (use.dependsOn ?? []),
+      ...changed,
+      name: `${prefix} ${one.name}`,
+    }
+    const about = `(in its monitor \`${one.name}\`)`
+    const place = placer(one, changed, profile.parameters, rest)
+    const found = await readMonitor(monitor, context, kindProblem)
+    reads.push({ read: { ...found, ...worded(found, about, place) }, place })
+  }
+  return { reads, problems: [], warnings: read.warnings }
+}
+
+const pick = (raw: Raw, profile: string): Raw => ({
+  ...Object.fromEntries(Object.keys(useSettings).flatMap((key) => (Object.hasOwn(raw, key) ? [[key, raw[key]]] : []))),
+  profile,
+})
+
+/** A monitor is left out while a parameter that it needs is not given, or is `false`. */
+const isDue = (monitor: ProfileMonitor, values: ReadonlyMap<string, unknown>): boolean =>
+  (monitor.when ?? []).every((name) => values.get(name) !== undefined && values.get(name) !== false)
+
+function absence(name: string, profile: Profile): string {
+  const needed = profile.monitors.find((one) => one.name === name)?.when ?? []
+  return needed.length > 0
+    ? `changes what is not there: give ${needed.map((one) => `\`${one}:\``).join(' and ')}`
+    : 'changes what `without:` leaves out: remove one of the two'
+}
+
+type Changes = { readonly changes: Readonly<Record<string, Raw>>; readonly problems: readonly Problem[] }
+
+function readChanges(raw: unknown, profile: Profile): Changes {
+  if (raw === undefined) return { changes: {}, problems: [] }
+  if (!isMap(raw)) {
+    const message = "must map the profile's monitors to settings: write `online: {warn: 2s}` under it"
+    return { changes: {}, problems: [{ path: [changeKey], message }] }
+  }
+  const known = profile.monitors.map(({ name }) => name)
+  const problems: Problem[] = []
+  const changes: Record<string, Raw> = {}
+  for (const [name, settings] of Object.entries(raw)) {
+    const path = [changeKey, name]
+    if (!known.includes(name)) problems.push({ path, message: unknownName(name, known, 'monitor of the profile') })
+    else if (!isMap(settings)) problems.push({ path, message: 'must be settings (`name: value`)' })
+    else {
+      const fixed = ['kind', 'name'].find((key) => Object.hasOwn(settings, key))
+      if (fixed !== undefined) {
+        problems.push({
+          path: [...path, fixed],
+          message: 'cannot be changed: leave the monitor out, and add one of your own',
+        })
+      }
+      changes[name] = settings
+    }
+  }
+  return { changes, problems }
+}
+
+function leftOut(
+  without: readonly string[],
+  profile: Profile,
+  changes: Readonly<Record<string, Raw>>,
+): readonly Problem[] {
+  const known = profile.monitors.map(({ name }) => name)
+  return without.flatMap((name) => {
+    if (!known.includes(name))
+      return [{ path: ['without'], message: unknownName(name, known, 'monitor of the profile') }]
+    return Object.hasOwn(changes, name)
+      ? [{ path: [changeKey, name], message: absence(name, { ...profile, monitors: [] }) }]
+      : []
+  })
+}
+
+/** Where in the entry stands what a monitor's setting was made of. */
+function placer(
+  definition: ProfileMonitor,
+  changed: Raw,
+  parameters: Readonly<Record<string, Parameter>>,
+  given: Raw,
+): (path: Problem['path']) => Problem['path'] {
+  return (path) => {
+    const [top] = path
+    if (typeof top === 'string' && Object.hasOwn(changed, top)) return [changeKey, definition.name, ...path]
+    if (top === 'dependsOn' && Object.hasOwn(given, 'dependsOn')) return path
+    let value: unknown = definition
+    for (const [index, step] of path.entries()) {
+      if (Array.isArray(value) && typeof step === 'number') value = value[step]
+      else if (isMap(value) && Object.hasOwn(value, step)) value = value[step]
+      else break
+      const alone = nameAlone(value)
+      if (alone !== undefined) return Object.hasOwn(given, alone) ? [alone, ...path.slice(index + 1)] : []
+    }
+    const named = typeof value === 'string' ? namesIn(value).find((name) => Object.hasOwn(given, name)) : undefined
+    return named !== undefined && Object.hasOwn(parameters, named) ? [named] : []
+  }
+}
+
+/** Says which setting of which monitor it is about; what its parameter is warned of already is not said again. */
+function worded(
+  read: MonitorRead,
+  about: string,
+  place: (path: Problem['path']) => Problem['path'],
+): Pick<MonitorRead, 'problems' | 'warnings'> {
+  const reworded = (problem: Problem): Problem => {
+    const to = place(problem.path)
+    const lost = to.length === 0 && problem.path.length > 0 ? `${problem.path.join('.')} ` : ''
+    return { ...problem, message: to[0] === changeKey ? problem.message : `${lost}${problem.message} ${about}` }
+  }
+  return {
+    problems: read.problems.map(reworded),
+    warnings: read.warnings.filter(({ path }) => place(path)[0] === changeKey),
+  }
+}

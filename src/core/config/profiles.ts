@@ -1,0 +1,250 @@
+import {
+  isMap,
+  isProfileName,
+  loadProfile,
+  type Parameter,
+  type ParameterType,
+  type Problem,
+  type Profile,
+  type ProfileMonitor,
+  parameterSetting,
+  parameterTypes,
+  profileNames,
+  type Raw,
+  readSettings,
+  type SettingsContext,
+  type SettingsSpec,
+  unknownKey,
+} from '../health/index.ts'
+import { didYouMean } from '../suggest.ts'
+import { commonSettings } from './common.ts'
+import { kindProblem, readMonitor } from './monitors.ts'
+import { fill, namesIn, namesWithinText } from './placeholders.ts'
+
+/** What an entry that uses a profile says beside the profile's own parameters. */
+export const useSettings = {
+  profile: { type: 'text', required: true, doc: 'A profile: one that comes with svc, or of `profiles:`' },
+  name: { ...commonSettings.name, doc: 'What the names of its monitors begin with; the profile when left out' },
+  dependsOn: {
+    type: 'texts',
+    doc: 'Monitors of the same type without which none of its monitors is run',
+  },
+  without: { type: 'texts', doc: 'Monitors of the profile that are left out' },
+} as const satisfies SettingsSpec
+/** Read by itself: the settings of the profile's monitors that are to be others, by name. */
+export const changeKey = 'change'
+const taken = [...Object.keys(useSettings), changeKey, 'kind']
+
+/** The parts of a parameter's definition, but for `default`, which is of the parameter's own type. */
+export const parameterFields = {
+  type: { type: 'choice', values: parameterTypes, required: true, doc: 'What is given for it' },
+  doc: { type: 'text', required: true, doc: 'What it is, for whoever gives it' },
+  required: { type: 'flag', doc: 'It must be given' },
+  values: { type: 'texts', doc: 'What a choice is between' },
+  min: { type: 'number', doc: 'The smallest number' },
+  max: { type: 'number', doc: 'The largest number' },
+  unit: {
+    type: 'choice',
+    values: ['duration', 'percent', 'bytes', 'count', 'ratio', 'days'],
+    doc: 'What a threshold is of; ratio, a bare number, when left out',
+  },
+} as const satisfies SettingsSpec
+
+/** What a name must look like: it stands in `${…}`, and in the names of monitors. */
+export const nameOfParameter = /^[a-z][A-Za-z0-9]{0,39}$/
+export const nameOfProfile = /^[A-Za-z0-9][\w.-]{0,39}$/
+
+/** Profiles by name: the file's own, which go over those that come with svc. */
+export type Profiles = {
+  readonly names: readonly string[]
+  /** Undefined for a name that nobody has, and for a definition that is wrong: of that, the problems tell. */
+  readonly find: (name: string) => Promise<Profile | 'wrong' | undefined>
+}
+type ProfilesRead = { readonly profiles: Profiles; readonly problems: readonly Problem[] }
+
+/** Reads the `profiles:` part. Problems are relative to it. */
+export async function readProfiles(raw: unknown, context: SettingsContext): Promise<ProfilesRead> {
+  const own = new Map<string, Profile | 'wrong'>()
+  const problems: Problem[] = []
+  if (raw !== null && raw !== undefined && !isMap(raw)) {
+    problems.push({ path: [], message: 'must map names to profiles: write `name:` and its monitors under it' })
+  } else {
+    for (const [name, definition] of Object.entries(raw ?? {})) {
+      const read = await readProfile(definition, context)
+      const misnamed = nameOfProfile.test(name)
+        ? []
+        : [{ path: [], message: 'is no name for a profile: use up to 40 letters, digits, "-", "_" and "."' }]
+      const found = [...misnamed, ...read.problems].map((problem) => ({ ...problem, path: [name, ...problem.path] }))
+      problems.push(...found)
+      own.set(name, found.length > 0 || !read.profile ? 'wrong' : read.profile)
+    }
+  }
+  const find = async (name: string): Promise<Profile | 'wrong' | undefined> =>
+    own.get(name) ?? (isProfileName(name) ? await loadProfile(name) : undefined)
+  return { profiles: { names: [...new Set([...own.keys(), ...profileNames])].sort(), find }, problems }
+}
+
+type ProfileRead = { readonly profile: Profile | undefined; readonly problems: readonly Problem[] }
+
+async function readProfile(raw: unknown, context: SettingsContext): Promise<ProfileRead> {
+  if (!isMap(raw)) {
+    return { profile: undefined, problems: [{ path: [], message: 'must be a profile: write `monitors:` under it' }] }
+  }
+  const { title, doc, parameters: givenParameters, monitors, ...others } = raw
+  const known = ['title', 'doc', 'parameters', 'monitors']
+  const problems: Problem[] = Object.keys(others).map((key) => ({ path: [key], message: unknownKey(key, known) }))
+  for (const [key, text] of Object.entries({ title, doc })) {
+    if (text !== undefined && typeof text !== 'string') problems.push({ path: [key], message: 'must be text' })
+  }
+  const { parameters, problems: wrongParameters } = readParameters(givenParameters, context)
+  problems.push(...wrongParameters)
+  if (!Array.isArray(monitors) || monitors.length === 0) {
+    problems.push({ path: ['monitors'], message: 'must be a list of monitors: write "- kind: …" under it' })
+    return { profile: undefined, problems }
+  }
+  const profile: Profile = {
+    title: typeof title === 'string' ? title : '',
+    doc: typeof doc === 'string' ? doc : '',
+    parameters,
+    monitors: (monitors as readonly ProfileMonitor[]).map(withLists),
+  }
+  for (const [index, monitor] of (monitors as readonly unknown[]).entries()) {
+    const found = await monitorProblems(monitor, index, profile, context)
+    problems.push(...found.map((problem) => ({ ...problem, path: ['monitors', index, ...problem.path] })))
+  }
+  return { profile, problems }
+}
+
+/** One text stands for a list of one. What is no map is told of by its own problems. */
+function withLists(monitor: ProfileMonitor): ProfileMonitor {
+  if (!isMap(monitor)) return monitor
+  const list = (key: 'when' | 'dependsOn') => (typeof monitor[key] === 'string' ? { [key]: [monitor[key]] } : {})
+  return { ...monitor, ...list('when'), ...list('dependsOn') } as ProfileMonitor
+}
+
+function readParameters(
+  raw: unknown,
+  context: SettingsContext,
+): { readonly parameters: Readonly<Record<string, Parameter>>; readonly problems: readonly Problem[] } {
+  if (raw === undefined || raw === null) return { parameters: {}, problems: [] }
+  if (!isMap(raw)) {
+    return { parameters: {}, problems: [{ path: ['parameters'], message: 'must map names to parameters' }] }
+  }
+  const parameters: Record<string, Parameter> = {}
+  const problems: Problem[] = []
+  for (const [name, definition] of Object.entries(raw)) {
+    const wrong = (message: string, ...path: readonly (string | number)[]): void => {
+      problems.push({ path: ['parameters', name, ...path], message })
+    }
+    if (!nameOfParameter.test(name))
+      wrong('is no name for a parameter: use letters and digits, beginning with a small one')
+    else if (taken.includes(name)) wrong('is taken: whoever uses a profile says that already, give it another name')
+    const { default: usual, ...rest } = isMap(definition) ? definition : ({} as Raw)
+    const read = readSettings(parameterFields, isMap(definition) ? rest : definition, context)
+    for (const { path, message } of read.problems) wrong(message, ...path)
+    const type = read.values.type as ParameterType | undefined
+    // Entered however wrong it is, so that what names it is not blamed.
+    if (nameOfParameter.test(name))
+      parameters[name] = { ...read.values, doc: read.values.doc ?? '', type: type ?? 'text', default: usual }
+    if (read.problems.length > 0 || usual === undefined) continue
+    if (type === 'secret') wrong('cannot be given: a secret belongs to whoever uses the profile', 'default')
+    if (read.values.required) wrong('is never used: the parameter is required', 'default')
+    const { required: _, ...optional } = parameters[name] ?? { type: 'text', doc: '' }
+    const checked = readSettings({ default: parameterSetting(optional) }, { default: usual }, context)
+    for (const { path, message } of checked.problems) wrong(message, ...path)
+  }
+  return { parameters, problems }
+}
+
+/** What is wrong with a definition whatever is given for its parameters. Problems are relative to it. */
+async function monitorProblems(
+  raw: unknown,
+  index: number,
+  profile: Profile,
+  context: SettingsContext,
+): Promise<readonly Problem[]> {
+  if (!isMap(raw)) return [{ path: [], message: 'must be settings that begin with `kind:`' }]
+  const { when, dependsOn, ...settings } = raw
+  const problems: Problem[] = []
+  const parameters = Object.keys(profile.parameters)
+  const siblings = profile.monitors.map((other) => (isMap(other) ? other['name'] : undefined))
+  const texts = readSettings(
+    { when: { type: 'texts', doc: '' }, dependsOn: { type: 'texts', doc: '' } },
+    { ...(when === undefined ? {} : { when }), ...(dependsOn === undefined ? {} : { dependsOn }) },
+    context,
+  )
+  problems.push(...texts.problems)
+  const { name, kind } = settings
+  if (typeof name !== 'string' || name === '' || namesIn(name).length > 0) {
+    problems.push({ path: ['name'], message: 'is missing: each monitor of a profile has a `name:` of its own' })
+  } else if (siblings.indexOf(name) !== index) {
+    problems.push({ path: ['name'], message: `is that of a second monitor: \`${name}\` is taken` })
+  }
+  for (const one of texts.values.when ?? []) {
+    if (!parameters.includes(one)) problems.push({ path: ['when'], message: unknownName(one, parameters, 'parameter') })
+  }
+  for (const one of texts.values.dependsOn ?? []) {
+    const others = siblings.filter((other) => typeof other === 'string' && other !== name) as readonly string[]
+    if (!others.includes(one)) problems.push({ path: ['dependsOn'], message: unknownName(one, others, 'monitor') })
+  }
+  for (const [key, value] of Object.entries(settings)) {
+    const lost = namesIn(value).find((one) => !parameters.includes(one))
+    if (lost !== undefined) problems.push({ path: [key], message: unknownName(lost, parameters, 'parameter') })
+    const unfit = namesWithinText(value).find((one) => parameters.includes(one) && !isText(profile.parameters[one]))
+    if (unfit !== undefined) problems.push({ path: [key], message: unfitted(unfit, profile.parameters[unfit]) })
+  }
+  if (namesIn(kind).length > 0) problems.push({ path: ['kind'], message: 'must be text: the name of a monitor kind' })
+  if (problems.length > 0) return problems
+  const sample = new Map(Object.entries(profile.parameters).map(([key, value]) => [key, sampleOf(value)]))
+  const read = await readMonitor(fill(settings, sample), context, kindProblem)
+  // What holds a parameter is judged when that is given.
+  return read.problems.filter(({ path }) => namesIn(at(settings, path)).length === 0)
+}
+
+/** What a path leads to, or the last that it passes. */
+function at(value: unknown, path: Problem['path']): unknown {
+  let found = value
+  for (const step of path) {
+    if (Array.isArray(found) && typeof step === 'number') found = found[step]
+    else if (isMap(found) && Object.hasOwn(found, step)) found = found[step]
+    else break
+  }
+  return found
+}
+
+const textTypes: readonly ParameterType[] = ['text', 'url', 'number', 'integer', 'flag', 'duration', 'bytes', 'choice']
+const isText = (parameter: Parameter | undefined): boolean =>
+  parameter !== undefined &&
+  textTypes.includes(parameter.type) &&
+  (parameter.required === true || parameter.default !== undefined)
+
+function unfitted(name: string, parameter: Parameter | undefined): string {
+  if (parameter?.type === 'secret') return `puts the secret \`${name}\` into a text: a secret is a setting of its own`
+  return parameter && textTypes.includes(parameter.type)
+    ? `puts \`${name}\` into a text, but it may be left out: make it required, or give it a default`
+    : `puts \`${name}\` into a text, but it is none: write it alone`
+}
+
+/** The sentence for a name of a profile, a monitor of it or a parameter that nobody has. */
+export function unknownName(name: string, known: readonly string[], what: string): string {
+  const meant = didYouMean(name, known)
+  const shown = JSON.stringify(name.slice(0, 60))
+  if (meant !== undefined) return `names ${shown}, which is no ${what}: did you mean \`${meant}\`?`
+  return `names ${shown}, which is no ${what}: ${known.length === 0 ? 'there is none' : `there are ${known.join(', ')}`}`
+}
+
+const samples: Record<ParameterType, unknown> = {
+  text: 'x',
+  url: 'http://x.example/',
+  number: 1,
+  integer: 1,
+  flag: true,
+  duration: '1s',
+  bytes: '1KiB',
+  secret: { env: 'X' },
+  choice: 'x',
+  texts: ['x'],
+  threshold: 'off',
+}
+const sampleOf = ({ type, default: usual, min, values }: Parameter): unknown =>
+  usual ?? values?.[0] ?? min ?? samples[type]

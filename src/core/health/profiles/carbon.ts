@@ -1,0 +1,121 @@
+import { given, type Profile } from './profile.ts'
+
+const asks = (task: string, inner = '') => ({
+  host: given('host'),
+  port: given('port'),
+  lead: 'CarbonAPIXML1 {length} ',
+  send: `<?xml version="1.0" encoding="UTF-8"?><cnpsXML CarbonAPIVer="1.2" TaskType="${task}"${inner === '' ? '/>' : `>${inner}</cnpsXML>`}`,
+  maxAnswer: '1MiB',
+  dependsOn: ['port'],
+})
+const well = { '/Reply/@Success': '/^TRUE$/i' }
+
+/** What public clients of Carbon's XML over TCP show of it. Only questions: never JobQueue, nor a JobCommand that acts. */
+export default {
+  title: 'Carbon Coder, by its XML over TCP',
+  doc: 'An inference from what public client code shows; tried against a simulated server only. Sends nothing but questions.',
+  parameters: {
+    host: { type: 'text', required: true, doc: 'Host name or address' },
+    port: { type: 'integer', default: 1120, min: 1, max: 65_535, doc: 'Port of the XML interface' },
+    node: { type: 'text', default: '127.0.0.1', doc: 'Address of the node as Carbon knows it' },
+    freeSlots: {
+      type: 'threshold',
+      unit: 'ratio',
+      default: { warn: 1 },
+      doc: 'Slots of the node that should be free; without history svc cannot tell for how long none was',
+    },
+    waiting: { type: 'threshold', unit: 'count', default: { warn: 100 }, doc: 'Jobs that may wait' },
+    failedJobs: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 0, limit: 5 },
+      doc: 'Jobs that failed within the last hour',
+    },
+    runningFor: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: '4h', limit: '12h' },
+      doc: 'How long ago a running job may have started',
+    },
+    folder: { type: 'text', doc: 'A watch folder, as a path on this machine' },
+    folderAge: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: '30m', limit: '2h' },
+      doc: 'How old the oldest file of the watch folder may be',
+    },
+    scratch: { type: 'text', doc: 'The scratch folder, as a path on this machine' },
+    scratchAge: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: '1d' },
+      doc: 'How old the oldest file of the scratch folder may be; disks are judged by the host block',
+    },
+  },
+  monitors: [
+    { kind: 'tcp', name: 'port', host: given('host'), port: given('port') },
+    { kind: 'tcp', name: 'version', ...asks('Version'), xml: { ...well, '/Reply/@Version': '/./' } },
+    {
+      kind: 'tcp',
+      name: 'node',
+      ...asks('NodeCommand', `<NodeCommand Command="GetServerNodeStatus" NodeIP="${given('node')}"/>`),
+      depth: 'Standard',
+      xml: { ...well, '/Reply/ServerNodeStatus/@Enabled.DWD': '1' },
+      measure: [{ name: 'free slots', path: '/Reply/ServerNodeStatus/@FreeSlots.DWD', atLeast: given('freeSlots') }],
+    },
+    {
+      kind: 'tcp',
+      name: 'job list',
+      ...asks('JobList'),
+      depth: 'Standard',
+      xml: { ...well, 'count(/Reply/JobList)': '1' },
+    },
+    {
+      kind: 'tcp',
+      name: 'jobs',
+      ...asks('JobStatusList', '<Filter/><ListSettings/>'),
+      maxAnswer: '4MiB',
+      depth: 'Advanced',
+      xml: { ...well, 'count(/Reply/JobStatusList)': '1' },
+      measure: [
+        {
+          name: 'jobs failed within the last hour',
+          path: '/Reply/JobStatusList/Job_*',
+          where: { '@Status': '/^(ERROR|INVALID)$/i', '@CompletedTime_SCM': '/./' },
+          time: '@CompletedTime_SCM',
+          last: '1h',
+          count: given('failedJobs'),
+        },
+        {
+          name: 'running jobs',
+          path: '/Reply/JobStatusList/Job_*',
+          where: { '@Status': '/^STARTED$/i' },
+          time: '@StartTime_SCM',
+          age: given('runningFor'),
+        },
+        {
+          name: 'waiting jobs',
+          path: '/Reply/JobStatusList/Job_*',
+          where: { '@Status': '/^QUEUED$/i' },
+          count: given('waiting'),
+        },
+      ],
+    },
+    {
+      kind: 'file-age',
+      name: 'watch folder',
+      when: ['folder'],
+      depth: 'Advanced',
+      path: given('folder'),
+      age: given('folderAge'),
+    },
+    {
+      kind: 'file-age',
+      name: 'scratch',
+      when: ['scratch'],
+      depth: 'Advanced',
+      path: given('scratch'),
+      age: given('scratchAge'),
+    },
+  ],
+} as const satisfies Profile

@@ -1,0 +1,132 @@
+import { given, type Profile } from './profile.ts'
+
+const signIn = {
+  token: given('token'),
+  tokenHeader: given('tokenHeader'),
+  username: given('user'),
+  password: given('password'),
+}
+
+/**
+ * Quality control of media files. No product documents its interface in public, so that paths into its
+ * answers are parameters; what is not given is not looked at.
+ */
+export default {
+  title: 'Quality control of media files',
+  doc: 'An inference: no product of the kind documents its interface in public, so say where its answers hold what. Tried against a simulated server only.',
+  parameters: {
+    host: { type: 'text', required: true, doc: 'Host name or address' },
+    port: { type: 'integer', default: 80, min: 1, max: 65_535, doc: 'Port of its web interface' },
+    process: { type: 'text', doc: 'Name of its process, where it runs on this machine' },
+    service: { type: 'text', doc: 'Name of its service, where it runs on this machine' },
+    url: { type: 'url', doc: 'A page of its web interface' },
+    user: { type: 'text', doc: 'User of HTTP basic sign-in, with password' },
+    password: { type: 'secret', doc: 'Its password' },
+    token: { type: 'secret', doc: 'A token instead' },
+    tokenHeader: { type: 'text', doc: 'Header that takes the bare token, e.g. X-Api-Key' },
+    licence: { type: 'url', doc: 'Where it tells of its licence, in JSON or XML' },
+    licenceExpiry: { type: 'text', default: '$.expires', doc: 'Path of the date on which the licence ends' },
+    licenceDays: {
+      type: 'threshold',
+      unit: 'days',
+      default: { warn: 30, limit: 7 },
+      doc: 'Days that the licence must have left',
+    },
+    seats: { type: 'text', default: '$.freeSeats', doc: 'Path of the number of free seats' },
+    freeSeats: { type: 'threshold', unit: 'ratio', default: { limit: 1 }, doc: 'Seats that must be free' },
+    workers: { type: 'url', doc: 'Where it lists its workers, in JSON or XML' },
+    workerList: { type: 'text', default: '$.workers[*]', doc: 'Path of the workers' },
+    workerState: { type: 'text', default: 'state', doc: 'Where, in a worker, its state stands' },
+    workerOnline: {
+      type: 'text',
+      default: '/^(online|idle|busy|running)$/i',
+      doc: 'What the state of a worker that is online is',
+    },
+    workersOnline: { type: 'threshold', unit: 'count', default: { limit: 1 }, doc: 'Workers that must be online' },
+    tasks: { type: 'url', doc: 'Where it lists its tasks, in JSON or XML' },
+    taskList: { type: 'text', default: '$.tasks[*]', doc: 'Path of the tasks' },
+    taskState: { type: 'text', default: 'state', doc: 'Where, in a task, its state stands' },
+    taskRunning: { type: 'text', default: '/^(running|processing)$/i', doc: 'What the state of a task under way is' },
+    taskProgress: { type: 'text', default: 'updated', doc: 'Where, in a task, the date of its last progress stands' },
+    withoutProgress: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { limit: '15m' },
+      doc: 'How long ago the last progress of a task under way may be',
+    },
+    reports: {
+      type: 'text',
+      doc: 'The folder of its reports, as a path on this machine; its disk is judged by the host block',
+    },
+    folder: { type: 'text', doc: 'A watch folder, as a path on this machine' },
+    folderAge: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: '30m', limit: '2h' },
+      doc: 'How old the oldest file of the watch folder may be',
+    },
+  },
+  monitors: [
+    { kind: 'tcp', name: 'port', host: given('host'), port: given('port') },
+    { kind: 'service', name: 'service', when: ['service'], service: given('service') },
+    { kind: 'process', name: 'process', when: ['process'], executable: given('process') },
+    { kind: 'http', name: 'web', when: ['url'], dependsOn: ['port'], ...signIn, url: given('url') },
+    {
+      kind: 'http',
+      name: 'licence',
+      when: ['licence'],
+      dependsOn: ['port'],
+      depth: 'Standard',
+      ...signIn,
+      url: given('licence'),
+      measure: [
+        { name: 'licence', path: given('licenceExpiry'), time: '.', left: given('licenceDays') },
+        { name: 'free seats', path: given('seats'), atLeast: given('freeSeats') },
+      ],
+    },
+    {
+      kind: 'http',
+      name: 'workers',
+      when: ['workers'],
+      dependsOn: ['port'],
+      depth: 'Standard',
+      ...signIn,
+      url: given('workers'),
+      measure: [
+        {
+          name: 'workers online',
+          path: given('workerList'),
+          where: { [given('workerState')]: given('workerOnline') },
+          least: given('workersOnline'),
+        },
+      ],
+    },
+    {
+      kind: 'http',
+      name: 'tasks',
+      when: ['tasks'],
+      dependsOn: ['port'],
+      depth: 'Advanced',
+      ...signIn,
+      url: given('tasks'),
+      measure: [
+        {
+          name: 'tasks without progress',
+          path: given('taskList'),
+          where: { [given('taskState')]: given('taskRunning') },
+          time: given('taskProgress'),
+          age: given('withoutProgress'),
+        },
+      ],
+    },
+    { kind: 'file-age', name: 'reports', when: ['reports'], depth: 'Standard', path: given('reports'), age: 'off' },
+    {
+      kind: 'file-age',
+      name: 'watch folder',
+      when: ['folder'],
+      depth: 'Standard',
+      path: given('folder'),
+      age: given('folderAge'),
+    },
+  ],
+} as const satisfies Profile

@@ -1,0 +1,173 @@
+import { given, type Profile } from './profile.ts'
+
+const rest = `http://${given('host')}:${given('port')}/Rest`
+const common = {
+  username: given('user'),
+  password: given('password'),
+  insecureHttp: given('insecureHttp'),
+  dependsOn: ['port'],
+}
+
+/**
+ * What public clients of Vantage's REST interface show of it. Only GETs: the same interface stops jobs
+ * and shuts machines down by PUT and POST.
+ */
+export default {
+  title: 'Telestream Vantage, by its REST interface',
+  doc: 'An inference from what public client code shows; tried against a simulated server only. Sends nothing but GET.',
+  parameters: {
+    host: { type: 'text', required: true, doc: 'Host name or address of the domain controller' },
+    port: { type: 'integer', default: 8676, min: 1, max: 65_535, doc: 'Port of the REST interface' },
+    user: { type: 'text', doc: 'User of HTTP basic sign-in, with password, where a proxy asks for one' },
+    password: { type: 'secret', doc: 'Its password' },
+    insecureHttp: { type: 'flag', default: false, doc: 'Send the password over http:// to another machine too' },
+    version: { type: 'text', default: '/./', doc: 'Version expected: text, /pattern/ or comparison' },
+    services: { type: 'integer', default: 1, min: 0, doc: 'Services that there must be' },
+    machines: { type: 'integer', default: 1, min: 0, doc: 'Machines that there must be' },
+    load: { type: 'threshold', unit: 'ratio', default: { warn: 90 }, doc: 'Load of the domain, in percent' },
+    storeFree: {
+      type: 'threshold',
+      unit: 'ratio',
+      default: { warn: 20, limit: 10 },
+      doc: 'Percent of each store that must be free',
+    },
+    failedJobs: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 0, limit: 5 },
+      doc: 'Failed jobs of a workflow within the last hour',
+    },
+    activeFor: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: '4h', limit: '12h' },
+      doc: 'How long ago an active job may have started',
+    },
+    folder: { type: 'text', doc: 'A watch folder, as a path on this machine' },
+    folderAge: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: '30m', limit: '2h' },
+      doc: 'How old the oldest file of the watch folder may be',
+    },
+  },
+  monitors: [
+    { kind: 'tcp', name: 'port', host: given('host'), port: given('port') },
+    { kind: 'http', name: 'online', ...common, url: `${rest}/Domain/Online`, json: { '$.Online': 'true' } },
+    {
+      kind: 'http',
+      name: 'version',
+      ...common,
+      depth: 'Standard',
+      url: `${rest}/Domain/Version`,
+      version: { expected: given('version'), json: '$.Version' },
+    },
+    {
+      kind: 'http',
+      name: 'load',
+      ...common,
+      depth: 'Standard',
+      url: `${rest}/Domain/Load/CPU`,
+      measure: [{ name: 'load in percent', path: '$.Load', atMost: given('load') }],
+    },
+    {
+      kind: 'http',
+      name: 'services',
+      ...common,
+      depth: 'Standard',
+      timeout: '20s',
+      url: `${rest}/Services`,
+      measure: [{ name: 'services', path: '$.Services[*]', least: { limit: given('services') } }],
+      links: [
+        {
+          name: 'service',
+          path: '$.Services[*].Identifier',
+          url: `${rest}/Services/{}/Metrics`,
+          most: 50,
+          json: { '$.Metric.AcceptingWork': 'true' },
+          measure: [
+            {
+              name: 'sessions refused for want of a licence',
+              path: '$.Metric.FailedLicenseCount',
+              atMost: { warn: 0 },
+            },
+          ],
+        },
+      ],
+    },
+    {
+      kind: 'http',
+      name: 'machines',
+      ...common,
+      depth: 'Standard',
+      url: `${rest}/Machines`,
+      measure: [{ name: 'machines', path: '$.Machines[*]', least: { limit: given('machines') } }],
+    },
+    {
+      kind: 'http',
+      name: 'stores',
+      ...common,
+      depth: 'Standard',
+      url: `${rest}/Stores`,
+      measure: [
+        { name: 'stores offline', path: '$.Stores[*]', where: { Offline: 'true' }, count: { limit: 0 } },
+        {
+          name: 'free space of a store',
+          path: '$.Stores[*]',
+          where: { Offline: 'false' },
+          value: 'AvailableSpace',
+          of: 'TotalSpace',
+          atLeast: given('storeFree'),
+        },
+      ],
+    },
+    {
+      kind: 'http',
+      name: 'failed jobs',
+      ...common,
+      depth: 'Advanced',
+      url: `${rest}/Workflows`,
+      links: [
+        {
+          name: 'failed jobs of workflow',
+          path: '$.Workflows[*].Identifier',
+          url: `${rest}/Workflows/{}/Jobs?filter=Failed`,
+          most: 50,
+          measure: [
+            {
+              name: 'failed within the last hour',
+              path: '$.Jobs[*]',
+              time: 'Updated',
+              last: '1h',
+              count: given('failedJobs'),
+            },
+          ],
+        },
+      ],
+    },
+    {
+      kind: 'http',
+      name: 'active jobs',
+      ...common,
+      depth: 'Advanced',
+      url: `${rest}/Workflows`,
+      links: [
+        {
+          name: 'active jobs of workflow',
+          path: '$.Workflows[*].Identifier',
+          url: `${rest}/Workflows/{}/Jobs?filter=Active`,
+          most: 50,
+          measure: [{ name: 'active jobs', path: '$.Jobs[*]', time: 'Started', age: given('activeFor') }],
+        },
+      ],
+    },
+    {
+      kind: 'file-age',
+      name: 'watch folder',
+      when: ['folder'],
+      depth: 'Advanced',
+      path: given('folder'),
+      age: given('folderAge'),
+    },
+  ],
+} as const satisfies Profile

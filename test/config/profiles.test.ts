@@ -1,0 +1,291 @@
+import { describe, expect, test } from 'vitest'
+import { describePlan, loadProfile, profileNames } from '../../src/core/health/index.ts'
+import { load, refused, said } from './given.ts'
+
+const use = (more = '', host = 'v1.internal'): string => `types:
+  XcodeV:
+    - profile: vantage
+      host: ${host}
+${more}`
+const monitors = async (yaml: string, env = {}) => (await load(yaml, env)).types.XcodeV?.monitors ?? []
+const named = async (name: string, yaml: string) => (await monitors(yaml)).find((one) => one.name === name)
+
+/** A profile of the file's own. `${…}` is escaped for this language only. */
+const own = (more = '', entry = 'host: h1'): string => `profiles:
+  mine:
+    title: Ours
+    parameters:
+      host: {type: text, required: true, doc: Host name}
+      port: {type: integer, default: 80, min: 1, max: 65535, doc: Port}
+      slow: {type: duration, doc: How long}
+      token: {type: secret, doc: A token}
+    monitors:
+      - {kind: tcp, name: port, host: "\${host}", port: "\${port}", timeout: "\${slow}"}
+      - {kind: http, name: web, url: "http://\${host}:\${port}/up", token: "\${token}", dependsOn: port}
+${more}types:
+  App:
+    - profile: mine
+      ${entry}
+`
+
+describe('a profile in svc.yaml', () => {
+  test('becomes monitors with its name before theirs, its parameters in their settings', async () => {
+    const found = await monitors(use('      name: west\n      port: 99\n'))
+    expect(found.map(({ name }) => name).slice(0, 3)).toEqual([
+      'tcp west port',
+      'http west online',
+      'http west version',
+    ])
+    expect(found[0]).toMatchObject({ settings: { host: 'v1.internal', port: 99 }, depth: 'Basic', dependsOn: [] })
+    expect(found[1]).toMatchObject({
+      settings: { url: 'http://v1.internal:99/Rest/Domain/Online', json: { '$.Online': 'true' } },
+      dependsOn: ['tcp west port'],
+    })
+    expect(found[2]?.depth).toBe('Standard')
+  })
+
+  test('an IPv6 address gets its brackets in a URL, and nowhere else', async () => {
+    const found = await monitors(use('', '"2001:db8::7"'))
+    expect(found[0]?.settings).toMatchObject({ host: '2001:db8::7' })
+    expect(found[1]?.settings).toMatchObject({ url: 'http://[2001:db8::7]:8676/Rest/Domain/Online' })
+  })
+
+  test('what is not given is left out, with its monitor where that needs it', async () => {
+    const without = await monitors(use())
+    expect(without.map(({ name }) => name)).not.toContain('file-age vantage watch folder')
+    expect(without[1]?.settings).not.toHaveProperty('password')
+    const given = await monitors(use('      folder: /srv/in\n      folderAge: {limit: 1h}\n'))
+    expect(given.at(-1)).toMatchObject({
+      name: 'file-age vantage watch folder',
+      settings: { path: '/srv/in', age: { limit: 3_600_000 } },
+    })
+  })
+
+  test('`change` sets single settings, `without` leaves monitors out, and further entries add some', async () => {
+    const yaml = use(`      change:
+        online: {warn: 2s, depth: Standard, retries: 1}
+        stores: {dependsOn: online}
+      without: [load, port]
+    - {kind: tcp, name: extra, host: h, port: 1, dependsOn: vantage online}
+`).replace('dependsOn: online', 'dependsOn: vantage online')
+    const found = await monitors(yaml)
+    expect(found.map(({ name }) => name)).not.toContain('tcp vantage port')
+    expect(found.map(({ name }) => name)).not.toContain('http vantage load')
+    expect(found[0]).toMatchObject({
+      name: 'http vantage online',
+      depth: 'Standard',
+      retries: 1,
+      dependsOn: [],
+      settings: { latency: { warn: 2_000, limit: 5_000 } },
+    })
+    expect(found.find(({ name }) => name === 'http vantage stores')?.dependsOn).toEqual(['http vantage online'])
+    expect(found.at(-1)).toMatchObject({ name: 'tcp extra', dependsOn: ['http vantage online'] })
+  })
+
+  test('dependsOn of the entry is that of its first monitors', async () => {
+    const yaml = use('      dependsOn: gate\n    - {kind: tcp, name: gate, host: h, port: 1}\n')
+    expect((await named('tcp vantage port', yaml))?.dependsOn).toEqual(['tcp gate'])
+    expect((await named('http vantage online', yaml))?.dependsOn).toEqual(['tcp vantage port'])
+  })
+
+  test('a secret is a parameter, pointed at and never held', async () => {
+    const yaml = use('      user: u\n      password: {env: V_PW}\n')
+    const config = await load(yaml)
+    expect(config.warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
+      '6:7: types.XcodeV[0].password names the variable V_PW, which is not set here: what needs it will fail',
+    ])
+    expect(JSON.stringify(await monitors(yaml, { V_PW: 'hunter2-hunter2' }))).not.toContain('hunter2')
+    expect(said(await refused(use('      password: hunter2\n'))).join()).toMatch(
+      /^5:7: types\.XcodeV\[0\]\.password must point at a secret, never hold it/,
+    )
+  })
+
+  test('what would run is listed like any other monitor', async () => {
+    const rows = describePlan(await monitors(use()), 'Basic')
+    expect(rows.map(({ MonitorName, Kind }) => [MonitorName, Kind])).toEqual([
+      ['tcp vantage port', 'tcp'],
+      ['http vantage online', 'http'],
+    ])
+  })
+})
+
+describe('mistakes in the use of a profile', () => {
+  test.each([
+    ['      profil: x\n', '5:7: types.XcodeV[0].profil is not a setting here: did you mean `profile`?'],
+    ['      prot: 5\n', '5:7: types.XcodeV[0].prot is not a setting here: did you mean `port`?'],
+    ['      port: 0\n', '5:7: types.XcodeV[0].port is 0: give 1 to 65535'],
+    ['      port: "99"\n', '5:7: types.XcodeV[0].port must be a number: remove the quotes'],
+    ['      activeFor: {limit: 5}\n', '5:19: types.XcodeV[0].activeFor.limit is 5, without a unit: write 5s or 5ms'],
+    [
+      '      without: onlin\n',
+      '5:7: types.XcodeV[0].without names "onlin", which is no monitor of the profile: did you mean `online`?',
+    ],
+    [
+      '      change: {onlin: {}}\n',
+      '5:16: types.XcodeV[0].change.onlin names "onlin", which is no monitor of the profile: did you mean `online`?',
+    ],
+    [
+      '      change: {online: {methd: GET}}\n',
+      '5:25: types.XcodeV[0].change.online.methd is not a setting here: did you mean `method`?',
+    ],
+    [
+      '      change: {online: {kind: tcp}}\n',
+      '5:25: types.XcodeV[0].change.online.kind cannot be changed: leave the monitor out, and add one of your own',
+    ],
+    [
+      '      change: {load: {}}\n      without: load\n',
+      '5:16: types.XcodeV[0].change.load changes what `without:` leaves out: remove one of the two',
+    ],
+    [
+      '      change: {watch folder: {files: 3}}\n',
+      '5:16: types.XcodeV[0].change.watch folder changes what is not there: give `folder:`',
+    ],
+    ['      kind: tcp\n', '5:7: types.XcodeV[0].kind does not go with `profile:`: write one entry for each'],
+    [
+      '      dependsOn: nobody\n',
+      /^5:7: types\.XcodeV\[0\]\.dependsOn names "nobody", which is no monitor of this type/,
+    ],
+    [
+      '    - {profile: vantage, host: h2}\n',
+      /^5:7: types\.XcodeV\[1\] is a second monitor called `tcp vantage port`: give it another `name:`/,
+    ],
+  ])('%j is told with its place', async (more, expected) => {
+    const [line] = said(await refused(use(more)))
+    if (typeof expected === 'string') expect(line).toBe(expected)
+    else expect(line).toMatch(expected)
+  })
+
+  test('a profile that nobody has, and a parameter that is required, are told', async () => {
+    expect(said(await refused('types: {XcodeV: [{profile: vantag, host: h}]}'))).toEqual([
+      '1:19: types.XcodeV[0].profile names "vantag", which is no profile: did you mean `vantage`?',
+    ])
+    expect(said(await refused('types: {XcodeV: [{profile: x}]}'))[0]).toMatch(
+      /is no profile: there are carbon, file-qc, vantage, vast$/,
+    )
+    expect(said(await refused('types: {XcodeV: [{profile: vantage}]}'))).toEqual([
+      '1:18: types.XcodeV[0].host is missing: add `host:` (Host name or address of the domain controller)',
+    ])
+  })
+
+  test('a value that fits its parameter and not the setting is told at the parameter', async () => {
+    const yaml = 'types:\n  MsgVast:\n    - profile: vast\n      url: "ftp://h/"\n'
+    expect(said(await refused(yaml))[0]).toMatch(/^4:7: types\.MsgVast\[0\]\.url begins with ftp:/)
+    expect(said(await refused(own('', 'host: "a b"')))).toEqual([
+      '15:7: types.App[0].host is not a URL: write it like http://host:port/path (in its monitor `web`)',
+    ])
+  })
+
+  test('a profile of which nothing is left is told', async () => {
+    const without = '[port, online, version, load, services, machines, stores, failed jobs, active jobs]'
+    expect(said(await refused(use(`      without: ${without}\n`)))).toEqual([
+      '3:7: types.XcodeV[0] leaves no monitor of the profile: nothing would be looked at',
+    ])
+  })
+})
+
+describe('profiles of the file', () => {
+  test('are used like those of svc', async () => {
+    const config = await load(own('', '{host: h1, slow: 3s}').replace('- profile: mine\n      {', '- {profile: mine, '))
+    expect(config.types.App?.monitors).toMatchObject([
+      { name: 'tcp mine port', settings: { host: 'h1', port: 80 }, timeoutMs: 3_000 },
+      { name: 'http mine web', settings: { url: 'http://h1:80/up' }, dependsOn: ['tcp mine port'] },
+    ])
+    const without = await load(own())
+    expect(without.types.App?.monitors[0]?.timeoutMs).toBeUndefined()
+  })
+
+  test('one that is called like one of svc replaces it', async () => {
+    const yaml = `profiles:
+  vantage:
+    monitors:
+      - {kind: tcp, name: other, host: fixed.internal, port: 7}
+${use().replace('      host: v1.internal\n', '')}`
+    expect((await monitors(yaml)).map(({ name }) => name)).toEqual(['tcp vantage other'])
+  })
+
+  test('a placeholder means nothing elsewhere, and its escape is the text itself', async () => {
+    const plain = await load('types: {App: [{kind: tcp, host: h, port: 1, send: "\x24{host}"}]}')
+    expect(plain.types.App?.monitors[0]?.settings).toMatchObject({ send: '\x24{host}' })
+    const escaped = await load(
+      own('      - {kind: tcp, name: literal, host: "\x24{host}", port: 1, send: "$\x24{host} \x24{port}"}\n'),
+    )
+    expect(escaped.types.App?.monitors.at(-1)?.settings).toMatchObject({ send: '\x24{host} 80' })
+  })
+
+  test.each([
+    [
+      '      - {kind: tcp, name: port, host: h, port: 1}\n',
+      '12:21: profiles.mine.monitors[2].name is that of a second monitor: `port` is taken',
+    ],
+    [
+      '      - {kind: tpc, name: x, host: h, port: 1}\n',
+      '12:10: profiles.mine.monitors[2].kind is not a monitor kind: did you mean `tcp`?',
+    ],
+    [
+      '      - {kind: tcp, name: x, host: h, prot: 1, port: 1}\n',
+      '12:39: profiles.mine.monitors[2].prot is not a setting here: did you mean `port`?',
+    ],
+    [
+      '      - {kind: tcp, name: x, host: "\x24{hots}", port: 1}\n',
+      '12:30: profiles.mine.monitors[2].host names "hots", which is no parameter: did you mean `host`?',
+    ],
+    [
+      '      - {kind: tcp, name: x, host: h, port: 1, dependsOn: prot}\n',
+      '12:48: profiles.mine.monitors[2].dependsOn names "prot", which is no monitor: did you mean `port`?',
+    ],
+    [
+      '      - {kind: tcp, name: x, host: h, port: 1, when: hots}\n',
+      '12:48: profiles.mine.monitors[2].when names "hots", which is no parameter: did you mean `host`?',
+    ],
+    [
+      '      - {kind: http, name: x, url: "http://h/\x24{token}"}\n',
+      '12:31: profiles.mine.monitors[2].url puts the secret `token` into a text: a secret is a setting of its own',
+    ],
+    [
+      '      - {kind: http, name: x, url: "http://h/\x24{slow}"}\n',
+      '12:31: profiles.mine.monitors[2].url puts `slow` into a text, but it may be left out: make it required, or give it a default',
+    ],
+    [
+      '      - {kind: tcp, host: h, port: 1}\n',
+      '12:9: profiles.mine.monitors[2].name is missing: each monitor of a profile has a `name:` of its own',
+    ],
+    ['    monitor: []\n', '12:5: profiles.mine.monitor is not a setting here: did you mean `monitors`?'],
+    [
+      '  other: {monitors: [], parameters: {}}\n',
+      '12:11: profiles.other.monitors must be a list of monitors: write "- kind: …" under it',
+    ],
+    [
+      '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {kind: {type: text, doc: K}}}\n',
+      '12:76: profiles.other.parameters.kind is taken: whoever uses a profile says that already, give it another name',
+    ],
+    [
+      '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {p: {type: integer, doc: P, default: x}}}\n',
+      '12:103: profiles.other.parameters.p.default must be a number, not "x"',
+    ],
+    [
+      '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {p: {type: secret, doc: P, default: {env: A}}}}\n',
+      /default cannot be given: a secret belongs to whoever uses the profile$/,
+    ],
+  ])('a definition that is wrong is told with its place, used or not: %j', async (more, expected) => {
+    const [line, ...others] = said(await refused(own(more)))
+    expect(others).toEqual([])
+    if (typeof expected === 'string') expect(line).toBe(expected)
+    else expect(line).toMatch(expected)
+  })
+
+  test('a name of the prototype is a name like any other', async () => {
+    expect(said(await refused('types: {App: [{profile: constructor}]}'))[0]).toMatch(/which is no profile/)
+    expect(said(await refused('types: {App: [{profile: __proto__}]}'))[0]).toMatch(/which is no profile/)
+  })
+})
+
+test.each(profileNames)(
+  'the profile %s is one that svc.yaml could hold, and says that it is an inference',
+  async (name) => {
+    const { title, doc, parameters, monitors: defined } = await loadProfile(name)
+    expect(doc).toMatch(/inference/)
+    expect(doc).toMatch(/simulated/)
+    const config = await load(JSON.stringify({ profiles: { copy: { title, doc, parameters, monitors: defined } } }))
+    expect(config.types).toEqual({})
+  },
+)
