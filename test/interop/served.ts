@@ -89,8 +89,13 @@ export async function serveShortLived(accessMs: number) {
     renewals: () => renewals,
     /** Waits until a token is no longer good, by the same clock that the server reads. */
     expiry: async (token: string) => {
+      const call = {
+        caller: { kind: 'http', address: '127.0.0.1', loopback: true },
+        correlationId: 'expiry',
+        signal: new AbortController().signal,
+      } as const
       for (let waited = 0; waited < 1_000; waited += 1) {
-        if (!(await access.identify({ kind: 'bearer', token }))) return
+        if (!(await access.whoever({ ...call, credential: { kind: 'bearer', token } }))) return
         await pause(20)
       }
       throw new Error('the token did not expire')

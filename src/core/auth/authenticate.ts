@@ -2,11 +2,12 @@ import { Fault } from '../errors.ts'
 import type { Authenticate, AuthenticateResponse } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import { begin } from './begin.ts'
-import { addressOf, identify } from './identify.ts'
+import { addressOf } from './identify.ts'
 import type { Lifetimes } from './lifetimes.ts'
 import { findProvider } from './providers/index.ts'
 import type { ProviderWorld } from './providers/provider.ts'
 import { readToken } from './tokens.ts'
+import { whoever } from './whoever.ts'
 
 export type AuthWorld = ProviderWorld & { readonly lifetimes: Lifetimes }
 
@@ -81,7 +82,8 @@ async function signOut({ data }: AuthWorld, call: Call): Promise<AuthenticateRes
 }
 
 async function presentedRow(data: AuthWorld['data'], credential: Call['credential']) {
-  if (credential === undefined) return undefined
+  // A password alone has begun no session that could end.
+  if (credential === undefined || credential.kind === 'basic') return undefined
   const session = credential.kind === 'session'
   const hash = session ? readToken('session', credential.secret) : readToken('access', credential.token)
   if (hash === undefined) return undefined
@@ -89,13 +91,13 @@ async function presentedRow(data: AuthWorld['data'], credential: Call['credentia
 }
 
 /** A6. In process without a credential it is the OS account, which is Admin there (P8). */
-async function whoIs({ data, now }: AuthWorld, call: Call): Promise<AuthenticateResponse> {
+async function whoIs(world: AuthWorld, call: Call): Promise<AuthenticateResponse> {
   const { caller, credential } = call
   if (caller.kind === 'local' && credential === undefined) {
     const name = `local:${caller.account}`
     return { UserName: name, DisplayName: caller.account, Roles: ['Admin'], Permissions: [] }
   }
-  const identity = await identify(data, now, credential)
+  const identity = await whoever(world, call)
   if (!identity) throw new Fault('Unauthorized')
   const { user, sessionId, roles, permissions } = identity
   return {

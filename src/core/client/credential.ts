@@ -21,6 +21,10 @@ const ofItsOwn = (operation: Operation, call: Call): boolean =>
 const refused = (error: unknown): boolean =>
   error instanceof Fault && error.fault === 'Unauthorized' && error.details.remoteStatus === 401
 
+/** What of a call's own credential is sent: a password is sent at a sign-in, and nowhere else. */
+export const tokenOf = ({ credential }: Call): Credential | undefined =>
+  credential?.kind === 'basic' ? undefined : credential
+
 /** What a call presents at first, and whether a 401 to it is the end. */
 export type Presenting = {
   readonly first: () => Promise<Credential | undefined>
@@ -31,7 +35,7 @@ export type Presenting = {
 export function presentingOf(operation: Operation, call: Call, source: CredentialSource | undefined): Presenting {
   const own = call.credential !== undefined || ofItsOwn(operation, call)
   const stored = !own && source && (source.always || !forAnyone(operation))
-  return { own, first: async () => (stored ? await source.current() : call.credential) }
+  return { own, first: async () => (stored ? await source.current() : tokenOf(call)) }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { Fault } from '../errors.ts'
 import type { Call, Credential } from '../service.ts'
-import { type CredentialSource, presenting } from './credential.ts'
+import { type CredentialSource, presenting, tokenOf } from './credential.ts'
 import type { Ask, Received } from './exchange.ts'
 import type { Asked } from './refusal.ts'
 import { refusalOf } from './verdict.ts'
@@ -64,7 +64,7 @@ export async function askRaw(
 ): Promise<RawAnswer> {
   const { decodeAnswer } = await import('../wire/index.ts')
   const own = call.credential !== undefined || (method !== 'GET' && signsIn.test(path))
-  const how = { own, first: async () => call.credential ?? (await source?.current()) }
+  const how = { own, first: async () => tokenOf(call) ?? (await source?.current()) }
   let last: Received | undefined
   const came = (received: Received): void => {
     last = received

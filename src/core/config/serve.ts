@@ -20,6 +20,11 @@ export const serveSettings = {
     doc: 'Who sees messages, host names and server state when the caller is not on this machine',
   },
   jsonp: { type: 'flag', default: true, doc: 'Whether `?callback=` is answered' },
+  basic: {
+    type: 'flag',
+    default: false,
+    doc: 'Whether a user name and password by HTTP Basic count, for one request each; every one costs a password check',
+  },
   trustProxy: {
     type: 'texts',
     default: [],

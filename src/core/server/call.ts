@@ -19,7 +19,8 @@ export function credentialFor(
   auth?: AuthCall,
 ): Call['credential'] {
   const { headers } = exchange.request
-  const { credential, byCookie } = auth?.presented ?? presented(headers, { cookies: negotiated.callback === undefined })
+  const { credential, byCookie } =
+    auth?.presented ?? presented(headers, { cookies: negotiated.callback === undefined, basic: site.options.basic })
   // A sign-in and a sign-out write cookies, so that no other site may make a browser do either.
   const guarded = auth ? auth.changes : byCookie && operation !== 'healthCheck'
   if (guarded) refuseForeignChange(exchange.request, ownOrigin(site, exchange), site.origins)

@@ -1,22 +1,25 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Credential } from '../service.ts'
+import type { Credential, PasswordCredential } from '../service.ts'
 import { cookieNames, readCookies } from './cookies.ts'
 
 /** What a request presents of itself, and whether a browser may have added it unasked. */
-export type Presented = { readonly credential: Credential | undefined; readonly byCookie: boolean }
+export type Presented = { readonly credential: Credential | PasswordCredential | undefined; readonly byCookie: boolean }
 
 const nobody: Presented = { credential: undefined, byCookie: false }
 
 /**
- * A9: bearer token, session header, session cookie, token cookie; the first that is there counts,
- * whatever it is worth. `cookies: false` for JSONP, which any page may load (F2). `session: true`
+ * A9: HTTP Basic where it is turned on, bearer token, session header, session cookie, token cookie; the
+ * first that is there counts, whatever it is worth. `cookies: false` for JSONP, which any page may load (F2). `session: true`
  * prefers a session: a sign-in ends the one that it presents (A8), whatever else it carries.
  */
 export function presented(
   headers: IncomingHttpHeaders,
-  wanted: { readonly cookies: boolean; readonly session?: boolean | undefined },
+  wanted: { readonly cookies: boolean; readonly session?: boolean | undefined; readonly basic: boolean },
 ): Presented {
   const ways = wanted.session ? [sessionHeader, sessionCookie, bearer, tokenCookie] : usual
+  const named = wanted.basic ? basic(headers) : undefined
+  // A browser sends it again unasked, as it does a cookie.
+  if (named && wanted.cookies) return { credential: named, byCookie: true }
   for (const way of ways) {
     const byCookie = way === sessionCookie || way === tokenCookie
     if (byCookie && (!wanted.cookies || headers.cookie === undefined)) continue
@@ -29,6 +32,15 @@ export function presented(
 function bearer({ authorization }: IncomingHttpHeaders): Credential | undefined {
   const token = /^bearer +(.+)$/i.exec(authorization ?? '')?.[1]
   return token === undefined ? undefined : { kind: 'bearer', token }
+}
+
+/** RFC 7617: the name ends at the first colon. What is no UTF-8 names nobody. */
+function basic({ authorization }: IncomingHttpHeaders): PasswordCredential | undefined {
+  const [, encoded] = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization ?? '') ?? []
+  if (encoded === undefined) return undefined
+  const [, userName, password] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString('utf8')) ?? []
+  if (userName === undefined || password === undefined || `${userName}${password}`.includes('\ufffd')) return undefined
+  return { kind: 'basic', userName, password }
 }
 
 function sessionHeader(headers: IncomingHttpHeaders): Credential | undefined {

@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import type { Dto } from '../protocol/index.ts'
+import { AuthenticateResponse, type Dto } from '../protocol/index.ts'
 import {
   encodeJson,
   errorAnswer,
@@ -36,13 +36,26 @@ export async function faultAnswer(site: Site, exchange: Exchange, thrown: unknow
   const stackTrace = site.options.debug && fault.fault === 'Defect' ? exchange.told.stack : undefined
   const error = errorResponse(fault, exchange.correlationId, stackTrace, told.meta)
   const { schema, value } = errorAnswer(told.response, error)
-  return { status: fault.status, ...(await encoded(schema, value, told.negotiated)), headers: headersOf(fault) }
+  return {
+    status: fault.status,
+    ...(await encoded(schema, value, told.negotiated)),
+    headers: [...headersOf(fault), ...challenge(site, fault, told)],
+  }
 }
 
 function judged(thrown: unknown): Fault {
   if (!(thrown instanceof Fault)) return new Fault('Defect')
   if (thrown.status < 500 || tellable.has(thrown.fault)) return thrown
   return new Fault('Defect')
+}
+
+/**
+ * Where HTTP Basic is turned on, clients that send it only when asked are asked. A sign-in is not: its own 401 is the
+ * answer, and a browser's window would only get in its way (A3).
+ */
+function challenge({ options }: Site, { fault }: Fault, { response }: Told): readonly string[] {
+  if (!options.basic || fault !== 'Unauthorized' || response?.name === AuthenticateResponse.name) return []
+  return ['WWW-Authenticate', 'Basic realm="svc", charset="UTF-8"']
 }
 
 function headersOf(fault: Fault): readonly string[] {

@@ -33,7 +33,11 @@ export function authCall(site: Site, exchange: Exchange, asked: unknown, target:
     presented:
       method === 'HEAD' && kind === 'sign-out'
         ? { credential: undefined, byCookie: false }
-        : presented(exchange.request.headers, { cookies, session: kind === 'sign-in' }),
+        : presented(exchange.request.headers, {
+            cookies,
+            session: kind === 'sign-in',
+            basic: site.options.basic && kind === 'question',
+          }),
     more: {
       verb: asks ? 'GET' : method === 'DELETE' ? 'DELETE' : 'POST',
       continueTo: url === undefined ? undefined : { url, origin: ownOrigin(site, exchange) },

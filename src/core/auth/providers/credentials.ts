@@ -10,7 +10,11 @@ import type { Provider, ProviderWorld } from './provider.ts'
 const credentials: Provider = { signIn }
 export default credentials
 
-async function signIn(world: ProviderWorld, request: Authenticate, call: Call): Promise<User> {
+async function signIn(
+  world: ProviderWorld,
+  request: Authenticate,
+  call: Pick<Call, 'caller' | 'correlationId' | 'signal'>,
+): Promise<User> {
   const { UserName: name = '', Password: password = '' } = request
   refuseEmpty(name, password)
   const { data, now, passwords } = world

@@ -8,5 +8,9 @@ export type ProviderWorld = { readonly data: Data; readonly passwords: Passwords
 
 export type Provider = {
   /** The user who is proved; throws a Fault when none is. Counts and audits a failure by itself. */
-  readonly signIn: (world: ProviderWorld, request: Authenticate, call: Call) => Promise<User>
+  readonly signIn: (
+    world: ProviderWorld,
+    request: Authenticate,
+    call: Pick<Call, 'caller' | 'correlationId' | 'signal'>,
+  ) => Promise<User>
 }

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Accounts, by, password, startAccounts } from './accounts.ts'
+import { ask } from './site.ts'
+
+const basic = (userName: string, word: string) => ({
+  authorization: `Basic ${Buffer.from(`${userName}:${word}`, 'utf8').toString('base64')}`,
+})
+const change = { UserName: 'Ned', Roles: ['Ops'] }
+
+describe('HTTP Basic', () => {
+  let on: Accounts
+  let off: Accounts
+  beforeAll(async () => {
+    on = await startAccounts({ basic: true })
+    off = await startAccounts()
+  })
+  afterAll(() => Promise.all([on.close(), off.close()]))
+
+  test('A9 it is off unless it is turned on', async () => {
+    expect((await off.post('/assignroles', change, basic('Ann', password))).status).toBe(401)
+    expect((await ask(off.port, '/auth', { headers: basic('Ann', password) })).status).toBe(401)
+  })
+
+  test('A9 turned on, it signs in for one request and begins no session', async () => {
+    const got = await on.post('/assignroles', change, basic('Ann', password))
+    expect(got).toMatchObject({ status: 200, json: { AllRoles: ['Ops'] } })
+    expect(got.headers['set-cookie']).toBeUndefined()
+    const who = await ask(on.port, '/auth', { headers: basic('ann', password) })
+    expect(who).toMatchObject({ status: 200, json: { UserName: 'Ann', Roles: ['Admin', 'Editor'] } })
+    expect(who.json).not.toHaveProperty('SessionId')
+    const audit = await on.admin.audit.list({ limit: 10 })
+    expect(audit[0]).toMatchObject({ event: 'roles.changed', who: 'Ann', target: 'Ned' })
+    expect(audit.map(({ event }) => event)).not.toContain('signin.ok')
+  })
+
+  test.each([
+    ['a wrong password', basic('Ann', 'wrong')],
+    ['a user who is not there', basic('Nobody', password)],
+    ['an empty password', basic('Ann', '')],
+    ['no colon', { authorization: `Basic ${Buffer.from('Ann').toString('base64')}` }],
+    ['no base64', { authorization: 'Basic %%%' }],
+    ['no UTF-8', { authorization: `Basic ${Buffer.from([0x41, 0xff, 0x3a, 0x42]).toString('base64')}` }],
+  ])('A10 %s is answered like nobody', async (_, headers) => {
+    const got = await on.post('/assignroles', change, headers)
+    expect(got.status).toBe(401)
+    expect(got.json.ResponseStatus).toMatchObject({ ErrorCode: 'Unauthorized', Message: 'Not Authenticated' })
+  })
+
+  test('A9 a client that waits to be asked is asked, and a sign-in is not', async () => {
+    const asked = await on.post('/assignroles', change)
+    expect(asked.headers['www-authenticate']).toBe('Basic realm="svc", charset="UTF-8"')
+    expect((await off.post('/assignroles', change)).headers['www-authenticate']).toBeUndefined()
+    const wrong = await on.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' })
+    expect(wrong.status).toBe(401)
+    expect(wrong.headers['www-authenticate']).toBeUndefined()
+  })
+
+  test('O1 a user without Admin is refused by role', async () => {
+    expect((await on.post('/assignroles', change, basic('Ned', password))).status).toBe(403)
+  })
+
+  test('P5 wrong passwords lock the name for that address, as at a sign-in', async () => {
+    await on.admin.users.add({ userName: 'Zoe', password, roles: ['Admin'] }, by)
+    for (let i = 0; i < 10; i += 1) await on.post('/assignroles', change, basic('Zoe', 'wrong'))
+    expect((await on.post('/assignroles', change, basic('Zoe', password))).status).toBe(401)
+    const audit = await on.admin.audit.list({ limit: 20 })
+    expect(audit.some(({ event, target }) => event === 'signin.locked' && target === 'Zoe')).toBe(true)
+    expect(JSON.stringify(on.log)).not.toContain(password)
+  })
+
+  test('T6 a page of another site cannot make a browser use what it remembers', async () => {
+    const foreign = { ...basic('Ann', password), origin: 'https://evil.example.com' }
+    expect((await on.post('/assignroles', change, foreign)).status).toBe(403)
+  })
+
+  test('T2 a revocation holds for the very next request', async () => {
+    await on.admin.users.add({ userName: 'Tom', password, roles: ['Admin'] }, by)
+    expect((await on.post('/assignroles', change, basic('Tom', password))).status).toBe(200)
+    await on.post('/unassignroles', { UserName: 'Tom', Roles: ['Admin'] }, basic('Ann', password))
+    expect((await on.post('/assignroles', change, basic('Tom', password))).status).toBe(403)
+  })
+})
