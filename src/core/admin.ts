@@ -26,6 +26,10 @@ export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
       show: lazily((admin) => admin.roles.show),
       holders: lazily((admin) => admin.roles.holders),
     },
+    heartbeats: {
+      list: lazily((admin) => admin.heartbeats.list),
+      remove: lazily((admin) => admin.heartbeats.remove),
+    },
     audit: { list: lazily((admin) => admin.audit.list) },
   }
 }

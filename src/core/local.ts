@@ -1,7 +1,14 @@
-import type { Access } from './auth/index.ts'
+import type { Access, Identity } from './auth/index.ts'
 import { Fault } from './errors.ts'
 import { type AnswerOptions, answer, type PlannedMonitor, type Run, type Shared } from './health/index.ts'
-import { type ExecutionMode, type HealthCheckResponse, operations, type ServerType, select } from './protocol/index.ts'
+import {
+  type ExecutionMode,
+  type HealthCheckResponse,
+  operations,
+  type ServerType,
+  select,
+  type WhoMayCall,
+} from './protocol/index.ts'
 import type { Call, Caller, ServeOptions, Service } from './service.ts'
 import type { Actor, Data } from './store/index.ts'
 
@@ -42,6 +49,12 @@ export function localService(parts: Parts): Service {
       const actor = await admit('unAssignRoles', accounts, call)
       const { unassign } = await import('./roles/index.ts')
       return await unassign({ data: accounts.data, request, actor })
+    },
+    async reportHeartbeat(request, call) {
+      const { data, ...accounts } = await accountsFor('reportHeartbeat', parts)
+      const actor = await admit('reportHeartbeat', { data, ...accounts }, call)
+      const { report } = await import('./heartbeats/index.ts')
+      return await report({ data, request, actor, now: Date.now() })
     },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
@@ -84,18 +97,23 @@ async function obtain(parts: Parts, mode: ExecutionMode, type: ServerType, call:
 }
 
 /**
- * P8, O1: who acts, for the audit. Throws Unauthorized for nobody and Forbidden without the role that
- * the operation's row asks for. In process it is the OS account, whatever else is presented.
+ * P8, O1: who acts, for the audit. Throws Unauthorized for nobody and Forbidden without the role or the
+ * permission that the operation's row asks for. In process it is the OS account, whatever else is presented.
  */
 async function admit(operation: keyof typeof operations, { access }: Accounts, call: Call): Promise<Actor> {
   const { caller, correlationId } = call
   if (caller.kind === 'local') return { who: `local:${caller.account}`, correlationId }
-  const identity = await access.identify(call.credential)
+  const identity = await access.whoever(call)
   if (!identity) throw new Fault('Unauthorized')
-  const { caller: wanted } = operations[operation]
-  if (wanted !== 'anyone' && !identity.roles.includes(wanted)) throw new Fault('Forbidden')
+  if (!may(identity, operations[operation].caller)) throw new Fault('Forbidden')
   const { user } = identity
   return { who: user.userName, userId: user.id, address: caller.address, correlationId }
+}
+
+/** Whoever holds Admin may do what a permission allows to others. */
+function may({ roles, permissions }: Identity, wanted: WhoMayCall): boolean {
+  if (wanted === 'anyone' || roles.includes('Admin')) return true
+  return wanted !== 'Admin' && permissions.includes(wanted.permission)
 }
 
 /** S11: off loopback, a stranger is told the state and the fault classes, and nothing about hosts. */
@@ -109,7 +127,7 @@ async function signedInForDetails({ accounts, details }: Parts, call: Call): Pro
   if (!accounts || !call.credential || viewFor(call.caller, details) === 'full') return false
   try {
     const { access } = await accounts()
-    return (await access.identify(call.credential)) !== undefined
+    return (await access.whoever(call)) !== undefined
   } catch {
     return false
   }

@@ -9,6 +9,7 @@ import {
   limits,
   listeningPorts,
   notice,
+  type OwnSignIn,
   type PlannedMonitor,
   resolveHost,
   runInChild,
@@ -18,7 +19,7 @@ import {
 } from './health/index.ts'
 import { type Accounts, localService, type Parts, viewFor } from './local.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
-import type { Admin, Call, Runtime, ServeOptions, Service } from './service.ts'
+import type { Admin, Call, Runtime, ServeOptions, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
 
 export type OpenOptions = {
@@ -31,14 +32,21 @@ export type OpenOptions = {
   readonly details: ServeOptions['details']
 }
 
+export type Core = {
+  readonly service: Service
+  readonly runtime: Runtime
+  /** Runs one monitor by itself. Throws NotFound for one that the type does not have, Usage for a mode too shallow. */
+  readonly trial: (monitor: TrialRequest, signal: AbortSignal) => Promise<Trial>
+}
+
 /**
  * The only composing module: makes store, engine and Service. A shared core opens its store now and
  * fails with a Fault when it cannot; a command's core opens it only for what needs it.
  */
-export async function openCore(
-  options: OpenOptions,
-): Promise<{ readonly service: Service; readonly runtime: Runtime }> {
+export async function openCore(options: OpenOptions): Promise<Core> {
   const now = (): number => performance.now()
+  const held = options.store === undefined ? undefined : await holdStore(options.store)
+  let ownUrl: string | undefined
   const world: EngineWorld = {
     now,
     date: () => new Date(),
@@ -46,9 +54,12 @@ export async function openCore(
     inChild: runInChild,
     measureState: stateMeter(now),
     limits: limits(),
+    ownSignIn: held?.signIn,
+    heartbeats: held && (async () => await (await held.data(false)).heartbeats.list()),
+    exec: options.config.exec,
+    ownUrl: () => ownUrl,
   }
   const life = new AbortController()
-  const held = options.store === undefined ? undefined : await holdStore(options.store)
   if (options.shared) await held?.data(true)
   const stopSweeping = options.shared && held ? sweepNowAndThen(held.data) : undefined
 
@@ -63,7 +74,7 @@ export async function openCore(
     const planned = await assemble(type, {
       configured: configured?.monitors ?? [],
       host: configured?.host ?? {},
-      parts: { storePath: held?.path, version: options.version },
+      parts: { storePath: held?.path, accounts: held !== undefined, version: options.version },
       listening: listeningPorts,
       signal,
       mode,
@@ -130,13 +141,28 @@ export async function openCore(
         const response = answer(last.run, { type, correlationId: last.run.id, flags, view })
         return [{ type, mode, response, ageSeconds: Math.floor(last.ageMs / 1_000) }]
       }),
+    answersAt: (url) => {
+      ownUrl = url
+    },
     close: async () => {
       life.abort(stopping())
       stopSweeping?.()
       await held?.close()
     },
   }
-  return { service: localService(parts), runtime }
+  const trial: Core['trial'] = async ({ type, monitor, mode, timeoutMs }, signal) => {
+    const one = (await plan(type, mode, signal)).find(({ name }) => name === monitor)
+    if (!one) throw new Fault('NotFound', `${type} has no monitor "${monitor}"`)
+    const run = await runMonitors([{ ...one, timeoutMs: timeoutMs ?? one.timeoutMs }], world, {
+      mode,
+      signal: AbortSignal.any([signal, life.signal]),
+      timeoutMs: timeoutMs === undefined ? undefined : timeoutMs + 1_000,
+    })
+    const [report] = run.monitors
+    if (!report) throw new Fault('Usage', `${monitor} begins in ${one.depth}: give --mode ${one.depth}`)
+    return report
+  }
+  return { service: localService(parts), runtime, trial }
 }
 
 /** For a command: leaves out monitors that its selection cannot want, so that they are not run. */
@@ -158,6 +184,8 @@ type HeldStore = {
   readonly data: (create: boolean) => Promise<Data>
   readonly accounts: () => Promise<Accounts>
   readonly admin: () => Promise<Admin>
+  /** For a look at its own sign-in; makes the store as `svc serve` would when there is none. */
+  readonly signIn: OwnSignIn
   /** Safe to call twice; nothing is opened afterwards. */
   readonly close: () => Promise<void>
 }
@@ -191,8 +219,23 @@ async function holdStore(store: string): Promise<HeldStore> {
       return { data: kept, access: openAccess({ data: kept, passwords, now }) }
     },
     admin: async () => {
-      const { administration, passwords } = await auth()
-      return administration({ label, data, passwords, now })
+      const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([
+        auth(),
+        import('./heartbeats/index.ts'),
+      ])
+      return {
+        ...administration({ label, data, passwords, now }),
+        heartbeats: heartbeatAdmin(() => data(false)),
+      }
+    },
+    signIn: {
+      store: async (signal) => await (await data(true)).ping(signal),
+      anyAdmin: async () => await (await data(true)).users.anyAdmin(),
+      lookUp: async () => await (await auth()).lookUpNobody(await data(true), now),
+      hash: async (signal) => {
+        const { passwords, hashesTellApart } = await auth()
+        return await hashesTellApart(passwords, signal)
+      },
     },
     close: async () => {
       if (closed) return

@@ -1,4 +1,12 @@
-import type { ExecutionMode, HealthCheckResponse, Operation, Request, Response, ServerType } from './protocol/index.ts'
+import type {
+  ExecutionMode,
+  HealthCheckResponse,
+  HeartbeatStatus,
+  Operation,
+  Request,
+  Response,
+  ServerType,
+} from './protocol/index.ts'
 
 /**
  * Who calls. In process the caller is the OS account; over HTTP it is whoever the credentials of
@@ -27,7 +35,7 @@ export type Selection = { readonly only: readonly string[]; readonly skip: reado
 export type Call = {
   readonly caller: Caller
   /** Absent: nobody is signed in. In process the OS account is Admin (P8). */
-  readonly credential?: Credential | undefined
+  readonly credential?: Credential | PasswordCredential | undefined
   /** Over HTTP, the verb that carried a sign-in: GET asks, DELETE signs out (A5–A7). Absent: POST. */
   readonly verb?: 'GET' | 'POST' | 'DELETE' | undefined
   /** `?continue=` of a sign-in, and the origin of this server that it must stay in (A14). */
@@ -63,8 +71,34 @@ export type Runtime = {
   readonly anyAdmin: () => Promise<boolean>
   /** The latest finished runs, newest first, one per mode and type, as this caller may see them (S11). */
   readonly recent: (caller: Caller) => readonly RecentRun[]
+  /** Told where this core answers over HTTP: none of its monitors asks there. */
+  readonly answersAt?: ((url: string) => void) | undefined
   /** Cancels what runs and closes the store. Safe to call twice. */
   readonly close: () => Promise<void>
+}
+/** One monitor run by itself, on this machine alone. */
+export type TrialRequest = {
+  readonly type: ServerType
+  /** The MonitorName. */
+  readonly monitor: string
+  readonly mode: ExecutionMode
+  /** Milliseconds, in place of the mode's deadline. */
+  readonly timeoutMs?: number | undefined
+}
+export type Trial = {
+  readonly durationMs: number
+  readonly attempts: number
+  readonly findings: readonly {
+    readonly check: string
+    readonly level: 'ok' | 'warn' | 'fail'
+    readonly message: string
+    readonly details?: readonly string[] | undefined
+    readonly fault?: string | undefined
+    readonly observed?: number | undefined
+    readonly unit?: string | undefined
+    readonly limit?: number | undefined
+    readonly address?: string | undefined
+  }[]
 }
 export type RuntimeFacts = {
   /** The embedded store's file or the database's URL without its password; undefined without a store. */
@@ -90,6 +124,8 @@ export type ServeOptions = {
   /** Who sees messages, hosts and server state off loopback (S11). */
   readonly details: 'signed-in' | 'anyone'
   readonly jsonp: boolean
+  /** Takes a user name and password by HTTP Basic, for one request each (A9). */
+  readonly basic: boolean
   /** Addresses whose `X-Forwarded-For` is believed. */
   readonly trustProxy: readonly string[]
   /** Bytes. */
@@ -102,11 +138,14 @@ export const serveDefaults: ServeOptions = {
   allowedHosts: [],
   details: 'signed-in',
   jsonp: true,
+  basic: false,
   trustProxy: [],
   maxBody: 1024 * 1024,
   debug: false,
 }
 
+/** HTTP Basic, good for one request, where it is turned on (A9). No client of ours sends it. */
+export type PasswordCredential = { readonly kind: 'basic'; readonly userName: string; readonly password: string }
 /** What a request presents of itself; the Service decides what it is worth (A9). */
 export type Credential =
   /** `Authorization: Bearer`, or the cookie `ss-tok`: an access token or a machine's key. */
@@ -150,6 +189,11 @@ export type Admin = {
     readonly show: (userName: string) => Promise<UserFacts>
     readonly holders: (role: string) => Promise<readonly UserFacts[]>
   }
+  readonly heartbeats: {
+    readonly list: () => Promise<readonly HeartbeatFacts[]>
+    /** Forgets an agent that is gone for good. */
+    readonly remove: (name: string, by: AdminActor) => Promise<void>
+  }
   readonly audit: {
     /** Newest first; `before`: only entries with a smaller id. */
     readonly list: (options: {
@@ -189,16 +233,35 @@ export type NewKey = {
   readonly userName: string
   /** Absent: whatever its user holds at each request. Given: of these, what the user still holds. */
   readonly roles?: readonly string[] | undefined
+  /** Of these, what the user still holds, and no role unless roles are given too. */
+  readonly permissions?: readonly string[] | undefined
   /** Milliseconds from now; absent: until revoked. */
   readonly expiresInMs?: number | undefined
 }
 export type KeyFacts = {
   readonly name: string
   readonly userName: string
+  /** Undefined: whatever its user holds. */
   readonly roles: readonly string[] | undefined
+  /** Undefined where roles are given: none. */
+  readonly permissions?: readonly string[] | undefined
   readonly createdAt: Date
   readonly expiresAt: Date | undefined
   readonly revokedAt: Date | undefined
+}
+/** The last sign of life of an agent. */
+export type HeartbeatFacts = {
+  readonly name: string
+  readonly at: Date
+  readonly who: string
+  readonly status: HeartbeatStatus
+  readonly message: string | undefined
+  readonly version: string | undefined
+  /** Milliseconds; so is the skew, by which the agent's clock was ahead. */
+  readonly intervalMs: number | undefined
+  readonly backlog: number | undefined
+  readonly diskFreePercent: number | undefined
+  readonly skewMs: number | undefined
 }
 export type AuditFacts = {
   readonly id: number

@@ -16,8 +16,11 @@ export const password = 'violet-harbour-42'
 /** A store in a folder of its own, and sign-in over it, with a clock that the test moves. */
 export type World = {
   readonly data: Data
-  readonly access: Access
-  readonly admin: Admin
+  readonly access: Access & {
+    /** Who a credential stands for, from an address far away. */
+    readonly identify: (credential: Call['credential']) => ReturnType<Access['whoever']>
+  }
+  readonly admin: Omit<Admin, 'heartbeats'>
   readonly clock: { at: number }
   readonly store: string
   /** Signs Ann in. */
@@ -34,7 +37,11 @@ export async function withWorld(use: (world: World) => Promise<void>): Promise<v
   const data = await openData({ store, create: true, now })
   try {
     const kept = passwords(new HashQueue(2, 20_000))
-    const access = openAccess({ data, passwords: kept, now })
+    const opened = openAccess({ data, passwords: kept, now })
+    const access: World['access'] = {
+      ...opened,
+      identify: (credential) => opened.whoever(from('192.0.2.1', { credential })),
+    }
     const admin = administration({ label: store, data: async () => data, passwords: kept, now })
     await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
     const signIn: World['signIn'] = async (more = {}, call = {}) => {

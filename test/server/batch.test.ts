@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Accounts, bearer, by, startAccounts } from './accounts.ts'
 import { ask, failing, type Got, healthy, type SiteOptions, withSite } from './site.ts'
@@ -235,6 +236,18 @@ describe('R3 health', () => {
       const got = await send(port, '/api/HealthCheckRequest[]', [health()], { 'sec-fetch-site': 'cross-site' })
       expect(got.status).toBe(403)
       expect(calls).toEqual([])
+    })
+  })
+
+  test('R3 S3 a batch may take longer than a silent connection is kept, as long as none of its requests does', async () => {
+    const silenceMs = 1_000
+    const slow: SiteOptions = {
+      limits: { silenceMs },
+      health: (_request, call) => sleep(silenceMs / 2, healthy(call)),
+    }
+    await withSite(slow, async ({ port }) => {
+      const got = await send(port, '/api/HealthCheckRequest[]', Array(5).fill(health()))
+      expect(done(got)).toEqual([200, '5'])
     })
   })
 

@@ -88,9 +88,13 @@ function problemIn(schema: Json, json: string): string | undefined {
 /** What the document says of an answer; undefined when it says nothing. */
 export function responseTo(method: string, target: string, status: number): Response | undefined {
   const described = operationAt(method, target)
-  const response = described ? described.responses[status] : refused(status)
+  const response = described ? (described.responses[status] ?? atLarge(described, status)) : refused(status)
   return response?.$ref === undefined ? response : document.components.responses[response.$ref.split('/').at(-1) ?? '']
 }
+
+/** Where no refusal is described by itself, `default` is all of them; elsewhere a status that is not there is a defect. */
+const atLarge = ({ responses }: Operation, status: number): Response | undefined =>
+  status >= 400 && Object.keys(responses).every((known) => !/^[45]/.test(known)) ? responses['default'] : undefined
 
 /** Unknown paths and verbs are refused with whatever fits, and never answered. */
 const refused = (status: number): Response | undefined =>

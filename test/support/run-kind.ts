@@ -47,6 +47,10 @@ export async function reportKind<S extends SettingsSpec, O>(
     inChild: options.inChild ?? ((probe) => Promise.reject(new Error(`no child was given for ${probe}`))),
     measureState: () => () => ({}),
     limits: options.limits ?? limits(),
+    ownSignIn: options.ownSignIn,
+    heartbeats: options.heartbeats,
+    exec: options.exec,
+    ownUrl: options.ownUrl,
   }
   const monitor = {
     name: `${kind.kind} under test`,

@@ -23,6 +23,7 @@ export const keyJson = (key: KeyFacts, now: Date) => ({
   name: key.name,
   userName: key.userName,
   roles: key.roles ?? null,
+  ...(key.permissions === undefined ? {} : { permissions: key.permissions }),
   state: state(key, now),
   createdAt: key.createdAt.toISOString(),
   expiresAt: key.expiresAt?.toISOString() ?? null,
@@ -30,9 +31,14 @@ export const keyJson = (key: KeyFacts, now: Date) => ({
 })
 
 const rights = (key: KeyFacts): string =>
-  key.roles === undefined ? `all that ${key.userName} holds` : names(key.roles)
+  key.roles === undefined
+    ? `all that ${key.userName} holds`
+    : [...(key.roles.length > 0 || !key.permissions ? [names(key.roles)] : []), ...permissionsOf(key)].join('; ')
 
-/** In a pipe: Store, Name, UserName, State, Roles (`*`: those of its user), ExpiresAt, CreatedAt. */
+const permissionsOf = ({ permissions = [] }: KeyFacts): readonly string[] =>
+  permissions.length === 0 ? [] : [`permissions ${names(permissions)}`]
+
+/** In a pipe: Store, Name, UserName, State, Roles (`*`: those of its user), ExpiresAt, CreatedAt, Permissions. */
 export function renderKeys(keys: readonly KeyFacts[], store: string, now: Date, screen: Screen): string {
   if (!screen.isTTY) {
     return keys
@@ -45,6 +51,7 @@ export function renderKeys(keys: readonly KeyFacts[], store: string, now: Date, 
           key.roles === undefined ? '*' : jsvNames(key.roles),
           key.expiresAt?.toISOString() ?? '',
           key.createdAt.toISOString(),
+          ...(key.permissions === undefined ? [] : [jsvNames(key.permissions)]),
         ]),
       )
       .join('\n')

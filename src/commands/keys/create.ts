@@ -15,10 +15,12 @@ export default class Create extends StoreCommand {
   static override summary = 'Make a key with which a machine acts as a user'
   static override description =
     `Prints the key on stdout, once and alone, so that it can be piped into a secret store; the rest
-stands on stderr. With --role the key is worth those roles only, as long as the user holds them.`
+stands on stderr. With --role or --permission the key is worth those only, as long as the user holds
+them.`
   static override examples = [
     '<%= config.bin %> keys create ci --user deploy --expires 90d',
     '<%= config.bin %> keys create probe --user ops --role Ops --expires 52w > probe.key',
+    '<%= config.bin %> keys create agent-7 --user agents --permission heartbeat',
   ]
   static override args = {
     name: Args.string({ name: 'NAME', description: 'What the key is called', ignoreStdin: true }),
@@ -27,6 +29,11 @@ stands on stderr. With --role the key is worth those roles only, as long as the 
     user: text('user')({ char: 'u', description: 'Who the key acts as: user name or e-mail' }),
     role: text('role')({
       description: 'Only this role of the user; repeatable',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    permission: text('permission')({
+      description: 'Only this permission of the user, and no role unless --role is given too; repeatable',
       multiple: true,
       multipleNonGreedy: true,
     }),
@@ -50,9 +57,16 @@ stands on stderr. With --role the key is worth those roles only, as long as the 
     const user = flags.user
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const owner = await userNamed(admin, user)
-      refuseUnheld(flags.role ?? [], owner)
+      refuseUnheld('role', flags.role ?? [], owner)
+      refuseUnheld('permission', flags.permission ?? [], owner)
       const made = await admin.keys.create(
-        { name, userName: owner.userName, roles: flags.role, expiresInMs: flags.expires },
+        {
+          name,
+          userName: owner.userName,
+          roles: flags.role,
+          permissions: flags.permission,
+          expiresInMs: flags.expires,
+        },
         by,
       )
       const { keyJson, renderNewKey } = await import('../../cli/render/keys.ts')
@@ -70,16 +84,17 @@ stands on stderr. With --role the key is worth those roles only, as long as the 
 }
 
 /** A key is worth no more than its user. */
-function refuseUnheld(roles: readonly string[], owner: UserFacts): void {
-  const unheld = roles.find((role) => !owner.roles.includes(role))
+function refuseUnheld(what: 'role' | 'permission', wanted: readonly string[], owner: UserFacts): void {
+  const held = what === 'role' ? owner.roles : owner.permissions
+  const unheld = wanted.find((name) => !held.includes(name))
   if (unheld === undefined) return
-  const nearest = didYouMean(unheld, owner.roles)
-  throw new Fault('BadRequest', `--role "${unheld}": ${owner.userName} does not hold it, so a key cannot either`, {
+  const nearest = didYouMean(unheld, held)
+  throw new Fault('BadRequest', `--${what} "${unheld}": ${owner.userName} does not hold it, so a key cannot either`, {
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
-      owner.roles.length === 0
-        ? `svc roles assign ${shellWord(owner.userName)} --role ${shellWord(unheld)}   gives it`
-        : `${owner.userName} holds: ${owner.roles.join(', ')}`,
+      held.length === 0
+        ? `svc roles assign ${shellWord(owner.userName)} --${what} ${shellWord(unheld)}   gives it`
+        : `${owner.userName} holds: ${held.join(', ')}`,
     ],
   })
 }

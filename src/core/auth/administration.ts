@@ -10,7 +10,7 @@ export function administration(given: {
   readonly data: (create: boolean) => Promise<Data>
   readonly passwords: Passwords
   readonly now: () => number
-}): Admin {
+}): Omit<Admin, 'heartbeats'> {
   const store = (): Promise<Data> => given.data(false)
   return {
     store: given.label,

@@ -6,15 +6,15 @@ import { readToken } from './tokens.ts'
 /** Who a credential stands for, read from the store at this very request (T2). */
 export type Identity = {
   readonly user: User
-  readonly via: 'session' | 'bearer' | 'key'
+  readonly via: 'session' | 'bearer' | 'key' | 'basic'
   /** The session secret, only where the request itself presented it (A6). */
   readonly sessionId: string | undefined
-  /** Its user's, or as many of them as a key was made for. */
+  /** Its user's, or as many of them as a key was made for; so are the permissions. */
   readonly roles: readonly string[]
   readonly permissions: readonly string[]
 }
 
-/** A9, A10: undefined for whatever does not sign anybody in, without saying why. */
+/** By a session, a token or a key: undefined for whatever does not sign anybody in, without saying why. */
 export async function identify(
   data: Data,
   now: () => number,
@@ -50,9 +50,14 @@ async function byKey(data: Data, now: () => number, token: string): Promise<Iden
   if (!row || row.revokedAt !== undefined || (row.expiresAt !== undefined && now() >= row.expiresAt)) return undefined
   const user = await data.users.byId(row.userId)
   if (!user || user.disabled) return undefined
-  const { roles } = row
+  const { roles, permissions = [] } = row
   // A key narrows what its user holds and never widens it: a revocation holds for keys too.
-  const granted = roles ? { roles: user.roles.filter((role) => roles.includes(role)), permissions: [] } : held(user)
+  const granted = roles
+    ? {
+        roles: user.roles.filter((role) => roles.includes(role)),
+        permissions: user.permissions.filter((permission) => permissions.includes(permission)),
+      }
+    : held(user)
   return { user, via: 'key', sessionId: undefined, ...granted }
 }
 
@@ -68,4 +73,5 @@ export async function usable(
 const held = ({ roles, permissions }: User): Pick<Identity, 'roles' | 'permissions'> => ({ roles, permissions })
 
 /** For the audit: who acts in this call. */
-export const addressOf = ({ caller }: Call): string | undefined => (caller.kind === 'http' ? caller.address : undefined)
+export const addressOf = ({ caller }: Pick<Call, 'caller'>): string | undefined =>
+  caller.kind === 'http' ? caller.address : undefined

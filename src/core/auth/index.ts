@@ -1,22 +1,24 @@
 import type { Authenticate, AuthenticateResponse, GetAccessToken, GetAccessTokenResponse } from '../protocol/index.ts'
-import type { Call, Credential } from '../service.ts'
+import type { Call } from '../service.ts'
 import type { Data } from '../store/index.ts'
 import { type AuthWorld, authenticate } from './authenticate.ts'
 import { HashQueue } from './hash-queue.ts'
-import { type Identity, identify } from './identify.ts'
+import type { Identity } from './identify.ts'
 import { type Lifetimes, lifetimes } from './lifetimes.ts'
 import { type Passwords, passwords } from './passwords.ts'
 import { refresh } from './refresh.ts'
+import { type Presenting, whoever } from './whoever.ts'
 
 export { administration } from './administration.ts'
+export { hashesTellApart, lookUpNobody } from './rehearse.ts'
 export { type Identity, type Lifetimes, lifetimes, type Passwords }
 
 /** Sign-in over one store. */
 export type Access = {
   readonly authenticate: (request: Authenticate, call: Call) => Promise<AuthenticateResponse>
   readonly getAccessToken: (request: GetAccessToken, call: Call) => Promise<GetAccessTokenResponse>
-  /** Who a credential stands for; undefined for whatever signs nobody in (A10). */
-  readonly identify: (credential: Credential | undefined) => Promise<Identity | undefined>
+  /** Who makes a call; undefined for whatever signs nobody in (A10). */
+  readonly whoever: (call: Presenting) => Promise<Identity | undefined>
 }
 
 /** Passwords in a queue of their own: one a process (P3). */
@@ -33,6 +35,6 @@ export function openAccess(given: {
   return {
     authenticate: (request, call) => authenticate(world, request, call),
     getAccessToken: (request, call) => refresh(world, request, call),
-    identify: (credential) => identify(world.data, world.now, credential),
+    whoever: (call) => whoever(world, call),
   }
 }

@@ -7,18 +7,23 @@ import { asActor, findUser } from './users.ts'
 /** Machines' keys: like a bearer token, without a session, until they expire or are revoked. */
 export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'] {
   return {
-    async create({ name, userName, roles, expiresInMs }, by) {
+    async create({ name, userName, roles: givenRoles, permissions, expiresInMs }, by) {
       refuse([
         ...nameProblems('Name', name),
-        ...listProblems('Roles', roles),
+        ...listProblems('Roles', givenRoles),
+        ...listProblems('Permissions', permissions),
         ...(expiresInMs !== undefined && !(Number.isSafeInteger(expiresInMs) && expiresInMs > 0)
           ? [problem('ExpiresInMs', 'must be a time in the future')]
           : []),
       ])
+      // A key that is worth some permissions is worth no role beside, whichever svc reads it.
+      const roles = givenRoles ?? (permissions && [])
       const store = await data()
       const user = await findUser(store, userName)
       const missing = roles?.find((role) => !user.roles.includes(role))
       if (missing !== undefined) refuse([problem('Roles', `names ${missing}, which the user does not hold`)])
+      const lacking = permissions?.find((permission) => !user.permissions.includes(permission))
+      if (lacking !== undefined) refuse([problem('Permissions', `names ${lacking}, which the user does not hold`)])
       const secret = newToken('key')
       const row = await store.keys.add(
         {
@@ -26,6 +31,7 @@ export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'
           hash: secret.hash,
           userId: user.id,
           roles: roles && [...new Set(roles)],
+          permissions: permissions && [...new Set(permissions)],
           expiresAt: expiresInMs === undefined ? undefined : now() + expiresInMs,
         },
         asActor(by),
@@ -41,6 +47,7 @@ const keyFacts = (row: KeyRow, userName: string): KeyFacts => ({
   name: row.name,
   userName,
   roles: row.roles,
+  permissions: row.permissions,
   createdAt: new Date(row.createdAt),
   expiresAt: row.expiresAt === undefined ? undefined : new Date(row.expiresAt),
   revokedAt: row.revokedAt === undefined ? undefined : new Date(row.revokedAt),

@@ -8,7 +8,6 @@ import {
   type SettingsSpec,
 } from '../health/index.ts'
 import { systemFile, type WhereOptions } from './find.ts'
-import type { Types } from './types.ts'
 
 /** The `exec:` part of the system's svc.yaml: of which folders programs may be run. */
 export const execSettings = {
@@ -34,10 +33,6 @@ export function readExecPart(
   )
   return { allow, problems: [...problems, ...wrong] }
 }
-
-/** Whether any monitor runs a program: else nobody needs to know what may be run. */
-export const runsPrograms = (types: Types): boolean =>
-  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.kind === 'exec'))
 
 /**
  * What the system's svc.yaml lets be run, whichever file was chosen beside it: a flag, a variable and a

@@ -1,7 +1,6 @@
 import { Fault } from '../errors.ts'
 import { type ExecConfig, isMap, type Problem, type SettingsContext, unknownKey } from '../health/index.ts'
 import type { Place } from './document.ts'
-import { readExec, readExecPart, runsPrograms } from './exec.ts'
 import { type Candidate, candidates, systemFile, type WhereOptions } from './find.ts'
 import { readProfiles } from './profiles.ts'
 import { readServe, type ServeConfig } from './serve.ts'
@@ -64,7 +63,7 @@ async function readConfig(text: string, { path }: Candidate, options: LoadOption
     origin: path,
     types: read.types,
     serve: read.serve,
-    ...(runsPrograms(read.types) ? { exec: await readExec(options) } : {}),
+    ...(runsPrograms(read.types) ? { exec: await (await import('./exec.ts')).readExec(options) } : {}),
     warnings: placed(read.warnings).map((warning) => line(path, warning)),
   }
 }
@@ -94,9 +93,24 @@ async function readSections(
   below('types', readType.problems)
   below('profiles', defined.problems)
   below('serve', readServing.problems)
+  if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
   const warnings = readType.warnings.map(({ path, message }) => ({ path: ['types', ...path], message }))
   return { types: readType.types, serve: readServing.values, problems, warnings }
 }
+
+/** Nobody shall believe that a file allows what it cannot. */
+async function execProblems(
+  raw: unknown,
+  context: SettingsContext,
+  elsewhere: string | undefined,
+): Promise<readonly Problem[]> {
+  if (elsewhere === undefined) return (await import('./exec.ts')).readExecPart(raw, context).problems
+  return [{ path: [], message: `allows nothing here: it belongs into ${elsewhere}, a file of root's` }]
+}
+
+/** Whether any monitor runs a program: else nobody needs to know what may be run. */
+const runsPrograms = (types: Types): boolean =>
+  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.kind === 'exec'))
 
 type Placed = Problem & { readonly place: Place }
 

@@ -16,6 +16,7 @@ import {
 } from '../health/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { commonSettings, latencyOf, shorthands } from './common.ts'
+import { execSettings } from './exec.ts'
 import { changeKey, nameOfParameter, nameOfProfile, parameterFields, useSettings } from './profiles.ts'
 import { serveSettings } from './serve.ts'
 
@@ -53,6 +54,10 @@ export async function configSchema(): Promise<object> {
         ...settingsSchema(serveSettings),
         description: 'How svc serve behaves over HTTP; flags go over it',
         type: ['object', 'null'],
+      },
+      exec: {
+        ...settingsSchema(execSettings),
+        description: "Which programs the kind exec may run; only in the system's svc.yaml, a file of root's",
       },
     },
     $defs: {

@@ -23,11 +23,16 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
       Kind: monitor.kind.kind,
       Depth: monitor.depth,
       Checks: monitor.kind.checks
-        .filter((check) => includes(mode, check.depth))
+        .filter((check) => includes(mode, check.depth) && isWanted(check, monitor.settings as Settings))
         .map((check) => ({ Name: check.name, Depth: deeper(check.depth, monitor.depth), Doc: check.doc })),
       Host: monitor.host,
     }))
 }
+
+type Settings = Readonly<Record<string, unknown>>
+
+const isWanted = ({ when }: Check, settings: Settings): boolean =>
+  when === undefined || when.some((name) => settings[name] !== undefined && settings[name] !== false)
 
 export type SettingRow = {
   /** `header.name` lies in a group, `headers[].name` in each of a list of groups. */

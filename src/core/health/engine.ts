@@ -60,7 +60,7 @@ export const includes = (mode: ExecutionMode, depth: ExecutionMode): boolean => 
 const graceMs = 500
 
 /** What the engine takes from outside. */
-export type EngineWorld = Pick<World, 'now' | 'date'> & {
+export type EngineWorld = Pick<World, 'now' | 'date' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> & {
   readonly resolve: (host: string, signal: AbortSignal) => Promise<readonly string[]>
   readonly inChild: (probe: string, input: unknown, signal: AbortSignal) => Promise<unknown>
   /** Begins to measure this machine; the answer covers the time since. */
@@ -239,6 +239,10 @@ async function observeOnce(
     resolve,
     lookup: lookupWith(resolve),
     inChild: (probe, input) => world.inChild(probe, input, signal),
+    ownSignIn: world.ownSignIn,
+    heartbeats: world.heartbeats,
+    exec: world.exec,
+    ownUrl: world.ownUrl,
     calledByPeer: options.calledByPeer ?? false,
   }
   const findings: Finding[] = []

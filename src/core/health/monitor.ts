@@ -45,6 +45,20 @@ export type Check = {
   /** The shallowest mode that runs it; deeper modes include it. */
   readonly depth: ExecutionMode
   readonly doc: string
+  /** Settings without any of which it is left out; without this it is always there. */
+  readonly when?: readonly string[]
+}
+
+/** What svc's own sign-in needs, as questions that write nothing; each rejects with what is in the way. */
+export type OwnSignIn = {
+  /** Opens the store of the accounts, and has it answer. */
+  readonly store: (signal: AbortSignal) => Promise<void>
+  /** Whether anybody who may sign in holds Admin. */
+  readonly anyAdmin: () => Promise<boolean>
+  /** Reads what a sign-in reads, for a name that nobody has. */
+  readonly lookUp: () => Promise<void>
+  /** Hashes a password made up for this; whether it is then told from another one. */
+  readonly hash: (signal: AbortSignal) => Promise<boolean>
 }
 
 /** All of the world that a monitor may touch; tests hand in their own. */
@@ -66,8 +80,41 @@ export type World = {
   readonly lookup: LookupFunction
   /** Runs a probe of `health/child` in a child process that is killed at the deadline. */
   readonly inChild: (probe: string, input: unknown) => Promise<unknown>
+  /** Undefined where svc has no accounts of its own. */
+  readonly ownSignIn?: OwnSignIn | undefined
   /** True when another svc asked for this run: then no monitor asks a further svc. */
   readonly calledByPeer: boolean
+  /** The last heartbeat of every agent. Rejects with a Fault when the store cannot be read; absent: there is none. */
+  readonly heartbeats?: (() => Promise<readonly Heartbeat[]>) | undefined
+  /** Which programs may be run; absent: none. */
+  readonly exec?: ExecConfig | undefined
+  /** Where this very process answers over HTTP, once it does. */
+  readonly ownUrl?: (() => string | undefined) | undefined
+}
+
+/** The last sign of life of an agent, as the store keeps it. Times are milliseconds since 1970. */
+export type Heartbeat = {
+  readonly name: string
+  readonly at: number
+  readonly status: 'Ok' | 'Warn' | 'Fail'
+  readonly message: string | undefined
+  readonly version: string | undefined
+  /** Milliseconds: how often it means to report. */
+  readonly intervalMs: number | undefined
+  readonly backlog: number | undefined
+  readonly diskFreePercent: number | undefined
+  /** Milliseconds by which the agent's clock was ahead of ours. */
+  readonly skewMs: number | undefined
+  /** The last ones, this one included, oldest first. */
+  readonly history: readonly { readonly at: number; readonly status: Heartbeat['status'] }[]
+}
+
+/** What the system's svc.yaml says of running programs. */
+export type ExecConfig = {
+  /** Folders whose programs may be run; none: it is off. */
+  readonly allow: readonly string[]
+  /** Why it is off, a sentence without its full stop. */
+  readonly off?: string | undefined
 }
 
 /** Where a monitor connects to, as configured. */

@@ -1,5 +1,6 @@
 import type { ServerType } from '../protocol/index.ts'
 import type { KindName } from './monitors/index.ts'
+import type { ProfileName } from './profiles/index.ts'
 
 /** A monitor as a table or svc.yaml names it, before its kind is loaded and its settings are read. */
 export type MonitorEntry = {
@@ -12,6 +13,8 @@ export type MonitorEntry = {
 export type OwnParts = {
   /** The embedded store's file, or undefined when the store is a PostgreSQL elsewhere. */
   readonly storePath: string | undefined
+  /** True where svc has a store, and with it accounts of its own. */
+  readonly accounts?: boolean | undefined
   readonly version: string
 }
 
@@ -26,6 +29,8 @@ export type TypePlan = {
   readonly usualPorts: readonly { readonly port: number; readonly what: string }[]
   /** Kinds that an operator would configure for it: the next step of an unconfigured type. */
   readonly kinds: readonly KindName[]
+  /** The shipped profile for what the type is taken to stand for. */
+  readonly profile?: ProfileName
 }
 
 /** Server type → what stands for it without configuration. A type without its row does not compile. */
@@ -53,7 +58,7 @@ export const plans: Record<ServerType, TypePlan> = {
       { port: 3306, what: 'mysql' },
       { port: 1433, what: 'sqlserver' },
     ],
-    kinds: ['postgres', 'mysql', 'sqlite'],
+    kinds: ['postgres', 'mysql', 'sqlserver', 'sqlite'],
   },
   FtpApi: { title: 'API in front of FTP accounts', usualPorts: [], kinds: ['http', 'tls'] },
   Ftp: {
@@ -63,22 +68,43 @@ export const plans: Record<ServerType, TypePlan> = {
       { port: 22, what: 'ssh' },
       { port: 990, what: 'ftps' },
     ],
-    kinds: ['tcp', 'tls'],
+    kinds: ['ftp', 'sftp', 'file-age', 'tcp', 'tls'],
   },
-  Batch: { title: 'Batch job runner', usualPorts: [], kinds: ['process', 'http'] },
+  Batch: {
+    title: 'Batch job runner',
+    usualPorts: [],
+    kinds: ['service', 'heartbeat', 'process', 'rabbitmq', 'redis', 'file-age', 'http', 'smtp'],
+  },
   Identity: {
     title: 'Identity provider',
+    own: (parts) => (parts.accounts ? [{ kind: 'sign-in', name: 'own accounts', settings: {} }] : []),
+    ownSaid: "svc's own sign-in was checked",
     usualPorts: [
       { port: 389, what: 'ldap' },
       { port: 636, what: 'ldaps' },
     ],
-    kinds: ['http', 'tls'],
+    kinds: ['oidc', 'ldap', 'http', 'tls'],
   },
-  Qc: { title: 'Quality control of media files', usualPorts: [], kinds: ['http', 'process'] },
-  XcodeV: { title: 'Transcoder (Vantage)', usualPorts: [{ port: 8676, what: 'vantage' }], kinds: ['http', 'tcp'] },
-  XcodeC: { title: 'Transcoder (Carbon Coder)', usualPorts: [{ port: 1120, what: 'carbon' }], kinds: ['tcp'] },
-  MsgVast: { title: 'VAST messaging', usualPorts: [], kinds: ['http', 'tcp'] },
-  AsgVast: { title: 'VAST assignment', usualPorts: [], kinds: ['http', 'tcp'] },
-  Mongo: { title: 'MongoDB', usualPorts: [{ port: 27_017, what: 'mongo' }], kinds: ['tcp'] },
-  Agents: { title: 'Remote agents', usualPorts: [], kinds: ['http', 'tcp'] },
+  Qc: {
+    title: 'Quality control of media files',
+    usualPorts: [],
+    kinds: ['http', 'process', 'tcp', 'file-age'],
+    profile: 'file-qc',
+  },
+  XcodeV: {
+    title: 'Transcoder (Vantage)',
+    usualPorts: [{ port: 8676, what: 'vantage' }],
+    kinds: ['http', 'tcp', 'file-age'],
+    profile: 'vantage',
+  },
+  XcodeC: {
+    title: 'Transcoder (Carbon Coder)',
+    usualPorts: [{ port: 1120, what: 'carbon' }],
+    kinds: ['tcp', 'file-age'],
+    profile: 'carbon',
+  },
+  MsgVast: { title: 'VAST messaging', usualPorts: [], kinds: ['http', 'tcp'], profile: 'vast' },
+  AsgVast: { title: 'VAST assignment', usualPorts: [], kinds: ['http', 'tcp'], profile: 'vast' },
+  Mongo: { title: 'MongoDB', usualPorts: [{ port: 27_017, what: 'mongo' }], kinds: ['mongo'] },
+  Agents: { title: 'Remote agents', usualPorts: [], kinds: ['heartbeat', 'file-age', 'http', 'tcp'] },
 }

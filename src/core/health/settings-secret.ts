@@ -73,11 +73,18 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
   })
 }
 
-/** A host and port as one text that is the same for every spelling of the same host: letter case, IDN, IPv6. */
+/** What names and addresses are made of; what else a URL would take for its end, or take out, belongs to a name here. */
+const plainHost = /^[\p{L}\p{M}\p{N}._:。．｡-]+$/u
+
+/**
+ * A host and port as one text that is the same for every spelling of the same host: letter case, IDN, IPv6. A name
+ * server is asked for `a.internal/.b.example` as it stands, so that is never the same as `a.internal`.
+ */
 export function hostAndPort(host: string, port: number): string {
   const bare = host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
   const written = bare.includes(':') ? `[${bare}]` : bare
-  return `${URL.parse(`http://${written}`)?.hostname ?? written.toLowerCase()}:${port}`
+  const url = plainHost.test(bare) ? URL.parse(`http://${written}`) : null
+  return `${url?.hostname ?? written.toLowerCase()}:${port}`
 }
 
 async function readSecret(path: string, folder: string): Promise<string | undefined> {

@@ -36,7 +36,9 @@ function byName(row: OperationSpec, { prefix, format, batches }: ReplyRoute): re
     named(undefined),
     ...(format === undefined ? [named('json'), named('csv')] : []),
     ...(batches && row.batch
-      ? [{ path: `${path}[]`, row, verbs: ['POST'], format: 'json', kind: 'batch' } as const]
+      ? ['[]', ...(format === undefined ? ['[].json'] : [])].map(
+          (mark) => ({ path: path + mark, row, verbs: ['POST'], format: 'json', kind: 'batch' }) as const,
+        )
       : []),
   ]
 }

@@ -137,7 +137,7 @@ export type HealthCheckResponse = Infer<typeof HealthCheckResponse>
 
 /** B1 (ours): a sign of life of an agent. */
 export const ReportHeartbeat = dto('ReportHeartbeat', {
-  Name: required(text),
+  Name: text,
   Status: HeartbeatStatus,
   Message: text,
   Version: text,

@@ -45,6 +45,8 @@ export async function operateBatch(
       const one = await answerOne(site, exchange, found, { read, credential, index })
       if (one.status !== 200) return { ...one, headers: [...completed(index), ...(one.headers ?? [])] }
       bodies.push(one.body ?? '')
+      // Nothing moves on the connection meanwhile, and yet it is no silent one.
+      exchange.request.socket.setTimeout(site.limits.silenceMs)
     }
     return {
       status: 200,

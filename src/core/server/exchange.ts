@@ -26,8 +26,6 @@ export type Exchange = UnderWay & {
     /** Of a defect. */
     stack: string | undefined
   }
-  /** No further request is answered on this connection. */
-  last: boolean
 }
 
 export function begin(site: Site, request: IncomingMessage, response: ServerResponse, expects: boolean): Exchange {
@@ -47,7 +45,8 @@ export function begin(site: Site, request: IncomingMessage, response: ServerResp
       runId: undefined,
       stack: undefined,
     },
-    last: site.draining,
+    // Node's parser passes over what follows a request to upgrade, although nobody upgrades here.
+    last: site.draining || request.headers.upgrade !== undefined,
     waiting: undefined,
     cancel: (reason) => {
       calls.abort(reason)

@@ -5,10 +5,10 @@ import { ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../wire/index.ts'
 import { correlationOf } from './correlation.ts'
 import { commonHeaders, varies } from './send.ts'
-import type { Site } from './site.ts'
+import type { Site, UnderWay } from './site.ts'
 
 /** E2: what Node's parser or its clock refused, as a fault; undefined when the caller simply went away. */
-export function parserFault(error: Error & { code?: string }, limits: Site['limits']): Fault | undefined {
+function parserFault(error: Error & { code?: string }, limits: Site['limits']): Fault | undefined {
   switch (error.code) {
     case 'ECONNRESET':
     case 'EPIPE':
@@ -22,6 +22,35 @@ export function parserFault(error: Error & { code?: string }, limits: Site['limi
     default:
       return new Fault('BadRequest', 'This is not a request of HTTP/1.1')
   }
+}
+
+/** The request that came last on a connection, while it is not answered yet. */
+export const latestOn = (site: Site, socket: Duplex): UnderWay | undefined =>
+  [...site.open].findLast(({ request }) => request.socket === socket)
+
+/**
+ * For what cannot be understood any further: requests that came whole before it get a moment to be answered, one that
+ * broke off is refused in its turn, and then the connection closes.
+ */
+export function refuseUnparsed(site: Site, error: Error & { code?: string }, socket: Duplex): void {
+  const fault = parserFault(error, site.limits)
+  if (!fault || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const known = site.silenced.has(socket)
+  site.silenced.add(socket)
+  // Every further packet is a further error; what follows the first is on its way, and the connection ends.
+  if (known) return
+  const latest = latestOn(site, socket)
+  if (latest === undefined) {
+    answerRaw(site, socket, fault, 'other')
+    return
+  }
+  latest.last = true
+  if (latest.response.headersSent) latest.response.once('close', () => socket.end())
+  else if (!latest.request.complete) latest.cancel(fault)
+  setTimeout(() => socket.destroy(), site.limits.lingerMs)
 }
 
 /** Answers on the bare connection, with the headers and the body that every other error has, and closes it. */

@@ -16,6 +16,8 @@ export type UnderWay = {
   readonly response: ServerResponse
   /** Cancels what is done for it, and settles what waits for that. Only the first reason counts. */
   readonly cancel: (reason: Fault) => void
+  /** No further request is answered on this connection. */
+  last: boolean
 }
 
 /** What every request of one running server needs: made once, handed down. */

@@ -12,7 +12,7 @@ import { hostCheck, isLoopback, plainAddress } from './hosts.ts'
 import { type ServerLimits, serverLimits } from './limits.ts'
 import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
-import { answerRaw, parserFault } from './parser-faults.ts'
+import { answerRaw, latestOn, refuseUnparsed } from './parser-faults.ts'
 import { router } from './routes.ts'
 import type { Site } from './site.ts'
 import { drain } from './stop.ts'
@@ -105,6 +105,8 @@ function create(site: Site, tls: StartOptions['tls']): Server {
   server.maxHeadersCount = limits.headerCount + 1
   server.maxConnections = limits.connections
   server.timeout = limits.silenceMs
+  // A script that pipes a request into nc has closed its side when the answer comes.
+  Object.assign(server, { httpAllowHalfOpen: true })
   return server
 }
 
@@ -113,17 +115,17 @@ function listenTo(server: Server, site: Site): void {
   server.on('checkContinue', (request, response) => handle(site, request, response, true))
   // Without this listener Node answers an unknown expectation itself; the gate refuses it.
   server.on('checkExpectation', (request, response) => handle(site, request, response, false))
-  server.on('connect', (_request, socket) => answerRaw(site, socket, neverAllowed('CONNECT'), 'CONNECT'))
-  server.on('clientError', (error, socket) => {
-    const fault = parserFault(error, site.limits)
-    const underWay = [...site.open].find(({ request }) => request.socket === socket)
-    const spoiled = underWay !== undefined && (underWay.response.headersSent || underWay.request.complete)
-    if (!fault || !socket.writable || spoiled || site.silenced.has(socket)) {
-      socket.destroy()
-      return
-    }
-    site.silenced.add(socket)
-    answerRaw(site, socket, fault, 'other')
+  server.on('connect', (_request, socket) => {
+    const refuse = (): void => answerRaw(site, socket, neverAllowed('CONNECT'), 'CONNECT')
+    // Answers go out in the order of the requests.
+    const before = latestOn(site, socket)
+    if (before) before.response.once('close', refuse)
+    else refuse()
+  })
+  server.on('clientError', (error, socket) => refuseUnparsed(site, error, socket))
+  server.on('connection', (socket) => {
+    // Who has nothing more to say may still listen, or be gone, and only time can tell.
+    socket.once('end', () => setTimeout(() => socket.destroy(), site.limits.lingerMs))
   })
   server.on('drop', () => site.metrics.refusedConnection())
   server.on(

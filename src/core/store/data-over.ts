@@ -2,6 +2,7 @@ import type { Data } from './data.ts'
 import type { Link } from './link.ts'
 import { auditOver } from './rows/audit.ts'
 import { failuresOver } from './rows/failures.ts'
+import { heartbeatsOver } from './rows/heartbeats.ts'
 import { keysOver } from './rows/keys.ts'
 import { sessionsOver } from './rows/sessions.ts'
 import { sweepOver } from './rows/sweep.ts'
@@ -15,6 +16,7 @@ export function dataOver(link: Link, now: () => number): Data {
     sessions: sessionsOver(link, now),
     tokens: tokensOver(link, now),
     keys: keysOver(link, now),
+    heartbeats: heartbeatsOver(link, now),
     failures: failuresOver(link),
     audit: auditOver(link, now),
     sweep: sweepOver(link),

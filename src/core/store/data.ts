@@ -2,7 +2,7 @@
  * What the store keeps, and the questions asked of it. One query code path serves SQLite and
  * PostgreSQL. Times are milliseconds since 1970; hashes are SHA-256 in lower-case hex. Every method
  * that changes something writes its audit entry in the same transaction: no audit, no change. A call
- * that changes nothing writes none; neither do a renewal, a rotation, a last use and a rehash.
+ * that changes nothing writes none; neither do a renewal, a rotation, a last use, a rehash and a heartbeat.
  */
 export type UserRow = {
   /** A random UUID. */
@@ -75,6 +75,8 @@ export type KeyRow = {
   readonly userId: string
   /** Undefined: the roles of its user, read at each request. */
   readonly roles: readonly string[] | undefined
+  /** Given only with `roles`; undefined with them: none. */
+  readonly permissions?: readonly string[] | undefined
   readonly createdAt: number
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
@@ -90,6 +92,25 @@ export type AuditRow = {
   readonly before: string | undefined
   readonly after: string | undefined
   readonly reason: string | undefined
+}
+/** The last sign of life of an agent. */
+export type HeartbeatRow = {
+  readonly name: string
+  /** When it was received; it never goes back. */
+  readonly at: number
+  /** Who reported it: a user name, or `local:alice`. */
+  readonly who: string
+  readonly status: 'Ok' | 'Warn' | 'Fail'
+  readonly message: string | undefined
+  readonly version: string | undefined
+  /** How often it means to report. */
+  readonly intervalMs: number | undefined
+  readonly backlog: number | undefined
+  readonly diskFreePercent: number | undefined
+  /** By how much the agent's clock was ahead of ours. */
+  readonly skewMs: number | undefined
+  /** The last ones, this one included, oldest first: for flapping. */
+  readonly history: readonly { readonly at: number; readonly status: HeartbeatRow['status'] }[]
 }
 /** A sign-in made in one transaction: a session, an access token and a refresh token of one family. */
 export type SignIn = {
@@ -164,6 +185,14 @@ export type Data = {
     readonly list: () => Promise<readonly (KeyRow & { readonly userName: string })[]>
     /** Fault NotFound for an unknown name. */
     readonly revoke: (name: string, actor: Actor) => Promise<void>
+  }
+  readonly heartbeats: {
+    /** Fault Conflict for a new name when there are as many as may be. */
+    readonly report: (heartbeat: Omit<HeartbeatRow, 'history'>) => Promise<void>
+    /** In the order of their names. */
+    readonly list: () => Promise<readonly HeartbeatRow[]>
+    /** Fault NotFound for an unknown name. */
+    readonly remove: (name: string, actor: Actor) => Promise<void>
   }
   /** Failed sign-ins (P5): atomic counters, at most 100,000 rows. */
   readonly failures: {

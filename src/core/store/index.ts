@@ -5,6 +5,7 @@ export type {
   Changed,
   Data,
   Grants,
+  HeartbeatRow,
   KeyRow,
   RefreshRow,
   RoleChange,

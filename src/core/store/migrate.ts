@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { accountTables, sqliteWords } from './schema.ts'
+import { accountTables, heartbeatTables, sqliteWords } from './schema.ts'
 
 /** `svc1`: what makes a SQLite file ours, in its header. */
 export const applicationId = 0x73766331
@@ -16,6 +16,7 @@ export const migrations: readonly string[] = [
    ) STRICT;
    INSERT INTO meta (id, createdAt, version) VALUES (1, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 0);`,
   accountTables(sqliteWords),
+  heartbeatTables(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

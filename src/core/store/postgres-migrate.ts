@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg'
 import { Fault } from '../errors.ts'
 import { applicationId } from './migrate.ts'
-import { accountTables, postgresWords } from './schema.ts'
+import { accountTables, heartbeatTables, postgresWords } from './schema.ts'
 
 /** The same versions as SQLite's steps (migrate.ts); forwards only, a released one is never changed. */
 export const postgresMigrations: readonly string[] = [
@@ -14,6 +14,7 @@ export const postgresMigrations: readonly string[] = [
    INSERT INTO "meta" VALUES (1, ${applicationId},
      to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 0);`,
   accountTables(postgresWords),
+  heartbeatTables(postgresWords),
 ]
 
 type Options = {

@@ -1,6 +1,8 @@
 /** What the two databases call differently. */
 type Words = {
   readonly integer: string
+  /** A number that may have a fraction. */
+  readonly real: string
   /** Text compared byte by byte. */
   readonly text: string
   /** An integer key that only grows. */
@@ -11,12 +13,14 @@ type Words = {
 
 export const sqliteWords: Words = {
   integer: 'INTEGER',
+  real: 'REAL',
   text: 'TEXT',
   growing: 'INTEGER PRIMARY KEY AUTOINCREMENT',
   strict: ' STRICT',
 }
 export const postgresWords: Words = {
   integer: 'BIGINT',
+  real: 'DOUBLE PRECISION',
   text: 'TEXT COLLATE "C"',
   growing: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
   strict: '',
@@ -120,4 +124,23 @@ CREATE TABLE "audit" (
   "after" ${text},
   "reason" ${text}
 )${strict};
+`
+
+/** Step 3: what agents report, and keys that are worth some permissions only. Released: never changed. */
+export const heartbeatTables = ({ integer, real, text, strict }: Words): string => `
+CREATE TABLE "heartbeats" (
+  "name" ${text} PRIMARY KEY,
+  "at" ${integer} NOT NULL,
+  "who" ${text} NOT NULL,
+  "status" ${text} NOT NULL CHECK ("status" IN ('Ok', 'Warn', 'Fail')),
+  "message" ${text},
+  "version" ${text},
+  "intervalMs" ${integer},
+  "backlog" ${integer},
+  "diskFreePercent" ${real},
+  "skewMs" ${integer},
+  "history" ${text} NOT NULL
+)${strict};
+CREATE INDEX "heartbeatsByTime" ON "heartbeats" ("at");
+ALTER TABLE "apiKeys" ADD COLUMN "permissions" ${text};
 `

@@ -50,11 +50,26 @@ export type Tables = {
     name: string
     hash: string
     userId: string
-    /** A JSON list. */
+    /** JSON lists. */
     roles: string | null
+    permissions: string | null
     createdAt: number
     expiresAt: number | null
     revokedAt: number | null
+  }
+  heartbeats: {
+    name: string
+    at: number
+    who: string
+    status: 'Ok' | 'Warn' | 'Fail'
+    message: string | null
+    version: string | null
+    intervalMs: number | null
+    backlog: number | null
+    diskFreePercent: number | null
+    skewMs: number | null
+    /** A JSON list of `[at, status]`, oldest first. */
+    history: string
   }
   failures: { key: string; count: number; lastAt: number }
   audit: {

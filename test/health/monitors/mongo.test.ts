@@ -279,6 +279,15 @@ describe('a simulated node that cannot be reached or does not let in', () => {
     await hole.close()
     expect(await settled('')).toBe('')
   })
+  test('black hole: the deadline comes before the patience of the driver, however the timers fall', async () => {
+    await using hole = await peer(blackHole)
+    const asked = async (): Promise<Finding> =>
+      checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
+    const found = await Promise.all(Array.from({ length: 60 }, asked))
+    const told = `127.0.0.1:${hole.port} gave no answer within 0.2 s`
+    expect([...new Set(found.map(({ message }) => message))]).toEqual([told])
+    await none(hole)
+  })
   test('slow: a simulated node late by 80 ms at each step is a threshold, with the figure', async () => {
     const found = await one('ping', { delayMs: 80 }, 'Basic', { latency: { warn: 20, limit: 60 } })
     expect(found).toMatchObject({ level: 'fail', fault: 'threshold', limit: 60 })

@@ -26,6 +26,8 @@ export type MongoSession = {
   readonly close: () => Promise<void>
 }
 
+/** Milliseconds: as long after the deadline the driver would give up by itself. */
+const pastDeadlineMs = 1_000
 /** Milliseconds; more than any run takes: what the driver would look at between is not asked for. */
 const never = 3_600_000
 
@@ -113,8 +115,8 @@ function optionsFor(
     maxPoolSize: 1,
     serverMonitoringMode: 'poll',
     heartbeatFrequencyMS: never,
-    serverSelectionTimeoutMS: msLeft,
-    // The engine's deadline counts.
+    // The engine's deadline counts: what the driver itself gives up in that very moment tells nothing of why.
+    serverSelectionTimeoutMS: msLeft + pastDeadlineMs,
     connectTimeoutMS: 0,
   }
 }

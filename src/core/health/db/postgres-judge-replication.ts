@@ -50,6 +50,8 @@ function lagOf({ bytes = 0, lagMs = 0, silentMs = 0 }: Replica): number {
 const told = (replica: Replica, lag: number): string =>
   `${replica.name}: ${replica.state}, ${showBytes(Math.max(0, replica.bytes ?? 0))} and ${showDuration(lag)} behind`
 
+const resume = 'SELECT pg_wal_replay_resume() on the standby goes on with it'
+
 export function judgeReplay(seen: Replay, { replicationLag }: PostgresSettings): Finding {
   const last = `last replay ${showDuration(seen.sinceReplayMs)} ago`
   if (seen.follows && seen.connected === false) {
@@ -62,7 +64,7 @@ export function judgeReplay(seen: Replay, { replicationLag }: PostgresSettings):
     value: seen.current ? 0 : seen.sinceReplayMs,
     unit: 'duration',
     threshold: replicationLag,
-    ...(seen.current ? {} : { details: ['look for a long query on the standby'] }),
+    ...(seen.current ? {} : { details: [seen.paused ? resume : 'look for a long query on the standby'] }),
   })
   return seen.paused ? { ...judged, message: `${judged.message}; replay is paused` } : judged
 }

@@ -41,11 +41,12 @@ export default monitorKind({
   checks: [
     { name: 'there', depth: 'Basic', doc: 'The file is there, or the folder, and can be listed' },
     { name: 'age', depth: 'Standard', doc: 'The file, or the oldest of the folder, is young enough' },
-    { name: 'size', depth: 'Standard', doc: 'The file is large enough; left out without `size`' },
+    { name: 'size', depth: 'Standard', doc: 'The file is large enough; left out without `size`', when: ['size'] },
     {
       name: 'backlog',
       depth: 'Standard',
       doc: 'No more files wait in the folder than should; left out without `files`',
+      when: ['files'],
     },
   ],
   contradiction: ({ path }) => (isAbsolute(path) ? undefined : `path is no whole path: ${said(path, 100)}`),
@@ -92,7 +93,7 @@ export default monitorKind({
 })
 
 const judgeAge = (what: string, ms: number, threshold: Threshold): Finding =>
-  atMost({ check: 'age', what: `${what} is`, value: ms, unit: 'duration', threshold })
+  atMost({ check: 'age', what: `${what}: age`, value: ms, unit: 'duration', threshold })
 
 function judgeOldest(
   path: string,

@@ -47,7 +47,12 @@ export default monitorKind({
     { name: 'longest transaction', depth: 'Standard', doc: 'No transaction of a client is open for too long' },
     { name: 'lock wait', depth: 'Standard', doc: 'Nobody waits too long for a lock' },
     { name: 'replication lag', depth: 'Advanced', doc: 'Its standbys, or it as a standby, are not behind' },
-    { name: 'replicas', depth: 'Advanced', doc: 'As many replicas stream as `replicas` says; left out without it' },
+    {
+      name: 'replicas',
+      depth: 'Advanced',
+      doc: 'As many replicas stream as `replicas` says; left out without it',
+      when: ['replicas'],
+    },
     { name: 'slots', depth: 'Advanced', doc: 'No replication slot is abandoned or holds back too much WAL' },
     { name: 'wraparound', depth: 'Advanced', doc: 'Transaction ids are frozen long before they run out' },
     { name: 'archiver', depth: 'Advanced', doc: 'WAL files are archived' },

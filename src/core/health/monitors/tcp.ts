@@ -59,9 +59,19 @@ export default monitorKind({
   },
   checks: [
     { name: 'connect', depth: 'Basic', doc: 'The port accepts a connection, in time' },
-    { name: 'answer', depth: 'Basic', doc: 'With `send` or `expect`: the peer says what it should, in time' },
-    { name: 'xml', depth: 'Basic', doc: 'XML values of the answer are as expected' },
-    { name: 'measure', depth: 'Basic', doc: 'Figures, dates and counts in the answer are within their thresholds' },
+    {
+      name: 'answer',
+      depth: 'Basic',
+      doc: 'With `send` or `expect`: the peer says what it should, in time',
+      when: ['send', 'expect', 'xml', 'measure'],
+    },
+    { name: 'xml', depth: 'Basic', doc: 'XML values of the answer are as expected', when: ['xml'] },
+    {
+      name: 'measure',
+      depth: 'Basic',
+      doc: 'Figures, dates and counts in the answer are within their thresholds',
+      when: ['measure'],
+    },
     { name: 'addresses', depth: 'Advanced', doc: 'Told when a name has more addresses than are probed' },
   ],
   target: ({ host, port }) => ({ host, port }),
@@ -124,7 +134,8 @@ function judgeAnswer(seen: Answer, { expect, latency, maxAnswer }: Wanted): Find
   if (ended === 'met') {
     return atMost({
       check: 'answer',
-      what: `${address} said ${told} in`,
+      // What is read as a document is judged by what stands in it.
+      what: `${address} ${seen.whole ? `answered ${showBytes(bytes.length)}` : `said ${told}`} in`,
       value: ms,
       unit: 'duration',
       threshold: latency,

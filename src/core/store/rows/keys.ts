@@ -11,7 +11,7 @@ const keysLock = 'keys'
 
 export function keysOver(link: Link, now: () => number): Data['keys'] {
   return {
-    add: ({ name, hash, userId, roles, expiresAt }, actor) =>
+    add: ({ name, hash, userId, roles, permissions, expiresAt }, actor) =>
       link.write(async (tx) => {
         await link.lock(tx, keysLock)
         const user = await userThere(tx, userId)
@@ -23,13 +23,18 @@ export function keysOver(link: Link, now: () => number): Data['keys'] {
           .values({
             ...key,
             roles: roles ? JSON.stringify(roles) : null,
+            permissions: permissions ? JSON.stringify(permissions) : null,
             expiresAt: expiresAt ?? null,
             revokedAt: null,
           })
           .execute()
-        const after = JSON.stringify({ user: user.userName, roles: roles ?? null })
+        const after = JSON.stringify({
+          user: user.userName,
+          roles: roles ?? null,
+          permissions: permissions ?? undefined,
+        })
         await note(tx, key.createdAt, actor, { event: 'key.added', target: name, after })
-        return { ...key, roles, expiresAt, revokedAt: undefined }
+        return { ...key, roles, permissions, expiresAt, revokedAt: undefined }
       }),
     find: (hash) =>
       link.read(async (db) => {
@@ -62,9 +67,13 @@ export function keysOver(link: Link, now: () => number): Data['keys'] {
   }
 }
 
-const keyOf = ({ roles, expiresAt, revokedAt, ...row }: Tables['apiKeys']): KeyRow => ({
+const keyOf = ({ roles, permissions, expiresAt, revokedAt, ...row }: Tables['apiKeys']): KeyRow => ({
   ...row,
-  roles: roles === null ? undefined : (JSON.parse(roles) as string[]),
+  roles: names(roles),
+  permissions: names(permissions),
   expiresAt: present(expiresAt),
   revokedAt: present(revokedAt),
 })
+
+const names = (json: string | null): readonly string[] | undefined =>
+  json === null ? undefined : (JSON.parse(json) as string[])

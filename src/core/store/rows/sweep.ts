@@ -1,5 +1,6 @@
 import type { Data } from '../data.ts'
 import type { Link } from '../link.ts'
+import { heartbeatsKeptMs } from './heartbeats.ts'
 import { eraseSealed } from './tokens.ts'
 
 /** Rows a transaction: others wait no longer than for any other change. */
@@ -56,6 +57,16 @@ export function sweepOver(link: Link): Data['sweep'] {
           .where('lastAt', '<', at - dayMs)
           .limit(limit)
         return (await tx.deleteFrom('failures').where('key', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const silent = tx
+          .selectFrom('heartbeats')
+          .select('name')
+          .where('at', '<', at - heartbeatsKeptMs)
+          .limit(limit)
+        return (await tx.deleteFrom('heartbeats').where('name', 'in', silent).executeTakeFirstOrThrow()).numDeletedRows
       }),
     )
     await inBatches((limit) =>

@@ -1,0 +1,47 @@
+import { Args } from '@oclif/core'
+import { storeFlags } from '../../cli/admin.ts'
+import { text } from '../../cli/flags.ts'
+import { required } from '../../cli/required.ts'
+import { StoreCommand } from '../../cli/store-command.ts'
+import { Fault } from '../../core/errors.ts'
+import type { Admin } from '../../core/service.ts'
+import { didYouMean } from '../../core/suggest.ts'
+
+export default class Remove extends StoreCommand {
+  static override summary = 'Forget an agent that is gone for good, so that its silence is no finding'
+  static override description = 'One that reports again is there again.'
+  static override examples = ['<%= config.bin %> heartbeats remove agent-7 --reason "scrapped"']
+  static override args = {
+    name: Args.string({ name: 'NAME', description: 'What the agent is called', ignoreStdin: true }),
+  }
+  static override flags = { reason: text('reason')({ description: 'Why: stands in the audit' }), ...storeFlags }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Remove)
+    const name = required(args.name, 'NAME')
+    await this.inStore(flags, signal, async ({ admin, by }) => {
+      try {
+        await admin.heartbeats.remove(name, by)
+      } catch (error) {
+        throw error instanceof Fault && error.fault === 'NotFound' ? await unknownAgent(admin, name) : error
+      }
+      const { renderForgotten } = await import('../../cli/render/heartbeats.ts')
+      this.answer(
+        flags.json,
+        { store: admin.store, name, removed: true },
+        renderForgotten(name, admin.store, process.stdout),
+      )
+    })
+  }
+}
+
+async function unknownAgent(admin: Admin, name: string): Promise<Fault> {
+  const known = (await admin.heartbeats.list()).map((one) => one.name)
+  const nearest = didYouMean(name, known)
+  return new Fault('NotFound', `no heartbeat of "${name}" is kept`, {
+    hints: [
+      ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
+      'svc heartbeats list shows the agents that have reported.',
+    ],
+  })
+}

@@ -1,0 +1,176 @@
+import { atLeast, atMost, fail, ok, show, showDuration, warn } from '../judge.ts'
+import type { Finding } from '../monitor.ts'
+import { count, quoted, said } from '../probe/text.ts'
+import type { Threshold, ThresholdUnit } from '../settings.ts'
+import { type Agent, changesOf, isSilent, named } from './agents.ts'
+import type { HeartbeatSettings } from './settings.ts'
+
+export type HeartbeatSeen = {
+  readonly see: 'newest' | 'standard' | 'advanced'
+  readonly known: readonly Agent[]
+  /** Named, and never heard of. */
+  readonly missing: readonly string[]
+}
+
+export function judgeHeartbeats(seen: HeartbeatSeen, settings: HeartbeatSettings): readonly Finding[] {
+  if (seen.see === 'newest') return [newest(seen, settings)]
+  // Of those that are silent nothing else is known any more.
+  const alive = seen.known.filter((agent) => !isSilent(agent, settings))
+  if (seen.see === 'standard') {
+    return [
+      reporting(seen, alive.length, settings),
+      ...(alive.length === 0 ? [] : [status(alive), ...version(alive, settings)]),
+      ...worst('disk', alive, ({ diskFreePercent }) => diskFreePercent, settings.disk, 'percent', 'least'),
+      ...worst('clock', alive, ({ skewMs }) => skewMs && Math.abs(skewMs), settings.clock, 'duration', 'most'),
+    ]
+  }
+  return [
+    ...worst('backlog', alive, ({ backlog }) => backlog, settings.backlog ?? {}, 'count', 'most'),
+    silent(seen.known, settings),
+    ...worst('flapping', seen.known, (agent) => changesOf(agent, settings), settings.flapping, 'count', 'most'),
+  ]
+}
+
+/** Agents that details name. */
+const mostNamed = 20
+const name = (agent: { readonly name: string }): string => said(agent.name, 64)
+
+/** Some names in one line. */
+function list(names: readonly string[]): string {
+  const shown = names.slice(0, 3).join(', ')
+  return names.length > 3 ? `${shown} and ${names.length - 3} more` : shown
+}
+
+function newest({ known }: HeartbeatSeen, settings: HeartbeatSettings): Finding {
+  const whose = settings.agents === undefined ? 'any agent' : list(settings.agents.map((one) => said(one, 64)))
+  const [first, ...rest] = known
+  if (first === undefined) {
+    return fail('newest', 'data', `no heartbeat of ${whose} has come in: svc heartbeat NAME sends one`)
+  }
+  const agent = rest.reduce((a, b) => (b.ageMs < a.ageMs ? b : a), first)
+  return aged(agent, settings.late)
+}
+
+/** The age of a heartbeat, against limits that its interval sets. */
+function aged(agent: Agent, late: Threshold): Finding {
+  const of = (times: number | undefined): number | undefined =>
+    times === undefined ? undefined : times * agent.everyMs
+  return atMost({
+    check: 'newest',
+    what: `last heartbeat, of ${name(agent)}, came`,
+    value: agent.ageMs,
+    unit: 'duration',
+    threshold: { warn: of(late.warn), limit: of(late.limit) },
+  })
+}
+
+function reporting({ known, missing }: HeartbeatSeen, alive: number, settings: HeartbeatSettings): Finding {
+  const all = known.length + missing.length
+  const must = settings.expected ?? named(settings.agents).length
+  const quiet = known.filter((agent) => isSilent(agent, settings))
+  const lost = [...missing.map((one) => said(one, 64)), ...quiet.map(name)]
+  const details = [
+    ...missing.map((one) => `${said(one, 64)}: never heard of`),
+    ...quiet.map((agent) => `${name(agent)}: silent for ${showDuration(agent.ageMs)}`),
+  ].slice(0, mostNamed)
+  const of = Math.max(all, must)
+  const gone = lost.length === 0 ? '' : `; not ${list(lost)}`
+  const told = `${alive} of ${count(of, 'agent')} ${alive === 1 ? 'reports' : 'report'}${gone}`
+  const more = { observed: alive, limit: must || undefined, details }
+  if (alive < must) return fail('reporting', 'threshold', `${told} (at least ${must})`, more)
+  // Nobody at all is never well, even where nobody is named.
+  if (alive === 0) return fail('reporting', 'threshold', told, more)
+  return lost.length === 0 || settings.expected !== undefined
+    ? ok('reporting', told, more)
+    : warn('reporting', told, more)
+}
+
+/** What the agents say of themselves. */
+function status(alive: readonly Agent[]): Finding {
+  const unwell = (['Fail', 'Warn'] as const).flatMap((level) => alive.filter((agent) => agent.status === level))
+  const [first] = unwell
+  if (first === undefined) return ok('status', `all ${alive.length} say that they are well`)
+  const told = (agent: Agent): string =>
+    `${name(agent)} says ${agent.status}${agent.message === undefined ? '' : `: ${quoted(agent.message, 160)}`}`
+  const others = unwell.length > 1 ? ` (and ${count(unwell.length - 1, 'other')})` : ''
+  const more = { details: unwell.slice(0, mostNamed).map(told) }
+  const message = `${told(first)}${others}`
+  return first.status === 'Fail' ? fail('status', 'data', message, more) : warn('status', message, more)
+}
+
+/** Version skew is deployment-related (H5). Agents that say none are left out. */
+function version(alive: readonly Agent[], { version: wanted }: HeartbeatSettings): readonly Finding[] {
+  const told = alive.flatMap((agent) => (agent.version === undefined ? [] : [{ agent, version: agent.version }]))
+  const more = { deployment: true }
+  if (told.length === 0) {
+    return wanted === undefined
+      ? []
+      : [fail('version', 'data', `no agent says which version it runs, expected ${quoted(wanted, 64)}`, more)]
+  }
+  const groups = [...Map.groupBy(told, (one) => one.version)].sort(([, a], [, b]) => b.length - a.length)
+  const line = ([version, those]: (typeof groups)[number]): string =>
+    `${quoted(version, 64)}: ${list(those.map(({ agent }) => name(agent)))}`
+  const details = groups.slice(0, mostNamed).map(line)
+  const other = wanted === undefined ? [] : groups.filter(([version]) => version !== wanted)
+  const [first] = other
+  if (first !== undefined) {
+    const message = `${list(first[1].map(({ agent }) => name(agent)))} ${first[1].length === 1 ? 'runs' : 'run'} ${quoted(first[0], 64)}, expected ${quoted(wanted ?? '', 64)}`
+    return [fail('version', 'data', message, { ...more, details })]
+  }
+  const [usual] = groups
+  if (groups.length > 1) {
+    const message = `${groups.length} versions run side by side, mostly ${quoted(usual?.[0] ?? '', 64)}`
+    return [warn('version', message, { ...more, details })]
+  }
+  return [ok('version', `${count(told.length, 'agent')}: ${quoted(usual?.[0] ?? '', 64)}`, more)]
+}
+
+/** The agent that is worst in one figure; nothing where none reports it or nothing is asked. */
+function worst(
+  check: string,
+  agents: readonly Agent[],
+  figure: (agent: Agent) => number | undefined,
+  threshold: Threshold,
+  unit: ThresholdUnit,
+  bound: 'most' | 'least',
+): readonly Finding[] {
+  if (threshold.warn === undefined && threshold.limit === undefined) return []
+  const told = agents.flatMap((agent) => {
+    const value = figure(agent)
+    return value === undefined ? [] : [{ agent, value }]
+  })
+  const sorted = told.toSorted((a, b) => (bound === 'most' ? b.value - a.value : a.value - b.value))
+  const [first] = sorted
+  if (first === undefined) return []
+  const details = sorted.slice(0, mostNamed).map(({ agent, value }) => `${name(agent)}: ${show(value, unit)}`)
+  const measured = {
+    check,
+    what: `${name(first.agent)}: ${words[check] ?? check}`,
+    value: first.value,
+    unit,
+    threshold,
+  }
+  const finding = bound === 'most' ? atMost(measured) : atLeast(measured)
+  return [finding.level === 'ok' ? finding : { ...finding, details }]
+}
+const words: Readonly<Record<string, string>> = {
+  disk: 'free disk',
+  clock: 'clock off by',
+  backlog: 'waiting work',
+  flapping: 'well and unwell or silent, changes:',
+}
+
+function silent(known: readonly Agent[], settings: HeartbeatSettings): Finding {
+  const those = known.filter((agent) => isSilent(agent, settings)).toSorted((a, b) => b.ageMs - a.ageMs)
+  const details = those.slice(0, mostNamed).map((agent) => `${name(agent)}: for ${showDuration(agent.ageMs)}`)
+  const who = those.length === 0 ? '' : `${list(those.map(name))}: `
+  const threshold = settings.silent
+  return atMost({
+    check: 'silent',
+    what: `${who}silent agents`,
+    value: those.length,
+    unit: 'count',
+    threshold,
+    details,
+  })
+}

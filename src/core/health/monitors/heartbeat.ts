@@ -1,0 +1,47 @@
+import { Fault } from '../../errors.ts'
+import { includes } from '../engine.ts'
+import { agentsOf } from '../heartbeat/agents.ts'
+import { type HeartbeatSeen, judgeHeartbeats } from '../heartbeat/judge.ts'
+import { heartbeatSettings } from '../heartbeat/settings.ts'
+import { type Heartbeat, monitorKind, ProbeError, type World } from '../monitor.ts'
+
+/** Agents report (`svc heartbeat`), and their silence is what is found. Nothing is asked of them. */
+export default monitorKind({
+  kind: 'heartbeat',
+  title: 'Agents report that they are alive and well',
+  settings: heartbeatSettings,
+  checks: [
+    { name: 'newest', depth: 'Basic', doc: 'The newest heartbeat of all is young, measured in intervals' },
+    { name: 'reporting', depth: 'Standard', doc: 'As many agents report as should' },
+    { name: 'status', depth: 'Standard', doc: 'What the agents say of themselves' },
+    { name: 'version', depth: 'Standard', doc: 'All run the same version, or the expected one' },
+    { name: 'disk', depth: 'Standard', doc: 'Free disk of the fullest; of agents that report it' },
+    { name: 'clock', depth: 'Standard', doc: 'The clock that is off the most; of agents that report it' },
+    { name: 'backlog', depth: 'Advanced', doc: 'Waiting work of the busiest, where a threshold is set' },
+    { name: 'silent', depth: 'Advanced', doc: 'How many agents that once reported are silent' },
+    {
+      name: 'flapping',
+      depth: 'Advanced',
+      doc: 'Changes between well and unwell or silent; of agents with 5 heartbeats',
+    },
+  ],
+  async *observe(settings, world): AsyncGenerator<HeartbeatSeen> {
+    world.step('newest')
+    const seen = agentsOf(await read(world), settings, world.date().getTime())
+    yield { see: 'newest', ...seen }
+    if (includes(world.mode, 'Standard')) yield { see: 'standard', ...seen }
+    if (includes(world.mode, 'Advanced')) yield { see: 'advanced', ...seen }
+  },
+  judge: judgeHeartbeats,
+})
+
+/** What cannot be read says nothing of the agents: that is a failure of its own. */
+async function read({ heartbeats }: World): Promise<readonly Heartbeat[]> {
+  if (!heartbeats) throw new ProbeError('internal', 'there is no store here to keep heartbeats in')
+  try {
+    return await heartbeats()
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    throw new ProbeError('internal', `heartbeats cannot be read: ${error.message}`, error.details.hints)
+  }
+}

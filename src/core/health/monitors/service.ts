@@ -1,0 +1,69 @@
+import { includes } from '../engine.ts'
+import { atLeast, atMost, fail, ok, showDuration } from '../judge.ts'
+import { type Finding, monitorKind } from '../monitor.ts'
+import { said } from '../probe/text.ts'
+import { askManager } from '../service/ask.ts'
+import type { ServiceState } from '../service/state.ts'
+
+type Seen = { readonly see: 'state' | 'more'; readonly state: ServiceState; readonly advanced: boolean }
+
+/** A service of this machine, as systemd, Windows or launchd tells of it. Nothing is started or stopped. */
+export default monitorKind({
+  kind: 'service',
+  title: 'A service of this machine runs (systemd, Windows, launchd)',
+  settings: {
+    service: {
+      type: 'text',
+      required: true,
+      // What begins with a dash or two backslashes would be an option, or another machine.
+      pattern: /^[A-Za-z0-9_@][A-Za-z0-9@:_.\\$ -]{0,254}$/,
+      doc: 'Its name: nginx or nginx.service (systemd), the short name (Windows), the label (launchd)',
+    },
+    restarts: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 3 },
+      doc: 'How often its manager may have started it again (systemd, launchd)',
+    },
+    restarted: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 5 * 60_000 },
+      doc: 'How long it must have run (systemd)',
+    },
+  },
+  checks: [
+    { name: 'state', depth: 'Basic', doc: 'It runs; while it is being replaced that is deployment-related' },
+    { name: 'restarts', depth: 'Standard', doc: 'It was not started again too often; where its manager counts' },
+    { name: 'restarted', depth: 'Advanced', doc: 'Warns when it was started lately; where its manager says' },
+  ],
+  async *observe({ service }, world): AsyncGenerator<Seen> {
+    world.step('state', service)
+    const state = await askManager(service, world.signal)
+    yield { see: 'state', state, advanced: false }
+    if (state.is === 'absent' || !includes(world.mode, 'Standard')) return
+    yield { see: 'more', state, advanced: includes(world.mode, 'Advanced') }
+  },
+  judge: ({ see, state, advanced }, { service, restarts, restarted }): Finding | readonly Finding[] => {
+    if (see === 'state') return judgeState(state, service)
+    const { is, restarts: times, sinceMs } = state
+    return [
+      ...(times === undefined
+        ? []
+        : [atMost({ check: 'restarts', what: 'started again', value: times, unit: 'count', threshold: restarts })]),
+      ...(advanced && is === 'running' && sinceMs !== undefined
+        ? [atLeast({ check: 'restarted', what: 'up', value: sinceMs, unit: 'duration', threshold: restarted })]
+        : []),
+    ]
+  },
+})
+
+function judgeState({ is, words, sinceMs, pid, why }: ServiceState, service: string): Finding {
+  const since = sinceMs === undefined ? '' : ` for ${showDuration(sinceMs)}`
+  const shown = said(words, 80)
+  if (is === 'running') return ok('state', `${shown}${since}${pid === undefined ? '' : `, process ${pid}`}`)
+  if (is === 'absent') return fail('state', 'data', `there is no service ${service} here (${shown})`)
+  const because = why === undefined ? '' : `: ${said(why, 80)}`
+  const told = `not running: ${shown}${since}${because}`
+  return is === 'changing' ? fail('state', 'data', told, { deployment: true }) : fail('state', 'data', told)
+}

@@ -1,0 +1,17 @@
+import { BlockList, isIP } from 'node:net'
+import { hostOf, portOf } from '../probe/http-route.ts'
+import { ownAddresses } from '../system/serve-marker.ts'
+
+const loopbacks = new BlockList()
+loopbacks.addSubnet('127.0.0.0', 8, 'ipv4')
+loopbacks.addAddress('::1', 'ipv6')
+
+/** Whether an address and port are where this very process answers; `url` is what it said of that. */
+export function isOwnProcess(ip: string, port: number, url: string | undefined): boolean {
+  const own = url === undefined ? null : URL.parse(url)
+  if (own === null || portOf(own) !== port) return false
+  const host = hostOf(own)
+  // It answers at one address alone.
+  if (isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::') return ip === host
+  return loopbacks.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4') || ownAddresses().includes(ip)
+}

@@ -1,0 +1,89 @@
+import { Fault, type FieldFault } from '../errors.ts'
+import type { ReportHeartbeat, ReportHeartbeatResponse } from '../protocol/index.ts'
+import type { Actor, Data } from '../store/index.ts'
+
+/** Characters. */
+const longestName = 128
+const longestMessage = 1_000
+/** Milliseconds: the shortest and the longest time between two heartbeats. */
+const shortestInterval = 1_000
+const longestInterval = 7 * 86_400_000
+const largestSkew = 10 * 365 * 86_400_000
+
+/** Controls, invisible ones (which make two names look alike), line breaks and halves of characters. */
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
+
+/**
+ * Keeps a heartbeat of a caller whom the guard has let in. Its time is `now`, milliseconds since 1970 by
+ * the clock here: what the agent's clock says only gives the skew. Throws one Fault that names every
+ * field that cannot be kept, and Conflict when there are as many names as may be.
+ */
+export async function report(given: {
+  readonly data: Data
+  readonly request: ReportHeartbeat
+  readonly actor: Actor
+  readonly now: number
+}): Promise<ReportHeartbeatResponse> {
+  const { data, request, actor, now } = given
+  const name = request.Name ?? ''
+  refuse(request, name)
+  const skewMs = request.SentAt === undefined ? undefined : bounded(request.SentAt.getTime() - now)
+  await data.heartbeats.report({
+    name,
+    at: now,
+    who: actor.who,
+    status: request.Status ?? 'Ok',
+    message: request.Message,
+    version: request.Version,
+    intervalMs: request.Interval === undefined ? undefined : Math.round(request.Interval),
+    backlog: request.Backlog,
+    diskFreePercent: request.DiskFreePercent,
+    skewMs,
+  })
+  return {
+    Name: name,
+    ReceivedAt: new Date(now),
+    ...(skewMs === undefined ? {} : { ClockSkew: skewMs }),
+  }
+}
+
+const bounded = (ms: number): number => Math.max(-largestSkew, Math.min(largestSkew, Math.round(ms)))
+
+function refuse(request: ReportHeartbeat, name: string): void {
+  const { Message, Version, Interval, Backlog, DiskFreePercent, SentAt } = request
+  const fields = [
+    ...(name.trim() === ''
+      ? [fault('Name', 'must not be empty.', 'NotEmpty')]
+      : wrongText('Name', name, longestName, name !== name.trim())),
+    ...wrongText('Message', Message, longestMessage),
+    ...wrongText('Version', Version, longestName),
+    ...(Interval !== undefined && !(Interval >= shortestInterval && Interval <= longestInterval)
+      ? [fault('Interval', 'must be 1 second (PT1S) to 7 days (P7D)')]
+      : []),
+    ...(Backlog !== undefined && !(Number.isSafeInteger(Backlog) && Backlog >= 0)
+      ? [fault('Backlog', 'must be a whole number, 0 or more')]
+      : []),
+    ...(DiskFreePercent !== undefined && !(DiskFreePercent >= 0 && DiskFreePercent <= 100)
+      ? [fault('DiskFreePercent', 'must be 0 to 100')]
+      : []),
+    ...(SentAt !== undefined && Number.isNaN(SentAt.getTime()) ? [fault('SentAt', 'must be a date')] : []),
+  ]
+  if (fields.length === 0) return
+  throw new Fault('BadRequest', fields.map(({ Message: told }) => told).join('; '), {
+    errorCode: 'ValidationException',
+    fields,
+  })
+}
+
+function wrongText(field: string, text: string | undefined, longest: number, padded = false): readonly FieldFault[] {
+  if (text === undefined) return []
+  if (text.length > longest) return [fault(field, `may have at most ${longest} characters`)]
+  if (!text.isWellFormed() || unseen.test(text)) return [fault(field, 'may hold no control or invisible characters')]
+  return padded ? [fault(field, 'may not begin or end with a blank')] : []
+}
+
+const fault = (FieldName: string, what: string, ErrorCode = 'InvalidValue'): FieldFault => ({
+  ErrorCode,
+  FieldName,
+  Message: `'${FieldName}' ${what}`,
+})

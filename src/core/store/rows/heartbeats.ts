@@ -1,0 +1,90 @@
+import { Fault } from '../../errors.ts'
+import type { Data, HeartbeatRow } from '../data.ts'
+import type { Link } from '../link.ts'
+import { type Db, present, type Tables } from '../tables.ts'
+import { note } from './audit.ts'
+
+/** As many names at most: who may report must not fill the disk. */
+const mostHeartbeats = 10_000
+/** As many of a name's last ones. */
+const historyKept = 20
+/** An agent that has been silent for so long is forgotten. Milliseconds. */
+export const heartbeatsKeptMs = 30 * 86_400_000
+
+/** Held by every transaction that adds a name, so that the limit holds for several nodes together. */
+const namesLock = 'heartbeats'
+
+export function heartbeatsOver(link: Link, now: () => number): Data['heartbeats'] {
+  return {
+    report: ({ name, ...told }) =>
+      link.write(async (tx) => {
+        await link.lock(tx, `heartbeat ${name}`)
+        const [before] = await tx.selectFrom('heartbeats').select(['at', 'history']).where('name', '=', name).execute()
+        // Another node's clock may be ahead of this one's.
+        const at = Math.max(told.at, before?.at ?? 0)
+        const known: Moments = before ? (JSON.parse(before.history) as Moments) : []
+        const row = {
+          at,
+          who: told.who,
+          status: told.status,
+          message: told.message ?? null,
+          version: told.version ?? null,
+          intervalMs: told.intervalMs ?? null,
+          backlog: told.backlog ?? null,
+          diskFreePercent: told.diskFreePercent ?? null,
+          skewMs: told.skewMs ?? null,
+          history: JSON.stringify([...known, [at, told.status]].slice(-historyKept)),
+        }
+        if (before) {
+          await tx.updateTable('heartbeats').set(row).where('name', '=', name).execute()
+          return
+        }
+        await link.lock(tx, namesLock)
+        if ((await counted(tx)) >= mostHeartbeats) throw full()
+        await tx
+          .insertInto('heartbeats')
+          .values({ name, ...row })
+          .execute()
+      }),
+    list: () =>
+      link.read(async (db) => {
+        const rows = await db.selectFrom('heartbeats').selectAll().orderBy('name').execute()
+        return rows.map(heartbeatOf)
+      }),
+    remove: (name, actor) =>
+      link.write(async (tx) => {
+        const { numDeletedRows } = await tx.deleteFrom('heartbeats').where('name', '=', name).executeTakeFirstOrThrow()
+        if (numDeletedRows === 0n) throw new Fault('NotFound', 'There is no heartbeat of that name')
+        await note(tx, now(), actor, { event: 'heartbeat.removed', target: name })
+      }),
+  }
+}
+
+type Moments = readonly (readonly [at: number, status: HeartbeatRow['status']])[]
+
+async function counted(tx: Db): Promise<number> {
+  const { n } = await tx
+    .selectFrom('heartbeats')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .executeTakeFirstOrThrow()
+  return n
+}
+
+const full = (): Fault =>
+  new Fault('Conflict', `There are ${mostHeartbeats} heartbeats, and no more are kept`, {
+    hints: ['svc heartbeats remove NAME   forgets an agent that is gone'],
+  })
+
+const heartbeatOf = (row: Tables['heartbeats']): HeartbeatRow => ({
+  name: row.name,
+  at: row.at,
+  who: row.who,
+  status: row.status,
+  message: present(row.message),
+  version: present(row.version),
+  intervalMs: present(row.intervalMs),
+  backlog: present(row.backlog),
+  diskFreePercent: present(row.diskFreePercent),
+  skewMs: present(row.skewMs),
+  history: (JSON.parse(row.history) as Moments).map(([at, status]) => ({ at, status })),
+})

@@ -1,0 +1,105 @@
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { suiteWith } from '../support/peer.ts'
+import { faultOf, file, folder, here } from './given.ts'
+
+const monitor = 'types:\n  App:\n    - {kind: exec, command: /usr/lib/nagios/plugins/check_load}\n'
+const allowing = 'exec: {allow: [/usr/lib/nagios/plugins]}\n'
+
+/** A user's folder with a svc.yaml, and a system's folder. */
+async function world(user: string | undefined, system: string | undefined) {
+  const home = await folder()
+  const systemFolder = join(home, 'etc')
+  mkdirSync(systemFolder, { mode: 0o755 })
+  if (user !== undefined) await file(join(home, 'svc.yaml'), user)
+  if (system !== undefined) writeFileSync(join(systemFolder, 'svc.yaml'), system, { mode: 0o644 })
+  return { options: { ...here({ SVC_HOME: home }, home), systemFolder }, home, systemFolder }
+}
+const root = process.getuid?.() === 0
+
+describe('exec: of svc.yaml', () => {
+  test('without a file of the system nothing may be run, and it is said which file could allow it', async () => {
+    const { options, systemFolder } = await world(monitor, undefined)
+    expect((await loadConfig(options)).exec).toEqual({
+      allow: [],
+      off: `there is no ${join(systemFolder, 'svc.yaml')}, which alone can allow it`,
+    })
+  })
+
+  test("a user's file, --config and SVC_CONFIG cannot turn it on, and say so", async () => {
+    const { options, home, systemFolder } = await world(`${monitor}${allowing}`, undefined)
+    const own = join(home, 'svc.yaml')
+    for (const more of [{}, { path: own }, { env: { SVC_CONFIG: own } }]) {
+      const fault = await faultOf(loadConfig({ ...options, ...more }))
+      expect(fault.message).toContain(
+        `exec allows nothing here: it belongs into ${join(systemFolder, 'svc.yaml')}, a file of root's`,
+      )
+    }
+  })
+
+  test("another folder as the system's is nothing that the environment can name", async () => {
+    const { options, home } = await world(monitor, undefined)
+    const env = { ...options.env, SVC_SYSTEM: home, SVC_CONFIG_DIR: home, ETC: home, XDG_CONFIG_DIRS: home }
+    expect((await loadConfig({ ...options, env })).exec?.allow).toEqual([])
+  })
+
+  test('where no monitor runs a program the file is not read', async () => {
+    const { options } = await world('types: {}', 'not: [yaml')
+    expect((await loadConfig(options)).exec).toBeUndefined()
+  })
+
+  test('on Windows it stays off', async () => {
+    const { readExec } = await import('../../src/core/config/exec.ts')
+    const found = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
+    expect(found).toEqual({ allow: [], off: expect.stringContaining('on Windows it cannot be proved') })
+  })
+})
+
+suiteWith(root ? undefined : 'files of root need root to make them', "the system's svc.yaml", () => {
+  const execOf = async (system: string) => (await loadConfig((await world(monitor, system)).options)).exec
+
+  test('a file of root allows its folders beside any other file', async () => {
+    expect(await execOf(allowing)).toEqual({ allow: ['/usr/lib/nagios/plugins'] })
+    const { options, home } = await world(undefined, allowing)
+    const other = await file(join(home, 'other.yaml'), monitor)
+    expect((await loadConfig({ ...options, path: other })).exec?.allow).toEqual(['/usr/lib/nagios/plugins'])
+  })
+
+  test('it may be the configuration itself', async () => {
+    const { options } = await world(undefined, `${monitor}${allowing}`)
+    expect((await loadConfig(options)).exec).toEqual({ allow: ['/usr/lib/nagios/plugins'] })
+  })
+
+  test('one of another account, or that others can write, allows nothing and says why', async () => {
+    const { options, systemFolder } = await world(monitor, allowing)
+    const path = join(systemFolder, 'svc.yaml')
+    const off = async () => (await loadConfig(options)).exec
+    chownSync(path, 1_234, 0)
+    expect(await off()).toMatchObject({ allow: [], off: expect.stringContaining('belongs to another user (uid 1234)') })
+    chownSync(path, 0, 0)
+    chmodSync(path, 0o664)
+    expect(await off()).toMatchObject({ allow: [], off: expect.stringContaining('can be written by others') })
+    chmodSync(path, 0o644)
+    chownSync(systemFolder, 1_234, 0)
+    // Also when this account is the one that it belongs to: only root's counts.
+    expect((await loadConfig({ ...options, uid: 1_234 })).exec).toMatchObject({
+      allow: [],
+      off: expect.stringContaining(`${systemFolder} belongs to another user`),
+    })
+    chownSync(systemFolder, 0, 0)
+    expect((await off())?.allow).toHaveLength(1)
+  })
+
+  test.each([
+    ['types: {}', 'does not allow it'],
+    ['exec: {}', 'exec.allow is missing'],
+    ['exec: {allow: [plugins]}', 'exec.allow.0 must be the whole path of a folder'],
+    ['exec: {allow: [/]}', 'exec.allow.0 must be the whole path of a folder'],
+    ['exec: {alow: [/opt]}', 'exec.alow is not a setting here: did you mean'],
+    ['exec: [', 'cannot be read as YAML'],
+  ])('%s allows nothing and says why', async (system, why) => {
+    expect(await execOf(system)).toMatchObject({ allow: [], off: expect.stringContaining(why) })
+  })
+})

@@ -1,0 +1,61 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { hostAndPort, type Secret } from '../../src/core/health/index.ts'
+import { file, folder, here } from './given.ts'
+
+const kept = { secret: 'violet-harbour-42', host: 'mail.internal', port: 25 }
+
+/** What is revealed to a monitor of a svc.yaml that points at the keychain, or why nothing is. */
+async function revealed(lines: readonly string[]): Promise<string> {
+  const home = await folder()
+  const yaml = ['types:', '  App:', ...['- name: it', ...lines.map((line) => `  ${line}`)].map((line) => `    ${line}`)]
+  const path = await file(join(home, 'svc.yaml'), yaml.join('\n'))
+  const { types } = await loadConfig({ ...here({}, home), path, keychain: async () => kept })
+  const secret = types.App?.monitors[0]?.settings['password'] as Secret
+  return await secret.reveal().catch(({ message }: Error) => message)
+}
+
+const account = ['username: u', 'password: {keychain: mail}']
+const kinds = [
+  ['smtp', (host: string) => ['kind: smtp', `host: ${JSON.stringify(host)}`, ...account]],
+  ['ftp', (host: string) => ['kind: ftp', `host: ${JSON.stringify(host)}`, 'port: 25', ...account]],
+  [
+    'sftp',
+    (host: string) => [
+      'kind: sftp',
+      `host: ${JSON.stringify(host)}`,
+      'port: 25',
+      `hostKey: SHA256:${'A'.repeat(43)}`,
+      ...account,
+    ],
+  ],
+] as const
+
+/** The host that a URL would stop at, while a name server is asked for the whole: one of somebody else's zone. */
+const foreign = [
+  'mail.internal/.attacker.example',
+  'mail.internal\\.attacker.example',
+  'mail.internal?.attacker.example',
+  'mail.internal#.attacker.example',
+  'x@mail.internal',
+  '%6dail.internal',
+  'mail.inter\tnal',
+]
+
+test.each(kinds)('K8 %s: a host that only looks like the one of a keychain secret gets nothing', async (_, monitor) => {
+  for (const host of ['mail.internal', 'MAIL.internal.']) expect(await revealed(monitor(host))).toBe(kept.secret)
+  for (const host of foreign) {
+    const told = await revealed(monitor(host))
+    expect(told).toContain('nothing was sent')
+    expect(told).not.toContain(kept.secret)
+  }
+})
+
+test('K8 a host and port are one text in every spelling of the same host, and of no other', () => {
+  expect(hostAndPort('DB1.Internal.', 5432)).toBe('db1.internal:5432')
+  expect(hostAndPort('bücher.example', 80)).toBe('xn--bcher-kva.example:80')
+  for (const host of ['::1', '[::1]', '0:0:0:0:0:0:0:1']) expect(hostAndPort(host, 80)).toBe('[::1]:80')
+  const places = new Set(['mail.internal', ...foreign].map((host) => hostAndPort(host, 25)))
+  expect(places.size).toBe(foreign.length + 1)
+})

@@ -1,0 +1,127 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Data, type HeartbeatRow, openData } from '../../src/core/store/index.ts'
+import { actor, backends, faultOf, newUser } from '../support/data-world.ts'
+
+const beat = (name: string, at: number, more: Partial<HeartbeatRow> = {}) => ({
+  name,
+  at,
+  who: 'local:test',
+  status: 'Ok' as const,
+  message: undefined,
+  version: undefined,
+  intervalMs: undefined,
+  backlog: undefined,
+  diskFreePercent: undefined,
+  skewMs: undefined,
+  ...more,
+})
+const day = 86_400_000
+
+describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {
+  let store = ''
+  let data: Data
+  /** A second node of the same store. */
+  let other: Data
+  beforeAll(start)
+  afterAll(stop)
+  beforeEach(async () => {
+    store = await fresh()
+    data = await openData({ store, create: true, now: () => 5_000 })
+    other = await openData({ store, create: false, now: () => 5_000 })
+  })
+  afterEach(async () => {
+    await data.close()
+    await other.close()
+  })
+
+  test('B1 the last one of a name is kept whole, and every node reads it, by name', async () => {
+    await data.heartbeats.report(beat('b', 1_000))
+    const full = beat('a.example.com', 2_000, {
+      status: 'Warn',
+      message: 'slow',
+      version: '2.4.1',
+      intervalMs: 60_000,
+      backlog: 7,
+      diskFreePercent: 12.5,
+      skewMs: -1_500,
+    })
+    await data.heartbeats.report(full)
+    await other.heartbeats.report(beat('b', 3_000, { status: 'Fail' }))
+    expect(await other.heartbeats.list()).toEqual([
+      { ...full, history: [{ at: 2_000, status: 'Warn' }] },
+      {
+        ...beat('b', 3_000, { status: 'Fail' }),
+        history: [
+          { at: 1_000, status: 'Ok' },
+          { at: 3_000, status: 'Fail' },
+        ],
+      },
+    ])
+  })
+
+  test('B1 its time never goes back, though the clocks of two nodes differ', async () => {
+    await data.heartbeats.report(beat('a', 9_000))
+    await other.heartbeats.report(beat('a', 4_000))
+    expect((await data.heartbeats.list()).map(({ at }) => at)).toEqual([9_000])
+  })
+
+  test('B3 20 are remembered of each name, also of those that come at once over two connections', async () => {
+    const all = Array.from({ length: 30 }, (_, n) => (n % 2 ? data : other).heartbeats.report(beat('a', 1_000 + n)))
+    await Promise.all(all)
+    const [kept] = await data.heartbeats.list()
+    expect(kept?.history).toHaveLength(20)
+    expect(kept?.at).toBe(1_029)
+    const times = kept?.history.map(({ at }) => at) ?? []
+    expect(times).toEqual(times.toSorted((a, b) => a - b))
+  })
+
+  test('B3 a name beyond the 10,000th is refused; those that are known go on', async () => {
+    const rows = Array.from({ length: 100 }, (_, n) => n)
+    for (const hundred of rows) {
+      const values = rows.map((n) => `('n${hundred * 100 + n}', 1, 'x', 'Ok', '[]')`).join(', ')
+      await raw(store, `INSERT INTO "heartbeats" ("name", "at", "who", "status", "history") VALUES ${values}`)
+    }
+    const fault = await faultOf(data.heartbeats.report(beat('one more', 1_000)))
+    expect([fault.fault, fault.message]).toEqual(['Conflict', 'There are 10000 heartbeats, and no more are kept'])
+    await data.heartbeats.report(beat('n5', 2_000))
+    expect(await data.heartbeats.list()).toHaveLength(10_000)
+    await data.heartbeats.remove('n7', actor())
+    await data.heartbeats.report(beat('one more', 1_000))
+  })
+
+  test('B3 who is silent for 30 days is forgotten; a removal is audited, a heartbeat is not', async () => {
+    await data.heartbeats.report(beat('old', 1_000))
+    await data.heartbeats.report(beat('young', 2_000))
+    await data.sweep(1_500 + 30 * day)
+    expect((await other.heartbeats.list()).map(({ name }) => name)).toEqual(['young'])
+    expect(await data.audit.list({ limit: 9 })).toEqual([])
+    await data.heartbeats.remove('young', actor())
+    expect(await data.heartbeats.list()).toEqual([])
+    expect(await data.audit.list({ limit: 9 })).toMatchObject([{ event: 'heartbeat.removed', target: 'young' }])
+    expect((await faultOf(data.heartbeats.remove('young', actor()))).fault).toBe('NotFound')
+  })
+
+  test('B2 a key keeps the permissions that it is worth', async () => {
+    const { id: userId } = await data.users.add(newUser('agents', { permissions: ['heartbeat'] }), actor())
+    const key = { userId, expiresAt: undefined }
+    await data.keys.add({ ...key, name: 'some', hash: 'h1', roles: [], permissions: ['heartbeat'] }, actor())
+    await data.keys.add({ ...key, name: 'all', hash: 'h2', roles: undefined, permissions: undefined }, actor())
+    expect(await other.keys.find('h1')).toMatchObject({ roles: [], permissions: ['heartbeat'] })
+    expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
+  })
+
+  test('D2 a store of the version before takes the step, and what was in it stays', async () => {
+    await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())
+    await data.close()
+    await other.close()
+    await raw(store, 'DROP TABLE "heartbeats"')
+    await raw(store, 'ALTER TABLE "apiKeys" DROP COLUMN "permissions"')
+    await raw(store, 'UPDATE "meta" SET "version" = 2')
+    if (!store.startsWith('postgres')) await raw(store, 'PRAGMA user_version = 2')
+    data = await openData({ store, create: false })
+    other = await openData({ store, create: false })
+    await data.heartbeats.report(beat('a', 1_000))
+    expect(await other.heartbeats.list()).toHaveLength(1)
+    expect((await data.users.find('alice'))?.roles).toEqual(['Admin'])
+  })
+})

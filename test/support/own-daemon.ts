@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { childrenOf } from './server.ts'
+
+export type Daemon = {
+  readonly log: () => string
+  /** Processes that serve a connection. */
+  readonly sessions: () => number
+  /** Ends it and those. */
+  readonly stop: () => Promise<void>
+}
+
+/** Starts a server under the test's own account, and waits until its port accepts connections. */
+export async function startDaemon(program: string, args: readonly string[], port: number): Promise<Daemon> {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: '/' })
+  let log = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      log += String(chunk)
+    })
+  }
+  const { pid } = child
+  if (pid === undefined) throw new Error(`${program} cannot be started`)
+  const kill = (): void => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
+  const ended = (): boolean => child.exitCode !== null || child.signalCode !== null
+  for (let round = 0; !(await accepts(port)); round += 1) {
+    if (ended() || round > 400) {
+      kill()
+      throw new Error(`${program} does not listen: ${log}`)
+    }
+    await wait(50)
+  }
+  return {
+    log: () => log,
+    sessions: () => (ended() ? 0 : childrenOf(pid).length),
+    stop: async () => {
+      if (ended()) return
+      const gone = once(child, 'exit')
+      for (const one of childrenOf(pid)) {
+        try {
+          process.kill(one, 'SIGKILL')
+        } catch {
+          // It ended by itself in between.
+        }
+      }
+      kill()
+      await gone
+    },
+  }
+}
+
+const accepts = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+
+/** Resolves with the sessions that are left, as soon as there are none, or after 5 s. */
+export async function sessionsLeft(daemon: { readonly sessions: () => number }): Promise<number> {
+  for (let round = 0; round < 100 && daemon.sessions() > 0; round += 1) await wait(50)
+  return daemon.sessions()
+}

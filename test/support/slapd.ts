@@ -1,0 +1,117 @@
+import { spawnSync } from 'node:child_process'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ServerCertificate } from './certs.ts'
+import { asServer, freePort, type Running, remove, run, serverFolder } from './server.ts'
+
+const find = (names: readonly string[]): string | undefined => names.find((path) => existsSync(path))
+const daemon = find(['/usr/sbin/slapd', '/usr/lib/openldap/slapd', '/usr/libexec/slapd', '/usr/local/libexec/slapd'])
+const schemas = find(['/etc/ldap/schema', '/etc/openldap/schema', '/usr/local/etc/openldap/schema'])
+const modules = find(['/usr/lib/ldap', '/usr/lib/openldap', '/usr/lib64/openldap', '/usr/local/libexec/openldap'])
+export const slapdMissing =
+  daemon === undefined || schemas === undefined ? 'OpenLDAP (slapd) is not installed' : undefined
+
+export const suffix = 'dc=example,dc=org'
+export const admin = { user: `cn=admin,${suffix}`, password: 'the admin of the tests' }
+export const probe = { user: `uid=probe,ou=people,${suffix}`, password: 'probe probe probe' }
+export const dedicated = { user: `uid=dedicated,ou=people,${suffix}`, password: 'only for being wrong' }
+
+export type Slapd = Running & {
+  readonly port: number
+  readonly tlsPort: number
+  readonly url: string
+  readonly ldaps: string
+  /** Connections that it holds open at the moment. */
+  readonly open: () => number
+  /** How often its log says so. */
+  readonly logged: (what: RegExp) => number
+  /** Ends it and removes its data. */
+  readonly remove: () => Promise<void>
+}
+
+export type SlapdOptions = {
+  readonly tls?: ServerCertificate
+  /** Lines before the database. */
+  readonly global?: readonly string[]
+  /** Lines of the database, access rules for instance. */
+  readonly database?: readonly string[]
+}
+
+/** A real OpenLDAP server on free ports of 127.0.0.1, with a few people in it. */
+export async function startSlapd({ tls, global = [], database = [] }: SlapdOptions = {}): Promise<Slapd> {
+  const folder = serverFolder('slapd')
+  const file = (name: string, text = ''): string => {
+    const path = join(folder, name)
+    writeFileSync(path, text, { mode: 0o600 })
+    if (asServer.uid !== undefined) chownSync(path, asServer.uid, asServer.gid)
+    return path
+  }
+  const data = join(folder, 'data')
+  mkdirSync(data)
+  if (asServer.uid !== undefined) chownSync(data, asServer.uid, asServer.gid)
+  const module = modules && readdirSync(modules).some((name) => name.startsWith('back_mdb'))
+  const config = file(
+    'slapd.conf',
+    [
+      ...['core', 'cosine', 'inetorgperson'].map((name) => `include ${schemas}/${name}.schema`),
+      ...(module ? [`modulepath ${modules}`, 'moduleload back_mdb', 'moduleload syncprov'] : []),
+      ...(tls
+        ? [`TLSCertificateFile ${file('cert.pem', tls.cert)}`, `TLSCertificateKeyFile ${file('key.pem', tls.key)}`]
+        : []),
+      ...global,
+      'database mdb',
+      `suffix "${suffix}"`,
+      `rootdn "${admin.user}"`,
+      `rootpw "${admin.password}"`,
+      `directory ${data}`,
+      'overlay syncprov',
+      ...database,
+      '',
+    ].join('\n'),
+  )
+  const person = ({ user, password }: typeof probe): string =>
+    `dn: ${user}\nobjectClass: inetOrgPerson\ncn: someone\nsn: one\nuserPassword: ${password}\n`
+  const tree = file(
+    'tree.ldif',
+    [
+      `dn: ${suffix}\nobjectClass: dcObject\nobjectClass: organization\ndc: example\no: Example\n`,
+      `dn: ou=people,${suffix}\nobjectClass: organizationalUnit\nou: people\n`,
+      person(probe),
+      person(dedicated),
+    ].join('\n'),
+  )
+  // -w: writes a contextCSN, as a running server does.
+  const added = spawnSync(daemon ?? '', ['-T', 'add', '-w', '-f', config, '-l', tree], {
+    ...asServer,
+    cwd: '/',
+    encoding: 'utf8',
+  })
+  if (added.status !== 0) throw new Error(`slapadd: ${added.stderr}`)
+  const [port, tlsPort] = [await freePort(), await freePort()]
+  const urls = [`ldap://127.0.0.1:${port}/`, ...(tls ? [`ldaps://127.0.0.1:${tlsPort}/`] : [])].join(' ')
+  const running = await run(daemon ?? '', ['-f', config, '-h', urls, '-d', 'stats'], /slapd starting/)
+  const logged = (what: RegExp): number => running.log().match(new RegExp(what, 'g'))?.length ?? 0
+  return {
+    ...running,
+    port,
+    tlsPort,
+    url: `ldap://127.0.0.1:${port}`,
+    ldaps: `ldaps://127.0.0.1:${tlsPort}`,
+    open: () => established([port, tlsPort]),
+    logged,
+    remove: async () => {
+      await running.stop('SIGTERM')
+      remove(folder)
+    },
+  }
+}
+
+/** Connections that are established to ports of this machine, as the kernel counts them. */
+function established(ports: readonly number[]): number {
+  const hex = ports.map((port) => port.toString(16).toUpperCase().padStart(4, '0'))
+  const state = '01'
+  return readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter((fields) => fields[3] === state && hex.includes(fields[1]?.split(':')[1] ?? '')).length
+}
