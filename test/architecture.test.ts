@@ -52,7 +52,6 @@ const packages: Record<string, readonly string[]> = {
   reports: ['csv-stringify'],
   config: ['yaml'],
   health: [
-    '@redis/client',
     'basic-ftp',
     'fast-xml-parser',
     'jose',

@@ -72,7 +72,10 @@ export const plans: Record<ServerType, TypePlan> = {
   },
   Batch: {
     title: 'Batch job runner',
-    usualPorts: [],
+    usualPorts: [
+      { port: 5672, what: 'rabbitmq' },
+      { port: 6379, what: 'redis' },
+    ],
     kinds: ['service', 'heartbeat', 'process', 'rabbitmq', 'redis', 'file-age', 'http', 'smtp'],
   },
   Identity: {

@@ -660,6 +660,14 @@ describe('http health of another server', () => {
     const { seen } = await look(replies(answer(200)), { path: '/other' }, 'Basic', { calledByPeer: true })
     expect(seen).toBe(1)
   })
+
+  test('this very process is never asked for its health', async () => {
+    await using there = await peer(json({ Status: 'Success' }))
+    const url = `http://127.0.0.1:${there.port}/healthcheck`
+    const findings = await runKind(http, { url }, 'Standard', { ownUrl: () => `http://127.0.0.1:${there.port}/` })
+    expect(findings).toMatchObject([{ level: 'warn', message: expect.stringContaining('is this very process') }])
+    expect(there.seen()).toBe(0)
+  })
 })
 
 describe('http version and clock', () => {

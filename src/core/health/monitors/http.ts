@@ -1,6 +1,7 @@
 import { includes } from '../engine.ts'
 import { atMost, fail, ok, showBytes, warn } from '../judge.ts'
 import { type Finding, monitorKind } from '../monitor.ts'
+import { isOwnProcess } from '../peer/own.ts'
 import { eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
 import { judgeExpiry } from '../probe/certificates.ts'
 import type { Chain } from '../probe/chain.ts'
@@ -26,6 +27,7 @@ import type { Threshold } from '../settings.ts'
 
 type Seen =
   | { readonly see: 'hushed' }
+  | { readonly see: 'own'; readonly address: string }
   | { readonly see: 'connect'; readonly address: string; readonly ms: number; readonly chain: Chain | undefined }
   | Answered
   | { readonly see: 'latency'; readonly address: string; readonly ms: number; readonly bytes: number }
@@ -106,6 +108,7 @@ export default monitorKind({
     const which = given.addresses ?? (world.mode === 'Advanced' ? 'all' : 'first')
     yield* eachAddress<Seen>(world, { host, port, which, check: 'connect' }, async function* (target) {
       const { address } = target
+      if (asksPeer(given, url) && isOwnProcess(target.ip, port, world.ownUrl?.())) return yield { see: 'own', address }
       const start = world.now()
       const link = await open(target, url, route, world)
       let { socket } = link
@@ -156,6 +159,8 @@ export default monitorKind({
     switch (seen.see) {
       case 'unreached':
         return judgeUnreached(seen)
+      case 'own':
+        return warn('health', `not asked: ${seen.address} is this very process, which does not ask itself`)
       case 'hushed':
         return ok('health', 'not asked: another svc asked for this run, and a run so asked asks no further')
       case 'connect': {
