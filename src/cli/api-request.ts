@@ -1,4 +1,5 @@
-import { readFile, stat } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import type { RawRequest } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
@@ -104,10 +105,11 @@ async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffe
     new Fault('Local', `--data ${data} ${what}`, { hints: ['@FILE sends the bytes of a file, @- standard input.'] })
   if (path === '') throw usage('--data @ names no file', '@FILE sends the bytes of a file, @- standard input.')
   try {
-    const facts = await stat(path)
-    if (facts.isDirectory()) throw local('is a folder')
-    if (facts.size > longestData) throw local(`is larger than ${longestData / 1024 / 1024} MiB`)
-    return await readFile(path)
+    if ((await stat(path)).isDirectory()) throw local('is a folder')
+    // Counted as it comes: a pipe and a device have no size to be asked for.
+    const bytes = await upToLongest(createReadStream(path))
+    if (bytes === undefined) throw local(`is larger than ${longestData / 1024 / 1024} MiB`)
+    return bytes
   } catch (error) {
     if (error instanceof Fault) throw error
     throw local(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`)
@@ -124,17 +126,24 @@ export async function dataFromStdin(signal: AbortSignal): Promise<Buffer> {
   }
   const stop = (): void => void process.stdin.destroy()
   signal.addEventListener('abort', stop, { once: true })
-  const chunks: Buffer[] = []
-  let size = 0
   try {
-    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-      chunks.push(chunk)
-      size += chunk.length
-      if (size > longestData) throw usage(`--data @-: more than ${longestData / 1024 / 1024} MiB came in`)
-    }
+    const bytes = await upToLongest(process.stdin)
+    signal.throwIfAborted()
+    if (bytes === undefined) throw usage(`--data @-: more than ${longestData / 1024 / 1024} MiB came in`)
+    return bytes
   } finally {
     signal.removeEventListener('abort', stop)
   }
-  signal.throwIfAborted()
+}
+
+/** All that comes, or undefined for more than is sent. */
+async function upToLongest(from: AsyncIterable<Buffer>): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of from) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > longestData) return undefined
+  }
   return Buffer.concat(chunks)
 }

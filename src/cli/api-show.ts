@@ -27,7 +27,7 @@ function headOf({ status, reason, rawHeaders }: RawAnswer): string {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = rawHeaders.slice(at, at + 2)
     const cookie = /^set-cookie2?$/i.test(name)
-    lines.push(`${name}: ${cookie ? value.replace(/^([^=;]*=)[^;]*/, '$1***') : value}`)
+    lines.push(`${name}: ${cookie ? value.replace(/^([^=;]*=)?[^;]*/, '$1***') : value}`)
   }
   return `${lines.join('\r\n')}\r\n\r\n`
 }

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -218,6 +218,27 @@ describe('svc api', () => {
     expect(server.asked).toEqual([])
   })
 
+  test.skipIf(process.platform === 'win32')('a pipe that holds more than 16 MiB is refused as a file is', async () => {
+    const server = await serverThat(fine)
+    const at = home()
+    const pipe = join(at.folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const send = async (bytes: number) => {
+      const writer = spawn('sh', ['-c', 'head -c "$1" /dev/zero > "$2"', 'sh', String(bytes), pipe], {
+        stdio: 'ignore',
+      })
+      const ran = await at.svc(['api', 'POST', '/x', '--data', `@${pipe}`, '--server', server.url])
+      writer.kill()
+      return ran
+    }
+    const large = await send(17 * 1024 * 1024)
+    expect([large.code, large.stdout]).toEqual([12, ''])
+    expect(large.stderr).toContain(`--data @${pipe} is larger than 16 MiB`)
+    expect(server.asked).toEqual([])
+    expect((await send(3)).code).toBe(0)
+    expect(server.asked.map(({ body }) => body.length)).toEqual([3])
+  })
+
   test('a body that cannot be read is named before anything is sent', async () => {
     const server = await serverThat(fine)
     const ran = await home().svc(['api', 'POST', '/x', '--data', '@/nowhere/at all', '--server', server.url])
@@ -247,13 +268,23 @@ describe('svc api', () => {
   })
 
   test('--include prints the status line and the headers, and of cookies no value', async () => {
+    // A browser keeps it, and sends it back.
+    const nameless = ['Set-Cookie', 'verysecret']
     const server = await serverThat((_, response) => {
-      response.writeHead(404, 'Not There', ['X-One', '1', 'Set-Cookie', 'ss-tok=verysecret;Path=/', 'X-one', '2'])
+      response.writeHead(404, 'Not There', [
+        'X-One',
+        '1',
+        'Set-Cookie',
+        'ss-tok=verysecret;Path=/',
+        'X-one',
+        '2',
+        ...nameless,
+      ])
       response.end('404')
     })
     const ran = await home().svc(['api', 'GET', '/x', '-i', '--server', server.url])
     expect(ran.stdout).toMatch(
-      /^HTTP\/1\.1 404 Not There\r\nX-One: 1\r\nSet-Cookie: ss-tok=\*\*\*;Path=\/\r\nX-one: 2\r\n(?:.*\r\n)*\r\n404$/,
+      /^HTTP\/1\.1 404 Not There\r\nX-One: 1\r\nSet-Cookie: ss-tok=\*\*\*;Path=\/\r\nX-one: 2\r\nSet-Cookie: \*\*\*\r\n(?:.*\r\n)*\r\n404$/,
     )
     expect(ran.stdout).not.toContain('verysecret')
   })

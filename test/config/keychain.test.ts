@@ -12,8 +12,8 @@ async function revealed(lines: readonly string[]): Promise<string> {
   const yaml = ['types:', '  App:', ...['- name: it', ...lines.map((line) => `  ${line}`)].map((line) => `    ${line}`)]
   const path = await file(join(home, 'svc.yaml'), yaml.join('\n'))
   const { types } = await loadConfig({ ...here({}, home), path, keychain: async () => kept })
-  const secret = types.App?.monitors[0]?.settings['password'] as Secret
-  return await secret.reveal().catch(({ message }: Error) => message)
+  const { password } = types.App?.monitors[0]?.settings as { readonly password: Secret }
+  return await password.reveal().catch(({ message }: Error) => message)
 }
 
 const account = ['username: u', 'password: {keychain: mail}']

@@ -54,6 +54,23 @@ describe('R6 descriptions of the interface', () => {
     },
   )
 
+  test('R6 A9 HTTP Basic is described where it is turned on, and only there', async () => {
+    type Described = {
+      readonly components: { readonly securitySchemes: Readonly<Record<string, unknown>> }
+      readonly paths: Readonly<Record<string, { readonly post: { readonly security?: readonly object[] } }>>
+    }
+    for (const basic of [true, false]) {
+      await withSite({ options: { basic } }, async ({ port }) => {
+        const { components, paths } = (await ask(port, '/openapi.json')).json as unknown as Described
+        expect(components.securitySchemes['basic']).toEqual(
+          basic ? { type: 'http', scheme: 'basic', description: expect.any(String) } : undefined,
+        )
+        const ways = (path: string) => paths[path]?.post.security?.some((way) => 'basic' in way)
+        expect([ways('/assignroles'), ways('/api/AssignRoles[]')]).toEqual([basic, basic])
+      })
+    }
+  })
+
   test('R6 each caller is told the address that it used', async () => {
     await withSite({ options: { trustProxy: ['127.0.0.1'], allowedHosts: ['svc.example'] } }, async ({ port }) => {
       const asked = async (headers: Record<string, string>) =>

@@ -71,6 +71,8 @@ export async function scriptedFtp(script: FtpScript = {}): Promise<Peer> {
   const dataSockets = new Set<Socket>()
   let stored: Buffer = Buffer.alloc(0)
   const control = await peer((socket) => {
+    // Two short answers in a row would wait for each other.
+    socket.setNoDelay(true)
     let data: Promise<Socket> | undefined
     const say = (line: string | undefined): void => {
       if (line !== undefined && socket.writable) socket.write(`${line}\r\n`)
@@ -82,6 +84,8 @@ export async function scriptedFtp(script: FtpScript = {}): Promise<Peer> {
         const one = accepted as Socket
         dataSockets.add(one)
         one.on('error', () => {})
+        // Read also where nothing is done with it, or its end is never seen.
+        one.resume()
         one.on('close', () => dataSockets.delete(one))
         gate.close()
         return one

@@ -36,11 +36,19 @@ export type SftpServer = {
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
+let made: string | undefined
+/** Made once: it takes a while. */
+function hostKeyPem(): string {
+  made ??= generateKeyPairSync('rsa', { modulusLength: 2048 })
+    .privateKey.export({ type: 'pkcs1', format: 'pem' })
+    .toString()
+  return made
+}
+
 /** A real SSH server, that of ssh2, over a folder `/home` in memory: for passwords and for misbehaviour. */
 export async function startSftpServer(options: SftpOptions = {}): Promise<SftpServer> {
   const password = options.password ?? 'correct horse'
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  const pem = privateKey.export({ type: 'pkcs1', format: 'pem' }).toString()
+  const pem = hostKeyPem()
   const parsed = utils.parseKey(pem)
   if (parsed instanceof Error) throw parsed
   const files = new Map(Object.entries(options.files ?? {}))
@@ -49,6 +57,8 @@ export async function startSftpServer(options: SftpOptions = {}): Promise<SftpSe
   let tries = 0
   const server = new Server({ hostKeys: [pem] }, (client) => {
     connections.add(client)
+    // Its answers go out in several pieces, which would wait for each other.
+    ;(client as Connection & { readonly setNoDelay: (on: boolean) => void }).setNoDelay(true)
     client.on('error', () => {})
     client.on('close', () => connections.delete(client))
     client.on('authentication', (context) => {

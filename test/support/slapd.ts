@@ -23,6 +23,8 @@ export type Slapd = Running & {
   readonly ldaps: string
   /** Connections that it holds open at the moment. */
   readonly open: () => number
+  /** Whether all of it stands still, some time after `freeze`. */
+  readonly stopped: () => boolean
   /** How often its log says so. */
   readonly logged: (what: RegExp) => number
   /** Ends it and removes its data. */
@@ -98,6 +100,10 @@ export async function startSlapd({ tls, global = [], database = [] }: SlapdOptio
     url: `ldap://127.0.0.1:${port}`,
     ldaps: `ldaps://127.0.0.1:${tlsPort}`,
     open: () => established([port, tlsPort]),
+    stopped: () =>
+      readdirSync(`/proc/${running.pid}/task`).every((task) =>
+        /\) T /.test(readFileSync(`/proc/${running.pid}/task/${task}/stat`, 'utf8')),
+      ),
     logged,
     remove: async () => {
       await running.stop('SIGTERM')

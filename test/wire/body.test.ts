@@ -124,6 +124,15 @@ describe('S4', () => {
   }
   const roles = (items: readonly string[]) => readBody(AssignRoles, json, bytes(JSON.stringify({ Roles: items })))
 
+  test.each([
+    ['a list', '['.repeat(33)],
+    ['a list behind a text', `["hunter2",${'['.repeat(33)}`],
+    ['an object that is none', `{"Password":"hunter2",${'['.repeat(33)}`],
+  ])('S4 P7 too deep under no field: %s is said of the body, and no value is repeated', async (_, body) => {
+    const { message, details } = await asyncFaultOf(() => readBody(Authenticate, json, bytes(body)))
+    expect([message, details.fields]).toEqual(['The body is nested too deeply', undefined])
+  })
+
   test('S4 JSON nested deeper than 32 is a 400 that names the field', async () => {
     const nested = (depth: number) => `{"UserName":"]}","deep":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
     expect(await readBody(Authenticate, json, bytes(nested(32)))).toEqual({ body: { UserName: ']}' } })

@@ -44,7 +44,7 @@ export const plans: Record<ServerType, TypePlan> = {
       { port: 443, what: 'https' },
       { port: 8080, what: 'http' },
     ],
-    kinds: ['http', 'tls', 'dns', 'deployment'],
+    kinds: ['http', 'tls', 'svc', 'dns', 'deployment'],
   },
   Sql: {
     title: 'SQL database',
@@ -60,7 +60,7 @@ export const plans: Record<ServerType, TypePlan> = {
     ],
     kinds: ['postgres', 'mysql', 'sqlserver', 'sqlite'],
   },
-  FtpApi: { title: 'API in front of FTP accounts', usualPorts: [], kinds: ['http', 'tls'] },
+  FtpApi: { title: 'API in front of FTP accounts', usualPorts: [], kinds: ['http', 'tls', 'ftp', 'sftp'] },
   Ftp: {
     title: 'File transfer server',
     usualPorts: [
@@ -91,7 +91,7 @@ export const plans: Record<ServerType, TypePlan> = {
   Qc: {
     title: 'Quality control of media files',
     usualPorts: [],
-    kinds: ['http', 'process', 'tcp', 'file-age'],
+    kinds: ['http', 'service', 'process', 'tcp', 'file-age'],
     profile: 'file-qc',
   },
   XcodeV: {
@@ -109,5 +109,5 @@ export const plans: Record<ServerType, TypePlan> = {
   MsgVast: { title: 'VAST messaging', usualPorts: [], kinds: ['http', 'tcp'], profile: 'vast' },
   AsgVast: { title: 'VAST assignment', usualPorts: [], kinds: ['http', 'tcp'], profile: 'vast' },
   Mongo: { title: 'MongoDB', usualPorts: [{ port: 27_017, what: 'mongo' }], kinds: ['mongo'] },
-  Agents: { title: 'Remote agents', usualPorts: [], kinds: ['heartbeat', 'file-age', 'http', 'tcp'] },
+  Agents: { title: 'Remote agents', usualPorts: [], kinds: ['heartbeat', 'file-age', 'svc', 'http', 'tcp'] },
 }

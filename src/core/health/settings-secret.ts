@@ -63,22 +63,26 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
       if (!(error instanceof Fault)) throw error
       throw new ProbeError('internal', `${origin}: ${error.message}`, error.details.hints)
     })
-    if (!kept) throw unread(origin, `nothing is kept under that name: svc secrets set ${name} --for ${place}`)
+    // A line made for pasting: a host with other characters in it is not put there.
+    const command = plainHost.test(target.host.replace(/^\[(.*)\]$/, '$1'))
+      ? `svc secrets set ${name} --for ${place}`
+      : 'svc secrets set'
+    if (!kept) throw unread(origin, `nothing is kept under that name: ${command}`)
     const bound = hostAndPort(kept.host, kept.port)
     if (bound === place) return kept.secret
     throw unread(
       origin,
-      `it is kept for ${bound}, and this monitor asks ${place}: nothing was sent. If that is right: svc secrets set ${name} --for ${place}`,
+      `it is kept for ${bound}, and this monitor asks ${place}: nothing was sent. If that is right: ${command}`,
     )
   })
 }
 
-/** What names and addresses are made of; what else a URL would take for its end, or take out, belongs to a name here. */
+/** What names and addresses are made of. Much else ends a URL's host or falls out of it, and is part of a name here. */
 const plainHost = /^[\p{L}\p{M}\p{N}._:。．｡-]+$/u
 
 /**
  * A host and port as one text that is the same for every spelling of the same host: letter case, IDN, IPv6. A name
- * server is asked for `a.internal/.b.example` as it stands, so that is never the same as `a.internal`.
+ * server is asked for `a.internal/.b.example` as it stands, so that is never taken for `a.internal`.
  */
 export function hostAndPort(host: string, port: number): string {
   const bare = host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')

@@ -1,4 +1,5 @@
 import { ErrorResponse, HealthCheckResponse, listsRoles } from '../protocol/index.ts'
+import type { Described } from './described.ts'
 import { dtoSchema, type JsonSchema, propertiesOf } from './json-schema.ts'
 import type { Json } from './open-json.ts'
 import { parameters } from './parameters.ts'
@@ -7,7 +8,7 @@ import { securitySchemes } from './security.ts'
 import { always, rows, shapes } from './shapes.ts'
 
 /** The shared parts of the OpenAPI document. */
-export function components(): Json {
+export function components(described: Described): Json {
   const found = [...shapes()]
   const named = found.map(([name, { schema, side }]) => [
     name,
@@ -18,7 +19,7 @@ export function components(): Json {
     responses: { ...refusalResponses(), NoBody: { description: 'As for GET, without a body' } },
     parameters,
     headers,
-    securitySchemes,
+    securitySchemes: securitySchemes(described),
   }
 }
 

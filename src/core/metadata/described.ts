@@ -21,6 +21,8 @@ export type Described = {
   readonly pages: readonly DescribedPage[]
   readonly reports: readonly DescribedReport[]
   readonly jsonp: boolean
+  /** Whether HTTP Basic counts (A9). */
+  readonly basic: boolean
 }
 
 /** The version of the interface: it changes with what clients may rely on, and says nothing about the program. */

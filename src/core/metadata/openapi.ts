@@ -32,8 +32,8 @@ export function openapi(described: Described): Json {
       ...Object.fromEntries(places().map((place) => [place.path, pathItem(place, described)])),
       ...Object.fromEntries(described.pages.flatMap((page) => page.paths.map((path) => [path, pageItem(path, page)]))),
     },
-    components: components(),
-    security: security(),
+    components: components(described),
+    security: security(described),
   }
 }
 
@@ -84,7 +84,7 @@ function operation(place: Place, verb: string, described: Described): Json {
     parameters: parameters(place, verb, described),
     ...(verb === 'post' ? { requestBody: requestBody(place) } : {}),
     responses: kind === 'batch' ? batchResponses(place) : responses(place, verb, described),
-    ...(row.caller === 'anyone' ? {} : { security: security(row) }),
+    ...(row.caller === 'anyone' ? {} : { security: security(described, row) }),
   }
 }
 

@@ -1,7 +1,8 @@
 import type { OperationSpec } from '../protocol/index.ts'
+import type { Described } from './described.ts'
 import type { Json } from './open-json.ts'
 
-export const securitySchemes: Json = {
+const schemes: Json = {
   bearer: { type: 'http', scheme: 'bearer', description: 'BearerToken of a sign-in, or a key' },
   session: { type: 'apiKey', in: 'header', name: 'X-ss-id', description: 'SessionId of a sign-in' },
   rememberedSession: {
@@ -22,8 +23,13 @@ export const securitySchemes: Json = {
   tokenCookie: { type: 'apiKey', in: 'cookie', name: 'ss-tok', description: 'A BearerToken as a cookie' },
 }
 
+export const securitySchemes = ({ basic }: Described): Json => ({
+  ...schemes,
+  ...(basic ? { basic: { type: 'http', scheme: 'basic', description: 'For one request; begins no session' } } : {}),
+})
+
 /** Ways to be signed in, any of which will do; the names in the lists are the roles that are asked for. No row: nobody has to be. */
-export function security(row?: OperationSpec): readonly Json[] {
+export function security({ basic }: Described, row?: OperationSpec): readonly Json[] {
   const caller = row?.caller ?? 'anyone'
   const roles = typeof caller === 'string' && caller !== 'anyone' ? [caller] : []
   const ways = [
@@ -33,6 +39,7 @@ export function security(row?: OperationSpec): readonly Json[] {
     ['sessionCookie'],
     ['rememberedCookie', 'kindCookie'],
     ['tokenCookie'],
+    ...(basic ? [['basic']] : []),
   ].map((names) => Object.fromEntries(names.map((name) => [name, roles])))
   return caller === 'anyone' ? [{}, ...ways] : ways
 }

@@ -3,12 +3,10 @@ import { ownOrigin } from './base-url.ts'
 import { presented } from './credential.ts'
 import type { Exchange } from './exchange.ts'
 import { refuseForeignChange } from './origins.ts'
-import type { Found } from './routes.ts'
+import type { FoundOperation } from './routes.ts'
 import type { AuthCall } from './sign-in.ts'
 import type { Site } from './site.ts'
 import type { Wanted } from './target.ts'
-
-export type FoundOperation = Extract<Found, { kind: 'operation' }>
 
 /** What the request presents of itself (A9). Throws Forbidden for a change that a page of another site asks for (T6). */
 export function credentialFor(
@@ -19,10 +17,10 @@ export function credentialFor(
   auth?: AuthCall,
 ): Call['credential'] {
   const { headers } = exchange.request
-  const { credential, byCookie } =
-    auth?.presented ?? presented(headers, { cookies: negotiated.callback === undefined, basic: site.options.basic })
+  const { credential, ambient } =
+    auth?.presented ?? presented(headers, { ambient: negotiated.callback === undefined, basic: site.options.basic })
   // A sign-in and a sign-out write cookies, so that no other site may make a browser do either.
-  const guarded = auth ? auth.changes : byCookie && operation !== 'healthCheck'
+  const guarded = auth ? auth.changes : ambient && operation !== 'healthCheck'
   if (guarded) refuseForeignChange(exchange.request, ownOrigin(site, exchange), site.origins)
   return credential
 }

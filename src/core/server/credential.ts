@@ -2,29 +2,28 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Credential, PasswordCredential } from '../service.ts'
 import { cookieNames, readCookies } from './cookies.ts'
 
-/** What a request presents of itself, and whether a browser may have added it unasked. */
-export type Presented = { readonly credential: Credential | PasswordCredential | undefined; readonly byCookie: boolean }
+/** What a request presents of itself. `ambient`: a browser may have added it unasked, a cookie or HTTP Basic. */
+export type Presented = { readonly credential: Credential | PasswordCredential | undefined; readonly ambient: boolean }
 
-const nobody: Presented = { credential: undefined, byCookie: false }
+const nobody: Presented = { credential: undefined, ambient: false }
 
 /**
- * A9: HTTP Basic where it is turned on, bearer token, session header, session cookie, token cookie; the
- * first that is there counts, whatever it is worth. `cookies: false` for JSONP, which any page may load (F2). `session: true`
- * prefers a session: a sign-in ends the one that it presents (A8), whatever else it carries.
+ * A9: HTTP Basic where it is turned on, bearer token, session header, session cookie, token cookie; the first that is
+ * there counts, whatever it is worth. `ambient: false` passes over what is: for JSONP, which any page may load (F2).
+ * `session: true` prefers a session: a sign-in ends the one that it presents (A8), whatever else it carries.
  */
 export function presented(
   headers: IncomingHttpHeaders,
-  wanted: { readonly cookies: boolean; readonly session?: boolean | undefined; readonly basic: boolean },
+  wanted: { readonly ambient: boolean; readonly session?: boolean | undefined; readonly basic: boolean },
 ): Presented {
   const ways = wanted.session ? [sessionHeader, sessionCookie, bearer, tokenCookie] : usual
   const named = wanted.basic ? basic(headers) : undefined
-  // A browser sends it again unasked, as it does a cookie.
-  if (named && wanted.cookies) return { credential: named, byCookie: true }
+  if (named && wanted.ambient) return { credential: named, ambient: true }
   for (const way of ways) {
-    const byCookie = way === sessionCookie || way === tokenCookie
-    if (byCookie && (!wanted.cookies || headers.cookie === undefined)) continue
+    const ambient = way === sessionCookie || way === tokenCookie
+    if (ambient && (!wanted.ambient || headers.cookie === undefined)) continue
     const credential = way(headers)
-    if (credential) return { credential, byCookie }
+    if (credential) return { credential, ambient }
   }
   return nobody
 }

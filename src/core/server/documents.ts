@@ -1,5 +1,6 @@
 import type { Described } from '../metadata/index.ts'
 import { overHttp, reports } from '../reports/index.ts'
+import type { ServeOptions } from '../service.ts'
 import type { Answer } from './answer.ts'
 import { type OwnPage, ownPages } from './own-pages.ts'
 
@@ -9,21 +10,23 @@ export type DocumentName = 'metadata' | 'openapi' | 'typescript' | 'types' | 'ap
 const mostBases = 16
 
 type Documents = Readonly<Record<DocumentName, Answer>>
+/** The options that callers are told of. */
+type ToldOptions = Pick<ServeOptions, 'jsonp' | 'basic'>
 
 /** R6: descriptions of the interface, made when first asked for, once for each address that callers know the server by. */
 export class DescribedInterface {
   readonly #made = new Map<string, Promise<Documents>>()
-  readonly #jsonp: boolean
+  readonly #told: ToldOptions
 
-  constructor(jsonp: boolean) {
-    this.#jsonp = jsonp
+  constructor(told: ToldOptions) {
+    this.#told = told
   }
 
   /** `base` is the server's address as the caller knows it, from a Host header that has been checked. */
   async answer(base: string, name: DocumentName): Promise<Answer> {
     let documents = this.#made.get(base)
     if (documents === undefined) {
-      documents = make(base, this.#jsonp)
+      documents = make(base, this.#told)
       if (this.#made.size >= mostBases) this.#made.clear()
       this.#made.set(base, documents)
       documents.catch(() => this.#made.delete(base))
@@ -32,11 +35,11 @@ export class DescribedInterface {
   }
 }
 
-async function make(base: string, jsonp: boolean): Promise<Documents> {
+async function make(base: string, told: ToldOptions): Promise<Documents> {
   const [{ appMetadata, openapi, typescript, typesMetadata }, { interfacePage }, described] = await Promise.all([
     import('../metadata/index.ts'),
     import('./interface-page.ts'),
-    describedAt(base, jsonp),
+    describedAt(base, told),
   ])
   const json = (value: object): string => `${JSON.stringify(value)}\n`
   const page = interfacePage(described)
@@ -56,7 +59,7 @@ const of = (name: DocumentName, body: string): Answer => ({
 })
 
 /** What a server at that address says of itself; of health answers also what they may look like beside JSON and CSV (F5). */
-export async function describedAt(base: string, jsonp: boolean): Promise<Described> {
+export async function describedAt(base: string, { jsonp, basic }: ToldOptions): Promise<Described> {
   const named = [
     ...overHttp.format.map((name) => ({ name, by: 'format' as const })),
     ...Object.values(overHttp.accept).map((name) => ({ name, by: 'accept' as const })),
@@ -64,5 +67,5 @@ export async function describedAt(base: string, jsonp: boolean): Promise<Describ
   const known = await Promise.all(
     named.map(async ({ name, by }) => ({ name, by, contentType: (await reports[name]()).default.contentType })),
   )
-  return { base, jsonp, pages: Object.values<OwnPage>(ownPages), reports: known }
+  return { base, jsonp, basic, pages: Object.values<OwnPage>(ownPages), reports: known }
 }

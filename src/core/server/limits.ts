@@ -8,7 +8,7 @@ export type ServerLimits = {
   readonly checkEveryMs: number
   /** An idle connection is kept this long for the next request. */
   readonly keepAliveMs: number
-  /** A connection on which nothing moves for this long is closed; no run takes as long, and a batch begins anew with each. */
+  /** A connection on which nothing moves for this long is closed; no run takes as long. A batch has it for each. */
   readonly silenceMs: number
   /** Bytes of request line and headers: 431 above. */
   readonly headerBytes: number

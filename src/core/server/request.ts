@@ -12,7 +12,7 @@ import {
 } from '../wire/index.ts'
 import { receive } from './body.ts'
 import { type Exchange, orCancelled } from './exchange.ts'
-import type { Found } from './routes.ts'
+import type { FoundOperation } from './routes.ts'
 import type { Target } from './target.ts'
 
 /**
@@ -21,7 +21,7 @@ import type { Target } from './target.ts'
  */
 export async function readRequest(
   exchange: Exchange,
-  { operation, given, style }: Extract<Found, { kind: 'operation' }>,
+  { operation, given, style }: FoundOperation,
   target: Target,
   maxBody: number,
 ): Promise<Values> {

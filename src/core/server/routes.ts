@@ -23,6 +23,8 @@ export type Found =
     }
   | { readonly kind: 'own'; readonly label: string; readonly verbs: readonly string[]; readonly page: PageName }
 
+export type FoundOperation = Extract<Found, { kind: 'operation' }>
+
 const suffixes: Readonly<Record<string, FormatName>> = { json: 'json', csv: 'csv' }
 
 type RouteTable = {

@@ -24,7 +24,7 @@ export function authCall(site: Site, exchange: Exchange, asked: unknown, target:
   const { method } = exchange.told
   const asks = method === 'GET' || method === 'HEAD'
   const kind = kindOf(method, asks, request)
-  const cookies = wanted.negotiated.callback === undefined
+  const ambient = wanted.negotiated.callback === undefined
   const url = target.pairs.find(([name]) => name.toLowerCase() === 'continue')?.[1]
   return {
     kind,
@@ -32,9 +32,9 @@ export function authCall(site: Site, exchange: Exchange, asked: unknown, target:
     // R4: a HEAD that looks like a sign-out ends nobody's session.
     presented:
       method === 'HEAD' && kind === 'sign-out'
-        ? { credential: undefined, byCookie: false }
+        ? { credential: undefined, ambient: false }
         : presented(exchange.request.headers, {
-            cookies,
+            ambient,
             session: kind === 'sign-in',
             basic: site.options.basic && kind === 'question',
           }),

@@ -63,7 +63,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     origins: new Set(start.options.origins),
     metrics: new Metrics(),
     healthJson: new HealthJson(),
-    described: new DescribedInterface(start.options.jsonp),
+    described: new DescribedInterface(start.options),
     open: new Set(),
     silenced: new WeakSet(),
     draining: false,
@@ -117,6 +117,8 @@ function listenTo(server: Server, site: Site): void {
   server.on('checkExpectation', (request, response) => handle(site, request, response, false))
   server.on('connect', (_request, socket) => {
     const refuse = (): void => answerRaw(site, socket, neverAllowed('CONNECT'), 'CONNECT')
+    // Node has let go of the connection: an error that nobody hears would end the process.
+    socket.on('error', () => {})
     // Answers go out in the order of the requests.
     const before = latestOn(site, socket)
     if (before) before.response.once('close', refuse)

@@ -1,7 +1,7 @@
 import { overHttp, type ReportName } from '../reports/index.ts'
 import { formatNamed, negotiate } from '../wire/index.ts'
 import type { Exchange } from './exchange.ts'
-import type { Found } from './routes.ts'
+import type { FoundOperation } from './routes.ts'
 import type { Site } from './site.ts'
 import type { Target, Wanted } from './target.ts'
 
@@ -19,7 +19,6 @@ export function wantedOf(site: Site, { request, told }: Exchange, found: FoundOp
   target.wanted = wanted
   return wanted
 }
-type FoundOperation = Extract<Found, { kind: 'operation' }>
 
 /** The report that `?format=` or `Accept` asks for, where a path or a callback has not decided already. */
 function reportOf(format: string | undefined, accept: string | undefined): ReportName | undefined {

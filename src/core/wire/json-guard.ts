@@ -1,6 +1,8 @@
 import { isForbiddenKey, limits } from './limits.ts'
 
 const quote = 34
+const comma = 44
+const colon = 58
 const backslash = 92
 const openBracket = 91
 const closeBracket = 93
@@ -8,19 +10,24 @@ const openBrace = 123
 const closeBrace = 125
 
 /**
- * The top-level property under which JSON text nests deeper than 32 (S4), or undefined. Looked at before parsing:
- * a megabyte of brackets costs the parser half a second, and this scan a few milliseconds.
+ * The top-level property under which JSON text nests deeper than 32 (S4), empty where it is under none, or undefined.
+ * Looked at before parsing: a megabyte of brackets costs the parser half a second, and this scan a few milliseconds.
  */
 export const tooDeepUnder = (text: string): string | undefined => {
   let depth = 0
+  let topText = ''
   let topName = ''
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at)
     if (char === quote) {
       const start = at
       at = endOfString(text, at)
-      // The last string before a nested value at the top is that value's name.
-      if (depth === 1) topName = text.slice(start + 1, at)
+      if (depth === 1) topText = text.slice(start + 1, at)
+    } else if (depth === 1 && char === colon) {
+      // Only what a colon follows is a name: any other text may be a secret.
+      topName = topText
+    } else if (depth === 1 && char === comma) {
+      topName = ''
     } else if (char === openBrace || char === openBracket) {
       depth++
       if (depth > limits.depth) return topName

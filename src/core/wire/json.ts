@@ -1,4 +1,4 @@
-import type { FieldFault } from '../errors.ts'
+import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto, Schema } from '../protocol/index.ts'
 import { jsonDate } from './dates.ts'
 import { writeDuration } from './durations.ts'
@@ -90,6 +90,7 @@ export const bindJson = (schema: Dto, json: unknown): Values => {
 /** Parses JSON that a stranger sent: not too deep, no keys that JavaScript gives a meaning (S4, E2). */
 export const parseJson = (schema: Dto, body: string): unknown => {
   const deep = tooDeepUnder(body)
+  if (deep === '') throw new Fault('BadRequest', 'The body is nested too deeply')
   if (deep !== undefined) throw badRequest([refusedField(deep, `'${excerpt(deep)}' is nested too deeply`)])
   const json = parse(schema, body)
   const key = forbiddenKeyIn(json)

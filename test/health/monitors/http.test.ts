@@ -661,6 +661,18 @@ describe('http health of another server', () => {
     expect(seen).toBe(1)
   })
 
+  test('a secret is for the server that url names: no other Host beside it, and no header that is ours', () => {
+    const url = 'https://shop.example.com/'
+    const why = (given: Parameters<typeof withDefaults<typeof http.settings>>[1]): string | undefined =>
+      http.contradiction?.(withDefaults(http.settings, { url, ...given }))
+    expect(why({ headers: { host: 'other.example.com' } })).toBeUndefined()
+    expect(why({ headers: { Host: 'other.example.com' }, token: secret('t') })).toContain('may not set Host')
+    expect(why({ headers: { HOST: 'x' }, username: 'u', password: secret('t') })).toContain('may not set Host')
+    expect(why({ tokenHeader: 'Host', token: secret('t') })).toBe('tokenHeader may not be Host')
+    expect(why({ tokenHeader: 'Transfer-Encoding', token: secret('t') })).toContain('tokenHeader may not be')
+    expect(why({ tokenHeader: 'X-Api-Key', token: secret('t') })).toBeUndefined()
+  })
+
   test('this very process is never asked for its health', async () => {
     await using there = await peer(json({ Status: 'Success' }))
     const url = `http://127.0.0.1:${there.port}/healthcheck`

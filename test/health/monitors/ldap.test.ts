@@ -1,5 +1,7 @@
+import { Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { refuseReadable } from '../../../src/core/health/identity/ldap-connect.ts'
 import { LdapFrames } from '../../../src/core/health/identity/ldap-message.ts'
 import { ldapSettings } from '../../../src/core/health/identity/ldap-settings.ts'
 import { newestChange } from '../../../src/core/health/identity/ldap-visit.ts'
@@ -39,11 +41,18 @@ const message = (id: number, operation: Buffer): Buffer => ber(0x30, int(id), op
 const result = (tag: number, code: number, told = ''): Buffer => ber(tag, int(code, 10), text(''), text(told))
 const [bindResponse, done, extended] = [0x61, 0x65, 0x78]
 
+/** Whose a request is, and what it asks for. */
+const request = (asked: Buffer): { readonly id: number; readonly operation: number } => {
+  const length = asked.readUInt8(1)
+  const at = length < 128 ? 2 : 2 + (length & 127)
+  return { id: asked.readUInt8(at + 2), operation: asked.readUInt8(at + 3) }
+}
+
 /** An LDAP server that gives to each kind of request what it is told to; the id is the one that it was asked with. */
 const answers = (bind: (id: number) => Buffer, search: (id: number) => Buffer = () => Buffer.alloc(0)): Behaviour => {
   return (socket) => {
     socket.on('data', (asked) => {
-      const [id, operation] = [asked.readUInt8(4), asked.readUInt8(5)]
+      const { id, operation } = request(asked)
       if (operation === 0x60) socket.write(bind(id))
       else if (operation === 0x63) socket.write(search(id))
     })
@@ -212,7 +221,7 @@ describe('ldap over a bad connection', () => {
 
   test('a server that hangs up in between is not connected to again', async () => {
     const { findings, seen } = await look(
-      (socket) => socket.on('data', (asked) => void socket.end(bound(asked.readUInt8(4)))),
+      (socket) => socket.on('data', (asked) => void socket.end(bound(request(asked).id))),
       account,
       'Standard',
     )
@@ -298,9 +307,9 @@ describe('a simulated server that answers badly', () => {
     const { findings } = await look(
       (socket) => {
         socket.once('data', (asked) => {
-          socket.write(bound(asked.readUInt8(4)))
+          socket.write(bound(request(asked).id))
           socket.once('data', (next) => {
-            const entry = message(next.readUInt8(4), ber(0x64, text('dc=a'), ber(0x30)))
+            const entry = message(request(next).id, ber(0x64, text('dc=a'), ber(0x30)))
             endless('', entry.toString('latin1').repeat(500))(socket)
             socket.emit('data', Buffer.alloc(0))
           })
@@ -371,9 +380,9 @@ describe('a simulated server that answers badly', () => {
     const behave: Behaviour = (socket) =>
       void socket.on('data', (asked) => {
         const told = asked.includes('uid=locked')
-          ? message(asked.readUInt8(4), result(bindResponse, 49, 'x data 775, v1'))
-          : bound(asked.readUInt8(4))
-        socket.write(asked.readUInt8(5) === 0x60 ? told : message(asked.readUInt8(4), result(done, 0)))
+          ? message(request(asked).id, result(bindResponse, 49, 'x data 775, v1'))
+          : bound(request(asked).id)
+        socket.write(request(asked).operation === 0x60 ? told : message(request(asked).id, result(done, 0)))
       })
     const { findings } = await look(behave, { ...other, refusesWrongPassword: { user: 'uid=locked' } }, 'Advanced')
     expect(checked(findings, 'wrong password').level).toBe('warn')
@@ -383,12 +392,17 @@ describe('a simulated server that answers badly', () => {
   })
 })
 
-test('no password goes over plain ldap to another machine, unless that is wanted', async () => {
-  const elsewhere = { timeoutMs: 2_000, resolve: async () => ['127.0.0.1'] }
-  await using there = await peer(refuses(49))
-  const url = `ldap://ldap.test:${there.port}`
-  // Loopback is this machine: it may.
-  expect(checked(await runKind(ldap, { url, ...account }, 'Standard', elsewhere), 'bind').fault).toBe('auth')
+test('no password goes over plain ldap to another machine, unless that is wanted', () => {
+  const { signal } = new AbortController()
+  const at = (ip: string) => ({ ip, port: 389, address: `${ip}:389`, signal, step: () => {} })
+  const plain = { socket: new Socket(), chain: undefined }
+  const given = withDefaults(ldapSettings, { url: 'ldap://dc1' })
+  expect(() => refuseReadable(plain, at('192.0.2.7'), given)).toThrow(
+    'a password is not sent to 192.0.2.7:389 over plain ldap: use ldaps://, startTls, or insecureLdap',
+  )
+  expect(refuseReadable(plain, at('127.0.0.1'), given)).toBeUndefined()
+  expect(refuseReadable(plain, at('::1'), given)).toBeUndefined()
+  expect(refuseReadable(plain, at('192.0.2.7'), { ...given, insecureLdap: true })).toBeUndefined()
 })
 
 test('the boundaries of latency and age belong to the better side', () => {
@@ -530,6 +544,7 @@ suiteWith(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
   test('a frozen server is a timeout at the deadline, and what was seen before is kept', async () => {
     server.freeze()
     try {
+      await expect.poll(server.stopped).toBe(true)
       const findings = await runKind(ldap, { url: server.url, ...account }, 'Standard', { timeoutMs: 500 })
       expect(levels(findings)).toEqual(['connect ok', 'bind fail'])
       expect(checked(findings, 'bind').fault).toBe('timeout')

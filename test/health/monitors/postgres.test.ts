@@ -516,6 +516,7 @@ suiteWith(postgresMissing, 'postgres', () => {
       await wait(400)
       const found = await at(standby, 'replication lag', { replicationLag: { limit: 100 } })
       expect(found).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
+      expect(found.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
       expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
       await standby.query('SELECT pg_wal_replay_resume()')
     })

@@ -9,7 +9,13 @@ type Mode = 'Basic' | 'Standard' | 'Advanced'
 async function ask(server: Peer, mode: Mode = 'Advanced', timeoutMs = 10_000) {
   const reports = await runType(yaml(server.port), 'XcodeC', mode, { timeoutMs })
   await expect.poll(() => server.open()).toBe(0)
-  return { names: reports.map(({ name }) => name), failed: complaints(reports), warned: complaints(reports, 'warn') }
+  const said = reports.flatMap(({ findings }) => findings.map(({ check, message }) => `${check}: ${message}`))
+  return {
+    names: reports.map(({ name }) => name),
+    failed: complaints(reports),
+    warned: complaints(reports, 'warn'),
+    said,
+  }
 }
 async function look(change: (state: CarbonState) => void, mode: Mode = 'Advanced') {
   const state = soundCarbon()
@@ -32,6 +38,8 @@ describe('the profile carbon', () => {
       [],
       [],
     ])
+    const reports = await look(() => {}, 'Basic')
+    expect(reports.said).toContainEqual(expect.stringMatching(/^answer: \S+ answered 97 B in /))
     expect(heard).toContain(
       'CarbonAPIXML1 86 <?xml version="1.0" encoding="UTF-8"?><cnpsXML CarbonAPIVer="1.2" TaskType="Version"/>',
     )

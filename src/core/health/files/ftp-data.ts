@@ -4,6 +4,7 @@ import { deadlineSignal } from '../engine.ts'
 import { showBytes, showDuration } from '../judge.ts'
 import { ProbeError } from '../monitor.ts'
 import { connectTcp, hostPort } from '../net.ts'
+import { tie } from '../probe/tls-connect.ts'
 import { type Link, type LinkTls, wait } from './ftp-link.ts'
 import type { Reply } from './ftp-reply.ts'
 import { faultOf } from './ftp-sign-in.ts'
@@ -173,7 +174,7 @@ function encrypted(raw: Socket, tls: LinkTls, address: string): Data {
     checkServerIdentity: () => undefined,
   })
   socket.on('error', () => {})
-  socket.once('close', () => raw.destroy())
+  tie(raw, socket)
   const ready = new Promise<void>((resolve, reject) => {
     socket.once('error', reject)
     socket.once('close', () =>

@@ -61,8 +61,10 @@ export async function entries(
   const whole = more ? lines.slice(0, Math.min(lines.length - 1, mostEntries)) : lines
   // Line by line: the driver takes the last line for the form of all, and throws where it knows none.
   const files = whole
+    // The driver would end a name there, and it would be another file's.
+    .filter((line) => !/[^\P{Cc}\t]/u.test(line))
     .flatMap((line) => parsed(parseList, line))
-    .filter((file) => file.isFile && !/\p{Cc}/u.test(file.name))
+    .filter((file) => file.isFile)
   return {
     files: files.map((file) => ({
       name: file.name,

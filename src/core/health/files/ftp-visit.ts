@@ -51,8 +51,7 @@ export async function* visitFtp(given: FtpSettings, world: World): AsyncGenerato
   yield* eachAddress<FtpSeen>(world, { host, port, which: 'any', check }, async function* (target) {
     const sockets = new Set<Socket>()
     const endAll = (): void => {
-      // Encryption before what it runs on.
-      for (const socket of [...sockets].reverse()) socket.destroy()
+      for (const socket of sockets) socket.destroy()
     }
     const keep = <S extends Socket>(socket: S): S => {
       sockets.add(socket)

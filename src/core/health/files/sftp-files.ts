@@ -9,6 +9,9 @@ const chunkBytes = 32 * 1024
 /** Requests under way at once: a connection that is far away is filled. */
 const inFlight = 16
 
+/** Answers of a listing without an entry. */
+const mostEmpty = 10
+
 type Done<T> = (error: Error | null | undefined, value: T) => void
 
 /** An SFTP session. Every question is answered within a part of the time that is left, or ends the session. */
@@ -75,14 +78,16 @@ export class Sftp {
       sftp.opendir(path, done),
     )
     const entries: FileEntryWithStats[] = []
+    let empty = 0
     try {
-      // Each answer holds one entry at least, or it would be asked for ever.
-      for (let round = 0; round <= most && entries.length <= most; round += 1) {
+      while (entries.length <= most) {
         const part = await this.#ask<readonly FileEntryWithStats[] | undefined>('listing', (sftp, done) =>
-          // The driver takes a handle; only its types do not know.
           sftp.readdir(handle, (error, list) => (isEnd(error) ? done(undefined, undefined) : done(error, list))),
         )
         if (part === undefined) break
+        // The driver leaves out `.` and `..`, so one or two may be empty; a hostile server says no more for ever.
+        empty += part.length === 0 ? 1 : 0
+        if (empty > mostEmpty) throw new ProbeError('protocol', `${this.#address} comes to no end of a listing`)
         entries.push(...part)
       }
     } finally {

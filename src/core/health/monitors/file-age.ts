@@ -105,7 +105,7 @@ function judgeOldest(
   if (oldest === undefined)
     return more ? warn('age', `${path} holds too much to find a file`) : ok('age', 'no file waits')
   const name = said(oldest.name, 100)
-  const found = judgeAge(`oldest file ${name}${more ? `, ${unknown},` : ''}`, oldest.ms, threshold)
+  const found = judgeAge(`oldest file ${name}${more ? `, ${unknown}` : ''}`, oldest.ms, threshold)
   const judged = threshold.warn !== undefined || threshold.limit !== undefined
   // The oldest may be among those that were not looked at.
   return more && judged && found.level === 'ok' ? { ...found, level: 'warn' } : found

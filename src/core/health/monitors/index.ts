@@ -17,6 +17,7 @@ export const monitors = {
   listening: () => import('./listening.ts'),
   mongo: () => import('./mongo.ts'),
   mysql: () => import('./mysql.ts'),
+  oidc: () => import('./oidc.ts'),
   postgres: () => import('./postgres.ts'),
   process: () => import('./process.ts'),
   rabbitmq: () => import('./rabbitmq.ts'),

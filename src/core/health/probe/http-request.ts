@@ -26,6 +26,9 @@ const reserved = new Set([
   'x-svc-hops',
 ])
 
+/** Nor may a token stand in one of these; a bare token in Authorization or a cookie is what some servers want. */
+const ownHeaders = new Set([...reserved, 'host'].filter((name) => name !== 'authorization' && name !== 'cookie'))
+
 /** The /healthcheck of a server like this one, also where `health` was forgotten. */
 export const asksPeer = (given: HttpSettings, url: URL): boolean => given.health || asksPeerAt(url)
 
@@ -95,7 +98,15 @@ export function contradiction(given: HttpSettings): string | undefined {
   const judgesBody =
     given.health || given.contains !== undefined || given.matches !== undefined || wantsJson(given) || wantsXml(given)
   if (given.method === 'HEAD' && judgesBody) return 'method: HEAD has no body to judge'
-  const taken = Object.keys(given.headers ?? {}).find((name) => reserved.has(name.toLowerCase()))
+  const names = Object.keys(given.headers ?? {})
+  const secret = given.password !== undefined || given.token !== undefined
+  // Behind one address many servers may be told apart by it: the secret is for the one that url names.
+  if (secret && names.some((name) => name.toLowerCase() === 'host'))
+    return 'headers may not set Host beside a password or token'
+  if (given.tokenHeader !== undefined && ownHeaders.has(given.tokenHeader.toLowerCase())) {
+    return `tokenHeader may not be ${said(given.tokenHeader, 64)}`
+  }
+  const taken = names.find((name) => reserved.has(name.toLowerCase()))
   if (taken === undefined) return documentProblem(given)
   return `headers may not set ${said(taken, 64)}${taken.toLowerCase() === 'authorization' ? ': use password or token' : ''}`
 }

@@ -81,14 +81,7 @@ async function shake(
     rejectUnauthorized: false,
     checkServerIdentity: () => undefined,
   })
-  // The signal destroys the raw socket. Should this one then be destroyed too, before the raw handle has
-  // closed, Node 24 ends with a segmentation fault: so this one always goes first.
-  const destroyRaw = raw.destroy.bind(raw)
-  raw.destroy = (cause) => {
-    socket.destroy(cause)
-    return destroyRaw(cause)
-  }
-  socket.once('close', () => raw.destroy())
+  tie(raw, socket)
   // A socket that is destroyed under its handshake tells of it twice; the second time must not be fatal.
   socket.on('error', () => {})
   return await new Promise((resolve, reject) => {
@@ -98,6 +91,20 @@ async function shake(
     )
     socket.once('secureConnect', () => resolve(socket))
   })
+}
+
+/**
+ * Has a raw socket and the encryption on it end together. What destroys the raw one (the signal) may
+ * destroy the other too; before the raw handle has closed, Node 24 then ends with a segmentation fault:
+ * so the encryption always goes first.
+ */
+export function tie(raw: Socket, socket: TLSSocket): void {
+  const destroyRaw = raw.destroy.bind(raw)
+  raw.destroy = (cause) => {
+    socket.destroy(cause)
+    return destroyRaw(cause)
+  }
+  socket.once('close', () => raw.destroy())
 }
 
 /** OpenSSL's texts carry thread ids and source files; what an operator needs is the reason. */

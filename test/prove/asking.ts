@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto'
+import { type Answer, headerOf, isLast } from './answers.ts'
+import { Lane } from './connections.ts'
+import { judge } from './judge.ts'
+import type { Question } from './questions.ts'
+import type { World } from './world.ts'
+
+/** What was asked and answered, so that nobody believes a proof that looked at nothing. */
+export class Seen {
+  requests = 0
+  rounds = 0
+  /** By the operation and the status: how often. */
+  readonly kinds = new Map<string, number>()
+  readonly correlationIds: string[] = []
+
+  note(kind: string, answer: Answer): void {
+    this.kinds.set(`${kind} ${answer.status}`, (this.kinds.get(`${kind} ${answer.status}`) ?? 0) + 1)
+    this.correlationIds.push(headerOf(answer, 'x-correlation-id') ?? '')
+  }
+
+  /** How often what was noted holds the text. */
+  count(text: string): number {
+    return [...this.kinds].reduce((sum, [kind, count]) => (kind.includes(text) ? sum + count : sum), 0)
+  }
+}
+
+/** One that no other request of a run has. */
+export const newId = (): string => `p${randomBytes(12).toString('hex')}`
+
+/** The bytes of a question. */
+export function bytesOf({ method, target, headers, body }: Question, id: string, world: World): Buffer {
+  const said = headers.map(([name, value]) => `${name}: ${world.secrets.fill(value)}\r\n`).join('')
+  const own = headers.some(([name]) => name === 'X-Correlation-Id') ? '' : `X-Correlation-Id: ${id}\r\n`
+  const content = body === undefined ? '' : world.secrets.fill(body.bytes)
+  const type = body?.type === undefined ? '' : `Content-Type: ${body.type}\r\n`
+  const length =
+    body === undefined ? '' : body.chunked ? 'Transfer-Encoding: chunked\r\n' : `Content-Length: ${content.length}\r\n`
+  const head = `${method} ${world.secrets.fill(target)} HTTP/1.1\r\n${said}${own}${type}${length}\r\n`
+  return Buffer.from(head + (body?.chunked ? inChunks(content) : content), 'latin1')
+}
+
+function inChunks(content: string): string {
+  const size = Math.max(1, Math.ceil(content.length / 3))
+  let chunks = ''
+  for (let at = 0; at < content.length; at += size) {
+    const chunk = content.slice(at, at + size)
+    chunks += `${chunk.length.toString(16)}\r\n${chunk}\r\n`
+  }
+  return `${chunks}0\r\n\r\n`
+}
+
+const overridden = /^[A-Za-z]{1,10}$/
+
+/** R4: the verb that a request is answered as. */
+const verbOf = ({ method, headers }: Question): string => {
+  const override = headers.flatMap(([name, value]) => (name === 'X-Http-Method-Override' ? [value] : [])).join(', ')
+  return method === 'POST' && overridden.test(override) ? override.toUpperCase() : method
+}
+
+/** Asks several questions at once, each on a lane of its own, and judges every answer. */
+export class Asking {
+  readonly #world: World
+  readonly #lanes: Lane[]
+  readonly seen = new Seen()
+
+  constructor(world: World, lanes: number) {
+    this.#world = world
+    this.#lanes = Array.from({ length: lanes }, () => new Lane(world.port))
+  }
+
+  async ask(questions: readonly Question[]): Promise<void> {
+    const left = [...questions]
+    const work = async (lane: Lane): Promise<void> => {
+      for (let next = left.shift(); next !== undefined; next = left.shift()) await this.#one(lane, next)
+    }
+    const done = await Promise.allSettled(this.#lanes.map(work))
+    const failed = done.find((each) => each.status === 'rejected')
+    if (failed) {
+      this.close()
+      throw failed.reason
+    }
+  }
+
+  async #one(lane: Lane, question: Question): Promise<void> {
+    const id = newId()
+    const bytes = bytesOf(question, id, this.#world)
+    const answer = await lane.ask(bytes, question.method)
+    if (!this.#world.running()) throw new Error('svc serve ended')
+    // What is wrong with a body is said as to the POST that brought it.
+    const method = [413, 415].includes(answer.status) ? question.method : verbOf(question)
+    const { secrets, folders } = this.#world
+    const bodiless = question.method === 'HEAD' && answer.body === ''
+    judge({ method, bodiless, target: question.target, sent: bytes.toString('latin1'), answer }, secrets, folders)
+    const told = headerOf(answer, 'x-correlation-id')
+    const named = question.headers.some(([name]) => name === 'X-Correlation-Id')
+    // What the parser refused has no headers yet, and ends the connection.
+    if (told !== id && !named && !(isLast(answer) && [400, 413, 431].includes(answer.status))) {
+      throw new Error(
+        `H6 ${question.method} ${question.target} ${answer.status}: answered as ${told}, and asked as ${id}`,
+      )
+    }
+    this.seen.requests += 1
+    this.seen.note(kindOf(method, question.target), answer)
+  }
+
+  close(): void {
+    for (const lane of this.#lanes) lane.close()
+  }
+}
+
+/** Where a request went, in a word. */
+export function kindOf(method: string, target: string): string {
+  const path = (target.split('?', 1)[0] ?? '').toLowerCase().replace(/^\/+/, '')
+  const words = /(authenticate|auth|access-?token|unassignroles|assignroles|health|heartbeat)/.exec(path)
+  return `${method} ${words?.[1]?.replace('-', '') ?? 'other'}${path.includes('[]') ? '[]' : ''}`
+}

@@ -1,0 +1,91 @@
+import { operationAt, valid } from '../support/openapi.ts'
+import { type Answer, headerOf } from './answers.ts'
+import { type Secrets, tokensIn } from './secrets.ts'
+
+export type Judged = {
+  /** As what it is answered, which is another verb than that of the first line only where R4 allows it. */
+  readonly method: string
+  /** Whether the answer may have a body. */
+  readonly bodiless: boolean
+  /** Undefined where nobody can say what was asked. */
+  readonly target: string | undefined
+  /** The request as it was sent, for what it presents of itself. */
+  readonly sent: string
+  readonly answer: Answer
+}
+
+const always: Readonly<Record<string, RegExp>> = {
+  'x-correlation-id': /^[\w.:-]{1,128}$/,
+  vary: /^Accept$/,
+  'cache-control': /^no-store$/,
+  'x-content-type-options': /^nosniff$/,
+  'content-security-policy': /^default-src 'none'; (?:.*; )?frame-ancestors 'none'(?:;|$)/,
+  'referrer-policy': /^no-referrer$/,
+  date: /GMT$/,
+  'content-length': /^\d+$/,
+}
+const stack = /\n\s*at \S+ \(|node:internal|\.[cm]?[jt]s:\d+:\d+|node_modules|SQLITE_|SELECT |INSERT INTO/
+
+/** Throws an Error that says what is wrong with an answer, whatever was asked. */
+export function judge(
+  { method, bodiless, target, sent, answer }: Judged,
+  secrets: Secrets,
+  folders: readonly string[],
+): void {
+  const { status, headers, body } = answer
+  const whole = `${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n\n${body}`
+  const wrong = (what: string): Error =>
+    new Error(`${method} ${target?.slice(0, 120)} ${status}: ${what}\n${whole.slice(0, 1_500)}`)
+
+  for (const [name, form] of Object.entries(always)) {
+    const values = headers.flatMap(([written, value]) => (written.toLowerCase() === name ? [value] : []))
+    if (values.length !== 1 || !form.test(values[0] ?? ''))
+      throw wrong(`F4 S6 the header ${name} is ${values.join(' | ')}`)
+  }
+  for (const told of ['x-powered-by', 'server'])
+    if (headerOf(answer, told) !== undefined) throw wrong(`F4 it says ${told}`)
+  const contentType = headerOf(answer, 'content-type')
+  if (!bodiless && (contentType === undefined) !== (body === '')) throw wrong('a body and its type belong together')
+  if (status >= 500 && !explained(answer, bodiless)) throw wrong('S6 a 5xx that says neither Failure nor Retry-After')
+  if (target !== undefined) valid(method === 'HEAD' && !bodiless ? 'GET' : method, target, status, contentType, body)
+  if (stack.test(whole)) throw wrong('S6 it speaks of the insides')
+  if (
+    status >= 400 &&
+    folders.some((folder) => whole.includes(folder)) &&
+    !(target !== undefined && isHealth(method, target))
+  ) {
+    throw wrong('S6 it says where files lie')
+  }
+  refuseSecrets()
+
+  /** S7, F2: a token is told to whoever signs in, once; its session's id also to who presents it. */
+  function refuseSecrets(): void {
+    const operation = target === undefined ? '' : (operationAt(method, target)?.operationId ?? '')
+    const signsIn = status === 200 && /Auth(?:enticate|[A-Z]|$)|^(?:get|post|delete)Auth/.test(operation)
+    const refreshes = status === 200 && /AccessToken|AccessToken/i.test(operation)
+    const called = contentType?.startsWith('text/javascript') === true
+    for (const secret of secrets.in(whole)) {
+      const own = signsIn && secret.startsWith('svc_ss_') && sent.includes(secret)
+      if (called || !(own || refreshes)) throw wrong(`S7 it holds a secret: ${secret}`)
+    }
+    const told = tokensIn(whole)
+    if (told.length > 0 && (called || !(signsIn || refreshes)) && !told.every((each) => sent.includes(each))) {
+      throw wrong('S7 it holds a token')
+    }
+    for (const token of told) secrets.give(token)
+  }
+}
+
+const isHealth = (method: string, target: string): boolean =>
+  /HealthCheck|Healthcheck/.test(operationAt(method, target)?.operationId ?? '')
+
+/** H1, E2: a failed check says so, and a server that cannot answer now says when it can. */
+function explained(answer: Answer, bodiless: boolean): boolean {
+  const { status, body } = answer
+  if (status !== 503) return false
+  if (headerOf(answer, 'retry-after') !== undefined) return true
+  if (headerOf(answer, 'age') === undefined) return false
+  return (
+    bodiless || /"Status":"Failure"|"status":"fail"|^Failure,|,Failure,|CRITICAL|^svc_health_status\b.* 0$/m.test(body)
+  )
+}

@@ -1,0 +1,170 @@
+import { Agent, request } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { ExecutionMode, ServerType } from '../../src/core/protocol/index.ts'
+import { blackHole, http, peer } from '../support/faults.ts'
+import { httpPeer, pages } from '../support/http-peer.ts'
+import { open, refusedAt } from './leak-row.ts'
+
+export type Polled = {
+  readonly yaml: string
+  readonly env: Readonly<Record<string, string>>
+  /** Failure is what is expected of these. */
+  readonly types: readonly (readonly [type: ServerType, status: 'Success' | 'Failure'])[]
+  readonly left: () => readonly string[]
+  readonly stop: () => Promise<void>
+}
+
+/** Types with healthy monitors, with broken ones, and without any; every way in which a run ends is among them. */
+export async function polled(): Promise<Polled> {
+  const sound = await httpPeer(pages(() => ({ '/status': { state: 'ready' } })))
+  const refusing = await httpPeer((_, response) => void response.writeHead(401).end('no'))
+  const hole = await peer(blackHole)
+  const cutting = await peer((socket) => {
+    socket.once('data', () => socket.end(http(200, '{"state":"ready"}').slice(0, -5)))
+  })
+  const at = (port: number): string => `http://127.0.0.1:${port}/status`
+  const yaml = `
+types:
+  Sql:
+    host: false
+    monitors:
+      - {kind: http, name: well, url: '${at(sound.port)}', json: {$.state: ready}}
+      - {kind: tcp, name: port, host: 127.0.0.1, port: ${sound.port}}
+      - {kind: process, name: this, executable: node}
+      - {kind: file-age, name: folder, path: /proc, depth: Standard, age: off}
+  Ftp:
+    - {kind: tcp, name: refused, host: 127.0.0.1, port: ${refusedAt}, retries: 1}
+    - {kind: http, name: later, url: '${at(sound.port)}', dependsOn: refused}
+  Mongo:
+    host: false
+    monitors:
+      - {kind: http, name: black hole, url: '${at(hole.port)}', timeout: 250ms}
+      - {kind: tcp, name: deaf, host: 127.0.0.1, port: ${hole.port}, send: x, expect: y, timeout: 250ms}
+      - {kind: file-age, name: cut, path: /proc, timeout: 20ms}
+  Batch:
+    - {kind: http, name: cut, url: '${at(cutting.port)}'}
+    - {kind: http, name: wrong password, url: '${at(refusing.port)}', token: {env: WORD}}
+  Agents:
+    - {kind: heartbeat, name: agents, agents: [nobody]}
+`
+  return {
+    yaml,
+    env: { WORD: 'wrong horse' },
+    types: [
+      ['Sql', 'Success'],
+      ['Ftp', 'Failure'],
+      ['Mongo', 'Failure'],
+      ['Batch', 'Failure'],
+      ['Agents', 'Failure'],
+      // Without configuration: the own process, the own accounts, and what listens here.
+      ['App', 'Success'],
+      ['Identity', 'Success'],
+      ['XcodeV', 'Failure'],
+    ],
+    left: () => [
+      ...open('sound', sound),
+      ...open('refusing', refusing),
+      ...open('black hole', hole),
+      ...open('hang-up', cutting),
+    ],
+    stop: async () => {
+      await sound[Symbol.asyncDispose]()
+      await refusing[Symbol.asyncDispose]()
+      await hole.close()
+      await cutting.close()
+    },
+  }
+}
+
+const modes: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
+export type Answers = {
+  readonly answered: number
+  readonly killed: number
+  /** Answers that were not as expected, each different one once. */
+  readonly unexpected: readonly string[]
+}
+
+/**
+ * Asks for every type in every mode in turn, `atOnce` at a time: on connections that are kept and on new
+ * ones, for fresh runs and for shared ones, as a stranger and as another svc. Every seventh caller is killed in between.
+ */
+export async function poll(port: number, types: Polled['types'], polls: number, atOnce = 12): Promise<Answers> {
+  const agent = new Agent({ keepAlive: true, maxSockets: atOnce })
+  const unexpected = new Set<string>()
+  let begun = 0
+  let answered = 0
+  let killed = 0
+  const lane = async (): Promise<void> => {
+    while (begun < polls) {
+      const turn = begun
+      begun += 1
+      const [type, status] = types[turn % types.length] ?? ['Sql', 'Success']
+      const mode = modes[Math.floor(turn / types.length) % modes.length] ?? 'Basic'
+      const killAfterMs = turn % 7 === 3 ? (turn * 13) % 120 : undefined
+      const told = await ask(port, `/healthcheck?ServerType=${type}&ExecutionMode=${mode}&SuppressErrorCodes=true`, {
+        agent: turn % 3 === 0 ? false : agent,
+        headers: {
+          Accept: 'application/json',
+          ...(turn % 2 === 0 ? { 'Cache-Control': 'no-cache' } : {}),
+          ...(turn % 5 === 0 ? { 'X-Svc-Hops': '1' } : {}),
+        },
+        killAfterMs,
+      })
+      if (told === undefined) killed += 1
+      else {
+        answered += 1
+        if (told.status !== status) unexpected.add(`${type} ${mode}: ${told.said.slice(0, 300)}`)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, lane))
+  agent.destroy()
+  return { answered, killed, unexpected: [...unexpected] }
+}
+
+type Asking = {
+  readonly agent: Agent | false
+  readonly headers: Readonly<Record<string, string>>
+  readonly killAfterMs: number | undefined
+}
+
+/** Undefined: the caller was killed before it had its answer. */
+function ask(
+  port: number,
+  path: string,
+  { agent, headers, killAfterMs }: Asking,
+): Promise<{ readonly status: string; readonly said: string } | undefined> {
+  return new Promise((resolve) => {
+    const asked = request({ host: '127.0.0.1', port, path, agent, headers })
+    const timer = killAfterMs === undefined ? undefined : setTimeout(() => asked.destroy(), killAfterMs)
+    const done = (said: string | undefined): void => {
+      clearTimeout(timer)
+      const status = /"Status":"(\w+)"/.exec(said ?? '')?.[1] ?? 'none'
+      resolve(said === undefined ? undefined : { status, said })
+    }
+    asked.on('error', (error) => done(asked.destroyed && killAfterMs !== undefined ? undefined : String(error)))
+    asked.on('response', (response) => {
+      let said = ''
+      response.setEncoding('utf8')
+      response.on('data', (chunk: string) => {
+        said += chunk
+      })
+      response.on('end', () => done(said))
+      response.on('error', () => done(undefined))
+    })
+    asked.end()
+  })
+}
+
+/** Asks, and leaves at once: what the run that began has started is the server's to end. */
+export async function askAndLeave(port: number, types: Polled['types']): Promise<void> {
+  const asked = types.map(([type]) => {
+    const one = request({ host: '127.0.0.1', port, path: `/healthcheck?ServerType=${type}&ExecutionMode=Advanced` })
+    one.on('error', () => {}).on('response', (response) => response.resume())
+    one.setHeader('Cache-Control', 'no-cache')
+    one.end()
+    return one
+  })
+  await wait(150)
+  for (const one of asked.slice(asked.length / 2)) one.destroy()
+}

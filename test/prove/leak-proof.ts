@@ -1,0 +1,228 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { setTimeout as wait } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { expect } from 'vitest'
+import type { KindName } from '../../src/core/health/monitors/index.ts'
+import type { Held, Kept } from './leak-figures.ts'
+import type { Row, Started } from './leak-row.ts'
+import type { Case, Order, Ran, Reply } from './leak-runner.ts'
+
+/** With full counts; `npm test` runs a tenth, and a kind whose run costs much still less. */
+export const proving = process.env.SVC_PROVE === '1'
+
+type Counts = { readonly well: number; readonly broken: number; readonly warm: number }
+const counts: Record<Row['cost'], Counts> = proving
+  ? { cheap: { well: 1_000, broken: 1_000, warm: 60 }, dear: { well: 1_000, broken: 1_000, warm: 12 } }
+  : { cheap: { well: 30, broken: 20, warm: 3 }, dear: { well: 18, broken: 12, warm: 2 } }
+
+const cache = join(tmpdir(), `svc-leaks-${process.pid}`)
+process.once('exit', () => rmSync(cache, { recursive: true, force: true }))
+const program = new URL('./leak-runner.ts', import.meta.url).pathname
+/** Milliseconds in which what was let go of must be gone, here and at the peer's. */
+const patienceMs = 10_000
+
+/** A process of its own that runs one kind: nothing else is in its figures. */
+class Runner {
+  readonly #child: ChildProcess
+  readonly #exit: Promise<unknown[]>
+  #said = ''
+
+  constructor(started: Started) {
+    // Small young generations: what dies young must not pass for what stays.
+    const options = ['--expose-gc', '--max-semi-space-size=1', '--disable-warning=ExperimentalWarning']
+    const [execPath = '', ...execArgv] = [...(started.within ?? []), process.execPath, ...options]
+    this.#child = fork(program, {
+      execPath,
+      execArgv,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      // All of them load the same.
+      env: { ...process.env, NODE_COMPILE_CACHE: cache },
+    })
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.on('data', (chunk) => {
+        this.#said = `${this.#said}${chunk}`.slice(-4_000)
+      })
+    }
+    this.#exit = once(this.#child, 'exit')
+  }
+
+  async ask<T>(order: Order): Promise<T> {
+    const heard = new AbortController()
+    const ended = this.#exit.then((how): never => {
+      throw new Error(`the runner ended: ${how.join(' ')} ${this.#said}`)
+    })
+    try {
+      this.#child.send(order)
+      const [reply] = (await Promise.race([once(this.#child, 'message', { signal: heard.signal }), ended])) as [Reply]
+      if ('error' in reply) throw new Error(reply.error)
+      return reply.value as T
+    } finally {
+      heard.abort()
+    }
+  }
+
+  /** Lets it go: how it ended, by itself or not. */
+  async end(): Promise<string> {
+    await this.ask({ do: 'end' })
+    const timer = setTimeout(() => this.kill(), patienceMs)
+    const [code, signal] = await this.#exit
+    clearTimeout(timer)
+    return `exit ${code ?? signal}${this.#said === '' ? '' : `: ${this.#said}`}`
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL')
+  }
+}
+
+export const added = (now: Kept, before: Kept): Kept =>
+  Object.fromEntries(Object.keys(now).map((key) => [key, now[key as keyof Kept] - before[key as keyof Kept]])) as Kept
+
+export type Looked = Held & Kept
+type Process = { readonly held: () => Promise<Held>; readonly kept: () => Promise<Kept> }
+
+/** Looks once it holds what is wanted, or after a while: what settles takes a moment, what leaks never does. */
+export async function look({ held, kept }: Process, wanted: Held): Promise<Looked> {
+  const until = performance.now() + patienceMs
+  let seen = await held()
+  while (!isDeepStrictEqual(seen, holds(wanted)) && performance.now() < until) {
+    await wait(50)
+    seen = await held()
+  }
+  return { ...seen, ...(await kept()) }
+}
+
+/** Looks once what it holds has stayed the same for so many milliseconds: the last run may be still letting go. */
+export async function rested({ held, kept }: Process, calmMs: number): Promise<Looked> {
+  // The first look at what is kept brings objects of its own.
+  await kept()
+  let last = await held()
+  let since = performance.now()
+  const until = since + patienceMs
+  while (performance.now() - since < calmMs && performance.now() < until) {
+    await wait(50)
+    const next = await held()
+    if (!isDeepStrictEqual(next, last)) since = performance.now()
+    last = next
+  }
+  return { ...last, ...(await kept()) }
+}
+
+/** What a kind was measured to do; numbers of the second half, which no cache explains. */
+export type Measured = {
+  readonly kind: string
+  readonly runs: number
+  readonly seconds: number
+  readonly before: Looked
+  readonly after: Looked
+  readonly second: Kept
+}
+
+/** Runs a kind against all that its row names, and expects that nothing of it is left anywhere. */
+export async function proveKind(kind: KindName, row: Row): Promise<Measured> {
+  const started = await row.start()
+  const { cases, env = {}, allow = [], store } = started
+  const runner = new Runner(started)
+  const { well, broken, warm } = counts[row.cost]
+  const wrong = cases.filter((one) => one.expect !== 'well').length
+  const of = (one: Case): number =>
+    Math.ceil(one.expect === 'well' ? well / (cases.length - wrong) : broken / Math.max(1, wrong))
+  try {
+    await runner.ask({ do: 'begin', task: { kind, env, allow, store } })
+    const all = async (many: (one: Case) => number): Promise<number> => {
+      let runs = 0
+      for (const one of cases) {
+        const ran = await runner.ask<Ran>({ do: 'run', one, runs: many(one) })
+        runs += many(one)
+        expect({ case: one.name, ...ran, ms: 0 }).toEqual({
+          case: one.name,
+          ms: 0,
+          unexpected: [],
+          listeners: 0,
+          warnings: [],
+        })
+      }
+      return runs
+    }
+    const there: Process = {
+      held: () => runner.ask<Held>({ do: 'held' }),
+      kept: () => runner.ask<Kept>({ do: 'kept' }),
+    }
+    // Drivers are loaded, and keep what they learn once.
+    await all(() => warm)
+    await all(() => warm)
+    const before = await rested(there, 300)
+    const begun = performance.now()
+    let runs = await all((one) => Math.floor(of(one) / 2))
+    const middle = await look(there, before)
+    const half = runs
+    runs += await all((one) => Math.ceil(of(one) / 2))
+    const after = await look(there, before)
+    const seconds = (performance.now() - begun) / 1_000
+    const measured = { kind, runs, seconds, before, after, second: added(after, middle) }
+    expect(holds(after)).toEqual(holds(before))
+    expect(tooMuch(measured, half, fewest(half) + (row.hoards ?? 0))).toEqual([])
+    expect(await emptied(started.left)).toEqual([])
+    expect(await runner.end()).toBe('exit 0')
+    return measured
+  } finally {
+    runner.kill()
+    await started.stop()
+  }
+}
+
+export const holds = ({ resources, files, threads, children, zombies, listeners }: Held): Held => ({
+  resources,
+  files,
+  threads,
+  children,
+  zombies,
+  listeners,
+})
+
+/** Objects that may be more after so many runs: what leaks one a run is far beyond. */
+const fewest = (runs: number): number => 30 + 0.01 * runs
+
+/** What grew with the runs, as sentences. A cache that is full grows no more; noise does not grow with the count. */
+export function tooMuch({ before, after, second }: Measured, half: number, objects: number): readonly string[] {
+  const bounds: Partial<Record<keyof Kept, number>> = {
+    objects,
+    heap: 160 * 1024 + 32 * half,
+    external: 160 * 1024 + 32 * half,
+    rss: 12 * 1024 * 1024,
+  }
+  return Object.entries(bounds).flatMap(([name, most]) => {
+    const grown = second[name as keyof Kept]
+    const [first, last] = [before[name as keyof Kept], after[name as keyof Kept]]
+    return grown > most ? [`${name}: ${first} at first, ${last} at last, ${grown} more in the last ${half} runs`] : []
+  })
+}
+
+/** What peers still hold, as soon as that is nothing, or after a while. */
+export async function emptied(left: Started['left']): Promise<readonly string[]> {
+  const until = performance.now() + patienceMs
+  for (;;) {
+    const seen = await left()
+    if (seen.length === 0 || performance.now() > until) return seen
+    await wait(100)
+  }
+}
+
+/** One line of figures. */
+export function told({ kind, runs, seconds, before, after, second }: Measured): string {
+  const mib = (bytes: number): string => (bytes / 1024 ** 2).toFixed(1)
+  const kib = (bytes: number): string => (bytes / 1024).toFixed(0)
+  const busy = Object.values(after.resources).reduce((sum, one) => sum + one, 0)
+  return (
+    `${kind.padEnd(11)} ${String(runs).padStart(5)} runs ${seconds.toFixed(1).padStart(6)} s | ` +
+    `fds ${before.files}→${after.files}, resources ${busy}, children ${after.children}, ` +
+    `objects ${before.objects}→${after.objects} (2nd half ${second.objects}), ` +
+    `heap ${mib(before.heap)}→${mib(after.heap)} MiB (2nd half ${kib(second.heap)} KiB), ` +
+    `rss ${mib(before.rss)}→${mib(after.rss)} MiB (2nd half ${mib(second.rss)} MiB)\n`
+  )
+}

@@ -1,0 +1,95 @@
+import type { FaultClass } from '../../src/core/health/index.ts'
+import { type Certificates, makeCertificates } from '../support/certs.ts'
+import { blackHole, type Peer, type PeerOptions, peer } from '../support/faults.ts'
+import type { Case, Task } from './leak-runner.ts'
+
+/** How a kind is proved: against what, and what such a run costs. */
+export type Row = {
+  /** Why it cannot run here. */
+  readonly missing: string | undefined
+  /** What of it no real one could be had of. */
+  readonly simulated?: string | undefined
+  /** `dear`: a run starts processes, here or there, or waits by design. */
+  readonly cost: 'cheap' | 'dear'
+  /** Objects that its driver hoards and lets go of in turn: within so many no growth can be told. */
+  readonly hoards?: number | undefined
+  readonly start: () => Promise<Started>
+}
+export type Started = Partial<Pick<Task, 'env' | 'allow' | 'store'>> & {
+  readonly cases: readonly Case[]
+  /** What the peers still hold of ours. */
+  readonly left: () => Promise<readonly string[]> | readonly string[]
+  readonly stop: () => Promise<void>
+  /** A program with its arguments within which the runner runs. */
+  readonly within?: readonly string[] | undefined
+}
+
+type Settings = Readonly<Record<string, unknown>>
+export const modes = ['Basic', 'Standard', 'Advanced'] as const
+
+/** A case, in all three modes unless it says otherwise. */
+export const run = (
+  name: string,
+  expect: Case['expect'],
+  settings: Settings,
+  more: Partial<Pick<Case, 'modes' | 'atOnce'>> = {},
+): Case => ({ name, settings, expect, modes, atOnce: 8, ...more })
+export const well = (settings: Settings, more: Parameters<typeof run>[3] = {}): Case =>
+  run('healthy', 'well', settings, more)
+
+/** The port of a service (tcpmux) that no machine has had for decades. */
+export const refusedAt = 1
+/** Long enough to connect and to ask, on a busy machine too. */
+export const shortly = '150ms'
+
+export type Breaks = {
+  readonly cases: readonly Case[]
+  readonly left: () => readonly string[]
+  readonly stop: () => Promise<void>
+}
+
+/**
+ * The three ways in which any peer is broken: refused, a black hole that the deadline cuts, and a
+ * hang-up in mid answer. `begins` is what is said of that answer; `speaksFirst` when nobody asks for it.
+ */
+export async function broken(
+  at: (port: number) => Settings,
+  begins: string | Buffer,
+  options: PeerOptions & {
+    readonly speaksFirst?: boolean
+    readonly cut?: readonly FaultClass[] | 'fails'
+    readonly modes?: Case['modes']
+  } = {},
+): Promise<Breaks> {
+  const { speaksFirst = false, cut = 'fails', modes: those = modes, ...how } = options
+  const hole = await peer(blackHole, how)
+  const cutting = await peer((socket) => {
+    if (speaksFirst) socket.end(begins)
+    else socket.once('data', () => socket.end(begins))
+  }, how)
+  const more = { modes: those, atOnce: 16 }
+  return {
+    cases: [
+      run('refused', ['refused'], at(refusedAt), more),
+      run('black hole', ['timeout'], { ...at(hole.port), timeout: shortly }, more),
+      run('hang-up', cut, at(cutting.port), more),
+    ],
+    left: () => [...open('black hole', hole), ...open('hang-up', cutting)],
+    stop: async () => {
+      await hole.close()
+      await cutting.close()
+    },
+  }
+}
+
+/** What a peer of this process still has open. */
+export const open = (name: string, there: Pick<Peer, 'open'>): readonly string[] =>
+  there.open() === 0 ? [] : [`${name}: ${there.open()} connections`]
+
+let made: Certificates | undefined
+/** The same for all rows; they are there as long as this process is. */
+export function certificates(): Certificates {
+  made ??= makeCertificates()
+  return made
+}
+process.once('exit', () => made?.remove())

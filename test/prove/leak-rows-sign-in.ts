@@ -1,0 +1,134 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { opensslMissing } from '../support/certs.ts'
+import { scriptedFtp } from '../support/ftp-server.ts'
+import { startSftpServer } from '../support/sftp-server.ts'
+import { dedicated, probe, slapdMissing, startSlapd, suffix } from '../support/slapd.ts'
+import { smtpAccount, startSmtp } from '../support/smtp.ts'
+import { sshdMissing, startSshd } from '../support/sshd.ts'
+import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
+import { broken, certificates, open, type Row, run, well } from './leak-row.ts'
+
+const host = '127.0.0.1'
+const signingIn = { modes: ['Standard', 'Advanced'] } as const
+const sessions = (name: string, there: { readonly sessions: () => number }): readonly string[] =>
+  there.sessions() === 0 ? [] : [`${name}: ${there.sessions()} sessions`]
+
+/** Kinds that sign in to a server of files, of mail or of people. */
+export const signInRows = {
+  ftp: {
+    missing: vsftpdMissing ?? opensslMissing(),
+    cost: 'dear',
+    start: async () => {
+      const made = certificates()
+      const server = await startVsftpd({ certificate: made.good })
+      // The data connection is cut in mid listing.
+      const cutting = await scriptedFtp({
+        data: (data, control) => data.end('-rw-r--r-- 1 o g 5 Nov', () => control.resetAndDestroy()),
+      })
+      const account = { host, username: 'ftp', password: { env: 'WORD' } }
+      const settings = { ...account, port: server.port, caFile: made.caFile }
+      const breaks = await broken((port) => ({ host, port }), '220 He', { speaksFirst: true })
+      return {
+        env: { WORD: vsftpdPassword, WRONG: 'wrong@svc.test' },
+        cases: [
+          well({ ...settings, folder: '/incoming', allowWrites: true, probeFolder: 'incoming' }, { atOnce: 4 }),
+          run('wrong password', ['auth'], { ...settings, password: { env: 'WRONG' } }, signingIn),
+          run('cut data', 'fails', { ...account, port: cutting.port, tls: 'off' }, signingIn),
+          ...breaks.cases,
+        ],
+        left: () => [...sessions('vsftpd', server), ...open('cut data', cutting), ...breaks.left()],
+        stop: async () => {
+          await server.remove()
+          await cutting.close()
+          await breaks.stop()
+        },
+      }
+    },
+  },
+  sftp: {
+    missing: sshdMissing,
+    cost: 'dear',
+    start: async () => {
+      const server = await startSshd(['MaxStartups 200', 'LoginGraceTime 20'])
+      const cutting = await startSftpServer({ hangUp: true })
+      const [folder, probeFolder] = [join(server.files, 'drop'), join(server.files, 'probe')]
+      for (const path of [folder, probeFolder]) mkdirSync(path)
+      const account = { host, port: server.port, hostKey: [server.hostKey], username: server.user }
+      const settings = { ...account, privateKey: { env: 'KEY' }, folder, allowWrites: true, probeFolder }
+      const breaks = await broken((port) => ({ host, port }), 'SSH-2', { speaksFirst: true })
+      const monitor = { host, port: cutting.port, hostKey: [cutting.hostKey], username: 'monitor' }
+      return {
+        env: { KEY: server.privateKey, STRANGER: server.strangerKey, WORD: 'correct horse', WRONG: 'wrong horse' },
+        cases: [
+          well(settings, { atOnce: 4 }),
+          run('wrong key', ['auth'], { ...account, privateKey: { env: 'STRANGER' } }, { ...signingIn, atOnce: 4 }),
+          run('wrong password', ['auth'], { ...monitor, password: { env: 'WRONG' } }, signingIn),
+          run('another server', ['tls'], { ...settings, hostKey: [cutting.hostKey] }, signingIn),
+          run('hang-up in SFTP', 'fails', { ...monitor, password: { env: 'WORD' } }, signingIn),
+          ...breaks.cases,
+        ],
+        left: () => [...sessions('sshd', server), ...open('hang-up in SFTP', cutting), ...breaks.left()],
+        stop: async () => {
+          await server.remove()
+          await cutting.close()
+          await breaks.stop()
+        },
+      }
+    },
+  },
+  ldap: {
+    missing: slapdMissing ?? opensslMissing(),
+    cost: 'cheap',
+    start: async () => {
+      const made = certificates()
+      const server = await startSlapd({ tls: made.good })
+      const account = { user: probe.user, password: { env: 'WORD' }, base: suffix }
+      const sure = { ...account, servername: 'svc.test', caFile: made.caFile }
+      const entry = { filter: '(uid=probe)', base: `ou=people,${suffix}` }
+      const refusesWrongPassword = { user: dedicated.user, password: { env: 'DEDICATED' } }
+      const breaks = await broken((port) => ({ url: `ldap://${host}:${port}` }), Buffer.from([0x30, 40, 2, 1, 1]))
+      return {
+        env: { WORD: probe.password, DEDICATED: dedicated.password, WRONG: 'wrong horse' },
+        cases: [
+          well({ url: server.url, ...account, entry, refusesWrongPassword }),
+          well({ url: server.ldaps, ...sure, entry }),
+          well({ url: server.url, ...sure, startTls: true }),
+          run('not trusted', ['tls'], { url: server.ldaps, ...sure, servername: 'elsewhere.test' }, signingIn),
+          run('wrong password', ['auth'], { url: server.url, ...account, password: { env: 'WRONG' } }, signingIn),
+          ...breaks.cases,
+        ],
+        left: () => [...open('slapd', server), ...breaks.left()],
+        stop: async () => {
+          await server.remove()
+          await breaks.stop()
+        },
+      }
+    },
+  },
+  smtp: {
+    missing: opensslMissing(),
+    cost: 'cheap',
+    start: async () => {
+      const made = certificates()
+      const server = await startSmtp(made.good)
+      const account = { username: smtpAccount.username, password: { env: 'WORD' } }
+      const settings = { host, port: server.port, servername: 'svc.test', caFile: made.caFile, ...account }
+      const breaks = await broken((port) => ({ host, port }), '220-mail', { speaksFirst: true })
+      return {
+        env: { WORD: smtpAccount.password, WRONG: 'wrong horse' },
+        cases: [
+          well({ ...settings, recipient: 'accepted@svc.test' }),
+          run('wrong password', ['auth'], { ...settings, password: { env: 'WRONG' } }, signingIn),
+          run('not trusted', ['tls'], { ...settings, servername: 'elsewhere.test' }, signingIn),
+          ...breaks.cases,
+        ],
+        left: () => [...open('smtp', server), ...breaks.left()],
+        stop: async () => {
+          await server[Symbol.asyncDispose]()
+          await breaks.stop()
+        },
+      }
+    },
+  },
+} as const satisfies Record<string, Row>

@@ -1,0 +1,189 @@
+import { getEventListeners } from 'node:events'
+import { performance } from 'node:perf_hooks'
+import { setTimeout as wait } from 'node:timers/promises'
+import { kindProblem, readMonitor } from '../../src/core/config/monitors.ts'
+import {
+  type AnyMonitorKind,
+  type EngineWorld,
+  type FaultClass,
+  hostKind,
+  loadKind,
+  type PlannedMonitor,
+  Refusals,
+  readSettings,
+  resolveHost,
+  runInChild,
+  runMonitors,
+  Slots,
+  type World,
+} from '../../src/core/health/index.ts'
+import type { KindName } from '../../src/core/health/monitors/index.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { openData } from '../../src/core/store/index.ts'
+import { type Held, held, type Kept, kept } from './leak-figures.ts'
+
+/** One way to run a kind, well or against something broken. */
+export type Case = {
+  readonly name: string
+  /** As svc.yaml would give them. */
+  readonly settings: Readonly<Record<string, unknown>>
+  /** Taken in turn. */
+  readonly modes: readonly ExecutionMode[]
+  /** `well`: nothing fails; `fails`: something does, and not svc itself; else the classes of which one must be told. */
+  readonly expect: 'well' | 'fails' | readonly FaultClass[]
+  readonly atOnce: number
+}
+export type Task = {
+  readonly kind: KindName
+  readonly env: Readonly<Record<string, string>>
+  /** Folders whose programs may be run. */
+  readonly allow: readonly string[]
+  /** A store with heartbeats. */
+  readonly store: string | undefined
+}
+export type Order =
+  | { readonly do: 'begin'; readonly task: Task }
+  | { readonly do: 'run'; readonly one: Case; readonly runs: number }
+  | { readonly do: 'held' }
+  | { readonly do: 'kept' }
+  | { readonly do: 'end' }
+/** What `runs` came to. */
+export type Ran = {
+  readonly ms: number
+  /** Runs that were not as expected, each different one once. */
+  readonly unexpected: readonly string[]
+  /** Listeners left on the signals that the monitors were given, and on the one of all runs. */
+  readonly listeners: number
+  readonly warnings: readonly string[]
+}
+export type Reply = { readonly error: string } | { readonly value: Ran | Held | Kept | undefined }
+
+const warnings: string[] = []
+process.on('warning', ({ name, message }) => {
+  if (name !== 'ExperimentalWarning') warnings.push(`${name}: ${message}`)
+})
+
+/** One for all runs, as a long-lived process has. */
+const life = new AbortController()
+let task: Task | undefined
+let world: Omit<EngineWorld, 'limits'> | undefined
+let close: () => Promise<void> = async () => {}
+// Wide, so that runs are at once; one for all, so that what it keeps is seen.
+const slots = new Slots({ all: 200, host: 200, database: 200 })
+
+async function begin(given: Task): Promise<void> {
+  const data = given.store === undefined ? undefined : await openData({ store: given.store, create: false })
+  close = async () => await data?.close()
+  task = given
+  world = {
+    now: () => performance.now(),
+    date: () => new Date(),
+    resolve: resolveHost,
+    inChild: runInChild,
+    measureState: () => () => ({}),
+    exec: { allow: given.allow },
+    heartbeats: data && (() => data.heartbeats.list()),
+  }
+}
+
+async function planned(one: Case, { kind, env }: Task): Promise<PlannedMonitor> {
+  const context = { env, folder: '/' }
+  if (kind === hostKind) {
+    const loaded = await loadKind(kind)
+    const { timeout, ...settings } = one.settings
+    const { values, problems } = readSettings(loaded.settings, settings, context)
+    if (problems.length > 0) throw new Error(`${one.name}: ${JSON.stringify(problems)}`)
+    const timeoutMs = timeout === undefined ? undefined : Number.parseInt(String(timeout), 10)
+    const common = { depth: 'Basic', host: true, dependsOn: [], retries: 0, deployment: false } as const
+    return { name: kind, kind: loaded, settings: values, timeoutMs, ...common }
+  }
+  const { monitor, problems } = await readMonitor({ kind, name: 'proved', ...one.settings }, context, kindProblem)
+  if (!monitor) throw new Error(`${one.name}: ${JSON.stringify(problems)}`)
+  return monitor
+}
+
+async function run(one: Case, runs: number): Promise<Ran> {
+  if (!task || !world) throw new Error('nothing has begun')
+  const monitor = await planned(one, task)
+  const unexpected = new Set<string>()
+  const signals: AbortSignal[] = [life.signal]
+  let begun = 0
+  const start = performance.now()
+  const lane = async (): Promise<void> => {
+    while (begun < runs) {
+      const mode = one.modes[begun % one.modes.length] ?? 'Basic'
+      begun += 1
+      const watched: AnyMonitorKind = {
+        ...monitor.kind,
+        observe: (settings: never, seen: World) => {
+          signals.push(seen.signal)
+          return monitor.kind.observe(settings, seen)
+        },
+      }
+      // A refused sign-in is not repeated, so each run begins without a memory of the last.
+      const limits = { slots, refusals: new Refusals() }
+      const { monitors } = await runMonitors([{ ...monitor, kind: watched }], { ...world, limits } as EngineWorld, {
+        mode,
+        signal: life.signal,
+      })
+      const wrong = judge(one, mode, monitors[0]?.findings ?? [])
+      if (wrong !== undefined) unexpected.add(wrong)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(one.atOnce, runs) }, lane))
+  const ms = performance.now() - start
+  // What listens on behalf of a socket goes when that is closed, which it is not at once.
+  let listeners = listening(signals)
+  for (let round = 0; round < 100 && listeners > 0; round += 1) {
+    await wait(20)
+    listeners = listening(signals)
+  }
+  return { ms, unexpected: [...unexpected].slice(0, 5), listeners, warnings: warnings.splice(0) }
+}
+
+const listening = (signals: readonly AbortSignal[]): number =>
+  signals.reduce((sum, signal) => sum + getEventListeners(signal, 'abort').length, 0)
+
+type Findings = Awaited<ReturnType<typeof runMonitors>>['monitors'][number]['findings']
+
+function judge({ name, expect }: Case, mode: ExecutionMode, findings: Findings): string | undefined {
+  const failed = findings.filter(({ level }) => level === 'fail')
+  const told = failed.map(({ check, fault, message }) => `${check} (${fault}): ${message}`).join(' | ')
+  if (findings.length === 0) return `${name} ${mode}: nothing was found`
+  if (expect === 'well') return failed.length === 0 ? undefined : `${name} ${mode}: ${told}`
+  const fitting =
+    expect === 'fails'
+      ? failed.length > 0 && failed.every(({ fault }) => fault !== 'internal')
+      : failed.some(({ fault }) => fault !== undefined && expect.includes(fault))
+  return fitting ? undefined : `${name} ${mode}: not ${String(expect)}, but ${told || 'well'}`
+}
+
+async function obey(order: Order): Promise<Ran | Held | Kept | undefined> {
+  switch (order.do) {
+    case 'begin':
+      await begin(order.task)
+      return undefined
+    case 'run':
+      return await run(order.one, order.runs)
+    case 'held':
+      return held()
+    case 'kept':
+      return await kept()
+    case 'end':
+      await close()
+      return undefined
+  }
+}
+
+process.on('message', (order: Order) => {
+  const say = (reply: Reply): void => {
+    process.send?.(reply, undefined, undefined, () => {
+      // Nobody ends this process: it ends by itself when nothing keeps it.
+      if (order.do === 'end') process.disconnect()
+    })
+  }
+  obey(order).then(
+    (value) => say({ value }),
+    (error: unknown) => say({ error: String((error as Error).stack ?? error) }),
+  )
+})

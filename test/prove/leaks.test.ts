@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import { configurableKinds, loadKind, monitors } from '../../src/core/health/index.ts'
+import type { KindName } from '../../src/core/health/monitors/index.ts'
+import { suiteWith } from '../support/peer.ts'
+import { askAndLeave, poll, polled } from './leak-polling.ts'
+import { added, emptied, holds, look, proveKind, proving, rested, told, tooMuch } from './leak-proof.ts'
+import { rows } from './leak-rows.ts'
+import { startServe } from './leak-serve.ts'
+
+/** So many kinds at once: each has a process of its own, and most of the time waits. */
+let places = proving ? 2 : 4
+const waiting: (() => void)[] = []
+async function inTurn<T>(act: () => Promise<T>): Promise<T> {
+  if (places > 0) places -= 1
+  else await new Promise<void>((resolve) => waiting.push(resolve))
+  try {
+    return await act()
+  } finally {
+    const next = waiting.shift()
+    if (next) next()
+    else places += 1
+  }
+}
+
+test('every kind that looks at anything of others has its proof', async () => {
+  const kinds = await Promise.all((Object.keys(monitors) as KindName[]).map(loadKind))
+  // What is internal and has no target looks at this very process; the proof of svc serve runs it.
+  const due = kinds.filter((kind) => !kind.internal || kind.target !== undefined).map(({ kind }) => kind)
+  expect(Object.keys(rows).sort()).toEqual(due.sort())
+  expect((await configurableKinds()).every(({ kind }) => due.includes(kind))).toBe(true)
+})
+
+describe.concurrent('nothing leaks', () => {
+  test(
+    'svc serve: polled, its callers killed among them, it holds what it held, and leaves no process behind',
+    {
+      timeout: 900_000,
+    },
+    () => inTurn(proveServe),
+  )
+  for (const [kind, row] of Object.entries(rows)) {
+    const against = row.simulated === undefined ? '' : `, ${row.simulated} being simulated`
+    suiteWith(row.missing, kind, () => {
+      test(`after its runs nothing of ${kind} is left, here or there${against}`, { timeout: 900_000 }, async () => {
+        const measured = await inTurn(() => proveKind(kind as KindName, row))
+        if (proving) process.stderr.write(told(measured))
+      })
+    })
+  }
+})
+
+async function proveServe(): Promise<void> {
+  const peers = await polled()
+  const serve = await startServe(peers.yaml, peers.env)
+  const all = proving ? 3_000 : 300
+  const asked = async (polls: number): Promise<void> => {
+    const { unexpected, answered, killed } = await poll(serve.port, peers.types, polls)
+    expect(unexpected).toEqual([])
+    expect(answered + killed).toBe(polls)
+    expect(killed).toBeGreaterThan(polls / 100)
+  }
+  try {
+    // The last run of each type in each mode is kept, for strangers and for other svc: until all of them are there.
+    await asked(proving ? 840 : 240)
+    const before = await rested(serve, 2_000)
+    const begun = performance.now()
+    await asked(all / 2)
+    const middle = await look(serve, before)
+    await asked(all / 2)
+    const after = await look(serve, before)
+    const second = added(after, middle)
+    const measured = {
+      kind: 'svc serve',
+      runs: all,
+      seconds: (performance.now() - begun) / 1_000,
+      before,
+      after,
+      second,
+    }
+    if (proving) process.stderr.write(told(measured))
+    expect(holds(after)).toEqual(holds(before))
+    expect(tooMuch(measured, all / 2, 300 + 0.05 * all)).toEqual([])
+    expect(await emptied(peers.left)).toEqual([])
+    await askAndLeave(serve.port, peers.types)
+    expect(await serve.stop()).toEqual({ code: 0, left: [] })
+  } finally {
+    await serve.stop()
+    await peers.stop()
+  }
+}

@@ -1,0 +1,140 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ask, question as healthQuestion } from '../server/site.ts'
+import { Asking, Seen } from './asking.ts'
+import { noise, talk } from './pieces.ts'
+import { question } from './questions.ts'
+import { type Hidden, holdTalk, makeNoise } from './talking.ts'
+import { type Held, startWorld, type World } from './world.ts'
+
+/** `npm test` sends a tenth, always the same; with SVC_PROVE=1 others each time, or those of SVC_SEED. */
+const proving = process.env['SVC_PROVE'] === '1'
+const requests = proving ? 50_000 : 5_000
+const seed = Number(process.env['SVC_SEED'] ?? (proving ? Date.now() % 1_000_000 : 20_261_121))
+
+/** Of them on kept connections, each judged by itself; the others are parts of conversations, or no requests at all. */
+const questions = requests * 0.8
+const halves = ['first', 'second'] as const
+/** How many there are of each kind in one run of a property, at most, and how many runs make a round. */
+const most = { questions: 40, talks: 60, noises: 40 }
+const round = { questions: 20, connections: 5 }
+
+let world: World
+let asking: Asking
+let began = 0
+const conversations = new Seen()
+const hidden: Hidden = []
+const held: { [when: string]: Held } = {}
+
+beforeAll(async () => {
+  world = await startWorld()
+  asking = new Asking(world, 8)
+  began = performance.now()
+  held['start'] = await world.measure()
+})
+afterAll(async () => {
+  await world?.remove()
+})
+
+const list = <T>(one: fc.Arbitrary<T>, maxLength: number): fc.Arbitrary<T[]> =>
+  fc.array(one, { maxLength, size: 'max' })
+
+/** All of them at once; throws what the first of them threw. */
+async function all(work: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find((each) => each.status === 'rejected')
+  if (failed) throw failed.reason
+}
+
+/** Rounds of a property until as many requests were sent; each begins with new sessions, because requests end them. */
+async function rounds(
+  wanted: number,
+  numRuns: number,
+  seen: Seen,
+  property: fc.IAsyncProperty<unknown>,
+): Promise<void> {
+  for (let done = seen.rounds; seen.requests < wanted; done = seen.rounds) {
+    await world.renew()
+    await fc.assert(property, { numRuns, seed: seed + done })
+    seen.rounds += 1
+  }
+}
+
+const asksQuestions = fc.asyncProperty(list(question, most.questions), (all) => asking.ask(all))
+
+const holdsConversations = fc.asyncProperty(list(talk, most.talks), list(noise, most.noises), (talks, noises) =>
+  all([
+    ...talks.map((each) => holdTalk(world, each, conversations, hidden)),
+    ...noises.map((each) => makeNoise(world, each, conversations)),
+  ]),
+)
+
+describe.each(halves)(`${requests} requests, seed ${seed}, the %s half`, (half) => {
+  test('S2 S6 S7 R6 every whole request gets one answer, as it is described, and what is none gets no other', async () => {
+    const part = (halves.indexOf(half) + 1) / halves.length
+    await all([
+      rounds(questions * part, round.questions, asking.seen, asksQuestions),
+      rounds((requests - questions) * part, round.connections, conversations, holdsConversations),
+    ])
+    asking.close()
+    held[half] = await settled()
+  })
+})
+
+/** What is held when the connections are gone; they may take as long as they linger. */
+async function settled(): Promise<Held> {
+  const start = held['start']
+  let now = await world.measure()
+  for (let i = 0; i < 100 && (now.sockets > (start?.sockets ?? 0) || (now.files ?? 0) > mayHold(start)); i += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    now = await world.measure()
+  }
+  return now
+}
+const mayHold = (start: Held | undefined): number => (start?.files ?? Number.POSITIVE_INFINITY) + 3
+
+describe('afterwards', () => {
+  test('the requests were of every sort, and most of what can be answered was answered', () => {
+    const { seen } = asking
+    const seconds = ((performance.now() - began) / 1_000).toFixed(1)
+    const count = `${seen.requests} questions and ${conversations.requests} requests on ${hidden.length} connections`
+    process.stderr.write(`${count} in ${seconds} s, seed ${seed}; ${JSON.stringify(held)}\n`)
+    const none = [200, 400, 401, 403, 404, 405, 413, 415, 421, 431, 503].filter(
+      (status) => seen.count(` ${status}`) === 0,
+    )
+    expect(none).toEqual([])
+    const operations = ['auth', 'accesstoken', 'assignroles', 'unassignroles', 'heartbeat', 'assignroles[]', 'health[]']
+    expect(operations.filter((operation) => seen.count(`POST ${operation} 200`) === 0)).toEqual([])
+    expect(
+      ['whole', 'last', 'broken', 'noise'].filter((kind) => conversations.count(`${kind} `) < requests / 200),
+    ).toEqual([])
+  })
+
+  test('S3 memory, sockets and files are what they were half way', () => {
+    const { first, second, start } = held
+    if (!first || !second || !start) throw new Error('Nothing was measured')
+    expect((second.heapUsed - first.heapUsed) / 2 ** 20).toBeLessThan(8)
+    expect((second.rss - first.rss) / 2 ** 20).toBeLessThan(64)
+    expect((second.external - first.external) / 2 ** 20).toBeLessThan(8)
+    expect(second.sockets).toBe(start.sockets)
+    if (start.files !== undefined) expect(second.files).toBeLessThanOrEqual(mayHold(start))
+  })
+
+  test('S7 the log has one line an answer, none for what was no request, no defect and no secret', async () => {
+    const { log, secrets } = world
+    const answers = [...asking.seen.correlationIds, ...conversations.correlationIds]
+    await log.complete(answers)
+    expect(answers.filter((id) => log.answers(id) !== 1)).toEqual([])
+    expect(hidden.length).toBeGreaterThan(0)
+    expect(hidden.filter((id) => log.answers(id) > 0)).toEqual([])
+    expect(log.wrong).toEqual([])
+    expect(log.lines.filter((line) => secrets.in(line).length > 0)).toEqual([])
+  })
+
+  test('S9 it still answers, and stops when it is asked to', async () => {
+    expect((await ask(world.port, '/livez')).text).toBe('alive\n')
+    expect((await ask(world.port, '/readyz')).text).toBe('ready\n')
+    expect((await ask(world.port, healthQuestion)).json.Status).toBe('Success')
+    await world.renew()
+    expect(await world.stop()).toBe(0)
+  })
+})

@@ -1,0 +1,43 @@
+const token = /svc_(?:at|rt|ss|key)_[A-Za-z0-9_-]{10,}/g
+
+/** The passwords and tokens of a store: those that requests present by a name, and all that were ever given out. */
+export class Secrets {
+  readonly #passwords: readonly string[]
+  readonly #named = new Map<string, string>()
+  readonly #given = new Set<string>()
+
+  constructor(passwords: readonly string[]) {
+    this.#passwords = passwords
+  }
+
+  know(name: string, secret: string): void {
+    this.#named.set(name, secret)
+    this.#given.add(secret)
+  }
+
+  /** Given out in an answer: from now on in no other. */
+  give(secret: string): void {
+    this.#given.add(secret)
+  }
+
+  named(name: string): string {
+    return this.#named.get(name) ?? ''
+  }
+
+  /** A text with each `{{name}}` replaced by the secret of that name. */
+  fill(text: string): string {
+    return text.includes('{{') ? text.replace(/\{\{(\w+)\}\}/g, (whole, name) => this.#named.get(name) ?? whole) : text
+  }
+
+  /** The secrets that a text holds. */
+  in(text: string): readonly string[] {
+    const tokens = text.includes('svc_') ? (text.match(token) ?? []) : []
+    return [
+      ...this.#passwords.filter((password) => text.includes(password)),
+      ...tokens.filter((found) => this.#given.has(found)),
+    ]
+  }
+}
+
+/** What looks like a token in a text, known or not. */
+export const tokensIn = (text: string): readonly string[] => text.match(token) ?? []

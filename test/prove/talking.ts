@@ -1,0 +1,82 @@
+import { type Answer, headerOf, isLast } from './answers.ts'
+import { newId, type Seen } from './asking.ts'
+import { converse } from './connections.ts'
+import { judge } from './judge.ts'
+import { hiddenMark, type Noise, type Piece, type Talk } from './pieces.ts'
+import type { World } from './world.ts'
+
+/** Requests that are none, by the correlation ids that they would have: never answered, never logged. */
+export type Hidden = string[]
+
+/** Holds a conversation, and checks that it was understood as it must be. */
+export async function holdTalk(world: World, talk: Talk, seen: Seen, hidden: Hidden): Promise<void> {
+  const hiddenId = newId()
+  hidden.push(hiddenId)
+  const pieces = [...talk.wholes, ...(talk.end ? [talk.end] : [])].map((piece) => ({ ...piece, id: newId() }))
+  const behind = talk.end ? talk.behind : ''
+  const bytes = pieces.map((piece) => piece.bytes.replaceAll('{{id}}', piece.id)).join('') + behind
+  const { answers, rest } = await converse(world.port, {
+    parts: cut(bytes.replaceAll(hiddenMark, hiddenId), talk.cuts),
+    methods: pieces.map(({ method }) => method),
+    wanted: pieces.length,
+    end: talk.leaves,
+  })
+  if (!world.running()) throw new Error('svc serve ended')
+  const told = answers.map((answer) => `${answer.status} ${headerOf(answer, 'x-correlation-id')}`)
+  const wrong = (what: string): Error =>
+    new Error(`${what}: ${told.join(', ')} for ${pieces.map(({ id }) => id).join(', ')}`)
+
+  if (answers.length > pieces.length) throw wrong('more answers than requests')
+  for (const [i, answer] of answers.entries()) {
+    const piece = pieces[i]
+    if (piece) check(piece, answer)
+    if (isLast(answer) && i < answers.length - 1) throw wrong('an answer behind the last one')
+  }
+  seen.requests += pieces.length
+  const end = answers.at(-1)
+  const silent = talk.leaves !== 'waits' || (end && isLast(end))
+  if (rest.length > 0 && !silent)
+    throw wrong(`half an answer: ${JSON.stringify(rest.toString('latin1').slice(0, 300))}`)
+  if (answers.length === pieces.length || silent) return
+  // Of what came before an error, answers that were not ready yet may be lost with the connection.
+  if (talk.end?.kind === 'broken' && talk.wholes.length > 0) return
+  throw wrong('fewer answers than requests')
+
+  function check(piece: Piece & { readonly id: string }, answer: Answer): void {
+    const { kind, method, statuses = [400, 413, 431] } = piece
+    const id = headerOf(answer, 'x-correlation-id')
+    if (piece.bytes.includes('{{id}}') && id !== piece.id && kind !== 'broken') throw wrong('answers out of order')
+    if (kind !== 'whole' && !statuses.includes(answer.status)) throw wrong(`instead of ${statuses.join(' or ')}`)
+    if (kind !== 'whole' && !isLast(answer)) throw wrong('the connection stays open')
+    const target = /^\s*[A-Z]+ (\S+) HTTP/.exec(piece.bytes)?.[1] ?? '/'
+    const where = kind === 'broken' ? { method: 'POST', target: '/assignroles' } : { method, target }
+    judge({ ...where, bodiless: method === 'HEAD', sent: '', answer }, world.secrets, world.folders)
+    seen.note(`${kind} ${method}`, answer)
+  }
+}
+
+/** Sends what nobody can understand: whatever is answered must be an answer, and the connection must end. */
+export async function makeNoise(world: World, { bytes, cuts, leaves }: Noise, seen: Seen): Promise<void> {
+  const filled = bytes.replaceAll('{{id}}', newId).replaceAll(hiddenMark, newId).replaceAll('HEAD ', 'GET ')
+  const { answers } = await converse(world.port, {
+    parts: cut(filled, cuts),
+    methods: [],
+    wanted: Number.POSITIVE_INFINITY,
+    end: leaves,
+  })
+  if (!world.running()) throw new Error('svc serve ended')
+  for (const [i, answer] of answers.entries()) {
+    judge({ method: '', bodiless: false, target: undefined, sent: '', answer }, world.secrets, world.folders)
+    if (isLast(answer) && i < answers.length - 1) throw new Error('an answer behind the last one')
+    seen.note('noise', answer)
+  }
+  seen.requests += 1
+}
+
+function cut(bytes: string, cuts: readonly number[]): Buffer[] {
+  const at = [...new Set(cuts.map((each) => Math.floor((each / 1_000) * bytes.length)))].sort((a, b) => a - b)
+  const starts = [0, ...at]
+  return starts
+    .map((start, i) => Buffer.from(bytes.slice(start, starts[i + 1]), 'latin1'))
+    .filter(({ length }) => length > 0)
+}

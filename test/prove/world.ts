@@ -1,0 +1,203 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openCore } from '../../src/core/open.ts'
+import { serveDefaults } from '../../src/core/service.ts'
+import { ask } from '../server/site.ts'
+import { freePort } from '../support/server.ts'
+import { Secrets } from './secrets.ts'
+import { ServeLog } from './serve-log.ts'
+
+/** What a process holds on to. Bytes, but `sockets` and `files`, which are undefined where nobody counts them. */
+export type Held = {
+  readonly rss: number
+  readonly heapUsed: number
+  readonly external: number
+  readonly sockets: number
+  readonly files: number | undefined
+}
+
+/** A `svc serve` of its own: Ann is Admin, Ned holds no role, Hal reports heartbeats, Root is nobody's to guess. */
+export type World = {
+  readonly port: number
+  readonly log: ServeLog
+  readonly secrets: Secrets
+  /** Texts of which no answer may hold one: where its files lie. */
+  readonly folders: readonly string[]
+  readonly running: () => boolean
+  /** Gives Ann and Ned their roles back, and new sessions in place of those that were ended. */
+  readonly renew: () => Promise<void>
+  /** What it holds after everything that can be freed has been. */
+  readonly measure: () => Promise<Held>
+  /** SIGTERM; gives the exit code. */
+  readonly stop: () => Promise<number | null>
+  readonly remove: () => Promise<void>
+}
+
+const by = { who: 'local:tester', correlationId: 'test' }
+const passwords = {
+  Ann: 'violet-harbour-42',
+  Ned: 'copper-meadow-17',
+  Root: 'granite-window-93',
+  Lou: 'amber-falcon-58',
+}
+const program = new URL('../../bin/dev.js', import.meta.url).pathname
+const watched = new URL('./watched.ts', import.meta.url).href
+
+export async function startWorld(): Promise<World> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-prove-'))
+  const store = join(folder, 'store', 'svc.db')
+  const peer = createServer((socket) => socket.on('error', () => {}).end('hello\r\n')).listen(0, '127.0.0.1')
+  await once(peer, 'listening')
+  const secrets = new Secrets(Object.values(passwords))
+  await makeAccounts(store, secrets)
+  writeFileSync(
+    join(folder, 'svc.yaml'),
+    configuration((peer.address() as { port: number }).port, await freePort(), folder),
+    { mode: 0o600 },
+  )
+  const portFile = join(folder, 'port')
+  const child = spawn(
+    process.execPath,
+    ['--expose-gc', '--import', watched, program, 'serve', '--port', '0', '--port-file', portFile, '--store', store],
+    {
+      env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, NODE_DISABLE_COMPILE_CACHE: '1' },
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    },
+  )
+  const log = new ServeLog()
+  if (child.stderr) createInterface({ input: child.stderr }).on('line', (line) => log.take(line))
+  const running = (): boolean => child.exitCode === null && child.signalCode === null
+  const remove = async (): Promise<void> => {
+    if (running()) await ended(child, 'SIGKILL')
+    await new Promise((resolve) => peer.close(resolve))
+    rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    for (let i = 0; i < 600 && running() && !existsSync(portFile); i += 1) await sleep(50)
+    const port = Number(existsSync(portFile) ? readFileSync(portFile, 'utf8') : '')
+    if (!port) throw new Error(`svc serve did not start: ${log.tail()}`)
+    const renew = (): Promise<void> => renewed(port, secrets)
+    await renew()
+    return {
+      port,
+      log,
+      secrets,
+      folders: [folder],
+      running,
+      renew,
+      measure: () => measured(child),
+      stop: () => ended(child, 'SIGTERM'),
+      remove,
+    }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+const configuration = (open: number, closed: number, folder: string): string => `
+types:
+  Sql:
+    - {kind: tcp, name: database, host: 127.0.0.1, port: ${open}}
+    - {kind: file-age, name: backup, path: ${folder}/svc.yaml, depth: Standard}
+  Ftp:
+    - {kind: tcp, name: ftp, host: 127.0.0.1, port: ${closed}}
+  Qc:
+    - {kind: tcp, name: licence, host: 127.0.0.1, port: ${closed}, deployment: true}
+  Agents:
+    - {kind: heartbeat, name: agents}
+`
+
+async function makeAccounts(store: string, secrets: Secrets): Promise<void> {
+  const { runtime } = await openCore({
+    version: '9.8.7',
+    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
+    store,
+    shared: false,
+    details: 'signed-in',
+  })
+  const { admin } = runtime
+  if (!admin) throw new Error('There is no administration')
+  const { users, keys } = admin
+  await users.add({ userName: 'Root', password: passwords.Root, roles: ['Admin'] }, by)
+  await users.add({ userName: 'Ann', displayName: 'Ann Éxample', password: passwords.Ann, roles: ['Admin'] }, by)
+  await users.add({ userName: 'Ned', email: 'ned@example.com', password: passwords.Ned }, by)
+  await users.add({ userName: 'Lou', password: passwords.Lou }, by)
+  await users.add({ userName: 'Hal', permissions: ['heartbeat'] }, by)
+  const key = async (name: string, userName: string, expiresInMs?: number): Promise<void> =>
+    secrets.know(name, (await keys.create({ name, userName, expiresInMs }, by)).secret)
+  await key('rootKey', 'Root')
+  await key('annKey', 'Ann')
+  await key('nedKey', 'Ned')
+  await key('halKey', 'Hal')
+  await key('louKey', 'Lou')
+  await key('revokedKey', 'Ann')
+  await key('expiredKey', 'Ann', 1)
+  await keys.revoke('revokedKey', by)
+  await users.disable('Lou', by)
+  await runtime.close()
+  secrets.know('annPassword', passwords.Ann)
+  secrets.know('nedPassword', passwords.Ned)
+  secrets.know('louPassword', passwords.Lou)
+}
+
+async function renewed(port: number, secrets: Secrets): Promise<void> {
+  const post = async (path: string, body: object, more: Record<string, string> = {}) =>
+    await ask(port, path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...more },
+      body: JSON.stringify(body),
+    })
+  const root = { authorization: `Bearer ${secrets.named('rootKey')}` }
+  const roles = await Promise.all([
+    post('/assignroles', { UserName: 'Ann', Roles: ['Admin', 'Editor'] }, root),
+    post('/unassignroles', { UserName: 'Ned', Roles: ['Admin'] }, root),
+    post('/unassignroles', { UserName: 'Hal', Roles: ['Admin'] }, root),
+    post('/assignroles', { UserName: 'Hal', Permissions: ['heartbeat'] }, root),
+  ])
+  for (const { status, text } of roles) if (status !== 200) throw new Error(`roles were answered ${status}: ${text}`)
+  for (const [UserName, Password] of [
+    ['Ann', passwords.Ann],
+    ['Ned', passwords.Ned],
+  ] as const) {
+    const who = UserName.toLowerCase()
+    for (const RememberMe of [false, true]) {
+      const { status, json } = await post('/auth/credentials', { UserName, Password, RememberMe })
+      // Who was locked out by wrong passwords keeps what is there.
+      if (status !== 200) continue
+      secrets.know(`${who}${RememberMe ? 'Permanent' : 'Session'}`, String(json['SessionId']))
+      secrets.know(`${who}Bearer`, String(json['BearerToken']))
+      secrets.know(`${who}Refresh`, String(json['RefreshToken']))
+    }
+  }
+}
+
+async function measured(child: ChildProcess): Promise<Held> {
+  const answer = once(child, 'message')
+  child.send('measure')
+  const [held] = (await answer) as [Omit<Held, 'files'>]
+  return { ...held, files: files(child.pid) }
+}
+
+function files(pid: number | undefined): number | undefined {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length
+  } catch {
+    return undefined
+  }
+}
+
+async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+  const exit = once(child, 'exit')
+  const timer = setTimeout(() => child.kill('SIGKILL'), 15_000)
+  child.kill(signal)
+  await exit
+  clearTimeout(timer)
+  return child.exitCode
+}
