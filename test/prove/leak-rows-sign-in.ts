@@ -1,12 +1,14 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { opensslMissing } from '../support/certs.ts'
+import { http } from '../support/faults.ts'
 import { scriptedFtp } from '../support/ftp-server.ts'
 import { startSftpServer } from '../support/sftp-server.ts'
 import { dedicated, probe, slapdMissing, startSlapd, suffix } from '../support/slapd.ts'
 import { smtpAccount, startSmtp } from '../support/smtp.ts'
 import { sshdMissing, startSshd } from '../support/sshd.ts'
 import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
+import { client, identityProvider, resource } from './leak-provider.ts'
 import { broken, certificates, open, type Row, run, well } from './leak-row.ts'
 
 const host = '127.0.0.1'
@@ -101,6 +103,30 @@ export const signInRows = {
         left: () => [...open('slapd', server), ...breaks.left()],
         stop: async () => {
           await server.remove()
+          await breaks.stop()
+        },
+      }
+    },
+  },
+  oidc: {
+    missing: undefined,
+    cost: 'cheap',
+    start: async () => {
+      const provider = await identityProvider()
+      const account = { clientId: client.id, insecureHttp: true, audience: resource, resource }
+      const settings = { issuer: provider.issuer, ...account, clientSecret: { env: 'WORD' } }
+      const cut = http(200, JSON.stringify({ issuer: provider.issuer })).slice(0, -12)
+      const breaks = await broken((port) => ({ issuer: `http://${host}:${port}`, insecureHttp: true }), cut)
+      return {
+        env: { WORD: client.secret, WRONG: 'wrong horse' },
+        cases: [
+          well({ ...settings, refusesWrongSecret: true }),
+          run('wrong password', ['auth'], { ...settings, clientSecret: { env: 'WRONG' } }, { modes: ['Advanced'] }),
+          ...breaks.cases,
+        ],
+        left: () => [...open('provider', provider), ...breaks.left()],
+        stop: async () => {
+          await provider.close()
           await breaks.stop()
         },
       }

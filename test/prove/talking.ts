@@ -1,8 +1,9 @@
 import { type Answer, headerOf, isLast } from './answers.ts'
 import { newId, type Seen } from './asking.ts'
 import { converse } from './connections.ts'
+import type { Noise, Talk } from './conversations.ts'
 import { judge } from './judge.ts'
-import { hiddenMark, type Noise, type Piece, type Talk } from './pieces.ts'
+import { hiddenMark, type Piece } from './pieces.ts'
 import type { World } from './world.ts'
 
 /** Requests that are none, by the correlation ids that they would have: never answered, never logged. */

@@ -34,7 +34,7 @@ const odd = [
     '\ufffe',
   ],
   ...['é', 'e\u0301', 'ß', 'ẞ', 'İ', 'ı', 'K', 'ﬀ', '😀', '\ud83d', '\ude00', '日本', 'ᄀ', '￿', '𝐀𝐧𝐧'],
-  ...['=1+1', '<script>alert(1)</script>', "' OR 1=1 --", '${7*7}', '%s%n', '`id`', '$(id)', 'javascript:0'],
+  ...['=1+1', '<script>alert(1)</script>', "' OR 1=1 --", '#{7*7}', '%s%n', '`id`', '$(id)', 'javascript:0'],
 ]
 
 /** Texts of all sorts, some longer than anything is allowed to be. */

@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ServerCertificate } from './certs.ts'
 import { asServer, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
@@ -92,6 +95,8 @@ export async function startSlapd({ tls, global = [], database = [] }: SlapdOptio
   const [port, tlsPort] = [await freePort(), await freePort()]
   const urls = [`ldap://127.0.0.1:${port}/`, ...(tls ? [`ldaps://127.0.0.1:${tlsPort}/`] : [])].join(' ')
   const running = await run(daemon ?? '', ['-f', config, '-h', urls, '-d', 'stats'], /slapd starting/)
+  // It says that it starts before it listens.
+  for (const one of tls ? [port, tlsPort] : [port]) await listens(one)
   const logged = (what: RegExp): number => running.log().match(new RegExp(what, 'g'))?.length ?? 0
   return {
     ...running,
@@ -109,6 +114,22 @@ export async function startSlapd({ tls, global = [], database = [] }: SlapdOptio
       await running.stop('SIGTERM')
       remove(folder)
     },
+  }
+}
+
+/** Waits until a port accepts connections, at most 10 s. */
+async function listens(port: number): Promise<void> {
+  const until = performance.now() + 10_000
+  for (;;) {
+    const socket = connect(port, '127.0.0.1')
+    const accepted = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    if (accepted) return
+    if (performance.now() > until) throw new Error(`slapd does not listen on ${port}`)
+    await pause(20)
   }
 }
 

@@ -20,12 +20,13 @@ nowhere and changes nothing. The file goes to stdout, what was found to stderr.`
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(Discover)
-    const [{ discover }, { proposedFile }, { servesHere }, { hostname }] = await Promise.all([
+    const [{ discovery }, { proposals: proposing }, { servesHere }, { hostname }] = await Promise.all([
       import('../../core/health/index.ts'),
       import('../../core/config/index.ts'),
       import('../../cli/running.ts'),
       import('node:os'),
     ])
+    const [{ discover }, { proposedFile }] = await Promise.all([discovery(), proposing()])
     // svc does not watch itself: its own answers would be part of what they report.
     const skip = servesHere().map(({ url }) => Number(new URL(url).port))
     const { proposals, others } = await discover(signal, { skip })

@@ -2,7 +2,8 @@
 export { commonSettings } from './common.ts'
 export { type Candidate, candidates, type WhereOptions } from './find.ts'
 export { type Config, type LoadOptions, loadConfig } from './load.ts'
-export { proposedFile } from './proposed.ts'
+/** Loaded when it is wanted: no configuration that is read needs it. */
+export const proposals = () => import('./proposed.ts')
 export { configSchema } from './schema.ts'
 export { type ServeConfig, serveSettings } from './serve.ts'
 export type { TypeConfig, Types } from './types.ts'

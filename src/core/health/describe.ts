@@ -122,9 +122,12 @@ export function writeDefault(setting: Setting): string | undefined {
   if (setting.type === 'duration') return writeDuration(setting.default)
   if (setting.type === 'bytes') return writeBytes(setting.default)
   if (setting.type === 'threshold') return writeThreshold(setting.default, setting.unit)
-  if (setting.type === 'texts') return `[${setting.default.join(', ')}]`
+  if (setting.type === 'texts') return `[${setting.default.map(yamlItem).join(', ')}]`
   return String(setting.default)
 }
+
+/** In YAML a star is an alias, and so on: what does not begin like a word is quoted. */
+const yamlItem = (text: string): string => (/^[\w<./][^,:#[\]{}]*$/.test(text) ? text : JSON.stringify(text))
 
 const writeThreshold = (threshold: Threshold, unit: ThresholdUnit): string => {
   const halves = (['warn', 'limit'] as const).flatMap((name) => {

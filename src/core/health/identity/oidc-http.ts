@@ -44,18 +44,20 @@ export type Provider = {
   readonly ask: (url: URL, ask?: Ask) => Promise<Answer>
   /** The chain of each place that was asked over https. */
   readonly chains: () => readonly Chain[]
-  /** What a peer said, without any secret that was sent so far. */
+  /** What a peer said, without any secret that was sent or given so far. */
   readonly hide: Hide
+  /** Adds a secret that the provider gave: it must not come back in its words either. */
+  readonly keep: (secret: string) => void
 }
 
 export async function providerAt(given: OidcSettings, at: Target, world: World): Promise<Provider> {
   const issuer = new URL(given.issuer)
   const ca = await readCaFile(given.caFile)
   const chains = new Map<string, Chain>()
-  const sentSecrets = new Set<string>()
-  const hide: Hide = (heard) => hiding([...sentSecrets])(heard)
+  const known = new Set<string>()
+  const hide: Hide = (heard) => hiding([...known])(heard)
   const ask = async (url: URL, { authorization, form, secrets = [] }: Ask = {}): Promise<Answer> => {
-    for (const secret of secrets) sentSecrets.add(secret)
+    for (const secret of secrets) known.add(secret)
     const route: Route = {
       url,
       method: form ? 'POST' : 'GET',
@@ -112,7 +114,7 @@ export async function providerAt(given: OidcSettings, at: Target, world: World):
       socket.destroy()
     }
   }
-  return { address: at.address, local: isLocal(at.ip), ask, chains: () => [...chains.values()], hide }
+  return { address: at.address, local: isLocal(at.ip), ask, chains: () => [...chains.values()], hide, keep: (secret) => void known.add(secret) }
 }
 
 /** The issuer's own host keeps the address that is being probed. */

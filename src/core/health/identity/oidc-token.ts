@@ -139,6 +139,7 @@ function granted(answer: Answer, session: Session, user?: string, refused?: 'dat
     const what = 'json' in answer.body ? 'JSON without an access_token' : answer.body.problem
     throw new ProbeError('protocol', `${answer.address} answered 200 to the request for a token, with ${what}`)
   }
+  for (const one of [access, refresh]) if (typeof one === 'string') provider.keep(one)
   return {
     answer,
     access,

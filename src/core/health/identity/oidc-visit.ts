@@ -61,6 +61,8 @@ export async function* visitOidc(given: OidcSettings, world: World): AsyncGenera
     const document = documentOf(answer)
     if (document === undefined || !includes(world.mode, 'Standard')) return
     yield { see: 'document', address, document, local: provider.local }
+    const [own] = provider.chains()
+    if (own) yield { see: 'certificate', chain: own }
     const look = looker(at, world)
     const session: Session = { provider, given, document }
     let keys: KeySet | undefined
@@ -70,7 +72,7 @@ export async function* visitOidc(given: OidcSettings, world: World): AsyncGenera
       return { see: 'keys', address, ...read }
     })
     if (includes(world.mode, 'Advanced')) yield* lookDeeper(session, keys, look, world)
-    for (const chain of provider.chains()) yield { see: 'certificate', chain }
+    for (const chain of provider.chains().slice(1)) yield { see: 'certificate', chain }
   })
 }
 
@@ -103,7 +105,8 @@ async function* lookDeeper(
   if (document.issuer !== given.issuer) {
     // Discovery 1.0, 4.3: such a document must not be used.
     const cause = new ProbeError('dependency', 'nothing was sent: the document is that of another issuer')
-    yield { see: 'problem', check: 'token', address, cause, afterMs: 0 }
+    const check = given.clientSecret === undefined ? 'user' : 'token'
+    yield { see: 'problem', check, address, cause, afterMs: 0 }
     return
   }
   let refresh: string | undefined
