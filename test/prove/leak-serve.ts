@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Held, Kept } from './leak-figures.ts'
 
@@ -15,7 +16,8 @@ export type Serve = {
   readonly pid: number
   readonly held: () => Promise<Held>
   readonly kept: () => Promise<Kept>
-  readonly log: () => string
+  /** What Node itself warned of: listeners that pile up, for instance. */
+  readonly warnings: () => readonly string[]
   /** SIGTERM: its exit code, and which of the processes that it had started are still there. */
   readonly stop: () => Promise<{ readonly code: number | null; readonly left: readonly string[] }>
 }
@@ -26,18 +28,19 @@ export async function startServe(yaml: string, env: Readonly<Record<string, stri
   writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   const portFile = join(folder, 'port')
   const serving = ['serve', '--port', '0', '--port-file', portFile, '--store', join(folder, 'store', 'svc.db')]
-  const child = spawn(
-    process.execPath,
-    ['--expose-gc', '--max-semi-space-size=1', '--import', watched, program, ...serving],
-    {
-      env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, NODE_DISABLE_COMPILE_CACHE: '1', ...env },
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    },
-  )
-  let log = ''
-  child.stderr?.on('data', (chunk) => {
-    log = `${log}${chunk}`.slice(-20_000)
+  const options = ['--expose-gc', '--max-semi-space-size=1', '--disable-warning=ExperimentalWarning']
+  const child = spawn(process.execPath, [...options, '--import', watched, program, ...serving], {
+    env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, NODE_DISABLE_COMPILE_CACHE: '1', ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
+  let log = ''
+  const warnings: string[] = []
+  if (child.stderr) {
+    createInterface({ input: child.stderr }).on('line', (line) => {
+      log = `${log}${line}\n`.slice(-4_000)
+      if (/^\(node:\d+\)/.test(line)) warnings.push(line)
+    })
+  }
   const running = (): boolean => child.exitCode === null && child.signalCode === null
   const kill = (): void => void child.kill('SIGKILL')
   process.once('exit', kill)
@@ -59,7 +62,7 @@ export async function startServe(yaml: string, env: Readonly<Record<string, stri
     pid,
     held: () => asked<Held>('held'),
     kept: () => asked<Kept>('kept'),
-    log: () => log,
+    warnings: () => warnings,
     stop: async () => {
       if (!running()) return { code: child.exitCode, left: [] }
       const started = descendants(pid)

@@ -1,9 +1,12 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ask, question as healthQuestion } from '../server/site.ts'
+import { readAnswers } from './answers.ts'
 import { Asking, Seen } from './asking.ts'
 import { noise, talk } from './conversations.ts'
+import { judge } from './judge.ts'
 import { question } from './questions.ts'
+import { Secrets } from './secrets.ts'
 import { type Hidden, holdTalk, makeNoise } from './talking.ts'
 import { type Held, startWorld, type World } from './world.ts'
 
@@ -67,6 +70,49 @@ const holdsConversations = fc.asyncProperty(list(talk, most.talks), list(noise, 
     ...noises.map((each) => makeNoise(world, each, conversations)),
   ]),
 )
+
+test('planted faults are found: each is one that the proof below would miss without its rule', () => {
+  const common = [
+    ['X-Correlation-Id: a', 'Vary: Accept', 'Cache-Control: no-store', 'X-Content-Type-Options: nosniff'],
+    ["Content-Security-Policy: default-src 'none'; frame-ancestors 'none'", 'Referrer-Policy: no-referrer'],
+    ['Date: Sat, 21 Nov 2026 00:00:00 GMT', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 6'],
+  ].flat()
+  const secrets = new Secrets(['a password'])
+  secrets.know('key', 'svc_key_abcdefghijkl')
+  const found = (status: number, lines: readonly string[], body = 'alive\n'): string => {
+    try {
+      const bytes = Buffer.from(`HTTP/1.1 ${status} X\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+      const { answers, rest } = readAnswers(bytes, ['GET'])
+      const [answer] = answers
+      if (!answer || rest.length > 0) return 'not one answer'
+      judge({ method: 'GET', bodiless: false, target: '/livez', sent: '', answer }, secrets, ['/srv/secret'])
+      return 'nothing'
+    } catch (error) {
+      return error instanceof Error ? error.message : 'thrown'
+    }
+  }
+  const sized = (body: string) => common.map((line) => line.replace('Length: 6', `Length: ${body.length}`))
+  const said = (status: number, body: string): string => found(status, sized(body), body)
+  expect(found(200, common)).toBe('nothing')
+  for (const line of common)
+    expect(
+      found(
+        200,
+        common.filter((each) => each !== line),
+      ),
+    ).not.toBe('nothing')
+  expect(found(200, [...common, 'X-Powered-By: x'])).toContain('F4')
+  expect(found(200, [...common, 'Vary: Origin'])).toContain('vary')
+  expect(found(500, common)).toContain('neither Failure nor Retry-After')
+  expect(found(503, common)).toContain('neither Failure nor Retry-After')
+  expect(found(202, common)).toContain('no such status is described')
+  expect(found(200, common, 'alive\n\n')).toBe('not one answer')
+  expect(said(200, 'in a password')).toContain('S7')
+  expect(said(200, 'svc_key_abcdefghijkl')).toContain('S7')
+  expect(said(200, 'svc_at_nobodyknowsit')).toContain('S7')
+  expect(said(200, 'x\n    at y (z.ts:1:2)')).toContain('insides')
+  expect(said(400, '/srv/secret/svc.db')).not.toBe('nothing')
+})
 
 describe.each(halves)(`${requests} requests, seed ${seed}, the %s half`, (half) => {
   test('S2 S6 S7 R6 every whole request gets one answer, as it is described, and what is none gets no other', async () => {

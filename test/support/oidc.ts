@@ -39,6 +39,7 @@ export async function startOidc({ tls }: { readonly tls?: ServerCertificate } = 
   const { default: Provider, errors } = await import('oidc-provider')
   const provider = new Provider(issuer, {
     jwks: { keys: [await privateKey('RS256', 'rsa-1'), await privateKey('ES256', 'ec-1')] },
+    ttl: { AccessToken: 600, ClientCredentials: 600, Grant: 600, IdToken: 600, RefreshToken: 600 },
     cookies: { keys: ['only for the tests'] },
     clients: [
       {
@@ -61,8 +62,8 @@ export async function startOidc({ tls }: { readonly tls?: ServerCertificate } = 
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
-      introspection: { enabled: true },
-      revocation: { enabled: true },
+      introspection: { enabled: true, allowedPolicy: () => true },
+      revocation: { enabled: true, allowedPolicy: () => true },
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_, wanted) => {
@@ -108,7 +109,8 @@ export async function startOidc({ tls }: { readonly tls?: ServerCertificate } = 
     issuer,
     address: `127.0.0.1:${port}`,
     asked: () => asked,
-    open: () => new Promise((resolve, reject) => server.getConnections((error, n) => (error ? reject(error) : resolve(n)))),
+    open: () =>
+      new Promise((resolve, reject) => server.getConnections((error, n) => (error ? reject(error) : resolve(n)))),
     sessions: () => sessions,
     close: async () => {
       server.closeAllConnections()

@@ -40,7 +40,7 @@ const ask = ({ service }: Opened, mode: ExecutionMode): Promise<HealthCheckRespo
 const own = ({ MonitorSummaries }: HealthCheckResponse) =>
   MonitorSummaries?.find(({ MonitorName }) => MonitorName === 'sign-in own accounts')
 const said = (response: HealthCheckResponse) =>
-  own(response)?.MonitoringResults?.map(
+  own(response)?.Results?.map(
     ({ MonitoringName, Status, StatusMessage }) => `${MonitoringName} ${Status}: ${StatusMessage}`,
   )
 
@@ -79,7 +79,7 @@ describe('Identity without configuration', () => {
     }
   })
 
-  test('nobody who is Admin is a warning that names the next command, also where that one is disabled', async () => {
+  test('nobody who is Admin is a warning that names the next command, also where others may sign in', async () => {
     const opened = await core(fresh(), true)
     const { admin } = opened.runtime
     const warning = 'administrator Success: warning: nobody here is Admin: svc users add NAME --role Admin'

@@ -114,7 +114,14 @@ export async function providerAt(given: OidcSettings, at: Target, world: World):
       socket.destroy()
     }
   }
-  return { address: at.address, local: isLocal(at.ip), ask, chains: () => [...chains.values()], hide, keep: (secret) => void known.add(secret) }
+  return {
+    address: at.address,
+    local: isLocal(at.ip),
+    ask,
+    chains: () => [...chains.values()],
+    hide,
+    keep: (secret) => void known.add(secret),
+  }
 }
 
 /** The issuer's own host keeps the address that is being probed. */

@@ -170,14 +170,13 @@ const forms: Readonly<Record<string, string>> = {
 }
 
 function judgeToken({ check, address, form, ms, type, expiresIn }: Of<'token'>, given: OidcSettings): Finding {
-  const whom =
-    check === 'user' ? `${quoted(given.user ?? '', 64)} with` : `the client ${quoted(given.clientId ?? '', 64)} with`
+  const whom = check === 'user' ? quoted(given.user ?? '', 64) : `the client ${quoted(given.clientId ?? '', 64)}`
   if (expiresIn !== undefined && expiresIn <= 0) {
     return fail(check, 'data', `${address} gave a token that has already ended (expires_in ${expiresIn})`, { address })
   }
   const ends = expiresIn === undefined ? '' : ` for ${showDuration(expiresIn * 1_000)}`
   const kind = type === '' ? ' without a token_type' : ''
-  const what = `${address} let in ${whom} ${forms[form]}${ends}${kind}, in`
+  const what = `${address} gave ${whom} ${forms[form]}${ends}${kind}, in`
   return atMost({ check, what, value: ms, unit: 'duration', threshold: given.latency, address })
 }
 
@@ -204,7 +203,7 @@ function judgeClaims({ claims, at, address }: Of<'claims'>, given: OidcSettings)
 function judgeClock({ ahead, address }: Of<'clock'>, given: OidcSettings): Finding {
   const [worst, ...rest] = [...ahead].sort((a, b) => Math.abs(b.ms) - Math.abs(a.ms))
   const { by = '', ms = 0 } = worst ?? {}
-  const what = `the clock of ${address} is ${ms < 0 ? 'behind' : 'ahead of'} ours, by ${by}, by`
+  const what = `the clock of ${address} is ${ms < 0 ? 'behind' : 'ahead of'} ours (${by}) by`
   const details = rest.map((one) => `by ${one.by}: ${showDuration(one.ms)}`)
   return atMost({
     check: 'clock',

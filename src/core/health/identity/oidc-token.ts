@@ -73,7 +73,11 @@ async function post(
 /** A token by the client's own credentials (RFC 6749, 4.4). Throws ProbeError; `auth`: the client was refused. */
 export async function byClient(session: Session): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
-  return granted(await post(session, url, { grant_type: 'client_credentials', ...wanted(session.given) }), session)
+  return granted(
+    await post(session, url, { grant_type: 'client_credentials', ...wanted(session.given) }),
+    session,
+    clientOf(session),
+  )
 }
 
 /** A token by the password of the account (RFC 6749, 4.3). Throws like `byClient`. */
@@ -86,16 +90,22 @@ export async function byPassword(session: Session): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
   const password = given.password === undefined ? '' : await secretFor(url, given.password, 'password', given)
   const fields = { grant_type: 'password', username: given.user, password, ...wanted(given) }
-  return granted(await post(session, url, fields, { secrets: [password] }), session, given.user)
+  return granted(await post(session, url, fields, { secrets: [password] }), session, quoted(given.user ?? '', 64))
 }
 
 /** A new token for a refresh token. Throws ProbeError. */
 export async function byRefresh(session: Session, refresh: string): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
   const fields = { grant_type: 'refresh_token', refresh_token: refresh }
-  return granted(await post(session, url, fields, { secrets: [refresh] }), session, undefined, 'data')
+  return granted(
+    await post(session, url, fields, { secrets: [refresh] }),
+    session,
+    `${clientOf(session)}, for a refresh token,`,
+    'data',
+  )
 }
 
+const clientOf = ({ given }: Session): string => `the client ${quoted(given.clientId ?? '', 64)}`
 const wanted = ({ scope, audience, resource }: OidcSettings) => ({ scope, audience, resource })
 
 /** Ends what a refresh token stands for (RFC 7009). False where the provider has no way, or would not. */
@@ -113,7 +123,7 @@ export async function introspect(session: Session, token: string): Promise<{ rea
   const answer = await post(session, url, fields, { secrets: [token] })
   const active = 'json' in answer.body ? object(answer.body.json).active : undefined
   if (answer.status === 200 && typeof active === 'boolean') return { active }
-  throw refusal(answer, session, 'to introspect its token', 'data')
+  throw refusal(answer, session, `${clientOf(session)}, to introspect its token,`, 'data')
 }
 
 export type WrongSecret = { readonly wrong: 'refused' | 'accepted' | 'unproved'; readonly why: string }
@@ -129,10 +139,9 @@ export async function showWrongSecret(session: Session, secret: string): Promise
   return { wrong: refused ? 'refused' : 'unproved', why: told }
 }
 
-function granted(answer: Answer, session: Session, user?: string, refused?: 'data'): Tokens {
+function granted(answer: Answer, session: Session, asker: string, refused?: 'data'): Tokens {
   const { provider } = session
-  if (answer.status !== 200)
-    throw refusal(answer, session, user === undefined ? 'a token' : `a token for ${quoted(user, 64)}`, refused)
+  if (answer.status !== 200) throw refusal(answer, session, asker, refused)
   const json = 'json' in answer.body ? object(answer.body.json) : {}
   const { access_token: access, refresh_token: refresh, token_type: type, expires_in: expires } = json
   if (typeof access !== 'string' || access === '') {
@@ -168,21 +177,19 @@ const advice: Readonly<Record<string, string>> = {
   access_denied: 'the client may not have it: look at audience and scope',
 }
 
-function refusal(answer: Answer, session: Session, what: string, fault?: 'data'): ProbeError {
+/** What it means that `asker` did not get what was asked for. `auth`: it was not let in; with `refused`, it was before. */
+function refusal(answer: Answer, session: Session, asker: string, refused?: 'data'): ProbeError {
   const { address, status, headers } = answer
   const { error = '', told } = errorOf(answer, session.provider)
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers.location ?? '')
     const where = to === null ? '' : ` to ${said(to.host, 128)}`
-    return new ProbeError(
-      'protocol',
-      `${address} redirects the request for ${what}${where} (${status}): not followed, nothing was sent there`,
-    )
+    const what = `answered ${asker} with a redirect${where} (${status})`
+    return new ProbeError('protocol', `${address} ${what}: not followed, nothing was sent there`)
   }
   const next = Object.hasOwn(advice, error) ? [advice[error] ?? ''] : []
-  const ours =
-    status === 401 || error === 'invalid_client' || (error === 'invalid_grant' && session.given.user !== undefined)
-  if (fault === undefined && ours) return new ProbeError('auth', `${address} refused ${what}: ${told}`, next)
+  const unknown = status === 401 || error === 'invalid_client' || error === 'invalid_grant'
+  if (refused === undefined && unknown) return new ProbeError('auth', `${address} refused ${asker}: ${told}`, next)
   const side = status >= 500 ? ': its own trouble, not the client' : ''
-  return new ProbeError('data', `${address} did not give ${what}: ${told}${side}`, next)
+  return new ProbeError('data', `${address} answered ${asker} with ${told}${side}`, next)
 }
