@@ -58,7 +58,6 @@ const packages: Record<string, readonly string[]> = {
     'ldapts',
     'mongodb',
     'mysql2',
-    'openid-client',
     'pg',
     'ssh2',
     'systeminformation',

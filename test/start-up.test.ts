@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
@@ -59,6 +59,39 @@ function pinned(name: string, loaded: string): void {
   if (process.env.UPDATE) writeFileSync(file, loaded)
   expect(existsSync(file) && readFileSync(file, 'utf8')).toBe(loaded)
 }
+
+test('P3 svc serve has two threads more than processors, made so before any file is read', async () => {
+  const told = `process.on('exit', () => {
+    const { readdirSync, readFileSync } = process.getBuiltinModule('fs')
+    const names = process.platform === 'linux' ? readdirSync('/proc/self/task') : []
+    const pool = names.filter((id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8').startsWith('libuv-worker'))
+    process.stdout.write(JSON.stringify([process.env.UV_THREADPOOL_SIZE, pool.length]))
+  })`
+  const preload = `data:text/javascript,${encodeURIComponent(told)}`
+  // It has opened its store when it finds that there is no Admin, and ends.
+  const args = [
+    'serve',
+    '--host',
+    '0.0.0.0',
+    '--port',
+    '0',
+    '--insecure-listen',
+    '--store',
+    join(folder, 'pool', 'svc.db'),
+  ]
+  const child = spawn(process.execPath, ['--import', preload, join(root, 'bin/run.js'), ...args], {
+    env: { PATH: process.env.PATH, HOME: folder, SVC_HOME: join(folder, 'home') },
+    stdio: ['ignore', 'pipe', 'ignore'],
+    timeout: 20_000,
+  })
+  let said = ''
+  child.stdout.on('data', (chunk) => {
+    said += String(chunk)
+  })
+  await once(child, 'close')
+  const threads = availableParallelism() + 2
+  expect(JSON.parse(said)).toEqual([String(threads), process.platform === 'linux' ? threads : 0])
+})
 
 describe('start-up is pinned by the modules that each command loads', () => {
   test('svc --version loads next to nothing', async () => {

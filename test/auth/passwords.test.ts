@@ -109,6 +109,20 @@ describe('the queue', () => {
     expect(await queue.run(async () => 'done', never)).toBe('done')
   })
 
+  test('P3 it waits 2 s at most', async () => {
+    const queue = new HashQueue(1)
+    const gate = held()
+    const first = queue.run(gate.work, never)
+    const started = performance.now()
+    expect((await faultOf(queue.run(async () => {}, never))).fault).toBe('Unavailable')
+    const waited = performance.now() - started
+    expect(waited).toBeGreaterThan(1_950)
+    // Generous, for a machine that is busy.
+    expect(waited).toBeLessThan(10_000)
+    gate.release()
+    await first
+  })
+
   test('P3 who goes away gives the place in the queue back', async () => {
     const queue = new HashQueue(1)
     const gate = held()

@@ -46,6 +46,18 @@ describe('who is signed in', () => {
     })
   })
 
+  test('A10 an expired token, session or key is answered like nobody', async () => {
+    await withWorld(async ({ access, admin, clock, signIn }) => {
+      const { SessionId, BearerToken } = await signIn()
+      const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann', expiresInMs: day }, by)
+      clock.at += day
+      for (const credential of [session(SessionId), bearer(BearerToken), bearer(secret)]) {
+        const fault = await faultOf(access.authenticate({}, from('192.0.2.1', { verb: 'GET', credential })))
+        expect([fault.status, fault.errorCode, fault.message]).toEqual([401, 'Unauthorized', 'Not Authenticated'])
+      }
+    })
+  })
+
   test('T1 nothing in the store signs anybody in', async () => {
     await withWorld(async ({ access, admin, signIn, store }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()

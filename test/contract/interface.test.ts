@@ -63,6 +63,36 @@ describe('operations', () => {
     expect(advanced).toContain('sqlite own store/round trip')
     expect(other).not.toContain('sqlite own store/open')
   })
+
+  test('I4 a type runs what svc.yaml lists under it, and nothing that stands under another', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'svc-types-'))
+    const listed = (name: string): string =>
+      `host: false\n    monitors:\n      - {kind: tcp, name: ${name}, host: 127.0.0.1, port: ${at.port}}\n`
+    writeFileSync(join(folder, 'svc.yaml'), `types:\n  App:\n    ${listed('shop')}  Batch:\n    ${listed('queue')}`, {
+      mode: 0o600,
+    })
+    const config = await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
+    const { service, runtime } = await openCore({
+      version: '1.2.3',
+      config,
+      store: undefined,
+      shared: false,
+      details: 'anyone',
+    })
+    const ran = async (ServerType: 'App' | 'Batch'): Promise<readonly (string | undefined)[]> => {
+      const answer = await service.healthCheck(
+        { ExecutionMode: 'Basic', ServerType },
+        { caller: { kind: 'local', account: 'tester' }, correlationId: 'i4', signal: AbortSignal.timeout(20_000) },
+      )
+      return (answer.MonitorSummaries ?? []).map(({ MonitorName }) => MonitorName)
+    }
+    try {
+      expect([await ran('App'), await ran('Batch')]).toEqual([['tcp shop'], ['tcp queue']])
+    } finally {
+      await runtime.close()
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
 })
 
 describe('formats', () => {
@@ -215,10 +245,13 @@ describe('resources', () => {
     expect(metrics).toMatch(/"Duration":"PT(?:\d+M)?[\d.]+S"/)
   })
 
-  test.each(Object.entries(enums).filter(([name]) => page.includes(`| ${name} |`)))('I14 %s has the values of the interface', (name, choice) => {
-    const [, values] = new RegExp(`^\\| ${name} \\| ([^|]+) \\|$`, 'm').exec(page) ?? []
-    expect((choice as { values: readonly string[] }).values).toEqual(values?.split(', '))
-  })
+  test.each(Object.entries(enums).filter(([name]) => page.includes(`| ${name} |`)))(
+    'I14 %s has the values of the interface',
+    (name, choice) => {
+      const [, values] = new RegExp(`^\\| ${name} \\| ([^|]+) \\|$`, 'm').exec(page) ?? []
+      expect((choice as { values: readonly string[] }).values).toEqual(values?.split(', '))
+    },
+  )
 
   test('I15 success and failure are told of the whole, of each monitor and of each result', async () => {
     await withSite({ health: async (_, call) => failing(call) }, async ({ port }) => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type AnswerOptions, answer, type Finding, type MonitorReport, type Run } from '../../src/core/health/index.ts'
+import { atLeast, atMost } from '../../src/core/health/judge.ts'
 
 const report = (name: string, findings: readonly Finding[], more: Partial<MonitorReport> = {}): MonitorReport => ({
   name,
@@ -66,6 +67,16 @@ describe('the answer made of a run', () => {
     expect(made.StatusMessage).toBe(
       'Sql is unhealthy: 2 of 2 monitors failed: postgres orders round trip: 127.0.0.1:5432 refused',
     )
+  })
+
+  test('H11 a boundary belongs to ok, from above and from below', () => {
+    const level = (judge: typeof atMost, value: number, threshold: { warn?: number; limit?: number }) =>
+      judge({ check: 'use', value, unit: 'percent', threshold }).level
+    const high = { warn: 80, limit: 95 }
+    expect([80, 80.1, 95, 95.1].map((value) => level(atMost, value, high))).toEqual(['ok', 'warn', 'warn', 'fail'])
+    const low = { warn: 20, limit: 5 }
+    expect([20, 19.9, 5, 4.9].map((value) => level(atLeast, value, low))).toEqual(['ok', 'warn', 'warn', 'fail'])
+    expect([level(atMost, 95, { limit: 95 }), level(atLeast, 5, { limit: 5 })]).toEqual(['ok', 'ok'])
   })
 
   test('H11 a warning is Success on the wire and says so', () => {

@@ -278,6 +278,20 @@ describe('the engine', () => {
     expect((await run([signing], world)).monitors[0]?.findings[0]?.level).toBe('ok')
   })
 
+  test('H11 the pause after a refused sign-in is 5 min at first and doubles to an hour, until one is accepted', () => {
+    const minute = 60_000
+    const { refusals } = limits()
+    const pauseAfterRefusal = (): number => {
+      refusals.refused('one', 0)
+      let minutes = 0
+      while (minutes < 200 && refusals.blocked('one', minutes * minute)) minutes += 1
+      return minutes
+    }
+    expect(Array.from({ length: 6 }, pauseAfterRefusal)).toEqual([5, 10, 20, 40, 60, 60])
+    refusals.accepted('one')
+    expect(pauseAfterRefusal()).toBe(5)
+  })
+
   test('H9 what an observation holds is given back when its judge throws', async () => {
     let closed = false
     const holding = monitor('holding', {

@@ -44,7 +44,7 @@ function harness() {
   const never = new AbortController().signal
   const ask = (
     more: { signal?: AbortSignal; fresh?: boolean; patienceMs?: number; forPeer?: boolean } = {},
-    mode: 'Basic' | 'Standard' = 'Standard',
+    mode: 'Basic' | 'Standard' | 'Advanced' = 'Standard',
   ) => shared.get(mode, 'Sql', { signal: never, fresh: false, ...more })
   const finish = async (): Promise<void> => {
     for (const run of pending.splice(0)) run.finish()
@@ -95,6 +95,32 @@ describe('runs shared by everyone who asks', () => {
     state.clock = 2_500
     ask().catch(() => {})
     expect(state.runs).toBe(2)
+  })
+
+  test.each([
+    ['Basic', 2_000],
+    ['Standard', 10_000],
+    ['Advanced', 60_000],
+  ] as const)('H8 a result of %s serves for %i ms, and a failure for a quarter of that', async (mode, ms) => {
+    for (const [failing, serves] of [
+      [false, ms],
+      [true, ms / 4],
+    ] as const) {
+      const { state, ask, finish } = harness()
+      state.failing = failing
+      const first = ask({}, mode)
+      await finish()
+      await first
+      state.clock = serves - 1
+      const again = ask({}, mode)
+      expect(state.runs).toBe(1)
+      await again
+      state.clock = serves
+      const second = ask({}, mode)
+      expect(state.runs).toBe(2)
+      await finish()
+      await second
+    }
   })
 
   test('H8 no-cache gets a new run, no sooner than a second after the last one ended', async () => {

@@ -248,6 +248,8 @@ describe('the guard', () => {
       }
       expect([runtime.admin, await runtime.anyAdmin()]).toEqual([undefined, false])
       await runtime.ready(new AbortController().signal)
+      const asked = { ExecutionMode: 'Basic', ServerType: 'App' } as const
+      expect((await service.healthCheck(asked, over())).MonitorSummaries).not.toEqual([])
     } finally {
       await runtime.close()
     }

@@ -111,6 +111,28 @@ describe('H3 what is missing or wrong', () => {
   })
 })
 
+describe('H8 the age of an answer', () => {
+  test.each([
+    ['JSON', ''],
+    ['JSONP', '&callback=cb'],
+    ['CSV', '&format=csv'],
+    ['a report', '&format=nagios'],
+  ])('H8 every answer has Age: %s', async (_, query) => {
+    const told = (shape: typeof healthy): Parameters<typeof withSite>[0] => ({
+      health: async (_request, call) => {
+        call.note?.({ ageSeconds: 3.9, runId: 'run-1' })
+        return shape(call)
+      },
+    })
+    for (const shape of [healthy, failing]) {
+      await withSite(told(shape), async ({ port }) => {
+        expect((await ask(port, `${question}${query}`)).headers.age).toBe('3')
+      })
+    }
+    expect((await ask(site.port, `${question}${query}`)).headers.age).toBe('0')
+  })
+})
+
 describe('H6 the correlation id', () => {
   test('H6 stands in the body, in the header and in the log line beside the run', async () => {
     const run = { ageSeconds: 3.9, runId: 'run-1' }
@@ -199,7 +221,7 @@ describe('what a call carries', () => {
     return site.calls.at(-1)?.call
   }
 
-  test('Cache-Control: no-cache asks for a fresh run', async () => {
+  test('H8 Cache-Control: no-cache asks for a fresh run', async () => {
     expect(await called({ 'cache-control': 'max-age=0, No-Cache' })).toMatchObject({ fresh: true })
     expect(await called({ 'cache-control': 'max-age=0' })).toMatchObject({ fresh: false })
     expect(await called({})).toMatchObject({ fresh: false, calledByPeer: false, timeoutMs: undefined })

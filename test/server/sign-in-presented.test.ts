@@ -2,7 +2,7 @@ import { request as httpsRequest } from 'node:https'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Accounts, bearer, by, password, type SignedIn, startAccounts } from './accounts.ts'
 import { cert, key } from './certificate.ts'
-import { ask, type Got, raw, withSite } from './site.ts'
+import { ask, type Got, question, raw, withSite } from './site.ts'
 
 const ops = 'https://ops.example.com'
 let site: Accounts
@@ -65,6 +65,14 @@ describe('A9 what a request presents', () => {
     const got = await get('/auth', headers())
     expect([got.status, got.json.ResponseStatus?.Message]).toEqual([401, 'Not Authenticated'])
     expect(got.headers['www-authenticate']).toBeUndefined()
+  })
+
+  // Also from elsewhere, where it matters who asks (S11).
+  test.each(refused)('H7 %s is in nobody’s way to a health check', async (_, headers) => {
+    for (const where of [{}, { 'x-forwarded-for': '192.0.2.7' }]) {
+      const got = await get(`${question}&SuppressErrorCodes=true`, { ...headers(), ...where })
+      expect([got.status, typeof got.json.Status]).toEqual([200, 'string'])
+    }
   })
 
   test('A9 a session in the query is not accepted', async () => {

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { inspect } from 'node:util'
 import { exportJWK, type JWK, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -351,6 +351,26 @@ describe('providers that are not sound', () => {
       expect((await keysOf(many(101))).message).toContain('it holds 101 keys, more than 100')
       expect((await keysOf(many(100))).level).toBe('ok')
     })
+    suiteWith(opensslMissing(), 'with certificates', () => {
+      test('simulated: the certificate of a key tells its age in Advanced, and must be that of the key', async () => {
+        const made = makeCertificates()
+        try {
+          const key = createPrivateKey(made.expired.key)
+          const own = await exportJWK(createPublicKey(key))
+          const x5c = [(made.expired.cert.split('-----END')[0] ?? '').replaceAll(/-----.*-----|\s/g, '')]
+          const findings = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } })
+          expect(bad(findings)).toEqual([])
+          expect(checked(findings, 'key age').message).toMatch(/the newest signing key is old by (?:90|89\.9) d \(/)
+          const standard = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } }, {}, 'Standard')
+          expect(names(standard)).not.toContain('key age')
+          expect((await keysOf({ keys: [{ ...good.jwk, x5c }] })).message).toContain(
+            'has a certificate of another key (x5c)',
+          )
+        } finally {
+          made.remove()
+        }
+      })
+    })
     test('simulated: names in keys are made safe', async () => {
       const found = await keysOf({ keys: [{ ...good.jwk, kid: `x${escapeSequences}`, alg: 'none' }] })
       expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u0007|\u202e/)
@@ -415,6 +435,21 @@ describe('providers that are not sound', () => {
       expect(rotated.message).toContain(
         'kid "b7", and 1 key of the provider do not fit: was it rotated, and not published?',
       )
+    })
+    test('simulated: a header that must be understood and is not', async () => {
+      const found = await of('signature', written({ alg: 'ES256', kid: 'k1', crit: ['x'], x: 1 }, {}, 'c2ln'))
+      expect(found).toMatchObject({ level: 'fail', fault: 'data' })
+      expect(found.message).toContain('Extension Header Parameter "x" is not recognized')
+    })
+    test('simulated: a token that holds our secret does not bring it into a message', async () => {
+      const echoes = signed(
+        { iss: `${'x'.repeat(190)}${secretWord}`, aud: [secretWord] },
+        { kid: `${'k'.repeat(55)}${secretWord}` },
+      )
+      const findings = await look({ token: echoes } as Told, { ...given, clientSecret: secret(secretWord) })
+      expect(checked(findings, 'signature').message).toContain('kid "[secret]"')
+      expect(checked(findings, 'claims').message).toContain('iss is "[secret]"')
+      expect(JSON.stringify(findings)).not.toContain('hunter2')
     })
     test('simulated: expired, future, endless, foreign and misdirected tokens', async () => {
       for (const [claims, why] of [

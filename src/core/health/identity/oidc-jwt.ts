@@ -1,5 +1,5 @@
 import { ProbeError } from '../monitor.ts'
-import { count, quoted, said } from '../probe/text.ts'
+import { count, type Hide, quoted, said } from '../probe/text.ts'
 import { type Json, object, read } from './oidc-http.ts'
 import { type SigningKey, signatures } from './oidc-keys.ts'
 
@@ -11,8 +11,11 @@ export type Token =
   | { readonly form: 'signed'; readonly header: Json; readonly claims: Json }
   | { readonly form: 'encrypted' | 'opaque' }
 
-/** Reads a token without trusting it. Throws ProbeError `data` for one that is too long to be one. */
-export function readToken(token: string): Token {
+/**
+ * Reads a token without trusting it: who made it may have written our own secrets into it. Throws ProbeError `data`
+ * for one that is too long to be one.
+ */
+export function readToken(token: string, hide: Hide): Token {
   if (token.length > longestToken)
     throw new ProbeError('data', `the token has ${token.length} characters: no header takes that`)
   const parts = token.split('.')
@@ -20,8 +23,19 @@ export function readToken(token: string): Token {
   if (parts.length === 5 && header?.enc !== undefined) return { form: 'encrypted' }
   const claims = decoded(parts[1])
   if (parts.length !== 3 || header?.alg === undefined || claims === undefined) return { form: 'opaque' }
-  return { form: 'signed', header, claims }
+  return { form: 'signed', header: hushed(header, hide), claims: hushed(claims, hide) }
 }
+
+/** What is compared stays as it is, to the letter; what holds a secret equals nothing. */
+function hushed(json: Json, hide: Hide): Json {
+  const hush = (value: unknown): unknown => (typeof value === 'string' && hide(value).includes(hidden) ? hidden : value)
+  const entries = Object.entries(json).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? (value as readonly unknown[]).map(hush) : hush(value),
+  ])
+  return Object.fromEntries(entries) as Json
+}
+const hidden = '[secret]'
 
 function decoded(part: string | undefined): Json | undefined {
   if (part === undefined || !/^[\w-]+$/.test(part)) return undefined

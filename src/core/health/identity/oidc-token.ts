@@ -183,7 +183,7 @@ function refusal(answer: Answer, session: Session, asker: string, refused?: 'dat
   const { error = '', told } = errorOf(answer, session.provider)
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers.location ?? '')
-    const where = to === null ? '' : ` to ${said(to.host, 128)}`
+    const where = to === null ? '' : ` to ${said(session.provider.hide(to.host), 128)}`
     const what = `answered ${asker} with a redirect${where} (${status})`
     return new ProbeError('protocol', `${address} ${what}: not followed, nothing was sent there`)
   }

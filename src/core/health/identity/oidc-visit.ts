@@ -151,10 +151,10 @@ async function* lookDeeper(
 async function lookAtTokens(
   check: 'token' | 'user',
   { answer, access, type, expiresIn }: Tokens,
-  { address }: Provider,
+  { address, hide }: Provider,
   keys: KeySet | 'seen' | undefined,
 ): Promise<readonly OidcSeen[]> {
-  const token = readToken(access)
+  const token = readToken(access, hide)
   const seen: OidcSeen[] = [{ see: 'token', check, address, form: token.form, ms: answer.ms, type, expiresIn }]
   if (keys === 'seen') return seen
   const { sent, heard, headers } = answer
