@@ -9,7 +9,8 @@ export default class Serve extends SvcCommand {
   static override summary = 'Answer over HTTP: health checks, sign-in, roles'
   static override description =
     `Hosts the service until ctrl-C. Browsers, curl, PRTG, Prometheus and svc health --server
-get the same answers as svc health on this machine. Without TLS it listens on loopback only.`
+get the same answers as svc health on this machine. Without TLS it listens on loopback only; with
+--only health it may listen anywhere, and warns.`
   static override examples = [
     '<%= config.bin %> serve',
     '<%= config.bin %> serve --port 0 --port-file ./port',
@@ -47,7 +48,12 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
 
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags } = await this.parse(Serve)
-    refuseOpenListening(flags)
+    if (flags.only === undefined) refuseOpenListening(flags)
+    else if (!isLoopback(flags.host) && flags['tls-cert'] === undefined) {
+      this.say(
+        `Warning: ${flags.host} answers other machines without TLS: whoever is on the way reads how healthy this one is`,
+      )
+    }
     const { serve } = await import('../cli/serve-run.ts')
     const config = await configuration(flags, process.env)
     await serve(

@@ -16,6 +16,7 @@ import { setTimeout as pause } from 'node:timers/promises'
  *     save KEY                      keeps the last stdout, without its line end, as $KEY
  *     env SVC_SERVER=$URL           for the lines that follow; `env NAME=` sets it empty, `unset NAME` drops it
  *     serve --config svc.yaml       starts svc serve in the background; $URL is its address, $PORT its port
+ *     log 'listening'               a regular expression over what svc serve has logged so far
  *     stop                          SIGTERM to it; it must exit with 0
  *     http GET /livez               asks $URL; then `status 200`, `header 'content-type: .*json'`, `body 'ok'`
  *     mode 600 svc.yaml             chmod
@@ -73,6 +74,7 @@ export async function runScript(file: string): Promise<void> {
         if (last.code !== Number(words[0])) fail(`exit code ${last.code}`)
       } else if (verb === 'stdout') matches(last.stdout)
       else if (verb === 'stderr') matches(last.stderr)
+      else if (verb === 'log') matches(log)
       else if (verb === 'stdin') {
         input = `${words[0] ?? ''}\n`
         secrets.add(words[0] ?? '')
@@ -187,7 +189,12 @@ function run(
 ): Promise<Last> {
   return new Promise((resolve, reject) => {
     const stdin = input === undefined ? 'ignore' : 'pipe'
-    const child = spawn(process.execPath, [binary, ...args], { env, cwd, stdio: [stdin, 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, [binary, ...args], {
+      env,
+      cwd,
+      stdio: [stdin, 'pipe', 'pipe'],
+      timeout: 60_000,
+    })
     // Whoever refuses the line does not read its input.
     child.stdin?.on('error', () => {})
     child.stdin?.end(input)

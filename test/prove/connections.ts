@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, isLast, readAnswers } from './answers.ts'
 
 /** Nothing that is asked here takes as long. Milliseconds. */
-const patienceMs = 60_000
+const patienceMs = 30_000
 
 /** A connection, and everything that came on it. */
 class Line {

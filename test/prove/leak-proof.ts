@@ -20,8 +20,9 @@ const counts: Record<Row['cost'], Counts> = proving
   ? { cheap: { well: 1_000, broken: 1_000, warm: 60 }, dear: { well: 1_000, broken: 1_000, warm: 12 } }
   : { cheap: { well: 30, broken: 20, warm: 3 }, dear: { well: 18, broken: 12, warm: 2 } }
 
-const cache = join(tmpdir(), `svc-leaks-${process.pid}`)
-process.once('exit', () => rmSync(cache, { recursive: true, force: true }))
+const cache = join(tmpdir(), `svc-leaks-code-${process.pid}`)
+/** Once nothing is proved any more. */
+export const forgetCode = (): void => rmSync(cache, { recursive: true, force: true })
 const program = new URL('./leak-runner.ts', import.meta.url).pathname
 /** Milliseconds in which what was let go of must be gone, here and at the peer's. */
 const patienceMs = 10_000

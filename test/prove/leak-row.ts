@@ -87,9 +87,14 @@ export const open = (name: string, there: Pick<Peer, 'open'>): readonly string[]
   there.open() === 0 ? [] : [`${name}: ${there.open()} connections`]
 
 let made: Certificates | undefined
-/** The same for all rows; they are there as long as this process is. */
+/** The same for all rows. */
 export function certificates(): Certificates {
   made ??= makeCertificates()
   return made
 }
-process.once('exit', () => made?.remove())
+
+/** Once no row needs them any more. */
+export function removeCertificates(): void {
+  made?.remove()
+  made = undefined
+}

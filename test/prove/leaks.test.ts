@@ -1,9 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { configurableKinds, loadKind, monitors } from '../../src/core/health/index.ts'
 import type { KindName } from '../../src/core/health/monitors/index.ts'
 import { suiteWith } from '../support/peer.ts'
 import { askAndLeave, poll, polled } from './leak-polling.ts'
-import { added, emptied, holds, look, proveKind, proving, rested, told, tooMuch } from './leak-proof.ts'
+import { added, emptied, forgetCode, holds, look, proveKind, proving, rested, told, tooMuch } from './leak-proof.ts'
+import { removeCertificates } from './leak-row.ts'
 import { rows } from './leak-rows.ts'
 import { startServe } from './leak-serve.ts'
 
@@ -22,6 +23,11 @@ async function inTurn<T>(act: () => Promise<T>): Promise<T> {
     else places += 1
   }
 }
+
+afterAll(() => {
+  forgetCode()
+  removeCertificates()
+})
 
 test('every kind that looks at anything of others has its proof', async () => {
   const kinds = await Promise.all((Object.keys(monitors) as KindName[]).map(loadKind))

@@ -45,7 +45,7 @@ const list = <T>(one: fc.Arbitrary<T>, maxLength: number): fc.Arbitrary<T[]> =>
 /** All of them at once; throws what the first of them threw. */
 async function all(work: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((each) => each.status === 'rejected')
-  if (failed) throw failed.reason
+  if (failed) { process.stderr.write(`FAILED ${String(failed.reason).slice(0, 3000)}\n`); throw failed.reason }
 }
 
 /** Rounds of a property until as many requests were sent; each begins with new sessions, because requests end them. */
@@ -57,7 +57,7 @@ async function rounds(
 ): Promise<void> {
   for (let done = seen.rounds; seen.requests < wanted; done = seen.rounds) {
     await world.renew()
-    await fc.assert(property, { numRuns, seed: seed + done })
+    await fc.assert(property, { numRuns, seed: seed + done, interruptAfterTimeLimit: 180_000, markInterruptAsFailure: true })
     seen.rounds += 1
   }
 }

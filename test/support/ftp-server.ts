@@ -19,8 +19,11 @@ export type FtpServer = {
   readonly remove: () => Promise<void>
 }
 
-/** A real FTP server, ftp-srv, with the account `monitor` and its password. */
-export async function startFtpServer(password: string): Promise<FtpServer> {
+/** A real FTP server, ftp-srv, with the account `monitor` and its password, or with those that `lets` lets in. */
+export async function startFtpServer(
+  password: string,
+  lets = (name: string, given: string): boolean => name === 'monitor' && given === password,
+): Promise<FtpServer> {
   const root = mkdtempSync(join(tmpdir(), 'svc-ftp-'))
   const tried: string[] = []
   const port = await freePort()
@@ -29,7 +32,7 @@ export async function startFtpServer(password: string): Promise<FtpServer> {
   const server = new FtpSrv({ url: `ftp://127.0.0.1:${port}`, pasv_url: '127.0.0.1', log })
   server.on('login', (given, resolve, reject) => {
     tried.push(given.password)
-    if (given.username === 'monitor' && given.password === password) resolve({ root })
+    if (lets(given.username, given.password)) resolve({ root })
     else reject(new Error('no'))
   })
   await server.listen()

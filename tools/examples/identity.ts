@@ -1,4 +1,5 @@
 import { makeCertificates, opensslMissing } from '../../test/support/certs.ts'
+import { client, resource, startOidc } from '../../test/support/oidc.ts'
 import { dedicated, probe, slapdMissing, startSlapd, suffix } from '../../test/support/slapd.ts'
 import { during, type Example } from './example.ts'
 
@@ -6,7 +7,7 @@ export const identity: Example = {
   type: 'Identity',
   title: 'Identity provider',
   standsFor: 'What others sign in by: an LDAP directory, Active Directory, an OpenID Connect provider.',
-  peers: 'OpenLDAP (slapd) under TLS, real.',
+  peers: 'OpenLDAP (slapd) under TLS, and oidc-provider, both real.',
   missing: slapdMissing ?? opensslMissing(),
   show: (stage) =>
     during(async (onEnd) => {
@@ -16,6 +17,10 @@ export const identity: Example = {
       onEnd(server.remove)
       const expired = await startSlapd({ tls: certificates.expired })
       onEnd(expired.remove)
+      const provider = await startOidc()
+      onEnd(provider.close)
+      stage.port(provider.port, 13_000)
+      stage.file('svc-probe', client.clientSecret)
       stage.port(server.tlsPort, 10_636)
       stage.port(expired.tlsPort, 10_637)
       stage.file('directory', probe.password)
@@ -36,6 +41,12 @@ export const identity: Example = {
         refusesWrongPassword:          # an account that nobody uses for anything else
           user: ${dedicated.user}
           password: {file: dedicated}
+      - kind: oidc
+        name: sign-on
+        issuer: ${provider.issuer}
+        clientId: ${client.clientId}
+        clientSecret: {file: svc-probe}
+        resource: ${resource}
 `
       await stage.yaml(text(server.ldaps))
       await stage.list()
@@ -54,6 +65,13 @@ export const identity: Example = {
         yaml: text(expired.ldaps),
         says: [/expired/],
       })
+
+      stage.file('svc-probe', 'rotated')
+      await stage.red('The client secret was changed at the provider', {
+        happened: 'The file `svc-probe` held a secret that the provider does not know. Discovery and keys were well.',
+        says: [/refused/],
+      })
+      stage.file('svc-probe', client.clientSecret)
 
       await server.stop('SIGTERM')
       await stage.red('The directory is gone', {

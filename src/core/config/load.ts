@@ -1,6 +1,7 @@
 import { Fault } from '../errors.ts'
 import { type ExecConfig, isMap, type Problem, type SettingsContext, unknownKey } from '../health/index.ts'
 import type { Place } from './document.ts'
+import { readExec, readExecPart } from './exec.ts'
 import { type Candidate, candidates, systemFile, type WhereOptions } from './find.ts'
 import { readProfiles } from './profiles.ts'
 import { readServe, type ServeConfig } from './serve.ts'
@@ -63,7 +64,7 @@ async function readConfig(text: string, { path }: Candidate, options: LoadOption
     origin: path,
     types: read.types,
     serve: read.serve,
-    ...(runsPrograms(read.types) ? { exec: await (await import('./exec.ts')).readExec(options) } : {}),
+    ...(runsPrograms(read.types) ? { exec: await readExec(options) } : {}),
     warnings: placed(read.warnings).map((warning) => line(path, warning)),
   }
 }
@@ -104,7 +105,7 @@ async function execProblems(
   context: SettingsContext,
   elsewhere: string | undefined,
 ): Promise<readonly Problem[]> {
-  if (elsewhere === undefined) return (await import('./exec.ts')).readExecPart(raw, context).problems
+  if (elsewhere === undefined) return readExecPart(raw, context).problems
   return [{ path: [], message: `allows nothing here: it belongs into ${elsewhere}, a file of root's` }]
 }
 

@@ -44,7 +44,7 @@ export const plans: Record<ServerType, TypePlan> = {
       { port: 443, what: 'https' },
       { port: 8080, what: 'http' },
     ],
-    kinds: ['http', 'tls', 'svc', 'dns', 'deployment'],
+    kinds: ['http', 'http-steps', 'tls', 'svc', 'dns', 'deployment'],
   },
   Sql: {
     title: 'SQL database',
@@ -60,7 +60,11 @@ export const plans: Record<ServerType, TypePlan> = {
     ],
     kinds: ['postgres', 'mysql', 'sqlserver', 'sqlite'],
   },
-  FtpApi: { title: 'API in front of FTP accounts', usualPorts: [], kinds: ['http', 'tls', 'ftp', 'sftp'] },
+  FtpApi: {
+    title: 'API in front of FTP accounts',
+    usualPorts: [],
+    kinds: ['http', 'http-steps', 'tls', 'ftp', 'sftp'],
+  },
   Ftp: {
     title: 'File transfer server',
     usualPorts: [

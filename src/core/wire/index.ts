@@ -1,9 +1,10 @@
 /** Bytes ↔ DTOs: formats, negotiation, query and form binding, error bodies. Knows the protocol, and no transport. */
 import type { Format, FormatName } from './format.ts'
+import { json } from './json.ts'
 
 /** A format's name and how to load it: CSV's parser is not paid for by who speaks JSON. */
 export const formats: Readonly<Record<FormatName, () => Promise<Format>>> = {
-  json: async () => (await import('./json.ts')).json,
+  json: async () => json,
   csv: async () => (await import('./csv.ts')).csv,
 }
 

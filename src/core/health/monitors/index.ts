@@ -13,6 +13,7 @@ export const monitors = {
   heartbeat: () => import('./heartbeat.ts'),
   host: () => import('./host.ts'),
   http: () => import('./http.ts'),
+  'http-steps': () => import('./http-steps.ts'),
   ldap: () => import('./ldap.ts'),
   listening: () => import('./listening.ts'),
   mongo: () => import('./mongo.ts'),

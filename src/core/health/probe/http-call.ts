@@ -20,6 +20,8 @@ export type Head = {
   readonly status: number
   /** Names in lower case; repeated ones joined by `, `. */
   readonly headers: Readonly<Record<string, string>>
+  /** Every Set-Cookie line by itself: joined, they could not be told apart. */
+  readonly cookies: readonly string[]
   /** Reads on, up to `max` bytes, then hangs up. Throws ProbeError `protocol` when the answer is cut short. */
   readonly read: (max: number) => Promise<Body>
 }
@@ -68,6 +70,7 @@ function headOf(answer: IncomingMessage, address: string, hide: Hide): Head {
   return {
     status: answer.statusCode ?? 0,
     headers: Object.fromEntries(headers) as Record<string, string>,
+    cookies: answer.headersDistinct['set-cookie'] ?? [],
     read: (max) => readBody(answer, address, max, hide),
   }
 }

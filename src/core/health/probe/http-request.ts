@@ -9,7 +9,7 @@ import { assertionProblem, linkProblem } from './link-settings.ts'
 import { hiding, said } from './text.ts'
 
 /** Headers that are ours to set: framing, packing (an answer must not be a zip bomb), and credentials. */
-const reserved = new Set([
+export const reservedHeaders: ReadonlySet<string> = new Set([
   'accept-encoding',
   'authorization',
   'connection',
@@ -27,7 +27,7 @@ const reserved = new Set([
 ])
 
 /** Nor may a token stand in one of these; a bare token in Authorization or a cookie is what some servers want. */
-const ownHeaders = new Set([...reserved, 'host'].filter((name) => name !== 'authorization' && name !== 'cookie'))
+const ownHeaders = new Set([...reservedHeaders, 'host'].filter((name) => name !== 'authorization' && name !== 'cookie'))
 
 /** The /healthcheck of a server like this one, also where `health` was forgotten. */
 export const asksPeer = (given: HttpSettings, url: URL): boolean => given.health || asksPeerAt(url)
@@ -106,7 +106,7 @@ export function contradiction(given: HttpSettings): string | undefined {
   if (given.tokenHeader !== undefined && ownHeaders.has(given.tokenHeader.toLowerCase())) {
     return `tokenHeader may not be ${said(given.tokenHeader, 64)}`
   }
-  const taken = names.find((name) => reserved.has(name.toLowerCase()))
+  const taken = names.find((name) => reservedHeaders.has(name.toLowerCase()))
   if (taken === undefined) return documentProblem(given)
   return `headers may not set ${said(taken, 64)}${taken.toLowerCase() === 'authorization' ? ': use password or token' : ''}`
 }

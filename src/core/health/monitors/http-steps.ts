@@ -1,0 +1,40 @@
+import { includes } from '../engine.ts'
+import { monitorKind } from '../monitor.ts'
+import { hostOf, portOf } from '../probe/http-route.ts'
+import { judgeStep } from '../steps/judge.ts'
+import { stepsProblem } from '../steps/problem.ts'
+import { runSteps, signsAnywhere } from '../steps/run.ts'
+import { stepsSettings } from '../steps/settings.ts'
+
+/** Does what a client does, step by step: signs in, reads, makes, uses and removes. */
+export default monitorKind({
+  kind: 'http-steps',
+  title: 'A sequence of HTTP requests does what a client does',
+  settings: stepsSettings,
+  checks: [
+    {
+      name: 'connect',
+      depth: 'Advanced',
+      doc: 'The port accepts a connection; over https the server is who it should be',
+    },
+    {
+      name: 'step',
+      depth: 'Advanced',
+      doc: 'Each of `steps` is answered as expected, in time; the first that fails ends the sequence',
+    },
+    {
+      name: 'cleanup',
+      depth: 'Advanced',
+      doc: 'With `cleanup`: what the steps made is removed, or named as left behind',
+      when: ['cleanup'],
+    },
+  ],
+  target: (given) => {
+    const url = URL.parse(given.url)
+    return url === null ? {} : { host: hostOf(url), port: portOf(url) }
+  },
+  signsIn: (given, mode) => includes(mode, 'Advanced') && signsAnywhere(given),
+  contradiction: stepsProblem,
+  observe: runSteps,
+  judge: (seen, given) => judgeStep(seen, given.latency),
+})

@@ -1,0 +1,59 @@
+/** Cookies and characters that are kept: a peer must not choose how much we carry. */
+const mostCookies = 50
+const longestCookie = 4_096
+
+type Cookie = { readonly value: string; readonly path: string; readonly secure: boolean }
+
+/** The cookies of one run against one origin (RFC 6265, without what only a browser needs). */
+export class CookieJar {
+  readonly #cookies = new Map<string, Cookie>()
+
+  /** Takes a Set-Cookie line of an answer to `path`; the value that it set, or undefined. */
+  take(line: string, path: string, now: Date): string | undefined {
+    const [pair = '', ...attributes] = line.split(';').map((part) => part.trim())
+    const at = pair.indexOf('=')
+    const [name, value] = [pair.slice(0, at).trim(), pair.slice(at + 1).trim()]
+    // What no header may hold is not sent back.
+    if (at < 1 || pair.length > longestCookie || !/^[\x20-\x7e]*$/.test(pair)) return undefined
+    const given = new Map(
+      attributes.map((attribute) => {
+        const [key = '', ...rest] = attribute.split('=')
+        return [key.toLowerCase(), rest.join('=')] as const
+      }),
+    )
+    if (ended(given, now)) {
+      this.#cookies.delete(name)
+      return undefined
+    }
+    if (this.#cookies.size >= mostCookies && !this.#cookies.has(name)) return undefined
+    const wanted = given.get('path') ?? ''
+    this.#cookies.set(name, {
+      value,
+      path: wanted.startsWith('/') ? wanted : folderOf(path),
+      secure: given.has('secure'),
+    })
+    return value
+  }
+
+  get(name: string): string | undefined {
+    return this.#cookies.get(name)?.value
+  }
+
+  /** The Cookie header for a path, or undefined. */
+  header(path: string, encrypted: boolean): string | undefined {
+    const sent = [...this.#cookies].filter(([, cookie]) => (encrypted || !cookie.secure) && within(path, cookie.path))
+    return sent.length === 0 ? undefined : sent.map(([name, { value }]) => `${name}=${value}`).join('; ')
+  }
+}
+
+/** Max-Age rules over Expires. */
+function ended(given: ReadonlyMap<string, string>, now: Date): boolean {
+  const age = given.get('max-age')
+  if (age !== undefined && /^-?\d+$/.test(age)) return Number(age) <= 0
+  const expires = Date.parse(given.get('expires') ?? '')
+  return expires <= now.getTime()
+}
+
+const folderOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
+const within = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)

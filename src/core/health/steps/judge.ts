@@ -1,0 +1,95 @@
+import { classify } from '../classify.ts'
+import { atMost, fail, ok, showBytes } from '../judge.ts'
+import type { Finding } from '../monitor.ts'
+import ftp from '../monitors/ftp.ts'
+import { judgeUnreached } from '../probe/addresses.ts'
+import { statusAllowed } from '../probe/expectation.ts'
+import { judgeAssertions } from '../probe/http-content.ts'
+import { quoted } from '../probe/text.ts'
+import type { Threshold } from '../settings.ts'
+import type { Answered, Failed, FtpVisited, StepSeen } from './seen.ts'
+
+/** Judges what became of one step. */
+export function judgeStep(seen: StepSeen, latency: Threshold): Finding {
+  switch (seen.see) {
+    case 'connect': {
+      const { address, chain, ms } = seen
+      const told = `${address} accepted${chain ? `, ${chain.protocol}` : ''}`
+      return ok('connect', told, { address, observed: ms, unit: 'ms' })
+    }
+    case 'answered':
+      return leftBehind(judgeAnswer(seen, latency), seen)
+    case 'failed':
+      return leftBehind(judgeFailure(seen), seen)
+    case 'ftp':
+      return judgeFtp(seen)
+    case 'not run':
+      return fail('step', 'dependency', `${seen.name}: not run: step ${quoted(seen.because, 64)} failed`)
+    case 'unreached':
+      return judgeUnreached(seen)
+  }
+}
+
+const checkOf = ({ undoes }: Answered | Failed): string => (undoes === undefined ? 'step' : 'cleanup')
+
+function judgeAnswer(seen: Answered, threshold: Threshold): Finding {
+  const { name, address, asked, status, content, ms, hide } = seen
+  const check = checkOf(seen)
+  const more = { address, observed: ms, unit: 'ms' }
+  const said = `${name}: ${asked} was answered ${status}`
+  // 400 and 422 are how some say it; 404 and 5xx say nothing of the account.
+  const refuses = seen.signIn && [400, 401, 403, 422].includes(status)
+  if (refuses && !statusAllowed(status, seen.allowed)) {
+    return fail(check, 'auth', `${said}: the sign-in was refused`, more)
+  }
+  if (!statusAllowed(status, seen.allowed)) {
+    const to = seen.location === undefined ? '' : ` to ${seen.location}`
+    return fail(check, 'data', `${said}${to} (expected ${seen.allowed.join(', ')})`, more)
+  }
+  const { json, xml } = seen
+  const unmet = judgeAssertions(content, { json, xml }).filter(({ level }) => level === 'fail')
+  const [first] = unmet
+  if (first) {
+    // A server may say no with a 200: the account would be locked all the same.
+    const fault = seen.signIn ? 'auth' : (first.fault ?? 'data')
+    const details = unmet.flatMap(({ message, details: others = [] }) => [message, ...others]).slice(1)
+    return fail(check, fault, hide(`${said}: ${first.message}`), { ...more, details: details.map((one) => hide(one)) })
+  }
+  const [lost, ...others] = seen.uncaptured
+  if (lost !== undefined) return fail(check, 'data', `${said}: ${lost}`, { ...more, details: others })
+  const what = `${said} with ${showBytes(content.body.length)}${content.more ? ' and more' : ''} in`
+  return atMost({ check, what, value: ms, unit: 'duration', threshold, address })
+}
+
+function judgeFailure(seen: Failed): Finding {
+  const { name, address, asked, cause, afterMs, hide } = seen
+  const { fault, message, details } = classify(cause, address, afterMs)
+  const told = hide(`${name}: ${asked}: ${message}`)
+  return fail(checkOf(seen), fault, told, { address, details: details.map((one) => hide(one)) })
+}
+
+/** A cleanup that failed names what it should have removed. */
+function leftBehind(finding: Finding, seen: Answered | Failed): Finding {
+  if (seen.undoes === undefined || finding.level !== 'fail' || finding.fault === 'threshold') return finding
+  const left = `; what step ${quoted(seen.undoes, 64)} made may be left behind, for ${seen.asked} to remove`
+  return { ...finding, message: `${finding.message}${left}` }
+}
+
+/** What the ftp kind judges, as one finding: the worst of it speaks. */
+function judgeFtp({ name, address, visit, settings, hide }: FtpVisited): Finding {
+  const findings = visit.flatMap((seen) => [ftp.judge(seen, settings)].flat())
+  const worst =
+    findings.find(({ level }) => level === 'fail') ??
+    findings.find(({ level }) => level === 'warn') ??
+    findings.findLast(({ level }) => level === 'ok')
+  if (!worst) return fail('step', 'internal', `${name}: looked at nothing`, { address })
+  const signedIn = findings.find(({ check }) => check === 'sign-in')
+  const before = worst.level === 'ok' && signedIn ? `${signedIn.message}; ` : ''
+  const details = findings.filter((one) => one !== worst && one.level !== 'ok').map(({ message }) => message)
+  return {
+    ...worst,
+    check: 'step',
+    message: hide(`${name}: ${before}${worst.message}`),
+    details: [...(worst.details ?? []), ...details].map((one) => hide(one)),
+  }
+}

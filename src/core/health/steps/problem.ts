@@ -1,0 +1,148 @@
+import { pathProblem } from '../probe/document.ts'
+import { statusAllowed } from '../probe/expectation.ts'
+import { reservedHeaders } from '../probe/http-request.ts'
+import { asksPeerAt } from '../probe/http-route.ts'
+import { quoted, said } from '../probe/text.ts'
+import { bodyType, isValue, templatesOf } from './request.ts'
+import { type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
+import { givenNames, namesIn, strayPlaceholder } from './values.ts'
+
+/** Why the settings cannot be used together, or undefined. */
+export function stepsProblem(given: StepsSettings): string | undefined {
+  const url = new URL(given.url)
+  if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
+  if (url.search !== '' || url.hash !== '') return 'url ends with its path: a query belongs to the path of a step'
+  if (given.password !== undefined && given.username === undefined) return 'password needs a username'
+  if (given.steps.length === 0) return 'steps is empty: name at least one'
+  const names = [...given.steps, ...(given.cleanup ?? [])].map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined) return `two steps are called ${quoted(twice, 64)}`
+  const known = new Set<string>(initialNames(given))
+  for (const step of given.steps) {
+    const wrong = step.ftp ? ftpProblem(step, given, known) : requestProblem(step, given, known)
+    if (wrong !== undefined) return `step ${quoted(step.name, 64)} ${wrong}`
+    for (const [name, from] of Object.entries(step.capture ?? {})) {
+      const bad = captureProblem(name, from)
+      if (bad !== undefined) return `step ${quoted(step.name, 64)} ${bad}`
+      known.add(name)
+    }
+  }
+  for (const step of given.cleanup ?? []) {
+    const undone = given.steps.find(({ name }) => name === step.undoes)
+    const wrong =
+      undone === undefined || !(writes(undone.method) || undone.signIn) || undone.ftp
+        ? `undoes ${quoted(step.undoes, 64)}, which is no step that makes anything`
+        : requestProblem(step, given, known)
+    if (wrong !== undefined) return `cleanup ${quoted(step.name, 64)} ${wrong}`
+  }
+  const unknown = given.show.find((name) => !given.steps.some(({ capture }) => Object.hasOwn(capture ?? {}, name)))
+  return unknown === undefined ? undefined : `show names ${said(unknown, 64)}, which no step captures`
+}
+
+const initialNames = (given: StepsSettings): readonly string[] =>
+  givenNames.filter((name) => {
+    if (name === 'basic') return given.username !== undefined && given.password !== undefined
+    return name === 'probe' || name === 'probePassword' || given[name] !== undefined
+  })
+
+function requestProblem(
+  step: RequestStep & { readonly signIn?: boolean; readonly undoes?: string },
+  given: StepsSettings,
+  known: ReadonlySet<string>,
+): string | undefined {
+  if (step.path === undefined) return 'has neither a path nor ftp'
+  const undoesSignIn = given.steps.some(({ name, signIn }) => signIn && name === step.undoes)
+  if (writes(step.method) && !given.allowWrites && !step.signIn && !undoesSignIn) {
+    return `sends ${step.method}, which needs allowWrites: true (or signIn: true where it only signs in or out)`
+  }
+  if (step.body !== undefined && step.form !== undefined) return 'has a body and a form: one of them is sent'
+  if ((step.body !== undefined || step.form !== undefined) && !writes(step.method))
+    return `sends no body with ${step.method}`
+  if (asksPeerAt(new URL(step.path.replaceAll(/\$\{\w+\}/g, 'x'), 'http://localhost'))) {
+    return 'asks a /healthcheck: that is for the kinds http and svc'
+  }
+  const taken = Object.keys(step.headers ?? {}).find(
+    (name) => reservedHeaders.has(name.toLowerCase()) || /^host$/i.test(name),
+  )
+  if (taken !== undefined) return `may not set the header ${said(taken, 64)}`
+  const lost = documentProblem(step) ?? statusProblem(step.status)
+  if (lost !== undefined) return lost
+  return bodyProblem(step) ?? templates(templatesOf(step, given), known)
+}
+
+function documentProblem(step: RequestStep): string | undefined {
+  const wrong = [
+    ...Object.keys(step.json ?? {}).map((path) => pathProblem(path, 'json')),
+    ...Object.keys(step.xml ?? {}).map((path) => pathProblem(path, 'xml')),
+  ].find((problem) => problem !== undefined)
+  if (wrong !== undefined) return `expects something where ${wrong}`
+  const mixed = [...Object.values(step.json ?? {}), ...Object.values(step.xml ?? {})].find(
+    (expectation) => expectation.includes(`\${`) && !isValue(expectation),
+  )
+  return mixed === undefined ? undefined : `expects ${quoted(mixed, 64)}: one \${value} by itself, or none`
+}
+
+function statusProblem(allowed: readonly string[]): string | undefined {
+  try {
+    for (const entry of allowed) statusAllowed(200, [entry])
+    return undefined
+  } catch (error) {
+    return `expects a status that cannot be read: ${(error as RangeError).message}`
+  }
+}
+
+function bodyProblem(step: RequestStep): string | undefined {
+  if (step.body === undefined) return undefined
+  const type = bodyType(step)
+  if (type === undefined && step.body.includes(`\${`))
+    return 'has values in a body that is neither JSON nor XML; use form'
+  if (type !== 'json') return undefined
+  try {
+    JSON.parse(step.body)
+    return undefined
+  } catch {
+    return `has a body that is not JSON: values stand in quotes there, "\${id}"`
+  }
+}
+
+function templates(all: readonly string[], known: ReadonlySet<string>): string | undefined {
+  for (const template of all) {
+    const stray = strayPlaceholder(template)
+    if (stray !== undefined) return `holds ${quoted(stray, 40)}, which is no \${name}`
+    const lost = namesIn(template).find((name) => !known.has(name))
+    if (lost !== undefined) {
+      return `uses \${${lost}}, which nothing before it gives: it is one of ${[...known].join(', ')}`
+    }
+  }
+  return undefined
+}
+
+function captureProblem(name: string, from: string): string | undefined {
+  if (!/^[A-Za-z]\w{0,63}$/.test(name)) return `captures ${quoted(name, 64)}: names are letters, digits and _`
+  if ((givenNames as readonly string[]).includes(name)) return `may not capture ${name}, which is given`
+  if (/^(?:header|cookie):[!#$%&'*+.^_`|~\w-]+$/.test(from)) return undefined
+  const wrong = from.startsWith('count(') ? `${quoted(from, 64)} is a count` : pathProblem(from)
+  return wrong === undefined
+    ? undefined
+    : `captures ${name} from ${quoted(from, 64)}, which is none of $.path, /xml/path, header:Name, cookie:Name`
+}
+
+function ftpProblem(step: Step, given: StepsSettings, known: ReadonlySet<string>): string | undefined {
+  const { ftp } = step
+  if (ftp === undefined) return undefined
+  if (step.path !== undefined || step.body !== undefined || step.form !== undefined || step.capture !== undefined) {
+    return 'has ftp, so it sends no request and captures nothing'
+  }
+  if (ftp.host.includes(`\${`)) return 'has an ftp host that is a value: who is signed in to must stand in svc.yaml'
+  if (ftp.tls === 'off' && (ftp.servername !== undefined || ftp.caFile !== undefined)) {
+    return 'has ftp with tls: off, and what only TLS needs'
+  }
+  const used = [...namesIn(ftp.username), ...namesIn(ftp.password)]
+  const kept = { password: given.password, basic: given.password, token: given.token }
+  for (const [name, secret] of Object.entries(kept)) {
+    if (used.includes(name) && secret?.origin.startsWith('{keychain:')) {
+      return `would send \${${name}} to ${said(ftp.host, 64)}, and a secret of the keychain belongs to the host of url`
+    }
+  }
+  return templates([ftp.username, ftp.password], known)
+}

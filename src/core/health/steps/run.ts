@@ -1,0 +1,264 @@
+import { deadlineSignal } from '../engine.ts'
+import { ftpSettings } from '../files/ftp-settings.ts'
+import { type FtpSeen, portOf as ftpPort, visitFtp } from '../files/ftp-visit.ts'
+import { showDuration } from '../judge.ts'
+import { ProbeError, type World } from '../monitor.ts'
+import { hostPort } from '../net.ts'
+import { eachAddress, type Target } from '../probe/addresses.ts'
+import { readCaFile } from '../probe/anchors.ts'
+import { call } from '../probe/http-call.ts'
+import { shownLocation } from '../probe/http-content.ts'
+import { hostOf, type Link, open, portOf, type Route } from '../probe/http-route.ts'
+import { readXml } from '../probe/xml.ts'
+import { Secret } from '../settings.ts'
+import { readSettings } from '../settings-read.ts'
+import { captured } from './capture.ts'
+import { CookieJar } from './cookies.ts'
+import { judgeStep } from './judge.ts'
+import { isValue, requestOf, templatesOf } from './request.ts'
+import type { Failed, StepSeen } from './seen.ts'
+import { type CleanupStep, type FtpStep, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
+import { firstValues, type StepValues } from './values.ts'
+
+/** Milliseconds kept for the cleanup, where there is one: no more than a third of what there is. */
+const cleanupMs = 5_000
+/** Milliseconds kept so that what did not answer can be told by name. */
+const tellingMs = 200
+/** Milliseconds for a cleanup after the run itself was given up: the engine waits that long, and no longer. */
+const lastMs = 400
+
+type Run = {
+  readonly given: StepsSettings
+  readonly world: World
+  readonly target: Target
+  readonly route: Route
+  readonly values: StepValues
+  readonly jar: CookieJar
+  /** Steps that were sent and not refused: what they made is there, or may be. */
+  readonly made: Set<string>
+  /** The connection that was opened first, until a step uses it. */
+  first: Link | undefined
+}
+
+/**
+ * Does the steps one after the other, up to the first that fails, and then what undoes them: also after
+ * a failure, at the deadline, and when the run is given up.
+ */
+export async function* runSteps(given: StepsSettings, world: World): AsyncGenerator<StepSeen> {
+  const url = new URL(given.url)
+  const [host, port] = [hostOf(url), portOf(url)]
+  world.step('connect', url.host)
+  const [values, ca] = await Promise.all([firstValues(given), readCaFile(given.caFile)])
+  const route: Route = {
+    url,
+    method: 'GET',
+    common: {},
+    own: {},
+    signsIn: signsAnywhere(given),
+    insecureHttp: given.insecureHttp,
+    redirects: 0,
+    verify: given.verify,
+    ca,
+    hide: values.hide,
+  }
+  yield* eachAddress<StepSeen>(world, { host, port, which: 'any', check: 'connect' }, async function* (target) {
+    const start = world.now()
+    const first = await open(target, url, route, world)
+    const run: Run = { given, world, target, route, values, jar: new CookieJar(), made: new Set(), first }
+    // Each is sent once, whatever comes in between.
+    const due = new Set(given.cleanup ?? [])
+    try {
+      // From here on no other address stands in for this one: what was sent is not sent again.
+      yield { see: 'connect', address: target.address, ms: world.now() - start, chain: first.chain }
+      yield* forward(run)
+      for (const step of given.cleanup ?? []) {
+        due.delete(step)
+        if (!run.made.has(step.undoes)) continue
+        target.step('cleanup')
+        const share = Math.max(1, (world.msLeft() - tellingMs) / (due.size + 1))
+        yield* taken(run, step, world.signal, share)
+      }
+    } finally {
+      first.socket.destroy()
+      for (const step of due) {
+        if (!run.made.has(step.undoes)) continue
+        // Nobody hears of it any more; it is undone all the same.
+        for await (const _ of taken(run, step, undefined, lastMs / due.size));
+      }
+    }
+  })
+}
+
+/** Whether a credential of svc.yaml is sent, in whatever way. */
+export const signsAnywhere = (given: StepsSettings): boolean =>
+  given.password !== undefined || given.token !== undefined || given.steps.some(({ signIn }) => signIn)
+
+async function* forward(run: Run): AsyncGenerator<StepSeen> {
+  const { given, world, target } = run
+  const whole = world.msLeft()
+  const kept = (given.cleanup ?? []).length > 0 ? Math.min(cleanupMs, whole / 3) : Math.min(tellingMs, whole / 10)
+  const ends = world.now() + whole - kept
+  let failed: string | undefined
+  for (const step of given.steps) {
+    if (failed !== undefined) {
+      yield { see: 'not run', name: step.name, because: failed }
+      continue
+    }
+    target.step('step')
+    for await (const seen of taken(run, step, world.signal, Math.max(1, ends - world.now()))) {
+      yield seen
+      const { level, fault } = judgeStep(seen, given.latency)
+      // One that is slow has done what the next one needs.
+      if (level === 'fail' && fault !== 'threshold') failed = step.name
+    }
+  }
+}
+
+/** One step within `ms`; what goes wrong is a part of what is seen. Throws when the run itself has ended. */
+async function* taken(
+  run: Run,
+  step: Step | CleanupStep,
+  parent: AbortSignal | undefined,
+  ms: number,
+): AsyncGenerator<StepSeen> {
+  const { world, target, values } = run
+  const start = world.now()
+  const deadline = deadlineSignal(parent ?? new AbortController().signal, ms)
+  const undoes = 'undoes' in step ? step.undoes : undefined
+  const asked = 'ftp' in step && step.ftp ? `ftp ${step.ftp.host}` : `${step.method} ${shownPath(run, step)}`
+  const failed = (cause: unknown): Failed => {
+    const { address } = target
+    return {
+      see: 'failed',
+      name: step.name,
+      undoes,
+      address,
+      asked,
+      cause,
+      afterMs: world.now() - start,
+      hide: values.hide,
+    }
+  }
+  try {
+    if ('ftp' in step && step.ftp) yield await visited(run, step.name, step.ftp, deadline.signal, ms)
+    else yield await answered(run, step, asked, deadline.signal)
+  } catch (error) {
+    if (parent?.aborted) throw error
+    const late = deadline.signal.aborted && !(error instanceof ProbeError)
+    yield failed(
+      late ? new ProbeError('timeout', `${target.address} gave no answer within ${showDuration(ms)}`) : error,
+    )
+  } finally {
+    deadline.clear()
+  }
+}
+
+/** A path as it may be shown: a value that is not there stays a placeholder. */
+function shownPath({ given, values }: Run, step: RequestStep): string {
+  const path = step.path ?? ''
+  const base = new URL(given.url).pathname.replace(/\/$/, '')
+  const filled =
+    values.missing(path) === undefined ? values.fill(path, (value) => encodeURIComponent(value.toWellFormed())) : path
+  return values.hide(`${base}${filled}`).replace(/\?.*/s, '?…').slice(0, 200)
+}
+
+async function answered(run: Run, step: Step | CleanupStep, asked: string, signal: AbortSignal): Promise<StepSeen> {
+  const { given, world, target, route, values, jar, made } = run
+  const { address } = target
+  const lost = templatesOf(step, given)
+    .map((template) => values.missing(template))
+    .find((name) => name !== undefined)
+  if (lost !== undefined) throw new ProbeError('dependency', `not sent: \${${lost}} was never captured`)
+  const request = requestOf(step, given, values, jar)
+  const start = world.now()
+  const ready = run.first
+  run.first = undefined
+  const link = ready && !ready.socket.destroyed ? ready : await open({ ...target, signal }, route.url, route, world)
+  const { socket } = link
+  const stop = (): void => void socket.destroy(signal.reason as Error)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    signal.throwIfAborted()
+    if (makes(step)) made.add(step.name)
+    const head = await call(socket, address, request, values.hide)
+    // A request that was refused has made nothing; after a 5xx nobody knows.
+    if (head.status >= 400 && head.status < 500) made.delete(step.name)
+    for (const line of head.cookies) {
+      const value = jar.take(line, request.path.replace(/\?.*/s, ''), world.date())
+      if (value) values.hush(value)
+    }
+    const { bytes, more } = await head.read(given.maxBody)
+    const ms = world.now() - start
+    const captures = Object.entries('capture' in step ? (step.capture ?? {}) : {})
+    const wantsXml = step.xml !== undefined || captures.some(([, from]) => from.startsWith('/'))
+    const xml = wantsXml ? await readXml(bytes, head.headers['content-type']) : undefined
+    const { hide } = values
+    const content = { address, headers: head.headers, body: bytes, more, hide, at: world.date(), xml }
+    const uncaptured: string[] = []
+    for (const [name, from] of captures) {
+      const found = captured(from, content, jar)
+      if ('problem' in found) uncaptured.push(`the answer ${found.problem}, so no \${${name}}`)
+      else values.set(name, found.value, !given.show.includes(name))
+    }
+    const { location } = head.headers
+    const redirects = head.status >= 300 && head.status < 400 && location !== undefined
+    return {
+      see: 'answered',
+      name: step.name,
+      undoes: 'undoes' in step ? step.undoes : undefined,
+      address,
+      asked,
+      status: head.status,
+      location: redirects ? hide(shownLocation(location, route.url)) : undefined,
+      ms,
+      content,
+      json: expectations(step.json, values),
+      xml: expectations(step.xml, values),
+      uncaptured,
+      signIn: 'signIn' in step && step.signIn,
+      allowed: step.status,
+      hide,
+    }
+  } finally {
+    signal.removeEventListener('abort', stop)
+    socket.destroy()
+  }
+}
+
+const makes = (step: Step | CleanupStep): boolean => 'signIn' in step && (step.signIn || writes(step.method))
+
+const expectations = (
+  expected: Readonly<Record<string, string>> | undefined,
+  values: StepValues,
+): Readonly<Record<string, string>> | undefined =>
+  expected &&
+  Object.fromEntries(
+    // Written as a comparison, so that a value is never taken for a pattern.
+    Object.entries(expected).map(([path, one]) => [path, isValue(one) ? `=${values.fill(one, String)}` : one]),
+  )
+
+/** Signs in at an FTP server and lists a folder, as the ftp kind does in Standard. */
+async function visited(run: Run, name: string, step: FtpStep, signal: AbortSignal, ms: number): Promise<StepSeen> {
+  const { world, values } = run
+  const ends = world.now() + ms
+  const { username, password, ...plain } = step
+  const hushed = values.fill(password, String)
+  const usual = readSettings(ftpSettings, { host: step.host }, { env: {}, folder: '' }).values
+  const settings = {
+    ...usual,
+    ...plain,
+    username: values.fill(username, String),
+    password: new Secret('a value of this run', () => Promise.resolve(hushed)),
+  }
+  const visit: FtpSeen[] = []
+  const within: World = {
+    ...world,
+    mode: 'Standard',
+    signal,
+    msLeft: () => Math.max(1, Math.floor(ends - world.now())),
+    // The deadline is told by the name of the step, not by what the visit was at.
+    step: () => {},
+  }
+  for await (const seen of visitFtp(settings, within)) visit.push(seen)
+  return { see: 'ftp', name, address: hostPort(step.host, ftpPort(settings)), settings, visit, hide: values.hide }
+}
