@@ -186,7 +186,7 @@ describe('measures', () => {
     expect(judge({ j: [] }, { time: 't', age: { limit: 1 } })).toEqual(['ok a:1: m: none'])
     const ends = { j: ['2030-01-08T12:00:00Z', '2030-02-01'] }
     expect(judge(ends, { time: '.', left: { warn: 30, limit: 7 } })).toEqual([
-      'warn a:1: m: left 7 d (warns below 30 d)',
+      'warn a:1: m: 7 d left (warns below 30 d)',
     ])
     expect(judge({ j: [1, 5, 3] }, { atMost: { limit: 4 }, atLeast: { warn: 2 } })).toEqual([
       'fail a:1: m: 5 (limit 4)',

@@ -77,7 +77,7 @@ export class Asking {
     const failed = done.find((each) => each.status === 'rejected')
     if (failed) {
       this.close()
-      process.stderr.write(`FAILED ${String(failed.reason).slice(0, 3000)}\n`); throw failed.reason
+      throw failed.reason
     }
   }
 

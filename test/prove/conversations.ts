@@ -13,6 +13,9 @@ export type Talk = {
   readonly leaves: 'waits' | 'half-closes' | 'resets'
 }
 
+/** What may stand behind an end and is no request. */
+export const rubbish: ReadonlySet<string> = new Set(['\0', 'x'.repeat(30_000), '0\r\n\r\n'])
+
 /** Conversations that every reader must understand alike: so many requests, and then perhaps an end. */
 export const talk: fc.Arbitrary<Talk> = fc.record({
   wholes: fc.array(whole, { maxLength: 4 }),
@@ -21,7 +24,7 @@ export const talk: fc.Arbitrary<Talk> = fc.record({
     { weight: 3, arbitrary: fc.constantFrom(...last) },
     { weight: 4, arbitrary: fc.constantFrom(...broken).map((bytes) => piece('broken', 'POST', bytes)) },
   ),
-  behind: fc.constantFrom('', '', hidden, hidden + hidden, `\r\n${hidden}`, '\0', 'x'.repeat(30_000), '0\r\n\r\n'),
+  behind: fc.constantFrom('', '', hidden, hidden + hidden, `\r\n${hidden}`, ...rubbish),
   cuts: fc.oneof(
     { weight: 2, arbitrary: fc.constant([]) },
     { weight: 1, arbitrary: fc.array(fc.nat(1_000), { maxLength: 5 }) },

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { opensslMissing } from '../support/certs.ts'
 import { blackHole, echo, http, peer } from '../support/faults.ts'
@@ -13,6 +14,22 @@ const host = '127.0.0.1'
 /** An answer that says more than comes. */
 const cutAnswer = http(200, '{"name":"x","size":12345}').slice(0, -12)
 const at = (port: number, path = ''): string => `http://${host}:${port}${path}`
+
+/** Lets in whoever knows the password, and then makes, shows and removes orders. */
+const orders: RequestListener = (request, response) => {
+  const say = (status: number, what: object = {}): void =>
+    void response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(what))
+  let body = ''
+  request.on('data', (chunk) => {
+    body += String(chunk)
+  })
+  request.on('end', () => {
+    if (request.url === '/session') return body.includes('correct horse') ? say(200, { token: 'let-me-in' }) : say(401)
+    if (request.headers.authorization !== 'Bearer let-me-in') return say(403)
+    if (request.method === 'POST') return say(201, { id: 'order-1' })
+    return request.method === 'DELETE' ? say(200) : say(200, { state: 'ready' })
+  })
+}
 
 /** Kinds that speak to a port, or HTTP. */
 export const webRows = {
@@ -126,6 +143,43 @@ export const webRows = {
           await documents[Symbol.asyncDispose]()
           await refusing[Symbol.asyncDispose]()
           await untrusted.close()
+          await breaks.stop()
+        },
+      }
+    },
+  },
+  'http-steps': {
+    missing: undefined,
+    cost: 'cheap',
+    start: async () => {
+      const server = await httpPeer(orders)
+      const authorization = `Bearer \${pass}`
+      const body = `{"user":"\${username}","password":"\${password}"}`
+      const settings = (port: number) => ({
+        url: at(port),
+        username: 'monitor',
+        password: { env: 'WORD' },
+        allowWrites: true,
+        show: ['id'],
+        steps: [
+          { name: 'sign in', method: 'POST', path: '/session', signIn: true, body, capture: { pass: '$.token' } },
+          { name: 'make', method: 'POST', path: '/orders', authorization, body: '{}', capture: { id: '$.id' } },
+          { name: 'use', path: `/orders/\${id}`, authorization, json: { '$.state': 'ready' } },
+        ],
+        cleanup: [{ name: 'remove', undoes: 'make', method: 'DELETE', path: `/orders/\${id}`, authorization }],
+      })
+      const advanced = { modes: ['Advanced'] } as const
+      const breaks = await broken(settings, cutAnswer, advanced)
+      return {
+        env: { WORD: 'correct horse', WRONG: 'wrong horse' },
+        cases: [
+          well(settings(server.port), advanced),
+          run('wrong password', ['auth'], { ...settings(server.port), password: { env: 'WRONG' } }, advanced),
+          ...breaks.cases,
+        ],
+        left: () => [...open('orders', server), ...breaks.left()],
+        stop: async () => {
+          await server[Symbol.asyncDispose]()
           await breaks.stop()
         },
       }

@@ -58,6 +58,9 @@ describe.concurrent('nothing leaks', () => {
   }
 })
 
+/** A server lets go of connections and of what its callers waited for in its own time. */
+const calmMs = 1_500
+
 async function proveServe(): Promise<void> {
   const peers = await polled()
   const serve = await startServe(peers.yaml, peers.env)
@@ -71,12 +74,12 @@ async function proveServe(): Promise<void> {
   try {
     // The last run of each type in each mode is kept, for strangers and for other svc: until all of them are there.
     await asked(proving ? 840 : 240)
-    const before = await rested(serve, 2_000)
+    const before = await rested(serve, calmMs)
     const begun = performance.now()
     await asked(all / 2)
-    const middle = await look(serve, before)
+    const middle = await look(serve, before, calmMs)
     await asked(all / 2)
-    const after = await look(serve, before)
+    const after = await look(serve, before, calmMs)
     const second = added(after, middle)
     const measured = {
       kind: 'svc serve',
@@ -88,7 +91,7 @@ async function proveServe(): Promise<void> {
     }
     if (proving) process.stderr.write(told(measured))
     expect(holds(after)).toEqual(holds(before))
-    expect(tooMuch(measured, all / 2, 300 + 0.05 * all)).toEqual([])
+    expect(tooMuch(measured, all / 2, 150 + 0.02 * all)).toEqual([])
     expect(await emptied(peers.left)).toEqual([])
     expect(serve.warnings()).toEqual([])
     await askAndLeave(serve.port, peers.types)

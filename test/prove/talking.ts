@@ -1,7 +1,7 @@
 import { type Answer, headerOf, isLast } from './answers.ts'
 import { newId, type Seen } from './asking.ts'
 import { converse } from './connections.ts'
-import type { Noise, Talk } from './conversations.ts'
+import { type Noise, rubbish, type Talk } from './conversations.ts'
 import { judge } from './judge.ts'
 import { hiddenMark, type Piece } from './pieces.ts'
 import type { World } from './world.ts'

@@ -8,7 +8,11 @@ export type FtpApi = HttpPeer & {
   /** `METHOD /path body` of every request, in the order of their coming. */
   readonly told: () => readonly string[]
 }
-export type Said = { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
+export type Said = {
+  readonly status: number
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
 /** What it says in place of its ordinary answer; undefined: that. `silence`: nothing, ever. */
 export type Instead = (request: string) => Said | 'silence' | undefined
 

@@ -161,7 +161,7 @@ export const qcExample: Example = {
       Object.assign(state, { expires: daysLeft(6), freeSeats: 0 })
       await stage.red('The licence ends in six days', {
         happened: 'The simulated server told of a licence with six days left, and of no free seat.',
-        says: [/left 6 d \(at least 7 d\)/, /free seats: 0/],
+        says: [/6 d left \(at least 7 d\)/, /free seats: 0/],
         mode: 'Standard',
       })
       Object.assign(state, { expires: daysLeft(200), freeSeats: 3 })

@@ -92,12 +92,28 @@ function splitWord(word: string, columns: number): readonly [string, string] {
   return [word.slice(0, length), word.slice(length)]
 }
 
-/** Breaks one line between words; a word longer than a line is broken where the line ends. */
+/** What may follow a figure and is nothing without it, with what closes a bracket or a sentence. */
+const unit = /^(?:%|ms|s|min|h|d|days?|B|[KMGTP]iB)(?:\/s)?[)\]"'.,;:!?]*$/
+
+/** The words of a line. A figure and its unit are one, where they fit into a line at all. */
+function wordsOf(text: string, columns: number): readonly string[] {
+  const words: string[] = []
+  for (const word of text.split(' ')) {
+    const last = words.at(-1)
+    const joined = `${last} ${word}`
+    if (last !== undefined && /\d$/.test(last) && unit.test(word) && width(joined) <= columns)
+      words[words.length - 1] = joined
+    else words.push(word)
+  }
+  return words
+}
+
+/** Breaks one line between words, never between a figure and its unit; a word longer than a line is broken where the line ends. */
 export function wrap(text: string, columns: number): readonly string[] {
   if (width(text) <= columns) return [text]
   const lines: string[] = []
   let line = ''
-  for (const word of text.split(' ')) {
+  for (const word of wordsOf(text, columns)) {
     const joined = line === '' ? word : `${line} ${word}`
     if (width(joined) <= columns) {
       line = joined

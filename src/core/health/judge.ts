@@ -51,13 +51,15 @@ type Measured = {
   readonly threshold: Threshold
   /** What the value is, in words that go before it, e.g. `replication lag`. Empty: the value alone. */
   readonly what?: string
+  /** What follows the value: `ago`, `left`. */
+  readonly after?: string
   readonly address?: string | undefined
   readonly details?: readonly string[] | undefined
 }
 
 function measured(m: Measured, level: Finding['level'], bound: number | undefined, word: string): Finding {
   const value = show(m.value, m.unit)
-  const said = m.what ? `${m.what} ${value}` : value
+  const said = [m.what, value, m.after].filter(Boolean).join(' ')
   return {
     check: m.check,
     level,

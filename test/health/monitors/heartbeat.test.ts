@@ -35,7 +35,7 @@ describe('at Basic the newest heartbeat of all counts', () => {
     expect([await aged(2 * minute), await aged(2 * minute + 1)]).toEqual(['ok', 'warn'])
     expect([await aged(5 * minute), await aged(5 * minute + 1)]).toEqual(['warn', 'fail'])
     expect(await one('newest', [beat('new', 6 * minute)], {}, 'Basic')).toMatchObject({
-      message: 'last heartbeat, of new, came 6 min (limit 5 min)',
+      message: 'last heartbeat, of new, came 6 min ago (limit 5 min)',
       fault: 'threshold',
     })
   })
@@ -194,7 +194,7 @@ describe('at Advanced', () => {
     const beats = [beat('a', 0), beat('b', 9 * minute), beat('c', 300 * minute)]
     expect(await one('silent', beats)).toMatchObject({
       level: 'fail',
-      message: 'c, b: silent agents 2 (limit 0)',
+      message: 'c, b: 2 silent agents (limit 0)',
       details: ['c: for 5 h', 'b: for 9 min'],
     })
     expect(await level('silent', beats, { silent: { limit: 2 } })).toBe('ok')

@@ -39,7 +39,7 @@ describe('the profile file-qc', () => {
     [
       'whose licence ends in 6 days',
       (s: QcState) => Object.assign(s, { expires: days(6) }),
-      /licence: left 6 d \(at least 7 d\)$/,
+      /licence: 6 d left \(at least 7 d\)$/,
     ],
     ['without a free seat', (s: QcState) => Object.assign(s, { freeSeats: 0 }), /free seats: 0 \(at least 1\)$/],
     [
@@ -61,7 +61,7 @@ describe('the profile file-qc', () => {
   test('a simulated licence of 29 days is a warning, and its boundaries belong to the better side', async () => {
     const { failed, warned } = await look((state) => Object.assign(state, { expires: days(29) }))
     expect(failed).toEqual([])
-    expect(warned).toEqual([expect.stringMatching(/licence: left 29 d \(warns below 30 d\)$/)])
+    expect(warned).toEqual([expect.stringMatching(/licence: 29 d left \(warns below 30 d\)$/)])
     expect((await look((state) => Object.assign(state, { expires: days(30) }))).warned).toEqual([])
     expect((await look((state) => Object.assign(state, { expires: days(7) }))).failed).toEqual([])
   })

@@ -1,10 +1,11 @@
 import { atLeast, atMost, fail, ok, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { count } from '../probe/text.ts'
+import { type Clock, judgeClock } from './clock.ts'
 import type { Channel, Galera, Replication, Threads, Transactions } from './mysql-look.ts'
 import type { MysqlSettings } from './mysql-settings.ts'
 
-export type MysqlLook = Threads | Replication | Galera | Transactions
+export type MysqlLook = Threads | Replication | Galera | Transactions | Clock
 
 /** Judges what one question saw. */
 export function judgeLook(seen: MysqlLook, settings: MysqlSettings): Finding | readonly Finding[] {
@@ -15,6 +16,8 @@ export function judgeLook(seen: MysqlLook, settings: MysqlSettings): Finding | r
       return judgeReplication(seen, settings)
     case 'galera':
       return judgeGalera(seen)
+    case 'clock':
+      return judgeClock(seen, settings.clock)
     case 'transactions':
       return judgeTransactions(seen, settings)
   }

@@ -1,4 +1,5 @@
 import type { SettingsSpec, Values } from '../settings.ts'
+import { clockSetting } from './clock.ts'
 import { tlsSetting } from './target.ts'
 
 const minute = 60_000
@@ -44,6 +45,7 @@ export const mysqlSettings = {
     default: { warn: 30_000 },
     doc: 'How far a replica may be behind',
   },
+  clock: clockSetting,
   longestTransaction: {
     type: 'threshold',
     unit: 'duration',

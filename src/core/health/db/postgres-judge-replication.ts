@@ -13,7 +13,7 @@ export function judgeReplicas(seen: Replicas, settings: PostgresSettings): Findi
   const { replicas: wanted } = settings
   if (wanted === undefined) return findings
   const streaming = seen.replicas.filter((replica) => replica.state === 'streaming').length
-  const message = `${streaming} of ${count(wanted, 'expected replica')} ${streaming === 1 ? 'streams' : 'stream'}`
+  const message = `${streaming} of ${wanted} expected replicas ${streaming === 1 ? 'streams' : 'stream'}`
   const details = seen.replicas.map((replica) => `${replica.name}: ${replica.state}`).slice(0, 20)
   const more = { observed: streaming, limit: wanted, details }
   return [

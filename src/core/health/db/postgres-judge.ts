@@ -1,6 +1,7 @@
 import { atLeast, atMost, fail, ok, showDuration, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { count } from '../probe/text.ts'
+import { type Clock, judgeClock } from './clock.ts'
 import { hiddenFrom } from './postgres-hidden.ts'
 import { judgeReplay, judgeReplicas, judgeSlots } from './postgres-judge-replication.ts'
 import type {
@@ -28,6 +29,7 @@ export type PostgresLook =
   | Archiver
   | Prepared
   | Checksums
+  | Clock
 
 type Judges = {
   readonly [K in PostgresLook['see']]: (
@@ -41,6 +43,7 @@ export const judgeLook = (seen: PostgresLook, settings: PostgresSettings): Findi
   (judges[seen.see] as (seen: PostgresLook, settings: PostgresSettings) => Finding | readonly Finding[])(seen, settings)
 
 const judges: Judges = {
+  clock: (seen, settings) => judgeClock(seen, settings.clock),
   server: (seen, settings) => [
     judgeRole(seen, settings.role),
     atLeast({ check: 'restarted', what: 'up for', value: seen.upMs, unit: 'duration', threshold: settings.restarted }),

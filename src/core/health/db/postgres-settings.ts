@@ -1,4 +1,5 @@
 import type { SettingsSpec, Values } from '../settings.ts'
+import { clockSetting } from './clock.ts'
 import { tlsSetting } from './target.ts'
 
 const minute = 60_000
@@ -27,6 +28,7 @@ export const postgresSettings = {
     default: { warn: 80, limit: 95 },
     doc: 'Connections in use, of those that ordinary accounts may use',
   },
+  clock: clockSetting,
   longestTransaction: {
     type: 'threshold',
     unit: 'duration',

@@ -59,6 +59,7 @@ function aged(agent: Agent, late: Threshold): Finding {
     check: 'newest',
     what: `last heartbeat, of ${name(agent)}, came`,
     value: agent.ageMs,
+    after: 'ago',
     unit: 'duration',
     threshold: { warn: of(late.warn), limit: of(late.limit) },
   })
@@ -93,7 +94,8 @@ function status(alive: readonly Agent[]): Finding {
   const told = (agent: Agent): string =>
     `${name(agent)} says ${agent.status}${agent.message === undefined ? '' : `: ${quoted(agent.message, 160)}`}`
   const others = unwell.length > 1 ? ` (and ${count(unwell.length - 1, 'other')})` : ''
-  const more = { details: unwell.slice(0, mostNamed).map(told) }
+  // Of one agent the message says all of it.
+  const more = { details: unwell.length > 1 ? unwell.slice(0, mostNamed).map(told) : [] }
   const message = `${told(first)}${others}`
   return first.status === 'Fail' ? fail('status', 'data', message, more) : warn('status', message, more)
 }
@@ -163,12 +165,15 @@ const words: Readonly<Record<string, string>> = {
 function silent(known: readonly Agent[], settings: HeartbeatSettings): Finding {
   const those = known.filter((agent) => isSilent(agent, settings)).toSorted((a, b) => b.ageMs - a.ageMs)
   const details = those.slice(0, mostNamed).map((agent) => `${name(agent)}: for ${showDuration(agent.ageMs)}`)
-  const who = those.length === 0 ? '' : `${list(those.map(name))}: `
   const threshold = settings.silent
+  if (those.length === 0) {
+    return ok('silent', 'no agent is silent', { observed: 0, limit: threshold.limit ?? threshold.warn })
+  }
   return atMost({
     check: 'silent',
-    what: `${who}silent agents`,
+    what: `${list(those.map(name))}:`,
     value: those.length,
+    after: those.length === 1 ? 'silent agent' : 'silent agents',
     unit: 'count',
     threshold,
     details,

@@ -8,13 +8,16 @@ import type { Chain } from '../probe/chain.ts'
 import { statusAllowed } from '../probe/expectation.ts'
 import {
   answerOf,
+  type Build,
   type Content,
   judgeAssertions,
   judgeBody,
   judgeHeaders,
   judgeHealth,
+  judgeSameVersion,
   judgeVersion,
   shownLocation,
+  versionIn,
 } from '../probe/http-content.ts'
 import { asksPeer, contradiction, routeOf, signsIn, wantsXml } from '../probe/http-request.ts'
 import { hostOf, open, portOf, travel } from '../probe/http-route.ts'
@@ -33,6 +36,7 @@ type Seen =
   | { readonly see: 'latency'; readonly address: string; readonly ms: number; readonly bytes: number }
   | ({ readonly see: 'content' } & Content)
   | LinkSeen
+  | { readonly see: 'builds'; readonly builds: readonly Build[] }
   | { readonly see: 'certificate'; readonly chain: Chain }
   | { readonly see: 'clock'; readonly address: string; readonly skewMs: number | undefined }
   | Unreached
@@ -84,7 +88,13 @@ export default monitorKind({
     },
     { name: 'health', depth: 'Standard', doc: "The other server's own health answer says Success", when: ['health'] },
     { name: 'version', depth: 'Standard', doc: 'The expected version is running', when: ['version'] },
-    { name: 'addresses', depth: 'Advanced', doc: 'Every address is probed by itself; told when there are too many' },
+    { name: 'addresses', depth: 'Standard', doc: 'Every address is probed by itself; told when there are too many' },
+    {
+      name: 'same version',
+      depth: 'Advanced',
+      doc: 'Where `version` is set and all of several addresses are asked: they run the same one',
+      when: ['version'],
+    },
     { name: 'certificate', depth: 'Advanced', doc: 'Every certificate of the chain stays valid long enough' },
     { name: 'clock', depth: 'Advanced', doc: 'The Date header agrees with our clock' },
   ],
@@ -105,7 +115,8 @@ export default monitorKind({
     const route = await routeOf(given, url, world)
     // Of several addresses, the first that answers is the one whose links are asked.
     let walked = false
-    const which = given.addresses ?? (world.mode === 'Advanced' ? 'all' : 'first')
+    const which = given.addresses ?? (includes(world.mode, 'Standard') ? 'all' : 'first')
+    const builds: Build[] = []
     yield* eachAddress<Seen>(world, { host, port, which, check: 'connect' }, async function* (target) {
       const { address } = target
       if (asksPeer(given, url) && isOwnProcess(target.ip, port, world.ownUrl?.())) return yield { see: 'own', address }
@@ -134,12 +145,16 @@ export default monitorKind({
         target.step('body')
         const body = await head.read(given.maxBody)
         yield { see: 'latency', address, ms: world.now() - start, bytes: body.bytes.length }
-        if (includes(world.mode, 'Standard')) {
+        // Without its credentials a server may answer something else.
+        const judged = includes(world.mode, given.judgeFrom) && !route.withheld
+        if (judged || includes(world.mode, 'Standard')) {
           const { bytes, more } = body
           const xml = wantsXml(given) ? await readXml(bytes, headers['content-type']) : undefined
           const content: Content = { address, headers, body: bytes, more, hide: route.hide, at: world.date(), xml }
           yield { see: 'content', ...content }
-          if (given.links && !walked) {
+          const version = given.version && versionIn(content, given.version)
+          if (version && 'version' in version) builds.push({ address, version: content.hide(version.version) })
+          if (given.links && !walked && includes(world.mode, 'Standard')) {
             walked = true
             // Its work is done, and the peer must not be kept while others are asked.
             socket.destroy()
@@ -147,13 +162,14 @@ export default monitorKind({
             yield* walkLinks(answerOf(content), arrival.url, walk)
           }
         }
-        if (includes(world.mode, 'Advanced') && headers.date !== undefined) {
+        if (includes(world.mode, 'Advanced') && headers.date !== undefined && isJudged(given.clock)) {
           yield { see: 'clock', address, skewMs: skew(headers.date, headers.age, arrival.sent, arrival.heard) }
         }
       } finally {
         socket.destroy()
       }
     })
+    if (builds.length > 1 && includes(world.mode, 'Advanced')) yield { see: 'builds', builds }
   },
   judge: (seen, given) => {
     switch (seen.see) {
@@ -182,6 +198,8 @@ export default monitorKind({
         return judgeContent(seen, given)
       case 'link':
         return judgeLink(seen, given.links)
+      case 'builds':
+        return judgeSameVersion(seen.builds)
       case 'certificate':
         return judgeExpiry('certificate', seen.chain, given.certificate)
       case 'clock':
@@ -219,6 +237,9 @@ function judgeContent(content: Content, given: HttpSettings): readonly Finding[]
     ...(version ? [judgeVersion(content, version)] : []),
   ]
 }
+
+/** Whether a threshold says anything: `off` leaves its row out. */
+const isJudged = ({ warn, limit }: Threshold): boolean => warn !== undefined || limit !== undefined
 
 /**
  * Milliseconds by which their clock is ahead of ours (negative: behind), as far as it is proved: the

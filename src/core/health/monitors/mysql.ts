@@ -1,3 +1,4 @@
+import { lookAtClock } from '../db/clock.ts'
 import { openMysql } from '../db/mysql.ts'
 import { judgeLook, type MysqlLook } from '../db/mysql-judge.ts'
 import { lookAtGalera, lookAtReplication, lookAtThreads, lookAtTransactions } from '../db/mysql-look.ts'
@@ -13,6 +14,8 @@ const advanced: readonly Look<MysqlLook>[] = [
   ['galera', lookAtGalera],
   ['longest transaction', lookAtTransactions],
 ]
+/** Milliseconds since 1970, whatever the time zone of the server and of the session. */
+const clockSql = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000 AS at"
 const defaultPort = 3_306
 
 /** Signs in and only reads. Nothing of it stays on the server after the deadline. */
@@ -30,6 +33,7 @@ export default monitorKind({
     { name: 'replication lag', depth: 'Advanced', doc: 'As a replica it is not behind; left out elsewhere' },
     { name: 'galera', depth: 'Advanced', doc: 'As a Galera node it is ready and synced; left out elsewhere' },
     { name: 'longest transaction', depth: 'Advanced', doc: 'No transaction is open for too long' },
+    { name: 'clock', depth: 'Advanced', doc: "The server's clock agrees with ours" },
   ],
   target: (settings) => slotOf(settings, defaultPort),
   signsIn: () => true,
@@ -37,6 +41,7 @@ export default monitorKind({
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),
       ...(includes(world.mode, 'Advanced') ? advanced : []),
+      ...(includes(world.mode, 'Advanced') ? [['clock', lookAtClock(world, clockSql)] as const] : []),
     ]
     yield* visit(world, databaseTarget(settings, defaultPort), openMysql, looks)
   },

@@ -1,3 +1,4 @@
+import { lookAtClock } from '../db/clock.ts'
 import { openPostgres } from '../db/postgres.ts'
 import { judgeLook, type PostgresLook } from '../db/postgres-judge.ts'
 import {
@@ -31,6 +32,8 @@ const advanced: readonly Look<PostgresLook>[] = [
   ['prepared transactions', lookAtPrepared],
   ['checksum failures', lookAtChecksums],
 ]
+/** Milliseconds since 1970. */
+const clockSql = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at'
 const defaultPort = 5_432
 
 /** Signs in and only reads. Nothing of it stays on the server after the deadline. */
@@ -56,6 +59,7 @@ export default monitorKind({
     { name: 'slots', depth: 'Advanced', doc: 'No replication slot is abandoned or holds back too much WAL' },
     { name: 'wraparound', depth: 'Advanced', doc: 'Transaction ids are frozen long before they run out' },
     { name: 'archiver', depth: 'Advanced', doc: 'WAL files are archived' },
+    { name: 'clock', depth: 'Advanced', doc: "The server's clock agrees with ours" },
     { name: 'prepared transactions', depth: 'Advanced', doc: 'No prepared transaction is forgotten' },
     { name: 'checksum failures', depth: 'Advanced', doc: 'No page was read with a wrong checksum' },
   ],
@@ -65,6 +69,7 @@ export default monitorKind({
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),
       ...(includes(world.mode, 'Advanced') ? advanced : []),
+      ...(includes(world.mode, 'Advanced') ? [['clock', lookAtClock(world, clockSql)] as const] : []),
     ]
     yield* visit(world, databaseTarget(settings, defaultPort), openPostgres, looks)
   },

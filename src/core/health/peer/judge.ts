@@ -1,5 +1,5 @@
 import { warningPrefix } from '../../protocol/index.ts'
-import { fail, warn } from '../judge.ts'
+import { fail, showDuration, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { type Content, judgeHealth } from '../probe/http-content.ts'
 import { count, quoted, said } from '../probe/text.ts'
@@ -8,6 +8,12 @@ export type PeerAnswer = Content & { readonly status: number; readonly signedIn:
 
 /** The health answer of another server, with its failed monitors by name and its warnings as one of ours. */
 export function judgePeer(answer: PeerAnswer): Finding {
+  const verdict = judgedPeer(answer)
+  const age = Number(/^\d{1,9}$/.exec(answer.headers['age'] ?? '')?.[0] ?? 0)
+  return age > 1 ? { ...verdict, message: `${verdict.message}; seen there ${showDuration(age * 1_000)} ago` } : verdict
+}
+
+function judgedPeer(answer: PeerAnswer): Finding {
   const { address, status, hide } = answer
   const body = documentOf(answer)
   // A draining server answers 503 without a verdict; one that does not suppress error codes, with it.

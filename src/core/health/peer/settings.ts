@@ -64,4 +64,5 @@ export const overHttp = (given: PeerSettings, url: URL, headers: Readonly<Record
   caFile: given.caFile,
   certificate: {},
   clock: {},
+  judgeFrom: 'Standard',
 })

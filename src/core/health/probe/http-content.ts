@@ -186,14 +186,17 @@ function failures(summaries: unknown, hide: Hide): readonly string[] {
     .slice(0, 10)
 }
 
+type Wanted = { readonly expected: string; readonly header?: string | undefined; readonly json: string }
+type Version = { readonly version: string } | { readonly problem: string }
+
+/** The version that an answer says, or why it says none. */
+export const versionIn = (content: Content, wanted: Wanted): Version =>
+  wanted.header === undefined ? versionInJson(content, wanted.json) : versionInHeader(content, wanted.header)
+
 /** Version skew is deployment-related (H5): SuppressDeploymentErrors lets it pass. */
-export function judgeVersion(
-  content: Content,
-  wanted: { readonly expected: string; readonly header?: string | undefined; readonly json: string },
-): Finding {
+export function judgeVersion(content: Content, wanted: Wanted): Finding {
   const { address } = content
-  const found =
-    wanted.header === undefined ? versionInJson(content, wanted.json) : versionInHeader(content, wanted.header)
+  const found = versionIn(content, wanted)
   const more = { address, deployment: true }
   if ('problem' in found) return fail('version', 'data', `${address}: ${found.problem}`, more)
   const problem = unmet(found.version, wanted.expected, content.hide)
@@ -201,7 +204,29 @@ export function judgeVersion(
   return ok('version', `${address} runs ${quoted(content.hide(found.version), 80)}`, more)
 }
 
-type Version = { readonly version: string } | { readonly problem: string }
+/** What one address of a name runs, without our secrets. */
+export type Build = { readonly address: string; readonly version: string }
+
+/** Whether all addresses run the same: a pattern or a comparison lets several versions pass. */
+export function judgeSameVersion(builds: readonly Build[]): Finding {
+  const versions = new Map<string, readonly string[]>()
+  for (const { address, version } of builds) versions.set(version, [...(versions.get(version) ?? []), address])
+  const more = { deployment: true }
+  // The most common one first: whoever runs another stands out behind it.
+  const sorts = [...versions].sort(([, a], [, b]) => b.length - a.length)
+  const told = sorts.map(([version, addresses]) => {
+    const [first = '', ...others] = addresses
+    const where = others.length === 0 ? first : `${first} (and ${count(others.length, 'other')})`
+    return `${quoted(version, 40)} at ${where}`
+  })
+  if (sorts.length === 1)
+    return ok('same version', `${builds.length} addresses run ${quoted(sorts[0]?.[0] ?? '', 80)}`, more)
+  const details = sorts.map(([version, addresses]) => `${quoted(version, 80)} at ${addresses.join(', ')}`)
+  return fail('same version', 'data', `${builds.length} addresses run ${sorts.length} versions: ${told.join(', ')}`, {
+    ...more,
+    details,
+  })
+}
 
 function versionInHeader(content: Content, name: string): Version {
   const value = content.headers[name.toLowerCase()]

@@ -72,6 +72,12 @@ export const httpSettings = {
       header: { type: 'text', doc: 'Response header that holds it instead' },
     },
   },
+  judgeFrom: {
+    type: 'choice',
+    values: ['Basic', 'Standard'],
+    default: 'Standard',
+    doc: 'Mode from which on headers and body are judged. `Basic`: not of an answer that Basic gets without credentials, and no links',
+  },
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'The answer is read up to here and judged by that' },
   redirects: {
     type: 'integer',
@@ -83,7 +89,7 @@ export const httpSettings = {
   addresses: {
     type: 'choice',
     values: addressChoices,
-    doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first`, and `all` in Advanced',
+    doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first` in Basic, `all` from Standard on',
   },
   verify: { type: 'flag', default: true, doc: 'Ask nothing of a server whose certificate is not trusted' },
   caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
@@ -97,7 +103,7 @@ export const httpSettings = {
     type: 'threshold',
     unit: 'duration',
     default: { warn: 2_000, limit: 30_000 },
-    doc: 'How far the Date header may be from our clock',
+    doc: 'How far the Date header may be from our clock; `off` where another monitor of the same server looks at it',
   },
 } as const satisfies SettingsSpec
 export type HttpSettings = Values<typeof httpSettings>

@@ -89,8 +89,9 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
     unit: ThresholdUnit,
     threshold: Threshold,
     what = `${name}:`,
+    after = '',
   ): void => {
-    findings.push(judge({ check: 'measure', what: `${address}: ${what}`, value, unit, threshold, address }))
+    findings.push(judge({ check: 'measure', what: `${address}: ${what}`, after, value, unit, threshold, address }))
   }
   const most = selected.length > mostItems ? `${name} (of the first ${mostItems} of ${selected.length}):` : `${name}:`
   if (measure.count) figure(atMost, items.length, 'count', measure.count, most)
@@ -107,7 +108,7 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
   }
   if (measure.left) {
     if (when.length === 0) return [...findings, ...wrong(`the answer has no ${said(measure.path, 80)}`)]
-    figure(atLeast, (Math.min(...when) - now) / 86_400_000, 'days', measure.left, `${name}: left`)
+    figure(atLeast, (Math.min(...when) - now) / 86_400_000, 'days', measure.left, `${name}:`, 'left')
   }
   if (!measure.atMost && !measure.atLeast) return findings
   if (items.length === 0) return [...findings, ...wrong(`the answer has no ${said(measure.path, 80)}`)]

@@ -1,12 +1,14 @@
 import { given, type Profile } from './profile.ts'
 
 const rest = `http://${given('host')}:${given('port')}/Rest`
+/** Every answer has a Date: one monitor judges the clock, which is the same for all. */
 const common = {
   username: given('user'),
   password: given('password'),
   insecureHttp: given('insecureHttp'),
   dependsOn: ['port'],
-}
+  clock: 'off',
+} as const
 
 /**
  * What public clients of Vantage's REST interface show of it. Only GETs: the same interface stops jobs
@@ -53,7 +55,15 @@ export default {
   },
   monitors: [
     { kind: 'tcp', name: 'port', host: given('host'), port: given('port') },
-    { kind: 'http', name: 'online', ...common, url: `${rest}/Domain/Online`, json: { '$.Online': 'true' } },
+    {
+      kind: 'http',
+      name: 'online',
+      ...common,
+      clock: { warn: '2s', limit: '30s' },
+      url: `${rest}/Domain/Online`,
+      judgeFrom: 'Basic',
+      json: { '$.Online': 'true' },
+    },
     {
       kind: 'http',
       name: 'version',

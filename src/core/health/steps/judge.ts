@@ -52,8 +52,12 @@ function judgeAnswer(seen: Answered, threshold: Threshold): Finding {
   if (first) {
     // A server may say no with a 200: the account would be locked all the same.
     const fault = seen.signIn ? 'auth' : (first.fault ?? 'data')
-    const details = unmet.flatMap(({ message, details: others = [] }) => [message, ...others]).slice(1)
-    return fail(check, fault, hide(`${said}: ${first.message}`), { ...more, details: details.map((one) => hide(one)) })
+    const bare = (message: string): string => message.replace(`${address}: `, '')
+    const details = unmet.flatMap(({ message, details: others = [] }) => [bare(message), ...others]).slice(1)
+    return fail(check, fault, hide(`${said}: ${bare(first.message)}`), {
+      ...more,
+      details: details.map((one) => hide(one)),
+    })
   }
   const [lost, ...others] = seen.uncaptured
   if (lost !== undefined) return fail(check, 'data', `${said}: ${lost}`, { ...more, details: others })

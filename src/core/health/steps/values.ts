@@ -36,7 +36,9 @@ export class StepValues {
     for (const form of [value, encodeURIComponent(value.toWellFormed()), inJson(value), inXml(value)]) {
       this.#secrets.add(form)
       if (form.length <= pieceLength) continue
-      for (let at = 0; at < form.length; at += pieceLength) this.#secrets.add(form.slice(at, at + pieceLength))
+      // The rest is too short to be told from ordinary text; no message reaches that far into an answer.
+      for (let at = 0; at + pieceLength <= form.length; at += pieceLength)
+        this.#secrets.add(form.slice(at, at + pieceLength))
     }
     this.#hide = hiding([...this.#secrets])
   }

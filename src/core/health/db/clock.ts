@@ -1,0 +1,45 @@
+import { atMost, ok, show, showDuration } from '../judge.ts'
+import { type Finding, ProbeError, type World } from '../monitor.ts'
+import type { SettingsSpec, Threshold } from '../settings.ts'
+import { figure } from './rows.ts'
+import type { Ask } from './session.ts'
+
+/** How far a server's clock is from ours, as far as it is proved: a question and its answer take a while. */
+export type Clock = {
+  readonly see: 'clock'
+  /** Milliseconds by which it is ahead of ours (negative: behind); 0 where no difference is proved. */
+  readonly aheadMs: number
+  /** Milliseconds of the round trip: a smaller difference cannot be seen. */
+  readonly tripMs: number
+}
+
+export const clockSetting = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 2_000, limit: 30_000 },
+  doc: "How far the server's clock may be from ours",
+} as const satisfies SettingsSpec[string]
+
+/** `sql` asks for one `at`: milliseconds since 1970, in UTC. */
+export const lookAtClock =
+  (world: Pick<World, 'date'>, sql: string) =>
+  async (ask: Ask): Promise<Clock> => {
+    const sent = world.date().getTime()
+    const [row] = await ask(sql)
+    const heard = world.date().getTime()
+    const at = figure(row, 'at')
+    if (at === undefined) throw new ProbeError('protocol', 'the server was asked for its time and told none')
+    const aheadMs = at > heard ? at - heard : Math.min(0, at - sent)
+    return { see: 'clock', aheadMs, tripMs: heard - sent }
+  }
+
+export function judgeClock({ aheadMs, tripMs }: Clock, threshold: Threshold): Finding {
+  if (aheadMs === 0) {
+    const bound = threshold.limit ?? threshold.warn
+    const within = `the server's clock agrees with ours, as far as a round trip of ${showDuration(tripMs)} shows`
+    const limit = bound === undefined ? '' : ` (limit ${show(bound, 'duration')})`
+    return ok('clock', `${within}${limit}`, { observed: 0, unit: 'ms', limit: bound })
+  }
+  const what = `the server's clock is ${aheadMs < 0 ? 'behind' : 'ahead of'} ours by`
+  return atMost({ check: 'clock', what, value: Math.abs(aheadMs), unit: 'duration', threshold })
+}
