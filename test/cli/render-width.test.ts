@@ -26,6 +26,9 @@ describe('the width of text', () => {
   })
 })
 
+const segmenter = new Intl.Segmenter()
+const signs = (text: string): number => Array.from(segmenter.segment(text)).length
+
 describe('wrapping', () => {
   test.each([
     ['between words', 'one two three', 8, ['one two', 'three']],
@@ -38,6 +41,11 @@ describe('wrapping', () => {
     ['a long word where it must', 'x abcdefghij', 4, ['x', 'abcd', 'efgh', 'ij']],
     ['text without spaces', 'サービスが応答しません', 10, ['サービスが', '応答しませ', 'ん']],
     ['nothing that fits', 'a  b', 10, ['a  b']],
+    ['never between a figure and its unit', 'free disk 95 % of', 13, ['free disk', '95 % of']],
+    ['nor where a bracket follows', 'it took (limit 3 s), so', 16, ['it took (limit', '3 s), so']],
+    ['nor of large ones', 'has 10.2 GiB free', 8, ['has', '10.2 GiB', 'free']],
+    ['between them where no line holds both', '10.2 GiB', 5, ['10.2', 'GiB']],
+    ['before a word that only begins like a unit', 'all 3 servers', 6, ['all 3', 'server', 's']],
     ['to a width that no sign fits', '日本', 1, ['日', '本']],
   ])('breaks %s', (_, text, columns, lines) => {
     expect(wrap(text, columns)).toEqual(lines)
@@ -49,7 +57,8 @@ describe('wrapping', () => {
       fc.property(text, fc.integer({ min: 2, max: 30 }), (line, columns) => {
         const lines = wrap(line, columns)
         expect(lines.join('').replaceAll(' ', '')).toBe(line.replaceAll(' ', ''))
-        for (const each of lines) expect(width(each)).toBeLessThanOrEqual(columns)
+        // Some single signs are wider than two columns, and nothing splits them.
+        for (const each of lines) if (signs(each) > 1) expect(width(each)).toBeLessThanOrEqual(columns)
       }),
     )
   })

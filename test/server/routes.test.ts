@@ -148,7 +148,11 @@ describe('R4 verbs', () => {
     expect(got.json.Status).toBe('Success')
     expect((await ask(site.port, '/assignroles', { headers: override('POST') })).status).toBe(405)
     expect((await ask(site.port, '/healthcheck', { method: 'POST', headers: override('TRACE') })).status).toBe(405)
-    expect((await ask(site.port, '/healthcheck', { method: 'POST', headers: override('no verb') })).status).toBe(405)
+    for (const odd of ['no verb', 'GET, POST', '']) {
+      const got = await ask(site.port, '/assignroles', { method: 'POST', headers: override(odd), body: '{}' })
+      expect(got.status, odd).toBe(400)
+      expect(got.json.ResponseStatus?.Message).toContain('X-Http-Method-Override')
+    }
   })
 })
 

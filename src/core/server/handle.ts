@@ -95,9 +95,12 @@ function find(site: Site, request: IncomingMessage): Target {
 /** R4: a POST may stand for another verb; nothing else may, because pages can send a GET or HEAD unasked. */
 function verbOf({ method = '', headers }: IncomingMessage): string {
   const override = headers['x-http-method-override']
-  return method === 'POST' && typeof override === 'string' && /^[A-Za-z]{1,10}$/.test(override)
-    ? override.toUpperCase()
-    : method
+  if (method !== 'POST' || override === undefined) return method
+  // Whoever meant another verb must not have the POST done instead.
+  if (typeof override !== 'string' || !/^[A-Za-z]{1,10}$/.test(override)) {
+    throw new Fault('BadRequest', 'X-Http-Method-Override must name one verb, such as GET')
+  }
+  return override.toUpperCase()
 }
 
 export const neverAllowed = (verb: string): Fault =>

@@ -133,7 +133,11 @@ describe('at Standard', () => {
       beat('b', 0, { status: 'Warn', message: 'slow' }),
       beat('c', 9 * minute, { status: 'Fail' }),
     ]
-    expect(await one('status', beats)).toMatchObject({ level: 'warn', message: 'b says Warn: "slow"' })
+    expect(await one('status', beats)).toMatchObject({
+      level: 'warn',
+      message: 'b says Warn: "slow"',
+      details: [],
+    })
     const worse = [...beats, beat('d', 0, { status: 'Fail', message: 'disk full' })]
     expect(await one('status', worse)).toMatchObject({
       level: 'fail',
@@ -198,7 +202,11 @@ describe('at Advanced', () => {
       details: ['c: for 5 h', 'b: for 9 min'],
     })
     expect(await level('silent', beats, { silent: { limit: 2 } })).toBe('ok')
-    expect(await level('silent', [beat('a', 0)])).toBe('ok')
+    expect(await one('silent', [beat('a', 0)])).toMatchObject({
+      level: 'ok',
+      message: 'no agent is silent',
+      observed: 0,
+    })
   })
 
   test('flapping counts changes and silences in the history, and is left out without one', async () => {

@@ -714,6 +714,8 @@ describe('http version and clock', () => {
     expect(findings.map((finding) => finding.check)).not.toContain('clock')
     const standard = await look(at(60_000), {}, 'Standard')
     expect(standard.findings.map((finding) => finding.check)).not.toContain('clock')
+    const off = await look(at(60_000), { clock: {} }, 'Advanced')
+    expect(off.findings.map((finding) => finding.check)).not.toContain('clock')
   })
 })
 
@@ -730,8 +732,68 @@ describe('http addresses', () => {
       `127.0.0.2:${bad.port} fail`,
     ])
     expect(bad.heard()).toContain(`Host: app.test:${good.port}\r\n`)
+    const standard = await runKind(http, settings, 'Standard', { resolve })
+    expect(standard.filter(({ check }) => check === 'status')).toHaveLength(2)
     const basic = await runKind(http, settings, 'Basic', { resolve })
     expect(basic.every((finding) => finding.address === `127.0.0.1:${good.port}`)).toBe(true)
+  })
+
+  describe('same version', () => {
+    const run = async (
+      versions: readonly (string | undefined)[],
+      mode: ExecutionMode = 'Advanced',
+      given: Settings = {},
+    ) => {
+      const ips = versions.map((_, index) => `127.0.0.${index + 1}`)
+      const said = (version: string | undefined) => answer(200, JSON.stringify({ version }))
+      const first = await peer(replies(said(versions[0])))
+      const rest = await Promise.all(
+        versions
+          .slice(1)
+          .map((version, index) => peer(replies(said(version)), { host: ips[index + 1] ?? '', port: first.port })),
+      )
+      const settings = {
+        url: `http://app.test:${first.port}/`,
+        version: { expected: '/./', json: '$.version' },
+        ...given,
+      }
+      const findings = await runKind(http, settings, mode, { resolve: () => Promise.resolve(ips) })
+      for (const one of [first, ...rest]) await one.close()
+      return findings.find(({ check }) => check === 'same version')
+    }
+
+    test('H5 another build at one address fails, as a deployment error', async () => {
+      const found = await run(['2.4.1', '2.4.0', '2.4.1'])
+      expect(found).toMatchObject({ level: 'fail', fault: 'data', deployment: true })
+      expect(found?.message).toMatch(
+        /^3 addresses run 2 versions: "2\.4\.1" at 127\.0\.0\.\d:\d+ \(and 1 other\), "2\.4\.0" at 127\.0\.0\.2:\d+$/,
+      )
+      expect(found?.details).toHaveLength(2)
+    })
+
+    test('the same build everywhere is well; one address, a shallower mode and no version have no such row', async () => {
+      expect(await run(['2.4.1', '2.4.1'])).toMatchObject({ level: 'ok', message: '2 addresses run "2.4.1"' })
+      expect(await run(['2.4.1'])).toBeUndefined()
+      expect(await run(['2.4.1', '2.4.0'], 'Standard')).toBeUndefined()
+      expect(await run(['2.4.1', '2.4.0'], 'Advanced', { addresses: 'first' })).toBeUndefined()
+      expect(await run(['2.4.1', undefined])).toBeUndefined()
+    })
+  })
+})
+
+describe('http judgeFrom', () => {
+  const settings = { judgeFrom: 'Basic', json: { '$.Online': 'true' } } as const
+  const offline = replies(answer(200, '{"Online": false}'))
+
+  test('Basic: what is small and asked without a sign-in is judged at once', async () => {
+    expect(await one('json', offline, settings)).toMatchObject({ level: 'fail', fault: 'data' })
+    const { findings } = await look(offline, { json: settings.json })
+    expect(findings.map(({ check }) => check)).not.toContain('json')
+  })
+
+  test('an answer to a request without its credentials is not judged in Basic', async () => {
+    const { findings } = await look(offline, { ...settings, token: secret('tok-12345') })
+    expect(findings.map(({ check }) => check)).not.toContain('json')
   })
 })
 

@@ -78,6 +78,23 @@ suiteWith(mariadbMissing, 'mysql', () => {
       expect(await names('Advanced')).toEqual(all.filter((name) => name !== 'replication lag' && name !== 'galera'))
       expect(await left()).toEqual([])
     })
+    test('the clock is judged against ours, as far as a difference is proved', async () => {
+      const off = (ms: number) => one('clock', {}, 'Advanced', { date: () => new Date(Date.now() + ms) })
+      // In another time zone than ours, as servers may be.
+      await server.query("SET GLOBAL time_zone = '+05:00'")
+      const agrees = await off(0)
+      expect(agrees).toMatchObject({ level: 'ok', observed: 0, limit: 30_000 })
+      expect(agrees.message).toMatch(
+        /^the server's clock agrees with ours, as far as a round trip of [\d.]+ m?s shows \(/,
+      )
+      await server.query("SET GLOBAL time_zone = 'SYSTEM'")
+      const behind = await off(600_000)
+      expect(behind).toMatchObject({ level: 'fail', fault: 'threshold' })
+      expect(behind.message).toBe("the server's clock is behind ours by 10 min (limit 30 s)")
+      const ahead = await off(-12_000)
+      expect(ahead.level).toBe('warn')
+      expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
+    })
     test('it says what it saw', async () => {
       const findings = await run({}, 'Standard')
       const said = (check: string): string => checked(findings, check).message
@@ -448,6 +465,11 @@ describe('mysql: figures against limits', () => {
     channels: channels.map((one) => ({ ...channel, ...one })),
   })
   const galera = { see: 'galera', on: true, ready: true, cluster: 'Primary', state: 'Synced', size: 3 } as const
+
+  test('the boundaries of the clock belong to what is well, in both directions', () => {
+    const clock = (aheadMs: number) => levels({ see: 'clock', aheadMs, tripMs: 1 })
+    expect([2_000, -2_000, 2_001, -30_000, -30_001].map(clock)).toEqual(['ok', 'ok', 'warn', 'warn', 'fail'])
+  })
 
   test('boundaries belong to what is well; one figure is a warning', () => {
     expect(levels({ ...threads, connected: 80, running: 60 })).toBe('ok ok ok')

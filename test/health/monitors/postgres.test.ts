@@ -65,6 +65,20 @@ suiteWith(postgresMissing, 'postgres', () => {
       expect(await names('Advanced')).toEqual(all)
       expect(await left()).toEqual([])
     })
+    test('the clock is judged against ours, as far as a difference is proved', async () => {
+      const off = (ms: number) => one('clock', {}, 'Advanced', { date: () => new Date(Date.now() + ms) })
+      const agrees = await off(0)
+      expect(agrees).toMatchObject({ level: 'ok', observed: 0, limit: 30_000 })
+      expect(agrees.message).toMatch(
+        /^the server's clock agrees with ours, as far as a round trip of [\d.]+ m?s shows \(/,
+      )
+      const behind = await off(600_000)
+      expect(behind).toMatchObject({ level: 'fail', fault: 'threshold' })
+      expect(behind.message).toBe("the server's clock is behind ours by 10 min (limit 30 s)")
+      const ahead = await off(-12_000)
+      expect(ahead.level).toBe('warn')
+      expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
+    })
     test('it says what it saw', async () => {
       const findings = await run({}, 'Standard')
       const said = (check: string): string => checked(findings, check).message
@@ -634,6 +648,11 @@ describe('postgres: figures against limits', () => {
   let slot = { name: 's', active: true, inactiveMs: undefined as number | undefined, bytes: 0, lost: false }
   beforeEach(() => {
     slot = { name: 's', active: true, inactiveMs: undefined, bytes: 0, lost: false }
+  })
+
+  test('the boundaries of the clock belong to what is well, in both directions', () => {
+    const clock = (aheadMs: number) => level({ see: 'clock', aheadMs, tripMs: 1 })
+    expect([2_000, -2_000, 2_001, -30_000, -30_001].map(clock)).toEqual(['ok', 'ok', 'warn', 'warn', 'fail'])
   })
 
   test('boundaries belong to what is well', () => {

@@ -61,7 +61,9 @@ describe('Identity without configuration', () => {
         expect.stringMatching(/^store Success: (?:warning: )?the store of the accounts answered in /),
         'administrator Success: there is an Admin who may sign in',
         expect.stringMatching(/^look-up Success: (?:warning: )?an account is looked up in /),
-        expect.stringMatching(/^password hash Success: (?:warning: )?a password was hashed and checked, right and wrong, in /),
+        expect.stringMatching(
+          /^password hash Success: (?:warning: )?a password was hashed and checked, right and wrong, in /,
+        ),
       ])
       expect((await ask(opened, 'Basic')).StatusMessage).toContain("svc's own sign-in was checked")
     } finally {

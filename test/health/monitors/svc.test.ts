@@ -56,6 +56,20 @@ const summary = (MonitorName: string, Status = 'Failure', message = 'it is so') 
 })
 const healthy = { Status: 'Success', FailedMonitorCount: 0, MonitorSummaries: [summary('http shop', 'Success')] }
 
+describe('how old the answer is', () => {
+  const aged = (age: string, status = 'Success') =>
+    one(replies(answer(200, JSON.stringify({ ...healthy, Status: status }), { Age: age })))
+
+  test('an answer that the peer has kept for more than a second says so', async () => {
+    expect((await aged('12')).message).toMatch(/ says Success; seen there 12 s ago$/)
+    expect((await aged('12', 'Failure')).message).toMatch(/; seen there 12 s ago$/)
+  })
+
+  test.each(['0', '1', 'soon', '-5', '1e9'])('an Age of %s does not', async (age) => {
+    expect((await aged(age)).message).toMatch(/ says Success$/)
+  })
+})
+
 describe('what is asked', () => {
   const asked = async (mode: ExecutionMode, settings: Settings = {}) => {
     const { heard } = await look(json(healthy), settings, mode)

@@ -30,6 +30,7 @@ async function look(change: (state: VantageState) => void, mode: 'Basic' | 'Stan
     asked: server.asked(),
     failed: complaints(reports),
     warned: complaints(reports, 'warn'),
+    clocks: reports.flatMap(({ findings }) => findings).filter(({ check }) => check === 'clock').length,
   }
 }
 
@@ -59,7 +60,13 @@ describe('the profile vantage', () => {
       'http vantage active jobs',
     ])
     expect(advanced.asked.filter((line) => !line.startsWith('GET /Rest/'))).toEqual([])
+    expect(advanced.clocks).toBe(1)
     expect(advanced.asked.join()).not.toMatch(/stop|shutdown|submit|restart/i)
+  })
+
+  test('a domain that is not online fails in Basic already', async () => {
+    const { failed } = await look((s) => Object.assign(s, { online: false }), 'Basic')
+    expect(failed).toEqual([expect.stringMatching(/online json: \S+: \$\.Online is "false", expected "true"$/)])
   })
 
   test.each([

@@ -27,8 +27,10 @@ export const lookAtClock =
     const sent = world.date().getTime()
     const [row] = await ask(sql)
     const heard = world.date().getTime()
-    const at = figure(row, 'at')
-    if (at === undefined) throw new ProbeError('protocol', 'the server was asked for its time and told none')
+    const told = figure(row, 'at')
+    if (told === undefined) throw new ProbeError('protocol', 'the server was asked for its time and told none')
+    // Our clock shows whole milliseconds.
+    const at = Math.floor(told)
     const aheadMs = at > heard ? at - heard : Math.min(0, at - sent)
     return { see: 'clock', aheadMs, tripMs: heard - sent }
   }
