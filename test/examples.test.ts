@@ -95,7 +95,7 @@ test('svc monitors list leaves out checks whose settings are not given', async (
     const [row] = describePlan(config.types.App?.monitors ?? [], 'Standard')
     return row?.Checks.map(({ Name }) => Name) ?? []
   }
-  expect(await checks('')).toEqual(['connect', 'status', 'latency', 'body'])
+  expect(await checks('')).toEqual(['connect', 'status', 'latency', 'body', 'addresses'])
   expect(await checks(', json: {$.a: b}, health: true')).toEqual([
     'connect',
     'status',
@@ -103,6 +103,7 @@ test('svc monitors list leaves out checks whose settings are not given', async (
     'body',
     'json',
     'health',
+    'addresses',
   ])
 })
 

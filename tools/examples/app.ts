@@ -7,6 +7,7 @@ import { nginxMissing, startNginx } from '../../test/support/nginx.ts'
 import { during, type Example, until } from './example.ts'
 import { stage as newStage, type Stage } from './stage.ts'
 
+const monitorPassword = 'orchard-and-lantern-7'
 const entry = new URL('../../bin/run.js', import.meta.url).pathname
 
 export const app: Example = {
@@ -31,6 +32,7 @@ export const app: Example = {
         `types: {App: {host: false, monitors: [{kind: http, name: shop, url: 'http://127.0.0.1:${nginx.port}/'}]}}`,
       )
       const { port, process: serving } = await serve(other)
+      stage.file('monitor-password', monitorPassword)
       onEnd(() => ended(serving))
       stage.port(nginx.port, 18_080)
       stage.port(nginx.tlsPort, 18_443)
@@ -63,6 +65,20 @@ export const app: Example = {
         name: backend
         url: http://127.0.0.1:${port}
         mode: Basic                    # how deep it is asked at most
+      - kind: http-steps               # in, read, out, with a service account
+        name: sign-in
+        url: http://127.0.0.1:${port}
+        username: monitor
+        password: {file: monitor-password}
+        steps:
+          - name: in
+            method: POST
+            path: /auth/credentials
+            signIn: true
+            form: {UserName: '\${username}', Password: '\${password}'}
+          - {name: read, path: /auth, json: {$.UserName: '\${username}'}}
+          - {name: out, method: POST, path: /auth/logout, signIn: true}
+          - {name: is out, path: /auth, status: [401]}
       - kind: deployment
         name: release
         expectedFile: ${stage.folder}/expected.json
@@ -92,6 +108,14 @@ export const app: Example = {
       })
       stage.file('release/version', '2.4.1')
 
+      stage.file('monitor-password', 'not-the-password')
+      await stage.red('The service account is not let in', {
+        happened:
+          'The file `monitor-password` held another password than the application knows. It was tried once; what the other steps would do was not tried.',
+        says: [/POST \/auth\/credentials was answered 401: the sign-in was refused/, /read: not run: step "in" failed/],
+      })
+      stage.file('monitor-password', monitorPassword)
+
       await nginx.stop('SIGTERM')
       // The other svc gives its last answer in Basic for two seconds.
       await new Promise((resolve) => setTimeout(resolve, 3_000))
@@ -106,7 +130,9 @@ export const app: Example = {
 /** A second svc with a home of its own, on a free port. */
 async function serve(home: Stage): Promise<{ readonly port: number; readonly process: ChildProcess }> {
   const portFile = `${home.folder}/port`
-  const child = spawn(process.execPath, [entry, 'serve', '--only', 'health', '--port', '0', '--port-file', portFile], {
+  const passwordFile = home.file('password', monitorPassword)
+  const bootstrap = ['--bootstrap-admin', 'monitor', '--bootstrap-password-file', passwordFile]
+  const child = spawn(process.execPath, [entry, 'serve', '--port', '0', '--port-file', portFile, ...bootstrap], {
     env: home.env,
     stdio: 'ignore',
   })

@@ -1,4 +1,6 @@
 import { makeCertificates, opensslMissing } from '../../test/support/certs.ts'
+import { ftpApiPassword, type Said, startFtpApi } from '../../test/support/ftp-api.ts'
+import { startFtpServer } from '../../test/support/ftp-server.ts'
 import { httpPeer } from '../../test/support/http-peer.ts'
 import { during, type Example } from './example.ts'
 
@@ -8,8 +10,9 @@ export const ftpApi: Example = {
   type: 'FtpApi',
   title: 'API in front of FTP accounts',
   standsFor:
-    'A web API that hands out and administers FTP accounts. That is an inference from the name. Every such API is another one, so it is made of `http` monitors whose paths you name; the FTP server behind it is of type Ftp.',
-  peers: '**A simulated API** of our own making, over real HTTPS.',
+    'A web API that hands out and administers FTP accounts. That is an inference from the name. Every such API is another one, so it is made of `http` and `http-steps` monitors whose paths you name; the FTP server behind it is of type Ftp.',
+  peers:
+    '**Two simulated APIs** of our own making, over real HTTPS; the FTP server behind them is ftp-srv, which is real.',
   missing: opensslMissing(),
   show: (stage) =>
     during(async (onEnd) => {
@@ -28,6 +31,18 @@ export const ftpApi: Example = {
       }, certificates.good)
       onEnd(() => server[Symbol.asyncDispose]())
       stage.port(server.port, 18_443)
+      // What it says in place of its ordinary answer.
+      let instead: { readonly to: RegExp; readonly said: Said } | undefined
+      const api = await startFtpApi((asked) => (instead?.to.test(asked) ? instead.said : undefined), certificates.good)
+      onEnd(() => api[Symbol.asyncDispose]())
+      let synchronised = true
+      const ftp = await startFtpServer('', (name, given) => synchronised && api.accounts.get(name) === given)
+      onEnd(ftp.remove)
+      stage.port(api.port, 18_444)
+      stage.port(ftp.port, 12_121)
+      stage.replace(/svc-probe-[0-9a-f]{12}/, 'svc-probe-5f1c0a9be274')
+      stage.replace(/(?<=PASV said 127\.0\.0\.1:|EPSV said port )\d{4,5}/, '50017')
+      stage.file('ftp-api-password', ftpApiPassword)
       stage.file('ftp-api-token', token)
       const caFile = stage.file('ca.pem', certificates.ca)
       await stage.yaml(`types:
@@ -59,6 +74,33 @@ export const ftpApi: Example = {
         token: {file: ftp-api-token}
         measure:
           - {name: waiting accounts, path: '$.pending[*]', time: since, age: {warn: 10m, limit: 1h}}
+      - kind: http-steps               # a probe account is made, used and removed
+        name: credential
+        url: ${api.origin}/v1
+        caFile: ${caFile}
+        username: monitor
+        password: {file: ftp-api-password}
+        authorization: Bearer \${session}
+        allowWrites: true
+        show: [id]                     # no secret: what was left behind is told by it
+        steps:
+          - name: sign in
+            method: POST
+            path: /sign-in
+            signIn: true
+            body: '{"user": "\${username}", "password": "\${password}"}'
+            capture: {session: $.token}
+          - name: make
+            method: POST
+            path: /accounts
+            body: '{"name": "\${probe}", "password": "\${probePassword}"}'
+            status: [201]
+            capture: {id: $.id}
+          - name: use
+            ftp: {host: 127.0.0.1, port: ${ftp.port}, tls: 'off', username: '\${probe}', password: '\${probePassword}'}
+        cleanup:
+          - {name: remove, method: DELETE, path: '/accounts/\${id}', undoes: make}
+          - {name: sign out, method: POST, path: /sign-out, undoes: sign in}
 `)
       await stage.list()
       await stage.green()
@@ -76,6 +118,22 @@ export const ftpApi: Example = {
         happened:
           'An order for an account had been waiting for 95 minutes. Everything answers; only Advanced asks how long.',
         says: [/oldest 1\.6 h \(limit 1 h\)/],
+      })
+      oldest = 2 * minute
+
+      synchronised = false
+      await stage.red('An account that the FTP server does not know', {
+        happened:
+          'The API made the probe account and said so, but the FTP server had not heard of it. Each part by itself is well; only who does what a client does sees it. The account was removed all the same.',
+        says: [/use: .* refused the sign-in of "svc-probe-/, /remove: DELETE \/v1\/accounts\/a-\d+ was answered 204/],
+      })
+      synchronised = true
+
+      instead = { to: /^DELETE/, said: { status: 503 } }
+      await stage.red('A probe account that stays', {
+        happened:
+          'The API made the account, and answered 503 when it should have removed it. What was left behind is named, so that somebody can.',
+        says: [/answered 503/, /made may be left behind, for DELETE \/v1\/accounts\/a-\d+ to remove/],
       })
     }),
 }
