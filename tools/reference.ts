@@ -10,7 +10,14 @@ import { parseArgs } from 'node:util'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
 import { exits, faults } from '../src/core/errors.ts'
 import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/health/index.ts'
-import { type Dto, type Fields, operations, type Schema, schemaOf, type WhoMayCall } from '../src/core/protocol/index.ts'
+import {
+  type Dto,
+  type Fields,
+  operations,
+  type Schema,
+  schemaOf,
+  type WhoMayCall,
+} from '../src/core/protocol/index.ts'
 
 const { values: flags } = parseArgs({
   options: { check: { type: 'boolean', default: false }, into: { type: 'string' } },

@@ -12,7 +12,9 @@ async function revealed(lines: readonly string[]): Promise<string> {
   const yaml = ['types:', '  App:', ...['- name: it', ...lines.map((line) => `  ${line}`)].map((line) => `    ${line}`)]
   const path = await file(join(home, 'svc.yaml'), yaml.join('\n'))
   const { types } = await loadConfig({ ...here({}, home), path, keychain: async () => kept })
-  const { password } = types.App?.monitors[0]?.settings as { readonly password: Secret }
+  const [monitor] = types.App?.monitors ?? []
+  if (!monitor) throw new Error('the file has no monitor')
+  const { password } = monitor.settings as { readonly password: Secret }
   return await password.reveal().catch(({ message }: Error) => message)
 }
 
