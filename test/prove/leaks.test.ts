@@ -91,7 +91,8 @@ async function proveServe(): Promise<void> {
     }
     if (proving) process.stderr.write(told(measured))
     expect(holds(after)).toEqual(holds(before))
-    expect(tooMuch(measured, all / 2, 150 + 0.02 * all)).toEqual([])
+    // After few polls what it keeps for good is still filling up: only the full run is strict.
+    expect(tooMuch(measured, all / 2, proving ? 150 + 0.02 * all : 600)).toEqual([])
     expect(await emptied(peers.left)).toEqual([])
     expect(serve.warnings()).toEqual([])
     await askAndLeave(serve.port, peers.types)
