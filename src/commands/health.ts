@@ -123,7 +123,7 @@ function nextSteps(): string {
   const steps = [
     ['health -m Advanced -t Sql', 'the embedded store, in depth'],
     ['serve', 'the same answers over HTTP'],
-    ['monitors kinds', 'what svc.yaml can have checked'],
+    ['monitors discover', 'what listens here, proposed as a svc.yaml'],
   ]
   const lines = steps.map(([command, gives]) => `  ${`${svc} ${command}`.padEnd(34)}  ${gives}`)
   return `\nNothing is configured yet: this is what svc knows of this machine. Try next:\n${lines.join('\n')}`
