@@ -1,15 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise'
-import { asServer, freePort, type Running, remove, run, serverFolder } from './server.ts'
+import { asServer, findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
-const find = (name: string): string | undefined =>
-  ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', ...(process.env.PATH ?? '').split(':')]
-    .map((folder) => join(folder, name))
-    .find((path) => existsSync(path))
-const daemon = find('mariadbd')
-const install = find('mariadb-install-db')
+const daemon = findProgram('mariadbd')
+const install = findProgram('mariadb-install-db')
 export const mariadbMissing =
   daemon === undefined || install === undefined ? 'MariaDB (mariadbd) is not installed' : undefined
 

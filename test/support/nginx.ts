@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort, type Running, remove, run, serverFolder } from './server.ts'
+import { findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
-const program = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/bin/nginx'].find((path) => existsSync(path))
+const program = findProgram('nginx')
 export const nginxMissing = program === undefined ? 'nginx is not installed' : undefined
 
 export type Nginx = Running & { readonly port: number; readonly tlsPort: number; readonly remove: () => Promise<void> }

@@ -4,11 +4,11 @@ import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { asServer, childrenOf, freePort, type Running, remove, run, serverFolder } from './server.ts'
+import { asServer, childrenOf, findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
 // Debian's own scripts insist on the account rabbitmq; these run as whoever starts them.
 const scripts = '/usr/lib/rabbitmq/bin'
-const epmd = ['/usr/bin/epmd', '/usr/local/bin/epmd'].find((path) => existsSync(path))
+const epmd = findProgram('epmd')
 export const rabbitmqMissing =
   epmd === undefined || !existsSync(join(scripts, 'rabbitmq-server'))
     ? 'RabbitMQ (rabbitmq-server) is not installed'

@@ -1,16 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, writeFileSync } from 'node:fs'
+import { chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ServerCertificate } from './certs.ts'
-import { asServer, freePort, type Running, remove, run, serverFolder } from './server.ts'
+import { asServer, findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
-const find = (name: string): string | undefined =>
-  ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', ...(process.env.PATH ?? '').split(':')]
-    .map((folder) => join(folder, name))
-    .find((path) => existsSync(path))
-const daemon = find('redis-server')
-const cli = find('redis-cli')
+const daemon = findProgram('redis-server')
+const cli = findProgram('redis-cli')
 export const redisMissing =
   daemon === undefined || cli === undefined ? 'Redis (redis-server, redis-cli) is not installed' : undefined
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,6 +16,12 @@ export function serverFolder(name: string): string {
   if (asServer.uid !== undefined) chownSync(folder, asServer.uid, asServer.gid)
   return folder
 }
+
+/** Where a program of the operating system is: in the folders of servers, which PATH may leave out, or on PATH. */
+export const findProgram = (name: string): string | undefined =>
+  ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', ...(process.env.PATH ?? '').split(':')]
+    .map((folder) => join(folder, name))
+    .find((path) => existsSync(path))
 
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

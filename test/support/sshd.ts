@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { startDaemon } from './own-daemon.ts'
-import { freePort, remove } from './server.ts'
+import { findProgram, freePort, remove } from './server.ts'
 
-const daemon = ['/usr/sbin/sshd', '/usr/local/sbin/sshd', '/usr/bin/sshd'].find((path) => existsSync(path))
+const daemon = findProgram('sshd')
 const keygen = spawnSync('ssh-keygen', ['-?']).error === undefined
 export const sshdMissing =
   daemon === undefined ? 'OpenSSH (sshd) is not installed' : keygen ? undefined : 'ssh-keygen is not installed'

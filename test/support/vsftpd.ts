@@ -1,10 +1,10 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ServerCertificate } from './certs.ts'
 import { startDaemon } from './own-daemon.ts'
-import { freePort, remove, serverFolder } from './server.ts'
+import { findProgram, freePort, remove, serverFolder } from './server.ts'
 
-const daemon = ['/usr/sbin/vsftpd', '/usr/local/sbin/vsftpd'].find((path) => existsSync(path))
+const daemon = findProgram('vsftpd')
 /** It needs root for its chroot; without, its suite cannot run. */
 export const vsftpdMissing =
   daemon === undefined

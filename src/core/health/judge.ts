@@ -89,6 +89,10 @@ export function atLeast(m: Measured): Finding {
   return measured(m, 'ok', limit ?? warn, limit === undefined ? 'warns below' : 'at least')
 }
 
+/** Findings, one or many, as of the address that was probed. */
+export const atAddress = (address: string, found: Finding | readonly Finding[]): readonly Finding[] =>
+  [found].flat().map((finding) => ({ ...finding, address }))
+
 export const ok = (check: string, message: string, more: Partial<Finding> = {}): Finding => ({
   ...more,
   check,

@@ -2,13 +2,12 @@ import type { ChildProcess } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type FaultClass, ProbeError } from '../monitor.ts'
+import { killGroup, killTree, reaped } from './end.ts'
 import type { Answer, Question } from './serve.ts'
 
 /** Bytes: what a probe may answer, and what is kept of what it says on standard error. */
 const largestAnswer = 1024 * 1024
 const keptOfErrors = 2_048
-/** Milliseconds that a killed child gets to be gone: one stuck in the kernel is not waited for. */
-const graceMs = 300
 const windows = process.platform === 'win32'
 
 /** Starts `entry` with this same Node, asks one question and takes one line for an answer. */
@@ -88,42 +87,6 @@ function broken(probe: string, what: string, said = ''): ProbeError {
     .filter((line) => line !== '')
     .slice(0, 5)
   return new ProbeError('internal', `the child process for ${probe} ${what}`, details)
-}
-
-function killTree(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
-  if (windows) killWindowsTree(child)
-  else killGroup(child)
-}
-
-/** Windows has no process groups: its own tool walks the tree. */
-function killWindowsTree(child: ChildProcess): void {
-  const { spawn } = process.getBuiltinModule('node:child_process')
-  const taskkill = `${process.env.SystemRoot ?? 'C:\\Windows'}\\System32\\taskkill.exe`
-  spawn(taskkill, ['/pid', String(child.pid), '/t', '/f'], { stdio: 'ignore', windowsHide: true })
-    .on('error', () => child.kill('SIGKILL'))
-    .unref()
-}
-
-function killGroup(child: ChildProcess): void {
-  if (windows || child.pid === undefined) return
-  try {
-    process.kill(-child.pid, 'SIGKILL')
-  } catch {
-    // Nobody is left in it.
-  }
-}
-
-/** Waits until the killed child is gone and reaped, but not for one that is stuck in the kernel. */
-async function reaped(child: ChildProcess, gone: Promise<void>): Promise<void> {
-  if (child.pid === undefined) return
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, graceMs)
-  await Promise.race([gone, late])
-  clearTimeout(timer)
-  // What is still there must not keep this process alive.
-  child.unref()
-  for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy()
 }
 
 /** All that a child gets of this process's environment: no secret, no option that changes Node. */

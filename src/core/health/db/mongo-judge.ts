@@ -1,4 +1,4 @@
-import { atLeast, atMost, fail, ok, show, warn } from '../judge.ts'
+import { atAddress, atLeast, atMost, fail, ok, show, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { judgeUnreached } from '../probe/addresses.ts'
 import { count, said } from '../probe/text.ts'
@@ -24,7 +24,7 @@ export function judgeMongo(seen: MongoVisit<MongoSeen>, settings: MongoSettings)
     case 'ping':
       return timed('ping', 'ping answered in', seen.ms, seen.address)
     case 'look':
-      return [judgeSeen(seen.look, settings)].flat().map((finding) => ({ ...finding, address: seen.address }))
+      return atAddress(seen.address, judgeSeen(seen.look, settings))
     case 'problem':
       return judgeProblem(seen)
     case 'unreached':

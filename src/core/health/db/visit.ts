@@ -1,4 +1,4 @@
-import { atMost } from '../judge.ts'
+import { atAddress, atMost } from '../judge.ts'
 import { type Finding, ProbeError, type World } from '../monitor.ts'
 import { eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
 import { said } from '../probe/text.ts'
@@ -82,7 +82,7 @@ export function judgeVisit<L>(
     case 'answered':
       return timed('query', 'SELECT 1 answered in', seen, latency)
     case 'look':
-      return [judgeLook(seen.look)].flat().map((finding) => ({ ...finding, address: seen.address }))
+      return atAddress(seen.address, judgeLook(seen.look))
     case 'problem':
       return judgeProblem(seen)
     case 'unreached':

@@ -1,12 +1,13 @@
 import { judgeProblem } from '../db/problem.ts'
 import { includes } from '../engine.ts'
 import { judgeBacklog } from '../files/backlog.ts'
+import { folderChecks } from '../files/folder-checks.ts'
 import type { Banner } from '../files/ftp-open.ts'
 import { judgePassive } from '../files/ftp-passive.ts'
 import { type FtpSettings, ftpContradiction, ftpSettings } from '../files/ftp-settings.ts'
 import { type FtpSeen, portOf, visitFtp } from '../files/ftp-visit.ts'
 import { judgeTrip } from '../files/round-trip.ts'
-import { atMost, fail, ok } from '../judge.ts'
+import { atAddress, atMost, fail, ok } from '../judge.ts'
 import { type Finding, monitorKind } from '../monitor.ts'
 import { judgeUnreached } from '../probe/addresses.ts'
 import { judgeExpiry } from '../probe/certificates.ts'
@@ -34,38 +35,7 @@ export default monitorKind({
       depth: 'Standard',
       doc: 'Told when the server offers no passive data connection at all',
     },
-    {
-      name: 'oldest file',
-      depth: 'Advanced',
-      doc: 'With `folder`: its oldest file does not wait too long',
-      when: ['folder'],
-    },
-    {
-      name: 'backlog',
-      depth: 'Advanced',
-      doc: 'With `folder` and `files`: no more files wait than should',
-      when: ['files'],
-    },
-    {
-      name: 'round trip',
-      depth: 'Advanced',
-      doc: 'With `allowWrites`: a file of our own comes back with the same SHA-256',
-      when: ['allowWrites'],
-    },
-    {
-      name: 'throughput',
-      depth: 'Advanced',
-      doc: 'With `allowWrites` and `throughput`: it is moved fast enough',
-      when: ['throughput'],
-    },
-    { name: 'rename', depth: 'Advanced', doc: 'With `allowWrites`: it can be renamed', when: ['allowWrites'] },
-    { name: 'delete', depth: 'Advanced', doc: 'With `allowWrites`: it can be deleted', when: ['allowWrites'] },
-    {
-      name: 'sweep',
-      depth: 'Advanced',
-      doc: 'With `allowWrites`: what earlier round trips left behind is deleted',
-      when: ['allowWrites'],
-    },
+    ...folderChecks,
   ],
   target: (given) => ({ host: given.host, port: portOf(given) }),
   signsIn: (given, mode) => given.username !== undefined && includes(mode, 'Standard'),
@@ -99,9 +69,9 @@ export default monitorKind({
           address: seen.address,
         })
       case 'backlog':
-        return at(seen.address, judgeBacklog(seen, given))
+        return atAddress(seen.address, judgeBacklog(seen, given))
       case 'trip':
-        return at(seen.address, judgeTrip(seen.trip, given.throughput))
+        return atAddress(seen.address, judgeTrip(seen.trip, given.throughput))
       case 'problem':
         return judgeProblem(seen)
       case 'unreached':
@@ -109,9 +79,6 @@ export default monitorKind({
     }
   },
 })
-
-const at = (address: string, findings: readonly Finding[]): readonly Finding[] =>
-  findings.map((finding) => ({ ...finding, address }))
 
 const timed = (
   check: string,

@@ -1,6 +1,6 @@
 import { includes } from '../engine.ts'
 import { monitorKind } from '../monitor.ts'
-import { hostOf, portOf } from '../probe/http-route.ts'
+import { urlTarget } from '../probe/http-route.ts'
 import { judgeStep } from '../steps/judge.ts'
 import { stepsProblem } from '../steps/problem.ts'
 import { runSteps, signsAnywhere } from '../steps/run.ts'
@@ -29,10 +29,7 @@ export default monitorKind({
       when: ['cleanup'],
     },
   ],
-  target: (given) => {
-    const url = URL.parse(given.url)
-    return url === null ? {} : { host: hostOf(url), port: portOf(url) }
-  },
+  target: urlTarget,
   signsIn: (given, mode) => includes(mode, 'Advanced') && signsAnywhere(given),
   contradiction: stepsProblem,
   observe: runSteps,

@@ -20,7 +20,7 @@ import {
   versionIn,
 } from '../probe/http-content.ts'
 import { asksPeer, contradiction, routeOf, signsIn, wantsXml } from '../probe/http-request.ts'
-import { hostOf, open, portOf, travel } from '../probe/http-route.ts'
+import { hostOf, open, portOf, travel, urlTarget } from '../probe/http-route.ts'
 import { type HttpSettings, httpSettings } from '../probe/http-settings.ts'
 import { judgeLink } from '../probe/link-judge.ts'
 import { type LinkSeen, walkLinks } from '../probe/link-walk.ts'
@@ -98,10 +98,7 @@ export default monitorKind({
     { name: 'certificate', depth: 'Advanced', doc: 'Every certificate of the chain stays valid long enough' },
     { name: 'clock', depth: 'Advanced', doc: 'The Date header agrees with our clock' },
   ],
-  target: (given) => {
-    const url = URL.parse(given.url)
-    return url === null ? {} : { host: hostOf(url), port: portOf(url) }
-  },
+  target: urlTarget,
   signsIn,
   contradiction,
   async *observe(given, world): AsyncGenerator<Seen> {

@@ -1,13 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { judgeProblem, type Problem } from '../db/problem.ts'
 import { includes } from '../engine.ts'
-import { atMost, fail } from '../judge.ts'
+import { atAddress, atMost, fail } from '../judge.ts'
 import { type Finding, monitorKind, type World } from '../monitor.ts'
 import { eachAddress, judgeUnreached, type Target, type Unreached } from '../probe/addresses.ts'
 import { judgeExpiry } from '../probe/certificates.ts'
 import type { Chain } from '../probe/chain.ts'
 import { shownLocation } from '../probe/http-content.ts'
-import { hostOf, portOf } from '../probe/http-route.ts'
+import { hostOf, portOf, urlTarget } from '../probe/http-route.ts'
 import { judgeLook, type RabbitmqLook } from '../rabbitmq/judge.ts'
 import { lookAtNodes, lookAtOverview, lookAtQueue, type Queue, suspicious } from '../rabbitmq/look.ts'
 import { type Answer, managementAt } from '../rabbitmq/management.ts'
@@ -48,10 +48,7 @@ export default monitorKind({
     { name: 'cluster', depth: 'Advanced', doc: 'As many nodes run as should; left out without `nodes`' },
     { name: 'certificate', depth: 'Advanced', doc: 'Every certificate of the chain stays valid long enough (https)' },
   ],
-  target: ({ url: written }) => {
-    const url = URL.parse(written)
-    return url === null ? {} : { host: hostOf(url), port: portOf(url) }
-  },
+  target: urlTarget,
   signsIn: (_, mode) => includes(mode, 'Standard'),
   contradiction,
   async *observe(settings, world): AsyncGenerator<Seen> {
@@ -72,7 +69,7 @@ export default monitorKind({
       case 'certificate':
         return judgeExpiry('certificate', seen.chain, settings.certificate)
       case 'look':
-        return judgeLook(seen.look, settings).map((finding) => ({ ...finding, address: seen.address }))
+        return atAddress(seen.address, judgeLook(seen.look, settings))
       case 'problem':
         return judgeProblem(seen)
       case 'unreached':

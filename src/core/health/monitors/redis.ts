@@ -1,7 +1,7 @@
 import { judgeProblem, type Problem } from '../db/problem.ts'
 import { figure } from '../db/rows.ts'
 import { includes } from '../engine.ts'
-import { atMost } from '../judge.ts'
+import { atAddress, atMost } from '../judge.ts'
 import { type Finding, monitorKind, ProbeError } from '../monitor.ts'
 import { eachAddress, judgeUnreached, type Target, type Unreached } from '../probe/addresses.ts'
 import { readCaFile } from '../probe/anchors.ts'
@@ -115,7 +115,7 @@ export default monitorKind({
       case 'certificate':
         return judgeExpiry('certificate', seen.chain, settings.certificate)
       case 'look':
-        return [judgeLook(seen.look, settings)].flat().map((finding) => ({ ...finding, address: seen.address }))
+        return atAddress(seen.address, judgeLook(seen.look, settings))
       case 'problem':
         return judgeProblem(seen)
       case 'unreached':

@@ -1,11 +1,12 @@
 import { judgeProblem } from '../db/problem.ts'
 import { includes } from '../engine.ts'
 import { judgeBacklog } from '../files/backlog.ts'
+import { folderChecks } from '../files/folder-checks.ts'
 import { judgeTrip } from '../files/round-trip.ts'
 import type { Greeting, HostKey } from '../files/sftp-open.ts'
 import { type SftpSettings, sftpContradiction, sftpSettings } from '../files/sftp-settings.ts'
 import { type SftpSeen, speaksSsh, visitSftp } from '../files/sftp-visit.ts'
-import { atMost, fail, ok, showDuration } from '../judge.ts'
+import { atAddress, atMost, fail, ok, showDuration } from '../judge.ts'
 import { type Finding, monitorKind } from '../monitor.ts'
 import { judgeUnreached } from '../probe/addresses.ts'
 import { count, quoted } from '../probe/text.ts'
@@ -20,38 +21,7 @@ export default monitorKind({
     { name: 'host key', depth: 'Standard', doc: 'Its key is one of `hostKey`; nobody signs in to any other' },
     { name: 'sign-in', depth: 'Standard', doc: 'The account is let in, in time' },
     { name: 'listing', depth: 'Standard', doc: 'SFTP starts and lists the folder where a sign-in ends, in time' },
-    {
-      name: 'oldest file',
-      depth: 'Advanced',
-      doc: 'With `folder`: its oldest file does not wait too long',
-      when: ['folder'],
-    },
-    {
-      name: 'backlog',
-      depth: 'Advanced',
-      doc: 'With `folder` and `files`: no more files wait than should',
-      when: ['files'],
-    },
-    {
-      name: 'round trip',
-      depth: 'Advanced',
-      doc: 'With `allowWrites`: a file of our own comes back with the same SHA-256',
-      when: ['allowWrites'],
-    },
-    {
-      name: 'throughput',
-      depth: 'Advanced',
-      doc: 'With `allowWrites` and `throughput`: it is moved fast enough',
-      when: ['throughput'],
-    },
-    { name: 'rename', depth: 'Advanced', doc: 'With `allowWrites`: it can be renamed', when: ['allowWrites'] },
-    { name: 'delete', depth: 'Advanced', doc: 'With `allowWrites`: it can be deleted', when: ['allowWrites'] },
-    {
-      name: 'sweep',
-      depth: 'Advanced',
-      doc: 'With `allowWrites`: what earlier round trips left behind is deleted',
-      when: ['allowWrites'],
-    },
+    ...folderChecks,
   ],
   target: (given) => ({ host: given.host, port: given.port }),
   signsIn: (given, mode) => given.username !== undefined && includes(mode, 'Standard'),
@@ -70,9 +40,9 @@ export default monitorKind({
         return timed('listing', `${many} of ${quoted(seen.folder, 120)} listed in`, seen, given)
       }
       case 'backlog':
-        return at(seen.address, judgeBacklog(seen, given))
+        return atAddress(seen.address, judgeBacklog(seen, given))
       case 'trip':
-        return at(seen.address, judgeTrip(seen.trip, given.throughput))
+        return atAddress(seen.address, judgeTrip(seen.trip, given.throughput))
       case 'problem':
         return judgeProblem(seen)
       case 'unreached':
@@ -80,9 +50,6 @@ export default monitorKind({
     }
   },
 })
-
-const at = (address: string, findings: readonly Finding[]): readonly Finding[] =>
-  findings.map((finding) => ({ ...finding, address }))
 
 type Timed = { readonly ms: number; readonly address: string }
 const timed = (check: string, what: string, { ms, address }: Timed, { latency }: SftpSettings): Finding =>

@@ -5,7 +5,7 @@ import { isOwnProcess } from '../peer/own.ts'
 import { overHttp, peerSettings, peerUrl } from '../peer/settings.ts'
 import { eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
 import { contradiction, routeOf, signsIn } from '../probe/http-request.ts'
-import { hostOf, open, portOf, travel } from '../probe/http-route.ts'
+import { hostOf, open, portOf, travel, urlTarget } from '../probe/http-route.ts'
 
 type Seen =
   | { readonly see: 'hushed' }
@@ -32,10 +32,7 @@ export default monitorKind({
     { name: 'health', depth: 'Basic', doc: 'Its health answer says Success; failed monitors are named' },
     { name: 'latency', depth: 'Basic', doc: 'The whole answer is there in time' },
   ],
-  target: (given) => {
-    const url = URL.parse(given.url)
-    return url === null ? {} : { host: hostOf(url), port: portOf(url) }
-  },
+  target: urlTarget,
   signsIn: (given, mode) => signsIn(overHttp(given, new URL(given.url), {}), mode),
   contradiction: (given) => contradiction(overHttp(given, new URL(given.url), {})),
   async *observe(given, world): AsyncGenerator<Seen> {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { BlockList, isIP } from 'node:net'
-import { ProbeError, type World } from '../monitor.ts'
+import { type Target as ConfiguredTarget, ProbeError, type World } from '../monitor.ts'
 import { connectTcp, hostPort } from '../net.ts'
 import type { Target } from './addresses.ts'
 import { whyDistrusted } from './certificates.ts'
@@ -42,6 +42,12 @@ export const isLocal = (ip: string): boolean => local.check(ip, isIP(ip) === 6 ?
 export const portOf = (url: URL): number => Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 /** The host as sockets and certificates take it: IPv6 without brackets. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1')
+
+/** `target` of a kind that asks a URL. A text that is none has no target. */
+export function urlTarget(given: { readonly url: string }): ConfiguredTarget {
+  const url = URL.parse(given.url)
+  return url === null ? {} : { host: hostOf(url), port: portOf(url) }
+}
 
 /** Connects, with TLS for https. With `verify`, a server that is not who it should be gets no request. */
 export async function open(target: Target, url: URL, route: Route, world: World): Promise<Link> {

@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import { killAll, reaped, systemFile } from '../child/end.ts'
 import { ProbeError } from '../monitor.ts'
 
 export type Ended = {
@@ -24,8 +25,6 @@ export type Program = {
 
 /** Bytes that a program may say in all before it is ended: an endless one must not cost the whole deadline. */
 const mostSaid = 16 * 1024 * 1024
-/** Milliseconds that a killed program gets to be gone: one stuck in the kernel is not waited for. */
-const graceMs = 300
 const windows = process.platform === 'win32'
 
 /**
@@ -50,7 +49,7 @@ export async function runProgram({ file, args, env, keep }: Program, signal: Abo
     return await ended(child, file, keep, signal)
   } finally {
     // Also after a good end: what it left behind in its group must not outlive the run.
-    kill(child)
+    killAll(child)
     await reaped(child, gone)
   }
 }
@@ -119,37 +118,6 @@ function whyNot({ code }: NodeJS.ErrnoException): string {
   if (code === 'EACCES' || code === 'EPERM') return 'this account may not run it'
   if (code === 'ENOEXEC') return 'it is no program for this system'
   return code ?? 'unknown'
-}
-
-function kill(child: ChildProcess): void {
-  if (child.pid === undefined) return
-  try {
-    if (!windows) process.kill(-child.pid, 'SIGKILL')
-    else if (child.exitCode === null && child.signalCode === null) killWindowsTree(child)
-  } catch {
-    // Nobody is left in it.
-  }
-}
-
-/** Windows has no process groups: its own tool walks the tree. */
-function killWindowsTree(child: ChildProcess): void {
-  const { spawn } = process.getBuiltinModule('node:child_process')
-  spawn(systemFile('taskkill.exe'), ['/pid', String(child.pid), '/t', '/f'], { stdio: 'ignore', windowsHide: true })
-    .on('error', () => child.kill('SIGKILL'))
-    .unref()
-}
-
-/** A program that belongs to Windows. */
-export const systemFile = (name: string): string => `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\${name}`
-
-async function reaped(child: ChildProcess, gone: Promise<void>): Promise<void> {
-  if (child.pid === undefined) return
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, graceMs)
-  await Promise.race([gone, late])
-  clearTimeout(timer)
-  child.unref()
-  for (const pipe of [child.stdout, child.stderr]) pipe?.destroy()
 }
 
 /** What every program may know: where programs are, and that it speaks to a program. */

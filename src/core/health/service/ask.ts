@@ -1,6 +1,7 @@
+import { systemFile } from '../child/end.ts'
 import { ProbeError } from '../monitor.ts'
 import { said } from '../probe/text.ts'
-import { plainEnvironment, runProgram, systemFile } from '../program/run.ts'
+import { plainEnvironment, runProgram } from '../program/run.ts'
 import { launchctl, launchctlArgs, parseLaunchd } from './launchd.ts'
 import type { ServiceState } from './state.ts'
 import { parseSystemd, systemctlArgs, systemctlPlaces } from './systemd.ts'
