@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -119,9 +120,15 @@ suiteWith(keyringMissing ?? linux, 'a GNOME Keyring that is locked', () => {
 
 describe.skipIf(linux !== undefined)('no keychain', () => {
   test('K2 without DBUS_SESSION_BUS_ADDRESS nothing is tried, and three ways out are named', async () => {
-    const attempt = entryOf(plain).prove()
-    expect(process.getActiveResourcesInfo()).not.toContain('ProcessWrap')
-    const fault = await refusal(attempt)
+    // The starts themselves are counted: what runs now may be a child of an earlier test on its way out.
+    let started = 0
+    const count = () => {
+      started += 1
+    }
+    subscribe('child_process', count)
+    const fault = await refusal(entryOf(plain).prove())
+    unsubscribe('child_process', count)
+    expect(started).toBe(0)
     expect(fault.exitCode).toBe(11)
     expect([fault.message, ...(fault.details.hints ?? [])]).toEqual([
       'no place to keep a token: there is no OS keychain here (you were not asked for the password)',
