@@ -56,6 +56,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     limits: limits(),
     ownSignIn: held?.signIn,
     heartbeats: held && (async () => await (await held.data(false)).heartbeats.list()),
+    history: held && (async (reading) => await (await held.data(false)).readings.keep(reading)),
     exec: options.config.exec,
     ownUrl: () => ownUrl,
   }

@@ -152,6 +152,8 @@ test('names hold nothing that steers a terminal', async () => {
 test('a timeout is one that can run out', async () => {
   expect(said(await refused(tcp('      timeout: 0s\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
   expect(said(await refused(tcp('      timeout: 11m\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
+  const long = ['6:7: types.Sql[0].for must be 1ms to 7d: what is older is not remembered']
+  for (const wrong of ['0s', '8d']) expect(said(await refused(tcp(`      for: ${wrong}\n`)))).toEqual(long)
   expect(said(await refused(tcp('      retries: 6\n')))).toEqual(['6:7: types.Sql[0].retries is 6: give 0 to 5'])
 })
 

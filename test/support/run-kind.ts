@@ -49,6 +49,7 @@ export async function reportKind<S extends SettingsSpec, O>(
     limits: options.limits ?? limits(),
     ownSignIn: options.ownSignIn,
     heartbeats: options.heartbeats,
+    history: options.history,
     exec: options.exec,
     ownUrl: options.ownUrl,
   }

@@ -13,6 +13,8 @@ export type RunTypesOptions = {
   readonly env?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
   readonly resolve?: EngineWorld['resolve']
+  readonly date?: EngineWorld['date']
+  readonly history?: EngineWorld['history']
 }
 
 /** Loads a svc.yaml and runs what it says of a type through the real engine. */
@@ -25,11 +27,12 @@ export async function runType(
   const config = await load(yaml, options.env ?? {})
   const world: EngineWorld = {
     now: () => performance.now(),
-    date: () => new Date(),
+    date: options.date ?? (() => new Date()),
     resolve: options.resolve ?? resolveHost,
     inChild: runInChild,
     measureState: () => () => ({}),
     limits: limits(),
+    history: options.history,
   }
   const run = await runMonitors(config.types[type]?.monitors ?? [], world, {
     mode,

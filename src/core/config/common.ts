@@ -21,6 +21,10 @@ export const commonSettings = {
     default: 0,
     doc: 'More attempts after a failure; none after a refused sign-in',
   },
+  for: {
+    type: 'duration',
+    doc: 'A threshold that is passed counts only when it has been passed at every look for longer, up to 7d: 15m. Whatever else fails counts at once',
+  },
   dependsOn: {
     type: 'texts',
     doc: 'Monitors of the same type without which this one is not run: `postgres orders`, or `orders` alone',
@@ -40,6 +44,8 @@ export const commonSettings = {
 
 /** Milliseconds: the longest `timeout`. */
 export const longestTimeout = 10 * 60_000
+/** Milliseconds: the longest `for`. What is older is not remembered. */
+export const longestFor = 7 * 86_400_000
 
 /** Shorthands at the level of a monitor for the halves of its kind's `latency` threshold. */
 export const latencySetting = 'latency'

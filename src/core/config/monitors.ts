@@ -17,7 +17,7 @@ import {
   type Target,
 } from '../health/index.ts'
 import { didYouMean } from '../suggest.ts'
-import { commonSettings, latencyOf, latencySetting, longestTimeout, shorthands } from './common.ts'
+import { commonSettings, latencyOf, latencySetting, longestFor, longestTimeout, shorthands } from './common.ts'
 
 export type MonitorRead = {
   /** MonitorName, as far as the entry says: known even when the rest is wrong. */
@@ -76,7 +76,7 @@ function readKnown(
   let target: Target | undefined
   const read = readSettings(spec, short.rest, { ...context, target: () => target })
   const common = read.values as SettingsRead<typeof commonSettings>['values']
-  const problems = [...read.problems, ...short.problems, ...timeoutProblems(common.timeout)]
+  const problems = [...read.problems, ...short.problems, ...timeoutProblems(common.timeout), ...forProblems(common.for)]
   const settings: Record<string, unknown> = Object.fromEntries(
     Object.keys(kind.settings).flatMap((key) => (key in read.values ? [[key, read.values[key]]] : [])),
   )
@@ -94,6 +94,7 @@ function readKnown(
     timeoutMs: common.timeout,
     retries: common.retries,
     deployment: common.deployment,
+    forMs: common.for,
   }
   return {
     // An empty text among them is a problem already.
@@ -142,6 +143,11 @@ function readShorthands(
 function timeoutProblems(timeout: number | undefined): readonly Problem[] {
   if (timeout === undefined || (timeout >= 1 && timeout <= longestTimeout)) return []
   return [{ path: ['timeout'], message: 'must be 1ms to 10m' }]
+}
+
+function forProblems(passed: number | undefined): readonly Problem[] {
+  if (passed === undefined || (passed >= 1 && passed <= longestFor)) return []
+  return [{ path: ['for'], message: 'must be 1ms to 7d: what is older is not remembered' }]
 }
 
 /** What is wrong with the name of a kind that cannot be configured. */

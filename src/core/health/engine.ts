@@ -1,9 +1,10 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import type { ExecutionMode, ServerState } from '../protocol/index.ts'
 import { classify } from './classify.ts'
 import type { Limits } from './limits.ts'
-import { type AnyMonitorKind, type Finding, ProbeError, type World } from './monitor.ts'
+import { type AnyMonitorKind, type Finding, ProbeError, type Reading, type World } from './monitor.ts'
 import { lookupWith } from './net.ts'
+import { sustained } from './sustained.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
 export type PlannedMonitor = {
@@ -22,6 +23,8 @@ export type PlannedMonitor = {
   readonly retries: number
   /** Its failures are deployment-related (H5). */
   readonly deployment: boolean
+  /** Milliseconds for which a threshold must have been passed before that counts. */
+  readonly forMs?: number | undefined
 }
 
 export type MonitorReport = {
@@ -66,6 +69,12 @@ export type EngineWorld = Pick<World, 'now' | 'date' | 'ownSignIn' | 'heartbeats
   /** Begins to measure this machine; the answer covers the time since. */
   readonly measureState: () => () => ServerState
   readonly limits: Limits
+  /** Keeps figures from run to run; absent: nothing is kept. Rejects when the store is in trouble. */
+  readonly history?:
+    | ((
+        reading: Reading & { readonly series: string; readonly everyMs: number | undefined },
+      ) => Promise<readonly Reading[]>)
+    | undefined
 }
 
 export type RunOptions = {
@@ -180,7 +189,12 @@ async function attempts(
     // A server that is down has accepted nothing.
     else if (findings.some((finding) => finding.level !== 'fail')) refusals.accepted(refusalKey)
   }
-  const said = attempt > 1 ? findings.map((f) => passedLate(f, attempt)) : findings
+  const { forMs } = monitor
+  const counted =
+    forMs === undefined
+      ? findings
+      : await sustained(findings, forMs, { date: world.date, history: historyOf(monitor, world, signal) })
+  const said = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
   return base(monitor, said, world.now() - started, attempt)
 }
 
@@ -188,11 +202,31 @@ async function attempts(
 const passedLate = (finding: Finding, attempt: number): Finding =>
   finding.level === 'fail' ? finding : { ...finding, message: `${finding.message} (passed on attempt ${attempt})` }
 
-/** One sign-in: the kind and all that its settings say. Names are unique in one type only; a Secret shows itself nowhere. */
+/** The kind and all that its settings say. Names are unique in one type only; a Secret shows itself nowhere. */
+const wholeName = ({ kind, settings }: PlannedMonitor): string => `${kind.kind} ${JSON.stringify(settings)}`
+
 const signInKey = (monitor: PlannedMonitor, mode: ExecutionMode): string | undefined =>
-  monitor.kind.signsIn?.(monitor.settings as never, mode)
-    ? `${monitor.kind.kind} ${JSON.stringify(monitor.settings)}`
-    : undefined
+  monitor.kind.signsIn?.(monitor.settings as never, mode) ? wholeName(monitor) : undefined
+
+/** What a history may cost a run. Milliseconds. */
+const historyMs = 1_000
+
+/** A trouble of the store is told by who looks at the store; here it is a history that is not there. */
+function historyOf(monitor: PlannedMonitor, { history, date }: EngineWorld, signal: AbortSignal): World['history'] {
+  return async (series, value, everyMs) => {
+    if (!history) return undefined
+    const whole = createHash('sha256').update(wholeName(monitor)).digest('hex').slice(0, 32)
+    const named = `${monitor.kind.kind} ${whole} ${series}`
+    const deadline = deadlineSignal(signal, historyMs)
+    try {
+      return await orAborted(history({ series: named, value, at: date().getTime(), everyMs }), deadline.signal)
+    } catch {
+      return undefined
+    } finally {
+      deadline.clear()
+    }
+  }
+}
 
 async function observeOnce(
   monitor: PlannedMonitor,
@@ -241,6 +275,7 @@ async function observeOnce(
     inChild: (probe, input) => world.inChild(probe, input, signal),
     ownSignIn: world.ownSignIn,
     heartbeats: world.heartbeats,
+    history: historyOf(monitor, world, signal),
     exec: world.exec,
     ownUrl: world.ownUrl,
     calledByPeer: options.calledByPeer ?? false,

@@ -26,7 +26,8 @@ export function showBytes(bytes: number): string {
   const steps = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
   let value = bytes
   let step = 0
-  while (Math.abs(value) >= 1024 && step < steps.length - 1) {
+  // Rounded as it will be shown: never 1024 MiB.
+  while (Math.round(Math.abs(value)) >= 1024 && step < steps.length - 1) {
     value /= 1024
     step += 1
   }

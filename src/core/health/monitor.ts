@@ -86,11 +86,20 @@ export type World = {
   readonly calledByPeer: boolean
   /** The last heartbeat of every agent. Rejects with a Fault when the store cannot be read; absent: there is none. */
   readonly heartbeats?: (() => Promise<readonly Heartbeat[]>) | undefined
+  /**
+   * Adds a figure to a series of this monitor and gives what is kept of it, oldest first, this one last. It
+   * is kept when the one before is `everyMs` old; without `everyMs` when its value is another one. Undefined
+   * where nothing is kept, or cannot be now. Never rejects.
+   */
+  readonly history: (series: string, value: number, everyMs?: number) => Promise<readonly Reading[] | undefined>
   /** Which programs may be run; absent: none. */
   readonly exec?: ExecConfig | undefined
   /** Where this very process answers over HTTP, once it does. */
   readonly ownUrl?: (() => string | undefined) | undefined
 }
+
+/** A figure that an earlier run measured. `at` is milliseconds since 1970. */
+export type Reading = { readonly at: number; readonly value: number }
 
 /** The last sign of life of an agent, as the store keeps it. Times are milliseconds since 1970. */
 export type Heartbeat = {

@@ -4,6 +4,7 @@ import { auditOver } from './rows/audit.ts'
 import { failuresOver } from './rows/failures.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
 import { keysOver } from './rows/keys.ts'
+import { readingsOver } from './rows/readings.ts'
 import { sessionsOver } from './rows/sessions.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { tokensOver } from './rows/tokens.ts'
@@ -17,6 +18,7 @@ export function dataOver(link: Link, now: () => number): Data {
     tokens: tokensOver(link, now),
     keys: keysOver(link, now),
     heartbeats: heartbeatsOver(link, now),
+    readings: readingsOver(link),
     failures: failuresOver(link),
     audit: auditOver(link, now),
     sweep: sweepOver(link),

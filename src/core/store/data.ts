@@ -2,7 +2,8 @@
  * What the store keeps, and the questions asked of it. One query code path serves SQLite and
  * PostgreSQL. Times are milliseconds since 1970; hashes are SHA-256 in lower-case hex. Every method
  * that changes something writes its audit entry in the same transaction: no audit, no change. A call
- * that changes nothing writes none; neither do a renewal, a rotation, a last use, a rehash and a heartbeat.
+ * that changes nothing writes none; neither do a renewal, a rotation, a last use, a rehash, a heartbeat
+ * and a reading.
  */
 export type UserRow = {
   /** A random UUID. */
@@ -112,6 +113,8 @@ export type HeartbeatRow = {
   /** The last ones, this one included, oldest first: for flapping. */
   readonly history: readonly { readonly at: number; readonly status: HeartbeatRow['status'] }[]
 }
+/** A figure that a run measured. */
+export type Reading = { readonly at: number; readonly value: number }
 /** A sign-in made in one transaction: a session, an access token and a refresh token of one family. */
 export type SignIn = {
   readonly session: SessionRow
@@ -211,6 +214,16 @@ export type Data = {
     /** For what changes no row: a failed or locked sign-in. */
     readonly write: (event: string, target: string | undefined, actor: Actor) => Promise<void>
     readonly list: (options: { readonly limit: number; readonly before?: number }) => Promise<readonly AuditRow[]>
+  }
+  readonly readings: {
+    /**
+     * Adds a reading to its series and gives the series, oldest first, this reading last. It is kept when
+     * the one kept before is `everyMs` old or older; without `everyMs` only when its value is another one.
+     * Fault Conflict when there are as many series as may be.
+     */
+    readonly keep: (
+      reading: Reading & { readonly series: string; readonly everyMs: number | undefined },
+    ) => Promise<readonly Reading[]>
   }
   /** Removes what has expired; called now and then by `svc serve`. */
   readonly sweep: (at: number) => Promise<void>

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { accountTables, heartbeatTables, sqliteWords } from './schema.ts'
+import { accountTables, heartbeatTables, readingTables, sqliteWords } from './schema.ts'
 
 /** `svc1`: what makes a SQLite file ours, in its header. */
 export const applicationId = 0x73766331
@@ -17,6 +17,7 @@ export const migrations: readonly string[] = [
    INSERT INTO meta (id, createdAt, version) VALUES (1, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 0);`,
   accountTables(sqliteWords),
   heartbeatTables(sqliteWords),
+  readingTables(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg'
 import { Fault } from '../errors.ts'
 import { applicationId } from './migrate.ts'
-import { accountTables, heartbeatTables, postgresWords } from './schema.ts'
+import { accountTables, heartbeatTables, postgresWords, readingTables } from './schema.ts'
 
 /** The same versions as SQLite's steps (migrate.ts); forwards only, a released one is never changed. */
 export const postgresMigrations: readonly string[] = [
@@ -15,6 +15,7 @@ export const postgresMigrations: readonly string[] = [
      to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 0);`,
   accountTables(postgresWords),
   heartbeatTables(postgresWords),
+  readingTables(postgresWords),
 ]
 
 type Options = {

@@ -144,3 +144,13 @@ CREATE TABLE "heartbeats" (
 CREATE INDEX "heartbeatsByTime" ON "heartbeats" ("at");
 ALTER TABLE "apiKeys" ADD COLUMN "permissions" ${text};
 `
+
+/** Step 4: what runs measured, for trends. Released: never changed. */
+export const readingTables = ({ integer, text, strict }: Words): string => `
+CREATE TABLE "readings" (
+  "series" ${text} PRIMARY KEY,
+  "at" ${integer} NOT NULL,
+  "points" ${text} NOT NULL
+)${strict};
+CREATE INDEX "readingsByTime" ON "readings" ("at");
+`

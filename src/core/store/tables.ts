@@ -71,6 +71,13 @@ export type Tables = {
     /** A JSON list of `[at, status]`, oldest first. */
     history: string
   }
+  readings: {
+    series: string
+    /** Of the last point. */
+    at: number
+    /** A JSON list of `[at, value]`, oldest first. */
+    points: string
+  }
   failures: { key: string; count: number; lastAt: number }
   audit: {
     id: Generated<number>

@@ -1,13 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { type CarbonState, carbon, soundCarbon } from '../../support/carbon.ts'
 import { blackHole, endless, escapeSequences, type Peer, peer, refusedPort, replies } from '../../support/faults.ts'
-import { complaints, runType } from '../../support/run-types.ts'
+import { complaints, type RunTypesOptions, runType } from '../../support/run-types.ts'
+import { storeOfTest } from '../../support/store.ts'
 
 const yaml = (port: number): string => `types: {XcodeC: [{profile: carbon, name: c1, host: 127.0.0.1, port: ${port}}]}`
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 
-async function ask(server: Peer, mode: Mode = 'Advanced', timeoutMs = 10_000) {
-  const reports = await runType(yaml(server.port), 'XcodeC', mode, { timeoutMs })
+async function ask(
+  server: Peer,
+  mode: Mode = 'Advanced',
+  timeoutMs = 10_000,
+  more: Pick<RunTypesOptions, 'date' | 'history'> = {},
+) {
+  const reports = await runType(yaml(server.port), 'XcodeC', mode, { timeoutMs, ...more })
   await expect.poll(() => server.open()).toBe(0)
   const said = reports.flatMap(({ findings }) => findings.map(({ check, message }) => `${check}: ${message}`))
   return {
@@ -34,7 +40,7 @@ describe('the profile carbon', () => {
     expect(await look(() => {}, 'Standard')).toMatchObject({ failed: [], warned: [] })
     const { names, failed, warned, heard } = await look(() => {})
     expect([names, failed, warned]).toEqual([
-      ['tcp c1 port', 'tcp c1 version', 'tcp c1 node', 'tcp c1 job list', 'tcp c1 jobs'],
+      ['tcp c1 port', 'tcp c1 version', 'tcp c1 node', 'tcp c1 free slots', 'tcp c1 job list', 'tcp c1 jobs'],
       [],
       [],
     ])
@@ -71,10 +77,23 @@ describe('the profile carbon', () => {
     expect((await look(change)).failed[0]).toMatch(message)
   })
 
-  test('a simulated Carbon Coder without a free slot is a warning', async () => {
-    const { failed, warned } = await look((state) => Object.assign(state, { freeSlots: 0 }))
-    expect(failed).toEqual([])
-    expect(warned).toEqual([expect.stringMatching(/^tcp c1 node measure: .*: free slots: 0 \(warns below 1\)$/)])
+  test('a simulated Carbon Coder without a free slot is a warning after 15 minutes, at once where nothing is kept', async () => {
+    await using server = await carbon(Object.assign(soundCarbon(), { freeSlots: 0 }))
+    await using store = await storeOfTest()
+    const slots = /^tcp c1 free slots measure: .*: free slots: 0 \(warns below 1\)/
+    const unkept = await ask(server)
+    expect([unkept.failed, unkept.warned]).toEqual([[], [expect.stringMatching(slots)]])
+    const start = Date.UTC(2026, 0, 1)
+    const minutesLater = (minutes: number) =>
+      ask(server, 'Standard', undefined, {
+        date: () => new Date(start + minutes * 60_000),
+        history: (reading) => store.data.readings.keep(reading),
+      })
+    expect((await minutesLater(0)).warned).toEqual([])
+    const still = await minutesLater(15)
+    expect(still.warned).toEqual([])
+    expect(still.said).toContainEqual(expect.stringMatching(/free slots: 0 .*, for 15 min now: counts after 15 min$/))
+    expect((await minutesLater(16)).warned).toEqual([expect.stringMatching(/free slots: 0 .*, for 16 min now$/)])
   })
 
   test('a simulated Carbon Coder that is silent, cut short, endless or hostile is told as such', async () => {

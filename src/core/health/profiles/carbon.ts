@@ -22,8 +22,9 @@ export default {
       type: 'threshold',
       unit: 'ratio',
       default: { warn: 1 },
-      doc: 'Slots of the node that should be free; without history svc cannot tell for how long none was',
+      doc: 'Slots of the node that should be free',
     },
+    freeSlotsFor: { type: 'duration', default: '15m', doc: 'For how long there may be too few' },
     waiting: { type: 'threshold', unit: 'count', default: { warn: 100 }, doc: 'Jobs that may wait' },
     failedJobs: {
       type: 'threshold',
@@ -61,6 +62,14 @@ export default {
       ...asks('NodeCommand', `<NodeCommand Command="GetServerNodeStatus" NodeIP="${given('node')}"/>`),
       depth: 'Standard',
       xml: { ...well, '/Reply/ServerNodeStatus/@Enabled.DWD': '1' },
+    },
+    {
+      kind: 'tcp',
+      name: 'free slots',
+      ...asks('NodeCommand', `<NodeCommand Command="GetServerNodeStatus" NodeIP="${given('node')}"/>`),
+      dependsOn: ['node'],
+      depth: 'Standard',
+      for: given('freeSlotsFor'),
       measure: [{ name: 'free slots', path: '/Reply/ServerNodeStatus/@FreeSlots.DWD', atLeast: given('freeSlots') }],
     },
     {

@@ -7,6 +7,7 @@ import { fileTrouble } from './files.ts'
 import { judgeFree } from './free.ts'
 import type { Memory } from './memory.ts'
 import type { ClockReading } from './sntp.ts'
+import { judgeTrend, type Trend } from './trend.ts'
 
 export const hostSettings = {
   disk: {
@@ -14,6 +15,12 @@ export const hostSettings = {
     unit: 'percent',
     default: { warn: 20, limit: 10 },
     doc: 'Free space of every writable local file system',
+  },
+  diskTrend: {
+    type: 'threshold',
+    unit: 'duration',
+    default: { warn: 24 * 3_600_000 },
+    doc: 'How long until one of them is full, if it goes on filling as in the Advanced runs before',
   },
   disks: { type: 'texts', default: [], doc: 'Look only at these mount points; one that is not mounted is a failure' },
   skipDisks: { type: 'texts', default: [], doc: 'Mount points to leave out' },
@@ -68,6 +75,7 @@ export type HostSettings = Values<typeof hostSettings>
 export type HostSeen =
   | { readonly see: 'uptime'; readonly ms: number }
   | { readonly see: 'disk'; readonly disk: Disk | SilentDisk }
+  | { readonly see: 'trend'; readonly mount: string; readonly trend: Trend }
   | { readonly see: 'not mounted'; readonly mount: string }
   | { readonly see: 'memory'; readonly memory: Memory }
   | { readonly see: 'cpu'; readonly percent: number; readonly ms: number }
@@ -83,6 +91,8 @@ export function judgeHost(seen: HostSeen, settings: HostSettings): Finding | rea
       return ok('uptime', `up ${showDuration(seen.ms)}`, { observed: seen.ms, unit: 'ms' })
     case 'disk':
       return judgeDisk(seen.disk, settings)
+    case 'trend':
+      return judgeTrend(seen.mount, seen.trend, settings.diskTrend)
     case 'not mounted':
       return fail(`disk ${seen.mount}`, 'data', 'no writable local file system is mounted there')
     case 'memory':

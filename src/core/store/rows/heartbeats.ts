@@ -1,8 +1,9 @@
 import { Fault } from '../../errors.ts'
 import type { Data, HeartbeatRow } from '../data.ts'
 import type { Link } from '../link.ts'
-import { type Db, present, type Tables } from '../tables.ts'
+import { present, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
+import { counted } from './counted.ts'
 
 /** As many names at most: who may report must not fill the disk. */
 const mostHeartbeats = 10_000
@@ -40,7 +41,7 @@ export function heartbeatsOver(link: Link, now: () => number): Data['heartbeats'
           return
         }
         await link.lock(tx, namesLock)
-        if ((await counted(tx)) >= mostHeartbeats) throw full()
+        if ((await counted(tx, 'heartbeats')) >= mostHeartbeats) throw full()
         await tx
           .insertInto('heartbeats')
           .values({ name, ...row })
@@ -61,14 +62,6 @@ export function heartbeatsOver(link: Link, now: () => number): Data['heartbeats'
 }
 
 type Moments = readonly (readonly [at: number, status: HeartbeatRow['status']])[]
-
-async function counted(tx: Db): Promise<number> {
-  const { n } = await tx
-    .selectFrom('heartbeats')
-    .select((eb) => eb.fn.countAll<number>().as('n'))
-    .executeTakeFirstOrThrow()
-  return n
-}
 
 const full = (): Fault =>
   new Fault('Conflict', `There are ${mostHeartbeats} heartbeats, and no more are kept`, {

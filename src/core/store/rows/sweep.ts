@@ -1,6 +1,7 @@
 import type { Data } from '../data.ts'
 import type { Link } from '../link.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
+import { readingsKeptMs } from './readings.ts'
 import { eraseSealed } from './tokens.ts'
 
 /** Rows a transaction: others wait no longer than for any other change. */
@@ -67,6 +68,16 @@ export function sweepOver(link: Link): Data['sweep'] {
           .where('at', '<', at - heartbeatsKeptMs)
           .limit(limit)
         return (await tx.deleteFrom('heartbeats').where('name', 'in', silent).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const old = tx
+          .selectFrom('readings')
+          .select('series')
+          .where('at', '<', at - readingsKeptMs)
+          .limit(limit)
+        return (await tx.deleteFrom('readings').where('series', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
       }),
     )
     await inBatches((limit) =>

@@ -1,0 +1,100 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import type { EngineWorld } from '../../src/core/health/index.ts'
+import { runMonitors } from '../../src/core/health/index.ts'
+import { atMost, fail, ok, warn } from '../../src/core/health/judge.ts'
+import { type Finding, monitorKind } from '../../src/core/health/monitor.ts'
+import { engineWorld } from '../support/engine-world.ts'
+import { storeOfTest } from '../support/store.ts'
+
+const minute = 60_000
+const store = await storeOfTest()
+const { data } = store
+afterAll(() => store[Symbol.asyncDispose]())
+let now = Date.UTC(2026, 0, 1)
+let series = 0
+
+/** A monitor with `for: 15m` over a real store, whose looks find what they are told to. */
+function sustainedMonitor(more: Partial<EngineWorld> = {}) {
+  series += 1
+  let found: readonly Finding[] = []
+  const kind = monitorKind({
+    kind: 'told',
+    title: 'says what it is told',
+    settings: { name: { type: 'text', doc: 'which' } },
+    checks: [{ name: 'slots', depth: 'Basic', doc: 'slots' }],
+    async *observe() {
+      yield found
+    },
+    judge: (seen: readonly Finding[]) => seen,
+  })
+  const world = engineWorld({ date: () => new Date(now), history: (reading) => data.readings.keep(reading), ...more })
+  const planned = {
+    ...{ name: 'told', kind, settings: { name: `n${series}` }, depth: 'Basic', host: false, dependsOn: [] },
+    ...{ retries: 0, deployment: false, forMs: 15 * minute },
+  } as const
+  return async (...findings: readonly Finding[]): Promise<readonly Finding[]> => {
+    found = findings
+    const run = await runMonitors([planned], world, { mode: 'Basic', signal: new AbortController().signal })
+    return run.monitors[0]?.findings ?? []
+  }
+}
+const slots = (free: number): Finding =>
+  atMost({ check: 'slots', what: 'in use:', value: 10 - free, unit: 'count', threshold: { limit: 9 } })
+
+describe('for', () => {
+  test('H12 a threshold that is passed is told and well, until it has been passed at every look for longer', async () => {
+    const look = sustainedMonitor()
+    expect(await look(slots(3))).toEqual([slots(3)])
+    expect(await look(slots(0))).toEqual([
+      expect.objectContaining({
+        level: 'ok',
+        message: 'in use: 10 (limit 9), for the first time now: counts after 15 min',
+      }),
+    ])
+    now += 15 * minute
+    const [boundary] = await look(slots(0))
+    expect(boundary?.level).toBe('ok')
+    expect(boundary?.fault).toBeUndefined()
+    expect(boundary?.message).toBe('in use: 10 (limit 9), for 15 min now: counts after 15 min')
+    now += minute
+    expect(await look(slots(0))).toEqual([
+      expect.objectContaining({ level: 'fail', fault: 'threshold', message: 'in use: 10 (limit 9), for 16 min now' }),
+    ])
+    expect(await look(slots(1))).toEqual([slots(1)])
+    now += minute
+    expect((await look(slots(0)))[0]?.level).toBe('ok')
+  })
+
+  test('H12 a warning waits likewise, and each check by itself', async () => {
+    const look = sustainedMonitor()
+    await look(warn('a', 'much'), ok('b', 'fine'))
+    now += 20 * minute
+    const findings = await look(warn('a', 'much'), warn('b', 'much'))
+    expect(findings.map(({ level }) => level)).toEqual(['warn', 'ok'])
+  })
+
+  test('H12 whatever is no threshold counts at once', async () => {
+    const look = sustainedMonitor()
+    const refused = fail('slots', 'refused', '127.0.0.1:1 refused the connection')
+    expect(await look(refused)).toEqual([refused])
+  })
+
+  test.each([
+    ['there is no store', undefined],
+    ['the store is in trouble', () => Promise.reject(new Error('disk I/O error'))],
+    ['the store does not answer', () => new Promise<never>(() => {})],
+  ] as const)('H12 where %s it counts at once and says why', async (_, history) => {
+    const look = sustainedMonitor({ history })
+    const began = performance.now()
+    const [finding] = await look(slots(0))
+    expect(finding?.level).toBe('fail')
+    expect(performance.now() - began).toBeLessThan(4_000)
+    expect(finding?.details?.join()).toContain('nothing is kept here from run to run')
+  })
+
+  test('H12 other settings are another series', async () => {
+    await sustainedMonitor()(slots(0))
+    now += 20 * minute
+    expect((await sustainedMonitor()(slots(0)))[0]?.message).toContain('for the first time now')
+  })
+})

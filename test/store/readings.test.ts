@@ -1,0 +1,100 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Data, openData } from '../../src/core/store/index.ts'
+import { backends, faultOf } from '../support/data-world.ts'
+
+const minute = 60_000
+const day = 86_400_000
+const series = 'host free /'
+
+describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
+  let store = ''
+  let data: Data
+  /** A second node of the same store. */
+  let other: Data
+  beforeAll(start)
+  afterAll(stop)
+  beforeEach(async () => {
+    store = await fresh()
+    data = await openData({ store, create: true })
+    other = await openData({ store, create: false })
+  })
+  afterEach(async () => {
+    await data.close()
+    await other.close()
+  })
+  const keep = (at: number, value: number, everyMs?: number, by = data) =>
+    by.readings.keep({ series, at, value, everyMs })
+  const points = async () => {
+    const [row] = await raw(store, `SELECT "points" FROM "readings" WHERE "series" = '${series}'`)
+    return JSON.parse(String(row?.['points'])) as unknown
+  }
+
+  test('H13 a series is given with the reading of now, which is kept only when the last one is old enough', async () => {
+    expect(await keep(0, 7.5, minute)).toEqual([{ at: 0, value: 7.5 }])
+    const two = [
+      { at: 0, value: 7.5 },
+      { at: minute - 1, value: 8 },
+    ]
+    expect(await keep(minute - 1, 8, minute, other)).toEqual(two)
+    expect(await points()).toEqual([[0, 7.5]])
+    expect(await keep(minute, 9, minute)).toEqual([two[0], { at: minute, value: 9 }])
+    expect(await points()).toEqual([
+      [0, 7.5],
+      [minute, 9],
+    ])
+  })
+
+  test('H13 of a state its last change is given, from every node', async () => {
+    await keep(0, 0)
+    await keep(minute, 0)
+    expect((await keep(2 * minute, 1)).at(-1)).toEqual({ at: 2 * minute, value: 1 })
+    expect((await keep(9 * minute, 1, undefined, other)).at(-1)).toEqual({ at: 2 * minute, value: 1 })
+    expect((await keep(10 * minute, 0, undefined, other)).at(-1)).toEqual({ at: 10 * minute, value: 0 })
+    expect(await points()).toEqual([
+      [2 * minute, 1],
+      [10 * minute, 0],
+    ])
+  })
+
+  test('H13 120 readings of a series are kept, none older than 7 days', async () => {
+    for (let n = 0; n < 130; n += 1) await keep(n * minute, n, minute)
+    const kept = await keep(130 * minute, 130, minute)
+    expect(kept).toHaveLength(120)
+    expect(kept[0]).toEqual({ at: 11 * minute, value: 11 })
+    expect(await keep(129 * minute + 7 * day, 1, minute)).toEqual([
+      { at: 129 * minute, value: 129 },
+      { at: 130 * minute, value: 130 },
+      { at: 129 * minute + 7 * day, value: 1 },
+    ])
+  })
+
+  test('H13 a series without a reading for 7 days is swept away; a state that stays the same is not', async () => {
+    await keep(0, 1)
+    for (let hour = 1; hour <= 7 * 24 + 1; hour += 1) await keep(hour * 60 * minute, 1)
+    await data.readings.keep({ series: 'gone', at: 60 * minute - 1, value: 1, everyMs: minute })
+    await data.sweep(60 * minute + 7 * day)
+    expect(await raw(store, 'SELECT "series" FROM "readings"')).toEqual([{ series }])
+    expect((await keep(8 * day, 1)).at(-1)).toEqual({ at: 0, value: 1 })
+    await data.sweep(16 * day)
+    expect(await raw(store, 'SELECT "series" FROM "readings"')).toEqual([])
+  })
+
+  test('H13 what comes at once over two connections is all kept, in order', async () => {
+    await Promise.all(Array.from({ length: 30 }, (_, n) => keep(n * minute, n, 1, n % 2 ? data : other)))
+    const times = (await keep(40 * minute, 0, 1)).map(({ at }) => at)
+    expect(times).toEqual(times.toSorted((a, b) => a - b))
+    expect(times.length).toBeGreaterThan(1)
+  })
+
+  test('H13 a series beyond the 10,000th is refused; those that are known go on', async () => {
+    for (let hundred = 0; hundred < 100; hundred += 1) {
+      const values = Array.from({ length: 100 }, (_, n) => `('s${hundred * 100 + n}', 0, '[[0,1]]')`).join(', ')
+      await raw(store, `INSERT INTO "readings" ("series", "at", "points") VALUES ${values}`)
+    }
+    const fault = await faultOf(keep(1, 1, minute))
+    expect(fault.fault).toBe('Conflict')
+    expect(fault.message).toContain('10000 series')
+    const known = await data.readings.keep({ series: 's7', at: 9, value: 2, everyMs: 1 })
+    expect(known).toHaveLength(2)
+  })
+})
