@@ -28,9 +28,10 @@ async function passedFor(
   findings: readonly Finding[],
   { date, history }: Pick<World, 'date' | 'history'>,
 ): Promise<number | undefined> {
+  const now = date().getTime()
   const kept = await history(`for ${check}`, findings.some(passes) ? 1 : 0)
   const last = kept?.at(-1)
-  return last && Math.max(0, date().getTime() - last.at)
+  return last && Math.max(0, now - last.at)
 }
 
 function judged(finding: Finding, passedMs: number | undefined, forMs: number): Finding {
