@@ -2,6 +2,7 @@ import type {
   ExecutionMode,
   HealthCheckResponse,
   HeartbeatStatus,
+  NameStyle,
   Operation,
   Request,
   Response,
@@ -124,6 +125,8 @@ export type ServeOptions = {
   /** Who sees messages, hosts and server state off loopback (S11). */
   readonly details: 'signed-in' | 'anyone'
   readonly jsonp: boolean
+  /** How members of JSON answers are spelled where a request asks for nothing else (N9). */
+  readonly names: NameStyle
   /** Takes a user name and password by HTTP Basic, for one request each (A9). */
   readonly basic: boolean
   /** Addresses whose `X-Forwarded-For` is believed. */
@@ -138,6 +141,7 @@ export const serveDefaults: ServeOptions = {
   allowedHosts: [],
   details: 'signed-in',
   jsonp: true,
+  names: 'PascalCase',
   basic: false,
   trustProxy: [],
   maxBody: 1024 * 1024,

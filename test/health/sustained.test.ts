@@ -28,10 +28,9 @@ function sustainedMonitor(more: Partial<EngineWorld> = {}) {
     judge: (seen: readonly Finding[]) => seen,
   })
   const world = engineWorld({ date: () => new Date(now), history: (reading) => data.readings.keep(reading), ...more })
-  const planned = {
-    ...{ name: 'told', kind, settings: { name: `n${series}` }, depth: 'Basic', host: false, dependsOn: [] },
-    ...{ retries: 0, deployment: false, forMs: 15 * minute },
-  } as const
+  const settings = { name: `n${series}` }
+  const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
+  const planned = { ...usual, name: 'told', kind, settings, forMs: 15 * minute }
   return async (...findings: readonly Finding[]): Promise<readonly Finding[]> => {
     found = findings
     const run = await runMonitors([planned], world, { mode: 'Basic', signal: new AbortController().signal })

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import host from '../../src/core/health/monitors/host.ts'
+import type { Threshold } from '../../src/core/health/settings.ts'
 import { judgeTrend, trendOf } from '../../src/core/health/system/trend.ts'
 import { runKind } from '../support/run-kind.ts'
 
 const hour = 3_600_000
 const GiB = 1024 ** 3
-const usual = { warn: 24 * hour }
+const usual: Threshold = { warn: 24 * hour }
 /** Free bytes at each hour. */
 const hourly = (free: readonly number[]) => free.map((value, n) => ({ at: n * hour, value }))
 const judged = (free: readonly number[], threshold = usual) => {

@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { JsonServiceClient } from '@servicestack/client'
+import { type IReturn, JsonServiceClient } from '@servicestack/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startAccounts } from '../server/accounts.ts'
 import { password, serveBuilt } from './served.ts'
 
 /** What is generated has the shape of what was written by hand in its style. */
@@ -61,4 +62,35 @@ describe('R6 DTOs generated from GET /types/typescript', () => {
     expect(new dtos.HealthCheckRequest().createResponse()).toBeInstanceOf(dtos.HealthCheckResponse)
     expect(new dtos.Authenticate().getTypeName()).toBe('Authenticate')
   })
+})
+
+/** What is generated at a server whose names are in camelCase. */
+type CamelDtos = {
+  readonly Authenticate: new (given: object) => IReturn<{ userName?: string; bearerToken?: string }>
+  readonly AssignRoles: new (given: object) => IReturn<{ allRoles?: string[] }>
+  readonly HealthCheckRequest: new (given: object) => IReturn<{ status?: string; failedMonitorCount?: number }>
+}
+
+test('N9 DTOs generated at a server of other names drive the unmodified client in those', async () => {
+  const server = await startAccounts({ names: 'camelCase' })
+  const folder = mkdtempSync(join(tmpdir(), 'svc-dtos-'))
+  try {
+    const file = join(folder, 'dtos.ts')
+    writeFileSync(file, await (await fetch(`${server.server.url}/types/typescript`)).text())
+    const dtos = (await import(pathToFileURL(file).href)) as CamelDtos
+    const client = new JsonServiceClient(server.server.url)
+    const signedIn = await client.post(
+      new dtos.Authenticate({ provider: 'credentials', userName: 'Ann', password: 'violet-harbour-42' }),
+    )
+    expect(signedIn.userName).toBe('Ann')
+    const given = await client.post(new dtos.AssignRoles({ userName: 'Ned', roles: ['R1'] }))
+    expect(given).toEqual({ allRoles: ['R1'], allPermissions: [] })
+    const health = await client.get(new dtos.HealthCheckRequest({ executionMode: 'Basic', serverType: 'App' }))
+    expect(health).toMatchObject({ status: 'Success', failedMonitorCount: 0 })
+    const failed = await client.api(new dtos.AssignRoles({}))
+    expect(failed.fieldErrorMessage('userName')).toBe('Value cannot be null.')
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+    await server.close()
+  }
 })

@@ -2,7 +2,14 @@ import { expect, test } from 'vitest'
 import { appMetadata, typesMetadata } from '../../src/core/metadata/index.ts'
 import { operations, ServerType } from '../../src/core/protocol/index.ts'
 
-const described = { base: 'http://localhost:1', pages: [], reports: [], jsonp: true, basic: false }
+const described = {
+  base: 'http://localhost:1',
+  pages: [],
+  reports: [],
+  jsonp: true,
+  basic: false,
+  names: 'PascalCase' as const,
+}
 type Property = { readonly name: string; readonly type: string; readonly genericArgs?: readonly string[] }
 type Type = { readonly name: string; readonly properties: readonly Property[] }
 type Metadata = {

@@ -85,7 +85,14 @@ test('R6 it holds the block that typescript-ref keeps, with the address to ask a
 })
 
 test('R6 every operation and each of its fields is there', () => {
-  const described = { base: 'http://localhost', pages: [], reports: [], jsonp: true, basic: false }
+  const described = {
+    base: 'http://localhost',
+    pages: [],
+    reports: [],
+    jsonp: true,
+    basic: false,
+    names: 'PascalCase' as const,
+  }
   const made = typescript(described, new Date('2026-11-20T12:00:00Z'))
   expect(made.split('\n')[1]).toBe('Date: 2026-11-20 12:00:00')
   for (const { name, request, response } of Object.values(operations)) {

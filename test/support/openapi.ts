@@ -18,14 +18,75 @@ export type Document = Json & {
   } & Json
 }
 
-/** What a server with the usual options says at /openapi.json. */
-export const document = openapi(await describedAt('http://localhost', { jsonp: true, basic: false })) as Document
+/** The interface as a server with these options describes it at /openapi.json. */
+export async function describedBy(told: Parameters<typeof describedAt>[1]) {
+  const document = openapi(await describedAt('http://localhost', told)) as Document
+  const ajv = new Ajv2020({ allErrors: true, strict: true })
+  for (const [name, schema] of Object.entries(document.components.schemas)) {
+    ajv.addSchema({ ...(closed(schema) as Json), $id: `svc:${name}` })
+  }
+  const compiled = new Map<string, ValidateFunction>()
+  return { document, valid, responseTo, operationAt }
 
-const ajv = new Ajv2020({ allErrors: true, strict: true })
-for (const [name, schema] of Object.entries(document.components.schemas)) {
-  ajv.addSchema({ ...(closed(schema) as Json), $id: `svc:${name}` })
+  /**
+   * Throws an Error that says what is wrong, unless /openapi.json describes this answer: the path, the verb, the status,
+   * the media type, and the body, which may hold nothing that is not described. What no path describes must be refused.
+   */
+  function valid(method: string, target: string, status: number, contentType: string | undefined, body: string): void {
+    const told = `${method} ${target} ${status} ${contentType ?? 'without a type'}`
+    const wrong = (what: string): Error => new Error(`${told}: ${what}: ${body.slice(0, 500)}`)
+    const response = responseTo(method, target, status)
+    if (response === undefined) throw wrong('no such status is described')
+    const { content } = response
+    if (method === 'HEAD' || content === undefined) {
+      if (body !== '') throw wrong('no body is described')
+      return
+    }
+    const type = contentType?.split(';', 1)[0]?.trim() ?? ''
+    const media = content[type]
+    if (media === undefined) throw wrong(`of the media types ${Object.keys(content).join(', ')} it is none`)
+    // A callback's argument is the JSON.
+    const called = type === 'text/javascript' ? /^[\w$.]+\((.*)\)$/s.exec(body)?.[1] : undefined
+    if (type === 'text/javascript' && called === undefined) throw wrong('it is no call')
+    const schema = called === undefined ? media.schema : content['application/json']?.schema
+    if (schema === undefined) throw wrong('no JSON is described')
+    const problem = problemIn(schema, called ?? (type.endsWith('json') ? body : JSON.stringify(body)))
+    if (problem !== undefined) throw wrong(problem)
+  }
+
+  function problemIn(schema: Json, json: string): string | undefined {
+    const key = JSON.stringify(schema)
+    const check = compiled.get(key) ?? ajv.compile(closed(schema) as Json)
+    compiled.set(key, check)
+    let value: unknown
+    try {
+      value = JSON.parse(json)
+    } catch {
+      return 'it is no JSON'
+    }
+    return check(value) ? undefined : ajv.errorsText(check.errors, { separator: '; ' })
+  }
+
+  /** What the document says of an answer; undefined when it says nothing. */
+  function responseTo(method: string, target: string, status: number): Response | undefined {
+    const described = operationAt(method, target)
+    const response = described ? (described.responses[status] ?? atLarge(described, status)) : refused(status)
+    return response?.$ref === undefined
+      ? response
+      : document.components.responses[response.$ref.split('/').at(-1) ?? '']
+  }
+
+  function operationAt(method: string, target: string): Operation | undefined {
+    const path = plain(target.split('?', 1)[0] ?? '')
+    const found =
+      Object.keys(document.paths).find((known) => known.toLowerCase() === path) ??
+      // Of paths that fit, the longest: /auth/{provider}.csv before /auth/{provider}.
+      Object.keys(document.paths)
+        .filter((known) => known.includes('{') && fits(known, path))
+        .toSorted((a, b) => b.length - a.length)[0]
+    return found === undefined ? undefined : (document.paths[found]?.[method.toLowerCase()] as Operation | undefined)
+  }
 }
-const compiled = new Map<string, ValidateFunction>()
 
 /** A schema under which an object may hold nothing that is not described, its references as ajv knows them. */
 function closed(schema: unknown): unknown {
@@ -40,58 +101,6 @@ function closed(schema: unknown): unknown {
   return isObject ? { ...made, additionalProperties: false } : made
 }
 
-/**
- * Throws an Error that says what is wrong, unless /openapi.json describes this answer: the path, the verb, the status,
- * the media type, and the body, which may hold nothing that is not described. What no path describes must be refused.
- */
-export function valid(
-  method: string,
-  target: string,
-  status: number,
-  contentType: string | undefined,
-  body: string,
-): void {
-  const told = `${method} ${target} ${status} ${contentType ?? 'without a type'}`
-  const wrong = (what: string): Error => new Error(`${told}: ${what}: ${body.slice(0, 500)}`)
-  const response = responseTo(method, target, status)
-  if (response === undefined) throw wrong('no such status is described')
-  const { content } = response
-  if (method === 'HEAD' || content === undefined) {
-    if (body !== '') throw wrong('no body is described')
-    return
-  }
-  const type = contentType?.split(';', 1)[0]?.trim() ?? ''
-  const media = content[type]
-  if (media === undefined) throw wrong(`of the media types ${Object.keys(content).join(', ')} it is none`)
-  // A callback's argument is the JSON.
-  const called = type === 'text/javascript' ? /^[\w$.]+\((.*)\)$/s.exec(body)?.[1] : undefined
-  if (type === 'text/javascript' && called === undefined) throw wrong('it is no call')
-  const schema = called === undefined ? media.schema : content['application/json']?.schema
-  if (schema === undefined) throw wrong('no JSON is described')
-  const problem = problemIn(schema, called ?? (type.endsWith('json') ? body : JSON.stringify(body)))
-  if (problem !== undefined) throw wrong(problem)
-}
-
-function problemIn(schema: Json, json: string): string | undefined {
-  const key = JSON.stringify(schema)
-  const check = compiled.get(key) ?? ajv.compile(closed(schema) as Json)
-  compiled.set(key, check)
-  let value: unknown
-  try {
-    value = JSON.parse(json)
-  } catch {
-    return 'it is no JSON'
-  }
-  return check(value) ? undefined : ajv.errorsText(check.errors, { separator: '; ' })
-}
-
-/** What the document says of an answer; undefined when it says nothing. */
-export function responseTo(method: string, target: string, status: number): Response | undefined {
-  const described = operationAt(method, target)
-  const response = described ? (described.responses[status] ?? atLarge(described, status)) : refused(status)
-  return response?.$ref === undefined ? response : document.components.responses[response.$ref.split('/').at(-1) ?? '']
-}
-
 /** Where no refusal is described by itself, `default` is all of them; elsewhere a status that is not there is a defect. */
 const atLarge = ({ responses }: Operation, status: number): Response | undefined =>
   status >= 400 && Object.keys(responses).every((known) => !/^[45]/.test(known)) ? responses['default'] : undefined
@@ -99,17 +108,6 @@ const atLarge = ({ responses }: Operation, status: number): Response | undefined
 /** Unknown paths and verbs are refused with whatever fits, and never answered. */
 const refused = (status: number): Response | undefined =>
   status >= 400 ? { $ref: '#/components/responses/ErrorResponsedefault' } : undefined
-
-export function operationAt(method: string, target: string): Operation | undefined {
-  const path = plain(target.split('?', 1)[0] ?? '')
-  const found =
-    Object.keys(document.paths).find((known) => known.toLowerCase() === path) ??
-    // Of paths that fit, the longest: /auth/{provider}.csv before /auth/{provider}.
-    Object.keys(document.paths)
-      .filter((known) => known.includes('{') && fits(known, path))
-      .toSorted((a, b) => b.length - a.length)[0]
-  return found === undefined ? undefined : (document.paths[found]?.[method.toLowerCase()] as Operation | undefined)
-}
 
 const fits = (known: string, path: string): boolean => {
   const pattern = known
@@ -133,3 +131,10 @@ const decoded = (segment: string): string => {
     return segment
   }
 }
+
+/** With the usual options. */
+export const { document, valid, responseTo, operationAt } = await describedBy({
+  jsonp: true,
+  basic: false,
+  names: 'PascalCase',
+})

@@ -37,7 +37,7 @@ test.each([
   [{ suffix: 'csv', callback: 'cb' }, 'csv'],
   [{ suffix: 'csv', callback: 'not a name' }, 'csv'],
 ] as const)('F1 %j is answered in %s', (wanted, format) => {
-  expect(negotiate({ method: 'GET', ...wanted })).toEqual({ format })
+  expect(negotiate({ method: 'GET', ...wanted })).toEqual({ format, names: 'PascalCase' })
 })
 
 test.each([
@@ -46,13 +46,16 @@ test.each([
   { callback: 'cb', accept: 'text/csv' },
   { callback: 'cb', suffix: 'json' },
 ] as const)('F1 the callback of %j wraps JSON', (wanted) => {
-  expect(negotiate({ method: 'GET', ...wanted })).toEqual({ format: 'json', callback: 'cb' })
-  expect(negotiate({ method: 'HEAD', ...wanted })).toEqual({ format: 'json', callback: 'cb' })
+  expect(negotiate({ method: 'GET', ...wanted })).toEqual({ format: 'json', callback: 'cb', names: 'PascalCase' })
+  expect(negotiate({ method: 'HEAD', ...wanted })).toEqual({ format: 'json', callback: 'cb', names: 'PascalCase' })
 })
 
 test('F1 a callback is ignored on other methods', () => {
-  expect(negotiate({ method: 'POST', callback: 'cb' })).toEqual({ format: 'json' })
-  expect(negotiate({ method: 'DELETE', callback: 'alert(1)', format: 'csv' })).toEqual({ format: 'csv' })
+  expect(negotiate({ method: 'POST', callback: 'cb' })).toEqual({ format: 'json', names: 'PascalCase' })
+  expect(negotiate({ method: 'DELETE', callback: 'alert(1)', format: 'csv' })).toEqual({
+    format: 'csv',
+    names: 'PascalCase',
+  })
 })
 
 test('F1 a suffix that names no format is for the router to answer', () => {

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { type Problem, readSettings, type SettingsContext, type SettingsSpec, type Values } from '../health/index.ts'
+import { nameStyles } from '../protocol/index.ts'
 
 /** The `serve:` part of svc.yaml: how `svc serve` behaves over HTTP. Flags go over it. */
 export const serveSettings = {
@@ -20,6 +21,12 @@ export const serveSettings = {
     doc: 'Who sees messages, host names and server state when the caller is not on this machine',
   },
   jsonp: { type: 'flag', default: true, doc: 'Whether `?callback=` is answered' },
+  names: {
+    type: 'choice',
+    values: nameStyles,
+    default: 'PascalCase',
+    doc: 'How members of JSON answers are spelled where a request asks for nothing else: camelCase for clients of newer servers',
+  },
   basic: {
     type: 'flag',
     default: false,

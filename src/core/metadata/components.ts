@@ -1,4 +1,4 @@
-import { ErrorResponse, HealthCheckResponse, listsRoles } from '../protocol/index.ts'
+import { ErrorResponse, HealthCheckResponse, inStyle, listsRoles, type NameStyle } from '../protocol/index.ts'
 import type { Described } from './described.ts'
 import { dtoSchema, type JsonSchema, propertiesOf } from './json-schema.ts'
 import type { Json } from './open-json.ts'
@@ -12,10 +12,10 @@ export function components(described: Described): Json {
   const found = [...shapes()]
   const named = found.map(([name, { schema, side }]) => [
     name,
-    schema.kind === 'choice' ? { type: 'string', enum: schema.values } : dtoSchema(schema, side),
+    schema.kind === 'choice' ? { type: 'string', enum: schema.values } : dtoSchema(schema, side, described.names),
   ])
   return {
-    schemas: { ...Object.fromEntries(named), ...derived() },
+    schemas: { ...Object.fromEntries(named), ...derived(described.names) },
     responses: { ...refusalResponses(), NoBody: { description: 'As for GET, without a body' } },
     parameters,
     headers,
@@ -24,22 +24,23 @@ export function components(described: Described): Json {
 }
 
 /** Shapes of answers that are made of two DTOs. */
-function derived(): Json {
-  const { ResponseStatus } = propertiesOf(ErrorResponse, 'answer')
+function derived(style: NameStyle): Json {
+  const status = propertiesOf(ErrorResponse, 'answer', style)
+  const responseStatus = inStyle('ResponseStatus', style)
   const rolesResponse = rows.find(({ response }) => listsRoles(response))?.response
   return {
     // H1: flat, so that who keeps nothing but the ResponseStatus still knows.
     UnhealthyResponse: {
       type: 'object',
-      properties: { ...propertiesOf(HealthCheckResponse, 'answer'), ResponseStatus },
-      required: [...(always[HealthCheckResponse.name] ?? []), 'ResponseStatus'],
+      properties: { ...propertiesOf(HealthCheckResponse, 'answer', style), ...status },
+      required: [...(always[HealthCheckResponse.name] ?? []).map((name) => inStyle(name, style)), responseStatus],
     },
     ...(rolesResponse
       ? {
           RolesErrorResponse: {
             type: 'object',
-            properties: propertiesOf(rolesResponse, 'answer'),
-            required: ['ResponseStatus'],
+            properties: propertiesOf(rolesResponse, 'answer', style),
+            required: [responseStatus],
           },
         }
       : {}),

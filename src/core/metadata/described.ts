@@ -1,3 +1,5 @@
+import type { NameStyle } from '../protocol/index.ts'
+
 /** A page of the server itself, beside the operations. */
 export type DescribedPage = {
   /** The first is the one to write down. */
@@ -21,6 +23,8 @@ export type Described = {
   readonly pages: readonly DescribedPage[]
   readonly reports: readonly DescribedReport[]
   readonly jsonp: boolean
+  /** How members of JSON answers are spelled (N9). */
+  readonly names: NameStyle
   /** Whether HTTP Basic counts (A9). */
   readonly basic: boolean
 }

@@ -1,4 +1,4 @@
-import { type Dto, type Schema, schemaOf } from '../protocol/index.ts'
+import { type Dto, inStyle, type NameStyle, type Schema, schemaOf } from '../protocol/index.ts'
 import { always, type Side } from './shapes.ts'
 
 /** JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 uses it. */
@@ -42,25 +42,27 @@ export function jsonSchema(schema: Schema, side: Side): JsonSchema {
 }
 
 /** The component of a DTO; of an answer, with what it always holds. What a request must hold depends on its route. */
-export function dtoSchema(dto: Dto, side: Side): JsonSchema {
+export function dtoSchema(dto: Dto, side: Side, style: NameStyle): JsonSchema {
   const names = side === 'answer' ? (always[dto.name] ?? []) : []
   return {
     type: 'object',
-    properties: propertiesOf(dto, side),
-    ...(names.length > 0 ? { required: names } : {}),
+    properties: propertiesOf(dto, side, style),
+    ...(names.length > 0 ? { required: names.map((name) => inStyle(name, style)) } : {}),
   }
 }
 
 /** The body of a request: what is required and not given by the path must be in it. */
-export function bodySchema(dto: Dto, given: readonly string[]): JsonSchema {
+export function bodySchema(dto: Dto, given: readonly string[], style: NameStyle): JsonSchema {
   const names = Object.entries(dto.fields).flatMap(([name, field]) =>
-    field.kind === 'required' && !given.includes(name) ? [name] : [],
+    field.kind === 'required' && !given.includes(name) ? [inStyle(name, style)] : [],
   )
   return names.length === 0 ? refTo(dto.name) : { type: 'object', allOf: [refTo(dto.name)], required: names }
 }
 
-export const propertiesOf = (dto: Dto, side: Side): JsonSchema =>
-  Object.fromEntries(Object.entries(dto.fields).map(([name, field]) => [name, jsonSchema(schemaOf(field), side)]))
+export const propertiesOf = (dto: Dto, side: Side, style: NameStyle): JsonSchema =>
+  Object.fromEntries(
+    Object.entries(dto.fields).map(([name, field]) => [inStyle(name, style), jsonSchema(schemaOf(field), side)]),
+  )
 
 /** How a value looks as a parameter of a path or query: lists may also be repeated, maps are `{key:value}` (N6). */
 export function parameterSchema(schema: Schema): JsonSchema {

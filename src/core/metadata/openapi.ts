@@ -82,7 +82,7 @@ function operation(place: Place, verb: string, described: Described): Json {
     description: `${callerOf(row)} may call it.`,
     tags: [tags[kind]],
     parameters: parameters(place, verb, described),
-    ...(verb === 'post' ? { requestBody: requestBody(place) } : {}),
+    ...(verb === 'post' ? { requestBody: requestBody(place, described) } : {}),
     responses: kind === 'batch' ? batchResponses(place) : responses(place, verb, described),
     ...(row.caller === 'anyone' ? {} : { security: security(described, row) }),
   }

@@ -46,8 +46,8 @@ const formatParameter = (row: OperationSpec, { reports }: Described): Json => ({
   },
 })
 
-export function requestBody({ path, row, kind }: Place): Json {
-  const schema = bodySchema(row.request, parametersOf(path))
+export function requestBody({ path, row, kind }: Place, { names }: Described): Json {
+  const schema = bodySchema(row.request, parametersOf(path), names)
   if (kind === 'batch') {
     const array = { type: 'array', items: schema, maxItems: longestBatch }
     return { content: { 'application/json': { schema: array }, 'text/plain': { schema: array } } }

@@ -1,4 +1,12 @@
-import { type Choice, type Dto, type OperationSpec, type Schema, schemaOf } from '../protocol/index.ts'
+import {
+  type Choice,
+  type Dto,
+  inStyle,
+  type NameStyle,
+  type OperationSpec,
+  type Schema,
+  schemaOf,
+} from '../protocol/index.ts'
 import { type Described, interfaceVersion } from './described.ts'
 import { callerOf, rows, shapes, usualVerb } from './shapes.ts'
 
@@ -6,13 +14,14 @@ import { callerOf, rows, shapes, usualVerb } from './shapes.ts'
  * The interface as one TypeScript file, for `typescript-ref` and `@servicestack/client`: it needs no other file, and
  * nothing in it has to be compiled to run where types are merely stripped. `at` is when it was made.
  */
-export function typescript({ base }: Described, at: Date): string {
+export function typescript({ base, names }: Described, at: Date): string {
   const parts = [...shapes().values()].map(({ schema }) =>
     schema.kind === 'choice'
       ? enumeration(schema)
       : declaration(
           schema,
           rows.find((row) => row.request === schema),
+          names,
         ),
   )
   return [header(base, at), returns, ...parts].join('\n')
@@ -37,11 +46,11 @@ ${values.map((value) => `  ${value}: '${value}',\n`).join('')}} as const
 export type ${name} = (typeof ${name})[keyof typeof ${name}]
 `
 
-function declaration(dto: Dto, row: OperationSpec | undefined): string {
+function declaration(dto: Dto, row: OperationSpec | undefined, style: NameStyle): string {
   const fields = Object.entries(dto.fields).map(([name, field]) => {
     const schema = schemaOf(field)
     const notes = [...(field.kind === 'required' ? ['Required.'] : []), ...written(schema)]
-    return `${notes.length > 0 ? `  /** ${notes.join(' ')} */\n` : ''}  public ${name}?: ${typeOf(schema)}\n`
+    return `${notes.length > 0 ? `  /** ${notes.join(' ')} */\n` : ''}  public ${inStyle(name, style)}?: ${typeOf(schema)}\n`
   })
   return `${row ? heading(row) : ''}export class ${dto.name}${row ? ` implements IReturn<${row.response.name}>` : ''} {
 ${fields.join('')}

@@ -2,6 +2,7 @@
 export * from './conventions.ts'
 export * from './dtos.ts'
 export * from './enums.ts'
+export * from './names.ts'
 export * from './operations.ts'
 export * from './schema.ts'
 export * from './select.ts'

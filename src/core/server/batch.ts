@@ -2,22 +2,19 @@ import { performance } from 'node:perf_hooks'
 import { Fault } from '../errors.ts'
 import { type OperationSpec, operations } from '../protocol/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
-import { readBatch, refuseInQuery, requireFields, type Values } from '../wire/index.ts'
+import { type Negotiated, negotiate, readBatch, refuseInQuery, requireFields, type Values } from '../wire/index.ts'
 import type { Answer } from './answer.ts'
 import { receive } from './body.ts'
 import { callOf, credentialFor } from './call.ts'
 import { dtoAnswer } from './dto-answer.ts'
 import { type Exchange, orCancelled } from './exchange.ts'
-import { faultAnswer, plainJson, type Told } from './faults.ts'
+import { faultAnswer, type Told } from './faults.ts'
 import { healthAnswer } from './health.ts'
 import { asked } from './operate.ts'
 import { refuseCrossSite } from './origins.ts'
 import type { FoundOperation } from './routes.ts'
 import type { Site } from './site.ts'
 import type { Target } from './target.ts'
-
-/** A batch speaks JSON only, whatever is asked for. */
-const { negotiated } = plainJson
 
 /**
  * R3: answers an array of requests with an array of answers, one after the other. The first that would not be a
@@ -31,6 +28,8 @@ export async function operateBatch(
   target: Target,
 ): Promise<Answer> {
   const row: OperationSpec = operations[found.operation]
+  // A batch speaks JSON only, whatever is asked for.
+  const negotiated = negotiate({ method: 'POST', suffix: 'json', jsconfig: target.jsconfig, names: site.options.names })
   const told: Told = { negotiated, response: row.response }
   try {
     if (!row.batch) throw notInBatches(row)
@@ -43,7 +42,7 @@ export async function operateBatch(
 
     const bodies: string[] = []
     for (const [index, read] of requests.entries()) {
-      const one = await answerOne(site, exchange, found, { read, credential, index })
+      const one = await answerOne(site, exchange, found, { read, credential, index, negotiated })
       if (one.status !== 200) return { ...one, headers: [...completed(index), ...(one.headers ?? [])] }
       bodies.push(one.body ?? '')
       // Nothing moves on the connection meanwhile, and yet it is no silent one.
@@ -60,14 +59,19 @@ export async function operateBatch(
   }
 }
 
-type One = { readonly read: () => Values; readonly credential: Call['credential']; readonly index: number }
+type One = {
+  readonly read: () => Values
+  readonly credential: Call['credential']
+  readonly index: number
+  readonly negotiated: Negotiated
+}
 
 /** Read, guarded, answered, counted and logged as if it had come alone. */
 async function answerOne(
   site: Site,
   exchange: Exchange,
   found: FoundOperation,
-  { read, credential, index }: One,
+  { read, credential, index, negotiated }: One,
 ): Promise<Answer> {
   const row: OperationSpec = operations[found.operation]
   const meta = { AutoBatchIndex: String(index) }

@@ -11,7 +11,7 @@ const mostBases = 16
 
 type Documents = Readonly<Record<DocumentName, Answer>>
 /** The options that callers are told of. */
-type ToldOptions = Pick<ServeOptions, 'jsonp' | 'basic'>
+type ToldOptions = Pick<ServeOptions, 'jsonp' | 'basic' | 'names'>
 
 /** R6: descriptions of the interface, made when first asked for, once for each address that callers know the server by. */
 export class DescribedInterface {
@@ -59,7 +59,7 @@ const of = (name: DocumentName, body: string): Answer => ({
 })
 
 /** What a server at that address says of itself; of health answers also what they may look like beside JSON and CSV (F5). */
-export async function describedAt(base: string, { jsonp, basic }: ToldOptions): Promise<Described> {
+export async function describedAt(base: string, { jsonp, basic, names }: ToldOptions): Promise<Described> {
   const named = [
     ...overHttp.format.map((name) => ({ name, by: 'format' as const })),
     ...Object.values(overHttp.accept).map((name) => ({ name, by: 'accept' as const })),
@@ -67,5 +67,5 @@ export async function describedAt(base: string, { jsonp, basic }: ToldOptions): 
   const known = await Promise.all(
     named.map(async ({ name, by }) => ({ name, by, contentType: (await reports[name]()).default.contentType })),
   )
-  return { base, jsonp, basic, pages: Object.values<OwnPage>(ownPages), reports: known }
+  return { base, jsonp, basic, names, pages: Object.values<OwnPage>(ownPages), reports: known }
 }

@@ -27,7 +27,11 @@ export type Told = {
   /** For the Meta of the ResponseStatus. */
   readonly meta?: Readonly<Record<string, string>> | undefined
 }
-export const plainJson: Told = { negotiated: { format: 'json' }, response: undefined }
+/** Where it is not known yet what was asked for. */
+export const plainJson = ({ options: { names } }: Pick<Site, 'options'>): Told => ({
+  negotiated: { format: 'json', names },
+  response: undefined,
+})
 
 /** Whatever was thrown, as an answer. The details of a defect go to the log alone, with the stack. */
 export async function faultAnswer(site: Site, exchange: Exchange, thrown: unknown, told: Told): Promise<Answer> {
@@ -69,7 +73,7 @@ type Encoded = { readonly contentType: string; readonly body: string }
 
 /** A DTO in the negotiated format. */
 export async function encoded(schema: Dto, value: unknown, negotiated: Negotiated): Promise<Encoded> {
-  if (negotiated.format === 'json') return spoken(encodeJson(schema, value), negotiated)
+  if (negotiated.format === 'json') return spoken(encodeJson(schema, value, undefined, negotiated.names), negotiated)
   const { contentType, encode } = await formats[negotiated.format]()
   return { contentType, body: encode(schema, value) }
 }

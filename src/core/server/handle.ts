@@ -54,7 +54,7 @@ async function answer(site: Site, exchange: Exchange, refused: Fault | undefined
     if (found.kind === 'own') return await answers[found.page](site, exchange)
     return await (found.batch ? operateBatch : operate)(site, exchange, found, target)
   } catch (error) {
-    return await faultAnswer(site, exchange, error, plainJson)
+    return await faultAnswer(site, exchange, error, plainJson(site))
   }
 }
 

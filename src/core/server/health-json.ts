@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { ErrorResponse, HealthCheckResponse, type ResponseStatus } from '../protocol/index.ts'
+import { ErrorResponse, HealthCheckResponse, type NameStyle, type ResponseStatus } from '../protocol/index.ts'
 import { encodeJson } from '../wire/index.ts'
 
 /** An answer's JSON but for the CorrelationId, which stands between the two halves. */
@@ -24,18 +24,19 @@ export class HealthJson {
     response: HealthCheckResponse,
     failed: boolean,
     runId: string | undefined,
+    style: NameStyle,
     meta?: ResponseStatus['Meta'],
   ): string {
     const id = response.CorrelationId
-    if (runId === undefined || id === undefined || meta !== undefined) return whole(response, failed, meta)
-    const key = failed ? `${runId} failed` : runId
+    if (runId === undefined || id === undefined || meta !== undefined) return whole(response, failed, style, meta)
+    const key = `${runId} ${failed} ${style}`
     const known = this.#runs.get(key)?.find(({ of }) => sameButId(of, response))
-    const halves = known ?? this.#remember(key, response, failed)
-    return halves === undefined ? whole(response, failed) : halves.before + JSON.stringify(id) + halves.after
+    const halves = known ?? this.#remember(key, response, failed, style)
+    return halves === undefined ? whole(response, failed, style) : halves.before + JSON.stringify(id) + halves.after
   }
 
-  #remember(key: string, response: HealthCheckResponse, failed: boolean): Halves | undefined {
-    const text = whole({ ...response, CorrelationId: this.#placeholder }, failed)
+  #remember(key: string, response: HealthCheckResponse, failed: boolean, style: NameStyle): Halves | undefined {
+    const text = whole({ ...response, CorrelationId: this.#placeholder }, failed, style)
     const [before = '', after] = text.split(`"${this.#placeholder}"`)
     if (after === undefined) return undefined
     const halves = { of: response, before, after }
@@ -48,11 +49,17 @@ export class HealthJson {
   }
 }
 
-const whole = (response: HealthCheckResponse, failed: boolean, meta?: ResponseStatus['Meta']): string =>
+const whole = (
+  response: HealthCheckResponse,
+  failed: boolean,
+  style: NameStyle,
+  meta?: ResponseStatus['Meta'],
+): string =>
   encodeJson(
     HealthCheckResponse,
     response,
     failed ? { schema: ErrorResponse, value: failure(response, meta) } : undefined,
+    style,
   )
 
 const sameButId = (a: HealthCheckResponse, b: HealthCheckResponse): boolean => {

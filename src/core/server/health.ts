@@ -45,6 +45,7 @@ export async function healthAnswer(site: Site, exchange: Exchange, asked: Asked)
     if (status(suppressed) === 200) headers.push('Content-Disposition', attachment(HealthCheckRequest.name))
     return { status: status(suppressed), ...(await encoded(HealthCheckResponse, response, wanted.negotiated)), headers }
   }
-  const json = site.healthJson.write(response, status(suppressed) !== 200, asked.facts?.runId, asked.meta)
+  const { names } = wanted.negotiated
+  const json = site.healthJson.write(response, status(suppressed) !== 200, asked.facts?.runId, names, asked.meta)
   return { status: status(suppressed), ...spoken(json, wanted.negotiated), headers }
 }

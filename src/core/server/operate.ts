@@ -17,7 +17,7 @@ import { wantedOf } from './wanted.ts'
 /** Answers one operation of the interface: reads the request, asks the Service, writes its answer or its fault. */
 export async function operate(site: Site, exchange: Exchange, found: FoundOperation, target: Target): Promise<Answer> {
   const row = operations[found.operation]
-  let told: Told = plainJson
+  let told: Told = plainJson(site)
   try {
     const wanted = wantedOf(site, exchange, found, target)
     told = { negotiated: wanted.negotiated, response: row.response }

@@ -56,7 +56,7 @@ export function refuseUnparsed(site: Site, error: Error & { code?: string }, soc
 /** Answers on the bare connection, with the headers and the body that every other error has, and closes it. */
 export function answerRaw(site: Site, socket: Duplex, fault: Fault, method: string): void {
   const correlationId = correlationOf({})
-  const body = encodeJson(ErrorResponse, errorResponse(fault, correlationId))
+  const body = encodeJson(ErrorResponse, errorResponse(fault, correlationId), undefined, site.options.names)
   const headers = [
     ...commonHeaders(correlationId, varies(site)),
     'Date',

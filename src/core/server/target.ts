@@ -16,9 +16,10 @@ export type Wanted = {
 export type Target = {
   readonly found: Found
   readonly pairs: readonly Pair[]
-  /** `?format=` and `?callback=`, in any letter case. */
+  /** `?format=`, `?callback=` and `?jsconfig=`, in any letter case. */
   readonly format: string | undefined
   readonly callback: string | undefined
+  readonly jsconfig: string | undefined
   readonly logged: string
   /** The request that a bodiless call makes of it, once it has been read and found good. */
   request: Values | undefined
@@ -53,6 +54,7 @@ export function targetReader(route: Router): (url: string) => Target {
       pairs,
       format: firstNamed(pairs, 'format'),
       callback: firstNamed(pairs, 'callback'),
+      jsconfig: firstNamed(pairs, 'jsconfig'),
       logged: loggedPath(path, pairs, isHealthCheck(found)),
       request: undefined,
       wanted: undefined,

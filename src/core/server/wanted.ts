@@ -10,10 +10,18 @@ export function wantedOf(site: Site, { request, told }: Exchange, found: FoundOp
   const { method } = told
   // R2: routes that are named after the request do not look at Accept.
   const accept = found.style === 'route' ? request.headers.accept : undefined
-  const { wanted: before, format } = target
+  const { wanted: before, format, jsconfig } = target
   if (before !== undefined && before.method === method && before.accept === accept) return before
   const callback = site.options.jsonp ? target.callback : undefined
-  const negotiated = negotiate({ method, suffix: found.format, format, accept, callback })
+  const negotiated = negotiate({
+    method,
+    suffix: found.format,
+    format,
+    accept,
+    callback,
+    jsconfig,
+    names: site.options.names,
+  })
   const free = found.operation === 'healthCheck' && found.format === undefined && negotiated.callback === undefined
   const wanted = { method, accept, negotiated, report: free ? reportOf(format, accept) : undefined }
   target.wanted = wanted

@@ -1,10 +1,10 @@
-import { type Dto, type Schema, schemaOf } from '../protocol/index.ts'
+import { type Dto, inStyle, type NameStyle, type Schema, schemaOf } from '../protocol/index.ts'
 
 export type Member = {
   readonly name: string
   readonly schema: Schema
-  /** The member's opening in JSON: `"Name":` */
-  readonly key: string
+  /** The member's opening in JSON, in each style: `"Name":` */
+  readonly keys: Readonly<Record<NameStyle, string>>
 }
 
 /** A field that a client sent: under the name as written, with every value that it gave. */
@@ -20,12 +20,18 @@ const indexOf = (schema: Dto): Index => {
   const members = Object.entries(schema.fields).map(([name, field]) => ({
     name,
     schema: schemaOf(field),
-    key: `${JSON.stringify(name)}:`,
+    keys: {
+      PascalCase: keyOf(name, 'PascalCase'),
+      camelCase: keyOf(name, 'camelCase'),
+      snake_case: keyOf(name, 'snake_case'),
+    },
   }))
   const index = { members, byFoldedName: new Map(members.map((member) => [fold(member.name) ?? member.name, member])) }
   indexes.set(schema, index)
   return index
 }
+
+const keyOf = (name: string, style: NameStyle): string => `${JSON.stringify(inStyle(name, style))}:`
 
 const printableAscii = /^[\x20-\x7e]*$/
 

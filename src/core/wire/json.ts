@@ -1,5 +1,5 @@
 import { Fault, type FieldFault } from '../errors.ts'
-import type { Dto, Schema } from '../protocol/index.ts'
+import type { Dto, NameStyle, Schema } from '../protocol/index.ts'
 import { jsonDate } from './dates.ts'
 import { writeDuration } from './durations.ts'
 import { membersOf } from './fields.ts'
@@ -13,32 +13,37 @@ import { number, readScalar } from './scalars.ts'
 /** Members that follow those of the answer itself, e.g. a ResponseStatus after a failed health answer (H1). */
 export type Trailing = { readonly schema: Dto; readonly value: unknown }
 
-/** JSON in the schema's order (N1–N4): unset members are left out, unknown properties never written. */
-export const encodeJson = (schema: Dto, value: unknown, trailing?: Trailing): string => {
-  const own = writeMembers(schema, value)
-  const more = trailing ? writeMembers(trailing.schema, trailing.value) : ''
+/** JSON in the schema's order (N1–N4, N9): unset members are left out, unknown properties never written. */
+export const encodeJson = (
+  schema: Dto,
+  value: unknown,
+  trailing?: Trailing,
+  style: NameStyle = 'PascalCase',
+): string => {
+  const own = writeMembers(schema, value, style)
+  const more = trailing ? writeMembers(trailing.schema, trailing.value, style) : ''
   return `{${own}${own !== '' && more !== '' ? ',' : ''}${more}}`
 }
 
-const writeMembers = (schema: Dto, value: unknown): string => {
+const writeMembers = (schema: Dto, value: unknown, style: NameStyle): string => {
   const properties = value as Readonly<Record<string, unknown>>
   let text = ''
   for (const member of membersOf(schema)) {
-    const written = write(member.schema, properties[member.name])
+    const written = write(member.schema, properties[member.name], style)
     if (written === undefined) continue
-    text += text === '' ? member.key + written : `,${member.key}${written}`
+    text += text === '' ? member.keys[style] + written : `,${member.keys[style]}${written}`
   }
   return text
 }
 
 /** Undefined for what is unset, and for what JSON has no word for: NaN, an invalid date. */
-const write = (schema: Schema, value: unknown): string | undefined => {
+const write = (schema: Schema, value: unknown, style: NameStyle): string | undefined => {
   if (value === undefined || value === null) return undefined
   switch (schema.kind) {
     case 'dto':
-      return `{${writeMembers(schema, value)}}`
+      return `{${writeMembers(schema, value, style)}}`
     case 'list':
-      return writeList(schema.item, value as readonly unknown[])
+      return writeList(schema.item, value as readonly unknown[], style)
     case 'map':
       return JSON.stringify(value)
     case 'date':
@@ -52,10 +57,10 @@ const write = (schema: Schema, value: unknown): string | undefined => {
   }
 }
 
-const writeList = (item: Schema, values: readonly unknown[]): string => {
+const writeList = (item: Schema, values: readonly unknown[], style: NameStyle): string => {
   let text = ''
   for (const value of values) {
-    const written = write(item, value)
+    const written = write(item, value, style)
     if (written !== undefined) text += text === '' ? written : `,${written}`
   }
   return `[${text}]`

@@ -1,4 +1,5 @@
 import { Fault } from '../errors.ts'
+import { type NameStyle, styleAsked } from '../protocol/index.ts'
 import { fold } from './fields.ts'
 import type { FormatName } from './format.ts'
 import { type HeaderValue, parseHeaderValue } from './media.ts'
@@ -11,30 +12,40 @@ export type Wanted = {
   readonly format?: string | undefined
   readonly accept?: string | undefined
   readonly callback?: string | undefined
+  /** What `?jsconfig=` says. */
+  readonly jsconfig?: string | undefined
+  /** The names for who does not ask for others; those of the interface when left out. */
+  readonly names?: NameStyle | undefined
 }
 
-export type Negotiated = { readonly format: FormatName; readonly callback?: string }
+export type Negotiated = {
+  readonly format: FormatName
+  readonly callback?: string
+  /** Of JSON. */
+  readonly names: NameStyle
+}
 
 const mediaTypes: Readonly<Record<FormatName, string>> = { json: 'application/json', csv: 'text/csv' }
 /** The preferred one first: it wins where a client likes several as much. */
-const names = Object.keys(mediaTypes) as readonly FormatName[]
+const formatNames = Object.keys(mediaTypes) as readonly FormatName[]
 
 /** The format of a suffix or `?format=`, in any letter case; undefined is what the router answers with 404. */
 export const formatNamed = (name: string): FormatName | undefined => {
   const folded = fold(name)
-  return names.find((known) => known === folded)
+  return formatNames.find((known) => known === folded)
 }
 
 /**
  * F1: suffix > callback > `?format=` > Accept > JSON; nothing acceptable is JSON, never a 406. Throws a 400, to be
  * answered in plain JSON, for a callback that is no dotted identifier (F2).
  */
-export const negotiate = ({ method, suffix, format, accept, callback }: Wanted): Negotiated => {
+export const negotiate = ({ method, suffix, format, accept, callback, jsconfig, names: usual }: Wanted): Negotiated => {
+  const names = styleAsked(jsconfig ?? '') ?? usual ?? 'PascalCase'
   const mayCallBack = (method === 'GET' || method === 'HEAD') && suffix !== 'csv'
   if (mayCallBack && callback !== undefined && callback !== '') {
-    return { format: 'json', callback: checkedCallback(callback) }
+    return { format: 'json', callback: checkedCallback(callback), names }
   }
-  return { format: suffix ?? formatNamed(format ?? '') ?? accepted(accept ?? '') }
+  return { format: suffix ?? formatNamed(format ?? '') ?? accepted(accept ?? ''), names }
 }
 
 const callbackName = /^[A-Za-z_$][\w$]{0,49}(?:\.[A-Za-z_$][\w$]{0,49})*$/
@@ -54,7 +65,7 @@ const accepted = (accept: string): FormatName => {
     .split(',')
     .map(parseHeaderValue)
     .filter((range) => range !== undefined)
-  const liked = names
+  const liked = formatNames
     .map((name) => ({ name, ...preference(ranges, mediaTypes[name]) }))
     .filter(({ quality }) => quality > 0)
     .sort((a, b) => b.quality - a.quality || a.place - b.place)

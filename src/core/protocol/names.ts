@@ -1,0 +1,34 @@
+/** How members of JSON answers are spelled. The interface says PascalCase; servers of today's make answer in camelCase. */
+export const nameStyles = ['PascalCase', 'camelCase', 'snake_case'] as const
+export type NameStyle = (typeof nameStyles)[number]
+
+/** A member's name in that style. What the interface itself begins with a small letter stays so in PascalCase. */
+export function inStyle(name: string, style: NameStyle): string {
+  if (style === 'PascalCase') return name
+  if (style === 'camelCase') return name.charAt(0).toLowerCase() + name.slice(1)
+  return name.replace(/(?<=[a-z0-9])[A-Z]/g, (letter) => `_${letter}`).toLowerCase()
+}
+
+/** The options of `?jsconfig=` that are about names, long and short; whatever else it says is passed over. */
+const options: Readonly<Record<string, NameStyle>> = {
+  emitcamelcasenames: 'camelCase',
+  eccn: 'camelCase',
+  emitlowercaseunderscorenames: 'snake_case',
+  elun: 'snake_case',
+  'textcase:pascalcase': 'PascalCase',
+  'textcase:camelcase': 'camelCase',
+  'textcase:snakecase': 'snake_case',
+}
+
+/**
+ * N9: what `?jsconfig=` asks for: `EmitCamelCaseNames`, `eccn:true`, `TextCase:CamelCase`. One that is turned off,
+ * `eccn:false`, asks for the interface's names. Undefined when it says nothing of names.
+ */
+export function styleAsked(jsconfig: string): NameStyle | undefined {
+  for (const part of jsconfig.toLowerCase().split(',')) {
+    const [, option = '', flag] = /^\s*(textcase:\w+|\w+)(?::(true|false))?\s*$/.exec(part) ?? []
+    const style = Object.hasOwn(options, option) ? options[option] : undefined
+    if (style !== undefined) return flag === 'false' ? 'PascalCase' : style
+  }
+  return undefined
+}

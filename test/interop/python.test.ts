@@ -1,0 +1,50 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { startAccounts } from '../server/accounts.ts'
+
+const python = process.env['SVC_PYTHON'] ?? 'python3'
+const has = spawnSync(python, ['-c', 'import servicestack'], { timeout: 60_000 }).status === 0
+
+type Said = Readonly<Record<string, unknown>>
+
+/** A package index may be out of reach, so that no run requires it. */
+function suiteWithPython(name: string, body: () => void): void {
+  if (has) return void describe(name, body)
+  const missing = 'no Python with the package servicestack (test/interop/python-requirements.txt, SVC_PYTHON names it)'
+  process.stderr.write(`skipped: ${name}: ${missing}\n`)
+  describe.runIf(false)(`${name} (skipped: ${missing})`, body)
+}
+
+suiteWithPython('servicestack 0.1.15 for Python, unmodified, at a server whose names are in camelCase', () => {
+  test('N9 A9 signs in by cookie and by token, renews its token, assigns, unassigns, asks for health, batches, and reads its errors', async () => {
+    const password = 'violet-harbour-42'
+    const server = await startAccounts({ names: 'camelCase' })
+    const file = new URL('python_client.py', import.meta.url).pathname
+    const { stdout } = await promisify(execFile)(python, [file, server.server.url, password], { timeout: 60_000 })
+    await server.close()
+    const said = JSON.parse(stdout) as Said
+    const well = { status: 'Success', failedMonitorCount: 0, monitorSummaries: expect.any(Array) }
+    expect(said).toMatchObject({
+      'health by GET': well,
+      'health by POST': well,
+      unhealthy: { status: 503, error: { errorCode: 'HealthCheckFailed', message: expect.stringContaining('Ftp') } },
+      'unhealthy, suppressed': { status: 'Failure', failedMonitorCount: 1 },
+      'field errors': {
+        status: 400,
+        error: { errorCode: 'NotEmpty', errors: [{ fieldName: 'ExecutionMode' }, { fieldName: 'ServerType' }] },
+      },
+      nobody: { status: 401, error: { errorCode: 'Unauthorized', message: 'Not Authenticated' } },
+      'wrong password': { status: 401, error: { message: 'Invalid Username or Password' } },
+      'sign-in': { userName: 'Ann', roles: ['Admin', 'Editor'], bearerToken: expect.any(String) },
+      assign: { allRoles: ['R1', 'R2'], allPermissions: [] },
+      unassign: { allRoles: ['R2'], allPermissions: [] },
+      batch: [{ allRoles: ['R2', 'B1'] }, { allRoles: ['R2', 'B1', 'B2'] }],
+      'by token': { allRoles: ['R2', 'B2'] },
+      renewed: { allRoles: ['R2'] },
+      'renewed token': true,
+      after: { status: 401, error: { message: 'Not Authenticated' } },
+    })
+    expect(Object.keys(said)).toContain('sign-out')
+  }, 90_000)
+})
