@@ -53,6 +53,7 @@ const packages: Record<string, readonly string[]> = {
   config: ['yaml'],
   health: [
     'basic-ftp',
+    'croner',
     'fast-xml-parser',
     'jose',
     'ldapts',

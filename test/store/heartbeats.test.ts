@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { rememberedMs } from '../../src/core/health/heartbeat/schedule.ts'
 import { type Data, type HeartbeatRow, openData } from '../../src/core/store/index.ts'
+import { heartbeatsKeptMs } from '../../src/core/store/rows/heartbeats.ts'
 import { actor, backends, faultOf, newUser } from '../support/data-world.ts'
 
 const beat = (name: string, at: number, more: Partial<HeartbeatRow> = {}) => ({
@@ -16,6 +18,11 @@ const beat = (name: string, at: number, more: Partial<HeartbeatRow> = {}) => ({
   ...more,
 })
 const day = 86_400_000
+/** What the steps from version 2 on made, to be taken away again. */
+const undone = [
+  ['ALTER TABLE "apiKeys" DROP COLUMN "permissions"', 'DROP TABLE "heartbeats"'],
+  ['DROP TABLE "readings"'],
+]
 
 describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {
   let store = ''
@@ -89,16 +96,20 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     await data.heartbeats.report(beat('one more', 1_000))
   })
 
-  test('B3 who is silent for 30 days is forgotten; a removal is audited, a heartbeat is not', async () => {
+  test('B3 who is silent for 100 days is forgotten; a removal is audited, a heartbeat is not', async () => {
     await data.heartbeats.report(beat('old', 1_000))
     await data.heartbeats.report(beat('young', 2_000))
-    await data.sweep(1_500 + 30 * day)
+    await data.sweep(1_500 + 100 * day)
     expect((await other.heartbeats.list()).map(({ name }) => name)).toEqual(['young'])
     expect(await data.audit.list({ limit: 9 })).toEqual([])
     await data.heartbeats.remove('young', actor())
     expect(await data.heartbeats.list()).toEqual([])
     expect(await data.audit.list({ limit: 9 })).toMatchObject([{ event: 'heartbeat.removed', target: 'young' }])
     expect((await faultOf(data.heartbeats.remove('young', actor()))).fault).toBe('NotFound')
+  })
+
+  test('B3 as long as the store remembers, a schedule may reach', () => {
+    expect(rememberedMs).toBe(heartbeatsKeptMs)
   })
 
   test('B2 a key keeps the permissions that it is worth', async () => {
@@ -110,18 +121,22 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
   })
 
-  test('D2 a store of the version before takes the step, and what was in it stays', async () => {
+  test.each([3, 2])('D2 a store of version %i takes the steps, and what was in it stays', async (version) => {
     await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())
     await data.close()
     await other.close()
-    await raw(store, 'DROP TABLE "heartbeats"')
-    await raw(store, 'ALTER TABLE "apiKeys" DROP COLUMN "permissions"')
-    await raw(store, 'UPDATE "meta" SET "version" = 2')
-    if (!store.startsWith('postgres')) await raw(store, 'PRAGMA user_version = 2')
+    for (const sql of undone
+      .slice(version - 2)
+      .flat()
+      .toReversed())
+      await raw(store, sql)
+    await raw(store, `UPDATE "meta" SET "version" = ${version}`)
+    if (!store.startsWith('postgres')) await raw(store, `PRAGMA user_version = ${version}`)
     data = await openData({ store, create: false })
     other = await openData({ store, create: false })
     await data.heartbeats.report(beat('a', 1_000))
     expect(await other.heartbeats.list()).toHaveLength(1)
+    expect(await other.readings.keep({ series: 's', at: 1, value: 1, everyMs: 1 })).toHaveLength(1)
     expect((await data.users.find('alice'))?.roles).toEqual(['Admin'])
   })
 })

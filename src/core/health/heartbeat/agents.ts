@@ -1,4 +1,5 @@
 import type { Heartbeat } from '../monitor.ts'
+import { type Due, isOverdue, wasOverdue } from './due.ts'
 import type { HeartbeatSettings } from './settings.ts'
 
 /** An agent as it is judged. Times are milliseconds. */
@@ -8,15 +9,19 @@ export type Agent = Heartbeat & {
 }
 
 const usualInterval = 60_000
+/** Who reports at intervals, is not named, and has been silent for so long, is gone and no alarm any more. Milliseconds. */
+const goneMs = 30 * 86_400_000
 
 /** The agents that the settings mean, as of `now`; and those that are named and have never reported. */
 export function agentsOf(
   heartbeats: readonly Heartbeat[],
-  { agents, interval }: HeartbeatSettings,
+  { agents, interval, schedule }: HeartbeatSettings,
   now: number,
 ): { readonly known: readonly Agent[]; readonly missing: readonly string[] } {
   const patterns = (agents ?? ['*']).map(matcher)
+  const expected = new Set(named(agents))
   const known = heartbeats
+    .filter(({ name, at }) => schedule !== undefined || expected.has(name) || now - at <= goneMs)
     .filter(({ name }) => patterns.some((matches) => matches(name)))
     .map((one) => ({
       ...one,
@@ -24,7 +29,7 @@ export function agentsOf(
       everyMs: Math.max(1, interval ?? one.intervalMs ?? usualInterval),
     }))
   const there = new Set(known.map(({ name }) => name))
-  return { known, missing: named(agents).filter((name) => !there.has(name)) }
+  return { known, missing: [...expected].filter((name) => !there.has(name)) }
 }
 
 /** Names without a pattern, each once. */
@@ -49,8 +54,9 @@ function matcher(pattern: string): (name: string) => boolean {
   }
 }
 
-/** Beyond the limit; without one, beyond the warning. */
-export const isSilent = ({ ageMs, everyMs }: Agent, { late }: HeartbeatSettings): boolean => {
+/** Beyond the limit; without one, beyond the warning. What is due counts, where there is a schedule. */
+export const isSilent = ({ at, ageMs, everyMs }: Agent, { late }: HeartbeatSettings, due: Due | undefined): boolean => {
+  if (due) return isOverdue(at, due)
   const bound = late.limit ?? late.warn
   return bound !== undefined && ageMs > bound * everyMs
 }
@@ -59,7 +65,11 @@ export const isSilent = ({ ageMs, everyMs }: Agent, { late }: HeartbeatSettings)
 const enough = 5
 
 /** How often an agent went from well to unwell or silent, or back; undefined while too little is known. */
-export function changesOf({ history, everyMs }: Agent, { late }: HeartbeatSettings): number | undefined {
+export function changesOf(
+  { history, everyMs }: Agent,
+  { late }: HeartbeatSettings,
+  due: Due | undefined,
+): number | undefined {
   if (history.length < enough) return undefined
   const bound = late.limit ?? late.warn
   const gap = bound === undefined ? Number.POSITIVE_INFINITY : bound * everyMs
@@ -69,7 +79,8 @@ export function changesOf({ history, everyMs }: Agent, { late }: HeartbeatSettin
     if (!before) return
     const turned = (before.status === 'Ok') !== (one.status === 'Ok')
     // It fell silent, and came back.
-    changes += one.at - before.at > gap ? 2 : turned ? 1 : 0
+    const fell = due ? wasOverdue(before.at, one.at, due) : one.at - before.at > gap
+    changes += fell ? 2 : turned ? 1 : 0
   })
   return changes
 }

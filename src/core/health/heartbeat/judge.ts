@@ -3,6 +3,8 @@ import type { Finding } from '../monitor.ts'
 import { count, quoted, said } from '../probe/text.ts'
 import type { Threshold, ThresholdUnit } from '../settings.ts'
 import { type Agent, changesOf, isSilent, named } from './agents.ts'
+import type { Due } from './due.ts'
+import { judgeDue, overdue } from './judge-due.ts'
 import type { HeartbeatSettings } from './settings.ts'
 
 export type HeartbeatSeen = {
@@ -10,12 +12,14 @@ export type HeartbeatSeen = {
   readonly known: readonly Agent[]
   /** Named, and never heard of. */
   readonly missing: readonly string[]
+  /** Where there is a schedule. */
+  readonly due: Due | undefined
 }
 
 export function judgeHeartbeats(seen: HeartbeatSeen, settings: HeartbeatSettings): readonly Finding[] {
   if (seen.see === 'newest') return [newest(seen, settings)]
   // Of those that are silent nothing else is known any more.
-  const alive = seen.known.filter((agent) => !isSilent(agent, settings))
+  const alive = seen.known.filter((agent) => !isSilent(agent, settings, seen.due))
   if (seen.see === 'standard') {
     return [
       reporting(seen, alive.length, settings),
@@ -26,8 +30,15 @@ export function judgeHeartbeats(seen: HeartbeatSeen, settings: HeartbeatSettings
   }
   return [
     ...worst('backlog', alive, ({ backlog }) => backlog, settings.backlog ?? {}, 'count', 'most'),
-    silent(seen.known, settings),
-    ...worst('flapping', seen.known, (agent) => changesOf(agent, settings), settings.flapping, 'count', 'most'),
+    silent(seen, settings),
+    ...worst(
+      'flapping',
+      seen.known,
+      (agent) => changesOf(agent, settings, seen.due),
+      settings.flapping,
+      'count',
+      'most',
+    ),
   ]
 }
 
@@ -41,14 +52,14 @@ function list(names: readonly string[]): string {
   return names.length > 3 ? `${shown} and ${names.length - 3} more` : shown
 }
 
-function newest({ known }: HeartbeatSeen, settings: HeartbeatSettings): Finding {
+function newest({ known, due }: HeartbeatSeen, settings: HeartbeatSettings): Finding {
   const whose = settings.agents === undefined ? 'any agent' : list(settings.agents.map((one) => said(one, 64)))
   const [first, ...rest] = known
   if (first === undefined) {
     return fail('newest', 'data', `no heartbeat of ${whose} has come in: svc heartbeat NAME sends one`)
   }
   const agent = rest.reduce((a, b) => (b.ageMs < a.ageMs ? b : a), first)
-  return aged(agent, settings.late)
+  return due ? judgeDue(agent, due) : aged(agent, settings.late)
 }
 
 /** The age of a heartbeat, against limits that its interval sets. */
@@ -65,14 +76,16 @@ function aged(agent: Agent, late: Threshold): Finding {
   })
 }
 
-function reporting({ known, missing }: HeartbeatSeen, alive: number, settings: HeartbeatSettings): Finding {
+function reporting({ known, missing, due }: HeartbeatSeen, alive: number, settings: HeartbeatSettings): Finding {
   const all = known.length + missing.length
   const must = settings.expected ?? named(settings.agents).length
-  const quiet = known.filter((agent) => isSilent(agent, settings))
+  const quiet = known.filter((agent) => isSilent(agent, settings, due))
   const lost = [...missing.map((one) => said(one, 64)), ...quiet.map(name)]
   const details = [
     ...missing.map((one) => `${said(one, 64)}: never heard of`),
-    ...quiet.map((agent) => `${name(agent)}: silent for ${showDuration(agent.ageMs)}`),
+    ...quiet
+      .slice(0, mostNamed)
+      .map((agent) => `${name(agent)}: ${due ? overdue(agent, due) : `silent for ${showDuration(agent.ageMs)}`}`),
   ].slice(0, mostNamed)
   const of = Math.max(all, must)
   const gone = lost.length === 0 ? '' : `; not ${list(lost)}`
@@ -162,9 +175,11 @@ const words: Readonly<Record<string, string>> = {
   flapping: 'well and unwell or silent, changes:',
 }
 
-function silent(known: readonly Agent[], settings: HeartbeatSettings): Finding {
-  const those = known.filter((agent) => isSilent(agent, settings)).toSorted((a, b) => b.ageMs - a.ageMs)
-  const details = those.slice(0, mostNamed).map((agent) => `${name(agent)}: for ${showDuration(agent.ageMs)}`)
+function silent({ known, due }: HeartbeatSeen, settings: HeartbeatSettings): Finding {
+  const those = known.filter((agent) => isSilent(agent, settings, due)).toSorted((a, b) => b.ageMs - a.ageMs)
+  const details = those
+    .slice(0, mostNamed)
+    .map((agent) => `${name(agent)}: ${due ? overdue(agent, due) : `for ${showDuration(agent.ageMs)}`}`)
   const threshold = settings.silent
   if (those.length === 0) {
     return ok('silent', 'no agent is silent', { observed: 0, limit: threshold.limit ?? threshold.warn })

@@ -2,6 +2,7 @@ import { Fault } from '../../errors.ts'
 import { includes } from '../engine.ts'
 import { agentsOf } from '../heartbeat/agents.ts'
 import { type HeartbeatSeen, judgeHeartbeats } from '../heartbeat/judge.ts'
+import { dueAt, scheduleProblem } from '../heartbeat/schedule.ts'
 import { heartbeatSettings } from '../heartbeat/settings.ts'
 import { type Heartbeat, monitorKind, ProbeError, type World } from '../monitor.ts'
 
@@ -11,7 +12,7 @@ export default monitorKind({
   title: 'Agents report that they are alive and well',
   settings: heartbeatSettings,
   checks: [
-    { name: 'newest', depth: 'Basic', doc: 'The newest heartbeat of all is young, measured in intervals' },
+    { name: 'newest', depth: 'Basic', doc: 'The newest heartbeat of all is young, or has come as scheduled' },
     { name: 'reporting', depth: 'Standard', doc: 'As many agents report as should' },
     { name: 'status', depth: 'Standard', doc: 'What the agents say of themselves' },
     { name: 'version', depth: 'Standard', doc: 'All run the same version, or the expected one' },
@@ -25,9 +26,12 @@ export default monitorKind({
       doc: 'Changes between well and unwell or silent; of agents with 5 heartbeats',
     },
   ],
+  contradiction: scheduleProblem,
   async *observe(settings, world): AsyncGenerator<HeartbeatSeen> {
     world.step('newest')
-    const seen = agentsOf(await read(world), settings, world.date().getTime())
+    const heartbeats = await read(world)
+    const now = world.date().getTime()
+    const seen = { ...agentsOf(heartbeats, settings, now), due: dueAt(settings, now) }
     yield { see: 'newest', ...seen }
     if (includes(world.mode, 'Standard')) yield { see: 'standard', ...seen }
     if (includes(world.mode, 'Advanced')) yield { see: 'advanced', ...seen }

@@ -8,7 +8,7 @@ import { readCaFile } from '../probe/anchors.ts'
 import { judgeExpiry } from '../probe/certificates.ts'
 import type { Chain } from '../probe/chain.ts'
 import { isLocal } from '../probe/http-route.ts'
-import { hiding, said } from '../probe/text.ts'
+import { hiding, quoted, said } from '../probe/text.ts'
 import { redisFault } from '../redis/faults.ts'
 import { judgeLook } from '../redis/judge.ts'
 import { RedisLink } from '../redis/link.ts'
@@ -24,9 +24,10 @@ import {
   type RedisLook,
   roundTrip,
 } from '../redis/look.ts'
+import { lookAtOldest } from '../redis/oldest.ts'
 import { connect, signIn } from '../redis/open.ts'
 import { isError } from '../redis/resp.ts'
-import { contradiction, type RedisSettings, redisSettings, redisTarget, slotOf } from '../redis/settings.ts'
+import { contradiction, isAged, type RedisSettings, redisSettings, redisTarget, slotOf } from '../redis/settings.ts'
 
 type Seen =
   | { readonly see: 'reached' }
@@ -67,6 +68,12 @@ export default monitorKind({
     { name: 'cluster', depth: 'Advanced', doc: 'The cluster serves every slot; left out without a cluster' },
     { name: 'latency', depth: 'Advanced', doc: 'Ten PINGs are answered quickly' },
     { name: 'round trip', depth: 'Advanced', doc: 'A key of its own is written, read and deleted (`allowWrites`)' },
+    {
+      name: 'oldest item',
+      depth: 'Advanced',
+      doc: 'The oldest item of a queue has not waited too long; left out of queues without `age`',
+      when: ['queues'],
+    },
     { name: 'certificate', depth: 'Advanced', doc: 'Every certificate of the chain stays valid long enough (rediss)' },
   ],
   target: slotOf,
@@ -183,4 +190,13 @@ async function* looks(
   yield* check('latency', () => lookAtPings(asker))
   if (settings.allowWrites && info) yield* check('round trip', () => roundTrip(asker, info.row))
   if (chain) yield { see: 'certificate', chain }
+  // Last: an item that is too large ends the connection.
+  for (const queue of queues?.filter(isAged) ?? []) {
+    if (link.usable) {
+      yield* check('oldest item', () => lookAtOldest(asker, queue))
+      continue
+    }
+    const cause = new ProbeError('data', `not looked at ${quoted(queue.key, 80)}: the item before ended the connection`)
+    yield { see: 'problem', check: 'oldest item', address, cause, afterMs: 0 }
+  }
 }

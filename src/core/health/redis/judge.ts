@@ -2,6 +2,7 @@ import { figure, type Row, text } from '../db/rows.ts'
 import { atLeast, atMost, fail, ok, showBytes, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { count, quoted } from '../probe/text.ts'
+import { judgeOldest } from './judge-oldest.ts'
 import { judgeLag, judgeReplicaLink, judgeReplicas } from './judge-replication.ts'
 import type { Cluster, Info, Pings, Queue, RedisLook } from './look.ts'
 import type { RedisSettings } from './settings.ts'
@@ -13,6 +14,8 @@ export function judgeLook(seen: RedisLook, settings: RedisSettings): Finding | r
       return judgeInfo(seen, settings)
     case 'queue':
       return judgeQueue(seen)
+    case 'oldest':
+      return judgeOldest(seen)
     case 'cluster':
       return judgeCluster(seen)
     case 'pings':

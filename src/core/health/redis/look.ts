@@ -5,7 +5,7 @@ import { quoted } from '../probe/text.ts'
 import { redisFault, sound } from './faults.ts'
 import type { RedisLink } from './link.ts'
 import { isError, type Reply } from './resp.ts'
-import type { RedisSettings, RedisTarget } from './settings.ts'
+import type { QueueSettings, RedisSettings, RedisTarget } from './settings.ts'
 
 /** What the checks look at, as bare figures; durations in milliseconds. */
 export type Info = { readonly see: 'info'; readonly row: Row; readonly advanced: boolean; readonly date: Date }
@@ -18,11 +18,22 @@ export type Queue = {
   readonly length: number | undefined
   readonly group: string | undefined
 }
+/** When the item that waits the longest was put into a queue. Milliseconds since 1970. */
+export type Oldest = {
+  readonly see: 'oldest'
+  readonly key: string
+  readonly group: string | undefined
+  readonly type: string
+  readonly threshold: NonNullable<QueueSettings['age']>
+  /** Undefined: nothing waits. */
+  readonly at: number | 'too large' | undefined
+  readonly now: number
+}
 export type Cluster = { readonly see: 'cluster'; readonly row: Row }
 export type Pings = { readonly see: 'pings'; readonly ms: readonly number[] }
 export type RoundTrip = { readonly see: 'round trip'; readonly ms: number }
 export type LeftOut = { readonly see: 'left out'; readonly check: string; readonly why: string }
-export type RedisLook = Info | Queue | Cluster | Pings | RoundTrip | LeftOut
+export type RedisLook = Info | Queue | Oldest | Cluster | Pings | RoundTrip | LeftOut
 
 export type Asker = { readonly link: RedisLink; readonly target: RedisTarget; readonly world: World }
 
@@ -41,7 +52,7 @@ const parseInfo = (info: string, { hide }: RedisLink): Row =>
 export const ask = async ({ link, target }: Asker, ...args: [string, ...string[]]): Promise<Reply> =>
   sound(await link.ask(...args), link, target.user)
 
-const textOf = (reply: Reply): string => (typeof reply === 'string' ? reply : '')
+export const textOf = (reply: Reply | undefined): string => (typeof reply === 'string' ? reply : '')
 
 export async function lookAtInfo(asker: Asker, advanced: boolean): Promise<Info> {
   const row = parseInfo(textOf(await ask(asker, 'INFO')), asker.link)
@@ -50,31 +61,40 @@ export async function lookAtInfo(asker: Asker, advanced: boolean): Promise<Info>
 }
 
 /** Reads only: TYPE and the count that belongs to it. */
-export async function lookAtQueue(
-  asker: Asker,
-  { key, group, length: threshold }: NonNullable<RedisSettings['queues']>[number],
-): Promise<Queue> {
-  const type = asker.link.hide(textOf(await ask(asker, 'TYPE', key)))
+export async function lookAtQueue(asker: Asker, { key, group, length: threshold }: QueueSettings): Promise<Queue> {
+  const type = await typeOf(asker, key)
   const seen = { see: 'queue', key, threshold, type, group } as const
   if (type === 'none') return { ...seen, length: 0 }
   if (type === 'stream' && group !== undefined) return { ...seen, length: await waitingIn(asker, key, group) }
   const counting = { list: 'LLEN', stream: 'XLEN', zset: 'ZCARD' }[type]
-  if (counting === undefined)
-    throw new ProbeError('data', `${quoted(key, 80)} is no queue: it is a ${quoted(type, 32)}`)
+  if (counting === undefined) throw noQueue(key, type)
   return { ...seen, length: figureOf(await ask(asker, counting, key)) }
 }
 
-const figureOf = (reply: Reply | undefined): number | undefined => (typeof reply === 'number' ? reply : undefined)
+export const typeOf = async (asker: Asker, key: string): Promise<string> =>
+  asker.link.hide(textOf(await ask(asker, 'TYPE', key)))
+
+export const noQueue = (key: string, type: string): ProbeError =>
+  new ProbeError('data', `${quoted(key, 80)} is no queue: it is a ${quoted(type, 32)}`)
+
+export const figureOf = (reply: Reply | undefined): number | undefined =>
+  typeof reply === 'number' ? reply : undefined
 
 /** What a consumer group has not read, and what it has read and not acknowledged. */
 async function waitingIn(asker: Asker, key: string, group: string): Promise<number | undefined> {
+  const found = await groupOf(asker, key, group)
+  const lag = figureOf(found.get('lag'))
+  const pending = figureOf(found.get('pending'))
+  return lag === undefined || pending === undefined ? undefined : lag + pending
+}
+
+/** What a stream tells of one of its groups, by name. */
+export async function groupOf(asker: Asker, key: string, group: string): Promise<ReadonlyMap<string, Reply>> {
   const groups = await ask(asker, 'XINFO', 'GROUPS', key)
   const rows = Array.isArray(groups) ? groups.map((one: Reply) => pairs(one)) : []
   const found = rows.find((row) => row.get('name') === group)
   if (!found) throw new ProbeError('data', `the stream ${quoted(key, 80)} has no consumer group ${quoted(group, 64)}`)
-  const lag = figureOf(found.get('lag'))
-  const pending = figureOf(found.get('pending'))
-  return lag === undefined || pending === undefined ? undefined : lag + pending
+  return found
 }
 
 function pairs(reply: Reply): ReadonlyMap<string, Reply> {

@@ -22,6 +22,9 @@ export function encode(args: readonly string[]): Buffer {
   return Buffer.from(`*${args.length}\r\n${parts.join('')}`)
 }
 
+/** A reply is larger than is read: nothing more can be said to that peer. */
+export class TooLargeError extends ProbeError {}
+
 type Open = { readonly items: Reply[]; readonly length: number }
 
 /**
@@ -48,7 +51,8 @@ export class RespReader {
   }
 
   push(chunk: Uint8Array): readonly Reply[] {
-    if (this.#taken + this.#end - this.#start + chunk.length > largestReply) throw this.#wrong('sent more than 1 MiB')
+    if (this.#taken + this.#end - this.#start + chunk.length > largestReply)
+      throw this.#tooLarge('sent more than 1 MiB')
     this.#append(chunk)
     const replies: Reply[] = []
     for (;;) {
@@ -98,7 +102,7 @@ export class RespReader {
         case '$': {
           const length = this.#number(rest, line)
           if (length < 0) return { reply: null }
-          if (length > largestReply) throw this.#wrong('announces a string of more than 1 MiB')
+          if (length > largestReply) throw this.#tooLarge('announces a string of more than 1 MiB')
           this.#bulk = length
           break
         }
@@ -170,5 +174,9 @@ export class RespReader {
 
   #wrong(how: string): ProbeError {
     return new ProbeError('protocol', `${this.#address} ${how}`)
+  }
+
+  #tooLarge(how: string): TooLargeError {
+    return new TooLargeError('protocol', `${this.#address} ${how}`)
   }
 }

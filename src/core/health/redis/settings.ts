@@ -1,5 +1,7 @@
 import type { Target } from '../monitor.ts'
 import { hostOf } from '../probe/http-route.ts'
+import { parseJsonPath } from '../probe/json-path.ts'
+import { quoted } from '../probe/text.ts'
 import type { SettingsSpec, Values } from '../settings.ts'
 
 const minute = 60_000
@@ -69,6 +71,25 @@ export const redisSettings = {
         default: { warn: 1_000 },
         doc: 'How many items may wait',
       },
+      age: {
+        type: 'threshold',
+        unit: 'duration',
+        doc: 'How long the oldest item may have waited. A stream tells it by its ids; for lists and sorted sets set time',
+      },
+      time: {
+        type: 'text',
+        doc: 'Where the date of an item stands: in a list, whose items are JSON, a path ($.enqueued_at of Sidekiq); ISO 8601, seconds or milliseconds. In a sorted set: score. The lists of BullMQ and RQ hold ids without a date, so they have no age',
+      },
+      oldest: {
+        type: 'choice',
+        values: ['left', 'right'],
+        doc: 'Of a list, the end that is taken from: right where workers say RPOP or BRPOP (Sidekiq, and when left out), left where they say LPOP or BLPOP',
+      },
+      scoreUnit: {
+        type: 'choice',
+        values: ['seconds', 'milliseconds'],
+        doc: 'Of a sorted set, what its scores are since 1970; seconds when left out. One in the future is not due yet (schedule and retry of Sidekiq)',
+      },
     },
   },
   replicas: { type: 'integer', min: 0, doc: 'How many replicas a primary must have online' },
@@ -108,6 +129,7 @@ export const redisSettings = {
   },
 } as const satisfies SettingsSpec
 export type RedisSettings = Values<typeof redisSettings>
+export type QueueSettings = NonNullable<RedisSettings['queues']>[number]
 
 /** Where a redis monitor connects to, and as whom. */
 export type RedisTarget = {
@@ -161,5 +183,22 @@ export function contradiction(given: RedisSettings): string | undefined {
     return 'caFile and servername are for rediss://'
   }
   if ((given.queues?.length ?? 0) > mostQueues) return `queues are more than ${mostQueues}: give less`
-  return undefined
+  return given.queues?.map(queueProblem).find((problem) => problem !== undefined)
+}
+
+/** Whether a queue is to be asked for the age of its oldest item. */
+export const isAged = ({ age }: QueueSettings): boolean => age?.warn !== undefined || age?.limit !== undefined
+
+function queueProblem(queue: QueueSettings): string | undefined {
+  const { key, group, age, time, oldest, scoreUnit } = queue
+  const of = `the queue ${quoted(key, 80)}`
+  const [alone] = Object.entries({ time, oldest, scoreUnit }).find(([, value]) => value !== undefined) ?? []
+  if (alone === undefined) return undefined
+  if (age === undefined) return `${of} has ${alone} and no age: say how long an item may wait, such as age: 5m`
+  if (group !== undefined) return `${of} has group and ${alone}: a group belongs to a stream, whose ids are its times`
+  if (time === undefined) return `${of} has ${alone} and no time: say where the date of an item stands`
+  if (time === 'score') return oldest && `${of} has time: score and oldest: a sorted set has its lowest score first`
+  if (scoreUnit !== undefined) return `${of} has scoreUnit, which goes with time: score only`
+  if (parseJsonPath(time) !== undefined) return undefined
+  return `${of}: time ${quoted(time, 80)} is neither score nor a JSON path such as $.enqueued_at`
 }

@@ -9,8 +9,8 @@ import { counted } from './counted.ts'
 const mostHeartbeats = 10_000
 /** As many of a name's last ones. */
 const historyKept = 20
-/** An agent that has been silent for so long is forgotten. Milliseconds. */
-export const heartbeatsKeptMs = 30 * 86_400_000
+/** An agent that has been silent for so long is forgotten: a job of every quarter is not. Milliseconds. */
+export const heartbeatsKeptMs = 100 * 86_400_000
 
 /** Held by every transaction that adds a name, so that the limit holds for several nodes together. */
 const namesLock = 'heartbeats'
