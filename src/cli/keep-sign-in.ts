@@ -60,7 +60,12 @@ export async function keepSignIn(
         const before = now.profiles.find((profile) => profile.name === name)
         const profile: Profile = {
           ...(before?.server === server ? before : {}),
-          ...{ name, server, user, storage, roles, permissions },
+          name,
+          server,
+          user,
+          storage,
+          roles,
+          permissions,
           ...(connection.caFile === undefined ? {} : { caFile: connection.caFile }),
           ...(connection.insecureHttp ? { insecureHttp: true } : {}),
         }

@@ -132,7 +132,7 @@ test.each(stalls)('a server that %s meets the deadline: exit 7', async (_, words
   expect([met.fault, met.exitCode]).toEqual(['Timeout', 7])
   expect(met.message).toMatch(/^No answer within 0\.2 s: /)
   expect(met.message).toMatch(words)
-  expect(performance.now() - started).toBeLessThan(2_000)
+  expect(performance.now() - started).toBeLessThan(10_000)
   await expect.poll(server.open).toBe(0)
 })
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type HealthCheckResponse, type MonitorSummary, select } from '../../src/core/protocol/index.ts'
+import { processorMs } from '../support/processor-time.ts'
 import { faultOf } from './asking.ts'
 
 const check = (name: string, ok = true) => ({
@@ -129,11 +130,11 @@ test('an answer that names no monitors cannot be selected from', async () => {
 
 test('a thousand monitors are not all listed, and a pattern of stars takes no time', async () => {
   const many = Array.from({ length: 1_000 }, (_, at) => monitor(`m${at} ${'a'.repeat(200)}`, check('x')))
-  const started = performance.now()
+  const started = processorMs()
   const met = await faultOf(() =>
     select({ ...answer, MonitorSummaries: many }, { only: [`${'*a'.repeat(60)}*b`], skip: [] }),
   )
-  expect(performance.now() - started).toBeLessThan(1_000)
+  expect(processorMs() - started).toBeLessThan(1_000)
   expect(met.details.hints?.length).toBe(42)
   expect(met.details.hints?.[40]).toBe('and 960 more')
 })

@@ -17,7 +17,7 @@ async function loads(script: string, args: readonly string[]): Promise<string[]>
         const [, name] = /\\/node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(found.url) ?? []
         if (name !== undefined) seen.add(name)
         else if (/^node:(http|https|http2|tls)$/.test(found.url)) seen.add(found.url)
-        else if (/\\/health\\/monitors\\/(?!index)/.test(found.url)) seen.add(found.url.replace(/.*\\//, ''))
+        else if (/\\/health\\/monitors\\/(?!index)|\\/config\\/(profile|placeholders|schema)/.test(found.url)) seen.add(found.url.replace(/.*\\//, ''))
         return found
       },
     })
@@ -38,6 +38,16 @@ test('a svc.yaml loads its parser and the kinds it names', async () => {
   const home = await folder()
   await file(join(home, 'svc.yaml'), 'types: {Sql: [{kind: tcp, host: h, port: 1}]}')
   expect(await loads('await loadConfig(options)', [home])).toEqual(['tcp.ts', 'yaml'])
+})
+
+test('what reads profiles is loaded where one is used or defined', async () => {
+  const reading = ['placeholders.ts', 'profile-use.ts', 'profiles.ts']
+  const home = await folder()
+  await file(join(home, 'svc.yaml'), 'types: {XcodeC: [{profile: carbon, host: h}]}')
+  expect(await loads('await loadConfig(options)', [home])).toEqual(expect.arrayContaining(reading))
+  const other = await folder()
+  await file(join(other, 'svc.yaml'), 'profiles: {p: {monitors: [{kind: dns, name: a, query: h}]}}')
+  expect(await loads('await loadConfig(options)', [other])).toEqual(expect.arrayContaining(['profiles.ts']))
 })
 
 test('no kind loads its driver before it observes', async () => {

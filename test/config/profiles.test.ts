@@ -212,6 +212,61 @@ ${use().replace('      host: v1.internal\n', '')}`
     expect(escaped.types.App?.monitors.at(-1)?.settings).toMatchObject({ send: '\x24{host} 80' })
   })
 
+  /** Steps with a cleanup that only who gives `slow` gets; `$${…}` is what a step captured. */
+  const withSteps = (condition: string): string => `      - kind: http-steps
+        name: job
+        url: http://\x24{host}:\x24{port}/
+        allowWrites: true
+        steps:
+          - {name: make, method: POST, path: /jobs, capture: {job: $.id}}
+        cleanup:
+          - {when: ${condition}, name: remove, method: DELETE, path: '/jobs/$\x24{job}', undoes: make}
+`
+
+  test('an item of a list is left out like a monitor, and the list with its last; what a step captures is its own', async () => {
+    const cleanup = async (given: string, condition = 'slow') => {
+      const config = await load(own(withSteps(condition), given))
+      const settings = config.types.App?.monitors.at(-1)?.settings as { cleanup?: { path: string }[] } | undefined
+      return settings?.cleanup
+    }
+    expect(await cleanup('host: h1')).toBeUndefined()
+    expect(await cleanup('host: h1\n      slow: 1s')).toMatchObject([{ path: '/jobs/\x24{job}' }])
+    expect((await cleanup('host: h1\n      slow: 1s'))?.[0]).not.toHaveProperty('when')
+    expect(await cleanup('host: h1\n      slow: 1s', '[slow, token]')).toBeUndefined()
+    expect(await cleanup('host: h1\n      slow: 1s\n      token: {env: T}', '[slow, token]')).toHaveLength(1)
+  })
+
+  test('an item that names what is no parameter is told', async () => {
+    expect(said(await refused(own(withSteps('slw'))))).toEqual([
+      expect.stringMatching(
+        /profiles\.mine\.monitors\[2\]\.cleanup names "slw", which is no parameter: did you mean `slow`\?$/,
+      ),
+    ])
+  })
+
+  test('a parameter may need others, and a flag that it needs must be on', async () => {
+    const needing = (given: string): string =>
+      own('', given).replace(
+        '      slow: {type: duration, doc: How long}',
+        '      slow: {type: duration, doc: How long, needs: [token, sure]}\n      sure: {type: flag, default: false, doc: Sure}',
+      )
+    expect(
+      said(await refused(needing('{host: h1, slow: 3s}').replace('- profile: mine\n      {', '- {profile: mine, '))),
+    ).toEqual([expect.stringMatching(/types\.App\[0\]\.slow needs `token:` and `sure: true` beside it$/)])
+    expect(said(await refused(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: false')))).toEqual([
+      expect.stringMatching(/types\.App\[0\]\.slow needs `sure: true` beside it$/),
+    ])
+    await load(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: true'))
+    await load(needing('host: h1'))
+  })
+
+  test.each(['hots', 'slow'])('a parameter that needs %s, which is no other one, is told', async (needed) => {
+    const yaml = own().replace('slow: {type: duration,', `slow: {type: duration, needs: ${needed},`)
+    expect(said(await refused(yaml))[0]).toMatch(
+      new RegExp(`profiles\\.mine\\.parameters\\.slow\\.needs names "${needed}", which is no other parameter`),
+    )
+  })
+
   test.each([
     [
       '      - {kind: tcp, name: port, host: h, port: 1}\n',

@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
 import { blackHole, peer } from '../support/faults.ts'
+import { hungUp, until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-sharing-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -51,13 +51,11 @@ test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which
     expect(answers[0]?.body.StatusMessage).toContain('tcp hole')
     expect(hole.seen()).toBe(1)
     expect(took).toBeGreaterThan(1_900)
-    for (let tries = 0; tries < 50 && hole.open() > 0; tries += 1) await pause(20)
-    expect(hole.open()).toBe(0)
+    await hungUp(hole)
   } finally {
     await server.stop()
     await runtime.close()
   }
   // fetch keeps timers of its own for a moment.
-  for (let tries = 0; tries < 50 && timers() > before; tries += 1) await pause(100)
-  expect(timers()).toBeLessThanOrEqual(before)
+  await until(() => timers() <= before)
 })

@@ -16,6 +16,8 @@ suiteWith(missing, 'in a real browser', () => {
   /** A page of somebody else, at another origin. */
   let other: Server
   let foreign: string
+  /** The same page at this server's own address, but for the port: of the same site. */
+  let neighbour: string
   beforeAll(async () => {
     at = await startAccounts()
     other = createServer((_, response) => {
@@ -23,7 +25,9 @@ suiteWith(missing, 'in a real browser', () => {
     }).listen(0, '127.0.0.1')
     await once(other, 'listening')
     // Another site, not only another origin: a page at 127.0.0.1 would be of the same.
-    foreign = `http://localhost:${(other.address() as AddressInfo).port}/`
+    const { port } = other.address() as AddressInfo
+    foreign = `http://localhost:${port}/`
+    neighbour = `http://127.0.0.1:${port}/`
     browser = await chromium.launch({
       ...(program === undefined ? {} : { executablePath: program }),
       args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
@@ -69,8 +73,11 @@ suiteWith(missing, 'in a real browser', () => {
     await page.close()
   })
 
-  test('S11 a script of another site gets no answer by JSONP', async () => {
-    const { page } = await open(foreign)
+  test.each([
+    ['another site', () => foreign],
+    ['another port of this host', () => neighbour],
+  ])('S11 a script of %s gets no answer by JSONP', async (_, from) => {
+    const { page } = await open(from())
     const url = own('/healthcheck?ExecutionMode=Basic&ServerType=Sql&SuppressErrorCodes=true&callback=got')
     const heard = await page.evaluate(`new Promise((resolve) => {
       window.got = (answer) => resolve('read: ' + answer.Status)

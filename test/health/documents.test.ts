@@ -4,6 +4,7 @@ import { judgeMeasures, type Measure, measureProblem } from '../../src/core/heal
 import { isPublic } from '../../src/core/health/probe/public-address.ts'
 import { nothingHidden } from '../../src/core/health/probe/text.ts'
 import { readXml, xmlEnd } from '../../src/core/health/probe/xml.ts'
+import { processorMs } from '../support/processor-time.ts'
 
 const read = (text: string, type?: string) => readXml(Buffer.from(text), type)
 const problem = async (text: string): Promise<string> => {
@@ -40,7 +41,7 @@ describe('XML that a peer sent', () => {
 
   test('a billion laughs, an external entity and any other document type are refused unread', async () => {
     const laughs = Array.from({ length: 30 }, (_, n) => `<!ENTITY l${n + 1} "${`&l${n};`.repeat(10)}">`).join('')
-    const before = performance.now()
+    const before = processorMs()
     for (const text of [
       `<?xml version="1.0"?><!DOCTYPE a [<!ENTITY l0 "ha">${laughs}]><a>&l30;</a>`,
       '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>',
@@ -50,7 +51,7 @@ describe('XML that a peer sent', () => {
     ]) {
       expect(await problem(text)).toMatch(/^declares a document type/)
     }
-    expect(performance.now() - before).toBeLessThan(1_000)
+    expect(processorMs() - before).toBeLessThan(1_000)
     expect(await texts('<a><![CDATA[<!DOCTYPE html>]]><!-- <!DOCTYPE --></a>', '/a')).toEqual(['<!DOCTYPE html>'])
   })
 
@@ -73,10 +74,10 @@ describe('XML that a peer sent', () => {
       'a = ',
       '<a a="x" ',
     ]) {
-      const start = performance.now()
+      const start = processorMs()
       await read(`<r>${piece.repeat(mib / piece.length)}`)
       await read(`<r ${piece.repeat(mib / piece.length)}`)
-      expect(performance.now() - start, piece).toBeLessThan(6_000)
+      expect(processorMs() - start, piece).toBeLessThan(6_000)
     }
   }, 60_000)
 
@@ -221,11 +222,11 @@ describe('measures', () => {
 
   test('a pattern that a peer makes backtrack is given up for all of a list at once, and is never well', () => {
     const hostile = { j: Array.from({ length: 500 }, () => ({ s: `${'a'.repeat(40)}!` })) }
-    const start = performance.now()
+    const start = processorMs()
     expect(judge(hostile, { where: { s: '/^(a+)+$/' }, count: { limit: 0 } })[0]).toMatch(
       /^fail .*cannot be judged: .* did not end within 250 ms$/,
     )
-    expect(performance.now() - start).toBeLessThan(3_000)
+    expect(processorMs() - start).toBeLessThan(3_000)
     expect(judge({ j: [{ s: 'ab' }, { s: 'b' }] }, { where: { s: '/^a/' }, count: { limit: 0 } })).toEqual([
       'fail a:1: m: 1 (limit 0)',
     ])

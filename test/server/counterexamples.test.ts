@@ -3,7 +3,8 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { operationAt, valid } from '../support/openapi.ts'
-import { ask, healthy, question, raw, type Site, startSite, until, withSite } from './site.ts'
+import { until } from '../support/until.ts'
+import { ask, healthy, question, raw, type Site, startSite, withSite } from './site.ts'
 
 /** What test/prove found, one test each. */
 let site: Site

@@ -2,7 +2,8 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
-import { ask, failing, healthy, question, type Site, startSite, until, withSite } from './site.ts'
+import { until } from '../support/until.ts'
+import { ask, failing, healthy, question, type Site, startSite, withSite } from './site.ts'
 
 let site: Site
 let sick: Site

@@ -44,6 +44,28 @@ describe('S11 pages of other sites', () => {
     expect((await ask(closed.port, question, { headers: { origin: own } })).status).toBe(200)
   })
 
+  test.each([question, `${question}&callback=cb`])(
+    'S11 %s is a 403 to a page at another port of this host, unless that is listed',
+    async (path) => {
+      // What fetch() and a script tag send; a script tag has no Origin.
+      const page = `http://127.0.0.1:${site.port + 1}`
+      for (const headers of [
+        { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors', origin: page },
+        { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors', referer: `${page}/` },
+        { 'sec-fetch-site': 'same-site' },
+      ]) {
+        expect((await ask(site.port, path, { headers })).status).toBe(403)
+      }
+      const listed = { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors', referer: `${ops}/board` }
+      expect((await ask(site.port, path, { headers: listed })).status).toBe(200)
+    },
+  )
+
+  test('S11 a link that is followed from another page of this host is answered', async () => {
+    const link = { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+    expect((await ask(closed.port, question, { headers: link })).status).toBe(200)
+  })
+
   test('S11 the same site, a typed address and callers that are no browser pass', async () => {
     for (const headers of [{ 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }, {}]) {
       expect((await ask(closed.port, question, { headers })).status).toBe(200)

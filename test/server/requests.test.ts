@@ -2,7 +2,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admit } from '../../src/core/server/connections.ts'
-import { ask, question, raw, type Site, startSite, until, withSite } from './site.ts'
+import { until } from '../support/until.ts'
+import { ask, question, raw, type Site, startSite, withSite } from './site.ts'
 
 let site: Site
 beforeAll(async () => {
@@ -239,8 +240,15 @@ describe('S3 bounds', () => {
       await sleep(50)
       expect(await raw(port, 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')).toEqual({ text: '', closed: true })
       for (const socket of held) socket.destroy()
-      await sleep(50)
-      expect((await ask(port, '/metrics')).text).toMatch(/^svc_http_connections_refused_total 1$/m)
+      let refused = 1
+      const metrics = await until(() =>
+        ask(port, '/metrics').catch(() => {
+          // It has not noticed yet that they are gone.
+          refused += 1
+          return false as const
+        }),
+      )
+      expect(metrics.text).toMatch(new RegExp(`^svc_http_connections_refused_total ${refused}$`, 'm'))
     })
   })
 
@@ -255,19 +263,24 @@ describe('S3 bounds', () => {
         refused += 1
       },
     })
+    const judged: boolean[] = []
+    let ended = 0
     const server = createServer((socket) => {
       socket.on('error', () => {})
       admitted(socket)
+      judged.push(!socket.destroyed)
+      socket.on('close', () => {
+        ended += 1
+      })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
     const open: Socket[] = []
     const another = async (): Promise<boolean> => {
-      const socket = connect(port, '127.0.0.1').on('error', () => {})
-      open.push(socket)
-      await until(() => socket.readyState === 'open' || socket.destroyed)
-      await sleep(50)
-      return !socket.readableEnded && !socket.destroyed
+      const before = judged.length
+      open.push(connect(port, '127.0.0.1').on('error', () => {}))
+      await until(() => judged.length > before)
+      return judged.at(-1) === true
     }
     const socketsSeen = [await another(), await another(), await another()]
     expect([socketsSeen, refused]).toEqual([[true, true, false], 1])
@@ -277,8 +290,9 @@ describe('S3 bounds', () => {
     expect([await another(), await another(), await another()]).toEqual([true, true, true])
     // A connection that ends makes room.
     address = '192.0.2.7'
+    const endedBefore = ended
     open[0]?.destroy()
-    await sleep(50)
+    await until(() => ended > endedBefore)
     expect(await another()).toBe(true)
     for (const socket of open) socket.destroy()
     await new Promise((resolve) => server.close(resolve))

@@ -209,7 +209,7 @@ test('a store that another process holds is a 503 with Retry-After, tells nothin
     other.exec('BEGIN IMMEDIATE')
     const began = performance.now()
     const [got, live] = await Promise.all([assign({ UserName: someone, Roles: ['Late'] }), ask(site.port, '/livez')])
-    expect(performance.now() - began).toBeLessThan(4_000)
+    expect(performance.now() - began).toBeLessThan(10_000)
     expect([got.status, got.json.ResponseStatus?.ErrorCode, live.status]).toEqual([503, 'ServiceUnavailable', 200])
     expect(Number(got.headers['retry-after'])).toBeGreaterThan(0)
     expect(got.text).not.toContain(site.store)

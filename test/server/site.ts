@@ -1,6 +1,5 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../../src/core/errors.ts'
 import type { HealthCheckRequest, HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import { type LogEntry, type RunningServer, type StartOptions, startServer } from '../../src/core/server/index.ts'
@@ -194,12 +193,6 @@ export function raw(port: number, bytes: string | Buffer, forMs = 3_000): Promis
     socket.on('end', done(true))
     socket.on('error', (error: NodeJS.ErrnoException) => (error.code === 'ECONNRESET' ? done(true)() : reject(error)))
   })
-}
-
-/** Waits until something holds, for at most three seconds. */
-export async function until(holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 300 && !holds(); i += 1) await sleep(10)
-  if (!holds()) throw new Error('did not happen within 3 s')
 }
 
 export const question = '/healthcheck?ExecutionMode=Basic&ServerType=Sql'

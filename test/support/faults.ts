@@ -159,9 +159,9 @@ function resources(): string {
     .join(', ')
 }
 
-/** Resolves with the resources as soon as they are as `wanted`, or after a second as they are then. */
+/** Resolves with the resources as soon as they are as `wanted`, or after 15 s as they are then. */
 export async function settled(wanted: string): Promise<string> {
-  for (let round = 0; round < 50 && resources() !== wanted; round += 1) {
+  for (let round = 0; round < 750 && resources() !== wanted; round += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   return resources()

@@ -62,7 +62,7 @@ export async function mongoPeer(options: MongoPeerOptions = {}): Promise<MongoPe
       const wish = command.speculativeAuthenticate as Document | undefined
       const mechanisms = 'saslSupportedMechs' in command ? { saslSupportedMechs: ['SCRAM-SHA-256'] } : {}
       const early = wish && options.users ? { speculativeAuthenticate: saslStart(wish) } : {}
-      return { ...hello, ...options.hello, ...mechanisms, ...early, ok: 1 }
+      return { ...hello, localTime: new Date(), ...options.hello, ...mechanisms, ...early, ok: 1 }
     }
     const answerTo = (command: Document): MongoAnswer => {
       const [name = ''] = Object.keys(command)

@@ -12,8 +12,7 @@ export default class SecretsList extends SvcCommand {
       import('../../cli/render/secrets.ts'),
     ])
     const secrets = secretsKnown(process.env)
-    if (flags.json) return void this.print(JSON.stringify(secrets.map(secretJson)))
-    const shown = renderSecrets(secrets, process.stdout)
+    const shown = flags.json ? JSON.stringify(secrets.map(secretJson)) : renderSecrets(secrets, process.stdout)
     if (shown !== '') this.print(shown)
   }
 }

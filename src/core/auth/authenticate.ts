@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import type { Authenticate, AuthenticateResponse } from '../protocol/index.ts'
+import { type Authenticate, type AuthenticateResponse, authPurpose } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import { begin } from './begin.ts'
 import { addressOf } from './identify.ts'
@@ -14,8 +14,9 @@ export type AuthWorld = ProviderWorld & { readonly lifetimes: Lifetimes }
 /** Signs in, signs out, or says who is signed in (A1–A8). */
 export async function authenticate(world: AuthWorld, request: Authenticate, call: Call): Promise<AuthenticateResponse> {
   const verb = call.verb ?? 'POST'
+  const purpose = authPurpose(verb, request)
+  if (purpose === 'sign-out') return await signOut(world, call)
   const named = request.provider?.trim() ?? ''
-  if (verb === 'DELETE' || named.toLowerCase() === 'logout') return await signOut(world, call)
   if (verb === 'GET' && named !== '') {
     if (!(await findProvider(named))) throw unknownProvider(named, request)
     throw new Fault('MethodNotAllowed', 'A sign-in is sent with POST: a GET would leave the password in logs', {
@@ -23,9 +24,8 @@ export async function authenticate(world: AuthWorld, request: Authenticate, call
       headers: { Allow: 'POST, DELETE, OPTIONS' },
     })
   }
-  const provider = named === '' && request.UserName !== undefined ? 'credentials' : named
-  if (verb === 'GET' || provider === '') return await whoIs(world, call)
-  return await signIn(world, provider, request, call)
+  if (purpose === 'question') return await whoIs(world, call)
+  return await signIn(world, named === '' ? 'credentials' : named, request, call)
 }
 
 async function signIn(

@@ -38,6 +38,7 @@ function isSimilar(password: string, name: string): boolean {
   const [local = ''] = name.split('@')
   const parts = [name, local, ...local.split(/[^\p{L}\p{N}]+/u)].map(bare).filter((part) => part.length >= tellingName)
   return parts.some((part) =>
+    // oxlint-disable-next-line typescript/no-misused-spread -- `bare` has left nothing that joins code points
     [part, [...part].reverse().join('')].some((form) =>
       [own, written].some(
         (given) => (given.includes(form) && form.length * 2 >= given.length) || distanceUpTo(given, form, 2),

@@ -7,7 +7,7 @@ import {
   type SettingsContext,
   type SettingsSpec,
 } from '../health/index.ts'
-import { systemFile, type WhereOptions } from './find.ts'
+import { systemConfig, type WhereOptions } from './find.ts'
 
 /** The `exec:` part of the system's svc.yaml: of which folders programs may be run. */
 export const execSettings = {
@@ -40,7 +40,7 @@ export function readExecPart(
  * a file that is in the way turns it off, and says why.
  */
 export async function readExec(options: WhereOptions): Promise<ExecConfig> {
-  const path = systemFile(options)
+  const path = systemConfig(options)
   const off = (why: string): ExecConfig => ({ allow: [], off: why })
   if (options.platform === 'win32') return off('on Windows it cannot be proved who wrote the file that would allow it')
   const [{ readFile }, { parseDocument }] = await Promise.all([import('./read.ts'), import('./document.ts')])

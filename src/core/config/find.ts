@@ -35,12 +35,12 @@ export function candidates(options: WhereOptions): readonly Candidate[] {
   const user = svcHome === undefined ? userFolder(env, platform, home) : paths.resolve(given(svcHome, 'SVC_HOME'))
   return [
     { path: paths.join(user, fileName), from: 'user' },
-    { path: systemFile(options), from: 'system' },
+    { path: systemConfig(options), from: 'system' },
   ]
 }
 
 /** The svc.yaml of the whole machine. */
-export function systemFile({ env, platform, systemFolder }: WhereOptions): string {
+export function systemConfig({ env, platform, systemFolder }: WhereOptions): string {
   const paths = platform === 'win32' ? win32 : posix
   const usual = platform === 'win32' ? win32.join(variable(env, 'ProgramData') ?? 'C:\\ProgramData', 'svc') : '/etc/svc'
   return paths.join(systemFolder ?? usual, fileName)

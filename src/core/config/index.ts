@@ -2,8 +2,8 @@
 export { commonSettings } from './common.ts'
 export { type Candidate, candidates, type WhereOptions } from './find.ts'
 export { type Config, type LoadOptions, loadConfig } from './load.ts'
-/** Loaded when it is wanted: no configuration that is read needs it. */
+// Loaded when they are wanted: no configuration that is read needs them.
+export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
 export const proposals = () => import('./proposed.ts')
-export { configSchema } from './schema.ts'
 export { type ServeConfig, serveSettings } from './serve.ts'
 export type { TypeConfig, Types } from './types.ts'

@@ -2,8 +2,8 @@ import { Fault } from '../errors.ts'
 import { type ExecConfig, isMap, type Problem, type SettingsContext, unknownKey } from '../health/index.ts'
 import type { Place } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
-import { type Candidate, candidates, systemFile, type WhereOptions } from './find.ts'
-import { readProfiles } from './profiles.ts'
+import { type Candidate, candidates, systemConfig, type WhereOptions } from './find.ts'
+import type { ProfilesRead } from './profiles.ts'
 import { readServe, type ServeConfig } from './serve.ts'
 import { readTypes, type Types } from './types.ts'
 
@@ -55,7 +55,7 @@ async function readConfig(text: string, { path }: Candidate, options: LoadOption
   const read = await readSections(
     document.value,
     context,
-    systemFile(options) === path ? undefined : systemFile(options),
+    systemConfig(options) === path ? undefined : systemConfig(options),
   )
   const placed = (problems: readonly Problem[]): readonly Placed[] =>
     problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))
@@ -85,18 +85,24 @@ async function readSections(
   const problems: Problem[] = isMap(root) ? [] : [{ path: [], message: 'must hold `types:` and `serve:`' }]
   for (const key of Object.keys(others))
     problems.push({ path: [key], message: unknownKey(key, ['types', 'profiles', 'serve']) })
-  const defined = await readProfiles(profiles, context)
-  const readType = await readTypes(types, context, defined.profiles)
+  const defined = profiles === undefined ? undefined : await profilesOf(profiles, context)
+  const readType = await readTypes(types, context, defined?.profiles)
   const readServing = readServe(serve ?? {}, context)
   const below = (step: string, found: readonly Problem[]): void => {
     problems.push(...found.map(({ path, message }) => ({ path: [step, ...path], message })))
   }
   below('types', readType.problems)
-  below('profiles', defined.problems)
+  below('profiles', defined?.problems ?? [])
   below('serve', readServing.problems)
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
   const warnings = readType.warnings.map(({ path, message }) => ({ path: ['types', ...path], message }))
   return { types: readType.types, serve: readServing.values, problems, warnings }
+}
+
+/** Few files define profiles, so what reads them is loaded when one does. */
+async function profilesOf(raw: unknown, context: SettingsContext): Promise<ProfilesRead> {
+  const { readProfiles } = await import('./profiles.ts')
+  return await readProfiles(raw, context)
 }
 
 /** Nobody shall believe that a file allows what it cannot. */

@@ -25,17 +25,45 @@ export function namesWithinText(value: unknown): readonly string[] {
 export const nameAlone = (value: unknown): string | undefined =>
   typeof value === 'string' ? alone.exec(value)?.[1] : undefined
 
+/** Whether something is given for a name; a flag counts when it is on. */
+export const isGiven = (name: string, values: ReadonlyMap<string, unknown>): boolean =>
+  values.get(name) !== undefined && values.get(name) !== false
+
+/** The key of an item of a list that names what it is left out without. */
+const whenKey = 'when'
+/** The names; what is none becomes one that nobody has. */
+const namesOf = (value: unknown): readonly string[] =>
+  (Array.isArray(value) ? (value as readonly unknown[]) : [value]).map((name) =>
+    typeof name === 'string' ? name : (JSON.stringify(name) ?? ''),
+  )
+
+/** What `when:` of the items of lists says, at any depth below the monitor's own. */
+export function conditionsIn(value: unknown): readonly string[] {
+  if (Array.isArray(value)) {
+    const own = value.flatMap((item) => (isMap(item) && Object.hasOwn(item, whenKey) ? namesOf(item[whenKey]) : []))
+    return [...own, ...value.flatMap(conditionsIn)]
+  }
+  return isMap(value) ? Object.values(value).flatMap(conditionsIn) : []
+}
+
+/** An item of a list without its `when:`, or undefined where that leaves it out. */
+function due(item: unknown, values: ReadonlyMap<string, unknown>): unknown {
+  if (!isMap(item) || !Object.hasOwn(item, whenKey)) return item
+  const { [whenKey]: names, ...rest } = item
+  return namesOf(names).every((name) => isGiven(name, values)) ? rest : undefined
+}
+
 /**
  * Puts values where their names stand. A value that is only `${name}` becomes what was given, of
  * whatever type; where nothing was given, it is left out of its map or list, and so is a map or list
- * of which nothing else remains.
+ * of which nothing else remains. An item of a list may name with `when:` what it is left out without.
  */
 export function fill(value: unknown, values: ReadonlyMap<string, unknown>): unknown {
   const name = nameAlone(value)
   if (name !== undefined) return values.get(name)
   if (typeof value === 'string') return fillText(value, values)
   if (Array.isArray(value)) {
-    const filled = value.map((item) => fill(item, values)).filter((item) => item !== undefined)
+    const filled = value.map((item) => fill(due(item, values), values)).filter((item) => item !== undefined)
     return filled.length === 0 && value.length > 0 ? undefined : filled
   }
   if (!isMap(value)) return value

@@ -12,8 +12,8 @@ import {
   type SettingsSpec,
 } from '../health/index.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
-import { fill, nameAlone, namesIn } from './placeholders.ts'
-import { changeKey, type Profiles, unknownName, useSettings } from './profiles.ts'
+import { fill, isGiven, nameAlone, namesIn } from './placeholders.ts'
+import { changeKey, type Profiles, shippedProfiles, unknownName, useSettings } from './profiles.ts'
 
 /** A monitor of a list, and where in its entry something that its reading tells of stands. */
 export type PlacedRead = {
@@ -27,11 +27,12 @@ type UseRead = {
   readonly warnings: readonly Problem[]
 }
 
-/** Whether an entry of a list of monitors uses a profile. */
-export const usesProfile = (raw: unknown): raw is Raw => isMap(raw) && Object.hasOwn(raw, 'profile')
-
 /** Makes an entry that uses a profile into monitors. Problems are relative to the entry. */
-export async function readUse(raw: Raw, profiles: Profiles, context: SettingsContext): Promise<UseRead> {
+export async function readUse(
+  raw: Raw,
+  context: SettingsContext,
+  profiles: Profiles = shippedProfiles,
+): Promise<UseRead> {
   const refused = (path: Problem['path'], message: string): UseRead => ({
     reads: [],
     problems: [{ path, message }],
@@ -58,6 +59,8 @@ export async function readUse(raw: Raw, profiles: Profiles, context: SettingsCon
       Object.hasOwn(rest, key) ? rest[key] : usual,
     ]),
   )
+  const lacking = lackingNeeds(profile, values, rest)
+  if (lacking.length > 0) return { reads: [], problems: lacking, warnings: read.warnings }
   const kept = profile.monitors.filter((one) => !use.without?.includes(one.name) && isDue(one, values))
   if (kept.length === 0) return refused([], 'leaves no monitor of the profile: nothing would be looked at')
   const absent = Object.keys(changes.changes).find((one) => kept.every((monitor) => monitor.name !== one))
@@ -92,7 +95,17 @@ const pick = (raw: Raw, profile: string): Raw => ({
 
 /** A monitor is left out while a parameter that it needs is not given, or is `false`. */
 const isDue = (monitor: ProfileMonitor, values: ReadonlyMap<string, unknown>): boolean =>
-  (monitor.when ?? []).every((name) => values.get(name) !== undefined && values.get(name) !== false)
+  (monitor.when ?? []).every((name) => isGiven(name, values))
+
+/** What is given and needs something beside it that is not. */
+function lackingNeeds(profile: Profile, values: ReadonlyMap<string, unknown>, rest: Raw): readonly Problem[] {
+  return Object.entries(profile.parameters).flatMap(([key, { needs = [] }]) => {
+    const lost = Object.hasOwn(rest, key) && isGiven(key, values) ? needs.filter((one) => !isGiven(one, values)) : []
+    if (lost.length === 0) return []
+    const shown = lost.map((one) => (profile.parameters[one]?.type === 'flag' ? `\`${one}: true\`` : `\`${one}:\``))
+    return [{ path: [key], message: `needs ${shown.join(' and ')} beside it` }]
+  })
+}
 
 function absence(name: string, profile: Profile): string {
   const needed = profile.monitors.find((one) => one.name === name)?.when ?? []

@@ -19,7 +19,7 @@ import {
 import { didYouMean } from '../suggest.ts'
 import { commonSettings } from './common.ts'
 import { kindProblem, readMonitor } from './monitors.ts'
-import { fill, namesIn, namesWithinText } from './placeholders.ts'
+import { conditionsIn, fill, namesIn, namesWithinText } from './placeholders.ts'
 
 /** What an entry that uses a profile says beside the profile's own parameters. */
 export const useSettings = {
@@ -40,6 +40,7 @@ export const parameterFields = {
   type: { type: 'choice', values: parameterTypes, required: true, doc: 'What is given for it' },
   doc: { type: 'text', required: true, doc: 'What it is, for whoever gives it' },
   required: { type: 'flag', doc: 'It must be given' },
+  needs: { type: 'texts', doc: 'Other parameters that must be given with it' },
   values: { type: 'texts', doc: 'What a choice is between' },
   min: { type: 'number', doc: 'The smallest number' },
   max: { type: 'number', doc: 'The largest number' },
@@ -60,7 +61,14 @@ export type Profiles = {
   /** Undefined for a name that nobody has, and for a definition that is wrong: of that, the problems tell. */
   readonly find: (name: string) => Promise<Profile | 'wrong' | undefined>
 }
-type ProfilesRead = { readonly profiles: Profiles; readonly problems: readonly Problem[] }
+export type ProfilesRead = { readonly profiles: Profiles; readonly problems: readonly Problem[] }
+
+const over = (own: ReadonlyMap<string, Profile | 'wrong'>): Profiles => ({
+  names: [...new Set([...own.keys(), ...profileNames])].sort(),
+  find: async (name) => own.get(name) ?? (isProfileName(name) ? await loadProfile(name) : undefined),
+})
+/** Those that come with svc, alone. */
+export const shippedProfiles = over(new Map())
 
 /** Reads the `profiles:` part. Problems are relative to it. */
 export async function readProfiles(raw: unknown, context: SettingsContext): Promise<ProfilesRead> {
@@ -79,9 +87,7 @@ export async function readProfiles(raw: unknown, context: SettingsContext): Prom
       own.set(name, found.length > 0 || !read.profile ? 'wrong' : read.profile)
     }
   }
-  const find = async (name: string): Promise<Profile | 'wrong' | undefined> =>
-    own.get(name) ?? (isProfileName(name) ? await loadProfile(name) : undefined)
-  return { profiles: { names: [...new Set([...own.keys(), ...profileNames])].sort(), find }, problems }
+  return { profiles: over(own), problems }
 }
 
 type ProfileRead = { readonly profile: Profile | undefined; readonly problems: readonly Problem[] }
@@ -153,6 +159,12 @@ function readParameters(
     const checked = readSettings({ default: parameterSetting(optional) }, { default: usual }, context)
     for (const { path, message } of checked.problems) wrong(message, ...path)
   }
+  for (const [name, { needs = [] }] of Object.entries(parameters)) {
+    const lost = needs.find((one) => one === name || !Object.hasOwn(parameters, one))
+    if (lost === undefined) continue
+    const others = Object.keys(parameters).filter((one) => one !== name)
+    problems.push({ path: ['parameters', name, 'needs'], message: unknownName(lost, others, 'other parameter') })
+  }
   return { parameters, problems }
 }
 
@@ -188,7 +200,9 @@ async function monitorProblems(
     if (!others.includes(one)) problems.push({ path: ['dependsOn'], message: unknownName(one, others, 'monitor') })
   }
   for (const [key, value] of Object.entries(settings)) {
-    const lost = namesIn(value).find((one) => !parameters.includes(one))
+    const lost =
+      namesIn(value).find((one) => !parameters.includes(one)) ??
+      conditionsIn(value).find((one) => !parameters.includes(one))
     if (lost !== undefined) problems.push({ path: [key], message: unknownName(lost, parameters, 'parameter') })
     const unfit = namesWithinText(value).find((one) => parameters.includes(one) && !isText(profile.parameters[one]))
     if (unfit !== undefined) problems.push({ path: [key], message: unfitted(unfit, profile.parameters[unfit]) })

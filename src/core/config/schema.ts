@@ -159,7 +159,7 @@ function profileSchema(kinds: readonly string[]): Json {
         },
       },
       monitors: {
-        description: `Its monitors, with ${given('name')} where what is given for a parameter belongs`,
+        description: `Its monitors, with ${given('name')} where what is given for a parameter belongs; an item of a list may have a \`when\` of its own`,
         type: 'array',
         minItems: 1,
         items: {

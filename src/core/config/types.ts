@@ -4,6 +4,7 @@ import {
   loadKind,
   type PlannedMonitor,
   type Problem,
+  type Raw,
   readSettings,
   type SettingsContext,
   unknownKey,
@@ -12,7 +13,7 @@ import { ServerType } from '../protocol/index.ts'
 import { didYouMean } from '../suggest.ts'
 import { resolveDependencies } from './depends.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
-import { type PlacedRead, readUse, usesProfile } from './profile-use.ts'
+import type { PlacedRead } from './profile-use.ts'
 import type { Profiles } from './profiles.ts'
 
 export type TypeConfig = {
@@ -23,8 +24,11 @@ export type TypeConfig = {
 export type Types = { readonly [T in ServerType]?: TypeConfig }
 type TypesRead = { readonly types: Types; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
 
-/** Reads the `types:` part. Problems are relative to it. Loads the kinds that it names, and no driver. */
-export async function readTypes(raw: unknown, context: SettingsContext, profiles: Profiles): Promise<TypesRead> {
+/**
+ * Reads the `types:` part. Problems are relative to it. Loads the kinds that it names, and no driver.
+ * Without `profiles`, entries use those that come with svc.
+ */
+export async function readTypes(raw: unknown, context: SettingsContext, profiles?: Profiles): Promise<TypesRead> {
   if (raw === null || raw === undefined) return { types: {}, problems: [], warnings: [] }
   if (!isMap(raw)) {
     const message = 'must map server types to their monitors: write `Sql:` and a list under it'
@@ -61,7 +65,7 @@ type TypeRead = {
 const nothing: TypeRead = { config: { monitors: [], host: {} }, problems: [], warnings: [] }
 
 /** A plain list of monitors, or a map of the host block's settings and that list. */
-async function readType(raw: unknown, context: SettingsContext, profiles: Profiles): Promise<TypeRead> {
+async function readType(raw: unknown, context: SettingsContext, profiles: Profiles | undefined): Promise<TypeRead> {
   if (raw === null) return nothing
   if (Array.isArray(raw)) return await readMonitors(raw, context, profiles)
   if (!isMap(raw)) {
@@ -102,7 +106,14 @@ async function readHost(raw: unknown, context: SettingsContext): Promise<HostRea
   return { value: raw, problems: readSettings(kind.settings, raw, context).problems }
 }
 
-async function readMonitors(raw: readonly unknown[], context: SettingsContext, profiles: Profiles): Promise<TypeRead> {
+/** Whether an entry of a list of monitors uses a profile. */
+const usesProfile = (raw: unknown): raw is Raw => isMap(raw) && Object.hasOwn(raw, 'profile')
+
+async function readMonitors(
+  raw: readonly unknown[],
+  context: SettingsContext,
+  profiles: Profiles | undefined,
+): Promise<TypeRead> {
   const placed: (PlacedRead & { readonly entry: number })[] = []
   const problems: Problem[] = []
   const warnings: Problem[] = []
@@ -111,7 +122,8 @@ async function readMonitors(raw: readonly unknown[], context: SettingsContext, p
       placed.push({ read: await readMonitor(one, context, kindProblem), place: (path) => path, entry })
       continue
     }
-    const use = await readUse(one, profiles, context)
+    const { readUse } = await import('./profile-use.ts')
+    const use = await readUse(one, context, profiles)
     placed.push(...use.reads.map((read) => ({ ...read, entry })))
     problems.push(...under(use.problems, [entry]))
     warnings.push(...under(use.warnings, [entry]))

@@ -60,7 +60,7 @@ export class Slots {
 
   /** First come, first served among those whose places are free. */
   #next(): void {
-    for (const entry of [...this.#waiting]) {
+    for (const entry of this.#waiting) {
       if (!this.#free(entry.keys)) continue
       this.#waiting = this.#waiting.filter((other) => other !== entry)
       entry.start()

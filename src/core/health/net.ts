@@ -44,7 +44,7 @@ export async function resolveHost(host: string, signal: AbortSignal): Promise<re
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
     if (addresses.length > 0) return addresses
     const [first] = answers
-    const code = first.status === 'rejected' ? String((first.reason as { code?: unknown }).code ?? '') : 'ENODATA'
+    const code = first.status === 'rejected' ? ((first.reason as { readonly code?: string }).code ?? '') : 'ENODATA'
     throw new ProbeError('dns', `${bare} does not resolve: ${dnsMeaning(code)}`, [code])
   } finally {
     signal.removeEventListener('abort', cancel)

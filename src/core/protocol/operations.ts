@@ -153,3 +153,11 @@ export type Response<O extends Operation> = Infer<(typeof operations)[O]['respon
 
 /** O7: whether a refusal of the operation says, beside the ResponseStatus, that there are no roles. */
 export const listsRoles = (response: Dto): boolean => 'AllRoles' in response.fields
+
+/** A1, A5–A7: what is asked of `authenticate`, by the verb that carried it (HEAD asks as GET does). */
+export type AuthPurpose = 'sign-in' | 'sign-out' | 'question'
+export function authPurpose(verb: 'GET' | 'POST' | 'DELETE', request: Authenticate): AuthPurpose {
+  const provider = request.provider?.trim().toLowerCase() ?? ''
+  if (verb === 'DELETE' || provider === 'logout') return 'sign-out'
+  return verb === 'POST' && (provider !== '' || request.UserName !== undefined) ? 'sign-in' : 'question'
+}

@@ -8,8 +8,9 @@ export function originOf({ origin, referer }: IncomingHttpHeaders): string | und
 }
 
 /**
- * S11: throws Forbidden for a request that a page of another site made, unless its origin is listed:
- * any web page could otherwise read a local server by a script tag, and start Advanced runs.
+ * S11: throws Forbidden for a request that a page of another site, or of another origin of this one,
+ * made, unless its origin is listed: any web page could otherwise read a local server by a script tag,
+ * and start Advanced runs.
  */
 export function refuseCrossSite(headers: IncomingHttpHeaders, listed: ReadonlySet<string>): void {
   if (!crossSite(headers)) return
@@ -41,8 +42,12 @@ export function refuseForeignChange(
 }
 
 function crossSite(headers: IncomingHttpHeaders): boolean {
-  const site = headers['sec-fetch-site']
-  if (site !== undefined) return String(site).includes('cross-site')
+  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode } = headers
+  if (site !== undefined) {
+    // Another port of localhost is of the same site, and any program's or account's: as a script, an answer can be
+    // read there. Not so a page that a link leads to. Clients that are no browser send none of this.
+    return String(site).includes('cross-site') || (String(site).includes('same-site') && mode !== 'navigate')
+  }
   // Browsers without Sec-Fetch-Site still send Origin with what a script asks for.
   const { origin, host } = headers
   if (origin === undefined) return false

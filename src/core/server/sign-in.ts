@@ -1,4 +1,10 @@
-import { type Authenticate, type AuthenticateResponse, operations } from '../protocol/index.ts'
+import {
+  type Authenticate,
+  type AuthenticateResponse,
+  type AuthPurpose,
+  authPurpose,
+  operations,
+} from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import type { Answer } from './answer.ts'
 import { baseUrl, ownOrigin } from './base-url.ts'
@@ -9,9 +15,8 @@ import type { Exchange } from './exchange.ts'
 import type { Site } from './site.ts'
 import type { Target, Wanted } from './target.ts'
 
-/** A sign-in, a sign-out, or the question who is signed in. */
 export type AuthCall = {
-  readonly kind: 'sign-in' | 'sign-out' | 'question'
+  readonly kind: AuthPurpose
   /** Whether it may change anything: HEAD never does (R4). */
   readonly changes: boolean
   readonly presented: Presented
@@ -23,7 +28,8 @@ export function authCall(site: Site, exchange: Exchange, asked: unknown, target:
   const request = asked as Authenticate
   const { method } = exchange.told
   const asks = method === 'GET' || method === 'HEAD'
-  const kind = kindOf(method, asks, request)
+  const verb = asks ? 'GET' : method === 'DELETE' ? 'DELETE' : 'POST'
+  const kind = authPurpose(verb, request)
   const ambient = wanted.negotiated.callback === undefined
   const url = target.pairs.find(([name]) => name.toLowerCase() === 'continue')?.[1]
   return {
@@ -39,16 +45,10 @@ export function authCall(site: Site, exchange: Exchange, asked: unknown, target:
             basic: site.options.basic && kind === 'question',
           }),
     more: {
-      verb: asks ? 'GET' : method === 'DELETE' ? 'DELETE' : 'POST',
+      verb,
       continueTo: url === undefined ? undefined : { url, origin: ownOrigin(site, exchange) },
     },
   }
-}
-
-function kindOf(method: string, asks: boolean, request: Authenticate): AuthCall['kind'] {
-  const provider = request.provider?.trim().toLowerCase() ?? ''
-  if (method === 'DELETE' || provider === 'logout') return 'sign-out'
-  return !asks && (provider !== '' || request.UserName !== undefined) ? 'sign-in' : 'question'
 }
 
 /** The answer with its cookies; to a script that any page may load, without either cookies or tokens (F2). */

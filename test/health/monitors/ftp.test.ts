@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { judgeBacklog } from '../../../src/core/health/files/backlog.ts'
 import { roughly, stamp } from '../../../src/core/health/files/ftp-list.ts'
@@ -14,21 +13,13 @@ import { type Finding, limits } from '../../../src/core/health/index.ts'
 import ftp from '../../../src/core/health/monitors/ftp.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/certs.ts'
-import {
-  blackHole,
-  endless,
-  escapeSequences,
-  type Peer,
-  peer,
-  refusedPort,
-  settled,
-  speaks,
-} from '../../support/faults.ts'
+import { blackHole, endless, escapeSequences, peer, refusedPort, settled, speaks } from '../../support/faults.ts'
 import { deafPort, type FtpScript, pasv, scriptedFtp, startFtpServer } from '../../support/ftp-server.ts'
 import { sessionsLeft } from '../../support/own-daemon.ts'
 import { suiteWith } from '../../support/peer.ts'
 import { proxy } from '../../support/proxy.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
+import { hungUp } from '../../support/until.ts'
 import { startVsftpd, type Vsftpd, vsftpdMissing, vsftpdPassword } from '../../support/vsftpd.ts'
 
 type Given = Partial<FtpSettings>
@@ -36,11 +27,6 @@ const host = '127.0.0.1'
 const names = (findings: readonly Finding[]): readonly string[] => findings.map((finding) => finding.check)
 const bad = (findings: readonly Finding[]): readonly string[] =>
   findings.filter((finding) => finding.level !== 'ok').map((finding) => `${finding.check}: ${finding.message}`)
-/** What is left of a peer's connections, once they have had a moment to end. */
-async function left(there: Peer): Promise<number> {
-  for (let round = 0; round < 100 && there.open() > 0; round += 1) await wait(20)
-  return there.open()
-}
 
 suiteWith(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
   let certificates: Certificates
@@ -234,7 +220,7 @@ suiteWith(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       const finding = checked(await run({ port: hole.port }, 'Basic', { timeoutMs: 500 }), 'banner')
       expect(finding).toMatchObject({ level: 'fail', fault: 'timeout' })
       expect(finding.message).toContain('accepted the connection and then said nothing for')
-      expect(await left(hole)).toBe(0)
+      await hungUp(hole)
     })
     test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
       await using slow = await proxy(plain.port, 150)
@@ -328,7 +314,7 @@ describe('ftp against servers that misbehave', () => {
       mode,
       { timeoutMs: 6_000, ...options },
     )
-    expect(await left(server)).toBe(0)
+    await hungUp(server)
     return { findings, heard: server.heard() }
   }
   const one = async (check: string, ...args: Parameters<typeof run>): Promise<Finding> =>
@@ -368,14 +354,14 @@ describe('ftp against servers that misbehave', () => {
       const findings = await runKind(ftp, { host, port: server.port, tls: 'off' }, 'Basic', { timeoutMs: 4_000 })
       expect(checked(findings, 'banner')).toMatchObject({ level: 'fail', fault: 'protocol' })
       expect(checked(findings, 'banner').message).toContain(told)
-      expect(await left(server)).toBe(0)
+      await hungUp(server)
     })
     test('banners for ever are no sign-in, and end with the session', async () => {
       await using server = await peer(endlessly('220 hello\r\n'))
       const given: Given = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
       const findings = await runKind(ftp, given, 'Standard', { timeoutMs: 4_000 })
       expect(findings.at(-1)).toMatchObject({ level: 'fail', fault: 'protocol' })
-      expect(await left(server)).toBe(0)
+      await hungUp(server)
     })
     test.each([
       ['120 Ready in 5 minutes', 'refused', 'is not ready yet'],
@@ -667,7 +653,7 @@ suiteWith(opensslMissing(), 'ftp certificates', () => {
       expect(names(findings)).toEqual(['TLS'])
       expect(findings[0]).toMatchObject({ level: 'fail', fault: 'tls' })
       expect(server.heard()).toBe('')
-      expect(await left(server)).toBe(0)
+      await hungUp(server)
     },
   )
   test('a certificate that ends soon warns from Standard on', async () => {
@@ -684,7 +670,7 @@ suiteWith(opensslMissing(), 'ftp certificates', () => {
       'EPSV',
     )
     expect(finding.level).toBe('fail')
-    expect(await left(server)).toBe(0)
+    await hungUp(server)
   })
 })
 

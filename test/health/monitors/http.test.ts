@@ -23,6 +23,7 @@ import {
   settled,
 } from '../../support/faults.ts'
 import { suiteWith } from '../../support/peer.ts'
+import { processorMs } from '../../support/processor-time.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
 
 type Settings = Parameters<typeof runKind<typeof http.settings, unknown>>[1]
@@ -202,7 +203,7 @@ describe('http faults', () => {
     await using there = await peer(blackHole)
     const start = performance.now()
     const findings = await runKind(http, { url: `http://127.0.0.1:${there.port}/` }, 'Basic', { timeoutMs: 300 })
-    expect(performance.now() - start).toBeLessThan(1_000)
+    expect(performance.now() - start).toBeLessThan(4_500)
     expect(findings.map((finding) => [finding.check, finding.level, finding.fault])).toEqual([
       ['connect', 'ok', undefined],
       ['status', 'fail', 'timeout'],
@@ -548,14 +549,14 @@ describe('http content', () => {
   })
 
   test('a pattern that backtracks is given up and named', async () => {
-    const start = performance.now()
+    const start = processorMs()
     const finding = await one(
       'content',
       replies(answer(200, `${'a'.repeat(50)}!`)),
       { matches: '^(a|aa)+$' },
       'Standard',
     )
-    expect(performance.now() - start).toBeLessThan(3_000)
+    expect(processorMs() - start).toBeLessThan(3_000)
     expect(finding.level).toBe('fail')
     expect(finding.message).toContain('did not end within 250 ms')
   })

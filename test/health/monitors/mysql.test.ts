@@ -18,6 +18,7 @@ import { suiteWith } from '../../support/peer.ts'
 import { proxy } from '../../support/proxy.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
 import { asServer, remove, serverFolder } from '../../support/server.ts'
+import { until } from '../../support/until.ts'
 
 const word = 'correct horse'
 type Given = Partial<MysqlSettings>
@@ -53,7 +54,7 @@ suiteWith(mariadbMissing, 'mysql', () => {
   /** What svc has open on the server, once it has had a moment to end. */
   async function left(): Promise<unknown[]> {
     let rows: unknown[] = []
-    for (let tries = 0; tries < 40; tries += 1) {
+    for (let tries = 0; tries < 200; tries += 1) {
       rows = await server.query(
         "SELECT id, user, command, info FROM information_schema.processlist WHERE user IN ('monitor', 'stranger', 'unauthenticated user')",
       )
@@ -73,9 +74,11 @@ suiteWith(mariadbMissing, 'mysql', () => {
       }
       expect(await names('Basic')).toEqual(['connect', 'query'])
       expect(await names('Standard')).toEqual(['connect', 'query', 'connections', 'running', 'restarted'])
-      // It is neither a replica nor a Galera node.
+      // It is neither a replica nor a Galera node, and nothing of one's own is asked.
       const all = mysql.checks.map((check) => check.name)
-      expect(await names('Advanced')).toEqual(all.filter((name) => name !== 'replication lag' && name !== 'galera'))
+      expect(await names('Advanced')).toEqual(
+        all.filter((name) => !['replication lag', 'galera', 'queries'].includes(name)),
+      )
       expect(await left()).toEqual([])
     })
     test('the clock is judged against ours, as far as a difference is proved', async () => {
@@ -119,7 +122,7 @@ suiteWith(mariadbMissing, 'mysql', () => {
       const started = performance.now()
       const url = `mysql://monitor@127.0.0.1:${hole.port}/`
       const found = await one('connect', { url }, 'Basic', { timeoutMs: 400 })
-      expect(performance.now() - started).toBeLessThan(1_200)
+      expect(performance.now() - started).toBeLessThan(4_500)
       expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
@@ -232,7 +235,7 @@ suiteWith(mariadbMissing, 'mysql', () => {
       } finally {
         server.thaw()
       }
-      expect(performance.now() - started).toBeLessThan(1_500)
+      expect(performance.now() - started).toBeLessThan(4_500)
       expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
       expect(await left()).toEqual([])
     })
@@ -271,29 +274,25 @@ suiteWith(mariadbMissing, 'mysql', () => {
         asking(sleep, () => 60_000),
         {},
         'Basic',
-        { timeoutMs: 600 },
+        { timeoutMs: 2_000 },
       )
-      await wait(350)
-      expect(
-        await server.query(
-          "SELECT user FROM information_schema.processlist WHERE info LIKE '%SLEEP(60)%' AND user <> 'root'",
-        ),
-      ).toEqual([{ user: 'monitor' }])
+      const running = (): Promise<unknown[]> =>
+        server.query("SELECT user FROM information_schema.processlist WHERE info LIKE '%SLEEP(60)%' AND user <> 'root'")
+      await until(async () => (await running()).length > 0)
+      expect(await running()).toEqual([{ user: 'monitor' }])
       expect((await found)[0]).toMatchObject({ fault: 'timeout' })
-      expect(performance.now() - started).toBeLessThan(1_500)
+      expect(performance.now() - started).toBeLessThan(4_500)
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
     })
     test('where no second connection gets through, the server itself ends it at the deadline', async () => {
       await using once = await proxy(server.port, 0, 1)
       const kind = asking(sleep, (msLeft) => msLeft, once.port)
-      const started = performance.now()
       const found = await runKind(kind, {}, 'Basic', { timeoutMs: 1_000 })
       expect(found[0]).toMatchObject({ fault: 'timeout' })
       const running = (): Promise<unknown[]> =>
         server.query("SELECT id FROM information_schema.processlist WHERE user = 'monitor' AND command <> 'Sleep'")
-      while ((await running()).length > 0 && performance.now() - started < 3_000) await wait(50)
-      expect(await running()).toEqual([])
+      await until(async () => (await running()).length === 0)
     })
     test('called off at any moment, a run leaves no query, no session and no socket', async () => {
       for (let ms = 0; ms < 60; ms += 3) {
@@ -512,11 +511,3 @@ describe('mysql: figures against limits', () => {
     expect(statement('5.7.44-log')).toBe('SHOW SLAVE STATUS')
   })
 })
-
-async function until(done: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 80; tries += 1) {
-    if (await done()) return
-    await wait(100)
-  }
-  throw new Error('it did not come to that in 8 s')
-}

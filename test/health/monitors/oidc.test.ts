@@ -25,6 +25,7 @@ import {
 import { account, client, type OidcServer, passwordClient, resource, startOidc } from '../../support/oidc.ts'
 import { suiteWith } from '../../support/peer.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
+import { hungUp } from '../../support/until.ts'
 
 type Given = Partial<OidcSettings>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
@@ -32,12 +33,6 @@ const secretWord = 'hunter2-of-the-client'
 const probe: Given = { clientId: client.clientId, clientSecret: secret(client.clientSecret) }
 const bad = (findings: readonly Finding[]): readonly Finding[] => findings.filter(({ level }) => level !== 'ok')
 const names = (findings: readonly Finding[]): readonly string[] => findings.map(({ check }) => check)
-
-/** Until nothing is left open, for ten seconds at the most. */
-async function quiet(open: () => number | Promise<number>): Promise<void> {
-  for (let tries = 0; tries < 500 && (await open()) > 0; tries += 1) await new Promise((go) => setTimeout(go, 20))
-  expect(await open()).toBe(0)
-}
 
 describe('a real provider (oidc-provider)', () => {
   let server: OidcServer
@@ -61,7 +56,7 @@ describe('a real provider (oidc-provider)', () => {
       expect(names(findings)).toEqual(wanted)
       expect(findings.every(({ address }) => address === server.address)).toBe(true)
     }
-    await quiet(server.open)
+    await hungUp(server)
   })
   test('Basic and Standard only read what is public; Advanced without a client does too', async () => {
     const from = server.asked().length
@@ -253,7 +248,7 @@ describe('providers that are not sound', () => {
   const look = async (told: Told, some: Given = {}, mode: Mode = 'Advanced'): Promise<readonly Finding[]> => {
     await using there = await provider(told)
     const findings = await runKind(oidc, { issuer: there.issuer, ...some }, mode)
-    await quiet(there.open)
+    await hungUp(there)
     return findings
   }
   const keysOf = async (keys: unknown, some: Given = {}): Promise<Finding> =>
@@ -576,7 +571,7 @@ describe('oidc peers that misbehave', () => {
     await using there = await peer(behave)
     const given = { issuer: `http://127.0.0.1:${there.port}`, ...some }
     const findings = await runKind(oidc, given, 'Standard', { timeoutMs })
-    await quiet(there.open)
+    await hungUp(there)
     return findings
   }
   const fault = async (behave: Behaviour): Promise<string> => {

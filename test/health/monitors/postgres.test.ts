@@ -16,6 +16,7 @@ import { type PostgresServer, postgresMissing, startPostgres } from '../../suppo
 import { proxy } from '../../support/proxy.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
 import { asServer } from '../../support/server.ts'
+import { until } from '../../support/until.ts'
 
 const word = 'correct horse'
 type Given = Partial<PostgresSettings>
@@ -41,7 +42,7 @@ suiteWith(postgresMissing, 'postgres', () => {
   /** What svc has open on the server, once it has had a moment to end. */
   async function left(which = 'true'): Promise<unknown[]> {
     let rows: unknown[] = []
-    for (let tries = 0; tries < 40; tries += 1) {
+    for (let tries = 0; tries < 200; tries += 1) {
       rows = await server.query(
         `SELECT pid, state, query FROM pg_stat_activity WHERE application_name = 'svc-health' AND ${which}`,
       )
@@ -59,7 +60,8 @@ suiteWith(postgresMissing, 'postgres', () => {
         expect(findings.every((finding) => finding.address === server.address)).toBe(true)
         return findings.map((finding) => finding.check)
       }
-      const all = postgres.checks.map((check) => check.name)
+      // Nothing of one's own is asked.
+      const all = postgres.checks.map((check) => check.name).filter((name) => name !== 'queries')
       expect(await names('Basic')).toEqual(['connect', 'query'])
       expect(await names('Standard')).toEqual(all.slice(0, 7))
       expect(await names('Advanced')).toEqual(all)
@@ -120,7 +122,7 @@ suiteWith(postgresMissing, 'postgres', () => {
       const url = `postgres://monitor@127.0.0.1:${hole.port}/postgres`
       const started = performance.now()
       const found = await one('connect', { url }, 'Basic', { timeoutMs: 400 })
-      expect(performance.now() - started).toBeLessThan(1_200)
+      expect(performance.now() - started).toBeLessThan(4_500)
       expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
@@ -214,7 +216,7 @@ suiteWith(postgresMissing, 'postgres', () => {
       } finally {
         server.thaw()
       }
-      expect(performance.now() - started).toBeLessThan(1_500)
+      expect(performance.now() - started).toBeLessThan(4_500)
       expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
       expect(await left()).toEqual([])
     })
@@ -251,6 +253,10 @@ suiteWith(postgresMissing, 'postgres', () => {
         },
         judge: (rows) => ({ check: 'ask', level: 'ok', message: JSON.stringify(rows) }),
       })
+    const sleeping = (): Promise<unknown[]> =>
+      server.query(
+        "SELECT application_name FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()",
+      )
     test('a query that hangs is cancelled at the deadline', async () => {
       // The server's own limit is far off: it is the cancel request that ends it.
       const started = performance.now()
@@ -258,16 +264,12 @@ suiteWith(postgresMissing, 'postgres', () => {
         asking('SELECT pg_sleep(60)', () => 60_000),
         {},
         'Basic',
-        { timeoutMs: 600 },
+        { timeoutMs: 2_000 },
       )
-      await wait(350)
-      expect(
-        await server.query(
-          "SELECT application_name FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()",
-        ),
-      ).toEqual([{ application_name: 'svc-health' }])
+      await until(async () => (await sleeping()).length > 0)
+      expect(await sleeping()).toEqual([{ application_name: 'svc-health' }])
       expect((await found)[0]).toMatchObject({ fault: 'timeout' })
-      expect(performance.now() - started).toBeLessThan(1_500)
+      expect(performance.now() - started).toBeLessThan(4_500)
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
     })
@@ -279,7 +281,7 @@ suiteWith(postgresMissing, 'postgres', () => {
       expect(found[0]).toMatchObject({ fault: 'timeout' })
       // The server has not heard that the connection is gone; but nothing runs, and nothing is open.
       expect(await left("state <> 'idle'")).toEqual([])
-      expect(performance.now() - started).toBeLessThan(3_000)
+      expect(performance.now() - started).toBeLessThan(15_000)
     })
     test('a cancel request that overtakes its query is sent again', async () => {
       await using late = await proxy(server.port, 0, 50, 150)
@@ -308,7 +310,7 @@ suiteWith(postgresMissing, 'postgres', () => {
       const control = new AbortController()
       const kind = asking('SELECT pg_sleep(60)', () => 60_000)
       const found = runKind(kind, {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
-      await wait(300)
+      await until(async () => (await sleeping()).length > 0)
       control.abort(new Error('called off'))
       expect(await found).toMatchObject({ message: 'called off' })
       expect(await left()).toEqual([])
@@ -412,16 +414,23 @@ suiteWith(postgresMissing, 'postgres', () => {
       await holder.query('CREATE TABLE wanted ()')
       await holder.query('BEGIN; LOCK TABLE wanted')
       // It has run for longer than it waits, and only the wait counts.
+      const started = performance.now()
       const waiting = waiter.query('DO $$ BEGIN PERFORM pg_sleep(0.5); LOCK TABLE wanted; END $$').catch(() => {})
-      await wait(700)
+      await until(
+        async () =>
+          (await server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DO %'"))
+            .length,
+      )
+      await wait(100)
       const found = await one('lock wait', { lockWait: { warn: 10, limit: 50 } }, 'Standard')
+      const took = performance.now() - started
       await holder.query('ROLLBACK')
       await waiting
       await holder.query('DROP TABLE wanted')
       await Promise.all([holder.end(), waiter.end()])
       expect(found).toMatchObject({ level: 'fail', fault: 'threshold' })
       expect(found.message).toMatch(/^1 session waits for a lock, the longest for \d+ ms/)
-      expect(found.observed).toBeLessThan(500)
+      expect(found.observed).toBeLessThan(took - 500)
       expect(found.details?.[0]).toMatch(/^look: SELECT pg_blocking_pids\(\d+\)$/)
     })
     test('another role than expected, and a read-only primary', async () => {
@@ -475,8 +484,10 @@ suiteWith(postgresMissing, 'postgres', () => {
       bytes.fill(0x55, 8_000, 8_100)
       writeFileSync(file, bytes)
       await expect(server.query('SELECT * FROM page')).rejects.toThrow(/invalid page/)
-      await wait(100)
-      const found = await one('checksum failures', {}, 'Advanced')
+      const found = await until(async () => {
+        const finding = await one('checksum failures', {}, 'Advanced')
+        return finding.level === 'fail' && finding
+      })
       await server.query('DROP TABLE page')
       await server.query('SELECT pg_stat_reset()')
       expect(found).toMatchObject({ level: 'fail', fault: 'data' })
@@ -527,8 +538,10 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('a standby that does not replay is behind, as seen from both ends', async () => {
       await standby.query('SELECT pg_wal_replay_pause()')
       await primary.query('CREATE TABLE later AS SELECT generate_series(1, 100)')
-      await wait(400)
-      const found = await at(standby, 'replication lag', { replicationLag: { limit: 100 } })
+      const found = await until(async () => {
+        const finding = await at(standby, 'replication lag', { replicationLag: { limit: 100 } })
+        return finding.fault === 'threshold' && finding
+      })
       expect(found).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
       expect(found.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
       expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
@@ -739,11 +752,3 @@ describe('postgres: figures against limits', () => {
     expect(level(at(1.53e9))).toBe('fail')
   })
 })
-
-async function until(done: () => Promise<unknown>): Promise<void> {
-  for (let tries = 0; tries < 60; tries += 1) {
-    if (await done()) return
-    await wait(100)
-  }
-  throw new Error('it did not come to that in 6 s')
-}

@@ -2,13 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import processKind, { pidIn } from '../../../src/core/health/monitors/process.ts'
 import { parseOpenFilesLimit, parseRss, parseStat, parseUptime } from '../../../src/core/health/system/proc.ts'
 import { judgeProcess, type ProcessSeen } from '../../../src/core/health/system/process-judge.ts'
 import { fromProcessListing, isAlive, isCalled, startedAt } from '../../../src/core/health/system/processes.ts'
 import { checked, runKind, withDefaults } from '../../support/run-kind.ts'
+import { until } from '../../support/until.ts'
 
 const never = new AbortController().signal
 /** Longer than the 15 characters that the kernel keeps of a name. */
@@ -105,13 +105,12 @@ describe('a process of this machine', () => {
     // The shell becomes a sleep that never collects the child it inherits.
     const parent = spawn('/bin/sh', ['-c', `"${join(folder, name)}" 0.01 & exec sleep 30`])
     children.push(parent)
-    const deadline = performance.now() + 5_000
     let message = ''
-    while (!message.includes('zombie') && performance.now() < deadline) {
-      await pause(30)
+    await until(async () => {
       const [finding] = await runKind(processKind, { executable: name })
       message = `${finding?.level}: ${finding?.message}`
-    }
+      return message.includes('zombie')
+    })
     expect(message).toBe('fail: not running; 1 ended and not collected by the parent (zombie)')
   })
 

@@ -1,5 +1,4 @@
 import { connect } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Finding, limits } from '../../../src/core/health/index.ts'
 import rabbitmq from '../../../src/core/health/monitors/rabbitmq.ts'
@@ -25,6 +24,7 @@ import { suiteWith } from '../../support/peer.ts'
 import { proxy } from '../../support/proxy.ts'
 import { administrator, type RabbitmqServer, rabbitmqMissing, startRabbitmq } from '../../support/rabbitmq.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
+import { hungUp, until } from '../../support/until.ts'
 
 type Given = Partial<RabbitmqSettings>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
@@ -49,12 +49,11 @@ suiteWith(rabbitmqMissing, 'rabbitmq', () => {
   }
   /** The server gathers its figures now and then. */
   const counted = async (name: string, ready: number, consumers: number): Promise<void> => {
-    for (let tries = 0; tries < 150; tries += 1) {
+    const come = async (): Promise<boolean> => {
       const seen = (await server.api('GET', `queues/%2f/${name}`)) as Record<string, unknown>
-      if (seen.messages_ready === ready && seen.consumers === consumers) return
-      await wait(100)
+      return seen.messages_ready === ready && seen.consumers === consumers
     }
-    throw new Error(`${name} did not come to ${ready} messages and ${consumers} consumers`)
+    await until(come, 30_000, 100)
   }
   let started: readonly number[] = []
   beforeAll(async () => {
@@ -100,8 +99,7 @@ suiteWith(rabbitmqMissing, 'rabbitmq', () => {
       await run({ url, ...queue('empty') }, 'Advanced')
       const methods = [...watcher.heard().matchAll(/^([A-Z]+) \/\S* HTTP/gm)].map(([, method]) => method)
       expect(new Set(methods)).toEqual(new Set(['GET']))
-      for (let tries = 0; tries < 50 && watcher.open() > 0; tries += 1) await wait(20)
-      expect(watcher.open()).toBe(0)
+      await hungUp(watcher)
     })
     test('it says what it saw', async () => {
       const findings = await run({}, 'Standard')
@@ -208,12 +206,11 @@ suiteWith(rabbitmqMissing, 'rabbitmq', () => {
     })
     test('a memory alarm is told, with what it means', async () => {
       const alarms = async (level: string): Promise<Finding> => {
-        for (let tries = 0; tries < 150; tries += 1) {
-          const found = await one('alarms', {}, 'Standard')
-          if (found.level === level) return found
-          await wait(100)
+        const found = async () => {
+          const finding = await one('alarms', {}, 'Standard')
+          return finding.level === level && finding
         }
-        throw new Error(`the alarms were never ${level}`)
+        return await until(found, 30_000, 100)
       }
       server.ctl('set_vm_memory_high_watermark', 'absolute', '1000')
       try {
@@ -278,8 +275,7 @@ describe('rabbitmq peers that misbehave', () => {
   const asked = async (behave: Behaviour, mode: Mode = 'Standard', timeoutMs = 3_000): Promise<readonly Finding[]> => {
     await using there = await peer(behave)
     const findings = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${there.port}` }), mode, { timeoutMs })
-    for (let tries = 0; tries < 100 && there.open() > 0; tries += 1) await wait(20)
-    expect(there.open()).toBe(0)
+    await hungUp(there)
     return findings
   }
   /** Lets strangers ask for the sign-in, and answers the account as given. */

@@ -1,6 +1,5 @@
 import { chmodSync, chownSync } from 'node:fs'
 import { connect } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Finding, limits } from '../../../src/core/health/index.ts'
 import redis from '../../../src/core/health/monitors/redis.ts'
@@ -21,10 +20,12 @@ import {
   settled,
 } from '../../support/faults.ts'
 import { suiteWith } from '../../support/peer.ts'
+import { processorMs } from '../../support/processor-time.ts'
 import { proxy } from '../../support/proxy.ts'
 import { type RedisServer, redisMissing, startRedis } from '../../support/redis.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
 import { asServer } from '../../support/server.ts'
+import { hungUp, until } from '../../support/until.ts'
 
 const word = 'correct-horse-7'
 type Given = Partial<RedisSettings>
@@ -32,14 +33,6 @@ type Mode = 'Basic' | 'Standard' | 'Advanced'
 const quiet: Given = { restarted: {}, pings: {} }
 const one = async (check: string, given: Given, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<Finding> =>
   checked(await runKind(redis, given, mode, options), check)
-
-async function until(done: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 200; tries += 1) {
-    if (done()) return
-    await wait(50)
-  }
-  throw new Error('it did not come to that in 10 s')
-}
 
 suiteWith(redisMissing, 'redis', () => {
   let server: RedisServer
@@ -151,7 +144,7 @@ suiteWith(redisMissing, 'redis', () => {
       await using hole = await peer(blackHole)
       const started = performance.now()
       const found = await one('ping', { url: `redis://127.0.0.1:${hole.port}` }, 'Basic', { timeoutMs: 400 })
-      expect(performance.now() - started).toBeLessThan(1_200)
+      expect(performance.now() - started).toBeLessThan(4_500)
       expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
@@ -479,8 +472,7 @@ describe('redis peers that misbehave', () => {
     const findings = await runKind(redis, { url: `redis://127.0.0.1:${there.port}`, ...given }, 'Basic', {
       timeoutMs: 3_000,
     })
-    for (let tries = 0; tries < 100 && there.open() > 0; tries += 1) await wait(20)
-    expect(there.open()).toBe(0)
+    await hungUp(there)
     const bad = findings.find(({ level }) => level === 'fail')
     if (!bad) throw new Error(JSON.stringify(findings))
     return bad
@@ -637,11 +629,11 @@ describe('redis replies', () => {
   })
   test('a megabyte in drops costs no more than it weighs', () => {
     const drops = reader()
-    const started = performance.now()
+    const started = processorMs()
     drops.push(Buffer.from('$1000000\r\n'))
     for (let i = 0; i < 100_000; i += 1) drops.push(Buffer.from('0123456789'))
     expect(drops.push(Buffer.from('\r\n'))).toHaveLength(1)
-    expect(performance.now() - started).toBeLessThan(3_000)
+    expect(processorMs() - started).toBeLessThan(3_000)
   })
 })
 

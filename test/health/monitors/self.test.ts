@@ -10,6 +10,7 @@ import self, { judgeSelf } from '../../../src/core/health/monitors/self.ts'
 import { onThisMachine, parseMarker } from '../../../src/core/health/system/serve-marker.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { checked, runKind } from '../../support/run-kind.ts'
+import { until } from '../../support/until.ts'
 
 let folder = ''
 let storePath = ''
@@ -73,12 +74,13 @@ describe('this program', () => {
   })
 
   test('sees that the event loop was blocked', async () => {
-    const blocked = pause(100).then(() => {
+    // Time and again, so that it is while svc looks, however long that takes to begin.
+    const blocking = setInterval(() => {
       const end = performance.now() + 300
       while (performance.now() < end) Math.sqrt(end)
-    })
+    }, 400)
     const finding = checked(await look('Standard'), 'event loop')
-    await blocked
+    clearInterval(blocking)
     expect(finding.level).not.toBe('ok')
     expect(finding.observed).toBeGreaterThan(250)
   })
@@ -132,15 +134,14 @@ describe('the svc serve of this store', () => {
     const before = held()
     const started = performance.now()
     const findings = await look('Standard')
-    expect(performance.now() - started).toBeLessThan(4_500)
+    expect(performance.now() - started).toBeLessThan(9_000)
     expect(checked(findings, 'serve')).toMatchObject({
       level: 'fail',
       fault: 'timeout',
       message: expect.stringContaining('gave no answer in 3 s'),
     })
     expect(checked(findings, 'event loop').level).toBeDefined()
-    await pause(50)
-    expect(held()).toBeLessThanOrEqual(before)
+    await until(() => held() <= before)
   })
 
   test('that answers leaves no socket and no timer either', async () => {
@@ -150,8 +151,7 @@ describe('the svc serve of this store', () => {
     await pause(150)
     const before = held()
     expect(await serve()).toMatchObject({ level: 'ok' })
-    await pause(50)
-    expect(held()).toBeLessThanOrEqual(before)
+    await until(() => held() <= before)
   })
 
   test('that is this very process is not asked', async () => {

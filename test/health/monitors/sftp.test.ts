@@ -1,7 +1,6 @@
 import { readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { probeFile } from '../../../src/core/health/files/probe-file.ts'
 import { hostKeyOf } from '../../../src/core/health/files/sftp-open.ts'
@@ -16,17 +15,13 @@ import { proxy } from '../../support/proxy.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
 import { type SftpOptions, type SftpServer, startSftpServer } from '../../support/sftp-server.ts'
 import { type Sshd, sshdMissing, startSshd } from '../../support/sshd.ts'
+import { hungUp } from '../../support/until.ts'
 
 type Given = Partial<SftpSettings>
 const host = '127.0.0.1'
 const names = (findings: readonly Finding[]): readonly string[] => findings.map((finding) => finding.check)
 const bad = (findings: readonly Finding[]): readonly string[] =>
   findings.filter((finding) => finding.level !== 'ok').map((finding) => `${finding.check}: ${finding.message}`)
-/** What is left of a peer's connections, once they have had a moment to end. */
-async function left(there: { readonly open: () => number }): Promise<number> {
-  for (let round = 0; round < 100 && there.open() > 0; round += 1) await wait(20)
-  return there.open()
-}
 const strange = `SHA256:${'A'.repeat(43)}`
 
 suiteWith(sshdMissing, 'sftp against OpenSSH', () => {
@@ -224,7 +219,7 @@ describe('sftp with passwords', () => {
     const more = typeof given === 'function' ? given(server) : given
     const base = { host, port: server.port, username: 'monitor', password: secret(word), hostKey: [server.hostKey] }
     const findings = await runKind(sftp, { ...base, ...more }, mode, { timeoutMs: 6_000, ...world })
-    expect(await left(server)).toBe(0)
+    await hungUp(server)
     return { findings, server }
   }
 
@@ -338,14 +333,14 @@ describe('sftp against what is no SSH server', () => {
     const finding = checked(await probe(hole.port, 'Standard', 500), 'banner')
     expect(finding).toMatchObject({ level: 'fail', fault: 'timeout' })
     expect(finding.message).toContain('accepted the connection and then said nothing for')
-    expect(await left(hole)).toBe(0)
+    await hungUp(hole)
   })
   test('a server that greets and then says nothing is told as that', async () => {
     await using half = await peer(speaks('SSH-2.0-Half\r\n'))
     const findings = await probe(half.port, 'Standard', 700)
     expect(checked(findings, 'banner').level).toBe('ok')
     expect(checked(findings, 'host key')).toMatchObject({ level: 'fail', fault: 'timeout' })
-    expect(await left(half)).toBe(0)
+    await hungUp(half)
   })
   test.each([
     ['an FTP server', speaks('220 Welcome\r\n'), 'timeout', 'said "220 Welcome" and no more'],
@@ -358,7 +353,7 @@ describe('sftp against what is no SSH server', () => {
     await using other = await peer(behave)
     const finding = checked(await probe(other.port, 'Basic', 700), 'banner')
     expect(finding).toMatchObject({ level: 'fail', fault, message: expect.stringContaining(told) })
-    expect(await left(other)).toBe(0)
+    await hungUp(other)
   })
   test('lines before the banner are allowed (RFC 4253, 4.2), and escapes in it are not passed on', async () => {
     await using chatty = await peer(speaks(`Hello\r\nSSH-2.0-a${escapeSequences}b\r\n`))

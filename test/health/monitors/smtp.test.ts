@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Finding, limits } from '../../../src/core/health/index.ts'
 import smtp from '../../../src/core/health/monitors/smtp.ts'
@@ -23,6 +22,7 @@ import { suiteWith } from '../../support/peer.ts'
 import { proxy } from '../../support/proxy.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
 import { smtpAccount, startSmtp } from '../../support/smtp.ts'
+import { hungUp } from '../../support/until.ts'
 
 type Given = Partial<SmtpSettings>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
@@ -31,10 +31,6 @@ const account: Given = { username: smtpAccount.username, password: secret(smtpAc
 const at = (port: number, given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
   runKind(smtp, { host, port, ...given }, mode, options)
 const shown = (findings: readonly Finding[]): string[] => findings.map(({ check, level }) => `${check} ${level}`)
-async function hungUp(there: { readonly open: () => number }): Promise<void> {
-  for (let tries = 0; tries < 100 && there.open() > 0; tries += 1) await wait(20)
-  expect(there.open()).toBe(0)
-}
 
 suiteWith(opensslMissing(), 'smtp', () => {
   let made: Certificates

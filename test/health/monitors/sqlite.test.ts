@@ -364,7 +364,7 @@ describe('what cannot be cancelled runs in a child', () => {
     endless()
     const started = performance.now()
     const findings = await run({}, 'Advanced', { timeoutMs: 1_500 })
-    expect(performance.now() - started).toBeLessThan(2_800)
+    expect(performance.now() - started).toBeLessThan(10_000)
     expect(checked(findings, 'quick check')).toMatchObject({ level: 'fail', fault: 'timeout' })
     expect(checked(findings, 'round trip').level).toBe('ok')
     expect(children()).toEqual([])

@@ -15,7 +15,6 @@ import {
   blackHole,
   endless,
   escapeSequences,
-  type Peer,
   peer,
   refusedPort,
   replies,
@@ -25,12 +24,15 @@ import {
 import { suiteWith } from '../../support/peer.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
 import { done, packets, type TdsAnswer, type TdsOptions, type TdsPeer, tdsPeer } from '../../support/tds.ts'
+import { hungUp, until } from '../../support/until.ts'
 
 type Given = Partial<SqlserverSettings>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const word = 'correct horse'
 const GiB = 1024 ** 3 / 8_192
 
+/** What a server whose clock is off by so many milliseconds would answer. */
+const clockAt = (ms: number) => [{ at: Date.now() + ms }]
 /** What a healthy server would answer: a part of each statement, and its rows. */
 const healthy: Readonly<Record<string, readonly Readonly<Record<string, string | number | null>>[]>> = {
   'SELECT 1 AS one': [{ one: 1 }],
@@ -68,6 +70,7 @@ const answers =
   (over: Readonly<Record<string, TdsAnswer>> = {}) =>
   (sql: string): TdsAnswer => {
     for (const [part, answer] of Object.entries(over)) if (sql.includes(part)) return answer
+    if (sql.includes('SYSUTCDATETIME()')) return { rows: clockAt(0) }
     for (const [part, rows] of Object.entries(healthy)) if (sql.includes(part)) return { rows }
     return { error: { number: 208, message: `Invalid object name '${sql.slice(0, 40)}'.` } }
   }
@@ -81,13 +84,8 @@ const run = (port: number, mode: Mode = 'Basic', given: Given = {}, options: Run
 async function using<T>(options: Partial<TdsOptions>, use: (server: TdsPeer) => Promise<T>): Promise<T> {
   await using server = await tdsPeer({ answer: answers(), ...options })
   const result = await use(server)
-  await none(server)
+  await hungUp(server)
   return result
-}
-/** Nothing of ours is left open. */
-async function none(server: Peer): Promise<void> {
-  for (let tries = 0; tries < 100 && server.open() > 0; tries += 1) await wait(20)
-  expect(server.open()).toBe(0)
 }
 const one = (check: string, options: Partial<TdsOptions>, mode: Mode = 'Basic', given: Given = {}): Promise<Finding> =>
   using(options, async (server) => checked(await run(server.port, mode, given), check))
@@ -103,6 +101,7 @@ describe('a healthy simulated server', () => {
       }
       const all = (mode: Mode): readonly string[] =>
         sqlserver.checks
+          .filter(({ name }) => name !== 'queries')
           .filter(({ depth }) => mode === 'Advanced' || depth === 'Basic' || depth === mode)
           .map(({ name }) => name)
       expect(await names('Basic')).toEqual(['connect', 'query'])
@@ -125,6 +124,28 @@ describe('a healthy simulated server', () => {
       expect(said('log backup')).toBe('orders: age of its last log backup: 15 min (limit 1 h)')
       expect(said('availability group')).toBe('ag1 is HEALTHY, and this is its primary')
       expect(said('failed jobs')).toBe('none of 1 enabled Agent job failed last')
+    })
+  })
+  test('the clock of a simulated server is judged against ours, as far as a difference is proved', async () => {
+    const off = (ms: number): Promise<Finding> =>
+      one('clock', { answer: (sql) => answers({ 'SYSUTCDATETIME()': { rows: clockAt(ms) } })(sql) }, 'Advanced')
+    expect(await off(0)).toMatchObject({ level: 'ok', observed: 0, limit: 30_000 })
+    const behind = await off(-600_000)
+    expect(behind).toMatchObject({ level: 'fail', fault: 'threshold' })
+    expect(behind.message).toBe("the server's clock is behind ours by 10 min (limit 30 s)")
+    const ahead = await off(12_000)
+    expect(ahead.level).toBe('warn')
+    expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
+    const mute = await one('clock', { answer: answers({ 'SYSUTCDATETIME()': { rows: [] } }) }, 'Advanced')
+    expect(mute).toMatchObject({ level: 'fail', message: 'the server was asked for its time and told none' })
+  })
+  test('the time is asked for in UTC, in milliseconds since 1970, of a simulated server', async () => {
+    await using({}, async (server) => {
+      await run(server.port, 'Advanced')
+      const asked = server.batches().find((sql) => sql.includes('SYSUTCDATETIME()')) ?? ''
+      expect(asked).toContain("DATEDIFF(SECOND, '20200101', t)")
+      const [seconds = ''] = /\d{10}/.exec(asked) ?? []
+      expect(Number(seconds) * 1_000).toBe(Date.UTC(2020, 0, 1))
     })
   })
   test('it asks past locks, waits for none, and writes nothing to a simulated server', async () => {
@@ -153,9 +174,9 @@ describe('a simulated server that cannot be reached or does not let in', () => {
     await using hole = await peer(blackHole)
     const started = performance.now()
     const found = checked(await run(hole.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
-    expect(performance.now() - started).toBeLessThan(2_500)
+    expect(performance.now() - started).toBeLessThan(4_500)
     expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.6 s` })
-    await none(hole)
+    await hungUp(hole)
     await hole.close()
     expect(await settled('')).toBe('')
   })
@@ -248,7 +269,7 @@ describe('a simulated server that cannot be reached or does not let in', () => {
     expect(found.level).toBe('fail')
     expect(['protocol', 'timeout', 'tls']).toContain(found.fault)
     expect(found.message).not.toContain('internal')
-    await none(other)
+    await hungUp(other)
   })
 })
 
@@ -278,7 +299,7 @@ describe('a simulated server that answers badly', () => {
     const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 1_500 }), 'query')
     expect(found.level).toBe('fail')
     expect(['protocol', 'timeout']).toContain(found.fault)
-    await none(server)
+    await hungUp(server)
   })
   test('100 answers of random bytes from a simulated server are 100 failures, and nothing breaks', async () => {
     for (let round = 0; round < 100; round += 1) {
@@ -316,7 +337,7 @@ describe('a simulated server that answers badly', () => {
     await using server = await tdsPeer({ answer: answers({ 'SELECT 1': flood }) })
     const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 4_000 }), 'query')
     expect(found).toMatchObject({ level: 'fail', message: expect.stringMatching(/more than 8 MiB|gave no answer/) })
-    await none(server)
+    await hungUp(server)
   })
   test('one question that fails hides none of the others, at a simulated server', async () => {
     const broken = { error: { number: 8_134, message: 'Divide by zero error encountered.' } }
@@ -404,7 +425,7 @@ describe('what runs on the simulated server ends with the run', () => {
     await using server = await tdsPeer(hang)
     const started = performance.now()
     const findings = await run(server.port, 'Standard', {}, { timeoutMs: 1_200 })
-    expect(performance.now() - started).toBeLessThan(3_000)
+    expect(performance.now() - started).toBeLessThan(9_000)
     expect(checked(findings, 'blocked')).toMatchObject({
       fault: 'timeout',
       message: `127.0.0.1:${server.port} gave no answer within 1.2 s`,
@@ -412,7 +433,7 @@ describe('what runs on the simulated server ends with the run', () => {
     expect(checked(findings, 'sessions').level).toBe('ok')
     expect(server.attentions()).toBe(1)
     expect(server.running()).toBe(0)
-    await none(server)
+    await hungUp(server)
     await server.close()
     expect(await settled('')).toBe('')
   })
@@ -420,11 +441,11 @@ describe('what runs on the simulated server ends with the run', () => {
     await using server = await tdsPeer(hang)
     const control = new AbortController()
     const running = run(server.port, 'Standard', {}, { signal: control.signal })
-    for (let tries = 0; tries < 200 && server.running() === 0; tries += 1) await wait(10)
+    await until(() => server.running() > 0)
     control.abort()
     await expect(running).rejects.toThrow('aborted')
-    for (let tries = 0; tries < 100 && server.running() > 0; tries += 1) await wait(20)
-    expect([server.attentions(), server.running()]).toEqual([1, 0])
+    await until(() => server.running() === 0)
+    expect(server.attentions()).toBe(1)
   })
   test('called off at any moment, a run leaves nothing running and no connection', async () => {
     await using server = await tdsPeer(hang)
@@ -435,9 +456,8 @@ describe('what runs on the simulated server ends with the run', () => {
       control.abort()
       await found
     }
-    for (let tries = 0; tries < 100 && server.running() > 0; tries += 1) await wait(20)
-    expect(server.running()).toBe(0)
-    await none(server)
+    await until(() => server.running() === 0)
+    await hungUp(server)
   })
   test('one statement does not take all the time: it is called off, and the session goes on', async () => {
     await using server = await tdsPeer(hang)
@@ -524,7 +544,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
     const findings = await run(server.port, 'Standard', { tls: verify() }, { timeoutMs: 1_200 })
     expect(checked(findings, 'blocked')).toMatchObject({ fault: 'timeout' })
     expect([server.attentions(), server.running()]).toEqual([1, 0])
-    await none(server)
+    await hungUp(server)
   })
   test('a server that offers no TLS, or takes nothing else, is said with the way out', async () => {
     const [without, server] = await with_({}, verify())
@@ -669,6 +689,19 @@ describe('what is judged', () => {
     )
     expect(level(group({ primary: '' }))).toBe('fail')
     expect(judged({ see: 'groups', groups: [] })).toEqual([])
+  })
+  test('clock: 2 s and 30 s are ok to the boundary, either way', () => {
+    const off = (aheadMs: number) => level({ see: 'clock', aheadMs, tripMs: 4 })
+    expect([0, 2_000, -2_000, 2_001, -2_001, 30_000, 30_001, -30_001].map(off)).toEqual([
+      'ok',
+      'ok',
+      'ok',
+      'warn',
+      'warn',
+      'warn',
+      'fail',
+      'fail',
+    ])
   })
   test('failed jobs and the age of CHECKDB are warnings', () => {
     expect(level({ see: 'jobs', enabled: 3, failed: [] })).toBe('ok')

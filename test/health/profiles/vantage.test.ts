@@ -2,6 +2,7 @@ import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { refused, said } from '../../config/given.ts'
 import {
   blackHole,
   cutAfter,
@@ -13,7 +14,7 @@ import {
   replies,
 } from '../../support/faults.ts'
 import { complaints, runType } from '../../support/run-types.ts'
-import { soundVantage, type VantageState, vantage } from '../../support/vantage.ts'
+import { soundVantage, testWorkflow, type VantageState, vantage } from '../../support/vantage.ts'
 
 const yaml = (port: number, more = ''): string =>
   `types:\n  XcodeV:\n    - profile: vantage\n      host: 127.0.0.1\n      port: ${port}\n${more}`
@@ -177,5 +178,63 @@ describe('the profile vantage', () => {
     const sent = server.requests().map(({ headers }) => headers.authorization)
     expect(new Set(sent)).toEqual(new Set([`Basic ${btoa('probe:hunter2-hunter2')}`]))
     expect(JSON.stringify(reports)).not.toMatch(/hunter2/)
+  })
+})
+
+const jobOf = (more = ''): string => `      testWorkflow: ${testWorkflow}
+      testBody: '{"JobName": "\x24{probe}", "Medias": [{"Name": "Original", "Files": ["\\\\\\\\nas\\\\probe.mov"]}]}'
+${more}`
+const leave =
+  '      allowWrites: true\n      without: [failed jobs, active jobs, services, machines, stores, load, version, online]\n'
+
+describe('the test job of the profile vantage', () => {
+  const submit = async (change: (state: VantageState) => void, more = '') => {
+    const state = soundVantage()
+    change(state)
+    await using server = await vantage(state)
+    const reports = await runType(yaml(server.port, jobOf(`${leave}${more}`)), 'XcodeV', 'Advanced')
+    return { state, reports, asked: server.asked(), failed: complaints(reports) }
+  }
+
+  test('a simulated domain that completes it passes; it is submitted once, and never stopped or removed', async () => {
+    const { state, reports, asked, failed } = await submit(() => {})
+    expect(failed).toEqual([])
+    expect(reports.map(({ name }) => name)).toEqual(['tcp vantage port', 'http-steps vantage test job'])
+    expect(reports[1]?.findings.at(-1)?.message).toMatch(/^job: GET \/Rest\/Jobs\/\S+ was answered 200 .*asked 2 times/)
+    expect(state.submitted.map((body): unknown => JSON.parse(body))).toEqual([
+      {
+        JobName: expect.stringMatching(/^svc-probe-[0-9a-f]{12}$/),
+        Medias: [{ Name: 'Original', Files: ['\\\\nas\\probe.mov'] }],
+      },
+    ])
+    expect(asked.filter((line) => !line.startsWith('GET'))).toEqual([`POST /Rest/Workflows/${testWorkflow}/Submit`])
+  })
+
+  test('a simulated domain in which it fails, or never ends, is told by its own message', async () => {
+    const { failed, asked } = await submit((state) => Object.assign(state, { ends: 4 }))
+    expect(failed).toEqual([
+      expect.stringMatching(
+        /^http-steps vantage test job step: job: the test job failed \(GET \S+ was answered 200, asked 2 times in .*: \$\.Job\.State is "4"\)$/,
+      ),
+    ])
+    expect(asked.join()).not.toMatch(/stop|remove|delete|put/i)
+    const never = await submit((state) => Object.assign(state, { looks: 1_000 }), '      testTimeout: 2s\n')
+    expect(never.failed).toEqual([
+      expect.stringMatching(
+        /test job step: job: GET \S+ is not over, .*; last heard: \$\.Job\.State is "0", expected "5"$/,
+      ),
+    ])
+    expect(never.asked.filter((line) => !line.startsWith('GET'))).toHaveLength(1)
+  })
+
+  test('without allowWrites, without its body, or with one that is no JSON, it is a mistake in the file', async () => {
+    expect(said(await refused(yaml(1, jobOf())))).toEqual([
+      '6:7: types.XcodeV[0].testWorkflow needs `allowWrites: true` beside it',
+    ])
+    expect(said(await refused(yaml(1, '      testWorkflow: x\n      allowWrites: true\n')))).toEqual([
+      '6:7: types.XcodeV[0].testWorkflow needs `testBody:` beside it',
+    ])
+    const broken = '      testWorkflow: x\n      testBody: "{x"\n      allowWrites: true\n'
+    expect(said(await refused(yaml(1, broken)))[0]).toMatch(/step "submit" has a body that is not JSON/)
   })
 })

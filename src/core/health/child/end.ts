@@ -4,8 +4,8 @@ import type { ChildProcess } from 'node:child_process'
 const graceMs = 300
 const windows = process.platform === 'win32'
 
-/** A program that belongs to Windows. */
-export const systemFile = (name: string): string => `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\${name}`
+/** A file of Windows itself; the folder of them for an empty name. */
+export const system32File = (name: string): string => `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\${name}`
 
 /** Kills a process that leads a group, and all that it has started: also what is left when it has ended. */
 export function killGroup(child: ChildProcess): void {
@@ -30,7 +30,7 @@ export const killAll = (child: ChildProcess): void => (windows ? killTree(child)
 /** Windows has no process groups: its own tool walks the tree. */
 function killWindowsTree(child: ChildProcess): void {
   const { spawn } = process.getBuiltinModule('node:child_process')
-  spawn(systemFile('taskkill.exe'), ['/pid', String(child.pid), '/t', '/f'], { stdio: 'ignore', windowsHide: true })
+  spawn(system32File('taskkill.exe'), ['/pid', String(child.pid), '/t', '/f'], { stdio: 'ignore', windowsHide: true })
     .on('error', () => child.kill('SIGKILL'))
     .unref()
 }

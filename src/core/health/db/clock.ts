@@ -29,11 +29,16 @@ export const lookAtClock =
     const heard = world.date().getTime()
     const told = figure(row, 'at')
     if (told === undefined) throw new ProbeError('protocol', 'the server was asked for its time and told none')
-    // Our clock shows whole milliseconds.
-    const at = Math.floor(told)
-    const aheadMs = at > heard ? at - heard : Math.min(0, at - sent)
-    return { see: 'clock', aheadMs, tripMs: heard - sent }
+    return clockOf(told, sent, heard)
   }
+
+/** What a server told of its time, asked and heard at times of ours; all in milliseconds since 1970. */
+export function clockOf(told: number, sent: number, heard: number): Clock {
+  // Our clock shows whole milliseconds.
+  const at = Math.floor(told)
+  const aheadMs = at > heard ? at - heard : Math.min(0, at - sent)
+  return { see: 'clock', aheadMs, tripMs: heard - sent }
+}
 
 export function judgeClock({ aheadMs, tripMs }: Clock, threshold: Threshold): Finding {
   if (aheadMs === 0) {

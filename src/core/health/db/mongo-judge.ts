@@ -2,6 +2,7 @@ import { atAddress, atLeast, atMost, fail, ok, show, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { judgeUnreached } from '../probe/addresses.ts'
 import { count, said } from '../probe/text.ts'
+import { type Clock, judgeClock } from './clock.ts'
 import type { Connections, Hidden, Lag, Load, Member, Members, Oplog } from './mongo-look.ts'
 import type { Node } from './mongo-node.ts'
 import type { RoundTrip } from './mongo-round-trip.ts'
@@ -9,7 +10,7 @@ import type { MongoSettings } from './mongo-settings.ts'
 import type { MongoVisit } from './mongo-visit.ts'
 import { judgeProblem } from './problem.ts'
 
-export type MongoSeen = Node | Members | Connections | Lag | Oplog | Load | RoundTrip | Hidden
+export type MongoSeen = Node | Members | Connections | Lag | Oplog | Load | RoundTrip | Hidden | Clock
 
 export function judgeMongo(seen: MongoVisit<MongoSeen>, settings: MongoSettings): Finding | readonly Finding[] {
   const timed = (check: string, what: string, value: number, address: string): Finding =>
@@ -48,6 +49,8 @@ function judgeSeen(seen: MongoSeen, settings: MongoSettings): Finding | readonly
       return judgeLoad(seen, settings)
     case 'round trip':
       return judgeRoundTrip(seen, settings)
+    case 'clock':
+      return judgeClock(seen, settings.clock)
     case 'hidden':
       return judgeHidden(seen, settings)
   }

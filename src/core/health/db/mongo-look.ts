@@ -1,3 +1,5 @@
+import type { World } from '../monitor.ts'
+import { type Clock, clockOf } from './clock.ts'
 import type { Command, Doc } from './mongo.ts'
 import { Unlooked } from './mongo-faults.ts'
 import type { Node } from './mongo-node.ts'
@@ -135,6 +137,18 @@ export async function lookAtOplog(command: Command): Promise<Oplog> {
     full: most > 0 ? ((figure(stats, 'size') ?? 0) / most) * 100 : undefined,
   }
 }
+
+/** A node that tells no time has no clock to judge. */
+export const lookAtClock =
+  ({ date }: Pick<World, 'date'>) =>
+  async (command: Command): Promise<Clock> => {
+    const sent = date().getTime()
+    const answer = await command({ hello: 1 })
+    const heard = date().getTime()
+    const told = moment(answer, 'localTime')
+    if (told === undefined) throw new Unlooked('absent', 'this server does not tell its time', [])
+    return clockOf(told, sent, heard)
+  }
 
 /** The sections that take long, or are long. */
 const status = { serverStatus: 1, metrics: 0, locks: 0, repl: 0, tcmalloc: 0, opLatencies: 0, transactions: 0 }

@@ -1,4 +1,5 @@
 import type { SettingsSpec, Values } from '../settings.ts'
+import { clockSetting } from './clock.ts'
 import { type DatabaseTarget, databaseTarget, tlsSetting } from './target.ts'
 
 const hour = 3_600_000
@@ -81,6 +82,7 @@ export const mongoSettings = {
     default: { warn: 20 },
     doc: 'How much of the cache may wait to be written',
   },
+  clock: clockSetting,
 } as const satisfies SettingsSpec
 export type MongoSettings = Values<typeof mongoSettings>
 

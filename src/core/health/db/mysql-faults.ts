@@ -5,7 +5,7 @@ import { type DatabaseTarget, withoutTls } from './target.ts'
 export type Where = {
   readonly target: DatabaseTarget
   readonly address: string
-  readonly phase: 'sign-in' | 'check'
+  readonly phase: 'sign-in' | 'check' | 'query'
 }
 
 /** What an error of the driver or of the server means; one that classify knows is given back as it is. */
@@ -19,7 +19,10 @@ export function mysqlFault(error: unknown, where: Where): unknown {
 
 /** Error numbers of the server, told alike by MySQL and MariaDB. */
 const meaning: Readonly<
-  Record<number, 'refused sign-in' | 'full' | 'no database' | 'not in' | 'down' | 'may not' | 'too long'>
+  Record<
+    number,
+    'refused sign-in' | 'full' | 'no database' | 'not in' | 'down' | 'may not' | 'would write' | 'too long'
+  >
 > = {
   1040: 'full',
   1203: 'full',
@@ -36,7 +39,10 @@ const meaning: Readonly<
   1049: 'no database',
   1053: 'down',
   1142: 'may not',
+  1143: 'may not',
+  1370: 'may not',
   1227: 'may not',
+  1792: 'would write',
   1317: 'too long',
   1969: 'too long',
   3024: 'too long',
@@ -60,12 +66,16 @@ function fromServer(errno: number, told: string, { address, target, phase }: Whe
       return found('data', `${address} does not let ${user} into the database: ${told}`)
     case 'down':
       return found('refused', `${address} is shutting down: ${told}`)
+    case 'would write':
+      return found('data', `it would write, and was refused: ${told}`)
     case 'may not':
+      if (phase === 'query') return found('data', `${user} may not read that: ${told}`, 'next: GRANT SELECT on it')
       return found('data', `${user} may not look: ${told}`, 'next: grant that to the account, on *.*')
     case 'too long':
       return found('timeout', told)
     default:
   }
+  if (phase === 'query') return found('data', `the query failed: ${told}`)
   if (errno === unknownCommand) return found('data', `${address} does not take queries: ${told}`)
   return found(
     'protocol',

@@ -4,8 +4,10 @@ import { count } from '../probe/text.ts'
 import { type Clock, judgeClock } from './clock.ts'
 import type { Channel, Galera, Replication, Threads, Transactions } from './mysql-look.ts'
 import type { MysqlSettings } from './mysql-settings.ts'
+import type { Asked } from './query.ts'
+import { judgeAsked } from './query-judge.ts'
 
-export type MysqlLook = Threads | Replication | Galera | Transactions | Clock
+export type MysqlLook = Threads | Replication | Galera | Transactions | Clock | Asked
 
 /** Judges what one question saw. */
 export function judgeLook(seen: MysqlLook, settings: MysqlSettings): Finding | readonly Finding[] {
@@ -18,6 +20,8 @@ export function judgeLook(seen: MysqlLook, settings: MysqlSettings): Finding | r
       return judgeGalera(seen)
     case 'clock':
       return judgeClock(seen, settings.clock)
+    case 'asked':
+      return judgeAsked(seen)
     case 'transactions':
       return judgeTransactions(seen, settings)
   }

@@ -1,5 +1,6 @@
 import type { SettingsSpec, Values } from '../settings.ts'
 import { clockSetting } from './clock.ts'
+import { queriesSetting } from './query-settings.ts'
 import { tlsSetting } from './target.ts'
 
 const minute = 60_000
@@ -52,5 +53,6 @@ export const mysqlSettings = {
     default: { warn: 2 * minute, limit: 5 * minute },
     doc: 'How long an InnoDB transaction may last',
   },
+  queries: queriesSetting,
 } as const satisfies SettingsSpec
 export type MysqlSettings = Values<typeof mysqlSettings>

@@ -1,9 +1,11 @@
-import type { Connection, ConnectionOptions, RowDataPacket } from 'mysql2'
+import type { Connection, ConnectionOptions } from 'mysql2'
 import { ProbeError } from '../monitor.ts'
 import { mysqlFault, type Where } from './mysql-faults.ts'
+import { queried, readOnly } from './mysql-read.ts'
 import { PeerSocket } from './peer-socket.ts'
-import type { Row } from './rows.ts'
-import { type Ask, type Open, partingMs, statementMs, within } from './session.ts'
+import { notAsked, queryMs } from './query.ts'
+import { refuseToWrite } from './query-sql.ts'
+import { type Ask, type Open, partingMs, type Read, statementMs, within } from './session.ts'
 import { type DatabaseTarget, tlsChoice } from './target.ts'
 
 export const openMysql: Open = async (target, way) => {
@@ -17,7 +19,7 @@ export const openMysql: Open = async (target, way) => {
   let thread = 0
   const abort = (): void => {
     // A query goes on when its client is gone: it is ended from a second connection.
-    const stopped = underway && thread > 0 ? kill(thread, ip, target.port, connect) : Promise.resolve()
+    const stopped = underway && thread > 0 ? kill(`CONNECTION ${thread}`, ip, target.port, connect) : Promise.resolve()
     hungUp = stopped.then(() => void socket.destroy())
   }
   // Looked at here, for while the driver was loaded nobody listened.
@@ -41,13 +43,35 @@ export const openMysql: Open = async (target, way) => {
         underway = undefined
       }
     }
+    const read: Read = async (sql, dates) => {
+      signal.throwIfAborted()
+      if (socket.destroyed) throw notAsked()
+      socket.recount()
+      refuseToWrite(sql, 'mysql')
+      const stop = async (): Promise<void> => {
+        // Meanwhile nothing comes: a server is faster at sending rows than at being told not to.
+        connection.pause()
+        await kill(`QUERY ${thread}`, ip, target.port, connect)
+        socket.recount()
+        connection.resume()
+      }
+      const reading = readOnly(connection, sql, { ms: queryMs(msLeft()), dates, stop })
+      underway = reading
+      try {
+        return await reading
+      } catch (error) {
+        throw mysqlFault(error, at('query'))
+      } finally {
+        underway = undefined
+      }
+    }
     const close = async (): Promise<void> => {
       signal.removeEventListener('abort', abort)
       if (!signal.aborted && !socket.destroyed) await within(ended(connection, socket), partingMs)
       await hungUp
       socket.destroy()
     }
-    return { ask, encryption: options.ssl ? 'TLS' : undefined, close }
+    return { ask, read, encryption: options.ssl ? 'TLS' : undefined, close }
   } catch (error) {
     signal.removeEventListener('abort', abort)
     throw mysqlFault(error, at('sign-in'))
@@ -94,12 +118,6 @@ function signedIn(connection: Connection): Promise<void> {
   })
 }
 
-function queried(connection: Connection, sql: string): Promise<readonly Row[]> {
-  return new Promise((resolve, reject) => {
-    connection.query<RowDataPacket[]>(sql, (error, rows) => (error ? reject(error) : resolve(rows)))
-  })
-}
-
 /** Signs off, and waits until the server has hung up: then the session is gone there. */
 function ended(connection: Connection, socket: PeerSocket): Promise<void> {
   return new Promise((resolve) => {
@@ -108,9 +126,9 @@ function ended(connection: Connection, socket: PeerSocket): Promise<void> {
   })
 }
 
-/** Ends a session and what it runs, from a connection of its own. Never throws; ends after `partingMs`. */
+/** Ends a session, or what it runs, from a connection of its own. Never throws; ends after `partingMs`. */
 async function kill(
-  thread: number,
+  what: `CONNECTION ${number}` | `QUERY ${number}`,
   ip: string,
   port: number,
   connect: (over: PeerSocket) => Connection,
@@ -119,7 +137,7 @@ async function kill(
   const over = await PeerSocket.reach(ip, port, limit).catch(() => undefined)
   if (!over) return
   const second = connect(over)
-  const killed = signedIn(second).then(() => queried(second, `KILL CONNECTION ${thread}`))
+  const killed = signedIn(second).then(() => queried(second, `KILL ${what}`))
   await within(killed, partingMs)
   over.destroy()
 }

@@ -35,6 +35,11 @@ export class PeerSocket extends Socket {
     })
   }
 
+  /** What has come so far counts no more: another question may be answered as fully. */
+  recount(): void {
+    this.#taken = 0
+  }
+
   /** A driver that insists on connecting by itself is told that it has. */
   override connect(...where: unknown[]): this {
     if (!this.#reached) return super.connect(...(where as [port: number, host: string]))

@@ -2,11 +2,11 @@ import { type FaultClass, ProbeError } from '../monitor.ts'
 import { said } from '../probe/text.ts'
 import { type DatabaseTarget, withoutTls } from './target.ts'
 
-/** Where an error came up: it means something else before the sign-in than in a check. */
+/** Where an error came up: it means something else before the sign-in than in a check, or in a query of an operator's. */
 export type Where = {
   readonly target: DatabaseTarget
   readonly address: string
-  readonly phase: 'sign-in' | 'check'
+  readonly phase: 'sign-in' | 'check' | 'query'
 }
 
 /** What an error of the driver or of the server means; one that classify knows is given back as it is. */
@@ -44,8 +44,11 @@ function fromServer(code: string, told: string, where: Where): ProbeError {
       return found('timeout', 'waited for a lock, in vain', 'look: SELECT * FROM pg_locks WHERE NOT granted')
     case '42501':
       if (phase === 'sign-in') return found('data', `${address} does not let ${user} into the database: ${told}`)
+      if (phase === 'query') return found('data', `${user} may not read that: ${told}`, 'next: GRANT SELECT on it')
       return found('data', `${user} may not look: ${told}`, grant(target.user))
     default:
+      if (phase === 'query' && code === '25006') return found('data', `it would write, and was refused: ${told}`)
+      if (phase === 'query') return found('data', `the query failed: ${told}`)
       if (phase === 'sign-in') return found('protocol', `${address} refused the connection: ${told}`)
       return found('protocol', `the query failed: ${told}`)
   }

@@ -16,6 +16,8 @@ import type {
 } from './postgres-look.ts'
 import type { Replay, Replicas, Slots } from './postgres-replication.ts'
 import type { PostgresSettings } from './postgres-settings.ts'
+import type { Asked } from './query.ts'
+import { judgeAsked } from './query-judge.ts'
 
 export type PostgresLook =
   | Server
@@ -30,6 +32,7 @@ export type PostgresLook =
   | Prepared
   | Checksums
   | Clock
+  | Asked
 
 type Judges = {
   readonly [K in PostgresLook['see']]: (
@@ -43,6 +46,7 @@ export const judgeLook = (seen: PostgresLook, settings: PostgresSettings): Findi
   (judges[seen.see] as (seen: PostgresLook, settings: PostgresSettings) => Finding | readonly Finding[])(seen, settings)
 
 const judges: Judges = {
+  asked: judgeAsked,
   clock: (seen, settings) => judgeClock(seen, settings.clock),
   server: (seen, settings) => [
     judgeRole(seen, settings.role),

@@ -1,5 +1,6 @@
 import type { SettingsSpec, Values } from '../settings.ts'
 import { clockSetting } from './clock.ts'
+import { queriesSetting } from './query-settings.ts'
 import { tlsSetting } from './target.ts'
 
 const minute = 60_000
@@ -78,5 +79,6 @@ export const postgresSettings = {
     default: { warn: 1_000, limit: 30_000 },
     doc: 'How long a prepared transaction may wait for its second phase',
   },
+  queries: queriesSetting,
 } as const satisfies SettingsSpec
 export type PostgresSettings = Values<typeof postgresSettings>

@@ -1,10 +1,12 @@
 import type { TLSSocket } from 'node:tls'
 import type { Client, QueryResult } from 'pg'
 import { ProbeError } from '../monitor.ts'
+import { type Column, ColumnReader, mostRows } from './column.ts'
 import { cancelRequest } from './postgres-cancel.ts'
 import { postgresFault, type Where } from './postgres-faults.ts'
+import { notAsked, queryMs } from './query.ts'
 import type { Row } from './rows.ts'
-import { type Ask, type Open, partingMs, statementMs, within } from './session.ts'
+import { type Ask, type Open, partingMs, type Read, statementMs, within } from './session.ts'
 import { type DatabaseTarget, tlsChoice } from './target.ts'
 
 /** Milliseconds: a check that needs longer for a lock is in the way of others, and says so instead. */
@@ -66,6 +68,20 @@ export const openPostgres: Open = async (target, way) => {
       underway = undefined
     }
   }
+  const read: Read = async (sql) => {
+    signal.throwIfAborted()
+    if (socket.destroyed) throw notAsked()
+    socket.recount()
+    const reading = readOnly(client, sql, queryMs(msLeft()))
+    underway = reading
+    try {
+      return await reading
+    } catch (error) {
+      throw postgresFault(error, at('query'))
+    } finally {
+      underway = undefined
+    }
+  }
   const close = async (): Promise<void> => {
     signal.removeEventListener('abort', abort)
     if (!signal.aborted && !socket.destroyed) await within(client.end(), partingMs)
@@ -78,7 +94,34 @@ export const openPostgres: Open = async (target, way) => {
     signal.removeEventListener('abort', abort)
     throw postgresFault(error, at('sign-in'))
   }
-  return { ask, encryption: ssl ? protocolOf(client) : undefined, close }
+  return { ask, read, encryption: ssl ? protocolOf(client) : undefined, close }
+}
+
+/**
+ * A cursor takes nothing but a query, and its rows one portion at a time; sent by itself (in the extended
+ * protocol) a statement has no second one behind it. Names are looked up as the account's programs do.
+ */
+async function readOnly(client: Client, sql: string, ms: number): Promise<Column> {
+  await client.query(`BEGIN READ ONLY; SET LOCAL statement_timeout = ${ms}; SET LOCAL lock_timeout = ${lockMs};
+    SET LOCAL cursor_tuple_fraction = 1; SET LOCAL DateStyle = 'ISO, YMD'`)
+  try {
+    // Known to the driver, and not to its types.
+    const declare = { text: `DECLARE svc_query NO SCROLL CURSOR FOR ${sql}`, queryMode: 'extended' }
+    await client.query(declare)
+    const fetch = { text: `FETCH FORWARD ${mostRows + 1} FROM svc_query`, rowMode: 'array', types: asText } as const
+    const { rows } = await client.query<unknown[]>(fetch)
+    const reader = new ColumnReader()
+    for (const [value] of rows) reader.take(value)
+    return reader.column()
+  } finally {
+    // Of a connection that has gone there is nothing to take back.
+    await client.query('ROLLBACK').catch(() => {})
+  }
+}
+
+/** Dates keep their zone, and none is given to those that have none; OID 16 is boolean. */
+const asText = {
+  getTypeParser: (oid: number) => (value: unknown) => (oid === 16 ? String(value === 't') : value),
 }
 
 async function passwordOf(target: DatabaseTarget, address: string): Promise<string> {

@@ -1,3 +1,4 @@
+import type { Column } from './column.ts'
 import type { PeerSocket } from './peer-socket.ts'
 import type { Row } from './rows.ts'
 import type { DatabaseTarget } from './target.ts'
@@ -5,9 +6,16 @@ import type { DatabaseTarget } from './target.ts'
 /** Runs one statement that only reads. Throws ProbeError, or what a socket throws. */
 export type Ask = (sql: string) => Promise<readonly Row[]>
 
+/**
+ * Runs one statement of an operator's, which cannot write, and reads its first column. `dates`: it holds
+ * dates, and where only the server knows their zone, the oldest of them is enough. Throws as `Ask`.
+ */
+export type Read = (sql: string, dates: boolean) => Promise<Column>
+
 /** A database that svc has signed in to. */
 export type Session = {
   readonly ask: Ask
+  readonly read: Read
   /** The version of TLS, or undefined. */
   readonly encryption: string | undefined
   /** Signs off. After an abort: waits until the server has been told to stop, and hangs up. */

@@ -1,6 +1,8 @@
 import { atLeast, atMost, fail, ok, showBytes, showDuration } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { said } from '../probe/text.ts'
+import type { Asked } from './query.ts'
+import { judgeAsked } from './query-judge.ts'
 import type { Disk, Schema, Wal } from './sqlite-look.ts'
 import type { Backup, QuickCheck, RoundTrip } from './sqlite-probe.ts'
 import type { SqliteSettings } from './sqlite-settings.ts'
@@ -15,9 +17,10 @@ export type SqliteLook =
   | { readonly see: 'round trip left out' }
   | { readonly see: 'quick check left out'; readonly bytes: number }
   | (Backup & { readonly ageMs: number })
+  | Asked
 
 /** Judges what one look saw. */
-export function judgeLook(seen: SqliteLook, settings: SqliteSettings): Finding {
+export function judgeLook(seen: SqliteLook, settings: SqliteSettings): Finding | readonly Finding[] {
   switch (seen.see) {
     case 'open':
       return timed('open', 'opened in', seen.ms, settings)
@@ -43,6 +46,8 @@ export function judgeLook(seen: SqliteLook, settings: SqliteSettings): Finding {
       return judgeQuickCheck(seen)
     case 'quick check left out':
       return ok('quick check', `left out: ${showBytes(seen.bytes)} without WAL, and writers would wait for it`)
+    case 'asked':
+      return judgeAsked(seen)
     case 'backup':
       return judgeBackup(seen, settings)
   }

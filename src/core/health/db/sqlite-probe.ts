@@ -4,12 +4,15 @@ import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { sqlite } from '../../sqlite.ts'
 import { ProbeError } from '../monitor.ts'
+import type { Column } from './column.ts'
 import { sqliteFault } from './sqlite-file.ts'
+import { type ReadTask, readOnly } from './sqlite-read.ts'
 
 /** What the child process is asked; it is killed when that takes too long. */
 export type SqliteTask =
   | { readonly task: 'round trip' | 'quick check'; readonly path: string; readonly busyMs: number }
   | { readonly task: 'backup'; readonly path: string }
+  | ReadTask
 
 export type RoundTrip = { readonly see: 'round trip'; readonly ms: number }
 export type QuickCheck = { readonly see: 'quick check'; readonly ms: number; readonly problems: readonly string[] }
@@ -21,8 +24,9 @@ export type Backup = {
   readonly modifiedAt: number
 }
 
-export default async function probe(input: unknown): Promise<RoundTrip | QuickCheck | Backup> {
+export default async function probe(input: unknown): Promise<RoundTrip | QuickCheck | Backup | Column> {
   const task = input as SqliteTask
+  if (task.task === 'read') return readOnly(task)
   if (task.task === 'backup') return newest(task.path)
   const start = performance.now()
   const database = new (sqlite().DatabaseSync)(task.path, { timeout: task.busyMs, open: false })

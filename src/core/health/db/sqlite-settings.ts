@@ -1,4 +1,5 @@
 import type { SettingsSpec, Values } from '../settings.ts'
+import { queriesSetting } from './query-settings.ts'
 
 const hour = 3_600_000
 
@@ -32,5 +33,6 @@ export const sqliteSettings = {
     default: { warn: 48 * hour, limit: 72 * hour },
     doc: 'How old the backup may be; left out without `backup`',
   },
+  queries: queriesSetting,
 } as const satisfies SettingsSpec
 export type SqliteSettings = Values<typeof sqliteSettings>

@@ -5,7 +5,7 @@ import { type DatabaseTarget, withoutTls } from './target.ts'
 export type Where = {
   readonly target: DatabaseTarget
   readonly address: string
-  readonly phase: 'sign-in' | 'check'
+  readonly phase: 'sign-in' | 'check' | 'query'
   readonly hide: Hide
 }
 
@@ -121,6 +121,10 @@ function fromServer(errors: readonly ServerError[], { target, address, phase, hi
     return new ProbeError('auth', `${address} refused the sign-in of ${user}: ${why}`, details)
   }
   if (phase === 'sign-in') return new ProbeError('protocol', `${address} refused the connection: ${told}`, details)
+  if (phase === 'query' && permission.has(number)) {
+    return new ProbeError('data', `${user} may not read that: ${told}`, [...details, 'next: GRANT SELECT on it'])
+  }
+  if (phase === 'query' && number !== 1_222) return new ProbeError('data', `the query failed: ${told}`, details)
   if (permission.has(number)) return new Unlooked('permission', `${user} may not look: ${told}`, details)
   if (absent.has(number)) {
     return new Unlooked('absent', `this edition or version has not what is looked at: ${told}`, details)

@@ -2,6 +2,9 @@ import { atLeast, atMost, fail, ok, show, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { count } from '../probe/text.ts'
 import type { Threshold } from '../settings.ts'
+import { type Clock, judgeClock } from './clock.ts'
+import type { Asked } from './query.ts'
+import { judgeAsked } from './query-judge.ts'
 import type { Group, Groups } from './sqlserver-groups.ts'
 import { judgeHidden } from './sqlserver-hidden.ts'
 import type { Aged, Backups, Blocked, Checkdb, Databases, Hidden, Jobs, LogReuse, Sessions } from './sqlserver-look.ts'
@@ -19,6 +22,8 @@ export type SqlserverLook =
   | Jobs
   | Groups
   | Hidden
+  | Clock
+  | Asked
 
 /** Judges what one question saw. */
 export function judgeLook(seen: SqlserverLook, settings: SqlserverSettings): Finding | readonly Finding[] {
@@ -44,6 +49,10 @@ export function judgeLook(seen: SqlserverLook, settings: SqlserverSettings): Fin
       return judgeJobs(seen, settings)
     case 'groups':
       return seen.groups.map(judgeGroup)
+    case 'clock':
+      return judgeClock(seen, settings.clock)
+    case 'asked':
+      return judgeAsked(seen)
     case 'hidden':
       return judgeHidden(seen, settings)
   }

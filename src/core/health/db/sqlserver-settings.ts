@@ -1,4 +1,6 @@
 import type { SettingsSpec, Values } from '../settings.ts'
+import { clockSetting } from './clock.ts'
+import { queriesSetting } from './query-settings.ts'
 import { tlsSetting } from './target.ts'
 
 const minute = 60_000
@@ -82,5 +84,7 @@ export const sqlserverSettings = {
     default: { warn: 14 * day },
     doc: 'Age of the last DBCC CHECKDB of each database that found nothing wrong',
   },
+  clock: clockSetting,
+  queries: queriesSetting,
 } as const satisfies SettingsSpec
 export type SqlserverSettings = Values<typeof sqlserverSettings>

@@ -3,9 +3,12 @@ import { optionalDriver } from '../driver.ts'
 import { ProbeError } from '../monitor.ts'
 import { hiding, quoted } from '../probe/text.ts'
 import type { PeerSocket } from './peer-socket.ts'
+import { notAsked, queryMs } from './query.ts'
+import { refuseToWrite } from './query-sql.ts'
 import type { Row } from './rows.ts'
-import { type Ask, type Open, partingMs, statementMs, within } from './session.ts'
+import { type Ask, type Open, partingMs, type Read, statementMs, within } from './session.ts'
 import { type ServerError, sqlserverFault, type Where } from './sqlserver-faults.ts'
+import { readAndTakeBack } from './sqlserver-read.ts'
 import { type DatabaseTarget, type TlsChoice, tlsChoice } from './target.ts'
 
 /** Milliseconds: a check that needs longer for a lock is in the way of others, and says so instead. */
@@ -13,6 +16,7 @@ const lockMs = 500
 /** Bytes: a handshake, certificates included, is far smaller, and what comes before is read piece by piece. */
 const mostBeforeSignIn = 128 * 1024
 const mostRows = 5_000
+const prefix = `SET NOCOUNT ON; SET LOCK_TIMEOUT ${lockMs};`
 
 export const loadTedious = () => optionalDriver('tedious', () => import('tedious'))
 
@@ -57,11 +61,26 @@ export const openSqlserver: Open = async (target, way) => {
   const ask: Ask = async (sql) => {
     signal.throwIfAborted()
     try {
-      const asked = rowsOf(connection, driver.Request, `SET NOCOUNT ON; SET LOCK_TIMEOUT ${lockMs}; ${sql}`, msLeft())
+      const asked = rowsOf(connection, driver.Request, `${prefix} ${sql}`, msLeft())
       underway = asked
       return (await asked).map((row) => shown(row, hide))
     } catch (error) {
       throw sqlserverFault(error, at('check'))
+    } finally {
+      underway = undefined
+    }
+  }
+  const read: Read = async (sql) => {
+    signal.throwIfAborted()
+    if (socket.destroyed) throw notAsked()
+    socket.recount()
+    refuseToWrite(sql, 'sqlserver')
+    const reading = readAndTakeBack(connection, driver.Request, sql, { prefix, ms: queryMs(msLeft()), hide })
+    underway = reading
+    try {
+      return await reading
+    } catch (error) {
+      throw sqlserverFault(error, at('query'))
     } finally {
       underway = undefined
     }
@@ -73,7 +92,7 @@ export const openSqlserver: Open = async (target, way) => {
     connection.close()
     socket.destroy()
   }
-  return { ask, encryption: tls ? (version ?? 'TLS') : undefined, close }
+  return { ask, read, encryption: tls ? (version ?? 'TLS') : undefined, close }
 }
 
 function configuration(

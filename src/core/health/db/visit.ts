@@ -6,7 +6,7 @@ import type { Threshold } from '../settings.ts'
 import { PeerSocket } from './peer-socket.ts'
 import { judgeProblem, type Problem } from './problem.ts'
 import { figure } from './rows.ts'
-import type { Ask, Open } from './session.ts'
+import type { Ask, Open, Read } from './session.ts'
 import type { DatabaseTarget } from './target.ts'
 
 /** What a visit to a database server saw; `L` is what its own checks look at. */
@@ -19,7 +19,7 @@ export type Visit<L> =
   | Unreached
 
 /** A check and the question that it asks. */
-export type Look<L> = readonly [check: string, look: (ask: Ask) => Promise<L | readonly L[]>]
+export type Look<L> = readonly [check: string, look: (ask: Ask, read: Read) => Promise<L | readonly L[]>]
 
 /** Connects, signs in, asks SELECT 1 and then one question after another, and signs off. */
 export async function* visit<L>(
@@ -50,7 +50,8 @@ export async function* visit<L>(
           step(check)
           const since = now()
           try {
-            for (const one of [await look(session.ask)].flat() as L[]) yield { see: 'look', address, look: one }
+            for (const one of [await look(session.ask, session.read)].flat() as L[])
+              yield { see: 'look', address, look: one }
           } catch (cause) {
             // The deadline and a broken connection end the visit; anything else ends this check.
             if (signal.aborted || socket.destroyed) throw cause

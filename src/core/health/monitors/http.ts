@@ -19,11 +19,12 @@ import {
   shownLocation,
   versionIn,
 } from '../probe/http-content.ts'
-import { asksPeer, contradiction, routeOf, signsIn, wantsXml } from '../probe/http-request.ts'
+import { asksPeer, contradiction, routeOf, routeWithNonce, signsIn, wantsXml } from '../probe/http-request.ts'
 import { hostOf, open, portOf, travel, urlTarget } from '../probe/http-route.ts'
 import { type HttpSettings, httpSettings } from '../probe/http-settings.ts'
 import { judgeLink } from '../probe/link-judge.ts'
 import { type LinkSeen, walkLinks } from '../probe/link-walk.ts'
+import { newNonce, valuesWithNonce, withNonce } from '../probe/nonce.ts'
 import { count } from '../probe/text.ts'
 import { readXml } from '../probe/xml.ts'
 import type { Threshold } from '../settings.ts'
@@ -34,7 +35,7 @@ type Seen =
   | { readonly see: 'connect'; readonly address: string; readonly ms: number; readonly chain: Chain | undefined }
   | Answered
   | { readonly see: 'latency'; readonly address: string; readonly ms: number; readonly bytes: number }
-  | ({ readonly see: 'content' } & Content)
+  | ({ readonly see: 'content'; readonly nonce: string } & Content)
   | LinkSeen
   | { readonly see: 'builds'; readonly builds: readonly Build[] }
   | { readonly see: 'certificate'; readonly chain: Chain }
@@ -109,7 +110,7 @@ export default monitorKind({
       yield { see: 'hushed' }
       return
     }
-    const route = await routeOf(given, url, world)
+    const common = await routeOf(given, url, world)
     // Of several addresses, the first that answers is the one whose links are asked.
     let walked = false
     const which = given.addresses ?? (includes(world.mode, 'Standard') ? 'all' : 'first')
@@ -118,6 +119,8 @@ export default monitorKind({
       const { address } = target
       if (asksPeer(given, url) && isOwnProcess(target.ip, port, world.ownUrl?.())) return yield { see: 'own', address }
       const start = world.now()
+      const nonce = newNonce()
+      const route = routeWithNonce(common, nonce)
       const link = await open(target, url, route, world)
       let { socket } = link
       try {
@@ -148,7 +151,7 @@ export default monitorKind({
           const { bytes, more } = body
           const xml = wantsXml(given) ? await readXml(bytes, headers['content-type']) : undefined
           const content: Content = { address, headers, body: bytes, more, hide: route.hide, at: world.date(), xml }
-          yield { see: 'content', ...content }
+          yield { see: 'content', nonce, ...content }
           const version = given.version && versionIn(content, given.version)
           if (version && 'version' in version) builds.push({ address, version: content.hide(version.version) })
           if (given.links && !walked && includes(world.mode, 'Standard')) {
@@ -192,7 +195,7 @@ export default monitorKind({
         return atMost({ check: 'latency', what, value, unit: 'duration', threshold: given.latency, address })
       }
       case 'content':
-        return judgeContent(seen, given)
+        return judgeContent(seen, expectedWith(given, seen.nonce))
       case 'link':
         return judgeLink(seen, given.links)
       case 'builds':
@@ -223,6 +226,15 @@ function judgeStatus(seen: Answered, configured: readonly string[]): Finding {
     return fail('status', 'data', `${said}, which cannot be judged: ${(error as RangeError).message}`, more)
   }
 }
+
+const expectedWith = (given: HttpSettings, nonce: string): HttpSettings => ({
+  ...given,
+  header: valuesWithNonce(given.header, nonce),
+  contains: withNonce(given.contains, nonce),
+  matches: withNonce(given.matches, nonce),
+  json: valuesWithNonce(given.json, nonce),
+  xml: valuesWithNonce(given.xml, nonce),
+})
 
 function judgeContent(content: Content, given: HttpSettings): readonly Finding[] {
   const { header, contains, matches, health, version } = given

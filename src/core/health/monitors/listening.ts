@@ -39,10 +39,8 @@ export default monitorKind({
     if (seen === 'nothing') return ok('ports', 'none of the usual ports listens on 127.0.0.1')
     const address = hostPort('127.0.0.1', seen.port)
     const says = seen.banner === undefined ? '' : ` (says ${seen.banner})`
-    return ok(
-      `port ${seen.port}`,
-      `${seen.what} on ${address}${says}, not configured: add it under types: in svc.yaml`,
-      { address },
-    )
+    return ok(`port ${seen.port}`, `${seen.what} on ${address}${says}, not configured: svc monitors discover`, {
+      address,
+    })
   },
 })

@@ -1,5 +1,13 @@
 import { judgeMongo, type MongoSeen } from '../db/mongo-judge.ts'
-import { allowed, lookAtConnections, lookAtLag, lookAtLoad, lookAtMembers, lookAtOplog } from '../db/mongo-look.ts'
+import {
+  allowed,
+  lookAtClock,
+  lookAtConnections,
+  lookAtLag,
+  lookAtLoad,
+  lookAtMembers,
+  lookAtOplog,
+} from '../db/mongo-look.ts'
 import { inSet, type Node } from '../db/mongo-node.ts'
 import { roundTrip, writable } from '../db/mongo-round-trip.ts'
 import { type MongoSettings, mongoPort, mongoSettings, mongoTarget } from '../db/mongo-settings.ts'
@@ -22,6 +30,12 @@ const advanced: readonly MongoLook<MongoSeen>[] = [
   { check: 'oplog window', when: inSet, look: allowed('oplog window', 'read', lookAtOplog) },
   { check: 'queues', when: holds, look: allowed('queues', monitors, lookAtLoad) },
 ]
+
+const clock = (world: World): MongoLook<MongoSeen> => ({
+  check: 'clock',
+  when: () => true,
+  look: allowed('clock', monitors, lookAtClock(world)),
+})
 
 function writing(settings: MongoSettings, world: World): readonly MongoLook<MongoSeen>[] {
   if (!settings.allowWrites) return []
@@ -56,6 +70,7 @@ export default monitorKind({
     { name: 'queues', depth: 'Advanced', doc: 'Operations do not pile up before locks' },
     { name: 'cache', depth: 'Advanced', doc: 'The cache of WiredTiger has room; left out without one' },
     { name: 'cache dirty', depth: 'Advanced', doc: 'What is in the cache is written soon enough' },
+    { name: 'clock', depth: 'Advanced', doc: "The node's clock agrees with ours" },
     {
       name: 'write concern',
       depth: 'Advanced',
@@ -73,7 +88,7 @@ export default monitorKind({
   async *observe(settings, world): AsyncGenerator<MongoVisit<MongoSeen>> {
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),
-      ...(includes(world.mode, 'Advanced') ? [...advanced, ...writing(settings, world)] : []),
+      ...(includes(world.mode, 'Advanced') ? [...advanced, clock(world), ...writing(settings, world)] : []),
     ]
     yield* mongoVisit(world, mongoTarget(settings), looks)
   },

@@ -3,6 +3,8 @@ import { openMysql } from '../db/mysql.ts'
 import { judgeLook, type MysqlLook } from '../db/mysql-judge.ts'
 import { lookAtGalera, lookAtReplication, lookAtThreads, lookAtTransactions } from '../db/mysql-look.ts'
 import { mysqlSettings } from '../db/mysql-settings.ts'
+import { queryLooks } from '../db/query.ts'
+import { queriesCheck, queriesProblem } from '../db/query-settings.ts'
 import { databaseTarget, slotOf } from '../db/target.ts'
 import { judgeVisit, type Look, type Visit, visit } from '../db/visit.ts'
 import { includes } from '../engine.ts'
@@ -34,14 +36,17 @@ export default monitorKind({
     { name: 'galera', depth: 'Advanced', doc: 'As a Galera node it is ready and synced; left out elsewhere' },
     { name: 'longest transaction', depth: 'Advanced', doc: 'No transaction is open for too long' },
     { name: 'clock', depth: 'Advanced', doc: "The server's clock agrees with ours" },
+    queriesCheck,
   ],
   target: (settings) => slotOf(settings, defaultPort),
   signsIn: () => true,
+  contradiction: ({ queries }) => queriesProblem(queries, 'mysql'),
   async *observe(settings, world): AsyncGenerator<Visit<MysqlLook>> {
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),
       ...(includes(world.mode, 'Advanced') ? advanced : []),
       ...(includes(world.mode, 'Advanced') ? [['clock', lookAtClock(world, clockSql)] as const] : []),
+      ...queryLooks(settings.queries, world),
     ]
     yield* visit(world, databaseTarget(settings, defaultPort), openMysql, looks)
   },

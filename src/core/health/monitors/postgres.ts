@@ -13,6 +13,8 @@ import {
 } from '../db/postgres-look.ts'
 import { lookAtReplication, lookAtSlots } from '../db/postgres-replication.ts'
 import { postgresSettings } from '../db/postgres-settings.ts'
+import { queryLooks } from '../db/query.ts'
+import { queriesCheck, queriesProblem } from '../db/query-settings.ts'
 import { databaseTarget, slotOf } from '../db/target.ts'
 import { judgeVisit, type Look, type Visit, visit } from '../db/visit.ts'
 import { includes } from '../engine.ts'
@@ -62,14 +64,17 @@ export default monitorKind({
     { name: 'prepared transactions', depth: 'Advanced', doc: 'No prepared transaction is forgotten' },
     { name: 'checksum failures', depth: 'Advanced', doc: 'No page was read with a wrong checksum' },
     { name: 'clock', depth: 'Advanced', doc: "The server's clock agrees with ours" },
+    queriesCheck,
   ],
   target: (settings) => slotOf(settings, defaultPort),
   signsIn: () => true,
+  contradiction: ({ queries }) => queriesProblem(queries, 'postgres'),
   async *observe(settings, world): AsyncGenerator<Visit<PostgresLook>> {
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),
       ...(includes(world.mode, 'Advanced') ? advanced : []),
       ...(includes(world.mode, 'Advanced') ? [['clock', lookAtClock(world, clockSql)] as const] : []),
+      ...queryLooks(settings.queries, world),
     ]
     yield* visit(world, databaseTarget(settings, defaultPort), openPostgres, looks)
   },

@@ -1,6 +1,9 @@
 import { stat } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
+import type { Column } from '../db/column.ts'
 import { judgeProblem, type Problem } from '../db/problem.ts'
+import { askQuery, queryMs, wanted } from '../db/query.ts'
+import { queriesCheck, queriesProblem } from '../db/query-settings.ts'
 import { refuseFile, sqliteFault } from '../db/sqlite-file.ts'
 import { judgeLook, type SqliteLook } from '../db/sqlite-judge.ts'
 import {
@@ -41,7 +44,9 @@ export default monitorKind({
     },
     { name: 'quick check', depth: 'Advanced', doc: 'No page of the file is damaged' },
     { name: 'backup', depth: 'Advanced', doc: 'The backup is not too old; left out without `backup`' },
+    queriesCheck,
   ],
+  contradiction: ({ queries }) => queriesProblem(queries, 'sqlite'),
   target: ({ path }) => ({ database: path }),
   async *observe(settings, world): AsyncGenerator<Seen> {
     const { path, ownStore } = settings
@@ -72,6 +77,7 @@ export default monitorKind({
       database.close()
     }
     if (includes(world.mode, 'Advanced')) yield* advanced(settings, world, check, wal?.mode === 'wal')
+    yield* asked(settings, world, check)
   },
   judge: (seen, settings) => (seen.see === 'problem' ? judgeProblem(seen) : judgeLook(seen.look, settings)),
 })
@@ -111,4 +117,13 @@ async function* advanced(settings: SqliteSettings, world: World, check: Checker,
     const found = (await ask({ task: 'backup', path: backup })) as Backup
     return { ...found, ageMs: world.date().getTime() - found.modifiedAt }
   })
+}
+
+async function* asked({ path, queries }: SqliteSettings, world: World, check: Checker): AsyncGenerator<Seen> {
+  const busyMs = 500
+  const read = async (sql: string): Promise<Column> => {
+    const task: SqliteTask = { task: 'read', path, sql, busyMs, ms: queryMs(world.msLeft()) }
+    return (await world.inChild('sqlite', task)) as Column
+  }
+  for (const query of wanted(queries, world.mode)) yield* check('queries', () => askQuery(query, world, read))
 }

@@ -1,3 +1,6 @@
+import { lookAtClock } from '../db/clock.ts'
+import { queryLooks } from '../db/query.ts'
+import { queriesCheck, queriesProblem } from '../db/query-settings.ts'
 import { loadTedious, openSqlserver } from '../db/sqlserver.ts'
 import { lookAtGroups } from '../db/sqlserver-groups.ts'
 import { judgeLook, type SqlserverLook } from '../db/sqlserver-judge.ts'
@@ -33,6 +36,12 @@ const advanced: readonly Look<SqlserverLook>[] = [
   ['failed jobs', allowed('failed jobs', 'jobs', lookAtJobs)],
   ['checkdb', allowed('checkdb', 'definitions', lookAtCheckdb)],
 ]
+/**
+ * Milliseconds since 1970. Counted from 2020, for DATEDIFF counts seconds in 32 bits, and whole
+ * milliseconds at once only since SQL Server 2016.
+ */
+const clockSql = `SELECT (CAST(DATEDIFF(SECOND, '20200101', t) AS bigint) + 1577836800) * 1000
+  + DATEPART(MILLISECOND, t) AS [at] FROM (VALUES (SYSUTCDATETIME())) AS clock (t)`
 const defaultPort = 1_433
 
 /** Signs in and only reads. Nothing of it stays on the server after the deadline. */
@@ -59,13 +68,18 @@ export default monitorKind({
     { name: 'tempdb', depth: 'Advanced', doc: 'tempdb has room' },
     { name: 'failed jobs', depth: 'Advanced', doc: 'No enabled Agent job failed when it last ran' },
     { name: 'checkdb', depth: 'Advanced', doc: 'DBCC CHECKDB found every database sound, not long ago' },
+    { name: 'clock', depth: 'Advanced', doc: "The server's clock agrees with ours" },
+    queriesCheck,
   ],
   target: (settings) => slotOf(settings, defaultPort),
   signsIn: () => true,
+  contradiction: ({ queries }) => queriesProblem(queries, 'sqlserver'),
   async *observe(settings, world): AsyncGenerator<Visit<SqlserverLook>> {
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),
       ...(includes(world.mode, 'Advanced') ? advanced : []),
+      ...(includes(world.mode, 'Advanced') ? [['clock', lookAtClock(world, clockSql)] as const] : []),
+      ...queryLooks(settings.queries, world),
     ]
     // Not in the time that the server is said to take.
     await loadTedious()

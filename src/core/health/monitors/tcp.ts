@@ -6,6 +6,7 @@ import { type Heard, listen } from '../probe/conversation.ts'
 import { type Content, judgeAssertions } from '../probe/http-content.ts'
 import { assertionProblem } from '../probe/link-settings.ts'
 import { measureFields } from '../probe/measure.ts'
+import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../probe/nonce.ts'
 import { type Hide, hiding, quoted, said } from '../probe/text.ts'
 import { readXml, xmlEnd } from '../probe/xml.ts'
 import type { Threshold } from '../settings.ts'
@@ -16,8 +17,9 @@ type Answer = {
   readonly ms: number
   readonly hide: Hide
   readonly whole?: boolean
+  readonly nonce: string
 } & Heard
-type Document = { readonly see: 'document'; readonly content: Content }
+type Document = { readonly see: 'document'; readonly content: Content; readonly nonce: string }
 type Seen = { readonly see: 'connect'; readonly address: string; readonly ms: number } | Answer | Document | Unreached
 
 /** Listening ends this long before the deadline, so that what was heard until then can be told. */
@@ -36,18 +38,21 @@ export default monitorKind({
       default: { warn: 1_000, limit: 3_000 },
       doc: 'How long a connection may take, and then the answer',
     },
-    send: { type: 'text', doc: 'What to say once connected, e.g. "PING\\r\\n"; never a secret' },
+    send: {
+      type: 'text',
+      doc: 'What to say once connected, e.g. "PING\\r\\n"; never a secret. {nonce} in it stands for 16 random characters, others for each connection',
+    },
     lead: {
       type: 'text',
       doc: 'What goes before `send`; {length} in it stands for the number of bytes of `send`, e.g. "Frame {length} "',
     },
     expect: {
       type: 'text',
-      doc: 'What the peer must say: a text that its answer contains, or /pattern/. With `send` alone, anything; with `xml` or `measure`, a whole document',
+      doc: 'What the peer must say: a text that its answer contains, or /pattern/. With `send` alone, anything; with `xml` or `measure`, a whole document. {nonce} is that of `send`',
     },
     xml: {
       type: 'map',
-      doc: 'Values expected in an XML answer: path such as /Reply/@Success to text, /pattern/ or comparison. What stands before its first < is left out',
+      doc: 'Values expected in an XML answer: path such as /Reply/@Success to text, /pattern/ or comparison, in which {nonce} is that of `send`. What stands before its first < is left out',
     },
     measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of an XML answer' },
     maxAnswer: { type: 'bytes', default: 4096, doc: 'How much of the answer is read' },
@@ -77,16 +82,21 @@ export default monitorKind({
   target: ({ host, port }) => ({ host, port }),
   contradiction: (settings) => {
     if (settings.lead !== undefined && settings.send === undefined) return 'lead needs send'
+    if (holdsNonce(settings.expect, settings.xml) && !holdsNonce(settings.send)) {
+      return 'expects {nonce}, which send does not say: put it there too'
+    }
     const wrong = settings.measure?.find(({ path }) => path.includes('$'))
     if (wrong) return `measure ${quoted(wrong.name, 64)}: the answer is read as XML, write its path like /Reply/Job`
     return assertionProblem({ xml: settings.xml, measure: settings.measure }, 'this monitor', [])
   },
   async *observe(settings, world): AsyncGenerator<Seen> {
-    const { host, port, lead = '', send, expect, maxAnswer, xml, measure } = settings
+    const { host, port, lead = '', maxAnswer, xml, measure } = settings
     const reads = xml !== undefined || (measure ?? []).length > 0
     const which = settings.addresses ?? (world.mode === 'Advanced' ? 'all' : 'first')
     yield* eachAddress<Seen>(world, { host, port, which, check: 'connect' }, async function* (target) {
       const start = world.now()
+      const nonce = newNonce()
+      const [send, expect] = [withNonce(settings.send, nonce), withNonce(settings.expect, nonce)]
       const socket = await connectTcp(target.ip, port, target.signal)
       try {
         yield { see: 'connect', address: target.address, ms: world.now() - start }
@@ -98,12 +108,12 @@ export default monitorKind({
         const heard = await listen(socket, wanted, maxAnswer, Math.max(world.msLeft() - reserveMs, world.msLeft() / 2))
         const hide = hiding(send === undefined ? [] : [said(send, 4096)], '[what was sent]')
         const { address } = target
-        yield { see: 'answer', address, ms: world.now() - asked, hide, whole: reads, ...heard }
+        yield { see: 'answer', address, ms: world.now() - asked, hide, whole: reads, nonce, ...heard }
         if (!reads || heard.ended !== 'met') return
         const begin = heard.bytes.indexOf('<')
         const body = begin < 0 ? heard.bytes : heard.bytes.subarray(begin)
         const content = { address, headers: {}, body, more: false, hide, at: world.date(), xml: await readXml(body) }
-        yield { see: 'document', content }
+        yield { see: 'document', content, nonce }
       } finally {
         socket.destroy()
       }
@@ -113,7 +123,8 @@ export default monitorKind({
     if (seen.see === 'unreached') return judgeUnreached(seen)
     if (seen.see === 'answer') return judgeAnswer(seen, settings)
     if (seen.see === 'document') {
-      return judgeAssertions(seen.content, { xml: settings.xml, measure: settings.measure }, true)
+      const xml = valuesWithNonce(settings.xml, seen.nonce)
+      return judgeAssertions(seen.content, { xml, measure: settings.measure }, true)
     }
     return atMost({
       check: 'connect',
@@ -128,8 +139,9 @@ export default monitorKind({
 
 type Wanted = { readonly expect?: string | undefined; readonly latency: Threshold; readonly maxAnswer: number }
 
-function judgeAnswer(seen: Answer, { expect, latency, maxAnswer }: Wanted): Finding {
+function judgeAnswer(seen: Answer, { expect: given, latency, maxAnswer }: Wanted): Finding {
   const { address, bytes, ended, ms, problem } = seen
+  const expect = withNonce(given, seen.nonce)
   const told = bytes.length === 0 ? 'nothing' : quoted(seen.hide(bytes))
   if (ended === 'met') {
     return atMost({

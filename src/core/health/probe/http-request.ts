@@ -6,6 +6,7 @@ import { asksPeerAt, type Route } from './http-route.ts'
 import type { HttpSettings } from './http-settings.ts'
 import { hostProblem } from './link-admit.ts'
 import { assertionProblem, linkProblem } from './link-settings.ts'
+import { holdsNonce, valuesWithNonce, withNonce } from './nonce.ts'
 import { hiding, said } from './text.ts'
 
 /** Headers that are ours to set: framing, packing (an answer must not be a zip bomb), and credentials. */
@@ -32,13 +33,21 @@ const ownHeaders = new Set([...reservedHeaders, 'host'].filter((name) => name !=
 /** The /healthcheck of a server like this one, also where `health` was forgotten. */
 export const asksPeer = (given: HttpSettings, url: URL): boolean => given.health || asksPeerAt(url)
 
+type AskedRoute = Route & {
+  /** Credentials are configured, but this mode sends none. */
+  readonly withheld: boolean
+  /** As configured: what a nonce goes into. A credential is never looked through for one. */
+  readonly template: Pick<HttpSettings, 'url' | 'headers' | 'body'>
+  readonly credentials: Readonly<Record<string, string>>
+}
+
 /**
  * What is sent where, in a mode: Basic signs in nowhere. Reads the secrets.
  */
-export async function routeOf(given: HttpSettings, url: URL, world: World): Promise<Route & { withheld: boolean }> {
+export async function routeOf(given: HttpSettings, url: URL, world: World): Promise<AskedRoute> {
   const configured = given.password !== undefined || given.token !== undefined
   const signing = signsIn(given, world.mode)
-  const { headers, secrets } = signing ? await credentials(given) : { headers: {}, secrets: [] }
+  const { headers, secrets } = signing ? await credentialsOf(given) : { headers: {}, secrets: [] }
   return {
     url,
     method: given.method,
@@ -52,11 +61,25 @@ export async function routeOf(given: HttpSettings, url: URL, world: World): Prom
     own: { ...given.headers, ...headers },
     signsIn: signing,
     withheld: configured && !signing,
+    template: { url: given.url, headers: given.headers, body: given.body },
+    credentials: headers,
     insecureHttp: given.insecureHttp,
     redirects: given.redirects,
     verify: given.verify,
     ca: await readCaFile(given.caFile),
     hide: hiding(secrets),
+  }
+}
+
+/** The same with a nonce in what is sent to our own origin. */
+export function routeWithNonce(route: AskedRoute, nonce: string): AskedRoute {
+  const { url, headers, body } = route.template
+  if (!holdsNonce(url, headers, body)) return route
+  return {
+    ...route,
+    url: new URL(withNonce(url, nonce)),
+    body: withNonce(body, nonce),
+    own: { ...valuesWithNonce(headers, nonce), ...route.credentials },
   }
 }
 
@@ -74,7 +97,7 @@ const wantsJson = (given: HttpSettings): boolean =>
 export const wantsXml = (given: HttpSettings): boolean =>
   given.xml !== undefined || pathsOf(given).some((path) => /^(?:count\()?\//.test(path))
 
-async function credentials(given: HttpSettings) {
+async function credentialsOf(given: HttpSettings) {
   if (given.token !== undefined) {
     const token = await given.token.reveal()
     const headers =
@@ -94,6 +117,10 @@ export function contradiction(given: HttpSettings): string | undefined {
   if (given.body !== undefined && given.method !== 'POST') return 'a body needs method: POST'
   if (given.token !== undefined && given.password !== undefined) return 'token and password exclude each other'
   if (given.password !== undefined && given.username === undefined) return 'password needs a username'
+  const { header, contains, matches, json, xml, headers, body } = given
+  if (holdsNonce(header, contains, matches, json, xml) && !holdsNonce(given.url, headers, body)) {
+    return 'expects {nonce}, which neither url nor headers nor body sends: put it into one of them'
+  }
   if (given.username?.includes(':')) return 'a username of HTTP basic sign-in holds no colon'
   const judgesBody =
     given.health || given.contains !== undefined || given.matches !== undefined || wantsJson(given) || wantsXml(given)

@@ -5,7 +5,12 @@ import { measureFields } from './measure.ts'
 
 /** What svc.yaml may say of an http monitor. */
 export const httpSettings = {
-  url: { type: 'url', protocols: ['http', 'https'], required: true, doc: 'What to ask, without user or password' },
+  url: {
+    type: 'url',
+    protocols: ['http', 'https'],
+    required: true,
+    doc: 'What to ask, without user or password. {nonce} in its path or query, in headers and in body stands for 16 random characters, others for each connection; in header, contains, matches, json and xml it is the one that was sent',
+  },
   method: {
     type: 'choice',
     values: ['GET', 'HEAD', 'POST'],

@@ -7,6 +7,47 @@ const signIn = {
   password: given('password'),
 }
 
+/** Checks one clip by a job of its own: waits for its end, and holds its verdict against what is known of it. */
+const clip = (name: string, path: string, opposite: string, verdict: string, says: string) =>
+  ({
+    kind: 'http-steps',
+    name,
+    when: [path],
+    dependsOn: ['port'],
+    depth: 'Advanced',
+    timeout: given('clipTimeout'),
+    ...signIn,
+    signed: true,
+    allowWrites: given('allowWrites'),
+    url: given('api'),
+    values: { clip: given(path) },
+    show: ['job'],
+    steps: [
+      {
+        name: 'submit',
+        method: 'POST',
+        path: given('submit'),
+        body: given('submitBody'),
+        capture: { job: given('jobId') },
+      },
+      {
+        name: 'job',
+        path: given('jobPath'),
+        until: { expect: { [given('jobState')]: given('jobFinished') }, every: given('jobEvery'), most: 500 },
+        fails: [
+          {
+            expect: { [given('jobState')]: given('jobBroken') },
+            says: 'the job broke off, which says nothing of the clip',
+          },
+          // Only of a job that has ended: a verdict may stand there before it counts.
+          { expect: { [given('jobState')]: given('jobFinished'), [given('jobVerdict')]: given(opposite) }, says },
+        ],
+        expect: { [given('jobVerdict')]: given(verdict) },
+      },
+    ],
+    cleanup: [{ when: ['jobRemove'], name: 'remove', method: 'DELETE', path: given('jobRemove'), undoes: 'submit' }],
+  }) as const
+
 /**
  * Quality control of media files. No product documents its interface in public, so that paths into its
  * answers are parameters; what is not given is not looked at.
@@ -57,6 +98,50 @@ export default {
     reports: {
       type: 'text',
       doc: 'The folder of its reports, as a path on this machine; its disk is judged by the host block',
+    },
+    goodClip: {
+      type: 'text',
+      needs: ['allowWrites', 'api'],
+      doc: 'A clip known to be good, by its path as the analyser sees it: it must pass',
+    },
+    badClip: {
+      type: 'text',
+      needs: ['allowWrites', 'api'],
+      doc: 'A clip known to be bad, likewise: it must not pass',
+    },
+    allowWrites: { type: 'flag', default: false, doc: 'Submit those clips, in every Advanced run; else nothing is' },
+    api: { type: 'url', doc: 'What the paths of a job are below, e.g. https://qc.example.com/api' },
+    submit: { type: 'text', default: '/jobs', doc: 'Path to which a job is sent by POST' },
+    submitBody: {
+      type: 'text',
+      default: `{"file": "\${clip}"}`,
+      doc: `What is sent, JSON or XML: \${clip} in it is the path of the clip`,
+    },
+    jobId: { type: 'text', default: '$.id', doc: `Path, in the answer to that, of the id of the job, for \${job}` },
+    jobPath: { type: 'text', default: `/jobs/\${job}`, doc: 'Path at which the job is read' },
+    jobState: { type: 'text', default: '$.state', doc: 'Path of its state' },
+    jobFinished: {
+      type: 'text',
+      default: '/^(done|finished|completed?|passed|failed)$/i',
+      doc: 'What the state of a job that has ended is',
+    },
+    jobBroken: {
+      type: 'text',
+      default: '/^(error|aborted|cancell?ed)$/i',
+      doc: 'What the state of a job that broke off is',
+    },
+    jobVerdict: { type: 'text', default: '$.verdict', doc: 'Path of its verdict; it may be that of the state' },
+    jobPassed: { type: 'text', default: '/^(pass|passed|ok|good)$/i', doc: 'What the verdict on a good clip is' },
+    jobFailed: { type: 'text', default: '/^(fail|failed|bad)$/i', doc: 'What the verdict on a bad clip is' },
+    jobRemove: {
+      type: 'text',
+      doc: `Path to which DELETE is sent when it is over, e.g. /jobs/\${job}; without it the job stays there`,
+    },
+    jobEvery: { type: 'duration', default: '2s', doc: 'How often its state is read' },
+    clipTimeout: {
+      type: 'duration',
+      default: '40s',
+      doc: 'How long one clip may take in all; a run ends after 45 s, unless svc health is given a longer --timeout',
     },
     folder: { type: 'text', doc: 'A watch folder, as a path on this machine' },
     folderAge: {
@@ -119,6 +204,14 @@ export default {
         },
       ],
     },
+    clip('good clip', 'goodClip', 'jobFailed', 'jobPassed', 'a clip known to be good was found bad'),
+    clip(
+      'bad clip',
+      'badClip',
+      'jobPassed',
+      'jobFailed',
+      'a clip known to be bad passed: the analyser is blind, or its template lets everything pass',
+    ),
     { kind: 'file-age', name: 'reports', when: ['reports'], depth: 'Standard', path: given('reports'), age: 'off' },
     {
       kind: 'file-age',

@@ -6,6 +6,8 @@ export type Parameter = {
   readonly doc: string
   /** Without `required` and `default`, settings that are only `${name}` are left out where it is not given. */
   readonly required?: boolean | undefined
+  /** Other parameters that must be given with it; a flag among them must be on. */
+  readonly needs?: readonly string[] | undefined
   readonly default?: unknown
   /** Of a choice. */
   readonly values?: readonly string[] | undefined
@@ -31,7 +33,11 @@ export const parameterTypes = [
 ] as const satisfies readonly Setting['type'][]
 export type ParameterType = (typeof parameterTypes)[number]
 
-/** One monitor: settings of its kind and of every monitor, as svc.yaml writes them, with `${parameter}` in the values. */
+/**
+ * One monitor: settings of its kind and of every monitor, as svc.yaml writes them, with `${parameter}` in
+ * the values. An item of a list among them may have a `when` too. `$${name}` is the text `${name}`: what a
+ * step of http-steps takes for a value of its own.
+ */
 export type ProfileMonitor = {
   readonly kind: string
   /** Unique in the profile. */
@@ -54,6 +60,9 @@ export type Profile = {
 
 /** Where what is given for a parameter stands in a definition: `${name}`, as svc.yaml writes it. */
 export const given = (name: string): string => `\${${name}}`
+
+/** Where a value of http-steps itself stands in a definition: a captured one, or one of `values`. */
+export const ofSteps = (name: string): string => `$${given(name)}`
 
 /** A parameter as the table of settings that checks what is given for it. Its default is filled in later, as written. */
 export function parameterSetting(parameter: Parameter): Setting {

@@ -1,22 +1,18 @@
-import { given, type Profile } from './profile.ts'
+import { given, ofSteps, type Profile } from './profile.ts'
 
 const rest = `http://${given('host')}:${given('port')}/Rest`
+const signIn = { username: given('user'), password: given('password'), insecureHttp: given('insecureHttp') } as const
 /** Every answer has a Date: one monitor judges the clock, which is the same for all. */
-const common = {
-  username: given('user'),
-  password: given('password'),
-  insecureHttp: given('insecureHttp'),
-  dependsOn: ['port'],
-  clock: 'off',
-} as const
+const common = { ...signIn, dependsOn: ['port'], clock: 'off' } as const
 
 /**
- * What public clients of Vantage's REST interface show of it. Only GETs: the same interface stops jobs
- * and shuts machines down by PUT and POST.
+ * What public clients of Vantage's REST interface show of it. Only GETs, but for a test job where one is
+ * given: the same interface stops jobs and shuts machines down by PUT and POST. The test job is left
+ * where it is, for Vantage to expire: a DELETE that comes too early might stop it.
  */
 export default {
   title: 'Telestream Vantage, by its REST interface',
-  doc: 'An inference from what public client code shows; tried against a simulated server only. Sends nothing but GET.',
+  doc: 'An inference from what public client code shows; tried against a simulated server only. Sends nothing but GET, and with allowWrites one POST that submits the test job; never anything that stops or removes.',
   parameters: {
     host: { type: 'text', required: true, doc: 'Host name or address of the domain controller' },
     port: { type: 'integer', default: 8676, min: 1, max: 65_535, doc: 'Port of the REST interface' },
@@ -44,6 +40,24 @@ export default {
       unit: 'duration',
       default: { warn: '4h', limit: '12h' },
       doc: 'How long ago an active job may have started',
+    },
+    testWorkflow: {
+      type: 'text',
+      needs: ['allowWrites', 'testBody'],
+      doc: 'Identifier of a workflow that is there for tests: a job is submitted to it in every Advanced run, and must complete',
+    },
+    testBody: {
+      type: 'text',
+      needs: ['testWorkflow'],
+      doc: `The job: what GET /Rest/Workflows/{identifier}/JobInputs answers, with a short clip in its Files; \${probe} is a name made for the run`,
+    },
+    allowWrites: { type: 'flag', default: false, doc: 'Submit that job; else nothing but GET is sent' },
+    testComplete: { type: 'text', default: '5', doc: 'The state of a job that is complete' },
+    testFailed: { type: 'text', default: '4', doc: 'The state of a job that failed' },
+    testTimeout: {
+      type: 'duration',
+      default: '40s',
+      doc: 'How long the test job may take; a run ends after 45 s, unless svc health is given a longer --timeout',
     },
     folder: { type: 'text', doc: 'A watch folder, as a path on this machine' },
     folderAge: {
@@ -168,6 +182,35 @@ export default {
           url: `${rest}/Workflows/{}/Jobs?filter=Active`,
           most: 50,
           measure: [{ name: 'active jobs', path: '$.Jobs[*]', time: 'Started', age: given('activeFor') }],
+        },
+      ],
+    },
+    {
+      kind: 'http-steps',
+      name: 'test job',
+      when: ['testWorkflow'],
+      dependsOn: ['port'],
+      depth: 'Advanced',
+      timeout: given('testTimeout'),
+      ...signIn,
+      signed: true,
+      allowWrites: given('allowWrites'),
+      url: rest,
+      values: { workflow: given('testWorkflow') },
+      show: ['job'],
+      steps: [
+        {
+          name: 'submit',
+          method: 'POST',
+          path: `/Workflows/${ofSteps('workflow')}/Submit`,
+          body: given('testBody'),
+          capture: { job: '$.JobIdentifier' },
+        },
+        {
+          name: 'job',
+          path: `/Jobs/${ofSteps('job')}`,
+          until: { expect: { '$.Job.State': given('testComplete') }, every: '1s', most: 1_000 },
+          fails: [{ expect: { '$.Job.State': given('testFailed') }, says: 'the test job failed' }],
         },
       ],
     },

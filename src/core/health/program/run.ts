@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
-import { killAll, reaped, systemFile } from '../child/end.ts'
+import { killAll, reaped, system32File } from '../child/end.ts'
 import { ProbeError } from '../monitor.ts'
 
 export type Ended = {
@@ -123,5 +123,5 @@ function whyNot({ code }: NodeJS.ErrnoException): string {
 /** What every program may know: where programs are, and that it speaks to a program. */
 export const plainEnvironment = (): Readonly<Record<string, string>> =>
   windows
-    ? { SystemRoot: process.env['SystemRoot'] ?? 'C:\\Windows', PATH: systemFile('').replace(/\\$/, '') }
+    ? { SystemRoot: process.env['SystemRoot'] ?? 'C:\\Windows', PATH: system32File('').replace(/\\$/, '') }
     : { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', LANG: 'C' }

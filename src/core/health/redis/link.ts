@@ -17,8 +17,7 @@ export class RedisLink {
   constructor(socket: Socket, address: string, hide: Hide) {
     this.address = address
     this.hide = hide
-    const reader = new RespReader(address, hide)
-    this.#exchange = new Exchange(socket, address, (chunk) => reader.push(chunk))
+    this.#exchange = new Exchange(socket, address, new RespReader(address, hide))
   }
 
   /** False when no further command can be answered. */

@@ -1,4 +1,4 @@
-import { systemFile } from '../child/end.ts'
+import { system32File } from '../child/end.ts'
 import { ProbeError } from '../monitor.ts'
 import { said } from '../probe/text.ts'
 import { plainEnvironment, runProgram } from '../program/run.ts'
@@ -32,7 +32,7 @@ export async function askManager(service: string, signal: AbortSignal): Promise<
 async function managerFor(service: string): Promise<Manager> {
   switch (process.platform) {
     case 'win32':
-      return { file: systemFile('sc.exe'), args: scArgs(service), parse: parseWindows }
+      return { file: system32File('sc.exe'), args: scArgs(service), parse: parseWindows }
     case 'darwin':
       return { file: launchctl, args: launchctlArgs(service), parse: parseLaunchd }
     case 'linux':

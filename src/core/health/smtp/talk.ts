@@ -12,14 +12,12 @@ export type Abilities = ReadonlyMap<string, readonly string[]>
 export class Talk {
   readonly address: string
   readonly #hide: Hide
-  readonly #reader: ReplyReader
   readonly #exchange: Exchange<Reply>
 
   constructor(socket: Socket, address: string, hide: Hide) {
     this.address = address
     this.#hide = hide
-    this.#reader = new ReplyReader(address, hide)
-    this.#exchange = new Exchange(socket, address, (chunk) => this.#reader.push(chunk))
+    this.#exchange = new Exchange(socket, address, new ReplyReader(address, hide))
   }
 
   get usable(): boolean {
@@ -73,9 +71,7 @@ export class Talk {
   async startTls(): Promise<Socket> {
     const reply = await this.ask('STARTTLS')
     if (reply.code !== 220) throw new ProbeError('tls', `${this.address} refused STARTTLS: ${this.shown(reply)}`)
-    const socket = this.#exchange.detach()
-    if (this.#exchange.unasked.length === 0 && !this.#reader.begun) return socket
-    throw new ProbeError('protocol', `${this.address} went on in the clear after it had agreed to TLS`)
+    return this.#exchange.detach()
   }
 
   /** Says goodbye, so that the server logs no lost connection. Never throws. */

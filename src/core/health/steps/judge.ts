@@ -1,12 +1,14 @@
 import { classify } from '../classify.ts'
-import { atMost, fail, ok, showBytes } from '../judge.ts'
+import { atMost, fail, ok, showBytes, showDuration } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import ftp from '../monitors/ftp.ts'
 import { judgeUnreached } from '../probe/addresses.ts'
+import { select } from '../probe/document.ts'
 import { statusAllowed } from '../probe/expectation.ts'
-import { judgeAssertions } from '../probe/http-content.ts'
-import { quoted } from '../probe/text.ts'
+import { answerOf } from '../probe/http-content.ts'
+import { said as cleaned, count, quoted } from '../probe/text.ts'
 import type { Threshold } from '../settings.ts'
+import { type Documents, meaningIn, unended, unmetIn } from './expected.ts'
 import type { Answered, Failed, FtpVisited, StepSeen } from './seen.ts'
 
 /** Judges what became of one step. */
@@ -37,32 +39,61 @@ function judgeAnswer(seen: Answered, threshold: Threshold): Finding {
   const check = checkOf(seen)
   const more = { address, observed: ms, unit: 'ms' }
   const said = `${name}: ${asked} was answered ${status}`
+  const waited = seen.waited ? `, ${howLong(seen.waited)}` : ''
   // 400 and 422 are how some say it; 404 and 5xx say nothing of the account.
-  const refuses = seen.signIn && [400, 401, 403, 422].includes(status)
+  const refuses = (seen.signIn && [400, 401, 403, 422].includes(status)) || (seen.signed && status === 401)
   if (refuses && !statusAllowed(status, seen.allowed)) {
     return fail(check, 'auth', `${said}: the sign-in was refused`, more)
   }
   if (!statusAllowed(status, seen.allowed)) {
     const to = seen.location === undefined ? '' : ` to ${seen.location}`
-    return fail(check, 'data', `${said}${to} (expected ${seen.allowed.join(', ')})`, more)
+    return fail(check, 'data', `${said}${to}${waited} (expected ${seen.allowed.join(', ')})`, more)
   }
-  const { json, xml } = seen
-  const unmet = judgeAssertions(content, { json, xml }).filter(({ level }) => level === 'fail')
+  const bare = (message: string): string => message.replace(`${address}: `, '')
+  const meaning = meaningIn(content, seen.meanings)
+  if (meaning) {
+    const told = `${name}: ${cleaned(meaning.says, 200)} (${asked} was answered ${status}${waited}: ${held(seen, meaning)})`
+    return fail(check, 'data', hide(told), more)
+  }
+  if (seen.ending && !seen.over) return notOver(seen, bare)
+  const unmet = unmetIn(content, seen)
   const [first] = unmet
   if (first) {
     // A server may say no with a 200: the account would be locked all the same.
     const fault = seen.signIn ? 'auth' : (first.fault ?? 'data')
-    const bare = (message: string): string => message.replace(`${address}: `, '')
     const details = unmet.flatMap(({ message, details: others = [] }) => [bare(message), ...others]).slice(1)
-    return fail(check, fault, hide(`${said}: ${bare(first.message)}`), {
+    return fail(check, fault, hide(`${said}${waited}: ${bare(first.message)}`), {
       ...more,
       details: details.map((one) => hide(one)),
     })
   }
   const [lost, ...others] = seen.uncaptured
-  if (lost !== undefined) return fail(check, 'data', `${said}: ${lost}`, { ...more, details: others })
-  const what = `${said} with ${showBytes(content.body.length)}${content.more ? ' and more' : ''} in`
+  if (lost !== undefined) return fail(check, 'data', `${said}${waited}: ${lost}`, { ...more, details: others })
+  const what = `${said} with ${showBytes(content.body.length)}${content.more ? ' and more' : ''}${waited === '' ? '' : `${waited}, the last`} in`
   return atMost({ check, what, value: ms, unit: 'duration', threshold, address })
+}
+
+const howLong = ({ asked, ms }: NonNullable<Answered['waited']>): string =>
+  `asked ${count(asked, 'time')} in ${showDuration(ms)}`
+
+/** `$.verdict is "passed"`: the values by which an answer is what it is. */
+function held({ content, hide }: Answered, { json, xml }: Documents): string {
+  const shown = Object.keys({ ...json, ...xml }).map((path) => {
+    const found = select(answerOf(content), path)
+    const [first] = 'problem' in found ? [] : found
+    return `${cleaned(path, 80)} is ${quoted(hide(first?.text ?? ''), 80)}`
+  })
+  return shown.join(', ')
+}
+
+/** What took too long: how often it was asked, and what it said last. */
+function notOver(seen: Answered, bare: (message: string) => string): Finding {
+  const { name, asked, address, waited, content, status, ending, hide } = seen
+  const last = ending && unended(content, status, ending)
+  const how = waited ? howLong(waited) : 'asked once'
+  const why = waited?.ended === 'most' ? ' (most requests sent)' : ''
+  const heard = last ? `; last heard: ${bare(last.message)}` : ''
+  return fail('step', 'timeout', hide(`${name}: ${asked} is not over, ${how}${why}${heard}`), { address })
 }
 
 function judgeFailure(seen: Failed): Finding {

@@ -3,8 +3,9 @@ import { statusAllowed } from '../probe/expectation.ts'
 import { reservedHeaders } from '../probe/http-request.ts'
 import { asksPeerAt } from '../probe/http-route.ts'
 import { quoted, said } from '../probe/text.ts'
-import { bodyType, isValue, templatesOf } from './request.ts'
-import { type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
+import { allExpected } from './expected.ts'
+import { bodyType, templatesOf } from './request.ts'
+import { isValue, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
 import { givenNames, namesIn, strayPlaceholder } from './values.ts'
 
 /** Why the settings cannot be used together, or undefined. */
@@ -14,15 +15,17 @@ export function stepsProblem(given: StepsSettings): string | undefined {
   if (url.search !== '' || url.hash !== '') return 'url ends with its path: a query belongs to the path of a step'
   if (given.password !== undefined && given.username === undefined) return 'password needs a username'
   if (given.steps.length === 0) return 'steps is empty: name at least one'
+  const unusable = valuesProblem(given) ?? signedProblem(given)
+  if (unusable !== undefined) return unusable
   const names = [...given.steps, ...(given.cleanup ?? [])].map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) < index)
   if (twice !== undefined) return `two steps are called ${quoted(twice, 64)}`
-  const known = new Set<string>(initialNames(given))
+  const known = new Set<string>([...initialNames(given), ...Object.keys(given.values ?? {})])
   for (const step of given.steps) {
-    const wrong = step.ftp ? ftpProblem(step, given, known) : requestProblem(step, given, known)
+    const wrong = step.ftp ? ftpProblem(step, given, known) : (requestProblem(step, given, known) ?? untilProblem(step))
     if (wrong !== undefined) return `step ${quoted(step.name, 64)} ${wrong}`
     for (const [name, from] of Object.entries(step.capture ?? {})) {
-      const bad = captureProblem(name, from)
+      const bad = captureProblem(name, from, given)
       if (bad !== undefined) return `step ${quoted(step.name, 64)} ${bad}`
       known.add(name)
     }
@@ -37,6 +40,22 @@ export function stepsProblem(given: StepsSettings): string | undefined {
   }
   const unknown = given.show.find((name) => !given.steps.some(({ capture }) => Object.hasOwn(capture ?? {}, name)))
   return unknown === undefined ? undefined : `show names ${said(unknown, 64)}, which no step captures`
+}
+
+function valuesProblem(given: StepsSettings): string | undefined {
+  for (const name of Object.keys(given.values ?? {})) {
+    if (!nameOfValue.test(name)) return `values names ${quoted(name, 64)}: names are letters, digits and _`
+    if ((givenNames as readonly string[]).includes(name)) return `values may not name ${name}, which is given`
+  }
+  return undefined
+}
+
+function signedProblem({ signed, authorization, token, password, tokenHeader }: StepsSettings): string | undefined {
+  if (!signed) return tokenHeader === undefined ? undefined : 'tokenHeader needs signed: true'
+  if (authorization !== undefined) return 'signed and authorization exclude each other'
+  if (token !== undefined && password !== undefined) return 'signed takes a token or a password, not both'
+  if (tokenHeader !== undefined && !isOwnHeader(tokenHeader)) return `tokenHeader may not be ${said(tokenHeader, 64)}`
+  return undefined
 }
 
 const initialNames = (given: StepsSettings): readonly string[] =>
@@ -61,25 +80,43 @@ function requestProblem(
   if (asksPeerAt(new URL(step.path.replaceAll(/\$\{\w+\}/g, 'x'), 'http://localhost'))) {
     return 'asks a /healthcheck: that is for the kinds http and svc'
   }
-  const taken = Object.keys(step.headers ?? {}).find(
-    (name) => reservedHeaders.has(name.toLowerCase()) || /^host$/i.test(name),
-  )
+  const taken = Object.keys(step.headers ?? {}).find((name) => !isOwnHeader(name))
   if (taken !== undefined) return `may not set the header ${said(taken, 64)}`
   const lost = documentProblem(step) ?? statusProblem(step.status)
   if (lost !== undefined) return lost
   return bodyProblem(step) ?? templates(templatesOf(step, given), known)
 }
 
+/** Headers that a step may set. */
+const isOwnHeader = (name: string): boolean => !reservedHeaders.has(name.toLowerCase()) && !/^host$/i.test(name)
+
 function documentProblem(step: RequestStep): string | undefined {
-  const wrong = [
-    ...Object.keys(step.json ?? {}).map((path) => pathProblem(path, 'json')),
-    ...Object.keys(step.xml ?? {}).map((path) => pathProblem(path, 'xml')),
-  ].find((problem) => problem !== undefined)
+  const expected = allExpected(step)
+  const wrong = expected
+    .flatMap(({ json, xml }) => [
+      ...Object.keys(json ?? {}).map((path) => pathProblem(path, 'json')),
+      ...Object.keys(xml ?? {}).map((path) => pathProblem(path, 'xml')),
+    ])
+    .find((problem) => problem !== undefined)
   if (wrong !== undefined) return `expects something where ${wrong}`
-  const mixed = [...Object.values(step.json ?? {}), ...Object.values(step.xml ?? {})].find(
-    (expectation) => expectation.includes(`\${`) && !isValue(expectation),
-  )
+  const all = expected.flatMap(({ json, xml }) => [...Object.values(json ?? {}), ...Object.values(xml ?? {})])
+  const mixed = all.find((expectation) => expectation.includes(`\${`) && !isValue(expectation))
   return mixed === undefined ? undefined : `expects ${quoted(mixed, 64)}: one \${value} by itself, or none`
+}
+
+/** The shortest pause between two requests, in milliseconds. */
+const shortestPause = 100
+
+function untilProblem({ method, signIn, until, fails = [] }: Step): string | undefined {
+  if (fails.some(({ expect }) => Object.keys(expect).length === 0)) return 'has fails without a value in expect'
+  if (until === undefined) return undefined
+  if (signIn) return 'signs in and has until: a sign-in is sent once'
+  if (writes(method)) return `sends ${method} and has until: only GET and HEAD are sent again`
+  const values = Object.keys(until.expect ?? {}).length
+  if (values === 0 && (until.status ?? []).length === 0) return 'has until without expect or status: say what ends it'
+  if (method === 'HEAD' && values > 0) return 'has until with expect, and HEAD has no body to judge'
+  if (until.every < shortestPause) return `asks every ${until.every} ms: give every 100ms or more`
+  return until.status && statusProblem(until.status)
 }
 
 function statusProblem(allowed: readonly string[]): string | undefined {
@@ -117,9 +154,13 @@ function templates(all: readonly string[], known: ReadonlySet<string>): string |
   return undefined
 }
 
-function captureProblem(name: string, from: string): string | undefined {
-  if (!/^[A-Za-z]\w{0,63}$/.test(name)) return `captures ${quoted(name, 64)}: names are letters, digits and _`
-  if ((givenNames as readonly string[]).includes(name)) return `may not capture ${name}, which is given`
+const nameOfValue = /^[A-Za-z]\w{0,63}$/
+
+function captureProblem(name: string, from: string, given: StepsSettings): string | undefined {
+  if (!nameOfValue.test(name)) return `captures ${quoted(name, 64)}: names are letters, digits and _`
+  if ((givenNames as readonly string[]).includes(name) || Object.hasOwn(given.values ?? {}, name)) {
+    return `may not capture ${name}, which is given`
+  }
   if (/^(?:header|cookie):[!#$%&'*+.^_`|~\w-]+$/.test(from)) return undefined
   const wrong = from.startsWith('count(') ? `${quoted(from, 64)} is a count` : pathProblem(from)
   return wrong === undefined
@@ -132,6 +173,9 @@ function ftpProblem(step: Step, given: StepsSettings, known: ReadonlySet<string>
   if (ftp === undefined) return undefined
   if (step.path !== undefined || step.body !== undefined || step.form !== undefined || step.capture !== undefined) {
     return 'has ftp, so it sends no request and captures nothing'
+  }
+  if (step.until !== undefined || step.fails !== undefined || step.expect !== undefined) {
+    return 'has ftp, so there is no answer for until, fails or expect'
   }
   if (ftp.host.includes(`\${`)) return 'has an ftp host that is a value: who is signed in to must stand in svc.yaml'
   if (ftp.tls === 'off' && (ftp.servername !== undefined || ftp.caFile !== undefined)) {

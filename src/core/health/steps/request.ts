@@ -1,22 +1,21 @@
 import { ProbeError } from '../monitor.ts'
 import type { Call } from '../probe/http-call.ts'
 import type { CookieJar } from './cookies.ts'
-import { type RequestStep, type StepsSettings, writes } from './settings.ts'
+import { allExpected } from './expected.ts'
+import { isValue, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
 import { inXml, type StepValues } from './values.ts'
 
 /** Every template of a step, in no order. */
-export const templatesOf = (step: RequestStep, given: StepsSettings): readonly string[] => [
+export const templatesOf = (step: RequestStep | Step, given: StepsSettings): readonly string[] => [
   step.path ?? '',
   authorizationOf(step, given) ?? '',
   step.body ?? '',
   ...Object.values(step.headers ?? {}),
   ...Object.values(step.form ?? {}),
-  ...Object.values(step.json ?? {}).filter(isValue),
-  ...Object.values(step.xml ?? {}).filter(isValue),
+  ...allExpected(step).flatMap(({ json, xml }) =>
+    [...Object.values(json ?? {}), ...Object.values(xml ?? {})].filter(isValue),
+  ),
 ]
-
-/** An expectation that is one value, and nothing else is. */
-export const isValue = (expectation: string): boolean => /^\$\{[A-Za-z]\w*\}$/.test(expectation)
 
 /**
  * The header of all steps is no header of one that signs in: there it would often hold what that step
@@ -25,7 +24,21 @@ export const isValue = (expectation: string): boolean => /^\$\{[A-Za-z]\w*\}$/.t
 export const authorizationOf = (
   step: RequestStep & { readonly signIn?: boolean },
   given: StepsSettings,
-): string | undefined => step.authorization ?? (step.signIn ? undefined : given.authorization)
+): string | undefined =>
+  step.authorization ?? (isSigned(step, given) && given.tokenHeader === undefined ? ours(given) : common(step, given))
+
+const common = (step: SignedStep, given: StepsSettings): string | undefined =>
+  step.signIn ? undefined : given.authorization
+const ours = (given: StepsSettings): string => (given.token === undefined ? `Basic \${basic}` : `Bearer \${token}`)
+
+type SignedStep = RequestStep & { readonly signIn?: boolean }
+
+/** Whether a step carries a credential of svc.yaml by `signed`. */
+export const isSigned = (step: SignedStep, given: StepsSettings): boolean =>
+  given.signed &&
+  !step.signIn &&
+  step.authorization === undefined &&
+  (given.token !== undefined || given.password !== undefined)
 
 /** What sort of body a step sends; undefined: one in which no value can stand safely. */
 export function bodyType(step: RequestStep): 'json' | 'xml' | undefined {
@@ -48,7 +61,8 @@ export function requestOf(step: RequestStep, given: StepsSettings, values: StepV
     name.toLowerCase(),
     headerValue(name, value, values),
   ])
-  const wantsXml = step.xml !== undefined
+  const wantsXml = allExpected(step).some(({ xml }) => xml !== undefined)
+  const tokenHeader = isSigned(step, given) ? given.tokenHeader : undefined
   return {
     method: step.method,
     path: `${url.pathname}${url.search}`,
@@ -60,6 +74,9 @@ export function requestOf(step: RequestStep, given: StepsSettings, values: StepV
       ...(body === undefined ? {} : { 'content-type': type }),
       ...(body === undefined && writes(step.method) ? { 'content-length': '0' } : {}),
       ...(Object.fromEntries(named) as Record<string, string>),
+      ...(tokenHeader === undefined
+        ? {}
+        : { [tokenHeader.toLowerCase()]: headerValue(tokenHeader, `\${token}`, values) }),
       ...(authorization === undefined ? {} : { authorization: headerValue('authorization', authorization, values) }),
       ...(cookie === undefined ? {} : { cookie }),
       connection: 'close',

@@ -4,21 +4,18 @@ import { type FtpSeen, portOf as ftpPort, visitFtp } from '../files/ftp-visit.ts
 import { showDuration } from '../judge.ts'
 import { ProbeError, type World } from '../monitor.ts'
 import { hostPort } from '../net.ts'
-import { eachAddress, type Target } from '../probe/addresses.ts'
+import { eachAddress } from '../probe/addresses.ts'
 import { readCaFile } from '../probe/anchors.ts'
-import { call } from '../probe/http-call.ts'
-import { shownLocation } from '../probe/http-content.ts'
-import { hostOf, type Link, open, portOf, type Route } from '../probe/http-route.ts'
-import { readXml } from '../probe/xml.ts'
+import { hostOf, open, portOf, type Route } from '../probe/http-route.ts'
 import { Secret } from '../settings.ts'
 import { readSettings } from '../settings-read.ts'
-import { captured } from './capture.ts'
+import { ask, type Run, shownPath } from './ask.ts'
 import { CookieJar } from './cookies.ts'
 import { judgeStep } from './judge.ts'
-import { isValue, requestOf, templatesOf } from './request.ts'
 import type { Failed, StepSeen } from './seen.ts'
-import { type CleanupStep, type FtpStep, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
-import { firstValues, type StepValues } from './values.ts'
+import type { CleanupStep, FtpStep, Step, StepsSettings } from './settings.ts'
+import { untilOver } from './until.ts'
+import { firstValues } from './values.ts'
 
 /** Milliseconds kept for the cleanup, where there is one: no more than a third of what there is. */
 const cleanupMs = 5_000
@@ -26,19 +23,6 @@ const cleanupMs = 5_000
 const tellingMs = 200
 /** Milliseconds for a cleanup after the run itself was given up: the engine waits that long, and no longer. */
 const lastMs = 400
-
-type Run = {
-  readonly given: StepsSettings
-  readonly world: World
-  readonly target: Target
-  readonly route: Route
-  readonly values: StepValues
-  readonly jar: CookieJar
-  /** Steps that were sent and not refused: what they made is there, or may be. */
-  readonly made: Set<string>
-  /** The connection that was opened first, until a step uses it. */
-  first: Link | undefined
-}
 
 /**
  * Does the steps one after the other, up to the first that fails, and then what undoes them: also after
@@ -123,6 +107,7 @@ async function* taken(
 ): AsyncGenerator<StepSeen> {
   const { world, target, values } = run
   const start = world.now()
+  let requests = 0
   const deadline = deadlineSignal(parent ?? new AbortController().signal, ms)
   const undoes = 'undoes' in step ? step.undoes : undefined
   const asked = 'ftp' in step && step.ftp ? `ftp ${step.ftp.host}` : `${step.method} ${shownPath(run, step)}`
@@ -133,7 +118,7 @@ async function* taken(
       name: step.name,
       undoes,
       address,
-      asked,
+      asked: requests > 1 ? `${asked} (request ${requests})` : asked,
       cause,
       afterMs: world.now() - start,
       hide: values.hide,
@@ -141,7 +126,15 @@ async function* taken(
   }
   try {
     if ('ftp' in step && step.ftp) yield await visited(run, step.name, step.ftp, deadline.signal, ms)
-    else yield await answered(run, step, asked, deadline.signal)
+    else if ('until' in step && step.until) {
+      const { address } = target
+      const count = (asked: number): void => {
+        requests = asked
+      }
+      const again = (signal: AbortSignal) => ask(run, step, asked, signal)
+      const signal = parent ?? deadline.signal
+      yield await untilOver({ until: step.until, address, now: world.now, ms, parent: signal, ask: again, count })
+    } else yield await ask(run, step, asked, deadline.signal)
   } catch (error) {
     if (parent?.aborted) throw error
     const late = deadline.signal.aborted && !(error instanceof ProbeError)
@@ -152,90 +145,6 @@ async function* taken(
     deadline.clear()
   }
 }
-
-/** A path as it may be shown: a value that is not there stays a placeholder. */
-function shownPath({ given, values }: Run, step: RequestStep): string {
-  const path = step.path ?? ''
-  const base = new URL(given.url).pathname.replace(/\/$/, '')
-  const filled =
-    values.missing(path) === undefined ? values.fill(path, (value) => encodeURIComponent(value.toWellFormed())) : path
-  return values.hide(`${base}${filled}`).replace(/\?.*/s, '?…').slice(0, 200)
-}
-
-async function answered(run: Run, step: Step | CleanupStep, asked: string, signal: AbortSignal): Promise<StepSeen> {
-  const { given, world, target, route, values, jar, made } = run
-  const { address } = target
-  const lost = templatesOf(step, given)
-    .map((template) => values.missing(template))
-    .find((name) => name !== undefined)
-  if (lost !== undefined) throw new ProbeError('dependency', `not sent: \${${lost}} was never captured`)
-  const request = requestOf(step, given, values, jar)
-  const start = world.now()
-  const ready = run.first
-  run.first = undefined
-  const link = ready && !ready.socket.destroyed ? ready : await open({ ...target, signal }, route.url, route, world)
-  const { socket } = link
-  const stop = (): void => void socket.destroy(signal.reason as Error)
-  signal.addEventListener('abort', stop, { once: true })
-  try {
-    signal.throwIfAborted()
-    if (makes(step)) made.add(step.name)
-    const head = await call(socket, address, request, values.hide)
-    // A request that was refused has made nothing; after a 5xx nobody knows.
-    if (head.status >= 400 && head.status < 500) made.delete(step.name)
-    for (const line of head.cookies) {
-      const value = jar.take(line, request.path.replace(/\?.*/s, ''), world.date())
-      if (value) values.hush(value)
-    }
-    const { bytes, more } = await head.read(given.maxBody)
-    const ms = world.now() - start
-    const captures = Object.entries('capture' in step ? (step.capture ?? {}) : {})
-    const wantsXml = step.xml !== undefined || captures.some(([, from]) => from.startsWith('/'))
-    const xml = wantsXml ? await readXml(bytes, head.headers['content-type']) : undefined
-    const { hide } = values
-    const content = { address, headers: head.headers, body: bytes, more, hide, at: world.date(), xml }
-    const uncaptured: string[] = []
-    for (const [name, from] of captures) {
-      const found = captured(from, content, jar)
-      if ('problem' in found) uncaptured.push(`the answer ${found.problem}, so no \${${name}}`)
-      else values.set(name, found.value, !given.show.includes(name))
-    }
-    const { location } = head.headers
-    const redirects = head.status >= 300 && head.status < 400 && location !== undefined
-    return {
-      see: 'answered',
-      name: step.name,
-      undoes: 'undoes' in step ? step.undoes : undefined,
-      address,
-      asked,
-      status: head.status,
-      location: redirects ? hide(shownLocation(location, route.url)) : undefined,
-      ms,
-      content,
-      json: expectations(step.json, values),
-      xml: expectations(step.xml, values),
-      uncaptured,
-      signIn: 'signIn' in step && step.signIn,
-      allowed: step.status,
-      hide,
-    }
-  } finally {
-    signal.removeEventListener('abort', stop)
-    socket.destroy()
-  }
-}
-
-const makes = (step: Step | CleanupStep): boolean => 'signIn' in step && (step.signIn || writes(step.method))
-
-const expectations = (
-  expected: Readonly<Record<string, string>> | undefined,
-  values: StepValues,
-): Readonly<Record<string, string>> | undefined =>
-  expected &&
-  Object.fromEntries(
-    // Written as a comparison, so that a value is never taken for a pattern.
-    Object.entries(expected).map(([path, one]) => [path, isValue(one) ? `=${values.fill(one, String)}` : one]),
-  )
 
 /** Signs in at an FTP server and lists a folder, as the ftp kind does in Standard. */
 async function visited(run: Run, name: string, step: FtpStep, signal: AbortSignal, ms: number): Promise<StepSeen> {

@@ -4,6 +4,7 @@ import type { Unreached } from '../probe/addresses.ts'
 import type { Chain } from '../probe/chain.ts'
 import type { Content } from '../probe/http-content.ts'
 import type { Hide } from '../probe/text.ts'
+import type { Documents, Ending, Meaning } from './expected.ts'
 
 /** What became of the steps, before it is judged. Everything is by the step's name. */
 export type StepSeen =
@@ -28,11 +29,19 @@ export type Answered = {
   readonly ms: number
   readonly content: Content
   /** The expectations of this run: values filled in. */
-  readonly json: Readonly<Record<string, string>> | undefined
-  readonly xml: Readonly<Record<string, string>> | undefined
+  readonly json: Documents['json']
+  readonly xml: Documents['xml']
+  readonly ending: Ending | undefined
+  readonly meanings: readonly Meaning[]
+  /** False while `until` has to wait. */
+  readonly over: boolean
+  /** How `until` waited: milliseconds and requests, this one included. */
+  readonly waited: { readonly asked: number; readonly ms: number; readonly ended: 'over' | 'time' | 'most' } | undefined
   /** What could not be captured, and why. */
   readonly uncaptured: readonly string[]
   readonly signIn: boolean
+  /** It carried a credential of svc.yaml by `signed`. */
+  readonly signed: boolean
   readonly allowed: readonly string[]
   readonly hide: Hide
 }

@@ -24,6 +24,7 @@ const requestFields = {
   },
   json: { type: 'map', doc: `Values expected in its JSON: path to text, /pattern/, comparison or one \${value}` },
   xml: { type: 'map', doc: 'Values expected in its XML, likewise' },
+  expect: { type: 'map', doc: 'Values expected, likewise, where the path says in what: $.a in JSON, /a in XML' },
 } as const satisfies SettingsSpec
 
 const ftpFields = {
@@ -46,6 +47,25 @@ const ftpFields = {
   dataHosts,
 } as const satisfies SettingsSpec
 
+const untilFields = {
+  expect: {
+    type: 'map',
+    doc: 'Values that the last answer has: $.path in JSON or /path in XML to text, /pattern/ or comparison',
+  },
+  status: {
+    type: 'texts',
+    doc: 'Status codes that the last answer has; those of the step alone are well while it waits',
+  },
+  every: { type: 'duration', default: 2_000, doc: 'How long it pauses between two requests, at least 100ms' },
+  within: { type: 'duration', doc: 'How long it waits; never longer than the monitor has, less what cleanup needs' },
+  most: { type: 'integer', min: 1, max: 1_000, default: 100, doc: 'How many requests it sends at most' },
+} as const satisfies SettingsSpec
+
+const failsFields = {
+  expect: { type: 'map', required: true, doc: 'Values that such an answer has, all of them' },
+  says: { type: 'text', required: true, doc: 'What that means, for the message: `a clip known to be bad passed`' },
+} as const satisfies SettingsSpec
+
 const stepFields = {
   ...requestFields,
   capture: {
@@ -56,6 +76,16 @@ const stepFields = {
     type: 'flag',
     default: false,
     doc: 'It signs in or out: needs no allowWrites, and when it is refused nobody signs in again for a while',
+  },
+  until: {
+    type: 'group',
+    fields: untilFields,
+    doc: 'GET or HEAD: ask again until an answer has these values; what the step expects and captures is of that answer',
+  },
+  fails: {
+    type: 'groups',
+    fields: failsFields,
+    doc: 'Answers that are failures of their own; they end the waiting of `until`',
   },
   ftp: {
     type: 'group',
@@ -94,6 +124,13 @@ export const stepsSettings = {
     pattern: authorization,
     doc: `${authorizationDoc}, of every step that has none of its own`,
   },
+  signed: {
+    type: 'flag',
+    default: false,
+    doc: 'Send token (as Bearer, or in tokenHeader), or username and password (as Basic), with every step that neither signs in nor has an authorization of its own',
+  },
+  tokenHeader: { type: 'text', doc: 'With signed: header that takes the bare token instead, e.g. X-Api-Key' },
+  values: { type: 'map', doc: `Values that are known beforehand and no secrets: name to text, for \${name}` },
   show: { type: 'texts', default: [], doc: 'Captured names that are no secrets: the id of what may be left behind' },
   allowWrites: { type: 'flag', default: false, doc: 'Send the steps that may write' },
   latency: {
@@ -114,6 +151,9 @@ export type CleanupStep = NonNullable<StepsSettings['cleanup']>[number]
 export type FtpStep = NonNullable<Step['ftp']>
 /** What a step and a cleanup have in common. */
 export type RequestStep = Values<typeof requestFields>
+
+/** An expectation that is one value, and nothing else is. */
+export const isValue = (expectation: string): boolean => /^\$\{[A-Za-z]\w*\}$/.test(expectation)
 
 /** Whether a method may change something on the server. */
 export const writes = (method: string): boolean => method !== 'GET' && method !== 'HEAD'

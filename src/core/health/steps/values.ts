@@ -73,6 +73,7 @@ export async function firstValues(given: StepsSettings): Promise<StepValues> {
     values.set('basic', Buffer.from(`${username}:${password}`).toString('base64'), true)
   }
   values.set('probe', `svc-probe-${randomBytes(6).toString('hex')}`, false)
+  for (const [name, value] of Object.entries(given.values ?? {})) values.set(name, value, false)
   // Of every sort of character, for servers that want them.
   values.set('probePassword', `Aa1-${randomBytes(18).toString('base64url')}`, true)
   return values

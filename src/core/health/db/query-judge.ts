@@ -1,0 +1,132 @@
+import { classify } from '../classify.ts'
+import { atLeast, atMost, fail, ok, showDuration, warn } from '../judge.ts'
+import type { Finding } from '../monitor.ts'
+import { readDate } from '../probe/document.ts'
+import { UnjudgedError, unmetEach } from '../probe/expectation.ts'
+import { nothingHidden, quoted, said } from '../probe/text.ts'
+import type { Threshold } from '../settings.ts'
+import type { Cell, Column } from './column.ts'
+import type { Asked } from './query.ts'
+import type { Query } from './query-settings.ts'
+
+const check = 'queries'
+/** Milliseconds by which a date may lie ahead of our clock: what lies further is of another zone. */
+const aheadMs = 60_000
+
+/** Judges what one query gave; each thing that it says of the column is one finding. */
+export function judgeAsked(asked: Asked): readonly Finding[] {
+  const { query } = asked
+  const name = said(query.name, 64)
+  const findings = 'column' in asked ? judgeColumn(asked.column, asked.at, query) : [failed(asked)]
+  return findings.map((finding) => ({
+    ...finding,
+    message: `${name}: ${finding.message}`,
+    ...(finding.level === 'ok' ? {} : { details: [...(finding.details ?? []), `asked: ${said(query.sql, 240)}`] }),
+  }))
+}
+
+function failed({ cause, afterMs }: { readonly cause: unknown; readonly afterMs: number }): Finding {
+  const { fault, message, details } = classify(cause, undefined, afterMs)
+  return fail(check, fault, message, { details })
+}
+
+function judgeColumn(column: Column, at: number, query: Query): readonly Finding[] {
+  return [...judgeRows(column, query), ...judgeValues(column, at, query)]
+}
+
+function judgeRows({ rows, more }: Column, query: Query): readonly Finding[] {
+  const of = { check, value: more ? rows + 1 : rows, unit: 'count', what: more ? 'rows, at least' : 'rows' } as const
+  return [
+    ...(query.rows ? [atMost({ ...of, threshold: query.rows })] : []),
+    ...(query.leastRows ? [atLeast({ ...of, threshold: query.leastRows })] : []),
+  ]
+}
+
+function judgeValues(column: Column, at: number, query: Query): readonly Finding[] {
+  const { age, expect } = query
+  if (!query.atMost && !query.atLeast && !age && expect === undefined) return []
+  const values = column.cells.filter((cell) => cell !== null)
+  if (values.length === 0) return [judgeNone(column, query)]
+  const partly = column.more
+    ? [
+        warn(check, `only the first ${column.rows} rows were judged, and there are more`, {
+          details: ['next: let the database sum them up: count(*), min(…), max(…)'],
+        }),
+      ]
+    : []
+  return [
+    ...judgeFigures(values, query),
+    ...(age ? [judgeAge(values, at, age)] : []),
+    ...(expect === undefined ? [] : [judgeText(values, expect)]),
+    ...partly,
+  ]
+}
+
+function judgeNone({ rows }: Column, { none, age }: Query): Finding {
+  const message = rows === 0 ? 'none (no row)' : 'none (NULL)'
+  const level = none ?? (age ? 'ok' : 'fail')
+  if (level === 'ok') return ok(check, message)
+  return level === 'warn' ? warn(check, message) : fail(check, 'data', message)
+}
+
+function judgeFigures(values: readonly Exclude<Cell, null>[], query: Query): readonly Finding[] {
+  if (!query.atMost && !query.atLeast) return []
+  const figures = values.map(figureOf)
+  const unread = figures.indexOf(undefined)
+  if (unread >= 0) return [fail(check, 'data', `${shown(values[unread])} is not a number`)]
+  const known = figures.filter((figure) => figure !== undefined)
+  const of = { check, unit: 'ratio' } as const
+  return [
+    ...(query.atMost ? [atMost({ ...of, value: Math.max(...known), threshold: query.atMost })] : []),
+    ...(query.atLeast ? [atLeast({ ...of, value: Math.min(...known), threshold: query.atLeast })] : []),
+  ]
+}
+
+function judgeAge(values: readonly Exclude<Cell, null>[], at: number, threshold: Threshold): Finding {
+  const dates = values.map(dateOf)
+  const unread = dates.indexOf(undefined)
+  if (unread >= 0) return fail(check, 'data', `${shown(values[unread])} is no date`)
+  const age = at - Math.min(...dates.filter((date) => date !== undefined))
+  // Not a silent green: what is hours ahead by its zone could not grow old for hours.
+  if (-age > aheadMs) {
+    return warn(check, `the oldest is ${showDuration(-age)} in the future: its clock, or a zone other than UTC`, {
+      observed: age,
+      unit: 'ms',
+    })
+  }
+  return atMost({ check, what: 'oldest', value: age, unit: 'duration', threshold })
+}
+
+function judgeText(values: readonly Exclude<Cell, null>[], expect: string): Finding {
+  const texts = values.map(textOf)
+  try {
+    const wrong = unmetEach(texts, expect, nothingHidden).filter((one) => one !== undefined)
+    const [first] = wrong
+    if (first === undefined) return ok(check, `is ${texts.length === 1 ? shown(texts[0]) : 'as expected'}`)
+    return fail(check, 'data', values.length > 1 ? `${first} (${wrong.length} of ${values.length})` : first)
+  } catch (error) {
+    if (error instanceof UnjudgedError) return fail(check, 'data', error.message)
+    throw error
+  }
+}
+
+const textOf = (cell: Exclude<Cell, null>): string =>
+  cell instanceof Date ? (Number.isNaN(cell.getTime()) ? '' : cell.toISOString()) : String(cell)
+const shown = (cell: Cell | undefined): string => quoted(textOf(cell ?? ''), 80)
+
+function figureOf(cell: Exclude<Cell, null>): number | undefined {
+  const value = typeof cell === 'number' ? cell : decimal.test(textOf(cell).trim()) ? Number(cell) : Number.NaN
+  return Number.isFinite(value) ? value : undefined
+}
+const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
+
+/** Milliseconds since 1970: a date, its text as databases write it, or seconds or milliseconds. */
+function dateOf(cell: Exclude<Cell, null>): number | undefined {
+  if (cell instanceof Date) return Number.isNaN(cell.getTime()) ? undefined : cell.getTime()
+  // PostgreSQL leaves out the minutes of a zone that has none.
+  return readDate(
+    String(cell)
+      .trim()
+      .replace(/(:\d\d(?:\.\d+)?[+-]\d\d)$/, '$1:00'),
+  )
+}

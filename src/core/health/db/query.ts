@@ -1,0 +1,52 @@
+import type { ExecutionMode } from '../../protocol/index.ts'
+import { includes } from '../engine.ts'
+import { ProbeError, type World } from '../monitor.ts'
+import type { Column } from './column.ts'
+import type { Query } from './query-settings.ts'
+import { type Read, statementMs } from './session.ts'
+import type { Look } from './visit.ts'
+
+/** What became of one question. */
+export type Asked = {
+  readonly see: 'asked'
+  readonly query: Query
+  /** Milliseconds since 1970, by our clock. */
+  readonly at: number
+} & ({ readonly column: Column } | { readonly cause: unknown; readonly afterMs: number })
+
+/** Those that are asked in a mode. */
+export const wanted = (queries: readonly Query[] = [], mode: ExecutionMode): readonly Query[] =>
+  queries.filter(({ depth }) => includes(mode, depth === 'Advanced' ? 'Advanced' : 'Standard'))
+
+/** Asks one. What goes wrong is seen as well, so that it hides no other; only the deadline is thrown. */
+export async function askQuery(
+  query: Query,
+  world: Pick<World, 'now' | 'date' | 'signal'>,
+  read: Read,
+): Promise<Asked> {
+  const since = world.now()
+  try {
+    const column = await read(query.sql, query.age !== undefined)
+    return { see: 'asked', query, at: world.date().getTime(), column }
+  } catch (cause) {
+    if (world.signal.aborted) throw cause
+    return { see: 'asked', query, at: world.date().getTime(), cause, afterMs: world.now() - since }
+  }
+}
+
+export const queryLooks = (queries: readonly Query[] | undefined, world: World): readonly Look<Asked>[] =>
+  wanted(queries, world.mode).map((query) => ['queries', (_, read) => askQuery(query, world, read)] as const)
+
+/** Milliseconds that are kept from a query: it is to be ended, and named, before the deadline names nothing. */
+const keptMs = 300
+const leastMs = 50
+
+/** Milliseconds for one query. Throws ProbeError `timeout` where too few are left. */
+export function queryMs(left: number): number {
+  const ms = Math.min(statementMs(left), left - keptMs)
+  if (ms < leastMs) throw new ProbeError('timeout', 'not asked: the time of this monitor was used up before it')
+  return ms
+}
+
+/** The connection did not outlive what was asked before. */
+export const notAsked = (): ProbeError => new ProbeError('dependency', 'not asked: the connection had ended before it')

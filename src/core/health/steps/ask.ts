@@ -1,0 +1,128 @@
+import { ProbeError, type World } from '../monitor.ts'
+import type { Target } from '../probe/addresses.ts'
+import { statusAllowed } from '../probe/expectation.ts'
+import { call } from '../probe/http-call.ts'
+import { type Content, shownLocation } from '../probe/http-content.ts'
+import { type Link, open, type Route } from '../probe/http-route.ts'
+import { readXml } from '../probe/xml.ts'
+import { captured } from './capture.ts'
+import type { CookieJar } from './cookies.ts'
+import { allExpected, endingOf, expectedOf, filledWith, meaningIn, meaningsOf, unended } from './expected.ts'
+import { isSigned, requestOf, templatesOf } from './request.ts'
+import type { Answered } from './seen.ts'
+import { type CleanupStep, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
+import type { StepValues } from './values.ts'
+
+/** What lasts from step to step. */
+export type Run = {
+  readonly given: StepsSettings
+  readonly world: World
+  readonly target: Target
+  readonly route: Route
+  readonly values: StepValues
+  readonly jar: CookieJar
+  /** Steps that were sent and not refused: what they made is there, or may be. */
+  readonly made: Set<string>
+  /** The connection that was opened first, until a step uses it. */
+  first: Link | undefined
+}
+
+/** A path as it may be shown: a value that is not there stays a placeholder. */
+export function shownPath({ given, values }: Run, step: RequestStep): string {
+  const path = step.path ?? ''
+  const base = new URL(given.url).pathname.replace(/\/$/, '')
+  const filled =
+    values.missing(path) === undefined ? values.fill(path, (value) => encodeURIComponent(value.toWellFormed())) : path
+  return values.hide(`${base}${filled}`).replace(/\?.*/s, '?…').slice(0, 200)
+}
+
+/** Sends one step once, and takes what it captures. Throws ProbeError, or what the socket threw. */
+export async function ask(run: Run, step: Step | CleanupStep, asked: string, signal: AbortSignal): Promise<Answered> {
+  const { given, world, target, route, values, jar, made } = run
+  const { address } = target
+  const lost = templatesOf(step, given)
+    .map((template) => values.missing(template))
+    .find((name) => name !== undefined)
+  if (lost !== undefined) throw new ProbeError('dependency', `not sent: \${${lost}} was never captured`)
+  const request = requestOf(step, given, values, jar)
+  const start = world.now()
+  const ready = run.first
+  run.first = undefined
+  const link = ready && !ready.socket.destroyed ? ready : await open({ ...target, signal }, route.url, route, world)
+  const { socket } = link
+  const stop = (): void => void socket.destroy(signal.reason as Error)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    signal.throwIfAborted()
+    if (makes(step)) made.add(step.name)
+    const head = await call(socket, address, request, values.hide)
+    // A request that was refused has made nothing; after a 5xx nobody knows.
+    if (head.status >= 400 && head.status < 500) made.delete(step.name)
+    for (const line of head.cookies) {
+      const value = jar.take(line, request.path.replace(/\?.*/s, ''), world.date())
+      if (value) values.hush(value)
+    }
+    const { bytes, more } = await head.read(given.maxBody)
+    const ms = world.now() - start
+    const captures = Object.entries('capture' in step ? (step.capture ?? {}) : {})
+    const wantsXml =
+      allExpected(step).some(({ xml }) => xml !== undefined) || captures.some(([, from]) => from.startsWith('/'))
+    const xml = wantsXml ? await readXml(bytes, head.headers['content-type']) : undefined
+    const { hide } = values
+    const content = { address, headers: head.headers, body: bytes, more, hide, at: world.date(), xml }
+    const judged = judgedBy(step, values)
+    const over = isOver(content, head.status, step.status, judged)
+    const uncaptured: string[] = []
+    for (const [name, from] of over ? captures : []) {
+      const found = captured(from, content, jar)
+      if ('problem' in found) uncaptured.push(`the answer ${found.problem}, so no \${${name}}`)
+      else values.set(name, found.value, !given.show.includes(name))
+    }
+    const { location } = head.headers
+    const redirects = head.status >= 300 && head.status < 400 && location !== undefined
+    return {
+      see: 'answered',
+      name: step.name,
+      undoes: 'undoes' in step ? step.undoes : undefined,
+      address,
+      asked,
+      status: head.status,
+      location: redirects ? hide(shownLocation(location, route.url)) : undefined,
+      ms,
+      content,
+      ...judged,
+      over,
+      waited: undefined,
+      uncaptured,
+      signIn: 'signIn' in step && step.signIn,
+      signed: isSigned(step, given),
+      allowed: step.status,
+      hide,
+    }
+  } finally {
+    signal.removeEventListener('abort', stop)
+    socket.destroy()
+  }
+}
+
+const makes = (step: Step | CleanupStep): boolean => 'signIn' in step && (step.signIn || writes(step.method))
+
+type Judged = Pick<Answered, 'json' | 'xml' | 'ending' | 'meanings'>
+
+function judgedBy(step: Step | CleanupStep, values: StepValues): Judged {
+  const { json, xml } = filledWith(expectedOf(step), values)
+  if (!('signIn' in step)) return { json, xml, ending: undefined, meanings: [] }
+  const ending = endingOf(step)
+  return {
+    json,
+    xml,
+    ending: ending && filledWith(ending, values),
+    meanings: meaningsOf(step).map((meaning) => filledWith(meaning, values)),
+  }
+}
+
+/** Whether an answer is the one that is judged: always without `until`. */
+function isOver(content: Content, status: number, allowed: readonly string[], { ending, meanings }: Judged): boolean {
+  if (ending === undefined || !statusAllowed(status, allowed)) return true
+  return unended(content, status, ending) === undefined || meaningIn(content, meanings) !== undefined
+}

@@ -1,0 +1,213 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openMysql } from '../../../src/core/health/db/mysql.ts'
+import { PeerSocket } from '../../../src/core/health/db/peer-socket.ts'
+import type { Query } from '../../../src/core/health/db/query-settings.ts'
+import { databaseTarget } from '../../../src/core/health/db/target.ts'
+import type { Finding } from '../../../src/core/health/index.ts'
+import mysql from '../../../src/core/health/monitors/mysql.ts'
+import { type MariadbServer, mariadbMissing, startMariadb } from '../../support/mariadb.ts'
+import { suiteWith } from '../../support/peer.ts'
+import { type RunKindOptions, runKind, secret } from '../../support/run-kind.ts'
+import { until } from '../../support/until.ts'
+
+const word = 'correct horse'
+type Asked = Partial<Query> & { readonly sql: string }
+
+suiteWith(mariadbMissing, 'queries of mysql', () => {
+  let server: MariadbServer
+  beforeAll(async () => {
+    server = await startMariadb()
+    const here = "'127.0.0.1'"
+    await server.query(`CREATE USER monitor@${here} IDENTIFIED BY '${word}'; GRANT PROCESS, FILE ON *.* TO monitor@${here};
+      CREATE DATABASE orders; USE orders; CREATE DATABASE closed; CREATE TABLE closed.jobs (id int);
+      CREATE TABLE jobs (id int, state varchar(20), created_at timestamp(3) NULL, naive datetime);
+      CREATE TABLE old (id int) ENGINE = MyISAM; CREATE SEQUENCE ids;
+      CREATE FUNCTION add_job() RETURNS int MODIFIES SQL DATA BEGIN INSERT INTO jobs (id) VALUES (99); RETURN 1; END;
+      CREATE FUNCTION add_old() RETURNS int MODIFIES SQL DATA BEGIN INSERT INTO old VALUES (9); RETURN 1; END;
+      INSERT INTO jobs VALUES (1, 'waiting', NOW() - INTERVAL 1 HOUR, UTC_TIMESTAMP() - INTERVAL 2 HOUR),
+        (2, 'waiting', NOW(), UTC_TIMESTAMP()), (3, 'failed', NULL, NULL);
+      GRANT SELECT, INSERT, DELETE, EXECUTE ON orders.* TO monitor@${here}`)
+  })
+  afterAll(() => server.remove())
+
+  const ask = async (
+    queries: readonly Asked[],
+    mode: 'Basic' | 'Standard' | 'Advanced' = 'Standard',
+    options: RunKindOptions = {},
+  ): Promise<readonly Finding[]> => {
+    const named = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
+    const settings = { url: server.url('monitor', 'orders'), password: secret(word), restarted: {}, queries: named }
+    const findings = await runKind(mysql, settings, mode, options)
+    expect(findings.filter(({ check, level }) => check !== 'queries' && level !== 'ok')).toEqual([])
+    return findings.filter(({ check }) => check === 'queries')
+  }
+  /** Nothing of ours is open on the server, once it has had a moment to end. */
+  const ended = (): Promise<unknown> =>
+    until(
+      async () =>
+        (await server.query("SELECT info FROM information_schema.processlist WHERE user = 'monitor'")).length === 0,
+    )
+
+  test('the figures, dates and texts of a job table are judged', async () => {
+    const found = await ask([
+      { name: 'queue', sql: "SELECT count(*) FROM jobs WHERE state = 'waiting'", atMost: { limit: 2 } },
+      { name: 'failed', sql: "select count(*) FROM jobs WHERE state = 'failed'", atMost: { warn: 0 } },
+      { name: 'oldest', sql: "SELECT min(created_at) FROM jobs WHERE state = 'waiting'", age: { limit: 60_000 } },
+      { name: 'naive', sql: 'SELECT naive FROM jobs', age: { warn: 60_000 } },
+      { name: 'stuck', sql: "SELECT id FROM jobs WHERE state = 'stuck'", rows: { limit: 0 } },
+      { name: 'dead', sql: "SELECT max(created_at) FROM jobs WHERE state = 'dead'", age: { limit: 1 } },
+      { name: 'with', sql: 'WITH one AS (SELECT 0.5 AS share) SELECT share FROM one', atLeast: { limit: 0.5 } },
+      { name: 'text', sql: 'SELECT state FROM jobs', expect: '/^(waiting|failed)$/' },
+      { name: 'json', sql: "SELECT JSON_OBJECT('a', 1), 5", expect: '{"a": 1}' },
+      { name: 'binary', sql: "SELECT CAST('ab' AS BINARY)", expect: 'ab' },
+    ])
+    expect(found.map(({ message }) => message)).toEqual([
+      'queue: 2 (limit 2)',
+      'failed: 1 (warns above 0)',
+      'oldest: oldest 1 h (limit 1 min)',
+      'naive: oldest 2 h (warns above 1 min)',
+      'stuck: rows 0 (limit 0)',
+      'dead: none (NULL)',
+      'with: 0.5 (at least 0.5)',
+      'text: is as expected',
+      'json: is "{"a": 1}"',
+      'binary: is "ab"',
+    ])
+    expect(found.every(({ address }) => address === server.address)).toBe(true)
+    await ended()
+  })
+  test('a TIMESTAMP is of the zone of the session, and a DATETIME is taken for UTC', async () => {
+    await server.query("SET GLOBAL time_zone = '-05:00'")
+    const found = await ask([
+      { name: 'zoned', sql: 'SELECT created_at FROM jobs', age: { limit: 1 } },
+      { name: 'naive', sql: 'SELECT min(naive) FROM jobs', age: { limit: 1 } },
+      // What compares with NOW() works as it does for any client.
+      { name: 'late', sql: 'SELECT count(*) FROM jobs WHERE created_at < NOW() - INTERVAL 30 MINUTE', expect: '1' },
+    ])
+    await server.query("SET GLOBAL time_zone = 'SYSTEM'")
+    expect(found.map(({ message }) => message)).toEqual([
+      'zoned: oldest 1 h (limit 1 ms)',
+      'naive: oldest 2 h (limit 1 ms)',
+      'late: is "1"',
+    ])
+  })
+  test.each([
+    ['a sequence', 'SELECT NEXTVAL(ids)'],
+    ['a function that inserts', 'SELECT add_job()'],
+    ['two statements', 'SELECT 1; DELETE FROM jobs'],
+    ['two statements that end the transaction', 'SELECT 1; COMMIT; DELETE FROM jobs'],
+    ['a function that inserts where nothing is taken back', 'SELECT add_old()'],
+    ['a WITH that deletes', 'WITH one AS (SELECT 1 AS id) DELETE FROM jobs'],
+  ])('a write is refused by the server: %s', async (_, sql) => {
+    const state = () =>
+      server.query(
+        'SELECT (SELECT count(*) FROM orders.jobs) AS jobs, (SELECT count(*) FROM orders.old) AS old, next_not_cached_value AS ids FROM orders.ids',
+      )
+    const before = await state()
+    const [found] = await ask([{ sql, leastRows: { limit: 0 } }])
+    expect(found).toMatchObject({ level: 'fail', fault: 'data' })
+    expect(found?.message).toMatch(/^jobs: (the query failed|it would write, and was refused): ./)
+    expect(await state()).toEqual(before)
+  })
+  /** A session of the kind; the server's own limit is far off. */
+  const opened = async (signal: AbortSignal, msLeft = 60_000) => {
+    const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
+    const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => msLeft }
+    const url = server.url('monitor', 'orders')
+    return { socket, session: await openMysql(databaseTarget({ url, password: secret(word) }, server.port), way) }
+  }
+  test.each([
+    'INSERT INTO orders.old VALUES (7)',
+    'CREATE TABLE orders.made (id int)',
+    '/*! CREATE TABLE orders.made AS */ SELECT 1 AS id',
+    "SELECT 1 INTO OUTFILE '/tmp/svc-made'",
+  ])('what the server would not refuse is not sent: %s', async (sql) => {
+    const { session } = await opened(new AbortController().signal)
+    await expect(session.read(sql, false)).rejects.toMatchObject({ message: expect.stringMatching(/^sql /) })
+    await session.close()
+  })
+  test('a query that fails is one finding with the words of the server, and hides no other', async () => {
+    const found = await ask([
+      { name: 'gone', sql: 'SELECT 1 FROM gone', atMost: { limit: 1 } },
+      { name: 'closed', sql: 'SELECT id FROM closed.jobs', atMost: { limit: 1 } },
+      { name: 'text', sql: "SELECT 'many'", atMost: { limit: 1 } },
+      { name: 'well', sql: 'SELECT 1', atMost: { limit: 1 } },
+    ])
+    expect(found.map(({ message }) => message)).toEqual([
+      "gone: the query failed: Table 'orders.gone' doesn't exist",
+      expect.stringMatching(/^closed: "monitor" may not read that: SELECT command denied to user .*jobs/),
+      'text: "many" is not a number',
+      'well: 1 (limit 1)',
+    ])
+    expect(found[0]?.details).toEqual(['error 1146', 'asked: SELECT 1 FROM gone'])
+    expect(JSON.stringify(found)).not.toContain(word)
+  })
+  test('a query that sleeps is ended on the server before the deadline, and named', async () => {
+    const started = performance.now()
+    const found = await ask([{ name: 'slow', sql: 'SELECT SLEEP(60)', atMost: { limit: 1 } }], 'Standard', {
+      timeoutMs: 1_500,
+    })
+    expect(performance.now() - started).toBeLessThan(3_000)
+    expect(found).toMatchObject([{ fault: 'timeout', message: expect.stringMatching(/^slow: ./) }])
+    await ended()
+  })
+  const active = () =>
+    server.query("SELECT id FROM information_schema.processlist WHERE info LIKE '%SLEEP(60)%' AND user = 'monitor'")
+  test('a query that takes too long is ended, and the session goes on', async () => {
+    const { session } = await opened(new AbortController().signal, 700)
+    const reading = session.read('WITH far AS (SELECT 1 AS one) SELECT 1 FROM (SELECT SLEEP(60)) AS slow', false)
+    await expect(reading).rejects.toMatchObject({ fault: 'timeout' })
+    expect(await session.ask('SELECT 1 AS one')).toEqual([{ one: 1 }])
+    await session.close()
+    await ended()
+  })
+  test('where the server itself does not end it in time, it is called off from here', async () => {
+    const { session } = await opened(new AbortController().signal, 700)
+    const reading = session.read('SELECT SLEEP(60)', false).catch((error: unknown) => error)
+    await until(async () => (await active()).length === 1, 15_000, 5)
+    server.freeze()
+    await wait(900)
+    server.thaw()
+    expect(await reading).toMatchObject({ message: 'the query was called off: it took too long' })
+    expect(await session.ask('SELECT 1 AS one')).toEqual([{ one: 1 }])
+    await session.close()
+    await ended()
+  })
+  test('a query that runs at the deadline is killed on the server', async () => {
+    const control = new AbortController()
+    const { session } = await opened(control.signal)
+    const reading = session.read('SELECT SLEEP(60)', false).catch((error: unknown) => error)
+    await until(async () => (await active()).length === 1)
+    control.abort()
+    await session.close()
+    expect(await reading).toBeInstanceOf(Error)
+    // By itself the server would see only after 5 s that nobody listens any more.
+    await until(async () => (await active()).length === 0, 3_000)
+    await ended()
+  })
+  test.each([
+    ['that the server keeps back', 'SELECT seq, REPEAT(MD5(seq), 20) FROM orders_seq'],
+    ['that a LIMIT of its own lets through', 'SELECT seq, REPEAT(MD5(seq), 20) FROM orders_seq LIMIT 1000000'],
+  ])('of a million rows a thousand are taken, and the session goes on: rows %s', async (_, sql) => {
+    const { session, socket } = await opened(new AbortController().signal)
+    const column = await session.read(sql.replace('orders_seq', 'seq_1_to_1000000'), false)
+    expect(column).toMatchObject({ rows: 1_000, more: true })
+    expect(column.cells.slice(0, 2)).toEqual(['1', '2'])
+    expect(socket.bytesRead).toBeLessThan(8 * 1024 ** 2)
+    expect((await session.read("SELECT REPEAT('x', 3000000)", false)).cells).toEqual(['x'.repeat(1_024)])
+    expect(await session.ask('SELECT 1 AS one')).toEqual([{ one: 1 }])
+    await session.close()
+    await ended()
+  })
+  test('an answer without bound ends the connection, and what comes after it is said not to be asked', async () => {
+    const found = await ask([
+      { name: 'wide', sql: "SELECT REPEAT('x', 9000000)", expect: 'x' },
+      { name: 'next', sql: 'SELECT 1', atMost: { limit: 1 } },
+    ])
+    expect(found.map(({ message }) => message)).toEqual([
+      'wide: the peer sent more than 8 MiB',
+      'next: not asked: the connection had ended before it',
+    ])
+  })
+})

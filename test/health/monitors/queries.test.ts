@@ -1,0 +1,249 @@
+import { describe, expect, test } from 'vitest'
+import { type Cell, ColumnReader, mostRows } from '../../../src/core/health/db/column.ts'
+import { queryMs } from '../../../src/core/health/db/query.ts'
+import { judgeAsked } from '../../../src/core/health/db/query-judge.ts'
+import { type Query, queriesProblem } from '../../../src/core/health/db/query-settings.ts'
+import { type Dialect, sqlProblem } from '../../../src/core/health/db/query-sql.ts'
+import { type Finding, ProbeError } from '../../../src/core/health/index.ts'
+import { escapeSequences } from '../../support/faults.ts'
+
+const now = Date.UTC(2026, 7, 2, 12)
+const hour = 3_600_000
+const base: Query = { name: 'jobs', sql: 'SELECT x FROM jobs', depth: 'Standard' }
+const judged = (given: Partial<Query>, cells: readonly Cell[], more = false): readonly Finding[] =>
+  judgeAsked({ see: 'asked', query: { ...base, ...given }, at: now, column: { cells, rows: cells.length, more } })
+const levels = (...args: Parameters<typeof judged>): readonly string[] => judged(...args).map(({ level }) => level)
+const messages = (...args: Parameters<typeof judged>): readonly string[] =>
+  judged(...args).map(({ message }) => message)
+
+describe('what is judged of the first column of a query', () => {
+  test('the largest figure may be just as large as the limit', () => {
+    const atMost = { warn: 10, limit: 100 }
+    expect(levels({ atMost }, [10])).toEqual(['ok'])
+    expect(levels({ atMost }, [10.01])).toEqual(['warn'])
+    expect(levels({ atMost }, ['100', '7'])).toEqual(['warn'])
+    expect(levels({ atMost }, ['7', '100.01'])).toEqual(['fail'])
+    expect(messages({ atMost }, ['101'])).toEqual(['jobs: 101 (limit 100)'])
+    expect(judged({ atMost }, ['101'])[0]).toMatchObject({
+      check: 'queries',
+      fault: 'threshold',
+      observed: 101,
+      limit: 100,
+      details: ['asked: SELECT x FROM jobs'],
+    })
+  })
+  test('the smallest figure may be just as small as the limit', () => {
+    const atLeast = { limit: 2 }
+    expect(levels({ atLeast }, [2, 5])).toEqual(['ok'])
+    expect(levels({ atLeast }, [5, 1.99])).toEqual(['fail'])
+    expect(levels({ atLeast, atMost: { limit: 4 } }, [5, 1])).toEqual(['fail', 'fail'])
+  })
+  test('rows are counted with what is NULL, and more than were read are more than any limit', () => {
+    const rows = { warn: 0, limit: 2 }
+    expect(levels({ rows }, [])).toEqual(['ok'])
+    expect(levels({ rows }, ['a'])).toEqual(['warn'])
+    expect(levels({ rows }, ['a', null])).toEqual(['warn'])
+    expect(levels({ rows }, ['a', null, 'c'])).toEqual(['fail'])
+    expect(levels({ leastRows: { limit: 1 } }, ['a'])).toEqual(['ok'])
+    expect(messages({ leastRows: { limit: 1 } }, [])).toEqual(['jobs: rows 0 (at least 1)'])
+    const full = Array.from({ length: mostRows }, () => 1)
+    expect(levels({ rows: { limit: mostRows } }, full)).toEqual(['ok'])
+    expect(messages({ rows: { limit: mostRows } }, full, true)).toEqual(['jobs: rows, at least 1001 (limit 1000)'])
+  })
+  test('the oldest date may be just as old as the limit, however a driver gives it', () => {
+    const age = { warn: hour, limit: 2 * hour }
+    const same: readonly Cell[] = [
+      new Date(now - hour),
+      '2026-08-02 11:00:00',
+      '2026-08-02 11:00:00.000000+00',
+      '2026-08-02 13:00:00+02',
+      '2026-08-02T11:00:00Z',
+      (now - hour) / 1_000,
+      String(now - hour),
+    ]
+    for (const cell of same) {
+      const [found] = judged({ age }, [cell])
+      expect([cell, found?.level, found?.observed]).toEqual([cell, 'ok', hour])
+    }
+    expect(levels({ age }, [new Date(now - hour - 1)])).toEqual(['warn'])
+    expect(levels({ age }, [new Date(now), new Date(now - 2 * hour)])).toEqual(['warn'])
+    expect(levels({ age }, [new Date(now), new Date(now - 2 * hour - 1), null])).toEqual(['fail'])
+    expect(messages({ age }, ['2026-08-02 09:00:00'])).toEqual(['jobs: oldest 3 h (limit 2 h)'])
+  })
+  test('a date a minute ahead is a clock that is not ours, one beyond that is of another zone', () => {
+    const age = { limit: hour }
+    expect(levels({ age }, [new Date(now + 60_000)])).toEqual(['ok'])
+    expect(levels({ age }, [new Date(now + 60_001)])).toEqual(['warn'])
+    expect(messages({ age }, [new Date(now + 2 * hour)])).toEqual([
+      'jobs: the oldest is 2 h in the future: its clock, or a zone other than UTC',
+    ])
+  })
+  test('no value is nothing that waits for an age, and no answer for a figure, unless `none` says otherwise', () => {
+    const age = { limit: hour }
+    expect(messages({ age }, [null])).toEqual(['jobs: none (NULL)'])
+    expect(messages({ age }, [])).toEqual(['jobs: none (no row)'])
+    expect(levels({ age }, [null, null])).toEqual(['ok'])
+    expect(levels({ age, none: 'fail' }, [null])).toEqual(['fail'])
+    expect(levels({ age, none: 'warn' }, [])).toEqual(['warn'])
+    expect(levels({ atMost: { limit: 3 } }, [null])).toEqual(['fail'])
+    expect(levels({ atMost: { limit: 3 } }, [])).toEqual(['fail'])
+    expect(levels({ atMost: { limit: 3 }, none: 'ok' }, [])).toEqual(['ok'])
+    expect(levels({ expect: 'done' }, [])).toEqual(['fail'])
+    // Amid others it is nothing, as min() and max() take it.
+    expect(levels({ atMost: { limit: 3 } }, [null, 2])).toEqual(['ok'])
+  })
+  test('text in place of a number or of a date is a failure that shows it', () => {
+    expect(messages({ atMost: { limit: 3 } }, ['many'])).toEqual(['jobs: "many" is not a number'])
+    for (const cell of ['', ' ', 'NaN', 'Infinity', '0x10', '1,5', Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(messages({ atMost: { limit: 99 } }, [cell])[0]).toMatch(/ is not a number$/)
+    }
+    expect(messages({ age: { limit: 3 } }, ['yesterday'])).toEqual(['jobs: "yesterday" is no date'])
+    for (const cell of ['-infinity', '0000-00-00 00:00:00', '', 7, new Date(Number.NaN)]) {
+      expect([cell, ...levels({ age: { limit: 3 } }, [cell])]).toEqual([cell, 'fail'])
+    }
+  })
+  test('every value meets what is expected', () => {
+    expect(levels({ expect: 'done' }, ['done', 'done'])).toEqual(['ok'])
+    expect(messages({ expect: 'done' }, ['done', 'failed', 'lost'])).toEqual([
+      'jobs: is "failed", expected "done" (2 of 3)',
+    ])
+    expect(levels({ expect: '/^v[23]$/' }, ['v2', 'v3'])).toEqual(['ok'])
+    expect(levels({ expect: '/^v[23]$/' }, ['v2', 'v4'])).toEqual(['fail'])
+    expect(levels({ expect: '>= 3' }, [3])).toEqual(['ok'])
+    expect(levels({ expect: '>= 3' }, [2])).toEqual(['fail'])
+    expect(messages({ expect: '/^(a+)+$/' }, ['a'.repeat(40).concat('!'), 'a'])[0]).toContain('cannot be judged')
+  })
+  test('what was not read is not taken for well', () => {
+    expect(levels({ atMost: { limit: 3 } }, [1, 2], true)).toEqual(['ok', 'warn'])
+    expect(messages({ atMost: { limit: 3 } }, [1, 2], true)[1]).toBe(
+      'jobs: only the first 2 rows were judged, and there are more',
+    )
+  })
+  test('names, values and errors are shown without escapes, and the SQL beside the message only', () => {
+    const query = {
+      ...base,
+      name: `n${escapeSequences}`,
+      sql: `SELECT '${escapeSequences}${'x'.repeat(999)}'`,
+      expect: 'a',
+    }
+    const failed = new ProbeError('data', 'the query failed: no such table')
+    const found = [
+      ...judgeAsked({ see: 'asked', query, at: now, column: { cells: [`v${escapeSequences}`], rows: 1, more: false } }),
+      ...judgeAsked({ see: 'asked', query, at: now, cause: failed, afterMs: 3 }),
+    ]
+    expect(found).toHaveLength(2)
+    for (const one of found) {
+      expect(one.level).toBe('fail')
+      expect(JSON.stringify(one)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
+      expect(one.message).not.toContain('SELECT')
+      expect(one.details?.at(-1)).toMatch(/^asked: SELECT .*…$/)
+      expect(one.details?.at(-1)?.length).toBeLessThan(260)
+    }
+    expect(found[1]?.message).toMatch(/^n.*: the query failed: no such table$/)
+  })
+})
+
+describe('what is taken of an answer', () => {
+  test('1,000 rows, and 1,024 characters of a value', () => {
+    const reader = new ColumnReader()
+    for (let row = 0; row < mostRows; row += 1) expect(reader.take(row)).toBe(true)
+    expect(reader.column()).toMatchObject({ rows: 1_000, more: false })
+    expect(reader.take(1)).toBe(false)
+    expect(reader.column()).toMatchObject({ rows: 1_000, more: true })
+    const wide = new ColumnReader()
+    wide.take('x'.repeat(5_000_000))
+    expect(wide.column().cells).toEqual(['x'.repeat(1_024)])
+  })
+  test('no more than half a mebibyte, as JSON', () => {
+    const reader = new ColumnReader()
+    let taken = 0
+    while (reader.take('\x01'.repeat(1_024))) taken += 1
+    expect(taken).toBe(85)
+    expect(reader.column()).toMatchObject({ rows: 85, more: true })
+  })
+  test('whatever a driver gives is a cell', () => {
+    const reader = new ColumnReader()
+    for (const value of [null, undefined, 1, 12n, true, new Date(now), Buffer.from('ab'), { a: 1 }]) reader.take(value)
+    expect(reader.column().cells).toEqual([null, null, 1, '12', 'true', new Date(now), 'ab', '{"a":1}'])
+  })
+  test('a query is ended before the deadline, and not begun where it could not end', () => {
+    expect(queryMs(5_000)).toBe(3_000)
+    expect(queryMs(30_000)).toBe(15_000)
+    expect(queryMs(1_000)).toBe(700)
+    expect(queryMs(350)).toBe(50)
+    expect(() => queryMs(349)).toThrow('not asked')
+  })
+})
+
+describe('what svc.yaml may ask', () => {
+  test('something is to be judged, of no more rows than are read, and not without end', () => {
+    const problem = (given: Partial<Query>): string | undefined => queriesProblem([{ ...base, ...given }], 'postgres')
+    expect(problem({ atMost: {} })).toBeUndefined()
+    expect(problem({})).toBe('query "jobs": judges nothing: add one of atMost, atLeast, age, rows, leastRows, expect')
+    expect(problem({ rows: { limit: 1_000 } })).toBeUndefined()
+    expect(problem({ rows: { limit: 1_001 } })).toContain('no more than 1000 rows are read')
+    expect(problem({ leastRows: { warn: 1_001 } })).toContain('no more than 1000 rows are read')
+    const many = (n: number) =>
+      queriesProblem(
+        Array.from({ length: n }, () => ({ ...base, atMost: {} })),
+        'mysql',
+      )
+    expect([many(50), many(51)]).toEqual([undefined, 'queries are more than 50: give less'])
+    expect(queriesProblem(undefined, 'sqlite')).toBeUndefined()
+  })
+  test.each(['postgres', 'mysql', 'sqlserver', 'sqlite'] satisfies Dialect[])('%s: only what reads', (dialect) => {
+    for (const sql of [
+      'SELECT 1',
+      '  select count(*) from jobs;',
+      '-- how many\nSELECT 1',
+      '/* a */ (SELECT 1) UNION (SELECT 2)',
+      'WITH a AS (SELECT 1 AS b) SELECT b FROM a',
+    ])
+      expect([sql, sqlProblem(sql, dialect)]).toEqual([sql, undefined])
+    for (const sql of [
+      '',
+      ' -- nothing',
+      'DELETE FROM jobs',
+      'insert into jobs values (1)',
+      '/**/DROP TABLE jobs',
+      'CALL p()',
+    ])
+      expect([sql, typeof sqlProblem(sql, dialect)]).toEqual([sql, 'string'])
+    expect(sqlProblem('DELETE FROM jobs', dialect)).toBe(
+      'sql begins with "DELETE": only SELECT (or WITH … SELECT) is asked',
+    )
+  })
+  test('sqlserver: no second statement, and no word that could begin one', () => {
+    for (const sql of [
+      'SELECT 1; SELECT 2',
+      'SELECT 1; DELETE FROM jobs',
+      'SELECT 1 DELETE FROM jobs',
+      'SELECT 1 COMMIT',
+      "SELECT 'a' -- it's\n DELETE FROM jobs",
+      'SELECT 1 /* /* */ DELETE FROM jobs /* */',
+      "SELECT 1 /* /* */ ' */ DELETE FROM jobs --'",
+      'SELECT 1 -- a\rDELETE FROM jobs',
+      'SELECT * INTO copy FROM jobs',
+      'SELECT NEXT VALUE FOR ids',
+      "SELECT * FROM OPENROWSET('x', 'y', 'DELETE FROM jobs')",
+      "SELECT 'open",
+      'WITH a AS (SELECT 1 AS b) UPDATE jobs SET state = 1',
+    ])
+      expect([sql, typeof sqlProblem(sql, 'sqlserver')]).toEqual([sql, 'string'])
+    for (const sql of [
+      "SELECT count(*) FROM jobs WHERE state = 'set; delete'",
+      'SELECT max([update]) FROM [dbo].[insert] AS "into"',
+      "SELECT 'it''s; drop' /* delete */ -- exec",
+      'SELECT deleted_at, updates FROM jobs ORDER BY id OFFSET 1 ROWS FETCH NEXT 5 ROWS ONLY;',
+    ])
+      expect([sql, sqlProblem(sql, 'sqlserver')]).toEqual([sql, undefined])
+  })
+  test('mysql: no file is written, which no transaction takes back', () => {
+    expect(sqlProblem("SELECT 1 INTO/**/OUTFILE '/tmp/x'", 'mysql')).toBe(
+      'sql holds OUTFILE, and only one statement that reads is asked',
+    )
+    expect(sqlProblem("SELECT 1 INTO dumpfile '/tmp/x'", 'mysql')).toContain('DUMPFILE')
+    for (const sql of ['/*!50000 CREATE TABLE x AS */ SELECT 1', '/*M! CREATE TABLE x AS */ SELECT 1'])
+      expect(sqlProblem(sql, 'mysql')).toContain('a comment that is carried out')
+  })
+})
