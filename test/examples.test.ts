@@ -85,7 +85,7 @@ test('docs/tested.md has a row for every kind, every profile and every server ty
   const rows = [...tested.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, names = '']) => names.split(', '))
   const all = [...Object.keys(monitors), ...profileNames, ...ServerType.values]
   expect(all.filter((name) => !rows.includes(name))).toEqual([])
-  const known = [...all, 'kind', 'profile', 'type', 'real', 'not run', 'all']
+  const known = [...all, 'kind', 'profile', 'type', 'real', 'simulated', 'not run', 'all']
   expect(rows.filter((name) => !known.includes(name) && /\w/.test(name))).toEqual([])
 })
 

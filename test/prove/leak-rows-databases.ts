@@ -17,6 +17,8 @@ const wrong = { env: 'WRONG' }
 const at = (scheme: string, port: number, rest = ''): string => `${scheme}://monitor@127.0.0.1:${port}${rest}`
 const rows = (found: readonly Record<string, unknown>[]): readonly string[] => found.map((row) => JSON.stringify(row))
 
+const queries = [{ name: 'one', sql: 'SELECT 1 AS answer', atMost: 1 }]
+
 /** Kinds that sign in to a database. */
 export const databaseRows = {
   postgres: {
@@ -31,7 +33,7 @@ export const databaseRows = {
       return {
         env,
         cases: [
-          well({ url, password }),
+          well({ url, password, queries }),
           run('wrong password', ['auth'], { url, password: wrong }),
           run('no such database', 'fails', { url: server.url('monitor', 'none'), password }),
           ...breaks.cases,
@@ -68,7 +70,11 @@ export const databaseRows = {
       const url = server.url('monitor')
       return {
         env,
-        cases: [well({ url, password }), run('wrong password', ['auth'], { url, password: wrong }), ...breaks.cases],
+        cases: [
+          well({ url, password, queries }),
+          run('wrong password', ['auth'], { url, password: wrong }),
+          ...breaks.cases,
+        ],
         left: async () => [
           ...rows(
             await server.query(
@@ -93,7 +99,7 @@ export const databaseRows = {
       return {
         env,
         cases: [
-          well({ url: server.url, password, allowWrites: true, queues: [{ key: 'jobs' }] }),
+          well({ url: server.url, password, allowWrites: true, queues: [{ key: 'jobs', age: '1h' }] }),
           run('wrong password', ['auth'], { url: server.url, password: wrong }),
           ...breaks.cases,
         ],
@@ -142,10 +148,11 @@ export const databaseRows = {
       const refused = { number: 18_456, state: 1, message: "Login failed for user 'monitor'." }
       const server = await tdsPeer({
         login: (login) => (login.password === word ? undefined : [refused]),
-        answer: (sql) =>
-          sql.includes('SELECT 1 AS one')
-            ? { rows: [{ one: 1 }] }
-            : { error: { number: 208, message: 'Invalid object name.' } },
+        answer: (sql) => {
+          if (sql.includes('SELECT 1 AS one') || sql.includes('AS answer')) return { rows: [{ one: 1 }] }
+          if (sql.includes('SYSUTCDATETIME()')) return { rows: [{ at: Date.now() }] }
+          return { error: { number: 208, message: 'Invalid object name.' } }
+        },
       })
       const reply = packets(4, Buffer.concat([errorToken(refused), done()]))
       const breaks = await broken(
@@ -157,7 +164,7 @@ export const databaseRows = {
         env,
         cases: [
           // It refuses what the looks ask, which then say so as a warning.
-          well({ url, password }),
+          well({ url, password, queries }),
           run('wrong password', ['auth'], { url, password: wrong }),
           ...breaks.cases,
         ],
@@ -178,7 +185,10 @@ export const databaseRows = {
       await (await openData({ store: path, create: true })).close()
       return {
         cases: [
-          well({ path }, { modes: ['Basic', 'Standard', 'Basic', 'Standard', 'Basic', 'Advanced'], atOnce: 4 }),
+          well(
+            { path, queries },
+            { modes: ['Basic', 'Standard', 'Basic', 'Standard', 'Basic', 'Advanced'], atOnce: 4 },
+          ),
           run('missing', 'fails', { path: join(folder, 'none.db') }),
           run('no database', 'fails', { path: process.execPath }),
           run('cut by the deadline', ['timeout'], { path, timeout: '40ms' }, { modes: ['Advanced'], atOnce: 4 }),

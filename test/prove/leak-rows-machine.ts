@@ -228,6 +228,7 @@ export const machineRows = {
         store,
         cases: [
           well({ agents: ['agent-*'] }),
+          well({ agents: ['agent-*'], schedule: '* * * * *' }),
           run('silent', 'fails', { agents: ['silent'] }),
           run('missing', 'fails', { agents: ['never'] }),
         ],

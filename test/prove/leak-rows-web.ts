@@ -67,7 +67,7 @@ export const webRows = {
     cost: 'cheap',
     start: async () => {
       const sound = await peer(echo)
-      const silent = (port: number) => ({ host, port, send: 'PING', expect: 'PING' })
+      const silent = (port: number) => ({ host, port, send: 'PING {nonce}', expect: 'PING {nonce}' })
       const breaks = await broken(silent, 'PO')
       return {
         cases: [well(silent(sound.port)), ...breaks.cases],
@@ -164,7 +164,7 @@ export const webRows = {
         steps: [
           { name: 'sign in', method: 'POST', path: '/session', signIn: true, body, capture: { pass: '$.token' } },
           { name: 'make', method: 'POST', path: '/orders', authorization, body: '{}', capture: { id: '$.id' } },
-          { name: 'use', path: `/orders/\${id}`, authorization, json: { '$.state': 'ready' } },
+          { name: 'use', path: `/orders/\${id}`, authorization, until: { expect: { '$.state': 'ready' } } },
         ],
         cleanup: [{ name: 'remove', undoes: 'make', method: 'DELETE', path: `/orders/\${id}`, authorization }],
       })

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { during, type Example } from './example.ts'
@@ -8,14 +10,26 @@ export const agents: Example = {
   title: 'Remote agents',
   standsFor:
     'Programs on other machines that report by themselves: each sends `svc heartbeat NAME` now and then, and it is their silence that is found. An agent that can be asked is a matter of `http`, `tcp` or `svc` monitors.',
-  peers: 'Heartbeats that the real `svc heartbeat` sent to the real store. Time was not waited for: see below.',
+  peers:
+    'Heartbeats that the real `svc heartbeat` sent to the real store. Time was not waited for: see below. The agent that is asked for an echo is a server of our own.',
   show: (stage) =>
-    during(async () => {
+    during(async (onEnd) => {
       const report = (name: string, ...more: string[]) =>
         stage.svc('heartbeat', name, '--interval', '5m', '--version', '2.4.1', ...more)
       // As the agents would have it: an account whose key may do nothing else. It makes the store, too.
       await stage.svc('users', 'add', 'agents', '--no-password', '--permission', 'heartbeat')
       for (const name of ['edge-berlin', 'edge-oslo', 'edge-rome']) await report(name, '--backlog', '3')
+      // What an agent that can be reached would run.
+      const echo = createServer((socket) => {
+        socket.on('error', () => {})
+        socket.on('data', (asked) => socket.write(muted ? 'ECHO 0000000000000000\n' : asked))
+      }).listen(0, '127.0.0.1')
+      await once(echo, 'listening')
+      onEnd(() => void echo.close())
+      let muted = false
+      const { port } = echo.address() as AddressInfo
+      stage.port(port, 14_100)
+      stage.replace(/(?<=ECHO )(?!0{16})[0-9a-f]{16}/, '5c1f0e9ab2d34768')
       await stage.yaml(`types:
   Agents:
     host: false
@@ -25,6 +39,13 @@ export const agents: Example = {
         agents: [edge-berlin, edge-oslo, edge-rome]
         late: {warn: 2, limit: 5}      # intervals, and each agent says how long its own is
         backlog: {warn: 50, limit: 200}
+      - kind: tcp                      # this one can be reached, and answers what it is asked
+        name: edge-rome echo
+        host: 127.0.0.1
+        port: ${port}
+        depth: Advanced
+        send: "ECHO {nonce}\\n"
+        expect: '/^ECHO {nonce}\\r?$/m'
 `)
       stage.replace(/\bedge-\w+(?=: clock off)/, 'edge-rome')
       stage.replace(/\b40\.\d min/, '40 min')
@@ -47,6 +68,15 @@ export const agents: Example = {
         happened:
           'edge-oslo reported again, with a warning of its own and 320 pieces of waiting work; edge-rome reported that it runs 2.3.9.',
         says: [/320 \(limit 200\)/, /disk is slow/, /2 versions run side by side/],
+      })
+
+      await report('edge-oslo', '--backlog', '3')
+      await report('edge-rome', '--backlog', '3')
+      muted = true
+      await stage.red('An agent that answers, and not what it was asked', {
+        happened:
+          'All agents reported that they are well. The one that can be reached answered every question with the same line, as a process does that hangs behind a proxy which answers for it.',
+        says: [/edge-rome echo/, /expected/],
       })
     }),
 }

@@ -154,9 +154,23 @@ export const qcExample: Example = {
         tasks: ${at}/tasks
         reports: ${stage.folder}/reports
         folder: ${stage.folder}/watch
+        allowWrites: true              # submits two clips in every Advanced run
+        api: ${at}/api
+        goodClip: /probe/good.mxf      # as the analyser sees them
+        badClip: /probe/bad.mxf
+        jobRemove: /jobs/\${job}
+        jobEvery: 500ms
 `)
       await stage.list()
       await stage.green()
+
+      state.verdict = () => 'passed'
+      await stage.red('The analyser is blind', {
+        happened:
+          'The simulated analyser passed whatever it was given, as one does whose template was emptied. All else was well: only a clip that is known to be bad shows it.',
+        says: [/a clip known to be bad passed/],
+      })
+      state.verdict = soundQc().verdict
 
       Object.assign(state, { expires: daysLeft(6), freeSeats: 0 })
       await stage.red('The licence ends in six days', {

@@ -4,7 +4,6 @@ import { classify } from './classify.ts'
 import type { Limits } from './limits.ts'
 import { type AnyMonitorKind, type Finding, ProbeError, type Reading, type World } from './monitor.ts'
 import { lookupWith } from './net.ts'
-import { sustained } from './sustained.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
 export type PlannedMonitor = {
@@ -189,13 +188,16 @@ async function attempts(
     // A server that is down has accepted nothing.
     else if (findings.some((finding) => finding.level !== 'fail')) refusals.accepted(refusalKey)
   }
-  const { forMs } = monitor
-  const counted =
-    forMs === undefined
-      ? findings
-      : await sustained(findings, forMs, { date: world.date, history: historyOf(monitor, world, signal) })
+  const counted = await lasting(findings)
   const said = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
   return base(monitor, said, world.now() - started, attempt)
+
+  async function lasting(found: readonly Finding[]): Promise<readonly Finding[]> {
+    const { forMs } = monitor
+    if (forMs === undefined) return found
+    const { sustained } = await import('./sustained.ts')
+    return await sustained(found, forMs, { date: world.date, history: historyOf(monitor, world, signal) })
+  }
 }
 
 /** Retries hide flapping: a late pass says so. */
