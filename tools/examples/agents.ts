@@ -44,6 +44,7 @@ export const agents: Example = {
         host: 127.0.0.1
         port: ${port}
         depth: Advanced
+        timeout: 5s
         send: "ECHO {nonce}\\n"
         expect: '/^ECHO {nonce}\\r?$/m'
 `)
