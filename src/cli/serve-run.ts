@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import type { Config } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { openCore } from '../core/open.ts'
@@ -8,6 +8,7 @@ import type { Runtime } from '../core/service.ts'
 import { announce } from './running.ts'
 import { serveLog } from './serve-log.ts'
 import { localCall } from './session.ts'
+import { writeWhole } from './whole-file.ts'
 
 export type ServeRequest = {
   readonly version: string
@@ -55,8 +56,7 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
     try {
       if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
       // Lets `svc health` of this store find the server that runs here.
-      if (marker !== undefined)
-        await writeFile(marker, JSON.stringify({ pid: process.pid, url: server.url }), { mode: 0o600 })
+      if (marker !== undefined) await writeWhole(marker, JSON.stringify({ pid: process.pid, url: server.url }), 0o600)
       const { facts } = runtime
       forget = announce({ pid: process.pid, url: server.url, store: facts.store ?? 'none' })
       log({
@@ -129,7 +129,7 @@ async function pem(file: string, flag: string): Promise<string> {
 
 async function write(file: string, content: string, flag: string): Promise<void> {
   try {
-    await writeFile(file, content)
+    await writeWhole(file, content)
   } catch (error) {
     throw unusable(file, flag, error)
   }

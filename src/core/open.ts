@@ -56,7 +56,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     limits: limits(),
     ownSignIn: held?.signIn,
     heartbeats: held && (async () => await (await held.data(false)).heartbeats.list()),
-    history: held && (async (reading) => await (await held.data(false)).readings.keep(reading)),
+    history: held && {
+      keep: async (reading) => await (await held.data(false)).readings.keep(reading),
+      passing: async (state) => await (await held.data(false)).readings.passing(state),
+    },
     exec: options.config.exec,
     ownUrl: () => ownUrl,
   }

@@ -2,7 +2,7 @@ import type {
   ExecutionMode,
   HealthCheckResponse,
   HeartbeatStatus,
-  NameStyle,
+  nameStyles,
   Operation,
   Request,
   Response,
@@ -126,7 +126,7 @@ export type ServeOptions = {
   readonly details: 'signed-in' | 'anyone'
   readonly jsonp: boolean
   /** How members of JSON answers are spelled where a request asks for nothing else (N9). */
-  readonly names: NameStyle
+  readonly names: (typeof nameStyles)[number]
   /** Takes a user name and password by HTTP Basic, for one request each (A9). */
   readonly basic: boolean
   /** Addresses whose `X-Forwarded-For` is believed. */

@@ -1,9 +1,11 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import type { EngineWorld } from '../../src/core/health/index.ts'
-import { runMonitors } from '../../src/core/health/index.ts'
+import { type EngineWorld, resolveHost, runMonitors } from '../../src/core/health/index.ts'
 import { atMost, fail, ok, warn } from '../../src/core/health/judge.ts'
 import { type Finding, monitorKind } from '../../src/core/health/monitor.ts'
+import http from '../../src/core/health/monitors/http.ts'
 import { engineWorld } from '../support/engine-world.ts'
+import { httpPeer, pages } from '../support/http-peer.ts'
+import { withDefaults } from '../support/run-kind.ts'
 import { storeOfTest } from '../support/store.ts'
 
 const minute = 60_000
@@ -27,7 +29,7 @@ function sustainedMonitor(more: Partial<EngineWorld> = {}) {
     },
     judge: (seen: readonly Finding[]) => seen,
   })
-  const world = engineWorld({ date: () => new Date(now), history: (reading) => data.readings.keep(reading), ...more })
+  const world = engineWorld({ date: () => new Date(now), history: data.readings, ...more })
   const settings = { name: `n${series}` }
   const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
   const planned = { ...usual, name: 'told', kind, settings, forMs: 15 * minute }
@@ -39,6 +41,8 @@ function sustainedMonitor(more: Partial<EngineWorld> = {}) {
 }
 const slots = (free: number): Finding =>
   atMost({ check: 'slots', what: 'in use:', value: 10 - free, unit: 'count', threshold: { limit: 9 } })
+
+const keeping = (answer: () => Promise<never>) => ({ keep: answer, passing: answer })
 
 describe('for', () => {
   test('H12 a threshold that is passed is told and well, until it has been passed at every look for longer', async () => {
@@ -80,8 +84,8 @@ describe('for', () => {
 
   test.each([
     ['there is no store', undefined],
-    ['the store is in trouble', () => Promise.reject(new Error('disk I/O error'))],
-    ['the store does not answer', () => new Promise<never>(() => {})],
+    ['the store is in trouble', keeping(() => Promise.reject(new Error('disk I/O error')))],
+    ['the store does not answer', keeping(() => new Promise<never>(() => {}))],
   ] as const)('H12 where %s it counts at once and says why', async (_, history) => {
     const look = sustainedMonitor({ history })
     const began = performance.now()
@@ -89,6 +93,67 @@ describe('for', () => {
     expect(finding?.level).toBe('fail')
     expect(performance.now() - began).toBeLessThan(4_000)
     expect(finding?.details?.join()).toContain('nothing is kept here from run to run')
+  })
+
+  test('H12 things that one check looks at wait each by itself', async () => {
+    const look = sustainedMonitor()
+    const queue = (subject: string, value: number): Finding => ({
+      ...atMost({ check: 'queue', what: `${subject}:`, value, unit: 'count', threshold: { limit: 5 } }),
+      subject,
+    })
+    await look(queue('a', 9), queue('b', 1))
+    now += 20 * minute
+    const findings = await look(queue('a', 1), queue('b', 9))
+    expect(findings.map(({ level, message }) => [level, message])).toEqual([
+      ['ok', 'a: 1 (limit 5)'],
+      ['ok', 'b: 9 (limit 5), for the first time now: counts after 15 min'],
+    ])
+  })
+
+  test('H12 two measures of one answer wait each by itself', async () => {
+    const figures = { a: 9, b: 1 }
+    await using server = await httpPeer(pages(() => ({ '/': figures })))
+    const measure = (name: string) => ({ name, path: `$.${name}`, value: '.', atMost: { limit: 5 } })
+    const given = { url: `http://127.0.0.1:${server.port}/`, measure: [measure('a'), measure('b')] }
+    const look = async () => {
+      const settings = withDefaults(http.settings, given)
+      const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
+      const monitor = { ...usual, name: 'http', kind: http, settings, forMs: 15 * minute }
+      const world = engineWorld({ date: () => new Date(now), history: data.readings, resolve: resolveHost })
+      const run = await runMonitors([monitor], world, { mode: 'Standard', signal: new AbortController().signal })
+      return run.monitors[0]?.findings.filter(({ check }) => check === 'measure').map(({ level }) => level)
+    }
+    expect(await look()).toEqual(['ok', 'ok'])
+    now += 20 * minute
+    expect(await look()).toEqual(['fail', 'ok'])
+    Object.assign(figures, { a: 1, b: 9 })
+    expect(await look()).toEqual(['ok', 'ok'])
+  })
+
+  test('H12 what vanished and comes back begins anew; a look that was refused is no look', async () => {
+    const look = sustainedMonitor()
+    const refused = fail('connect', 'refused', '127.0.0.1:1 refused the connection')
+    await look(slots(0))
+    now += 10 * minute
+    await look(refused)
+    now += 10 * minute
+    expect((await look(slots(0)))[0]).toMatchObject({ level: 'fail', message: expect.stringContaining('for 20 min') })
+    await look(ok('slots', 'none is asked for'))
+    expect((await look(slots(0)))[0]?.message).toContain('for the first time now')
+  })
+
+  test('H12 two machines of one store that see different things do not end each other', async () => {
+    const name = series
+    const one = sustainedMonitor({ machine: 'one' })
+    series = name
+    const two = sustainedMonitor({ machine: 'two' })
+    await one(slots(0))
+    await two(slots(3))
+    now += 20 * minute
+    expect((await one(slots(0)))[0]).toMatchObject({
+      level: 'fail',
+      message: expect.stringContaining('for 20 min now'),
+    })
   })
 
   test('H12 other settings are another series', async () => {

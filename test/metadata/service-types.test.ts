@@ -28,6 +28,12 @@ type Metadata = {
 const metadata = typesMetadata(described) as unknown as Metadata
 const operation = (name: string) => metadata.operations.find(({ request }) => request.name === name)
 
+test('N9 tools are told how names are spelled', () => {
+  for (const names of ['PascalCase', 'camelCase'] as const) {
+    expect(appMetadata({ ...described, names })).toMatchObject({ app: { jsTextCase: names } })
+  }
+})
+
 test('R6 the metadata has every operation with its fields, routes and answer', () => {
   expect(metadata.config.baseUrl).toBe('http://localhost:1')
   for (const { name, request, response, routes } of Object.values(operations)) {

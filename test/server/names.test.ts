@@ -126,8 +126,8 @@ describe('N9 ?jsconfig=', () => {
   })
 
   test('N9 of a server with other names it gives those of the interface', async () => {
-    await withSite({ options: { names: 'snake_case' } }, async ({ port }) => {
-      expect(keys((await ask(port, health)).text)[1]).toBe('status_message')
+    await withSite({ options: { names: 'camelCase' } }, async ({ port }) => {
+      expect(keys((await ask(port, health)).text)[1]).toBe('statusMessage')
       expect(keys((await ask(port, `${health}&jsconfig=TextCase:PascalCase`)).text)[1]).toBe('StatusMessage')
     })
   })

@@ -53,6 +53,8 @@ describe('S11 pages of other sites', () => {
         { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors', origin: page },
         { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors', referer: `${page}/` },
         { 'sec-fetch-site': 'same-site' },
+        // A frame: nobody reads the answer, and yet the run is begun.
+        { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
       ]) {
         expect((await ask(site.port, path, { headers })).status).toBe(403)
       }

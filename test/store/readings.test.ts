@@ -22,7 +22,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
     await data.close()
     await other.close()
   })
-  const keep = (at: number, value: number, everyMs?: number, by = data) =>
+  const keep = (at: number, value: number, everyMs = minute, by = data) =>
     by.readings.keep({ series, at, value, everyMs })
   const points = async () => {
     const [row] = await raw(store, `SELECT "points" FROM "readings" WHERE "series" = '${series}'`)
@@ -44,16 +44,46 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
     ])
   })
 
-  test('H13 of a state its last change is given, from every node', async () => {
-    await keep(0, 0)
-    await keep(minute, 0)
-    expect((await keep(2 * minute, 1)).at(-1)).toEqual({ at: 2 * minute, value: 1 })
-    expect((await keep(9 * minute, 1, undefined, other)).at(-1)).toEqual({ at: 2 * minute, value: 1 })
-    expect((await keep(10 * minute, 0, undefined, other)).at(-1)).toEqual({ at: 10 * minute, value: 0 })
-    expect(await points()).toEqual([
-      [2 * minute, 1],
-      [10 * minute, 0],
+  const passing = (at: number, keys: readonly string[], hold = false, by = data) =>
+    by.readings.passing({ series, at, keys, hold })
+
+  test('H12 since when something holds is known on every node, and forgotten when it does not any more', async () => {
+    expect(await passing(0, [])).toEqual(new Map())
+    expect(await raw(store, 'SELECT * FROM "readings"')).toEqual([])
+    expect(await passing(minute, ['a'])).toEqual(new Map([['a', minute]]))
+    expect(await passing(9 * minute, ['a', 'b'], false, other)).toEqual(
+      new Map([
+        ['a', minute],
+        ['b', 9 * minute],
+      ]),
+    )
+    expect(await passing(10 * minute, ['b'])).toEqual(new Map([['b', 9 * minute]]))
+    expect(await passing(11 * minute, ['a', 'b'])).toEqual(
+      new Map([
+        ['a', 11 * minute],
+        ['b', 9 * minute],
+      ]),
+    )
+    expect((await passing(12 * minute, ['c'], true)).get('a')).toBe(11 * minute)
+    expect(await passing(13 * minute, [])).toEqual(new Map())
+    expect(await raw(store, 'SELECT * FROM "readings"')).toEqual([])
+  })
+
+  test('H13 what a wrong clock dated years ahead is passed over, and swept away', async () => {
+    const year = 365 * day
+    await keep(5 * year, 1)
+    await keep(minute, 2)
+    expect(await keep(2 * minute, 3)).toEqual([
+      { at: minute, value: 2 },
+      { at: 2 * minute, value: 3 },
     ])
+    const state = (at: number) => data.readings.passing({ series: 'state', at, keys: ['a'], hold: false })
+    await state(5 * year)
+    expect(await state(3 * minute)).toEqual(new Map([['a', 3 * minute]]))
+    expect(await state(20 * minute)).toEqual(new Map([['a', 3 * minute]]))
+    await data.readings.keep({ series: 'ahead', at: 5 * year, value: 1, everyMs: minute })
+    await data.sweep(20 * minute)
+    expect(await raw(store, 'SELECT "series" FROM "readings" ORDER BY 1')).toEqual([{ series }, { series: 'state' }])
   })
 
   test('H13 120 readings of a series are kept, none older than 7 days', async () => {
@@ -69,12 +99,13 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
   })
 
   test('H13 a series without a reading for 7 days is swept away; a state that stays the same is not', async () => {
-    await keep(0, 1)
-    for (let hour = 1; hour <= 7 * 24 + 1; hour += 1) await keep(hour * 60 * minute, 1)
-    await data.readings.keep({ series: 'gone', at: 60 * minute - 1, value: 1, everyMs: minute })
+    const state = (at: number) => data.readings.passing({ series: 'state', at, keys: ['a'], hold: false })
+    await keep(60 * minute - 1, 1)
+    await state(0)
+    for (let hour = 1; hour <= 7 * 24 + 1; hour += 1) await state(hour * 60 * minute)
     await data.sweep(60 * minute + 7 * day)
-    expect(await raw(store, 'SELECT "series" FROM "readings"')).toEqual([{ series }])
-    expect((await keep(8 * day, 1)).at(-1)).toEqual({ at: 0, value: 1 })
+    expect(await raw(store, 'SELECT "series" FROM "readings"')).toEqual([{ series: 'state' }])
+    expect(await state(8 * day)).toEqual(new Map([['a', 0]]))
     await data.sweep(16 * day)
     expect(await raw(store, 'SELECT "series" FROM "readings"')).toEqual([])
   })

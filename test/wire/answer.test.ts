@@ -5,7 +5,7 @@ import {
   ErrorResponse,
   HealthCheckResponse,
 } from '../../src/core/protocol/index.ts'
-import { decodeAnswer } from '../../src/core/wire/index.ts'
+import { decodeAnswer, encodeJson } from '../../src/core/wire/index.ts'
 import { faultOf } from './samples.ts'
 
 const health = {
@@ -109,4 +109,14 @@ test.each([
 
 test('C3 an empty answer of a sign-out', () => {
   expect(decodeAnswer(AssignRolesResponse, '{}')).toEqual({})
+})
+
+test.each(['PascalCase', 'camelCase', 'snake_case'] as const)('C3 N9 an answer in %s is read whole', (style) => {
+  const value = {
+    Status: 'Failure',
+    StatusMessage: 'App is unhealthy',
+    FailedMonitorCount: 1,
+    MonitorSummaries: [{ MonitorName: 'http shop', Status: 'Failure', Results: [], ErrorMessages: ['status: 500'] }],
+  }
+  expect(decodeAnswer(HealthCheckResponse, encodeJson(HealthCheckResponse, value, undefined, style))).toEqual(value)
 })

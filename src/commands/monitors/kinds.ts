@@ -7,7 +7,7 @@ export default class Kinds extends SvcCommand {
   static override summary = 'List every kind of monitor, or the settings of one'
   static override examples = ['<%= config.bin %> monitors kinds', '<%= config.bin %> monitors kinds postgres']
   static override args = {
-    kind: Args.string({ description: 'A kind, for its settings and checks', ignoreStdin: true }),
+    kind: Args.string({ name: 'KIND', description: 'A kind, for its settings and checks', ignoreStdin: true }),
   }
 
   protected async perform(): Promise<undefined> {

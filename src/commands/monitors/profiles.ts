@@ -7,7 +7,11 @@ export default class Profiles extends SvcCommand {
   static override summary = 'List the profiles that come with svc, or the parameters of one'
   static override examples = ['<%= config.bin %> monitors profiles', '<%= config.bin %> monitors profiles vantage']
   static override args = {
-    profile: Args.string({ description: 'A profile, for its parameters and monitors', ignoreStdin: true }),
+    profile: Args.string({
+      name: 'PROFILE',
+      description: 'A profile, for its parameters and monitors',
+      ignoreStdin: true,
+    }),
   }
 
   protected async perform(): Promise<undefined> {

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import type { ExecutionMode, ServerState } from '../protocol/index.ts'
 import { classify } from './classify.ts'
 import type { Limits } from './limits.ts'
@@ -61,6 +62,20 @@ export const includes = (mode: ExecutionMode, depth: ExecutionMode): boolean => 
 /** How long an abandoned observation gets to close what it opened before the run goes on without it. */
 const graceMs = 500
 
+/** What is kept from run to run. `at` is milliseconds since 1970. */
+export type History = {
+  readonly keep: (
+    reading: Reading & { readonly series: string; readonly everyMs: number },
+  ) => Promise<readonly Reading[]>
+  /** Since when each of the keys holds; the others of the series are forgotten, unless `hold`. */
+  readonly passing: (state: {
+    readonly series: string
+    readonly at: number
+    readonly keys: readonly string[]
+    readonly hold: boolean
+  }) => Promise<ReadonlyMap<string, number>>
+}
+
 /** What the engine takes from outside. */
 export type EngineWorld = Pick<World, 'now' | 'date' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> & {
   readonly resolve: (host: string, signal: AbortSignal) => Promise<readonly string[]>
@@ -68,12 +83,10 @@ export type EngineWorld = Pick<World, 'now' | 'date' | 'ownSignIn' | 'heartbeats
   /** Begins to measure this machine; the answer covers the time since. */
   readonly measureState: () => () => ServerState
   readonly limits: Limits
-  /** Keeps figures from run to run; absent: nothing is kept. Rejects when the store is in trouble. */
-  readonly history?:
-    | ((
-        reading: Reading & { readonly series: string; readonly everyMs: number | undefined },
-      ) => Promise<readonly Reading[]>)
-    | undefined
+  /** Keeps what runs saw from run to run; absent: nothing is kept. Rejects when the store is in trouble. */
+  readonly history?: History | undefined
+  /** The name of this machine: several may share what is kept. Its host name when left out. */
+  readonly machine?: string | undefined
 }
 
 export type RunOptions = {
@@ -196,7 +209,12 @@ async function attempts(
     const { forMs } = monitor
     if (forMs === undefined) return found
     const { sustained } = await import('./sustained.ts')
-    return await sustained(found, forMs, { date: world.date, history: historyOf(monitor, world, signal) })
+    const at = world.date().getTime()
+    const series = seriesOf(monitor, world, 'for')
+    return await sustained(found, { forMs, at }, async (keys, hold) => {
+      const { history } = world
+      return history && (await remembered(history.passing({ series, at, keys, hold }), signal))
+    })
   }
 }
 
@@ -213,22 +231,31 @@ const signInKey = (monitor: PlannedMonitor, mode: ExecutionMode): string | undef
 /** What a history may cost a run. Milliseconds. */
 const historyMs = 1_000
 
+/** A series of a monitor on this machine: another one with the same settings may see something else. */
+function seriesOf(monitor: PlannedMonitor, { machine = hostname() }: EngineWorld, name: string): string {
+  const whole = createHash('sha256').update(wholeName(monitor)).digest('hex').slice(0, 32)
+  return `${monitor.kind.kind} ${whole} ${machine} ${name}`
+}
+
 /** A trouble of the store is told by who looks at the store; here it is a history that is not there. */
-function historyOf(monitor: PlannedMonitor, { history, date }: EngineWorld, signal: AbortSignal): World['history'] {
-  return async (series, value, everyMs) => {
-    if (!history) return undefined
-    const whole = createHash('sha256').update(wholeName(monitor)).digest('hex').slice(0, 32)
-    const named = `${monitor.kind.kind} ${whole} ${series}`
-    const deadline = deadlineSignal(signal, historyMs)
-    try {
-      return await orAborted(history({ series: named, value, at: date().getTime(), everyMs }), deadline.signal)
-    } catch {
-      return undefined
-    } finally {
-      deadline.clear()
-    }
+async function remembered<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  const deadline = deadlineSignal(signal, historyMs)
+  try {
+    return await orAborted(work, deadline.signal)
+  } catch {
+    return undefined
+  } finally {
+    deadline.clear()
   }
 }
+
+const historyOf =
+  (monitor: PlannedMonitor, world: EngineWorld, signal: AbortSignal): World['history'] =>
+  async (name, value, everyMs) => {
+    const { history, date } = world
+    const series = seriesOf(monitor, world, name)
+    return history && (await remembered(history.keep({ series, value, at: date().getTime(), everyMs }), signal))
+  }
 
 async function observeOnce(
   monitor: PlannedMonitor,

@@ -94,6 +94,10 @@ export function atLeast(m: Measured): Finding {
 export const atAddress = (address: string, found: Finding | readonly Finding[]): readonly Finding[] =>
   [found].flat().map((finding) => ({ ...finding, address }))
 
+/** Findings, one or many, as of one of the things that a check looks at: each waits by itself (`for`). */
+export const about = (subject: string, found: Finding | readonly Finding[]): readonly Finding[] =>
+  [found].flat().map((finding) => ({ ...finding, subject }))
+
 export const ok = (check: string, message: string, more: Partial<Finding> = {}): Finding => ({
   ...more,
   check,

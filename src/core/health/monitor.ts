@@ -35,6 +35,8 @@ export type Finding = {
   readonly limit?: number | undefined
   /** The address that was probed, e.g. `10.0.0.5:5432`. */
   readonly address?: string | undefined
+  /** What it is about, where a check looks at several things: the name of a query, a queue. */
+  readonly subject?: string | undefined
   /** Version skew, a deployment in progress: what SuppressDeploymentErrors lets pass (H5). */
   readonly deployment?: boolean | undefined
 }
@@ -87,11 +89,11 @@ export type World = {
   /** The last heartbeat of every agent. Rejects with a Fault when the store cannot be read; absent: there is none. */
   readonly heartbeats?: (() => Promise<readonly Heartbeat[]>) | undefined
   /**
-   * Adds a figure to a series of this monitor and gives what is kept of it, oldest first, this one last. It
-   * is kept when the one before is `everyMs` old; without `everyMs` when its value is another one. Undefined
-   * where nothing is kept, or cannot be now. Never rejects.
+   * Adds a figure to a series of this monitor on this machine and gives what is kept of it, oldest first, this
+   * one last; it is kept when the one before is `everyMs` old. Undefined where nothing is kept, or cannot be
+   * now. Never rejects.
    */
-  readonly history: (series: string, value: number, everyMs?: number) => Promise<readonly Reading[] | undefined>
+  readonly history: (series: string, value: number, everyMs: number) => Promise<readonly Reading[] | undefined>
   /** Which programs may be run; absent: none. */
   readonly exec?: ExecConfig | undefined
   /** Where this very process answers over HTTP, once it does. */

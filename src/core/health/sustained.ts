@@ -1,5 +1,8 @@
 import { showDuration } from './judge.ts'
-import type { Finding, World } from './monitor.ts'
+import type { Finding } from './monitor.ts'
+
+/** Since when each of the keys holds; undefined where nothing is kept. With `hold` no other is forgotten. */
+type Since = (keys: readonly string[], hold: boolean) => Promise<ReadonlyMap<string, number> | undefined>
 
 /**
  * A threshold that is passed counts only once it has been passed at every look for longer than `forMs`:
@@ -8,36 +11,29 @@ import type { Finding, World } from './monitor.ts'
  */
 export async function sustained(
   findings: readonly Finding[],
-  forMs: number,
-  world: Pick<World, 'date' | 'history'>,
+  { forMs, at }: { readonly forMs: number; readonly at: number },
+  since: Since,
 ): Promise<readonly Finding[]> {
-  const byCheck = Map.groupBy(findings, ({ check }) => check)
-  const since = new Map(
-    await Promise.all(
-      [...byCheck].map(async ([check, those]) => [check, await passedFor(check, those, world)] as const),
-    ),
-  )
-  return findings.map((finding) => (passes(finding) ? judged(finding, since.get(finding.check), forMs) : finding))
+  const passed = findings.filter(passes)
+  // A look that was refused has not found that all is well.
+  const blind = findings.some((finding) => finding.level === 'fail' && !passes(finding))
+  const known = await since([...new Set(passed.map(keyOf))], blind)
+  return findings.map((finding) => {
+    if (!passes(finding)) return finding
+    const from = known?.get(keyOf(finding))
+    return judged(finding, from === undefined ? undefined : Math.max(0, at - from), forMs)
+  })
 }
 
 const passes = ({ level, fault }: Finding): boolean => level === 'warn' || (level === 'fail' && fault === 'threshold')
 
-/** Milliseconds since the first of the looks that all found it so; undefined where that is not known. */
-async function passedFor(
-  check: string,
-  findings: readonly Finding[],
-  { date, history }: Pick<World, 'date' | 'history'>,
-): Promise<number | undefined> {
-  const now = date().getTime()
-  const kept = await history(`for ${check}`, findings.some(passes) ? 1 : 0)
-  const last = kept?.at(-1)
-  return last && Math.max(0, now - last.at)
-}
+/** What a finding is about; a run of findings that are about the same is one. */
+const keyOf = ({ check, subject = '', address = '' }: Finding): string => JSON.stringify([check, subject, address])
 
 function judged(finding: Finding, passedMs: number | undefined, forMs: number): Finding {
   const { message, details = [] } = finding
   if (passedMs === undefined) {
-    const unknown = `it counts at once, though \`for\` says ${showDuration(forMs)}: nothing is kept here from run to run`
+    const unknown = `it counts at once, though \`for\` says ${showDuration(forMs)}: nothing is kept here from run to run (svc serve, or svc users add, makes a store)`
     return { ...finding, details: [...details, unknown] }
   }
   const long = passedMs === 0 ? 'for the first time now' : `for ${showDuration(passedMs)} now`

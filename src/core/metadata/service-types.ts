@@ -34,7 +34,7 @@ const number = (_: string, index: number): string => String(index + 1)
 
 /** /metadata/app.json: what ServiceStack tools ask an application first. */
 export const appMetadata = (described: Described): Json => ({
-  app: { baseUrl: described.base, serviceName: interfaceTitle, serviceDescription: '', jsTextCase: 'PascalCase' },
+  app: { baseUrl: described.base, serviceName: interfaceTitle, serviceDescription: '', jsTextCase: described.names },
   config: { debugMode: false },
   contentTypeFormats: { 'application/json': 'json', 'text/csv': 'csv' },
   httpHandlers: { 'API HTML': '/metadata', 'API JSON': '/api/{Request}' },

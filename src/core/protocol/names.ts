@@ -1,6 +1,7 @@
 /** How members of JSON answers are spelled. The interface says PascalCase; servers of today's make answer in camelCase. */
-export const nameStyles = ['PascalCase', 'camelCase', 'snake_case'] as const
-export type NameStyle = (typeof nameStyles)[number]
+export const nameStyles = ['PascalCase', 'camelCase'] as const
+/** One answer may also be asked for in snake_case; requests are not read in it, so that no server speaks it. */
+export type NameStyle = (typeof nameStyles)[number] | 'snake_case'
 
 /** A member's name in that style. What the interface itself begins with a small letter stays so in PascalCase. */
 export function inStyle(name: string, style: NameStyle): string {
@@ -32,3 +33,16 @@ export function styleAsked(jsconfig: string): NameStyle | undefined {
   }
   return undefined
 }
+
+/**
+ * Parsed JSON with its members as the interface spells them, whatever the style of who wrote it: `statusMessage`
+ * and `status_message` are StatusMessage. Of two that become one the last counts.
+ */
+export function inPascalCase(json: unknown): unknown {
+  if (Array.isArray(json)) return json.map(inPascalCase)
+  if (typeof json !== 'object' || json === null) return json
+  const entries = Object.entries(json).map(([name, value]) => [pascal(name), inPascalCase(value)])
+  return Object.fromEntries(entries)
+}
+
+const pascal = (name: string): string => name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())

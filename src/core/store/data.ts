@@ -218,12 +218,21 @@ export type Data = {
   readonly readings: {
     /**
      * Adds a reading to its series and gives the series, oldest first, this reading last. It is kept when
-     * the one kept before is `everyMs` old or older; without `everyMs` only when its value is another one.
-     * Fault Conflict when there are as many series as may be.
+     * the one kept before is `everyMs` old or older. Fault Conflict when there are as many series as may be.
      */
     readonly keep: (
-      reading: Reading & { readonly series: string; readonly everyMs: number | undefined },
+      reading: Reading & { readonly series: string; readonly everyMs: number },
     ) => Promise<readonly Reading[]>
+    /**
+     * Since when each of `keys` holds, `at` for those that did not hold before; with `hold` all others of
+     * the series stay as they are, else they are forgotten. Fault Conflict as above.
+     */
+    readonly passing: (state: {
+      readonly series: string
+      readonly at: number
+      readonly keys: readonly string[]
+      readonly hold: boolean
+    }) => Promise<ReadonlyMap<string, number>>
   }
   /** Removes what has expired; called now and then by `svc serve`. */
   readonly sweep: (at: number) => Promise<void>

@@ -1,5 +1,6 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto } from '../protocol/index.ts'
+import { memberNamed } from './fields.ts'
 import type { Values } from './format.ts'
 import { tooDeepUnder } from './json-guard.ts'
 import { parseJsonText } from './json-parse.ts'
@@ -9,6 +10,7 @@ import { readScalar } from './scalars.ts'
 const lenient: Rules = {
   unset: (schema, json) => json === null || json === undefined || (json === '' && schema.kind !== 'text'),
   skipsUnsetItems: true,
+  named: (schema, written) => (memberNamed(schema, written) ? written : written.replaceAll('_', '')),
   scalar: (schema, json) => {
     if (schema.kind === 'text' && typeof json === 'string') return json
     if (schema.kind === 'date' && typeof json === 'number') return readScalar(schema, `/Date(${json})/`)
@@ -20,7 +22,7 @@ const lenient: Rules = {
 const unreadable = (message: string): Fault => new Fault('UnreadableAnswer', message)
 
 /**
- * Reads the answer of a real server, old or new (C3): names in any letter case, dates in every spelling, numbers as
+ * Reads the answer of a real server, old or new (C3): names in any letter case and style, dates in every spelling, numbers as
  * text, extra properties ignored. Throws `Fault` UnreadableAnswer for what is no JSON object, or has a field whose
  * value cannot be understood: an unknown Status must not pass for a good one. No fault quotes a text of the body.
  */

@@ -12,6 +12,8 @@ export type Rules = {
   readonly scalar: (schema: Scalar, json: unknown) => ScalarValue | undefined
   /** Whether the JSON stands for "not given". */
   readonly unset: (schema: Schema, json: unknown) => boolean
+  /** The name to look for, in place of the written one; that one when left out. */
+  readonly named?: (schema: Dto, written: string) => string
   /** Whether unset items of a list are passed over; otherwise they are wrong. */
   readonly skipsUnsetItems: boolean
 }
@@ -19,7 +21,10 @@ export type Rules = {
 /** One walk of a schema over parsed JSON: what is wrong is added to `problems`, under the name as it was written. */
 export const walkDto = (schema: Dto, json: object, rules: Rules, problems: FieldFault[], path = ''): Values => {
   const values: Values = {}
-  for (const { member, written, values: given } of pick(schema, Object.entries(json))) {
+  const { named } = rules
+  const all = Object.entries(json)
+  const pairs = named ? all.map(([written, value]) => [named(schema, written), value] as const) : all
+  for (const { member, written, values: given } of pick(schema, pairs)) {
     const value = given.at(-1)
     if (rules.unset(member.schema, value)) continue
     const read = walk(member.schema, value, rules, problems, path + written)

@@ -7,7 +7,7 @@ import { readSettings } from '../../../src/core/health/index.ts'
 import svc from '../../../src/core/health/monitors/svc.ts'
 import { isOwnProcess } from '../../../src/core/health/peer/own.ts'
 import { openCore } from '../../../src/core/open.ts'
-import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { type ExecutionMode, inStyle } from '../../../src/core/protocol/index.ts'
 import { type RunningServer, startServer } from '../../../src/core/server/index.ts'
 import { serveDefaults } from '../../../src/core/service.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/certs.ts'
@@ -135,6 +135,23 @@ describe('what it says', () => {
       level: 'warn',
       message: expect.stringMatching(/^127\.0\.0\.1:\d+ says Success with 1 warning: "http shop check: slow"$/),
     })
+  })
+
+  test.each(['camelCase', 'snake_case'] as const)('a peer whose names are in %s is understood alike', async (style) => {
+    const spelled = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(spelled)
+      if (typeof value !== 'object' || value === null) return value
+      return Object.fromEntries(Object.entries(value).map(([name, one]) => [inStyle(name, style), spelled(one)]))
+    }
+    expect(await one(json(spelled(healthy)))).toMatchObject({ level: 'ok' })
+    const failed = { ...healthy, Status: 'Failure', FailedMonitorCount: 1, MonitorSummaries: [summary('http shop')] }
+    expect(await one(json(spelled(failed), 503))).toMatchObject({
+      level: 'fail',
+      message: expect.stringMatching(/says Failure, 1 failed monitor; failed there: http shop$/),
+      details: ['http shop: check: it is so'],
+    })
+    const refused = { ResponseStatus: { ErrorCode: 'Forbidden', Message: 'not from here' } }
+    expect((await one(json(spelled(refused), 403))).message).toContain('not from here')
   })
 
   test('Failure names the monitors that failed there', async () => {

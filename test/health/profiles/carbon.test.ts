@@ -87,7 +87,7 @@ describe('the profile carbon', () => {
     const minutesLater = (minutes: number) =>
       ask(server, 'Standard', undefined, {
         date: () => new Date(start + minutes * 60_000),
-        history: (reading) => store.data.readings.keep(reading),
+        history: store.data.readings,
       })
     expect((await minutesLater(0)).warned).toEqual([])
     const still = await minutesLater(15)

@@ -2,7 +2,7 @@ import { didYouMean } from '../../suggest.ts'
 import { showDuration } from '../judge.ts'
 import { count, quoted, said } from '../probe/text.ts'
 import { type Cron, readCron } from './cron.ts'
-import { type Due, mostRuns, runsOf } from './due.ts'
+import { type Due, mostRuns, type Run, runsOf } from './due.ts'
 import { type HeartbeatSettings, heartbeatSettings } from './settings.ts'
 
 const dayMs = 86_400_000
@@ -83,13 +83,39 @@ function tooLong(cron: Cron, room: number): number | undefined {
 /** What is due by now; undefined without a schedule. Of settings that `scheduleProblem` lets pass. */
 export function dueAt({ schedule, timezone = usualZone, grace }: HeartbeatSettings, now: number): Due | undefined {
   if (schedule === undefined) return undefined
-  const cron = readCron(schedule.trim(), timezone)
-  const longerAgo = (ms: number | undefined) => (ms === undefined ? undefined : runsOf(cron.before(now - ms, 2))[0])
+  const { cron, times } = timesUpTo(schedule.trim(), timezone, now)
+  const longerAgo = (ms: number | undefined): Run | undefined => {
+    if (ms === undefined) return undefined
+    const found = times.filter((time) => time < now - ms).slice(0, 2)
+    return runsOf(found.length === 2 ? found : cron.before(now - ms, 2))[0]
+  }
   return {
     now,
     timezone,
     grace,
-    runs: runsOf(cron.before(now + 1, mostRuns + 1)),
+    runs: runsOf(times),
     past: { warn: longerAgo(grace.warn), limit: longerAgo(grace.limit) },
   }
+}
+
+type Times = {
+  readonly cron: Cron
+  /** The last `mostRuns` and one, newest first. */
+  readonly times: readonly number[]
+  /** Until when no further one comes. */
+  readonly next: number
+}
+const known = new Map<string, Times>()
+const mostKnown = 100
+
+/** Counting back takes some 20 ms, and between two scheduled times it gives the same. */
+function timesUpTo(expression: string, timezone: string, now: number): Times {
+  const key = `${timezone} ${expression}`
+  const before = known.get(key)
+  if (before && now < before.next && now >= (before.times[0] ?? 0)) return before
+  const cron = before?.cron ?? readCron(expression, timezone)
+  const times = { cron, times: cron.before(now + 1, mostRuns + 1), next: cron.after(now) ?? Number.POSITIVE_INFINITY }
+  if (known.size >= mostKnown) known.clear()
+  known.set(key, times)
+  return times
 }

@@ -1,4 +1,4 @@
-import { hostname, loadavg, uptime } from 'node:os'
+import { loadavg, uptime } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { includes } from '../engine.ts'
 import { monitorKind, ProbeError, type World } from '../monitor.ts'
@@ -78,8 +78,7 @@ async function* lookAtDisks({ disks: only, skipDisks }: HostSettings, world: Wor
     if (!wanted || skipDisks.includes(disk.mount)) continue
     yield { see: 'disk', disk }
     if (!includes(world.mode, 'Advanced') || 'error' in disk) continue
-    // Several machines may share a store.
-    const kept = await world.history(`free ${hostname()} ${disk.mount}`, disk.available, trendEveryMs)
+    const kept = await world.history(`free ${disk.mount}`, disk.available, trendEveryMs)
     const trend = trendOf(kept)
     if (trend) yield { see: 'trend', mount: disk.mount, trend }
   }

@@ -1,4 +1,4 @@
-import { warningPrefix } from '../../protocol/index.ts'
+import { inPascalCase, warningPrefix } from '../../protocol/index.ts'
 import { fail, showDuration, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { type Content, judgeHealth } from '../probe/http-content.ts'
@@ -61,7 +61,7 @@ type Body = Readonly<Record<string, unknown>>
 function documentOf({ body, more }: PeerAnswer): Body {
   if (more) return {}
   try {
-    const value = JSON.parse(body.toString('utf8')) as unknown
+    const value = inPascalCase(JSON.parse(body.toString('utf8')))
     return typeof value === 'object' && value !== null ? (value as Body) : {}
   } catch {
     return {}

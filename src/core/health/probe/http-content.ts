@@ -1,3 +1,4 @@
+import { inPascalCase } from '../../protocol/index.ts'
 import { fail, ok, showBytes, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { type Answer, pathProblem, unmetValues } from './document.ts'
@@ -134,9 +135,8 @@ export function judgeHealth(content: Content): Finding {
   const { address, hide } = content
   const read = document(content)
   if ('problem' in read) return fail('health', 'protocol', `${address}: ${read.problem}`, { address })
-  const body = (typeof read.value === 'object' && read.value !== null ? read.value : {}) as Readonly<
-    Record<string, unknown>
-  >
+  const value = inPascalCase(read.value)
+  const body = (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>
   const { Status: status, StatusMessage: message, FailedMonitorCount: failed, MonitorSummaries: summaries } = body
   const told = typeof message === 'string' && message !== '' ? `: ${quoted(hide(message), 200)}` : ''
   const number = typeof failed === 'number' ? failed : undefined

@@ -52,7 +52,12 @@ type Given = {
 
 /** Takes each measure of one answer. */
 export const judgeMeasures = (measures: readonly Measure[], given: Given): readonly Finding[] =>
-  measures.flatMap((measure) => take(measure, given).map((finding) => coded(finding, given.code(measure.name))))
+  measures.flatMap((measure) =>
+    take(measure, given).map((finding) => ({
+      ...coded(finding, given.code(measure.name)),
+      subject: measure.name,
+    })),
+  )
 
 const coded = (finding: Finding, code: string): Finding =>
   finding.level === 'ok' || code === '' ? finding : { ...finding, message: `${code}${finding.message}` }

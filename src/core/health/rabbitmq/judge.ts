@@ -1,4 +1,4 @@
-import { atMost, fail, ok, showBytes, showDuration, warn } from '../judge.ts'
+import { about, atMost, fail, ok, showBytes, showDuration, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { count, quoted } from '../probe/text.ts'
 import type { Threshold, ThresholdUnit } from '../settings.ts'
@@ -33,11 +33,11 @@ export function judgeLook(seen: RabbitmqLook, settings: RabbitmqSettings): reado
     case 'nodes':
       return judgeNodes(seen.nodes, seen.advanced, settings)
     case 'queue':
-      return judgeQueue(seen.queue, seen.of, seen.date, seen.advanced)
+      return about(seen.of.name, judgeQueue(seen.queue, seen.of, seen.date, seen.advanced))
     case 'deliveries':
-      return [judgeDeliveries(seen.before, seen.after, seen.ms, seen.of)]
+      return about(seen.of.name, judgeDeliveries(seen.before, seen.after, seen.ms, seen.of))
     case 'dead letters':
-      return [judgeDeadLetters(seen.queue, seen.of)]
+      return about(seen.of.name, judgeDeadLetters(seen.queue, seen.of))
   }
 }
 

@@ -4,7 +4,7 @@ import { quoted } from '../probe/text.ts'
 import type { Oldest } from './look.ts'
 
 const check = 'oldest item'
-const typeNames: Readonly<Record<string, string>> = { zset: 'sorted set' }
+export const typeNames: Readonly<Record<string, string>> = { zset: 'sorted set' }
 /** Clocks differ; what is dated further ahead was not. Milliseconds. */
 const mostAhead = 60_000
 

@@ -1,8 +1,8 @@
 import { figure, type Row, text } from '../db/rows.ts'
-import { atLeast, atMost, fail, ok, showBytes, warn } from '../judge.ts'
+import { about, atLeast, atMost, fail, ok, showBytes, warn } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import { count, quoted } from '../probe/text.ts'
-import { judgeOldest } from './judge-oldest.ts'
+import { judgeOldest, typeNames } from './judge-oldest.ts'
 import { judgeLag, judgeReplicaLink, judgeReplicas } from './judge-replication.ts'
 import type { Cluster, Info, Pings, Queue, RedisLook } from './look.ts'
 import type { RedisSettings } from './settings.ts'
@@ -13,9 +13,9 @@ export function judgeLook(seen: RedisLook, settings: RedisSettings): Finding | r
     case 'info':
       return judgeInfo(seen, settings)
     case 'queue':
-      return judgeQueue(seen)
+      return about(seen.key, judgeQueue(seen))
     case 'oldest':
-      return judgeOldest(seen)
+      return about(seen.key, judgeOldest(seen))
     case 'cluster':
       return judgeCluster(seen)
     case 'pings':
@@ -156,7 +156,7 @@ function judgeQueue({ key, type, length, group, threshold }: Queue): Finding {
   if (length === undefined) {
     return warn('queue', `the server does not tell how many items of ${of} wait (a group's lag is known since Redis 7)`)
   }
-  const what = `${type === 'none' ? 'no such key, so an empty queue' : type} ${of}, items waiting:`
+  const what = `${type === 'none' ? 'no such key, so an empty queue' : (typeNames[type] ?? type)} ${of}, items waiting:`
   return atMost({ check: 'queue', what, value: length, unit: 'count', threshold })
 }
 

@@ -10,65 +10,97 @@ const mostSeries = 10_000
 const mostPoints = 120
 /** A reading, and a series without a younger one, is forgotten then. Milliseconds. */
 export const readingsKeptMs = 7 * 86_400_000
-/** How often a value that stays the same is written again, so that its series is not forgotten. Milliseconds. */
+/** How often what stays the same is written again, so that it is not forgotten. Milliseconds. */
 const aliveEveryMs = 3_600_000
+/** What lies further ahead was dated by a clock that was wrong. Milliseconds. */
+const aheadMs = 600_000
 
 /** Held by every transaction that adds a series, so that the limit holds for several nodes together. */
 const seriesLock = 'readings'
 
-type Points = readonly (readonly [at: number, value: number])[]
-type Kept = { readonly at: number; readonly points: Points }
+/** Oldest first: a figure, or since when something is as it is. */
+type Point<T> = readonly [at: number, value: T]
+type Kept<T> = { readonly at: number; readonly points: readonly Point<T>[] }
+/** What is answered, and what is written; nothing is where it stays as it was. */
+type Step<T, A> = { readonly answer: A; readonly points?: readonly Point<T>[] }
 
 export function readingsOver(link: Link): Data['readings'] {
   return {
-    keep: async ({ series, everyMs, ...told }) => {
-      const known = await link.read((db) => keptOf(db, series))
-      const done = known && unchanged(known, told, everyMs)
-      if (done) return done
-      return await link.write(async (tx) => {
-        await link.lock(tx, `reading ${series}`)
-        const before = await keptOf(tx, series)
-        const again = before && unchanged(before, told, everyMs)
-        if (again) return again
-        // Another node's clock may be ahead of this one's.
-        const at = Math.max(told.at, before?.at ?? 0)
-        const points = added(before?.points ?? [], { at, value: told.value }, everyMs)
-        const row = { at, points: JSON.stringify(points) }
-        if (before) await tx.updateTable('readings').set(row).where('series', '=', series).execute()
-        else {
-          await link.lock(tx, seriesLock)
-          if ((await counted(tx, 'readings')) >= mostSeries)
-            throw new Fault('Conflict', `There are ${mostSeries} series of readings`)
-          await tx
-            .insertInto('readings')
-            .values({ series, ...row })
-            .execute()
-        }
-        return readings(points)
-      })
-    },
+    keep: ({ series, everyMs, ...told }) =>
+      change<number, readonly Reading[]>(link, series, told.at, (known) => kept(known, told, everyMs)),
+    passing: ({ series, at, keys, hold }) =>
+      change<string, ReadonlyMap<string, number>>(link, series, at, (known) => passing(known, { at, keys, hold })),
   }
 }
 
-async function keptOf(db: Db, series: string): Promise<Kept | undefined> {
+/** Asks without a lock whether there is anything to write, and under it once more. */
+async function change<T, A>(link: Link, series: string, at: number, step: (known: Kept<T>) => Step<T, A>): Promise<A> {
+  const first = step(usable(await link.read((db) => keptOf<T>(db, series)), at))
+  if (first.points === undefined) return first.answer
+  return await link.write(async (tx) => {
+    await link.lock(tx, `reading ${series}`)
+    const before = await keptOf<T>(tx, series)
+    const { answer, points } = step(usable(before, at))
+    if (points !== undefined) await write(link, tx, { series, at, points, known: before !== undefined })
+    return answer
+  })
+}
+
+type Row = {
+  readonly series: string
+  readonly at: number
+  readonly points: readonly unknown[]
+  readonly known: boolean
+}
+
+async function write(link: Link, tx: Db, { series, at, points, known }: Row): Promise<void> {
+  const row = { at, points: JSON.stringify(points) }
+  if (points.length === 0) await tx.deleteFrom('readings').where('series', '=', series).execute()
+  else if (known) await tx.updateTable('readings').set(row).where('series', '=', series).execute()
+  else {
+    await link.lock(tx, seriesLock)
+    if ((await counted(tx, 'readings')) >= mostSeries)
+      throw new Fault('Conflict', `There are ${mostSeries} series of readings`)
+    await tx
+      .insertInto('readings')
+      .values({ series, ...row })
+      .execute()
+  }
+}
+
+async function keptOf<T>(db: Db, series: string): Promise<Kept<T> | undefined> {
   const [row] = await db.selectFrom('readings').select(['at', 'points']).where('series', '=', series).execute()
-  return row && { at: row.at, points: JSON.parse(row.points) as Points }
+  return row && { at: row.at, points: JSON.parse(row.points) as readonly Point<T>[] }
 }
 
-/** The series with the reading, when there is nothing to write; else undefined. */
-function unchanged({ at, points }: Kept, told: Reading, everyMs: number | undefined): readonly Reading[] | undefined {
+/** Without what a wrong clock has dated: else it would be the last one for years. */
+const usable = <T>(kept: Kept<T> | undefined, at: number): Kept<T> =>
+  kept === undefined
+    ? { at: 0, points: [] }
+    : {
+        at: kept.at > at + aheadMs ? 0 : kept.at,
+        points: kept.points.filter((point) => point[0] <= at + aheadMs),
+      }
+
+function kept({ points }: Kept<number>, told: Reading, everyMs: number): Step<number, readonly Reading[]> {
+  // Another node's clock may be a little ahead of this one's.
   const last = points.at(-1)
-  if (!last) return undefined
-  if (everyMs === undefined) {
-    return last[1] === told.value && told.at - at < aliveEveryMs ? readings(points) : undefined
-  }
-  return told.at - last[0] < everyMs ? [...readings(points), told] : undefined
+  const at = Math.max(told.at, last?.[0] ?? 0)
+  const all = [...points, [at, told.value] as const].filter((point) => at - point[0] <= readingsKeptMs)
+  const answer = all.map((point) => ({ at: point[0], value: point[1] }))
+  if (last !== undefined && at - last[0] < everyMs) return { answer }
+  const newest = all.slice(-mostPoints)
+  return { answer: answer.slice(-mostPoints), points: newest }
 }
 
-function added(points: Points, { at, value }: Reading, everyMs: number | undefined): Points {
-  // Of a state the change is kept, however long ago it was.
-  if (everyMs === undefined) return points.at(-1)?.[1] === value ? points : [...points.slice(-1), [at, value]]
-  return [...points, [at, value] as const].filter((point) => at - point[0] <= readingsKeptMs).slice(-mostPoints)
+function passing(
+  known: Kept<string>,
+  { at, keys, hold }: { readonly at: number; readonly keys: readonly string[]; readonly hold: boolean },
+): Step<string, ReadonlyMap<string, number>> {
+  const before = new Map(known.points.map(([since, key]) => [key, since]))
+  const held = hold ? before.keys() : []
+  const answer = new Map([...keys, ...held].map((key) => [key, Math.min(before.get(key) ?? at, at)]))
+  const same = answer.size === before.size && [...answer.keys()].every((key) => before.has(key))
+  if (same && (answer.size === 0 || at - known.at < aliveEveryMs)) return { answer }
+  return { answer, points: [...answer].map(([key, since]) => [since, key] as const) }
 }
-
-const readings = (points: Points): readonly Reading[] => points.map(([at, value]) => ({ at, value }))

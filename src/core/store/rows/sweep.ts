@@ -75,7 +75,7 @@ export function sweepOver(link: Link): Data['sweep'] {
         const old = tx
           .selectFrom('readings')
           .select('series')
-          .where('at', '<', at - readingsKeptMs)
+          .where((eb) => eb.or([eb('at', '<', at - readingsKeptMs), eb('at', '>', at + dayMs)]))
           .limit(limit)
         return (await tx.deleteFrom('readings').where('series', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
       }),

@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { writeWhole } from '../../src/cli/whole-file.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-whole-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test('who waits for a file finds the whole of it', async () => {
+  const file = join(folder, 'port')
+  const seen = new Set<string>()
+  let done = false
+  const reading = (async () => {
+    while (!done) {
+      if (existsSync(file)) seen.add(readFileSync(file, 'utf8'))
+      await new Promise(setImmediate)
+    }
+  })()
+  for (let n = 0; n < 200; n += 1) {
+    await writeWhole(file, `${n % 2 === 0 ? 'one' : 'two'}\n`)
+    await new Promise(setImmediate)
+  }
+  done = true
+  await reading
+  expect([...seen].sort()).toEqual(['one\n', 'two\n'])
+  expect(readdirSync(folder)).toEqual(['port'])
+})
+
+test('a private one is private from its first byte on', async () => {
+  const file = join(folder, 'private')
+  await writeWhole(file, 'x', 0o600)
+  if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600)
+})
+
+test.skipIf(process.platform === 'win32')('a pipe is written to, and not replaced', async () => {
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const heard = readFile(pipe, 'utf8')
+  await writeWhole(pipe, '8790\n')
+  expect(await heard).toBe('8790\n')
+  expect(statSync(pipe).isFIFO()).toBe(true)
+})
+
+test('a folder that is not there is an error, and leaves nothing', async () => {
+  await expect(writeWhole(join(folder, 'none', 'port'), 'x')).rejects.toThrow('ENOENT')
+  expect(existsSync(join(folder, 'none'))).toBe(false)
+})
