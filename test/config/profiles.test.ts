@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { writtenAt } from '../../src/core/config/written.ts'
 import { describePlan, loadProfile, profileNames } from '../../src/core/health/index.ts'
 import { load, refused, said } from './given.ts'
 
@@ -234,6 +235,51 @@ ${use().replace('      host: v1.internal\n', '')}`
     expect((await cleanup('host: h1\n      slow: 1s'))?.[0]).not.toHaveProperty('when')
     expect(await cleanup('host: h1\n      slow: 1s', '[slow, token]')).toBeUndefined()
     expect(await cleanup('host: h1\n      slow: 1s\n      token: {env: T}', '[slow, token]')).toHaveLength(1)
+  })
+
+  /** Steps of which the first is left out unless `extra` is given. */
+  const twoSteps = (given: string, second = '{name: b, path: "\x24{second}"}'): string => `profiles:
+  mine:
+    parameters:
+      first: {type: text, default: /a, doc: Path}
+      second: {type: text, default: /b, doc: Path}
+      extra: {type: flag, default: false, doc: Whether}
+    monitors:
+      - kind: http-steps
+        name: job
+        url: http://h/
+        steps:
+          - {when: extra, name: a, path: "\x24{first}"}
+          - ${second}
+types:
+  App:
+    - profile: mine
+      ${given}
+`
+
+  test('after an item that is left out, a problem is told of the parameter that it is of', async () => {
+    expect(said(await refused(twoSteps('first: /a\n      second: bad')))).toEqual([
+      expect.stringMatching(/^18:7: types\.App\[0\]\.second is "bad"/),
+    ])
+    expect(said(await refused(twoSteps('first: bad\n      second: /b\n      extra: true')))).toEqual([
+      expect.stringMatching(/^17:7: types\.App\[0\]\.first is "bad"/),
+    ])
+    const pause = '{name: b, path: /b, until: {expect: {$.a: x}, every: "\x24{second}"}}'
+    expect(said(await refused(twoSteps('first: /a\n      second: never', pause)))).toEqual([
+      expect.stringMatching(/^18:7: types\.App\[0\]\.second must be written like/),
+    ])
+    const texts = { list: ['\x24{one}', '\x24{two}', 'x'] }
+    const given = new Map([['two', '404']])
+    expect(writtenAt(texts, ['list', 0], given)).toEqual({ path: ['list', 1], value: '\x24{two}' })
+    expect(writtenAt(texts, ['list', 1], given)).toEqual({ path: ['list', 2], value: 'x' })
+    expect(writtenAt(texts, ['list', 7, 'a'], given)).toEqual({ path: ['list', 7, 'a'], value: undefined })
+  })
+
+  test('a definition that is wrong after an item that is left out is told where it stands', async () => {
+    const wrong = twoSteps('first: /a', '{name: b, path: bad}').replace(/types:[\s\S]*/, '')
+    expect(said(await refused(wrong))).toEqual([
+      expect.stringMatching(/^13:\d+: profiles\.mine\.monitors\[0\]\.steps\[1\]\.path is "bad"/),
+    ])
   })
 
   test('an item that names what is no parameter is told', async () => {

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { reachable } from '../../src/core/health/probe/addresses.ts'
-import { statusAllowed, unmatched, unmet } from '../../src/core/health/probe/expectation.ts'
+import { asOneAnswer, PatternBudget, statusAllowed, unmatched, unmet } from '../../src/core/health/probe/expectation.ts'
 import { parseJsonPath, readJsonPath } from '../../src/core/health/probe/json-path.ts'
 import { merged } from '../../src/core/health/probe/merged.ts'
 import { hiding, safeUrl, said } from '../../src/core/health/probe/text.ts'
@@ -122,6 +122,55 @@ describe('expectations', () => {
       spy.mockRestore()
     }
   }, 60_000)
+
+  test('the patterns of one answer share a budget, and the next answer has its own', () => {
+    const text = `${'a'.repeat(60)}!`
+    const together = new PatternBudget()
+    const start = processorMs()
+    const seen = together.within(() => [
+      unmatched(text, '/^a+!$/'),
+      unmatched(text, '/^(a+)+$/'),
+      unmatched(text, '/^(a+)+b$/'),
+      unmatched(text, '/^a+!$/'),
+    ])
+    expect(processorMs() - start).toBeLessThan(1_000)
+    const untried = 'was not tried, as another pattern of this answer was given up'
+    const why = 'did not end within 250 ms, so it backtracks; write it without nested repeats'
+    expect(seen).toEqual([
+      undefined,
+      `cannot be judged: /^(a+)+$/ ${why}`,
+      `cannot be judged: /^(a+)+b$/ ${untried}`,
+      `cannot be judged: /^a+!$/ ${untried}`,
+    ])
+    expect(together.givenUp).toBe(`/^(a+)+$/ ${why}`)
+    expect(asOneAnswer(() => unmatched(text, '/^a+!$/'))).toBeUndefined()
+    expect(unmatched(text, '/^a+!$/')).toBeUndefined()
+  })
+
+  test('patterns that are each in time are together no longer than a second (the time is simulated)', () => {
+    const tried = (ms: number) => {
+      let used = 0
+      const spy = vi.spyOn(process, 'threadCpuUsage').mockImplementation(() => {
+        const user = used * 1_000
+        used += ms
+        return { user, system: 0 }
+      })
+      const together = new PatternBudget()
+      try {
+        const all = together.within(() => Array.from({ length: 6 }, () => unmatched('a', '/a/')))
+        return { givenUp: together.givenUp, all }
+      } finally {
+        spy.mockRestore()
+      }
+    }
+    const late = 'cannot be judged: /a/ was not tried, as those before it took more than 1000 ms'
+    const other = 'cannot be judged: /a/ was not tried, as another pattern of this answer was given up'
+    // Looked at three times for each pattern: 125 makes 250 ms.
+    expect(tried(125).all).toEqual([undefined, undefined, undefined, undefined, undefined, late])
+    expect(tried(126).all).toEqual([undefined, undefined, undefined, undefined, late, other])
+    expect(tried(126).givenUp).toBe('/a/ was not tried, as those before it took more than 1000 ms')
+    expect(tried(100).givenUp).toBeUndefined()
+  })
 
   test('statuses and what cannot be read', () => {
     expect(statusAllowed(204, ['200 - 299'])).toBe(true)

@@ -1,7 +1,6 @@
 import {
   isMap,
   monitorName,
-  type Parameter,
   type Problem,
   type Profile,
   type ProfileMonitor,
@@ -13,7 +12,9 @@ import {
 } from '../health/index.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
 import { fill, isGiven, nameAlone, namesIn } from './placeholders.ts'
-import { changeKey, type Profiles, shippedProfiles, unknownName, useSettings } from './profiles.ts'
+import { unknownName } from './profile-definition.ts'
+import { changeKey, type Profiles, shippedProfiles, useSettings } from './profiles.ts'
+import { writtenAt } from './written.ts'
 
 /** A monitor of a list, and where in its entry something that its reading tells of stands. */
 export type PlacedRead = {
@@ -81,7 +82,7 @@ export async function readUse(
       name: `${prefix} ${one.name}`,
     }
     const about = `(in its monitor \`${one.name}\`)`
-    const place = placer(one, changed, profile.parameters, rest)
+    const place = placer(one, changed, values, rest)
     const found = await readMonitor(monitor, context, kindProblem)
     reads.push({ read: { ...found, ...worded(found, about, place) }, place })
   }
@@ -162,23 +163,21 @@ function leftOut(
 function placer(
   definition: ProfileMonitor,
   changed: Raw,
-  parameters: Readonly<Record<string, Parameter>>,
+  values: ReadonlyMap<string, unknown>,
   given: Raw,
 ): (path: Problem['path']) => Problem['path'] {
   return (path) => {
     const [top] = path
     if (typeof top === 'string' && Object.hasOwn(changed, top)) return [changeKey, definition.name, ...path]
     if (top === 'dependsOn' && Object.hasOwn(given, 'dependsOn')) return path
-    let value: unknown = definition
-    for (const [index, step] of path.entries()) {
-      if (Array.isArray(value) && typeof step === 'number') value = value[step]
-      else if (isMap(value) && Object.hasOwn(value, step)) value = value[step]
-      else break
+    for (const [index] of path.entries()) {
+      const { value } = writtenAt(definition, path.slice(0, index + 1), values)
       const alone = nameAlone(value)
       if (alone !== undefined) return Object.hasOwn(given, alone) ? [alone, ...path.slice(index + 1)] : []
     }
+    const { value } = writtenAt(definition, path, values)
     const named = typeof value === 'string' ? namesIn(value).find((name) => Object.hasOwn(given, name)) : undefined
-    return named !== undefined && Object.hasOwn(parameters, named) ? [named] : []
+    return named !== undefined && values.has(named) ? [named] : []
   }
 }
 

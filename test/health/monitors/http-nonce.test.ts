@@ -1,5 +1,6 @@
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
+import { readSettings } from '../../../src/core/health/index.ts'
 import http from '../../../src/core/health/monitors/http.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { type HttpPeer, httpPeer } from '../../support/http-peer.ts'
@@ -85,6 +86,37 @@ describe('http nonce', () => {
     await look(server, '/?q=\x24{nonce}', { headers: { 'X-Probe': '\x24{nonce} {Nonce}' } })
     expect(server.requests()[0]?.headers['x-probe']).toBe('\x24{nonce} {Nonce}')
     expect(server.asked()).toEqual(['GET /?q=\x24{nonce}'])
+  })
+
+  test.each([
+    ['the host', 'http://{nonce}.example:8080/'],
+    ['a part of the host', 'https://a-{nonce}.example/{nonce}'],
+    ['the host without slashes', 'http:{nonce}.example/'],
+    ['the host before a query', 'http://x.example{nonce}?q=1'],
+    ['the user', 'http://{nonce}@x.example/'],
+    ['the password', 'http://u:{nonce}@x.example/'],
+  ])('a nonce in %s is told before anything is asked: it says who gets the credentials', async (_, url) => {
+    let asked = 0
+    const resolve = () => {
+      asked += 1
+      return Promise.resolve(['192.0.2.7'])
+    }
+    const findings = await runKind(http, { url, token: secret('lantern-9') }, 'Standard', { resolve })
+    expect(checked(findings, 'settings').message).toMatch(
+      /^url holds (?:\{nonce\} before its path|a user or a password): /,
+    )
+    expect(asked).toBe(0)
+    expect(
+      readSettings(http.settings, { url: 'http://x.example:{nonce}/' }, { env: {}, folder: '/' }).problems,
+    ).toHaveLength(1)
+  })
+
+  test('with a nonce in the path, credentials go to no other machine over plain http either', async () => {
+    const resolve = () => Promise.resolve(['192.0.2.7'])
+    const settings = { url: 'http://x.example:1/{nonce}', token: secret('lantern-9') }
+    expect(checked(await runKind(http, settings, 'Standard', { resolve }), 'connect').message).toMatch(
+      /^credentials are not sent to 192\.0\.2\.7:1 over plain http/,
+    )
   })
 
   test.each<[string, Settings]>([

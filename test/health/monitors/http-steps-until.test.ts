@@ -260,12 +260,6 @@ test('what was captured is shown nowhere, not in what was heard last either', as
   expect(JSON.stringify(findings)).not.toContain('job/7')
 })
 
-test('what an answer on the way holds is not captured, so it may be shown', async () => {
-  await using server = await jobs(states('running'))
-  const findings = await run(job(server, waitFor({ most: 2 }, { capture: { how: '$.state' } }), { show: [] }))
-  expect(of(findings, 'done').message).toContain('last heard: $.state is "running"')
-})
-
 test('`values` are no secrets, and are shown', async () => {
   await using server = await jobs(states('x'))
   const raw = { url: server.origin, values: { clip: 'a b/1' }, steps: [{ name: 'see', path: `/see/\${clip}` }] }

@@ -22,6 +22,7 @@ import {
   reset,
   settled,
 } from '../../support/faults.ts'
+import { httpPeer } from '../../support/http-peer.ts'
 import { suiteWith } from '../../support/peer.ts'
 import { processorMs } from '../../support/processor-time.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/run-kind.ts'
@@ -559,6 +560,41 @@ describe('http content', () => {
     expect(processorMs() - start).toBeLessThan(3_000)
     expect(finding.level).toBe('fail')
     expect(finding.message).toContain('did not end within 250 ms')
+  })
+
+  test('many patterns that backtrack are given up together: in headers, JSON, measures, and of a link', async () => {
+    const text = `${'a'.repeat(60)}!`
+    const many = Array.from({ length: 12 }, (_, index) => index)
+    const map = (key: (n: number) => string) => Object.fromEntries(many.map((n) => [key(n), `/^(\\w+)+${n}$/`]))
+    const headers = Object.fromEntries(many.map((n) => [`X-H${n}`, text]))
+    const body = Object.fromEntries(many.map((n) => [`k${n}`, text]))
+    await using server = await httpPeer((_, response) => {
+      response
+        .writeHead(200, { 'Content-Type': 'application/json', ...headers })
+        .end(JSON.stringify({ ...body, next: `${server.origin}/x` }))
+    })
+    const settings = {
+      url: server.origin,
+      header: map((n) => `X-H${n}`),
+      json: map((n) => `$.k${n}`),
+      measure: [{ name: 'm', path: '$', value: '.', where: map((n) => `k${n}`), count: { limit: 0 } }],
+    }
+    const start = processorMs()
+    const findings = await runKind(http, settings, 'Standard', { timeoutMs: 20_000 })
+    // Once 250 ms; each by itself, they take 9 s.
+    expect(processorMs() - start).toBeLessThan(2_000)
+    expect(checked(findings, 'header').message).toContain('did not end within 250 ms, so it backtracks')
+    expect(checked(findings, 'json')).toMatchObject({ level: 'fail', fault: 'data' })
+    expect(checked(findings, 'json').message).toContain('was not tried, as another pattern of this answer was given up')
+    expect(checked(findings, 'measure')).toMatchObject({ level: 'fail', fault: 'data' })
+    const links = [{ name: 'next', path: '$.next', json: map((n) => `$.k${n}`) }]
+    const before = processorMs()
+    const linked = await runKind(http, withDefaults(http.settings, { url: server.origin, links } as never), 'Standard')
+    expect(processorMs() - before).toBeLessThan(1_500)
+    expect(checked(linked, 'json').message).toContain('(and 11 others)')
+    // The next answer has a budget of its own.
+    const next = await runKind(http, { url: server.origin, json: { '$.k0': '/^a+!$/' } }, 'Standard')
+    expect(checked(next, 'json').level).toBe('ok')
   })
 
   test('JSON values are compared, matched, and missed', async () => {

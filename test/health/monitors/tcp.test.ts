@@ -228,6 +228,19 @@ describe('tcp xml', () => {
     ])
   })
 
+  test('many patterns that backtrack are given up together', async () => {
+    const many = Array.from({ length: 12 }, (_, index) => index)
+    const text = `${'a'.repeat(60)}!`
+    const reply = `<a>${many.map((n) => `<k${n}>${text}</k${n}>`).join('')}</a>`
+    const xml = Object.fromEntries(many.map((n) => [`/a/k${n}`, `/^(\\w+)+${n}$/`]))
+    const start = processorMs()
+    const { findings } = await ask(replies(reply), { send: 'x', xml })
+    // Once 250 ms; each by itself, they take 3 s.
+    expect(processorMs() - start).toBeLessThan(1_500)
+    expect(checked(findings, 'xml')).toMatchObject({ level: 'fail', fault: 'data' })
+    expect(checked(findings, 'xml').message).toMatch(/did not end within 250 ms.* \(and 11 others\)$/)
+  })
+
   test('a wrong value and what is no XML fail', async () => {
     const wrong = await ask(replies('<Reply ok="no"/>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
     expect(checked(wrong.findings, 'xml')).toMatchObject({ level: 'fail', fault: 'data' })

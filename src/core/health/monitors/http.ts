@@ -5,7 +5,7 @@ import { isOwnProcess } from '../peer/own.ts'
 import { eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
 import { judgeExpiry } from '../probe/certificates.ts'
 import type { Chain } from '../probe/chain.ts'
-import { statusAllowed } from '../probe/expectation.ts'
+import { asOneAnswer, statusAllowed } from '../probe/expectation.ts'
 import {
   answerOf,
   type Build,
@@ -121,7 +121,7 @@ export default monitorKind({
       const start = world.now()
       const nonce = newNonce()
       const route = routeWithNonce(common, nonce)
-      const link = await open(target, url, route, world)
+      const link = await open(target, route.url, route, world)
       let { socket } = link
       try {
         yield { see: 'connect', address, ms: world.now() - start, chain: link.chain }
@@ -137,7 +137,7 @@ export default monitorKind({
           see: 'status',
           address,
           status,
-          signedIn: route.signsIn && arrival.url.origin === url.origin,
+          signedIn: route.signsIn && arrival.url.origin === route.url.origin,
           withheld: route.withheld,
           followed: arrival.hops.length - 1,
           location: headers.location === undefined ? undefined : shownLocation(headers.location, arrival.url),
@@ -195,9 +195,9 @@ export default monitorKind({
         return atMost({ check: 'latency', what, value, unit: 'duration', threshold: given.latency, address })
       }
       case 'content':
-        return judgeContent(seen, expectedWith(given, seen.nonce))
+        return asOneAnswer(() => judgeContent(seen, expectedWith(given, seen.nonce)))
       case 'link':
-        return judgeLink(seen, given.links)
+        return asOneAnswer(() => judgeLink(seen, given.links))
       case 'builds':
         return judgeSameVersion(seen.builds)
       case 'certificate':

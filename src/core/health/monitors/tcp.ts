@@ -3,6 +3,7 @@ import { type Finding, monitorKind } from '../monitor.ts'
 import { connectTcp } from '../net.ts'
 import { addressChoices, eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
 import { type Heard, listen } from '../probe/conversation.ts'
+import { asOneAnswer } from '../probe/expectation.ts'
 import { type Content, judgeAssertions } from '../probe/http-content.ts'
 import { assertionProblem } from '../probe/link-settings.ts'
 import { measureFields } from '../probe/measure.ts'
@@ -124,7 +125,7 @@ export default monitorKind({
     if (seen.see === 'answer') return judgeAnswer(seen, settings)
     if (seen.see === 'document') {
       const xml = valuesWithNonce(settings.xml, seen.nonce)
-      return judgeAssertions(seen.content, { xml, measure: settings.measure }, true)
+      return asOneAnswer(() => judgeAssertions(seen.content, { xml, measure: settings.measure }, true))
     }
     return atMost({
       check: 'connect',

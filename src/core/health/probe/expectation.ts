@@ -4,11 +4,54 @@ import { type Hide, nothingHidden, quoted, said } from './text.ts'
 export const patternCap = 64 * 1024
 /** Milliseconds of processor time after which a pattern is given up: a nested quantifier would otherwise run for hours. */
 const patternMs = 250
+/** Milliseconds of processor time for all patterns of one answer: a peer must not choose how long they take together. */
+const answerMs = 1_000
 /** Milliseconds, the longest that one try takes: nothing else happens in this process meanwhile. */
 const longestTryMs = 2_000
 
 const slashed = /^\/(.*)\/([imsu]*)$/s
 const comparison = /^(>=|<=|!=|==|=|>|<)\s*(.*)$/s
+
+/** What the patterns that are held against one answer may take together. */
+export class PatternBudget {
+  #ms = 0
+  #givenUp: string | undefined
+
+  /** The first pattern that was given up, in words that follow "cannot be judged: "; the others are not tried then. */
+  get givenUp(): string | undefined {
+    return this.#givenUp
+  }
+
+  /** What `judge`, which is no promise, makes of the answer; all patterns that it tries are counted here. */
+  within<T>(judge: () => T): T {
+    budgets.push(this)
+    try {
+      return judge()
+    } finally {
+      budgets.pop()
+    }
+  }
+
+  /** Runs what tries one pattern, shown as it is written. Throws UntriedError, or what that throws. */
+  spend<T>(shown: string, attempt: () => T): T {
+    if (this.#givenUp !== undefined) throw new UntriedError('another pattern of this answer was given up')
+    const before = processorMs()
+    try {
+      if (this.#ms > answerMs) throw new UntriedError(`those before it took more than ${answerMs} ms`)
+      return attempt()
+    } catch (error) {
+      this.#givenUp = givenUp(shown, error)
+      throw error
+    } finally {
+      this.#ms += processorMs() - before
+    }
+  }
+}
+/** The last is that of the answer that is being judged. */
+const budgets: PatternBudget[] = []
+
+/** `PatternBudget.within`, where only the judgement matters. */
+export const asOneAnswer = <T>(judge: () => T): T => new PatternBudget().within(judge)
 
 /** True for `/…/`, optionally with flags: what settings take for a regular expression. */
 export const isPattern = (text: string): boolean => slashed.test(text)
@@ -27,41 +70,57 @@ export function unmatched(text: string, pattern: string): string | undefined {
     return `cannot be judged: ${shown} is not a regular expression`
   }
   try {
-    const seen = bounded('pattern.test(text)', { pattern: expression, text: text.slice(0, patternCap) })
-    return seen === true ? undefined : `does not match ${shown}`
+    const sandbox = { pattern: expression, text: text.slice(0, patternCap) }
+    return bounded('pattern.test(text)', sandbox, shown) === true ? undefined : `does not match ${shown}`
   } catch (error) {
-    const advice = error instanceof StarvedError ? '' : ', so it backtracks; write it without nested repeats'
-    return `cannot be judged: ${shown} ${endless(error)}${advice}`
+    return `cannot be judged: ${givenUp(shown, error)}`
   }
 }
 
 /**
- * Runs a script that tests patterns, and throws when they do not end. Nothing but this timeout stops a
- * regular expression in Node, and it counts what the clock on the wall does: where a busy machine left
- * this thread too little of that, the script gets another try, with twice the time. Throws
- * StarvedError when not even the longest try was enough to tell.
+ * Runs a script that tests a pattern, shown as it is written, and throws when it does not end. Nothing
+ * but this timeout stops a regular expression in Node, and it counts what the clock on the wall does:
+ * where a busy machine left this thread too little of that, the script gets another try, with twice the
+ * time. Throws StarvedError when not even the longest try was enough to tell, and UntriedError.
  */
-function bounded(script: string, sandbox: object): unknown {
+function bounded(script: string, sandbox: object, shown: string): unknown {
+  const budget = budgets.at(-1)
+  return budget ? budget.spend(shown, () => tried(script, sandbox)) : tried(script, sandbox)
+}
+
+function tried(script: string, sandbox: object): unknown {
   const { runInNewContext } = process.getBuiltinModule('node:vm')
   for (let ms = patternMs; ms <= longestTryMs; ms *= 2) {
-    const before = process.threadCpuUsage()
+    const before = processorMs()
     try {
       return runInNewContext(script, sandbox, { timeout: ms })
     } catch (error) {
-      const { user, system } = process.threadCpuUsage(before)
       const timedOut = (error as { readonly code?: unknown }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
       // Some systems count a thread's time by ticks of 16 ms.
-      if (!timedOut || (user + system) / 1000 >= patternMs - 50) throw error
+      if (!timedOut || processorMs() - before >= patternMs - 50) throw error
     }
   }
   throw new StarvedError()
 }
 class StarvedError extends Error {}
+class UntriedError extends Error {}
 
-const endless = (error: unknown): string =>
-  error instanceof StarvedError
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
+}
+
+function endless(error: unknown): string {
+  if (error instanceof UntriedError) return `was not tried, as ${error.message}`
+  return error instanceof StarvedError
     ? `got less than ${patternMs} ms of processor time in ${longestTryMs} ms: this machine is too busy`
     : `did not end within ${patternMs} ms`
+}
+
+function givenUp(shown: string, error: unknown): string {
+  const isItsOwn = !(error instanceof StarvedError || error instanceof UntriedError)
+  return `${shown} ${endless(error)}${isItsOwn ? ', so it backtracks; write it without nested repeats' : ''}`
+}
 
 /**
  * Holds a text against what the configuration expects of it: `/pattern/`, `>= 3` (also `>`, `<`,
@@ -90,7 +149,7 @@ export function unmet(actual: string, expectation: string, hide: Hide = nothingH
 }
 
 /**
- * `unmet` for many texts of one peer: a pattern sees all of them in one go, and is given up for all of
+ * `unmet` for the texts of one peer: a pattern sees all of them in one go, and is given up for all of
  * them together. Undefined for those that meet it. Throws UnjudgedError when the pattern was given up.
  */
 export function unmetEach(
@@ -99,18 +158,21 @@ export function unmetEach(
   hide: Hide,
 ): readonly (string | undefined)[] {
   const [, source = '', flags = ''] = slashed.exec(expectation) ?? []
-  if (actuals.length < 2 || !isPattern(expectation)) return actuals.map((actual) => unmet(actual, expectation, hide))
+  if (actuals.length === 0 || !isPattern(expectation)) return actuals.map((actual) => unmet(actual, expectation, hide))
+  const shown = said(expectation, 80)
   let seen: readonly boolean[]
   try {
     const texts = actuals.map((actual) => actual.slice(0, patternCap))
     const sandbox = { pattern: new RegExp(source, flags), texts }
-    seen = bounded('texts.map((text) => pattern.test(text))', sandbox) as boolean[]
+    seen = bounded('texts.map((text) => pattern.test(text))', sandbox, shown) as boolean[]
   } catch (error) {
-    const why = error instanceof SyntaxError ? 'is not a regular expression' : endless(error)
-    throw new UnjudgedError(`cannot be judged: ${said(expectation, 80)} ${why}`)
+    const why = error instanceof SyntaxError ? `${shown} is not a regular expression` : givenUp(shown, error)
+    const [one, ...others] = actuals
+    const of = one === undefined || others.length > 0 ? '' : `is ${quoted(hide(one), 80)} and `
+    throw new UnjudgedError(`${of}cannot be judged: ${why}`)
   }
   return actuals.map((actual, index) =>
-    seen[index] === true ? undefined : `is ${quoted(hide(actual), 80)} and does not match ${said(expectation, 80)}`,
+    seen[index] === true ? undefined : `is ${quoted(hide(actual), 80)} and does not match ${shown}`,
   )
 }
 

@@ -6,7 +6,7 @@ import { asksPeerAt, type Route } from './http-route.ts'
 import type { HttpSettings } from './http-settings.ts'
 import { hostProblem } from './link-admit.ts'
 import { assertionProblem, linkProblem } from './link-settings.ts'
-import { holdsNonce, valuesWithNonce, withNonce } from './nonce.ts'
+import { holdsNonce, newNonce, valuesWithNonce, withNonce } from './nonce.ts'
 import { hiding, said } from './text.ts'
 
 /** Headers that are ours to set: framing, packing (an answer must not be a zip bomb), and credentials. */
@@ -109,11 +109,18 @@ async function credentialsOf(given: HttpSettings) {
   return { headers: { Authorization: `Basic ${packed}` }, secrets: [password, packed] }
 }
 
+/** Whether a nonce changes whom a URL asks: the credentials would go to a server that svc.yaml does not name. */
+function leadsAway(url: string): boolean {
+  const { origin, host } = new URL(url)
+  return holdsNonce(host) || URL.parse(withNonce(url, newNonce()))?.origin !== origin
+}
+
 /** Why the settings cannot be used together, or undefined. */
 export function contradiction(given: HttpSettings): string | undefined {
   const url = new URL(given.url)
   if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'url is neither http nor https'
+  if (leadsAway(given.url)) return 'url holds {nonce} before its path: put it into the path or the query'
   if (given.body !== undefined && given.method !== 'POST') return 'a body needs method: POST'
   if (given.token !== undefined && given.password !== undefined) return 'token and password exclude each other'
   if (given.password !== undefined && given.username === undefined) return 'password needs a username'

@@ -1,16 +1,16 @@
 import { ProbeError, type World } from '../monitor.ts'
 import type { Target } from '../probe/addresses.ts'
-import { statusAllowed } from '../probe/expectation.ts'
 import { call } from '../probe/http-call.ts'
-import { type Content, shownLocation } from '../probe/http-content.ts'
+import { shownLocation } from '../probe/http-content.ts'
 import { type Link, open, type Route } from '../probe/http-route.ts'
 import { readXml } from '../probe/xml.ts'
-import { captured } from './capture.ts'
+import { type Captured, captured } from './capture.ts'
 import type { CookieJar } from './cookies.ts'
-import { allExpected, endingOf, expectedOf, filledWith, meaningIn, meaningsOf, unended } from './expected.ts'
-import { isSigned, requestOf, templatesOf } from './request.ts'
+import { allExpected } from './expected.ts'
+import { outcomeOf } from './outcome.ts'
+import { requestOf, templatesOf } from './request.ts'
 import type { Answered } from './seen.ts'
-import { type CleanupStep, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
+import { allowedBy, type CleanupStep, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
 import type { StepValues } from './values.ts'
 
 /** What lasts from step to step. */
@@ -70,13 +70,14 @@ export async function ask(run: Run, step: Step | CleanupStep, asked: string, sig
     const xml = wantsXml ? await readXml(bytes, head.headers['content-type']) : undefined
     const { hide } = values
     const content = { address, headers: head.headers, body: bytes, more, hide, at: world.date(), xml }
-    const judged = judgedBy(step, values)
-    const over = isOver(content, head.status, step.status, judged)
+    const found = captures.map(([name, from]) => [name, captured(from, content, jar)] as const)
+    // Hidden before anything is told of this answer, be it the last one or not.
+    values.hushPassing(found.flatMap(([name, one]) => (given.show.includes(name) ? [] : heldIn(one))))
+    const outcome = outcomeOf(step, given, { content, status: head.status, values })
     const uncaptured: string[] = []
-    for (const [name, from] of over ? captures : []) {
-      const found = captured(from, content, jar)
-      if ('problem' in found) uncaptured.push(`the answer ${found.problem}, so no \${${name}}`)
-      else values.set(name, found.value, !given.show.includes(name))
+    for (const [name, one] of outcome.is === 'unfinished' ? [] : found) {
+      if ('problem' in one) uncaptured.push(`the answer ${one.problem}, so no \${${name}}`)
+      else values.set(name, one.value, !given.show.includes(name))
     }
     const { location } = head.headers
     const redirects = head.status >= 300 && head.status < 400 && location !== undefined
@@ -90,13 +91,11 @@ export async function ask(run: Run, step: Step | CleanupStep, asked: string, sig
       location: redirects ? hide(shownLocation(location, route.url)) : undefined,
       ms,
       content,
-      ...judged,
-      over,
+      outcome,
       waited: undefined,
       uncaptured,
       signIn: 'signIn' in step && step.signIn,
-      signed: isSigned(step, given),
-      allowed: step.status,
+      allowed: allowedBy(step),
       hide,
     }
   } finally {
@@ -107,22 +106,7 @@ export async function ask(run: Run, step: Step | CleanupStep, asked: string, sig
 
 const makes = (step: Step | CleanupStep): boolean => 'signIn' in step && (step.signIn || writes(step.method))
 
-type Judged = Pick<Answered, 'json' | 'xml' | 'ending' | 'meanings'>
-
-function judgedBy(step: Step | CleanupStep, values: StepValues): Judged {
-  const { json, xml } = filledWith(expectedOf(step), values)
-  if (!('signIn' in step)) return { json, xml, ending: undefined, meanings: [] }
-  const ending = endingOf(step)
-  return {
-    json,
-    xml,
-    ending: ending && filledWith(ending, values),
-    meanings: meaningsOf(step).map((meaning) => filledWith(meaning, values)),
-  }
-}
-
-/** Whether an answer is the one that is judged: always without `until`. */
-function isOver(content: Content, status: number, allowed: readonly string[], { ending, meanings }: Judged): boolean {
-  if (ending === undefined || !statusAllowed(status, allowed)) return true
-  return unended(content, status, ending) === undefined || meaningIn(content, meanings) !== undefined
+const heldIn = (found: Captured): readonly string[] => {
+  const held = 'value' in found ? found.value : found.held
+  return held === undefined ? [] : [held]
 }

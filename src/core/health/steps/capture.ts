@@ -5,7 +5,8 @@ import { said } from '../probe/text.ts'
 import type { CookieJar } from './cookies.ts'
 import { longestValue } from './values.ts'
 
-type Captured = { readonly value: string } | { readonly problem: string }
+/** `held` is what may be shown as little as a value that was captured. */
+export type Captured = { readonly value: string } | { readonly problem: string; readonly held?: string }
 
 /** What an answer holds at `$.path`, `/xml/path`, `header:Name` or `cookie:Name`; else why it cannot be used. */
 export function captured(from: string, content: Content, jar: CookieJar): Captured {
@@ -14,6 +15,7 @@ export function captured(from: string, content: Content, jar: CookieJar): Captur
   if (found.value === '') return { problem: `has an empty ${said(from, 64)}` }
   if (found.value.length > longestValue) {
     return {
+      held: found.value.slice(0, longestValue),
       problem: `has a ${said(from, 64)} of ${found.value.length} characters, more than the ${longestValue} that are taken`,
     }
   }

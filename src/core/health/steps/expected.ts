@@ -1,6 +1,4 @@
-import { fail } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
-import { statusAllowed } from '../probe/expectation.ts'
 import { type Content, judgeAssertions } from '../probe/http-content.ts'
 import { isValue, type RequestStep, type Step } from './settings.ts'
 import type { StepValues } from './values.ts'
@@ -63,15 +61,3 @@ const filled = (expected: Texts, values: StepValues): Texts =>
 /** What of the expected values is not there or is another. */
 export const unmetIn = (content: Content, { json, xml }: Documents): readonly Finding[] =>
   judgeAssertions(content, { json, xml }).filter(({ level }) => level === 'fail')
-
-/** The failure of its own that an answer is, if it is one. */
-export const meaningIn = (content: Content, meanings: readonly Meaning[]): Meaning | undefined =>
-  meanings.find((meaning) => unmetIn(content, meaning).length === 0)
-
-/** Why an answer does not end the waiting, or undefined. */
-export function unended(content: Content, status: number, ending: Ending): Finding | undefined {
-  if (ending.status && !statusAllowed(status, ending.status)) {
-    return fail('step', 'data', `it was answered ${status}, and waited for ${ending.status.join(', ')}`)
-  }
-  return unmetIn(content, ending)[0]
-}

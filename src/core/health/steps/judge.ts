@@ -4,11 +4,10 @@ import type { Finding } from '../monitor.ts'
 import ftp from '../monitors/ftp.ts'
 import { judgeUnreached } from '../probe/addresses.ts'
 import { select } from '../probe/document.ts'
-import { statusAllowed } from '../probe/expectation.ts'
 import { answerOf } from '../probe/http-content.ts'
 import { said as cleaned, count, quoted } from '../probe/text.ts'
 import type { Threshold } from '../settings.ts'
-import { type Documents, meaningIn, unended, unmetIn } from './expected.ts'
+import type { Documents } from './expected.ts'
 import type { Answered, Failed, FtpVisited, StepSeen } from './seen.ts'
 
 /** Judges what became of one step. */
@@ -35,28 +34,25 @@ export function judgeStep(seen: StepSeen, latency: Threshold): Finding {
 const checkOf = ({ undoes }: Answered | Failed): string => (undoes === undefined ? 'step' : 'cleanup')
 
 function judgeAnswer(seen: Answered, threshold: Threshold): Finding {
-  const { name, address, asked, status, content, ms, hide } = seen
+  const { name, address, asked, status, content, ms, hide, outcome } = seen
   const check = checkOf(seen)
   const more = { address, observed: ms, unit: 'ms' }
   const said = `${name}: ${asked} was answered ${status}`
   const waited = seen.waited ? `, ${howLong(seen.waited)}` : ''
-  // 400 and 422 are how some say it; 404 and 5xx say nothing of the account.
-  const refuses = (seen.signIn && [400, 401, 403, 422].includes(status)) || (seen.signed && status === 401)
-  if (refuses && !statusAllowed(status, seen.allowed)) {
-    return fail(check, 'auth', `${said}: the sign-in was refused`, more)
-  }
-  if (!statusAllowed(status, seen.allowed)) {
+  if (outcome.is === 'refused') return fail(check, 'auth', `${said}${waited}: the sign-in was refused`, more)
+  if (outcome.is === 'unwanted') {
     const to = seen.location === undefined ? '' : ` to ${seen.location}`
     return fail(check, 'data', `${said}${to}${waited} (expected ${seen.allowed.join(', ')})`, more)
   }
   const bare = (message: string): string => message.replace(`${address}: `, '')
-  const meaning = meaningIn(content, seen.meanings)
-  if (meaning) {
+  if (outcome.is === 'failure') {
+    const { meaning } = outcome
     const told = `${name}: ${cleaned(meaning.says, 200)} (${asked} was answered ${status}${waited}: ${held(seen, meaning)})`
     return fail(check, 'data', hide(told), more)
   }
-  if (seen.ending && !seen.over) return notOver(seen, bare)
-  const unmet = unmetIn(content, seen)
+  if (outcome.is === 'unjudged') return fail(check, 'data', `${said}${waited}: cannot be judged: ${outcome.why}`, more)
+  if (outcome.is === 'unfinished') return notOver(seen, bare(outcome.lacks.message))
+  const { unmet } = outcome
   const [first] = unmet
   if (first) {
     // A server may say no with a 200: the account would be locked all the same.
@@ -87,13 +83,10 @@ function held({ content, hide }: Answered, { json, xml }: Documents): string {
 }
 
 /** What took too long: how often it was asked, and what it said last. */
-function notOver(seen: Answered, bare: (message: string) => string): Finding {
-  const { name, asked, address, waited, content, status, ending, hide } = seen
-  const last = ending && unended(content, status, ending)
+function notOver({ name, asked, address, waited, hide }: Answered, last: string): Finding {
   const how = waited ? howLong(waited) : 'asked once'
   const why = waited?.ended === 'most' ? ' (most requests sent)' : ''
-  const heard = last ? `; last heard: ${bare(last.message)}` : ''
-  return fail('step', 'timeout', hide(`${name}: ${asked} is not over, ${how}${why}${heard}`), { address })
+  return fail('step', 'timeout', hide(`${name}: ${asked} is not over, ${how}${why}; last heard: ${last}`), { address })
 }
 
 function judgeFailure(seen: Failed): Finding {

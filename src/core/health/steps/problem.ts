@@ -4,8 +4,8 @@ import { reservedHeaders } from '../probe/http-request.ts'
 import { asksPeerAt } from '../probe/http-route.ts'
 import { quoted, said } from '../probe/text.ts'
 import { allExpected } from './expected.ts'
-import { bodyType, templatesOf } from './request.ts'
-import { isValue, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
+import { bodyType, isSigned, templatesOf } from './request.ts'
+import { allowedBy, isValue, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
 import { givenNames, namesIn, strayPlaceholder } from './values.ts'
 
 /** Why the settings cannot be used together, or undefined. */
@@ -22,7 +22,9 @@ export function stepsProblem(given: StepsSettings): string | undefined {
   if (twice !== undefined) return `two steps are called ${quoted(twice, 64)}`
   const known = new Set<string>([...initialNames(given), ...Object.keys(given.values ?? {})])
   for (const step of given.steps) {
-    const wrong = step.ftp ? ftpProblem(step, given, known) : (requestProblem(step, given, known) ?? untilProblem(step))
+    const wrong = step.ftp
+      ? ftpProblem(step, given, known)
+      : (requestProblem(step, given, known) ?? untilProblem(step, given))
     if (wrong !== undefined) return `step ${quoted(step.name, 64)} ${wrong}`
     for (const [name, from] of Object.entries(step.capture ?? {})) {
       const bad = captureProblem(name, from, given)
@@ -82,7 +84,7 @@ function requestProblem(
   }
   const taken = Object.keys(step.headers ?? {}).find((name) => !isOwnHeader(name))
   if (taken !== undefined) return `may not set the header ${said(taken, 64)}`
-  const lost = documentProblem(step) ?? statusProblem(step.status)
+  const lost = documentProblem(step) ?? statusProblem(step.status ?? [])
   if (lost !== undefined) return lost
   return bodyProblem(step) ?? templates(templatesOf(step, given), known)
 }
@@ -107,7 +109,8 @@ function documentProblem(step: RequestStep): string | undefined {
 /** The shortest pause between two requests, in milliseconds. */
 const shortestPause = 100
 
-function untilProblem({ method, signIn, until, fails = [] }: Step): string | undefined {
+function untilProblem(step: Step, given: StepsSettings): string | undefined {
+  const { method, signIn, until, fails = [] } = step
   if (fails.some(({ expect }) => Object.keys(expect).length === 0)) return 'has fails without a value in expect'
   if (until === undefined) return undefined
   if (signIn) return 'signs in and has until: a sign-in is sent once'
@@ -116,7 +119,25 @@ function untilProblem({ method, signIn, until, fails = [] }: Step): string | und
   if (values === 0 && (until.status ?? []).length === 0) return 'has until without expect or status: say what ends it'
   if (method === 'HEAD' && values > 0) return 'has until with expect, and HEAD has no body to judge'
   if (until.every < shortestPause) return `asks every ${until.every} ms: give every 100ms or more`
-  return until.status && statusProblem(until.status)
+  return statusProblem(until.status ?? []) ?? endlessProblem(step, given)
+}
+
+const allStatuses = Array.from({ length: 900 }, (_, index) => index + 100)
+
+/** A status that is waited for and cannot be the last. */
+function endlessProblem(step: Step, given: StepsSettings): string | undefined {
+  for (const entry of step.until?.status ?? []) {
+    const meant = allStatuses.filter((status) => statusAllowed(status, [entry]))
+    if (meant.length === 0) return `waits for status ${said(entry, 20)}, which no answer has`
+    if (!meant.some((status) => statusAllowed(status, allowedBy(step)))) {
+      const own = (step.status ?? []).join(', ')
+      return `waits for status ${said(entry, 20)}, which its own status (${said(own, 80)}) excludes: add it there, or leave that out`
+    }
+    if (isSigned(step, given) && meant.every((status) => status === 401)) {
+      return `waits for status ${said(entry, 20)}, which ends it: a refused credential is sent once; leave it out`
+    }
+  }
+  return undefined
 }
 
 function statusProblem(allowed: readonly string[]): string | undefined {

@@ -4,7 +4,7 @@ import type { Unreached } from '../probe/addresses.ts'
 import type { Chain } from '../probe/chain.ts'
 import type { Content } from '../probe/http-content.ts'
 import type { Hide } from '../probe/text.ts'
-import type { Documents, Ending, Meaning } from './expected.ts'
+import type { Outcome } from './outcome.ts'
 
 /** What became of the steps, before it is judged. Everything is by the step's name. */
 export type StepSeen =
@@ -28,20 +28,13 @@ export type Answered = {
   readonly location: string | undefined
   readonly ms: number
   readonly content: Content
-  /** The expectations of this run: values filled in. */
-  readonly json: Documents['json']
-  readonly xml: Documents['xml']
-  readonly ending: Ending | undefined
-  readonly meanings: readonly Meaning[]
-  /** False while `until` has to wait. */
-  readonly over: boolean
+  /** What it is, held once against all that was expected in this run. */
+  readonly outcome: Outcome
   /** How `until` waited: milliseconds and requests, this one included. */
   readonly waited: { readonly asked: number; readonly ms: number; readonly ended: 'over' | 'time' | 'most' } | undefined
   /** What could not be captured, and why. */
   readonly uncaptured: readonly string[]
   readonly signIn: boolean
-  /** It carried a credential of svc.yaml by `signed`. */
-  readonly signed: boolean
   readonly allowed: readonly string[]
   readonly hide: Hide
 }

@@ -19,8 +19,7 @@ const requestFields = {
   form: { type: 'map', doc: 'Form fields, sent instead of a body' },
   status: {
     type: 'texts',
-    default: ['2xx'],
-    doc: 'Status codes that are well: 200, 2xx, 200-299. No redirect is followed',
+    doc: 'Status codes that are well: 200, 2xx, 200-299. Without it 2xx, and those of until. No redirect is followed',
   },
   json: { type: 'map', doc: `Values expected in its JSON: path to text, /pattern/, comparison or one \${value}` },
   xml: { type: 'map', doc: 'Values expected in its XML, likewise' },
@@ -54,7 +53,7 @@ const untilFields = {
   },
   status: {
     type: 'texts',
-    doc: 'Status codes that the last answer has; those of the step alone are well while it waits',
+    doc: 'Status codes that the last answer has; a status of the step itself has to allow them too. 401 to a signed step always ends the waiting',
   },
   every: { type: 'duration', default: 2_000, doc: 'How long it pauses between two requests, at least 100ms' },
   within: { type: 'duration', doc: 'How long it waits; never longer than the monitor has, less what cleanup needs' },
@@ -70,7 +69,7 @@ const stepFields = {
   ...requestFields,
   capture: {
     type: 'map',
-    doc: 'Values for later steps: name to $.path, /xml/path, header:Name or cookie:Name. They are taken for secrets',
+    doc: 'Values for later steps: name to $.path, /xml/path, header:Name or cookie:Name. They are taken for secrets, those of answers on the way too',
   },
   signIn: {
     type: 'flag',
@@ -154,6 +153,10 @@ export type RequestStep = Values<typeof requestFields>
 
 /** An expectation that is one value, and nothing else is. */
 export const isValue = (expectation: string): boolean => /^\$\{[A-Za-z]\w*\}$/.test(expectation)
+
+/** The status codes with which a step is well. */
+export const allowedBy = (step: RequestStep | Step): readonly string[] =>
+  step.status ?? ['2xx', ...(('until' in step ? step.until?.status : undefined) ?? [])]
 
 /** Whether a method may change something on the server. */
 export const writes = (method: string): boolean => method !== 'GET' && method !== 'HEAD'

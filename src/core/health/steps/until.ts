@@ -50,7 +50,7 @@ export async function untilOver(waiting: Waiting): Promise<Answered> {
     } finally {
       deadline.clear()
     }
-    if (last.over) return told('over', last)
+    if (last.outcome.is !== 'unfinished') return told('over', last)
     if (asked >= until.most) return told('most', last)
     const left = ends - now() - Math.max(lastRequestMs, last.ms * 2)
     if (left <= 0) return told('time', last)

@@ -11,6 +11,17 @@ export const longestValue = 8 * 1024
 /** A secret longer than this is hidden piece by piece: what is shown of an answer may hold half of it. */
 const pieceLength = 256
 
+/** Values of unfinished answers that are remembered, so that none of them is shown. */
+const mostPassing = 100
+
+/** A secret in all the ways in which it is sent, and its pieces. */
+const formsOf = (value: string): readonly string[] =>
+  [value, encodeURIComponent(value.toWellFormed()), inJson(value), inXml(value)].flatMap((form) => {
+    // The rest is too short to be told from ordinary text; no message reaches that far into an answer.
+    const whole = form.length > pieceLength ? Math.floor(form.length / pieceLength) : 0
+    return [form, ...Array.from({ length: whole }, (_, at) => form.slice(at * pieceLength, (at + 1) * pieceLength))]
+  })
+
 /** The names that a template needs. */
 export const namesIn = (template: string): readonly string[] =>
   [...template.matchAll(placeholder)].flatMap(([, name]) => name ?? [])
@@ -23,6 +34,8 @@ export const strayPlaceholder = (template: string): string | undefined =>
 export class StepValues {
   readonly #values = new Map<string, string>()
   readonly #secrets = new Set<string>()
+  /** What unfinished answers held where a step captures something, the latest last. */
+  readonly #passing = new Set<string>()
   #hide: Hide = hiding([])
 
   /** A value from here on; a secret one is shown nowhere, in none of the ways in which it is sent. */
@@ -33,14 +46,22 @@ export class StepValues {
 
   /** Takes a text for a secret. */
   hush(value: string): void {
-    for (const form of [value, encodeURIComponent(value.toWellFormed()), inJson(value), inXml(value)]) {
-      this.#secrets.add(form)
-      if (form.length <= pieceLength) continue
-      // The rest is too short to be told from ordinary text; no message reaches that far into an answer.
-      for (let at = 0; at + pieceLength <= form.length; at += pieceLength)
-        this.#secrets.add(form.slice(at, at + pieceLength))
+    for (const form of formsOf(value)) this.#secrets.add(form)
+    this.#hidden()
+  }
+
+  /** Takes texts for secrets that are never sent, as far as so many are kept: the server chooses how many there are. */
+  hushPassing(values: readonly string[]): void {
+    for (const value of values) {
+      this.#passing.delete(value)
+      this.#passing.add(value)
     }
-    this.#hide = hiding([...this.#secrets])
+    for (const oldest of [...this.#passing].slice(0, -mostPassing)) this.#passing.delete(oldest)
+    if (values.length > 0) this.#hidden()
+  }
+
+  #hidden(): void {
+    this.#hide = hiding([...this.#secrets, ...[...this.#passing].flatMap(formsOf)])
   }
 
   readonly hide: Hide = (heard) => this.#hide(heard)

@@ -1,0 +1,100 @@
+import {
+  isMap,
+  type Parameter,
+  type ParameterType,
+  type Problem,
+  type Profile,
+  readSettings,
+  type SettingsContext,
+} from '../health/index.ts'
+import { didYouMean } from '../suggest.ts'
+import { kindProblem, readMonitor } from './monitors.ts'
+import { conditionsIn, fill, namesIn, namesWithinText } from './placeholders.ts'
+import { writtenAt } from './written.ts'
+
+/** What is wrong with a definition whatever is given for its parameters. Problems are relative to it. */
+export async function monitorProblems(
+  raw: unknown,
+  index: number,
+  profile: Profile,
+  context: SettingsContext,
+): Promise<readonly Problem[]> {
+  if (!isMap(raw)) return [{ path: [], message: 'must be settings that begin with `kind:`' }]
+  const { when, dependsOn, ...settings } = raw
+  const problems: Problem[] = []
+  const parameters = Object.keys(profile.parameters)
+  const siblings = profile.monitors.map((other) => (isMap(other) ? other['name'] : undefined))
+  const texts = readSettings(
+    { when: { type: 'texts', doc: '' }, dependsOn: { type: 'texts', doc: '' } },
+    { ...(when === undefined ? {} : { when }), ...(dependsOn === undefined ? {} : { dependsOn }) },
+    context,
+  )
+  problems.push(...texts.problems)
+  const { name, kind } = settings
+  if (typeof name !== 'string' || name === '' || namesIn(name).length > 0) {
+    problems.push({ path: ['name'], message: 'is missing: each monitor of a profile has a `name:` of its own' })
+  } else if (siblings.indexOf(name) !== index) {
+    problems.push({ path: ['name'], message: `is that of a second monitor: \`${name}\` is taken` })
+  }
+  for (const one of texts.values.when ?? []) {
+    if (!parameters.includes(one)) problems.push({ path: ['when'], message: unknownName(one, parameters, 'parameter') })
+  }
+  for (const one of texts.values.dependsOn ?? []) {
+    const others = siblings.filter((other) => typeof other === 'string' && other !== name) as readonly string[]
+    if (!others.includes(one)) problems.push({ path: ['dependsOn'], message: unknownName(one, others, 'monitor') })
+  }
+  for (const [key, value] of Object.entries(settings)) {
+    const lost =
+      namesIn(value).find((one) => !parameters.includes(one)) ??
+      conditionsIn(value).find((one) => !parameters.includes(one))
+    if (lost !== undefined) problems.push({ path: [key], message: unknownName(lost, parameters, 'parameter') })
+    const unfit = namesWithinText(value).find((one) => parameters.includes(one) && !isText(profile.parameters[one]))
+    if (unfit !== undefined) problems.push({ path: [key], message: unfitted(unfit, profile.parameters[unfit]) })
+  }
+  if (namesIn(kind).length > 0) problems.push({ path: ['kind'], message: 'must be text: the name of a monitor kind' })
+  if (problems.length > 0) return problems
+  const sample = new Map(Object.entries(profile.parameters).map(([key, value]) => [key, sampleOf(value)]))
+  const read = await readMonitor(fill(settings, sample), context, kindProblem)
+  return read.problems.flatMap(({ path, message }) => {
+    const { path: written, value } = writtenAt(settings, path, sample)
+    // What holds a parameter is judged when that is given.
+    return namesIn(value).length > 0 ? [] : [{ path: written, message }]
+  })
+}
+
+const textTypes: readonly ParameterType[] = ['text', 'url', 'number', 'integer', 'flag', 'duration', 'bytes', 'choice']
+const isText = (parameter: Parameter | undefined): boolean =>
+  parameter !== undefined &&
+  textTypes.includes(parameter.type) &&
+  (parameter.required === true || parameter.default !== undefined)
+
+function unfitted(name: string, parameter: Parameter | undefined): string {
+  if (parameter?.type === 'secret') return `puts the secret \`${name}\` into a text: a secret is a setting of its own`
+  return parameter && textTypes.includes(parameter.type)
+    ? `puts \`${name}\` into a text, but it may be left out: make it required, or give it a default`
+    : `puts \`${name}\` into a text, but it is none: write it alone`
+}
+
+/** The sentence for a name of a profile, a monitor of it or a parameter that nobody has. */
+export function unknownName(name: string, known: readonly string[], what: string): string {
+  const meant = didYouMean(name, known)
+  const shown = JSON.stringify(name.slice(0, 60))
+  if (meant !== undefined) return `names ${shown}, which is no ${what}: did you mean \`${meant}\`?`
+  return `names ${shown}, which is no ${what}: ${known.length === 0 ? 'there is none' : `there are ${known.join(', ')}`}`
+}
+
+const samples: Record<ParameterType, unknown> = {
+  text: 'x',
+  url: 'http://x.example/',
+  number: 1,
+  integer: 1,
+  flag: true,
+  duration: '1s',
+  bytes: '1KiB',
+  secret: { env: 'X' },
+  choice: 'x',
+  texts: ['x'],
+  threshold: 'off',
+}
+const sampleOf = ({ type, default: usual, min, values }: Parameter): unknown =>
+  usual ?? values?.[0] ?? min ?? samples[type]
