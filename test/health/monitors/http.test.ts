@@ -537,7 +537,6 @@ describe('http content', () => {
     const finding = await content({ matches: 'v\\d' })
     expect(finding).toMatchObject({ level: 'fail', fault: 'data' })
     expect(finding.message).toMatch(/the answer does not match v\\d$/)
-    expect((await content({ matches: '(' })).message).toContain('( is not a regular expression')
   })
 
   test('the body itself is never shown', async () => {

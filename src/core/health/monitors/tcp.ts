@@ -3,7 +3,7 @@ import { type Finding, monitorKind } from '../monitor.ts'
 import { connectTcp } from '../net.ts'
 import { addressChoices, eachAddress, judgeUnreached, type Unreached } from '../probe/addresses.ts'
 import { type Heard, listen } from '../probe/conversation.ts'
-import { asOneAnswer } from '../probe/expectation.ts'
+import { asOneAnswer, isPattern, patternProblem } from '../probe/expectation.ts'
 import { type Content, judgeAssertions } from '../probe/http-content.ts'
 import { assertionProblem } from '../probe/link-settings.ts'
 import { measureFields } from '../probe/measure.ts'
@@ -86,6 +86,9 @@ export default monitorKind({
     if (holdsNonce(settings.expect, settings.xml) && !holdsNonce(settings.send)) {
       return 'expects {nonce}, which send does not say: put it there too'
     }
+    const lost =
+      settings.expect !== undefined && isPattern(settings.expect) ? patternProblem(settings.expect) : undefined
+    if (lost !== undefined) return `expect: ${lost}`
     const wrong = settings.measure?.find(({ path }) => path.includes('$'))
     if (wrong) return `measure ${quoted(wrong.name, 64)}: the answer is read as XML, write its path like /Reply/Job`
     return assertionProblem({ xml: settings.xml, measure: settings.measure }, 'this monitor', [])

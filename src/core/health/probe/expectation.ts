@@ -56,6 +56,28 @@ export const asOneAnswer = <T>(judge: () => T): T => new PatternBudget().within(
 /** True for `/…/`, optionally with flags: what settings take for a regular expression. */
 export const isPattern = (text: string): boolean => slashed.test(text)
 
+/** Why a regular expression, `/…/flags` or bare, cannot be one, or undefined. `{nonce}` in it is a text. */
+export function patternProblem(pattern: string): string | undefined {
+  const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
+  try {
+    new RegExp(source.replaceAll('{nonce}', '0'), flags)
+    return undefined
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^.*: /s, '') : ''
+    return `${said(pattern, 80)} is not a regular expression (${said(why, 80)})`
+  }
+}
+
+/** Why what is expected can be met by nothing: a pattern that is none, a comparison with no number. Else undefined. */
+export function expectationProblem(expectation: string): string | undefined {
+  if (isPattern(expectation)) return patternProblem(expectation)
+  const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
+  const orders = /^[<>]=?$/.test(operator)
+  return orders && (operand.trim() === '' || Number.isNaN(Number(operand)))
+    ? `${said(expectation, 80)} compares with no number: write >= 3, or a text that begins so as a /pattern/`
+    : undefined
+}
+
 /**
  * Whether a regular expression, `/…/flags` or bare, matches the first 64 KiB of a text. A pattern
  * that does not compile or does not end in time is said so, in words that follow "the text".

@@ -2,6 +2,7 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import { includes } from '../engine.ts'
 import type { World } from '../monitor.ts'
 import { readCaFile } from './anchors.ts'
+import { expectationProblem, patternProblem } from './expectation.ts'
 import { asksPeerAt, type Route } from './http-route.ts'
 import type { HttpSettings } from './http-settings.ts'
 import { hostProblem } from './link-admit.ts'
@@ -150,6 +151,12 @@ function documentProblem(given: HttpSettings): string | undefined {
   const lost = links.map(linkProblem).find((problem) => problem !== undefined)
   if (lost !== undefined) return lost
   if (given.linkHosts !== undefined && links.length === 0) return 'linkHosts needs links'
+  const pattern = given.matches === undefined ? undefined : patternProblem(given.matches)
+  if (pattern !== undefined) return `matches: ${pattern}`
+  for (const [name, expectation] of Object.entries(given.header ?? {})) {
+    const wrong = expectationProblem(expectation)
+    if (wrong !== undefined) return `header ${said(name, 64)}: ${wrong}`
+  }
   const host = given.linkHosts?.map(hostProblem).find((problem) => problem !== undefined)
   return host ?? assertionProblem(given, 'this monitor', ['parse'])
 }

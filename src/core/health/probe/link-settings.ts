@@ -1,5 +1,6 @@
 import type { SettingsSpec, Values } from '../settings.ts'
 import { pathProblem, relativeProblem } from './document.ts'
+import { expectationProblem } from './expectation.ts'
 import { measureFields, measureProblem } from './measure.ts'
 import { quoted, said } from './text.ts'
 
@@ -64,6 +65,10 @@ export function assertionProblem(given: Assertions, of: string, faults: readonly
   for (const path of Object.keys(xml)) {
     const wrong = pathProblem(path, 'xml')
     if (wrong !== undefined) return `${of}: ${wrong}`
+  }
+  for (const [path, expectation] of [...Object.entries(json), ...Object.entries(xml)]) {
+    const wrong = expectationProblem(expectation)
+    if (wrong !== undefined) return `${of}: ${said(path, 64)}: ${wrong}`
   }
   for (const one of measure) {
     const wrong = measureProblem(one)

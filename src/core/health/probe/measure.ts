@@ -2,7 +2,7 @@ import { atLeast, atMost, fail, ok } from '../judge.ts'
 import type { Finding } from '../monitor.ts'
 import type { SettingsSpec, Threshold, ThresholdUnit, Values } from '../settings.ts'
 import { type Answer, type Item, mostItems, pathProblem, readDate, relativeProblem, select } from './document.ts'
-import { UnjudgedError, unmetEach } from './expectation.ts'
+import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
 import { type Hide, nothingHidden, quoted, said } from './text.ts'
 
 /** One thing to count, or to read a figure or a date of, in a JSON or XML answer. */
@@ -36,6 +36,10 @@ export function measureProblem(measure: Measure): string | undefined {
       .flatMap((path) => (path === undefined ? [] : (relativeProblem(path) ?? [])))
       .at(0)
   if (wrong !== undefined) return `${of}: ${wrong}`
+  const lost = Object.values(measure.where ?? {})
+    .map(expectationProblem)
+    .find((problem) => problem !== undefined)
+  if (lost !== undefined) return `${of}: where: ${lost}`
   if (judged.every((key) => measure[key] === undefined)) return `${of} judges nothing: add one of ${judged.join(', ')}`
   const needsTime = dated.find((key) => measure[key] !== undefined)
   return needsTime !== undefined && measure.time === undefined ? `${of}: ${needsTime} needs time` : undefined

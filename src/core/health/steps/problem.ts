@@ -1,5 +1,5 @@
 import { pathProblem } from '../probe/document.ts'
-import { statusAllowed } from '../probe/expectation.ts'
+import { expectationProblem, statusAllowed } from '../probe/expectation.ts'
 import { reservedHeaders } from '../probe/http-request.ts'
 import { asksPeerAt } from '../probe/http-route.ts'
 import { quoted, said } from '../probe/text.ts'
@@ -102,6 +102,8 @@ function documentProblem(step: RequestStep): string | undefined {
     .find((problem) => problem !== undefined)
   if (wrong !== undefined) return `expects something where ${wrong}`
   const all = expected.flatMap(({ json, xml }) => [...Object.values(json ?? {}), ...Object.values(xml ?? {})])
+  const lost = all.map(expectationProblem).find((problem) => problem !== undefined)
+  if (lost !== undefined) return `expects something where ${lost}`
   const mixed = all.find((expectation) => expectation.includes(`\${`) && !isValue(expectation))
   return mixed === undefined ? undefined : `expects ${quoted(mixed, 64)}: one \${value} by itself, or none`
 }
