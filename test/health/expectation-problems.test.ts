@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { AnyMonitorKind } from '../../src/core/health/index.ts'
 import http from '../../src/core/health/monitors/http.ts'
 import steps from '../../src/core/health/monitors/http-steps.ts'
+import sqlite from '../../src/core/health/monitors/sqlite.ts'
 import tcp from '../../src/core/health/monitors/tcp.ts'
 import { expectationProblem } from '../../src/core/health/probe/expectation.ts'
 import { withDefaults } from '../support/run-kind.ts'
@@ -21,6 +22,7 @@ describe('what can never be judged is told where it is written', () => {
     ['a measure', http, { url, measure: [{ name: 'm', path: '$.a', where: { b: broken }, count: { limit: 1 } }] }],
     ['a link', http, { url, links: [{ name: 'l', path: '$.a', json: { '$.b': broken } }] }],
     ['tcp', tcp, { host: 'h', port: 1, expect: broken }],
+    ['a query', sqlite, { path: '/tmp/x.db', queries: [{ name: 'q', sql: 'SELECT 1', expect: broken }] }],
     ['a step', steps, { url, steps: [{ name: 's', path: '/', json: { '$.a': broken } }] }],
     [
       'until',

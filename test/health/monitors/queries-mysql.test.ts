@@ -1,14 +1,21 @@
+import { chownSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createConnection } from 'mysql2/promise'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openMysql } from '../../../src/core/health/db/mysql.ts'
 import { PeerSocket } from '../../../src/core/health/db/peer-socket.ts'
 import type { Query } from '../../../src/core/health/db/query-settings.ts'
 import { databaseTarget } from '../../../src/core/health/db/target.ts'
 import type { Finding } from '../../../src/core/health/index.ts'
 import mysql from '../../../src/core/health/monitors/mysql.ts'
+import { type Certificates, makeCertificates } from '../../support/certs.ts'
+import { type Peer, peer } from '../../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../../support/mariadb.ts'
 import { suiteWith } from '../../support/peer.ts'
 import { type RunKindOptions, runKind, secret } from '../../support/run-kind.ts'
+import { asServer, remove, serverFolder } from '../../support/server.ts'
 import { until } from '../../support/until.ts'
 
 const word = 'correct horse'
@@ -16,10 +23,19 @@ type Asked = Partial<Query> & { readonly sql: string }
 
 suiteWith(mariadbMissing, 'queries of mysql', () => {
   let server: MariadbServer
+  let certificates: Certificates
+  let folder = ''
   beforeAll(async () => {
-    server = await startMariadb()
+    certificates = makeCertificates()
+    folder = serverFolder('mariadb-tls')
+    const files = (['key', 'cert'] as const).map((name) => {
+      writeFileSync(join(folder, name), certificates.good[name], { mode: 0o600 })
+      if (asServer.uid !== undefined) chownSync(join(folder, name), asServer.uid, asServer.gid)
+      return `--ssl-${name}=${join(folder, name)}`
+    })
+    server = await startMariadb(files)
     const here = "'127.0.0.1'"
-    await server.query(`CREATE USER monitor@${here} IDENTIFIED BY '${word}'; GRANT PROCESS, FILE ON *.* TO monitor@${here};
+    await server.query(`CREATE USER monitor@${here} IDENTIFIED BY '${word}'; GRANT PROCESS ON *.* TO monitor@${here};
       CREATE DATABASE orders; USE orders; CREATE DATABASE closed; CREATE TABLE closed.jobs (id int);
       CREATE TABLE jobs (id int, state varchar(20), created_at timestamp(3) NULL, naive datetime);
       CREATE TABLE old (id int) ENGINE = MyISAM; CREATE SEQUENCE ids;
@@ -29,7 +45,11 @@ suiteWith(mariadbMissing, 'queries of mysql', () => {
         (2, 'waiting', NOW(), UTC_TIMESTAMP()), (3, 'failed', NULL, NULL);
       GRANT SELECT, INSERT, DELETE, EXECUTE ON orders.* TO monitor@${here}`)
   })
-  afterAll(() => server.remove())
+  afterAll(async () => {
+    await server.remove()
+    certificates.remove()
+    remove(folder)
+  })
 
   const ask = async (
     queries: readonly Asked[],
@@ -209,5 +229,158 @@ suiteWith(mariadbMissing, 'queries of mysql', () => {
       'wide: the peer sent more than 8 MiB',
       'next: not asked: the connection had ended before it',
     ])
+  })
+  test('an answer without bound ends the connection over TLS too', async () => {
+    const { signal } = new AbortController()
+    const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
+    const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => 60_000 }
+    const given = {
+      url: server.url('monitor', 'orders'),
+      password: secret(word),
+      tls: { mode: 'verify' as const, caFile: certificates.caFile, servername: 'svc.test' },
+    }
+    const session = await openMysql(databaseTarget(given, server.port), way)
+    expect(session.encryption).toBe('TLS')
+    expect((await session.read("SELECT REPEAT('x', 3000000)", false)).rows).toBe(1)
+    const wide = "SELECT 1, REPEAT('x', 1000000) FROM seq_1_to_400"
+    await expect(session.read(wide, false)).rejects.toThrow('the peer sent more than 8 MiB')
+    await expect(session.read('SELECT 1', false)).rejects.toThrow('not asked: the connection had ended before it')
+    expect(socket.bytesRead).toBeLessThan(16 * 1024 ** 2)
+    await session.close()
+    await ended()
+  })
+  test('rows are counted beyond the text that is kept', async () => {
+    const wide = (n: number) => `SELECT REPEAT(CONCAT(seq, 'x'), 600) FROM seq_1_to_${n}`
+    const found = await ask([
+      { sql: wide(1_000), rows: { limit: 600 } },
+      { sql: wide(1_000), leastRows: { limit: 900 } },
+      { sql: wide(600), rows: { limit: 600 } },
+      { sql: wide(1_001), rows: { limit: 1_000 } },
+    ])
+    expect(found.map(({ level, message }) => [level, message])).toEqual([
+      ['fail', 'jobs: rows 1000 (limit 600)'],
+      ['ok', 'jobs: rows 1000 (at least 900)'],
+      ['ok', 'jobs: rows 600 (limit 600)'],
+      ['fail', 'jobs: rows, at least 1001 (limit 1000)'],
+    ])
+  })
+  test.each(['SUPER', 'FILE'])('queries that are asked with %s are warned of once', async (privilege) => {
+    await server.query(`GRANT ${privilege} ON *.* TO monitor@'127.0.0.1'`)
+    const query = { sql: 'SELECT 1', atMost: { limit: 1 } }
+    const found = await ask([query, query])
+    const basic = await ask([query], 'Basic')
+    await server.query(`REVOKE ${privilege} ON *.* FROM monitor@'127.0.0.1'`)
+    expect(found.map(({ level, message }) => [level, message])).toEqual([
+      ['warn', `queries run with the privilege ${privilege}: give svc an account that may only read`],
+      ['ok', 'jobs: 1 (limit 1)'],
+      ['ok', 'jobs: 1 (limit 1)'],
+    ])
+    expect(basic).toEqual([])
+  })
+  const kills = async () => Number((await server.query("SHOW GLOBAL STATUS LIKE 'Com_kill'"))[0]?.Value)
+  test('rows that the server keeps back end by themselves, and nothing is killed', async () => {
+    const before = await kills()
+    const { session } = await opened(new AbortController().signal)
+    const column = await session.read('SELECT seq FROM seq_1_to_1000000', false)
+    expect(column).toMatchObject({ rows: 1_000, more: true })
+    expect(await kills()).toBe(before)
+    const limited = await session.read('SELECT seq FROM seq_1_to_1000000 LIMIT 1000000', false)
+    expect(limited).toMatchObject({ rows: 1_000, more: true })
+    expect(await kills()).toBe(before + 1)
+    await session.close()
+    await ended()
+  })
+
+  describe('behind a balancer', () => {
+    let other: MariadbServer
+    let balancer: Peer
+    let next: 'server' | 'other' = 'server'
+    beforeAll(async () => {
+      other = await startMariadb()
+      await other.query(`CREATE USER monitor@'127.0.0.1' IDENTIFIED BY '${word}'; CREATE DATABASE orders;
+        GRANT SELECT ON orders.* TO monitor@'127.0.0.1'`)
+      // The first of each session is led to the one, all that follow to the other.
+      balancer = await peer((socket) => {
+        const far = connect((next === 'server' ? server : other).port, '127.0.0.1')
+        next = 'other'
+        far.on('error', () => socket.destroy())
+        socket.on('close', () => far.destroy())
+        far.on('close', () => socket.destroy())
+        socket.pipe(far).pipe(socket)
+      })
+    })
+    afterAll(async () => {
+      await balancer.close()
+      await other.remove()
+    })
+    const idNow = async (of: MariadbServer) => Number((await of.query('SELECT CONNECTION_ID() AS id'))[0]?.id)
+    const through = async (signal: AbortSignal, msLeft = 60_000) => {
+      // Ahead of the other, where an id can be waited for.
+      const ahead = (await idNow(other)) + 20
+      while ((await idNow(server)) < ahead);
+      next = 'server'
+      const socket = await PeerSocket.reach('127.0.0.1', balancer.port, signal)
+      const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => msLeft }
+      const url = `mysql://monitor@127.0.0.1:${balancer.port}/orders`
+      return { socket, session: await openMysql(databaseTarget({ url, password: secret(word) }, balancer.port), way) }
+    }
+    const idHere = async (of: MariadbServer) =>
+      Number((await of.query("SELECT MAX(id) AS id FROM information_schema.processlist WHERE user = 'monitor'"))[0]?.id)
+    /** Somebody of the same account and the same id on the other server, who sleeps. */
+    const stranger = async (id: number) => {
+      for (;;) {
+        const one = await createConnection({ host: '127.0.0.1', port: other.port, user: 'monitor', password: word })
+        const at = one.threadId ?? 0
+        if (at > id) throw new Error(`the other server is at ${at} already, and ${id} was wanted`)
+        if (at < id) {
+          await one.end()
+          continue
+        }
+        one.query('SELECT SLEEP(50)').catch(() => {})
+        await until(async () => (await sleeps()) === 1)
+        return { end: () => one.destroy() }
+      }
+    }
+    const sleeps = async () =>
+      (
+        await other.query(
+          "SELECT id FROM information_schema.processlist WHERE info LIKE '%SLEEP(50)%' AND user = 'monitor'",
+        )
+      ).length
+    test.each(['at the deadline', 'for taking too long'])('no stranger of the same id is killed: %s', async (when) => {
+      const control = new AbortController()
+      const { session, socket } = await through(control.signal, when === 'at the deadline' ? 60_000 : 700)
+      const one = await stranger(await idHere(server))
+      const killed = async () => Number((await other.query("SHOW GLOBAL STATUS LIKE 'Com_kill'"))[0]?.Value)
+      const before = await killed()
+      const reading = session.read('SELECT SLEEP(60)', false).catch((error: unknown) => error)
+      await until(async () => (await active()).length === 1, 15_000, 5)
+      if (when === 'at the deadline') control.abort()
+      else {
+        // The server does not end it in time, so that it is called off from here.
+        server.freeze()
+        await wait(1_500)
+        server.thaw()
+      }
+      expect(await reading).toBeInstanceOf(Error)
+      // Frozen, it could not end anything itself.
+      if (when !== 'at the deadline') expect(socket.destroyed).toBe(true)
+      await session.close()
+      expect(socket.destroyed).toBe(true)
+      expect([await sleeps(), await killed()]).toEqual([1, before])
+      one.end()
+      for (const { id } of await server.query("SELECT id FROM information_schema.processlist WHERE user = 'monitor'"))
+        await server.query(`KILL ${Number(id)}`).catch(() => {})
+      await ended()
+    })
+    test('rows beyond a LIMIT of its own end the connection instead, and what was read counts', async () => {
+      const { session, socket } = await through(new AbortController().signal)
+      const column = await session.read('SELECT seq FROM seq_1_to_100000000 LIMIT 100000000', false)
+      expect(column).toMatchObject({ rows: 1_000, more: true })
+      expect(socket.destroyed).toBe(true)
+      await expect(session.read('SELECT 1', false)).rejects.toThrow('not asked')
+      await session.close()
+      await ended()
+    })
   })
 })

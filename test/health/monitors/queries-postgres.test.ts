@@ -1,3 +1,5 @@
+import { chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { PeerSocket } from '../../../src/core/health/db/peer-socket.ts'
 import { openPostgres } from '../../../src/core/health/db/postgres.ts'
@@ -5,9 +7,11 @@ import type { Query } from '../../../src/core/health/db/query-settings.ts'
 import { databaseTarget } from '../../../src/core/health/db/target.ts'
 import type { Finding } from '../../../src/core/health/index.ts'
 import postgres from '../../../src/core/health/monitors/postgres.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../../support/certs.ts'
 import { suiteWith } from '../../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/postgres.ts'
 import { type RunKindOptions, runKind, secret } from '../../support/run-kind.ts'
+import { asServer } from '../../support/server.ts'
 import { until } from '../../support/until.ts'
 
 const word = 'correct horse'
@@ -213,5 +217,99 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
       'wide: the peer sent more than 8 MiB',
       'next: not asked: the connection had ended before it',
     ])
+  })
+  test('rows are counted beyond the text that is kept', async () => {
+    const wide = (n: number) => `SELECT repeat(n::text || 'x', 600) FROM generate_series(1, ${n}) n`
+    const found = await ask([
+      { sql: wide(1_000), rows: { limit: 600 } },
+      { sql: wide(1_000), leastRows: { limit: 900 } },
+      { sql: wide(600), rows: { limit: 600 } },
+      { sql: wide(1_001), rows: { limit: 1_000 } },
+    ])
+    expect(found.map(({ level, message }) => [level, message])).toEqual([
+      ['fail', 'jobs: rows 1000 (limit 600)'],
+      ['ok', 'jobs: rows 1000 (at least 900)'],
+      ['ok', 'jobs: rows 600 (limit 600)'],
+      ['fail', 'jobs: rows, at least 1001 (limit 1000)'],
+    ])
+  })
+  test.each([49, 50, 51, 100])('rows that come in portions are read to the last: %i', async (n) => {
+    const { session } = await opened(new AbortController().signal)
+    const { rows, more, cells } = await session.read(`SELECT n FROM generate_series(1, ${n}) n`, false)
+    expect([rows, more, cells.at(-1)]).toEqual([n, false, String(n)])
+    await session.close()
+  })
+  test('a query that is slow by the row is ended in the time of one, and not of each portion', async () => {
+    const found = await ask(
+      [{ name: 'slow', sql: 'SELECT n FROM generate_series(1, 1000) n, pg_sleep(0.005 + 0 * n)', atMost: {} }],
+      'Standard',
+      { timeoutMs: 1_500 },
+    )
+    expect(found.map(({ fault, message }) => [fault, message])).toEqual([
+      [
+        'timeout',
+        expect.stringMatching(/^slow: (canceling statement due to statement timeout|the query was called off)/),
+      ],
+    ])
+    await ended()
+  })
+  test.each([
+    ['SUPERUSER', 'a superuser'],
+    ['REPLICATION', 'an account with REPLICATION'],
+    ['SUPERUSER REPLICATION', 'a superuser'],
+  ])('queries that are asked with %s are warned of once', async (attribute, as) => {
+    await server.query(`ALTER ROLE monitor ${attribute}`)
+    const query = { sql: 'SELECT 1', atMost: { limit: 1 } }
+    const found = await ask([query, query])
+    const basic = await ask([query], 'Basic')
+    await server.query('ALTER ROLE monitor NOSUPERUSER NOREPLICATION')
+    expect(found.map(({ level, message }) => [level, message])).toEqual([
+      ['warn', `queries run as ${as}: give svc an account that may only read`],
+      ['ok', 'jobs: 1 (limit 1)'],
+      ['ok', 'jobs: 1 (limit 1)'],
+    ])
+    expect(basic).toEqual([])
+  })
+})
+
+suiteWith(postgresMissing ?? opensslMissing(), 'queries of postgres over TLS', () => {
+  let server: PostgresServer
+  let certificates: Certificates
+  beforeAll(async () => {
+    certificates = makeCertificates()
+    const plain = await startPostgres()
+    const folder = join(plain.folder, 'tls')
+    mkdirSync(folder)
+    for (const name of ['key', 'cert'] as const) {
+      writeFileSync(join(folder, name), certificates.good[name], { mode: 0o600 })
+      if (asServer.uid !== undefined) chownSync(join(folder, name), asServer.uid, asServer.gid)
+    }
+    const files = [`ssl_cert_file=${join(folder, 'cert')}`, `ssl_key_file=${join(folder, 'key')}`]
+    server = await plain.restart(['ssl=on', ...files])
+    await server.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'`)
+  })
+  afterAll(async () => {
+    await server.remove()
+    certificates.remove()
+  })
+  test('an answer without bound ends the connection', async () => {
+    const { signal } = new AbortController()
+    const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
+    const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => 60_000 }
+    const given = {
+      url: server.url('monitor', 'postgres'),
+      password: secret(word),
+      tls: { mode: 'verify' as const, caFile: certificates.caFile, servername: 'svc.test' },
+    }
+    const session = await openPostgres(databaseTarget(given, server.port), way)
+    expect(session.encryption).toMatch(/^TLS/)
+    expect((await session.read("SELECT repeat('x', 3000000)", false)).rows).toBe(1)
+    await expect(session.read("SELECT 1, repeat('x', 1000000) FROM generate_series(1, 400)", false)).rejects.toThrow(
+      'the peer sent more than 8 MiB',
+    )
+    await expect(session.read('SELECT 1', false)).rejects.toThrow('not asked: the connection had ended before it')
+    // A record of TLS is 16 KiB at most, and a few of them may be on their way.
+    expect(socket.bytesRead).toBeLessThan(16 * 1024 ** 2)
+    await session.close()
   })
 })

@@ -126,12 +126,49 @@ describe('queries of sqlite', () => {
   test('of a million rows a thousand are read, and wide values are cut', async () => {
     const million = `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000) SELECT x FROM n`
     expect(await readOnly(task(million))).toMatchObject({ rows: 1_000, more: true })
-    const wide = await runInChild('sqlite', task("SELECT printf('%.*c', 50000000, 'x')"), new AbortController().signal)
-    expect(wide).toEqual({ cells: ['x'.repeat(1_024)], rows: 1, more: false })
+    const wide = await runInChild('sqlite', task("SELECT printf('%.*c', 5000000, 'x')"), new AbortController().signal)
+    expect(wide).toEqual({ cells: ['x'.repeat(1_024)], rows: 1, kept: 1, more: false, cut: true })
     const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
     expect(found.map(({ level, message }) => [level, message])).toEqual([
       ['ok', 'jobs: 1000 (limit 5000)'],
       ['warn', 'jobs: only the first 1000 rows were judged, and there are more'],
     ])
+  })
+  test('rows are counted beyond the text that is kept', async () => {
+    const wide = (n: number) =>
+      `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${n}) SELECT printf('%.*c', 1000, x) FROM n`
+    const found = await ask([
+      { sql: wide(1_000), rows: { limit: 600 } },
+      { sql: wide(600), rows: { limit: 600 } },
+      { sql: wide(1_000), leastRows: { limit: 900 } },
+      { sql: wide(899), leastRows: { limit: 900 } },
+    ])
+    expect(found.map(({ level, message }) => [level, message])).toEqual([
+      ['fail', 'jobs: rows 1000 (limit 600)'],
+      ['ok', 'jobs: rows 600 (limit 600)'],
+      ['ok', 'jobs: rows 1000 (at least 900)'],
+      ['fail', 'jobs: rows 899 (at least 900)'],
+    ])
+  })
+  test('a value too large to be judged is named, and does not fill the memory', async () => {
+    const most = 8 * 1024 ** 2
+    const wide = (n: number, bytes: number) => task(`SELECT ${Array(n).fill(`zeroblob(${bytes})`).join()}`)
+    expect(await readOnly(wide(1, most))).toMatchObject({ rows: 1, cut: true })
+    await expect(readOnly(wide(1, most + 1))).rejects.toThrow(
+      'a value of it is larger than 8 MiB: read less of it, by length(…) or substr(…)',
+    )
+    // All columns of a row come at once.
+    expect(await readOnly(wide(64, most / 8))).toMatchObject({ rows: 1 })
+    await expect(readOnly(wide(64, most / 8 + 1))).rejects.toThrow('larger than 1 MiB')
+    const other = join(folder, 'large.db')
+    const database = new DatabaseSync(other)
+    database.exec('CREATE TABLE files (id INTEGER, body BLOB); INSERT INTO files VALUES (1, zeroblob(600000000))')
+    database.close()
+    const asked = (sql: string) => runInChild('sqlite', { ...task(sql), path: other }, new AbortController().signal)
+    // What lies beside a large value can be read, and so can its size.
+    expect(await asked('SELECT id FROM files')).toMatchObject({ cells: ['1'] })
+    expect(await asked('SELECT length(body) FROM files')).toMatchObject({ cells: ['600000000'] })
+    await expect(asked('SELECT body FROM files')).rejects.toMatchObject({ fault: 'data' })
+    rmSync(other)
   })
 })

@@ -21,6 +21,7 @@ async function asking<T>(
   const answer = (sql: string): TdsAnswer => {
     for (const [part, given] of Object.entries(answers)) if (sql.includes(part)) return given
     if (sql.includes('SELECT 1 AS one')) return { rows: [{ one: 1 }] }
+    if (sql.includes('IS_SRVROLEMEMBER')) return { rows: [{ sysadmin: 0 }] }
     return { error: { number: 208, message: 'Invalid object name.' } }
   }
   await using server = await tdsPeer({ answer })
@@ -74,7 +75,9 @@ test('each is asked in a transaction that is taken back, also after an error, of
 test('what could write is never sent to a simulated server', async () => {
   await asking({}, async (ask, server) => {
     const found = await ask([{ name: 'x', sql: 'SELECT 1 COMMIT DELETE FROM jobs', rows: { limit: 1 } }])
-    expect(messages(found)).toEqual(['query "x": sql holds COMMIT, and only one statement that reads is asked'])
+    expect(messages(found)).toEqual([
+      'query "x": sql holds COMMIT, and only one statement that reads is asked (where it is a name, write [COMMIT])',
+    ])
     expect(server.batches()).toEqual([])
   })
 })
@@ -135,4 +138,22 @@ test('of many rows of a simulated server a thousand are read, and no value of it
       'jobs: is "you sent [secret]", expected "a"',
     ])
   })
+})
+test('a sysadmin is told to ask as somebody who may only read, of a simulated server', async () => {
+  const query = { sql: 'SELECT well', rows: { limit: 1 } }
+  await asking({ IS_SRVROLEMEMBER: { rows: [{ sysadmin: 1 }] }, well: rows(1) }, async (ask) => {
+    const [mighty, ...others] = await ask([query])
+    expect(mighty).toMatchObject({
+      level: 'warn',
+      message: 'queries run as a sysadmin: give svc an account that may only read',
+    })
+    expect(messages(others)).toEqual(['jobs: rows 1 (limit 1)'])
+    // Nothing is asked, so nothing can be done.
+    expect(await ask([])).toEqual([])
+  })
+  // Where the server does not say, that is no failure of a query.
+  await asking(
+    { IS_SRVROLEMEMBER: { error: { number: 195, message: 'no such function' } }, well: rows(1) },
+    async (ask) => expect(messages(await ask([query]))).toEqual(['jobs: rows 1 (limit 1)']),
+  )
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Cell, ColumnReader, mostRows } from '../../../src/core/health/db/column.ts'
+import { type Cell, type Column, ColumnReader, mostRows } from '../../../src/core/health/db/column.ts'
 import { queryMs } from '../../../src/core/health/db/query.ts'
 import { judgeAsked } from '../../../src/core/health/db/query-judge.ts'
 import { type Query, queriesProblem } from '../../../src/core/health/db/query-settings.ts'
@@ -11,7 +11,14 @@ const now = Date.UTC(2026, 7, 2, 12)
 const hour = 3_600_000
 const base: Query = { name: 'jobs', sql: 'SELECT x FROM jobs', depth: 'Standard' }
 const judged = (given: Partial<Query>, cells: readonly Cell[], more = false): readonly Finding[] =>
-  judgeAsked({ see: 'asked', query: { ...base, ...given }, at: now, column: { cells, rows: cells.length, more } })
+  judgeAsked({ see: 'asked', query: { ...base, ...given }, at: now, column: whole(cells, more) })
+const whole = (cells: readonly Cell[], more = false): Column => ({
+  cells,
+  rows: cells.length,
+  kept: cells.length,
+  more,
+  cut: false,
+})
 const levels = (...args: Parameters<typeof judged>): readonly string[] => judged(...args).map(({ level }) => level)
 const messages = (...args: Parameters<typeof judged>): readonly string[] =>
   judged(...args).map(({ message }) => message)
@@ -118,6 +125,21 @@ describe('what is judged of the first column of a query', () => {
     expect(messages({ atMost: { limit: 3 } }, [1, 2], true)[1]).toBe(
       'jobs: only the first 2 rows were judged, and there are more',
     )
+    // NULL in what was read says nothing of what was not.
+    expect(levels({ age: { limit: 3 } }, [null], true)).toEqual(['ok', 'warn'])
+    const column: Column = { cells: ['a', 'a'], rows: 700, kept: 2, more: false, cut: false }
+    const of = (given: Partial<Query>, more: Partial<Column> = {}) =>
+      judgeAsked({ see: 'asked', query: { ...base, ...given }, at: now, column: { ...column, ...more } })
+    expect(of({ expect: 'a' }).map(({ level, message }) => [level, message])).toEqual([
+      ['ok', 'jobs: is as expected'],
+      ['warn', 'jobs: only the first 2 rows were judged, and there are more'],
+    ])
+    expect(of({ rows: { limit: 699 } }).map(({ message }) => message)).toEqual(['jobs: rows 700 (limit 699)'])
+    const cut = of({ expect: '/^a/' }, { rows: 2, cut: true })
+    expect(cut.map(({ level, message }) => [level, message])).toEqual([
+      ['ok', 'jobs: is as expected'],
+      ['warn', 'jobs: only the first 1024 characters of a value were judged, and there are more'],
+    ])
   })
   test('names, values and errors are shown without escapes, and the SQL beside the message only', () => {
     const query = {
@@ -128,7 +150,7 @@ describe('what is judged of the first column of a query', () => {
     }
     const failed = new ProbeError('data', 'the query failed: no such table')
     const found = [
-      ...judgeAsked({ see: 'asked', query, at: now, column: { cells: [`v${escapeSequences}`], rows: 1, more: false } }),
+      ...judgeAsked({ see: 'asked', query, at: now, column: whole([`v${escapeSequences}`]) }),
       ...judgeAsked({ see: 'asked', query, at: now, cause: failed, afterMs: 3 }),
     ]
     expect(found).toHaveLength(2)
@@ -152,14 +174,26 @@ describe('what is taken of an answer', () => {
     expect(reader.column()).toMatchObject({ rows: 1_000, more: true })
     const wide = new ColumnReader()
     wide.take('x'.repeat(5_000_000))
-    expect(wide.column().cells).toEqual(['x'.repeat(1_024)])
+    expect(wide.column()).toMatchObject({ cells: ['x'.repeat(1_024)], cut: true })
+    const narrow = new ColumnReader()
+    narrow.take('x'.repeat(1_024))
+    narrow.take(Buffer.alloc(1_024))
+    expect(narrow.column().cut).toBe(false)
+    narrow.take(Buffer.alloc(1_025))
+    expect(narrow.column().cut).toBe(true)
   })
   test('no more than half a mebibyte, as JSON', () => {
     const reader = new ColumnReader()
-    let taken = 0
-    while (reader.take('\x01'.repeat(1_024))) taken += 1
-    expect(taken).toBe(85)
-    expect(reader.column()).toMatchObject({ rows: 85, more: true })
+    const wide = '\x01'.repeat(1_024)
+    for (let row = 0; row < 900; row += 1) expect(reader.take(wide)).toBe(true)
+    expect(reader.column()).toMatchObject({ rows: 900, kept: 85, more: false, cut: false })
+    expect(reader.column().cells).toHaveLength(85)
+    // Not even what would fit again: the values are the first ones.
+    expect(reader.take(1)).toBe(true)
+    expect(reader.column()).toMatchObject({ rows: 901, kept: 85 })
+    for (let row = 901; row < mostRows; row += 1) expect(reader.take(wide)).toBe(true)
+    expect(reader.take(wide)).toBe(false)
+    expect(reader.column()).toMatchObject({ rows: mostRows, kept: 85, more: true })
   })
   test('whatever a driver gives is a cell', () => {
     const reader = new ColumnReader()
@@ -223,6 +257,44 @@ describe('what svc.yaml may ask', () => {
       'SELECT 1 /* /* */ DELETE FROM jobs /* */',
       "SELECT 1 /* /* */ ' */ DELETE FROM jobs --'",
       'SELECT 1 -- a\rDELETE FROM jobs',
+      'SELECT 1COMMIT SELECT 1DELETE FROM dbo.jobs',
+      'SELECT 1.5DELETE FROM jobs',
+      'SELECT 1EXEC p',
+      'SELECT 0xINSERT jobs DEFAULT VALUES',
+      'SELECT 0x1FDROP TABLE jobs',
+      'SELECT $COMMIT',
+      "SELECT 'a'COMMIT",
+      'SELECT [a]COMMIT',
+      'SELECT @a=1COMMIT',
+      'SELECT NEXT\u0001VALUE FOR dbo.ids',
+      'SELECT NEXT/* */VALUE FOR dbo.ids',
+      "SELECT '\u0000'",
+      'SELECT 1\u000bCOMMIT',
+      'SELECT 1 AS a\u0085COMMIT',
+      'SELECT 1 AS a\u2028COMMIT',
+      "SELECT 1 -- \u2029 ' \n COMMIT DELETE FROM t --'",
+      "SELECT 1 -- \r ' \n COMMIT DELETE FROM t --'",
+      'SELECT 1 AS a\u00a0COMMIT',
+      'SELECT 1 AS aéDELETE FROM jobs',
+      'SELECT 1 ＤＥＬＥＴＥ FROM jobs',
+      "SELECT '\ud800'",
+      "SELECT 1 RAISERROR('x',18,1) WITH LOG",
+      "SELECT 1 SETUSER 'guest'",
+      'SELECT 1 DISABLE TRIGGER a ON jobs',
+      'SELECT 1 ENABLE TRIGGER a ON jobs',
+      "SELECT 1 PRINT 'a'",
+      'SELECT 1 READTEXT jobs.x @p 0 1',
+      'SELECT 1 RETURN',
+      'SELECT 1 THROW',
+      'SELECT 1 DEALLOCATE c',
+      'SELECT 1 END CONVERSATION @h',
+      'SELECT {fn now()}',
+      'SELECT 1 SELECT 2',
+      'SELECT a FROM (SELECT 1 AS a) AS b SELECT 2',
+      '(SELECT 1) SELECT 2',
+      'WITH a AS (SELECT 1 AS b) SELECT b FROM (SELECT b FROM a) SELECT 3',
+      'WITH a AS (SELECT 1 AS b) SELECT b FROM a SELECT 3',
+      'TABLE jobs',
       'SELECT * INTO copy FROM jobs',
       'SELECT NEXT VALUE FOR ids',
       "SELECT * FROM OPENROWSET('x', 'y', 'DELETE FROM jobs')",
@@ -235,9 +307,31 @@ describe('what svc.yaml may ask', () => {
       'SELECT max([update]) FROM [dbo].[insert] AS "into"',
       "SELECT 'it''s; drop' /* delete */ -- exec",
       'SELECT deleted_at, updates FROM jobs ORDER BY id OFFSET 1 ROWS FETCH NEXT 5 ROWS ONLY;',
+      'SELECT 1.5, 1e5, .5, 2., -1.5E-3, 0x1F, $1.50, 1-1, 3/2 FROM jobs',
+      'WITH a AS (SELECT 1 AS b), c (d) AS (SELECT b FROM a UNION ALL SELECT 2) SELECT d FROM c WHERE d IN (SELECT 1)',
+      'SELECT 1 UNION SELECT 2 EXCEPT SELECT 3 INTERSECT (SELECT 1)',
+      'SELECT TOP (5) WITH TIES x FROM dbo.jobs WITH (NOLOCK) ORDER BY x',
+      'SELECT CASE WHEN EXISTS (SELECT 1 FROM jobs) THEN 1 ELSE 0 END AS [end], IIF(1 != 2, 1, 0)',
+      "SELECT größe, @@ROWCOUNT, #a.b FROM #a WHERE x = N'– é \u00a0' AND y LIKE '%a%' COLLATE Latin1_General_CI_AS",
+      'SELECT 1\r\n\t-- a\r\nFROM jobs',
     ])
       expect([sql, sqlProblem(sql, 'sqlserver')]).toEqual([sql, undefined])
   })
+  test.each([
+    ['SELECT\u00a01', 'sql has U+00A0: outside of quotes and brackets that is not read'],
+    ['SELECT 😀', 'sql has U+1F600: outside of quotes and brackets that is not read'],
+    ['SELECT {d}', 'sql has "{": outside of quotes and brackets that is not read'],
+    ["SELECT '\u0001'", 'sql has U+0001: of such characters only tabs and line ends are read'],
+    ['SELECT 1\rFROM a', 'sql has U+000D: of such characters only tabs and line ends are read'],
+    ["SELECT '\udc00'", 'sql has half of a character: write the whole of it'],
+    ['SELECT 1FROM a', 'sql has "1" and "FROM" without a blank between them: write one'],
+    ["SELECT 'a", 'sql has a quote, a bracket or a comment that is not closed'],
+    ['SELECT 1 SELECT 2', 'sql holds more than one statement'],
+    [
+      'SELECT open FROM a',
+      'sql holds OPEN, and only one statement that reads is asked (where it is a name, write [OPEN])',
+    ],
+  ])('sqlserver: it says what is wrong: %j', (sql, message) => expect(sqlProblem(sql, 'sqlserver')).toBe(message))
   test('mysql: no file is written, which no transaction takes back', () => {
     expect(sqlProblem("SELECT 1 INTO/**/OUTFILE '/tmp/x'", 'mysql')).toBe(
       'sql holds OUTFILE, and only one statement that reads is asked',

@@ -5,9 +5,10 @@ import { type Clock, judgeClock } from './clock.ts'
 import type { Channel, Galera, Replication, Threads, Transactions } from './mysql-look.ts'
 import type { MysqlSettings } from './mysql-settings.ts'
 import type { Asked } from './query.ts'
+import { type Account, judgeAccount } from './query-account.ts'
 import { judgeAsked } from './query-judge.ts'
 
-export type MysqlLook = Threads | Replication | Galera | Transactions | Clock | Asked
+export type MysqlLook = Threads | Replication | Galera | Transactions | Clock | Account | Asked
 
 /** Judges what one question saw. */
 export function judgeLook(seen: MysqlLook, settings: MysqlSettings): Finding | readonly Finding[] {
@@ -20,6 +21,8 @@ export function judgeLook(seen: MysqlLook, settings: MysqlSettings): Finding | r
       return judgeGalera(seen)
     case 'clock':
       return judgeClock(seen, settings.clock)
+    case 'account':
+      return judgeAccount(seen)
     case 'asked':
       return judgeAsked(seen)
     case 'transactions':

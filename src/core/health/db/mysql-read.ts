@@ -9,19 +9,32 @@ export function queried(connection: Connection, sql: string): Promise<readonly R
   })
 }
 
+export function signedIn(connection: Connection): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // Stays: a connection that breaks later also fails the query under way, and that is where it is told.
+    connection.on('error', reject)
+    connection.once('connect', () => resolve())
+  })
+}
+
 type Reading = {
   /** Milliseconds that the statement may take. */
   readonly ms: number
   readonly dates: boolean
-  /** Ends what the connection runs, and not the connection. Never throws. */
-  readonly stop: () => Promise<void>
+  readonly signal: AbortSignal
+  /** Marks a statement, so that it is known on the server. */
+  readonly marked: (sql: string) => string
+  /** Ends what the connection runs, and not the connection where there is another way. Never throws. */
+  readonly stop: (ended: Promise<void>) => Promise<void>
 }
 
 /** Reads the first column of one statement, in a transaction that cannot write. */
 export async function readOnly(connection: Connection, sql: string, reading: Reading): Promise<Column> {
   await queried(connection, 'START TRANSACTION READ ONLY')
   try {
-    const { column, type } = await columnOf(connection, limited(sql, reading.ms), reading)
+    // Not begun where nobody would end it.
+    reading.signal.throwIfAborted()
+    const { column, type } = await columnOf(connection, reading.marked(limited(sql, reading.ms)), reading)
     if (!reading.dates || type !== 'TIMESTAMP') return column
     return { ...column, cells: await oldest(connection, column) }
   } finally {
@@ -38,10 +51,12 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
   let type = ''
   let stopping: Promise<void> | undefined
   let late = false
+  let enough = false
+  const ended = Promise.withResolvers<void>()
   // The server ends it by itself where it reads the hint, and the hint is in the right place.
   const timer = setTimeout(() => {
     late = true
-    stopping ??= stop()
+    stopping ??= stop(ended.promise)
   }, ms + 50)
   try {
     await new Promise<void>((resolve, reject) => {
@@ -58,7 +73,10 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
       connection
         .query({ sql, rowsAsArray: true, typeCast })
         .on('result', (row) => {
-          if (Array.isArray(row) && !reader.take(row[0])) stopping ??= stop()
+          if (!Array.isArray(row)) return
+          // The last row that the server was told to send is followed by none: then it has ended by itself.
+          if (enough) stopping ??= stop(ended.promise)
+          enough ||= !reader.take(row[0])
         })
         .on('error', (error) => end(() => reject(error))())
         .on('end', end(resolve))
@@ -68,6 +86,7 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
     // Stopped by ourselves: what was read is what we wanted.
     if (!stopping) throw error
   } finally {
+    ended.resolve()
     clearTimeout(timer)
     await stopping
   }

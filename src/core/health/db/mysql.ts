@@ -1,25 +1,39 @@
+import { randomUUID } from 'node:crypto'
+import type { Duplex } from 'node:stream'
 import type { Connection, ConnectionOptions } from 'mysql2'
 import { ProbeError } from '../monitor.ts'
 import { mysqlFault, type Where } from './mysql-faults.ts'
-import { queried, readOnly } from './mysql-read.ts'
+import { killed, type Victim } from './mysql-kill.ts'
+import { queried, readOnly, signedIn } from './mysql-read.ts'
 import { PeerSocket } from './peer-socket.ts'
 import { notAsked, queryMs } from './query.ts'
 import { refuseToWrite } from './query-sql.ts'
 import { type Ask, type Open, partingMs, type Read, statementMs, within } from './session.ts'
 import { type DatabaseTarget, tlsChoice } from './target.ts'
 
+/** Milliseconds for the end of a statement that has ended by itself to come in. */
+const graceMs = 40
+
 export const openMysql: Open = async (target, way) => {
   const { socket, ip, address, signal, msLeft } = way
   const at = (phase: Where['phase']): Where => ({ target, address, phase })
   const options = await optionsFor(target, ip)
   const { createConnection } = await import('mysql2')
-  const connect = (over: PeerSocket): Connection => createConnection({ ...options, stream: over })
+  const connect = (over: PeerSocket): Connection => watched(createConnection({ ...options, stream: over }), over)
   let underway: Promise<unknown> | undefined
+  let mark = ''
+  /** A comment that no other statement has, on whatever server it is. */
+  const marked = (sql: string): string => {
+    mark = `svc-health ${randomUUID()}`
+    return `/* ${mark} */ ${sql}`
+  }
+  const kill = (what: Victim['what'], coming: () => boolean) =>
+    killed({ what, thread, mark, coming }, { reach: (limit) => PeerSocket.reach(ip, target.port, limit), connect })
   let hungUp: Promise<void> | undefined
   let thread = 0
   const abort = (): void => {
     // A query goes on when its client is gone: it is ended from a second connection.
-    const stopped = underway && thread > 0 ? kill(`CONNECTION ${thread}`, ip, target.port, connect) : Promise.resolve()
+    const stopped = underway && thread > 0 ? kill('CONNECTION', () => underway !== undefined) : Promise.resolve()
     hungUp = stopped.then(() => void socket.destroy())
   }
   // Looked at here, for while the driver was loaded nobody listened.
@@ -34,7 +48,7 @@ export const openMysql: Open = async (target, way) => {
     const ask: Ask = async (sql) => {
       signal.throwIfAborted()
       try {
-        const query = queried(connection, limited(sql, statementMs(msLeft())))
+        const query = queried(connection, marked(limited(sql, statementMs(msLeft()))))
         underway = query
         return await query
       } catch (error) {
@@ -48,14 +62,20 @@ export const openMysql: Open = async (target, way) => {
       if (socket.destroyed) throw notAsked()
       socket.recount()
       refuseToWrite(sql, 'mysql')
-      const stop = async (): Promise<void> => {
+      const stop = async (ended: Promise<void>): Promise<void> => {
         // Meanwhile nothing comes: a server is faster at sending rows than at being told not to.
         connection.pause()
-        await kill(`QUERY ${thread}`, ip, target.port, connect)
+        const outcome = await kill('QUERY', () => false)
         socket.recount()
         connection.resume()
+        if (outcome !== 'not found') return
+        // It may have ended by itself. Else it runs where there is no way to end it but to hang up.
+        let over = false
+        void ended.then(() => (over = true))
+        await within(ended, graceMs)
+        if (!over) socket.destroy()
       }
-      const reading = readOnly(connection, sql, { ms: queryMs(msLeft()), dates, stop })
+      const reading = readOnly(connection, sql, { ms: queryMs(msLeft()), dates, signal, marked, stop })
       underway = reading
       try {
         return await reading
@@ -110,14 +130,6 @@ function limited(sql: string, ms: number): string {
   return `${maria} ${sql.replace(/^SELECT /, `SELECT /*+ MAX_EXECUTION_TIME(${ms}) */ `)}`
 }
 
-function signedIn(connection: Connection): Promise<void> {
-  return new Promise((resolve, reject) => {
-    // Stays: a connection that breaks later also fails the query under way, and that is where it is told.
-    connection.on('error', reject)
-    connection.once('connect', () => resolve())
-  })
-}
-
 /** Signs off, and waits until the server has hung up: then the session is gone there. */
 function ended(connection: Connection, socket: PeerSocket): Promise<void> {
   return new Promise((resolve) => {
@@ -126,18 +138,13 @@ function ended(connection: Connection, socket: PeerSocket): Promise<void> {
   })
 }
 
-/** Ends a session, or what it runs, from a connection of its own. Never throws; ends after `partingMs`. */
-async function kill(
-  what: `CONNECTION ${number}` | `QUERY ${number}`,
-  ip: string,
-  port: number,
-  connect: (over: PeerSocket) => Connection,
-): Promise<void> {
-  const limit = AbortSignal.timeout(partingMs)
-  const over = await PeerSocket.reach(ip, port, limit).catch(() => undefined)
-  if (!over) return
-  const second = connect(over)
-  const killed = signedIn(second).then(() => queried(second, `KILL ${what}`))
-  await within(killed, partingMs)
-  over.destroy()
+/** TLS is laid over the socket in the midst of the sign-in. */
+function watched(connection: Connection, socket: PeerSocket): Connection {
+  const inner = connection as unknown as { startTLS: (done: unknown) => void; readonly stream: Duplex }
+  const start = inner.startTLS.bind(connection)
+  inner.startTLS = (done) => {
+    start(done)
+    socket.watch(inner.stream)
+  }
+  return connection
 }

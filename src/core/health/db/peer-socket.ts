@@ -1,4 +1,5 @@
 import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { showBytes } from '../judge.ts'
 import { ProbeError } from '../monitor.ts'
 
@@ -13,6 +14,7 @@ export class PeerSocket extends Socket {
   #reached = false
   #taken = 0
   #most = mostBytes
+  #secure: Duplex | undefined
 
   /** Connects. Destroyed with its reason when the signal aborts, also after it has connected. */
   static reach(host: string, port: number, signal: AbortSignal, most = mostBytes): Promise<PeerSocket> {
@@ -47,18 +49,40 @@ export class PeerSocket extends Socket {
     return this
   }
 
+  /**
+   * Watches over a stream of TLS that a driver has laid over this socket: it reads past the events of the
+   * socket, which then sees nothing of what comes.
+   */
+  watch(secure: Duplex): void {
+    this.#secure = secure
+    const emit = secure.emit.bind(secure) as Emit
+    secure.emit = (event: string | symbol, ...given: unknown[]): boolean => this.#guard(emit, event, given)
+  }
+
+  /** Whoever listens to what lies over it is told the reason as well. */
+  override destroy(error?: Error): this {
+    this.#secure?.destroy(error)
+    return super.destroy(error)
+  }
+
   override emit(event: string | symbol, ...given: unknown[]): boolean {
-    if (event !== 'data') return super.emit(event, ...given)
+    return this.#guard((name, ...all) => super.emit(name, ...all), event, given)
+  }
+
+  #guard(emit: Emit, event: string | symbol, given: readonly unknown[]): boolean {
+    if (event !== 'data') return emit(event, ...given)
     this.#taken += (given[0] as Uint8Array).length
     if (this.#taken > this.#most) {
       this.destroy(new ProbeError('protocol', `the peer sent more than ${showBytes(this.#most)}`))
       return true
     }
     try {
-      return super.emit(event, ...given)
+      return emit(event, ...given)
     } catch {
       this.destroy(new ProbeError('protocol', 'the peer answered something that cannot be read'))
       return true
     }
   }
 }
+
+type Emit = (event: string | symbol, ...given: unknown[]) => boolean

@@ -17,6 +17,7 @@ import type {
 import type { Replay, Replicas, Slots } from './postgres-replication.ts'
 import type { PostgresSettings } from './postgres-settings.ts'
 import type { Asked } from './query.ts'
+import { type Account, judgeAccount } from './query-account.ts'
 import { judgeAsked } from './query-judge.ts'
 
 export type PostgresLook =
@@ -32,6 +33,7 @@ export type PostgresLook =
   | Prepared
   | Checksums
   | Clock
+  | Account
   | Asked
 
 type Judges = {
@@ -46,6 +48,7 @@ export const judgeLook = (seen: PostgresLook, settings: PostgresSettings): Findi
   (judges[seen.see] as (seen: PostgresLook, settings: PostgresSettings) => Finding | readonly Finding[])(seen, settings)
 
 const judges: Judges = {
+  account: judgeAccount,
   asked: judgeAsked,
   clock: (seen, settings) => judgeClock(seen, settings.clock),
   server: (seen, settings) => [

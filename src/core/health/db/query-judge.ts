@@ -5,7 +5,7 @@ import { readDate } from '../probe/document.ts'
 import { UnjudgedError, unmetEach } from '../probe/expectation.ts'
 import { nothingHidden, quoted, said } from '../probe/text.ts'
 import type { Threshold } from '../settings.ts'
-import type { Cell, Column } from './column.ts'
+import { type Cell, type Column, widest } from './column.ts'
 import type { Asked } from './query.ts'
 import type { Query } from './query-settings.ts'
 
@@ -21,6 +21,7 @@ export function judgeAsked(asked: Asked): readonly Finding[] {
   return findings.map((finding) => ({
     ...finding,
     message: `${name}: ${finding.message}`,
+    subject: name,
     ...(finding.level === 'ok' ? {} : { details: [...(finding.details ?? []), `asked: ${said(query.sql, 240)}`] }),
   }))
 }
@@ -46,19 +47,22 @@ function judgeValues(column: Column, at: number, query: Query): readonly Finding
   const { age, expect } = query
   if (!query.atMost && !query.atLeast && !age && expect === undefined) return []
   const values = column.cells.filter((cell) => cell !== null)
-  if (values.length === 0) return [judgeNone(column, query)]
-  const partly = column.more
-    ? [
-        warn(check, `only the first ${column.rows} rows were judged, and there are more`, {
-          details: ['next: let the database sum them up: count(*), min(…), max(…)'],
-        }),
-      ]
-    : []
+  if (values.length === 0) return [judgeNone(column, query), ...judgePart(column)]
   return [
     ...judgeFigures(values, query),
     ...(age ? [judgeAge(values, at, age)] : []),
     ...(expect === undefined ? [] : [judgeText(values, expect)]),
-    ...partly,
+    ...judgePart(column),
+  ]
+}
+
+/** Not a silent green: what was not kept may be just what is wrong. */
+function judgePart({ rows, kept, more, cut }: Column): readonly Finding[] {
+  const only = (part: string, next: string): Finding =>
+    warn(check, `only the first ${part} were judged, and there are more`, { details: [`next: ${next}`] })
+  return [
+    ...(more || kept < rows ? [only(`${kept} rows`, 'let the database sum them up: count(*), min(…), max(…)')] : []),
+    ...(cut ? [only(`${widest} characters of a value`, 'let the database pick out the part that counts')] : []),
   ]
 }
 

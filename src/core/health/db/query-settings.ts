@@ -1,3 +1,4 @@
+import { expectationProblem } from '../probe/expectation.ts'
 import { quoted } from '../probe/text.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings.ts'
 import { mostRows } from './column.ts'
@@ -8,7 +9,7 @@ const queryFields = {
   sql: {
     type: 'text',
     required: true,
-    doc: 'One statement that reads; its first column is judged. It cannot write, may take half of the time that is left, and up to 1,000 rows of it are read',
+    doc: 'One statement that reads; its first column is judged. It changes no rows, but functions that it calls do whatever the account may. It may take half of the time that is left, and up to 1,000 rows of it are read',
   },
   depth: {
     type: 'choice',
@@ -37,7 +38,7 @@ export type Query = Values<typeof queryFields>
 export const queriesSetting = {
   type: 'groups',
   fields: queryFields,
-  doc: 'Questions of your own to the database, each one statement that reads',
+  doc: 'Questions of your own to the database, each one statement that reads; asked as an account that may only read',
 } as const satisfies SettingsSpec[string]
 
 export const queriesCheck = {
@@ -64,6 +65,8 @@ function queryProblem(query: Query, dialect: Dialect): string | undefined {
   const wrong = sqlProblem(query.sql, dialect)
   if (wrong !== undefined) return wrong
   if (judged.every((key) => query[key] === undefined)) return `judges nothing: add one of ${judged.join(', ')}`
+  const lost = query.expect === undefined ? undefined : expectationProblem(query.expect)
+  if (lost !== undefined) return `expect: ${lost}`
   const bounds = [query.rows, query.leastRows].flatMap((one: Threshold = {}) => [one.warn ?? 0, one.limit ?? 0])
   if (Math.max(...bounds) <= mostRows) return undefined
   return `no more than ${mostRows} rows are read: let the database count them, by SELECT count(*) and atMost or atLeast`

@@ -1,5 +1,6 @@
 import { ProbeError } from '../monitor.ts'
 import { quoted } from '../probe/text.ts'
+import { transactProblem } from './query-transact.ts'
 
 /** Whose SQL it is. */
 export type Dialect = 'postgres' | 'mysql' | 'sqlserver' | 'sqlite'
@@ -9,7 +10,8 @@ const reads: ReadonlySet<string> = new Set(['select', 'with', 'values', 'table']
 
 /**
  * Why a statement cannot be one that only reads, or undefined: told when svc.yaml is validated, and not
- * in the night. Beyond that it is the database that refuses to write.
+ * in the night. Beyond that it is the database that refuses to change rows, and the account that bounds what
+ * a function may do.
  */
 export function sqlProblem(sql: string, dialect: Dialect): string | undefined {
   let rest = sql
@@ -37,23 +39,3 @@ function mysqlProblem(sql: string): string | undefined {
 
 const refused = (word: string | undefined): string | undefined =>
   word === undefined ? undefined : `sql holds ${word.toUpperCase()}, and only one statement that reads is asked`
-
-/**
- * Strings, names in brackets or quotes, and comments, which may hold one another only as text. A comment
- * within a comment stays, and is refused: where the outer one ends is read in more than one way.
- */
-const opaque = /'(?:[^']|'')*'|"(?:[^"]|"")*"|\[(?:[^\]]|\]\])*\]|--[^\r\n]*|\/\*(?:(?!\/\*)[\s\S])*?\*\//g
-/** Reserved words of Transact-SQL: outside of brackets and quotes no name can be one. */
-const writes =
-  /\b(?:insert|update|delete|merge|truncate|create|alter|drop|exec|execute|commit|rollback|begin|save|grant|revoke|deny|into|backup|restore|dbcc|set|use|shutdown|kill|bulk|writetext|updatetext|reconfigure|waitfor|declare|openrowset|openquery|opendatasource|while|if|goto|revert|checkpoint|next\s+value)\b/i
-
-/**
- * SQL Server knows no transaction that cannot write, and a batch takes several statements without
- * even a semicolon between them. So no word that could begin another one, or end the transaction, is let in.
- */
-function transactProblem(sql: string): string | undefined {
-  const bare = sql.replace(opaque, ' ')
-  if (/['"[\]]|\/\*/.test(bare)) return 'sql has a quote, a bracket or a comment that is not closed'
-  if (/;\s*\S/.test(bare)) return 'sql holds more than one statement'
-  return refused(writes.exec(bare)?.[0])
-}

@@ -2,6 +2,7 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import { includes } from '../engine.ts'
 import { ProbeError, type World } from '../monitor.ts'
 import type { Column } from './column.ts'
+import { type Account, type AccountQuestion, lookAtAccount } from './query-account.ts'
 import type { Query } from './query-settings.ts'
 import { type Read, statementMs } from './session.ts'
 import type { Look } from './visit.ts'
@@ -34,8 +35,19 @@ export async function askQuery(
   }
 }
 
-export const queryLooks = (queries: readonly Query[] | undefined, world: World): readonly Look<Asked>[] =>
-  wanted(queries, world.mode).map((query) => ['queries', (_, read) => askQuery(query, world, read)] as const)
+/** Those that are asked in a mode, and before them, if there are any, for whom. */
+export function queryLooks(
+  queries: readonly Query[] | undefined,
+  world: World,
+  account: AccountQuestion,
+): readonly Look<Asked | Account>[] {
+  const asked = wanted(queries, world.mode)
+  if (asked.length === 0) return []
+  return [
+    ['queries', lookAtAccount(world, account)],
+    ...asked.map((query) => ['queries', (_, read) => askQuery(query, world, read)] satisfies Look<Asked>),
+  ]
+}
 
 /** Milliseconds that are kept from a query: it is to be ended, and named, before the deadline names nothing. */
 const keptMs = 300

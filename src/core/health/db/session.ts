@@ -7,7 +7,7 @@ import type { DatabaseTarget } from './target.ts'
 export type Ask = (sql: string) => Promise<readonly Row[]>
 
 /**
- * Runs one statement of an operator's, which cannot write, and reads its first column. `dates`: it holds
+ * Runs one statement of an operator's, which cannot change rows, and reads its first column. `dates`: it holds
  * dates, and where only the server knows their zone, the oldest of them is enough. Throws as `Ask`.
  */
 export type Read = (sql: string, dates: boolean) => Promise<Column>

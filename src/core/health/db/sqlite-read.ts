@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { Worker } from 'node:worker_threads'
 import { sqlite } from '../../sqlite.ts'
+import { showBytes } from '../judge.ts'
 import { ProbeError } from '../monitor.ts'
 import { said } from '../probe/text.ts'
 import { type Column, ColumnReader } from './column.ts'
@@ -15,6 +16,9 @@ export type ReadTask = {
   readonly ms: number
 }
 
+/** Bytes of a value, and of a row: as many as a server may send. */
+const mostBytes = 8 * 1024 ** 2
+
 /** Reads the first column of one statement, over a connection that cannot write. */
 export async function readOnly({ path, sql, busyMs, ms }: ReadTask): Promise<Column> {
   const database = new (sqlite().DatabaseSync)(path, { readOnly: true, timeout: busyMs, open: false })
@@ -25,7 +29,7 @@ export async function readOnly({ path, sql, busyMs, ms }: ReadTask): Promise<Col
     database.exec('PRAGMA trusted_schema = OFF; PRAGMA query_only = ON')
     return columnOf(database, sql)
   } catch (error) {
-    throw queryFault(error, path)
+    throw queryFault(error, path, database)
   } finally {
     await limit.terminate()
     if (database.isOpen) database.close()
@@ -37,6 +41,9 @@ function columnOf(database: DatabaseSync, sql: string): Column {
   // SQLite reads the first statement, and leaves the others alone without a word.
   const rest = sql.slice(statement.sourceSQL.length).replace(/--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|[\s;]/g, '')
   if (rest !== '') throw new ProbeError('data', 'the query failed: sql holds more than one statement')
+  // All columns of a row come at once. Node knows this limit since 24.15.
+  const each = Math.floor((8 * mostBytes) / Math.max(8, statement.columns().length))
+  if (limitsOf(database)) database.limits.length = each
   statement.setReturnArrays(true)
   statement.setReadBigInts(true)
   const reader = new ColumnReader()
@@ -44,11 +51,18 @@ function columnOf(database: DatabaseSync, sql: string): Column {
   return reader.column()
 }
 
+const limitsOf = (database: DatabaseSync) => (database as Partial<Pick<DatabaseSync, 'limits'>>).limits
+
 /** An error of the statement itself is told in the words of SQLite; any other is one of the file. */
-function queryFault(error: unknown, path: string): unknown {
+function queryFault(error: unknown, path: string, database: DatabaseSync): unknown {
   const { errcode, message } = error as { readonly errcode?: unknown; readonly message?: unknown }
   const told = said(String(message))
   if (errcode === 8) return new ProbeError('data', `it would write, and was refused: ${told}`)
+  const most = database.isOpen ? limitsOf(database)?.length : undefined
+  if (errcode === 18 && most !== undefined) {
+    const instead = 'read less of it, by length(…) or substr(…)'
+    return new ProbeError('data', `a value of it is larger than ${showBytes(most)}: ${instead}`)
+  }
   if (errcode === 1) return new ProbeError('data', `the query failed: ${told}`)
   return sqliteFault(error, path)
 }

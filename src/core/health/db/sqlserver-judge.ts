@@ -4,6 +4,7 @@ import { count } from '../probe/text.ts'
 import type { Threshold } from '../settings.ts'
 import { type Clock, judgeClock } from './clock.ts'
 import type { Asked } from './query.ts'
+import { type Account, judgeAccount } from './query-account.ts'
 import { judgeAsked } from './query-judge.ts'
 import type { Group, Groups } from './sqlserver-groups.ts'
 import { judgeHidden } from './sqlserver-hidden.ts'
@@ -23,6 +24,7 @@ export type SqlserverLook =
   | Groups
   | Hidden
   | Clock
+  | Account
   | Asked
 
 /** Judges what one question saw. */
@@ -51,6 +53,8 @@ export function judgeLook(seen: SqlserverLook, settings: SqlserverSettings): Fin
       return seen.groups.map(judgeGroup)
     case 'clock':
       return judgeClock(seen, settings.clock)
+    case 'account':
+      return judgeAccount(seen)
     case 'asked':
       return judgeAsked(seen)
     case 'hidden':

@@ -4,6 +4,7 @@ import { judgeLook, type MysqlLook } from '../db/mysql-judge.ts'
 import { lookAtGalera, lookAtReplication, lookAtThreads, lookAtTransactions } from '../db/mysql-look.ts'
 import { mysqlSettings } from '../db/mysql-settings.ts'
 import { queryLooks } from '../db/query.ts'
+import { mysqlAccount } from '../db/query-account.ts'
 import { queriesCheck, queriesProblem } from '../db/query-settings.ts'
 import { databaseTarget, slotOf } from '../db/target.ts'
 import { judgeVisit, type Look, type Visit, visit } from '../db/visit.ts'
@@ -46,7 +47,7 @@ export default monitorKind({
       ...(includes(world.mode, 'Standard') ? standard : []),
       ...(includes(world.mode, 'Advanced') ? advanced : []),
       ...(includes(world.mode, 'Advanced') ? [['clock', lookAtClock(world, clockSql)] as const] : []),
-      ...queryLooks(settings.queries, world),
+      ...queryLooks(settings.queries, world, mysqlAccount),
     ]
     yield* visit(world, databaseTarget(settings, defaultPort), openMysql, looks)
   },

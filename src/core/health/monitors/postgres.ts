@@ -14,6 +14,7 @@ import {
 import { lookAtReplication, lookAtSlots } from '../db/postgres-replication.ts'
 import { postgresSettings } from '../db/postgres-settings.ts'
 import { queryLooks } from '../db/query.ts'
+import { postgresAccount } from '../db/query-account.ts'
 import { queriesCheck, queriesProblem } from '../db/query-settings.ts'
 import { databaseTarget, slotOf } from '../db/target.ts'
 import { judgeVisit, type Look, type Visit, visit } from '../db/visit.ts'
@@ -74,7 +75,7 @@ export default monitorKind({
       ...(includes(world.mode, 'Standard') ? standard : []),
       ...(includes(world.mode, 'Advanced') ? advanced : []),
       ...(includes(world.mode, 'Advanced') ? [['clock', lookAtClock(world, clockSql)] as const] : []),
-      ...queryLooks(settings.queries, world),
+      ...queryLooks(settings.queries, world, postgresAccount),
     ]
     yield* visit(world, databaseTarget(settings, defaultPort), openPostgres, looks)
   },

@@ -1,5 +1,6 @@
 import { lookAtClock } from '../db/clock.ts'
 import { queryLooks } from '../db/query.ts'
+import { sqlserverAccount } from '../db/query-account.ts'
 import { queriesCheck, queriesProblem } from '../db/query-settings.ts'
 import { loadTedious, openSqlserver } from '../db/sqlserver.ts'
 import { lookAtGroups } from '../db/sqlserver-groups.ts'
@@ -79,7 +80,7 @@ export default monitorKind({
       ...(includes(world.mode, 'Standard') ? standard : []),
       ...(includes(world.mode, 'Advanced') ? advanced : []),
       ...(includes(world.mode, 'Advanced') ? [['clock', lookAtClock(world, clockSql)] as const] : []),
-      ...queryLooks(settings.queries, world),
+      ...queryLooks(settings.queries, world, sqlserverAccount),
     ]
     // Not in the time that the server is said to take.
     await loadTedious()
