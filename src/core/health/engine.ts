@@ -1,9 +1,10 @@
-import { createHash, randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
+import { randomUUID } from 'node:crypto'
 import type { ExecutionMode, ServerState } from '../protocol/index.ts'
 import { classify } from './classify.ts'
+import { deadlineSignal, orAborted } from './deadline.ts'
+import { historyOf, lasting, type Memory, wholeName } from './history.ts'
 import type { Limits } from './limits.ts'
-import { type AnyMonitorKind, type Finding, ProbeError, type Reading, type World } from './monitor.ts'
+import { type AnyMonitorKind, type Finding, ProbeError, type World } from './monitor.ts'
 import { lookupWith } from './net.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
@@ -62,32 +63,15 @@ export const includes = (mode: ExecutionMode, depth: ExecutionMode): boolean => 
 /** How long an abandoned observation gets to close what it opened before the run goes on without it. */
 const graceMs = 500
 
-/** What is kept from run to run. `at` is milliseconds since 1970. */
-export type History = {
-  readonly keep: (
-    reading: Reading & { readonly series: string; readonly everyMs: number },
-  ) => Promise<readonly Reading[]>
-  /** Since when each of the keys holds; the others of the series are forgotten, unless `hold`. */
-  readonly passing: (state: {
-    readonly series: string
-    readonly at: number
-    readonly keys: readonly string[]
-    readonly hold: boolean
-  }) => Promise<ReadonlyMap<string, number>>
-}
-
 /** What the engine takes from outside. */
-export type EngineWorld = Pick<World, 'now' | 'date' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> & {
-  readonly resolve: (host: string, signal: AbortSignal) => Promise<readonly string[]>
-  readonly inChild: (probe: string, input: unknown, signal: AbortSignal) => Promise<unknown>
-  /** Begins to measure this machine; the answer covers the time since. */
-  readonly measureState: () => () => ServerState
-  readonly limits: Limits
-  /** Keeps what runs saw from run to run; absent: nothing is kept. Rejects when the store is in trouble. */
-  readonly history?: History | undefined
-  /** The name of this machine: several may share what is kept. Its host name when left out. */
-  readonly machine?: string | undefined
-}
+export type EngineWorld = Pick<World, 'now' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> &
+  Memory & {
+    readonly resolve: (host: string, signal: AbortSignal) => Promise<readonly string[]>
+    readonly inChild: (probe: string, input: unknown, signal: AbortSignal) => Promise<unknown>
+    /** Begins to measure this machine; the answer covers the time since. */
+    readonly measureState: () => () => ServerState
+    readonly limits: Limits
+  }
 
 export type RunOptions = {
   readonly mode: ExecutionMode
@@ -201,61 +185,18 @@ async function attempts(
     // A server that is down has accepted nothing.
     else if (findings.some((finding) => finding.level !== 'fail')) refusals.accepted(refusalKey)
   }
-  const counted = await lasting(findings)
+  const counted =
+    monitor.forMs === undefined ? findings : await lasting(findings, monitor.forMs, monitor, world, signal)
   const said = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
   return base(monitor, said, world.now() - started, attempt)
-
-  async function lasting(found: readonly Finding[]): Promise<readonly Finding[]> {
-    const { forMs } = monitor
-    if (forMs === undefined) return found
-    const { sustained } = await import('./sustained.ts')
-    const at = world.date().getTime()
-    const series = seriesOf(monitor, world, 'for')
-    return await sustained(found, { forMs, at }, async (keys, hold) => {
-      const { history } = world
-      return history && (await remembered(history.passing({ series, at, keys, hold }), signal))
-    })
-  }
 }
 
 /** Retries hide flapping: a late pass says so. */
 const passedLate = (finding: Finding, attempt: number): Finding =>
   finding.level === 'fail' ? finding : { ...finding, message: `${finding.message} (passed on attempt ${attempt})` }
 
-/** The kind and all that its settings say. Names are unique in one type only; a Secret shows itself nowhere. */
-const wholeName = ({ kind, settings }: PlannedMonitor): string => `${kind.kind} ${JSON.stringify(settings)}`
-
 const signInKey = (monitor: PlannedMonitor, mode: ExecutionMode): string | undefined =>
   monitor.kind.signsIn?.(monitor.settings as never, mode) ? wholeName(monitor) : undefined
-
-/** What a history may cost a run. Milliseconds. */
-const historyMs = 1_000
-
-/** A series of a monitor on this machine: another one with the same settings may see something else. */
-function seriesOf(monitor: PlannedMonitor, { machine = hostname() }: EngineWorld, name: string): string {
-  const whole = createHash('sha256').update(wholeName(monitor)).digest('hex').slice(0, 32)
-  return `${monitor.kind.kind} ${whole} ${machine} ${name}`
-}
-
-/** A trouble of the store is told by who looks at the store; here it is a history that is not there. */
-async function remembered<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  const deadline = deadlineSignal(signal, historyMs)
-  try {
-    return await orAborted(work, deadline.signal)
-  } catch {
-    return undefined
-  } finally {
-    deadline.clear()
-  }
-}
-
-const historyOf =
-  (monitor: PlannedMonitor, world: EngineWorld, signal: AbortSignal): World['history'] =>
-  async (name, value, everyMs) => {
-    const { history, date } = world
-    const series = seriesOf(monitor, world, name)
-    return history && (await remembered(history.keep({ series, value, at: date().getTime(), everyMs }), signal))
-  }
 
 async function observeOnce(
   monitor: PlannedMonitor,
@@ -347,19 +288,6 @@ async function observeOnce(
 
 const seconds = (ms: number): string => `${Number((ms / 1_000).toFixed(1))} s`
 
-/** Rejects as soon as the signal aborts, whether or not the promise heeds it. */
-export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) {
-    promise.catch(() => {})
-    return Promise.reject(signal.reason as Error)
-  }
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error)
-    signal.addEventListener('abort', abort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
-}
-
 /** Waits until an aborted observation has run its `finally` blocks, but not for ever. */
 async function closed(iterator: AsyncIterator<unknown>): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
@@ -370,23 +298,4 @@ async function closed(iterator: AsyncIterator<unknown>): Promise<void> {
   )
   await Promise.race([late, returned])
   clearTimeout(timer)
-}
-
-/** A signal that aborts with its parent or after `ms`; `clear` leaves no timer and no listener. */
-export function deadlineSignal(
-  parent: AbortSignal,
-  ms: number,
-): { readonly signal: AbortSignal; readonly clear: () => void } {
-  const controller = new AbortController()
-  const abort = (): void => controller.abort(parent.reason)
-  if (parent.aborted) abort()
-  else parent.addEventListener('abort', abort, { once: true })
-  const timer = setTimeout(() => controller.abort(new DOMException(`no answer within ${ms} ms`, 'TimeoutError')), ms)
-  return {
-    signal: controller.signal,
-    clear: () => {
-      clearTimeout(timer)
-      parent.removeEventListener('abort', abort)
-    },
-  }
 }

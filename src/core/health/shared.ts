@@ -1,6 +1,7 @@
 import { Fault } from '../errors.ts'
 import type { ExecutionMode, ServerType } from '../protocol/index.ts'
-import { deadlineSignal, orAborted, type Run } from './engine.ts'
+import { deadlineSignal, orAborted } from './deadline.ts'
+import type { Run } from './engine.ts'
 
 /** Milliseconds for which a result serves everyone; a quarter of that for a failure. */
 const servesFor: Record<ExecutionMode, number> = { Basic: 2_000, Standard: 10_000, Advanced: 60_000 }

@@ -1,6 +1,6 @@
 import { isIP, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { deadlineSignal } from '../engine.ts'
+import { deadlineSignal } from '../deadline.ts'
 import { showBytes, showDuration } from '../judge.ts'
 import { ProbeError } from '../monitor.ts'
 import { connectTcp, hostPort } from '../net.ts'

@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
-import { deadlineSignal, includes } from '../engine.ts'
+import { deadlineSignal } from '../deadline.ts'
+import { includes } from '../engine.ts'
 import { atMost, fail, ok, warn } from '../judge.ts'
 import { type Finding, monitorKind, ProbeError, type World } from '../monitor.ts'
 import { type Broken, judgeBroken, part } from '../system/broken.ts'

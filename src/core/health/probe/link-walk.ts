@@ -1,4 +1,4 @@
-import { deadlineSignal } from '../engine.ts'
+import { deadlineSignal } from '../deadline.ts'
 import { ProbeError, type World } from '../monitor.ts'
 import type { Target } from './addresses.ts'
 import { type Answer, select } from './document.ts'

@@ -1,4 +1,4 @@
-import { deadlineSignal } from '../engine.ts'
+import { deadlineSignal } from '../deadline.ts'
 import { ftpSettings } from '../files/ftp-settings.ts'
 import { type FtpSeen, portOf as ftpPort, visitFtp } from '../files/ftp-visit.ts'
 import { showDuration } from '../judge.ts'

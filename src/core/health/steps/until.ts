@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { deadlineSignal } from '../engine.ts'
+import { deadlineSignal } from '../deadline.ts'
 import { showDuration } from '../judge.ts'
 import { ProbeError } from '../monitor.ts'
 import type { Answered } from './seen.ts'

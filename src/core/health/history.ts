@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto'
+import { hostname } from 'node:os'
+import { deadlineSignal, orAborted } from './deadline.ts'
+import type { AnyMonitorKind, Finding, Reading, World } from './monitor.ts'
+
+/** What is kept from run to run. `at` is milliseconds since 1970. */
+export type History = {
+  readonly keep: (
+    reading: Reading & { readonly series: string; readonly everyMs: number },
+  ) => Promise<readonly Reading[]>
+  /** Since when each of the keys holds; the others of the series are forgotten, unless `hold`. */
+  readonly passing: (state: {
+    readonly series: string
+    readonly at: number
+    readonly keys: readonly string[]
+    readonly hold: boolean
+  }) => Promise<ReadonlyMap<string, number>>
+}
+
+/** What is remembered, by whom, and when it is now. */
+export type Memory = Pick<World, 'date'> & {
+  /** Keeps what runs saw from run to run; absent: nothing is kept. Rejects when the store is in trouble. */
+  readonly history?: History | undefined
+  /** The name of this machine: several may share what is kept. Its host name when left out. */
+  readonly machine?: string | undefined
+}
+
+type Remembered = { readonly kind: AnyMonitorKind; readonly settings: unknown }
+
+/** The kind and all that its settings say. Names are unique in one type only; a Secret shows itself nowhere. */
+export const wholeName = ({ kind, settings }: Remembered): string => `${kind.kind} ${JSON.stringify(settings)}`
+
+/** What a history may cost a run. Milliseconds. */
+const historyMs = 1_000
+
+/** A series of a monitor on this machine: another one with the same settings may see something else. */
+function seriesOf(monitor: Remembered, { machine = hostname() }: Memory, name: string): string {
+  const whole = createHash('sha256').update(wholeName(monitor)).digest('hex').slice(0, 32)
+  return `${monitor.kind.kind} ${whole} ${machine} ${name}`
+}
+
+/** A trouble of the store is told by who looks at the store; here it is a history that is not there. */
+async function remembered<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  const deadline = deadlineSignal(signal, historyMs)
+  try {
+    return await orAborted(work, deadline.signal)
+  } catch {
+    return undefined
+  } finally {
+    deadline.clear()
+  }
+}
+
+/** What a monitor may keep of its own. */
+export const historyOf =
+  (monitor: Remembered, world: Memory, signal: AbortSignal): World['history'] =>
+  async (name, value, everyMs) => {
+    const { history, date } = world
+    const series = seriesOf(monitor, world, name)
+    return history && (await remembered(history.keep({ series, value, at: date().getTime(), everyMs }), signal))
+  }
+
+/** Findings of a monitor with `for`: see sustained.ts, which is loaded where somebody says so. */
+export async function lasting(
+  findings: readonly Finding[],
+  forMs: number,
+  monitor: Remembered,
+  world: Memory,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const { sustained } = await import('./sustained.ts')
+  const { history } = world
+  const at = world.date().getTime()
+  const series = seriesOf(monitor, world, 'for')
+  return await sustained(
+    findings,
+    { forMs, at },
+    async (keys, hold) => history && (await remembered(history.passing({ series, at, keys, hold }), signal)),
+  )
+}
