@@ -118,7 +118,10 @@ describe('the other checks of a schedule', () => {
     const now = due + 31 * minute
     const found = await look(now, [there, { ...gone, status: 'Fail' }], { ...nightly, agents: ['a', 'b', 'c'] })
     expect(checked(found, 'newest').level).toBe('ok')
-    expect(checked(found, 'status')).toMatchObject({ level: 'ok', message: 'all 1 say that they are well' })
+    expect(checked(found, 'status')).toMatchObject({
+      level: 'ok',
+      message: expect.stringMatching(/^\w+ says that it is well$/),
+    })
     const told = 'b: has not reported since 2026-01-13 02:00 UTC, when it was due (24.5 h ago, 2 runs missed)'
     expect(checked(found, 'reporting')).toMatchObject({
       level: 'fail',
@@ -286,9 +289,7 @@ describe('schedule in svc.yaml', () => {
 
   test('a zone is a name, and a slip is told', () => {
     const zone = (timezone: string) => wrong({ ...nightly, timezone })
-    expect(zone('Europe/Berln')).toBe(
-      'timezone "Europe/Berln" is no name of a time zone, such as Europe/Berlin: did you mean Europe/Berlin?',
-    )
+    expect(zone('Europe/Berln')).toBe('timezone "Europe/Berln" is no name of a time zone: did you mean Europe/Berlin?')
     for (const timezone of ['Mars/Olympus', '+02:00', '', '\u001b[31mX'])
       expect(zone(timezone)).toContain('is no name of a time zone')
   })

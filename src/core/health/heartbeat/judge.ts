@@ -103,7 +103,11 @@ function reporting({ known, missing, due }: HeartbeatSeen, alive: number, settin
 function status(alive: readonly Agent[]): Finding {
   const unwell = (['Fail', 'Warn'] as const).flatMap((level) => alive.filter((agent) => agent.status === level))
   const [first] = unwell
-  if (first === undefined) return ok('status', `all ${alive.length} say that they are well`)
+  if (first === undefined) {
+    const [one, ...others] = alive
+    const all = `all ${alive.length} say that they are well`
+    return ok('status', one && others.length === 0 ? `${name(one)} says that it is well` : all)
+  }
   const told = (agent: Agent): string =>
     `${name(agent)} says ${agent.status}${agent.message === undefined ? '' : `: ${quoted(agent.message, 160)}`}`
   const others = unwell.length > 1 ? ` (and ${count(unwell.length - 1, 'other')})` : ''

@@ -28,15 +28,16 @@ export function scheduleProblem(settings: HeartbeatSettings): string | undefined
 }
 
 function zoneProblem(timezone: string): string | undefined {
-  const is = `timezone ${quoted(timezone, 64)} is no name of a time zone, such as Europe/Berlin`
+  const is = `timezone ${quoted(timezone, 64)} is no name of a time zone`
+  const such = `${is}, such as Europe/Berlin`
   // An offset is no zone: it does not know summer time.
-  if (!/^[a-z]/i.test(timezone)) return is
+  if (!/^[a-z]/i.test(timezone)) return such
   try {
     new Intl.DateTimeFormat('en', { timeZone: timezone })
     return undefined
   } catch {
     const meant = didYouMean(timezone, Intl.supportedValuesOf('timeZone'))
-    return meant === undefined ? is : `${is}: did you mean ${meant}?`
+    return meant === undefined ? such : `${is}: did you mean ${meant}?`
   }
 }
 
