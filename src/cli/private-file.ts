@@ -84,10 +84,19 @@ export function readPrivate(path: string, privacy: Privacy): string | undefined 
 
 /** Writes a file of mode 0600 at once: whoever looks sees the old or the new text, whenever this process is killed. */
 export function writePrivate(path: string, text: string): void {
+  try {
+    replaceFile(path, text, 0o600)
+  } catch (error) {
+    throw trouble(path, 'written', error)
+  }
+}
+
+/** The same for any mode. Throws what the file system throws; nothing is left behind then. */
+export function replaceFile(path: string, text: string, mode: number): void {
   const made = `${path}.${process.pid}-${Math.random().toString(36).slice(2)}`
   try {
     // `wx` neither follows nor takes over what somebody else put there.
-    const descriptor = openSync(made, 'wx', 0o600)
+    const descriptor = openSync(made, 'wx', mode)
     try {
       writeSync(descriptor, text)
       fsyncSync(descriptor)
@@ -97,7 +106,7 @@ export function writePrivate(path: string, text: string): void {
     renameSync(made, path)
   } catch (error) {
     rmSync(made, { force: true })
-    throw trouble(path, 'written', error)
+    throw error
   }
 }
 

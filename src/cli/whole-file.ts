@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
-import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { stat, writeFile } from 'node:fs/promises'
+import { replaceFile } from './private-file.ts'
 
 /**
  * Writes a file that others wait for: they find the whole of it or nothing. What is there and is no regular file, a
@@ -8,12 +8,5 @@ import { rename, rm, stat, writeFile } from 'node:fs/promises'
 export async function writeWhole(file: string, content: string, mode = 0o666): Promise<void> {
   const there = await stat(file).catch(() => undefined)
   if (there !== undefined && !there.isFile()) return await writeFile(file, content)
-  const made = `${file}.${randomUUID()}.part`
-  try {
-    await writeFile(made, content, { mode, flag: 'wx' })
-    await rename(made, file)
-  } catch (error) {
-    await rm(made, { force: true })
-    throw error
-  }
+  replaceFile(file, content, mode)
 }

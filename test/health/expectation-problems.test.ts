@@ -22,7 +22,7 @@ describe('what can never be judged is told where it is written', () => {
     ['a measure', http, { url, measure: [{ name: 'm', path: '$.a', where: { b: broken }, count: { limit: 1 } }] }],
     ['a link', http, { url, links: [{ name: 'l', path: '$.a', json: { '$.b': broken } }] }],
     ['tcp', tcp, { host: 'h', port: 1, expect: broken }],
-    ['a query', sqlite, { path: '/tmp/x.db', queries: [{ name: 'q', sql: 'SELECT 1', expect: broken }] }],
+    ['a query', sqlite, { path: '/srv/jobs.db', queries: [{ name: 'q', sql: 'SELECT 1', expect: broken }] }],
     ['a step', steps, { url, steps: [{ name: 's', path: '/', json: { '$.a': broken } }] }],
     [
       'until',

@@ -9,6 +9,7 @@ import { withDefaults } from '../support/run-kind.ts'
 import { storeOfTest } from '../support/store.ts'
 
 const minute = 60_000
+const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
 const store = await storeOfTest()
 const { data } = store
 afterAll(() => store[Symbol.asyncDispose]())
@@ -31,7 +32,6 @@ function sustainedMonitor(more: Partial<EngineWorld> = {}) {
   })
   const world = engineWorld({ date: () => new Date(now), history: data.readings, ...more })
   const settings = { name: `n${series}` }
-  const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
   const planned = { ...usual, name: 'told', kind, settings, forMs: 15 * minute }
   return async (...findings: readonly Finding[]): Promise<readonly Finding[]> => {
     found = findings
@@ -117,7 +117,6 @@ describe('for', () => {
     const given = { url: `http://127.0.0.1:${server.port}/`, measure: [measure('a'), measure('b')] }
     const look = async () => {
       const settings = withDefaults(http.settings, given)
-      const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
       const monitor = { ...usual, name: 'http', kind: http, settings, forMs: 15 * minute }
       const world = engineWorld({ date: () => new Date(now), history: data.readings, resolve: resolveHost })
       const run = await runMonitors([monitor], world, { mode: 'Standard', signal: new AbortController().signal })

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { Heartbeat } from '../../../src/core/health/index.ts'
 import heartbeat from '../../../src/core/health/monitors/heartbeat.ts'
 import { file, folder, load, refused } from '../../config/given.ts'
+import { beatAt as beat } from '../../support/heartbeats.ts'
 import { checked, runKind, withDefaults } from '../../support/run-kind.ts'
 
 const second = 1_000
@@ -12,19 +13,6 @@ const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 const utc = (text: string): number => Date.parse(text.endsWith('Z') ? text : `${text}Z`)
-const beat = (name: string, at: number, more: Partial<Heartbeat> = {}): Heartbeat => ({
-  name,
-  at,
-  status: 'Ok',
-  message: undefined,
-  version: undefined,
-  intervalMs: undefined,
-  backlog: undefined,
-  diskFreePercent: undefined,
-  skewMs: undefined,
-  history: [],
-  ...more,
-})
 type Settings = Parameters<typeof runKind<typeof heartbeat.settings, unknown>>[1]
 const nightly: Settings = { schedule: '0 2 * * *' }
 const look = (now: number, beats: readonly Heartbeat[], settings: Settings = nightly) =>

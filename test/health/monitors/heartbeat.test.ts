@@ -4,24 +4,13 @@ import type { Heartbeat } from '../../../src/core/health/index.ts'
 import heartbeat from '../../../src/core/health/monitors/heartbeat.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { escapeSequences } from '../../support/faults.ts'
+import { beatAt } from '../../support/heartbeats.ts'
 import { processorMs } from '../../support/processor-time.ts'
 import { checked, runKind } from '../../support/run-kind.ts'
 
 const minute = 60_000
 const now = 1_800_000_000_000
-const beat = (name: string, ageMs: number, more: Partial<Heartbeat> = {}): Heartbeat => ({
-  name,
-  at: now - ageMs,
-  status: 'Ok',
-  message: undefined,
-  version: undefined,
-  intervalMs: undefined,
-  backlog: undefined,
-  diskFreePercent: undefined,
-  skewMs: undefined,
-  history: [],
-  ...more,
-})
+const beat = (name: string, ageMs: number, more: Partial<Heartbeat> = {}): Heartbeat => beatAt(name, now - ageMs, more)
 type Settings = Parameters<typeof runKind<typeof heartbeat.settings, unknown>>[1]
 const look = (beats: readonly Heartbeat[], settings: Settings = {}, mode: ExecutionMode = 'Advanced') =>
   runKind(heartbeat, settings, mode, { date: () => new Date(now), heartbeats: async () => beats })

@@ -1,6 +1,6 @@
 import type { Connection, RowDataPacket } from 'mysql2'
-import { ProbeError } from '../monitor.ts'
 import { type Column, ColumnReader, mostRows } from './column.ts'
+import { calledOff } from './query.ts'
 import { figure, type Row } from './rows.ts'
 
 export function queried(connection: Connection, sql: string): Promise<readonly Row[]> {
@@ -82,7 +82,7 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
         .on('end', end(resolve))
     })
   } catch (error) {
-    if (late) throw new ProbeError('timeout', 'the query was called off: it took too long')
+    if (late) throw calledOff()
     // Stopped by ourselves: what was read is what we wanted.
     if (!stopping) throw error
   } finally {

@@ -1,6 +1,6 @@
 import type { Client, QueryArrayResult } from 'pg'
-import { ProbeError } from '../monitor.ts'
 import { type Column, ColumnReader } from './column.ts'
+import { calledOff } from './query.ts'
 
 /** Milliseconds: what needs longer for a lock is in the way of others, and says so instead. */
 export const lockMs = 500
@@ -41,7 +41,7 @@ export async function readOnly(client: Client, sql: string, { ms, signal }: Read
 
 /** The next portion, in what is left of the time: the server's own limit is for each statement. */
 async function fetched(client: Client, msLeft: number): Promise<readonly (readonly unknown[])[]> {
-  if (msLeft < 1) throw new ProbeError('timeout', 'the query was called off: it took too long')
+  if (msLeft < 1) throw calledOff()
   const text = `SET LOCAL statement_timeout = ${Math.ceil(msLeft)}; FETCH FORWARD ${portion} FROM svc_query`
   const results = await client.query<unknown[]>({ text, rowMode: 'array', types: asText })
   return (results as unknown as readonly QueryArrayResult<unknown[]>[]).at(-1)?.rows ?? []

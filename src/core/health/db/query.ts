@@ -62,3 +62,6 @@ export function queryMs(left: number): number {
 
 /** The connection did not outlive what was asked before. */
 export const notAsked = (): ProbeError => new ProbeError('dependency', 'not asked: the connection had ended before it')
+
+/** It took longer than it may, and was ended. */
+export const calledOff = (): ProbeError => new ProbeError('timeout', 'the query was called off: it took too long')

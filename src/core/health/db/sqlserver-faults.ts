@@ -1,5 +1,6 @@
 import { type FaultClass, ProbeError } from '../monitor.ts'
 import { type Hide, said } from '../probe/text.ts'
+import { calledOff } from './query.ts'
 import { type DatabaseTarget, withoutTls } from './target.ts'
 
 export type Where = {
@@ -142,7 +143,7 @@ function fromDriver(error: unknown, cause: unknown, code: unknown, { address, hi
     }
     if (/not negotiate/.test(told)) return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
   }
-  if (code === 'ETIMEOUT') return new ProbeError('timeout', 'the query was called off: it took too long')
+  if (code === 'ETIMEOUT') return calledOff()
   if (code === 'ELOGIN') return new ProbeError('protocol', `${address} refused the connection and did not say why`)
   // A socket's own errors, and those of TLS.
   if (typeof (cause as { code?: unknown } | undefined)?.code === 'string') return cause

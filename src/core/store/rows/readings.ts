@@ -87,11 +87,12 @@ function kept({ points }: Kept<number>, told: Reading, everyMs: number): Step<nu
   const last = points.at(-1)
   const at = Math.max(told.at, last?.[0] ?? 0)
   const all = [...points, [at, told.value] as const].filter((point) => at - point[0] <= readingsKeptMs)
-  const answer = all.map((point) => ({ at: point[0], value: point[1] }))
-  if (last !== undefined && at - last[0] < everyMs) return { answer }
+  if (last !== undefined && at - last[0] < everyMs) return { answer: all.map(reading) }
   const newest = all.slice(-mostPoints)
-  return { answer: answer.slice(-mostPoints), points: newest }
+  return { answer: newest.map(reading), points: newest }
 }
+
+const reading = ([at, value]: Point<number>): Reading => ({ at, value })
 
 function passing(
   known: Kept<string>,
