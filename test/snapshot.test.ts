@@ -1,0 +1,41 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+const tool = fileURLToPath(new URL('../tools/snapshot.ts', import.meta.url))
+const committed = fileURLToPath(new URL('snapshot', import.meta.url))
+
+/** The files that the tool writes: the path and the text of each. */
+async function written(folder: string): Promise<Readonly<Record<string, string>>> {
+  const paths = (await readdir(folder, { recursive: true })).filter((path) => /\.(?:json|txt)$/.test(path)).sort()
+  const texts = await Promise.all(paths.map((path) => readFile(join(folder, path), 'utf8')))
+  // A checkout on Windows may have changed the line ends.
+  return Object.fromEntries(
+    paths.map((path, index) => [path.replaceAll('\\', '/'), texts[index]?.replaceAll('\r\n', '\n') ?? '']),
+  )
+}
+
+const before = await written(committed)
+
+/** After a change that is meant, `npm run snapshot` writes the files anew; their difference is reviewed with it. */
+describe('what svc prints about itself is what test/snapshot holds', () => {
+  let folder: string
+  let now: Readonly<Record<string, string>>
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-snapshot-test-'))
+    await promisify(execFile)(process.execPath, [tool, '--into', folder])
+    now = await written(folder)
+  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  test('the same commands, kinds, profiles, plans and mistakes', () => {
+    expect(Object.keys(now)).toEqual(Object.keys(before))
+  })
+  test.each(Object.keys(before))('%s', (path) => {
+    expect(now[path]).toBe(before[path])
+  })
+})

@@ -1,0 +1,209 @@
+/**
+ * Writes test/snapshot: what svc prints about its commands, its kinds of monitors, its plans and the mistakes in a
+ * svc.yaml. It runs no monitor, and it uses nothing of the program but its commands: the files show whether a
+ * reorganisation of the sources changes what users see.
+ *
+ *     node tools/snapshot.ts [--into FOLDER]
+ *
+ * The YAML files in test/snapshot are written by hand; this tool replaces all others.
+ */
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+type Output = { readonly stdout: string; readonly stderr: string; readonly code: number }
+type Svc = (...args: readonly string[]) => Promise<Output>
+/** The parts of what `svc monitors … --json` prints that this tool rearranges. */
+type Kind = {
+  readonly name: string
+  readonly settings: readonly { readonly name: string }[]
+  readonly checks: readonly { readonly name: string; readonly doc: string }[]
+}
+type Plan = { readonly type: string; readonly monitors: readonly Monitor[] }
+type Monitor = { readonly Kind: string; readonly Checks: readonly { readonly Name: string; readonly Doc: string }[] }
+
+const inputs = fileURLToPath(new URL('../test/snapshot', import.meta.url))
+const { values: flags } = parseArgs({ options: { into: { type: 'string', default: inputs } } })
+const home = await realpath(await mkdtemp(join(tmpdir(), 'svc-snapshot-')))
+
+type File = readonly [path: string, text: string]
+
+async function helpTexts(svc: Svc): Promise<readonly File[]> {
+  const { commands, topics } = await import('../src/registry.ts')
+  const { helpTopics } = await import('../src/cli/help-topics.ts')
+  const help = async (name: string, ...args: readonly string[]): Promise<File> => [
+    `help/${name}.txt`,
+    transcript(args, await svc(...args)),
+  ]
+  const files = [await help('svc', '--help')]
+  for (const id of [...Object.keys(topics), ...Object.keys(commands)]) {
+    const words = id.split(':')
+    files.push(await help(words.join('-'), ...words, '--help'))
+  }
+  for (const subject of Object.keys(helpTopics)) files.push(await help(`help-${subject}`, 'help', subject))
+  return files
+}
+
+/** The settings of a kind are a set, so they are sorted; its checks stand in the order of their results. */
+const kindFiles = (kinds: readonly Kind[]): readonly File[] =>
+  kinds.map((kind) => {
+    const settings = kind.settings.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    return [`kinds/${kind.name}.json`, layout({ ...kind, settings })]
+  })
+
+async function profileFiles(svc: Svc): Promise<readonly File[]> {
+  const profiles = (await json(svc, 'monitors', 'profiles')) as readonly { readonly name: string }[]
+  return profiles.map((profile) => [`profiles/${profile.name}.json`, layout(profile)])
+}
+
+/** Every server type in every mode, without a svc.yaml and with the one that sets every kind. */
+async function planFiles(svc: Svc, kinds: readonly Kind[]): Promise<readonly File[]> {
+  const documented = new Set(
+    kinds.flatMap(({ name, checks }) => checks.map((check) => JSON.stringify([name, check.name, check.doc]))),
+  )
+  // A sentence that kinds/ holds for the same check is not repeated for each plan.
+  const brief = (monitor: Monitor): Monitor => ({
+    ...monitor,
+    Checks: monitor.Checks.map(({ Doc, ...check }) =>
+      documented.has(JSON.stringify([monitor.Kind, check.Name, Doc])) ? check : { ...check, Doc },
+    ) as Monitor['Checks'],
+  })
+  const plans = async (folder: string, ...config: readonly string[]): Promise<readonly File[]> => {
+    const types = new Map<string, Record<string, readonly Monitor[]>>()
+    for (const mode of ['Basic', 'Standard', 'Advanced']) {
+      const listed = (await json(svc, 'monitors', 'list', '-t', 'all', '--mode', mode, ...config)) as readonly Plan[]
+      for (const { type, monitors } of listed) types.set(type, { ...types.get(type), [mode]: monitors.map(brief) })
+    }
+    return [...types].map(([type, modes]) => [`plans/${folder}/${type}.json`, layout(modes)])
+  }
+  const unconfigured = await plans('unconfigured')
+  const config = await place(await readText('svc.yaml'))
+  return [
+    ...unconfigured,
+    ...(await plans('configured', ...config)),
+    ['svc.txt', transcript(['monitors', 'validate'], await svc('monitors', 'validate', ...config))],
+  ]
+}
+
+/** What `svc monitors validate` says of each document of mistakes/*.yaml, which is a svc.yaml of its own. */
+async function mistakeFiles(svc: Svc): Promise<readonly File[]> {
+  const files: File[] = []
+  for (const name of await readdir(join(inputs, 'mistakes'))) {
+    if (!name.endsWith('.yaml')) continue
+    const transcripts: string[] = []
+    for (const document of (await readText(join('mistakes', name))).split(/^---\n/m)) {
+      const [title = ''] = document.split('\n', 1)
+      const output = await svc('monitors', 'validate', ...(await place(document)))
+      transcripts.push(title, transcript(['monitors', 'validate'], output))
+    }
+    files.push([`mistakes/${name.replace(/\.yaml$/, '.txt')}`, transcripts.join('\n')])
+  }
+  return files
+}
+
+/** A checkout on Windows may have changed the line ends. */
+const readText = async (path: string): Promise<string> =>
+  (await readFile(join(inputs, path), 'utf8')).replaceAll('\r\n', '\n')
+
+/** Writes a svc.yaml where svc trusts it, and returns the flags that name it. */
+async function place(text: string): Promise<readonly string[]> {
+  const path = join(home, 'svc.yaml')
+  await writeFile(path, text, { mode: 0o600 })
+  return ['--config', path]
+}
+
+async function json(svc: Svc, ...args: readonly string[]): Promise<unknown> {
+  const { stdout, stderr, code } = await svc(...args, '--json')
+  if (code !== 0) throw new Error(`svc ${args.join(' ')} exits with ${code}: ${stderr}${stdout}`)
+  return JSON.parse(stdout)
+}
+
+/** Several problems at one place of a file come in the order of the settings, which says nothing: they are sorted. */
+function transcript(args: readonly string[], { stdout, stderr, code }: Output): string {
+  const place = (line: string): string | undefined => /^ *<home>.svc\.yaml:\d+:\d+:/.exec(line)?.[0]
+  const lines: string[] = []
+  let samePlace: string[] = []
+  for (const line of `${stdout}${stderr}exit code ${code}`.split('\n')) {
+    if (place(line) === undefined || place(line) !== place(samePlace[0] ?? '')) {
+      lines.push(...samePlace.sort())
+      samePlace = []
+    }
+    samePlace.push(line)
+  }
+  return [`$ svc ${args.join(' ')}`, ...lines, ...samePlace, ''].join('\n')
+}
+
+/** JSON with each object that holds no other on one line. */
+function layout(value: unknown, indent = ''): string {
+  if (!isNested(value)) return JSON.stringify(value)
+  const inner = `${indent}  `
+  const lines = Array.isArray(value)
+    ? value.map((item) => layout(item, inner))
+    : Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${layout(item, inner)}`)
+  const [open, close] = Array.isArray(value) ? '[]' : '{}'
+  return `${open}\n${lines.map((line) => inner + line).join(',\n')}\n${indent}${close}`
+}
+const isNested = (value: unknown): value is object =>
+  isObject(value) &&
+  Object.values(value).some((item) => isObject(item) && (!Array.isArray(item) || item.some(isObject)))
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+async function replaceFiles(files: readonly File[]): Promise<void> {
+  await mkdir(flags.into, { recursive: true })
+  for (const path of await readdir(flags.into, { recursive: true })) {
+    if (/\.(?:json|txt)$/.test(path)) await rm(join(flags.into, path))
+  }
+  for (const [path, text] of files) {
+    const file = join(flags.into, path)
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(file, text.endsWith('\n') ? text : `${text}\n`)
+  }
+}
+
+/** The program in this process, with an environment of its own; what depends on the machine is masked. */
+async function capture(folder: string): Promise<Svc> {
+  process.env = { PATH: process.env.PATH, HOME: folder, SVC_HOME: folder, NO_COLOR: '1', TZ: 'UTC' }
+  for (const stream of [process.stdout, process.stderr]) {
+    Object.defineProperty(stream, 'isTTY', { value: false })
+    Object.defineProperty(stream, 'columns', { value: undefined })
+  }
+  const { main } = await import('../src/main.ts')
+  const { packageJson } = await import('../src/cli/version.ts')
+  const mask = (text: string): string =>
+    text.replaceAll(folder, '<home>').replaceAll(`/${packageJson().version}`, '/<version>')
+  return async (...args) => {
+    const output = { stdout: '', stderr: '' }
+    const write = { stdout: process.stdout.write, stderr: process.stderr.write }
+    for (const name of ['stdout', 'stderr'] as const) {
+      process[name].write = (chunk: string | Uint8Array) => {
+        output[name] += String(chunk)
+        return true
+      }
+    }
+    try {
+      process.exitCode = 0
+      await main(args)
+      return { stdout: mask(output.stdout), stderr: mask(output.stderr), code: Number(process.exitCode) }
+    } finally {
+      process.stdout.write = write.stdout
+      process.stderr.write = write.stderr
+      process.exitCode = 0
+    }
+  }
+}
+
+try {
+  const svc = await capture(home)
+  const kinds = (await json(svc, 'monitors', 'kinds')) as readonly Kind[]
+  await replaceFiles([
+    ...(await helpTexts(svc)),
+    ...kindFiles(kinds),
+    ...(await profileFiles(svc)),
+    ...(await planFiles(svc, kinds)),
+    ...(await mistakeFiles(svc)),
+  ])
+} finally {
+  await rm(home, { recursive: true, force: true })
+}
