@@ -7,7 +7,7 @@ const src = new URL('../src', import.meta.url).pathname
 /** The import law: room → rooms it may import, besides itself. Type-only imports count. */
 const law: Record<string, readonly string[]> = {
   main: ['cli', 'commands'],
-  commands: ['cli', 'protocol', 'service', 'errors', 'suggest', 'health', 'config'],
+  commands: ['cli', 'protocol', 'service', 'errors', 'suggest', 'loopback', 'health', 'config'],
   cli: [
     'protocol',
     'service',
@@ -27,6 +27,7 @@ const law: Record<string, readonly string[]> = {
   protocol: ['errors'],
   errors: [],
   suggest: [],
+  loopback: [],
   sqlite: [],
   folder: [],
   service: ['protocol'],
@@ -35,13 +36,13 @@ const law: Record<string, readonly string[]> = {
   heartbeats: ['service', 'protocol', 'errors', 'store'],
   admin: ['service'],
   wire: ['protocol', 'errors'],
-  health: ['protocol', 'errors', 'suggest', 'sqlite'],
+  health: ['protocol', 'errors', 'suggest', 'loopback', 'sqlite'],
   config: ['protocol', 'errors', 'suggest', 'health', 'service'],
-  store: ['protocol', 'errors', 'sqlite', 'folder'],
+  store: ['protocol', 'errors', 'loopback', 'sqlite', 'folder'],
   reports: ['protocol'],
   metadata: ['protocol'],
-  server: ['service', 'protocol', 'wire', 'errors', 'reports', 'metadata'],
-  client: ['service', 'protocol', 'wire', 'errors'],
+  server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata'],
+  client: ['service', 'protocol', 'wire', 'errors', 'loopback'],
   local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'health', 'config', 'store', 'reports'],
   open: ['service', 'protocol', 'errors', 'admin', 'auth', 'heartbeats', 'health', 'config', 'store', 'local'],
 }

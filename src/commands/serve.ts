@@ -4,6 +4,7 @@ import { oneOf, text } from '../cli/flags.ts'
 import { configuration, storePath } from '../cli/session.ts'
 import { packageJson } from '../cli/version.ts'
 import { Fault } from '../core/errors.ts'
+import { isLoopbackHost } from '../core/loopback.ts'
 
 export default class Serve extends SvcCommand {
   static override summary = 'Answer over HTTP: health checks, sign-in, roles'
@@ -49,7 +50,7 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags } = await this.parse(Serve)
     if (flags.only === undefined) refuseOpenListening(flags)
-    else if (!isLoopback(flags.host) && flags['tls-cert'] === undefined) {
+    else if (!isLoopbackHost(flags.host) && flags['tls-cert'] === undefined) {
       this.say(
         `Warning: ${flags.host} answers other machines without TLS: whoever is on the way reads how healthy this one is`,
       )
@@ -74,7 +75,7 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
           flags['bootstrap-admin'] !== undefined && flags['bootstrap-password-file'] !== undefined
             ? { userName: flags['bootstrap-admin'], passwordFile: flags['bootstrap-password-file'] }
             : undefined,
-        loopback: isLoopback(flags.host),
+        loopback: isLoopbackHost(flags.host),
       },
       signal,
     )
@@ -88,7 +89,7 @@ function refuseOpenListening(flags: {
   'tls-cert'?: string | undefined
   'insecure-listen': boolean
 }): void {
-  if (isLoopback(flags.host) || flags['tls-cert'] !== undefined || flags['insecure-listen']) return
+  if (isLoopbackHost(flags.host) || flags['tls-cert'] !== undefined || flags['insecure-listen']) return
   throw new Fault('Usage', `--host ${flags.host} would answer other machines without TLS`, {
     hints: [
       'Give a certificate:   --tls-cert cert.pem --tls-key key.pem',
@@ -97,5 +98,3 @@ function refuseOpenListening(flags: {
     ],
   })
 }
-
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)

@@ -42,6 +42,12 @@ test.each([
   'http://127.evil.com',
   'http://localhost.evil.com',
   'http://[::2]',
+  'http://169.254.1.1',
+  'http://[fe80::1]',
+  'http://[::ffff:169.254.1.1]',
+  'http://0.0.0.0:8790',
+  'http://[::]:8790',
+  'http://localhost.localdomain',
 ])('K5 plain http to another machine is refused unless --insecure-http: %s', async (baseUrl) => {
   const met = await faultOf(() => clientOf(baseUrl))
   expect([met.fault, met.exitCode]).toEqual(['Usage', 2])
@@ -55,6 +61,9 @@ test.each([
   'http://127.9.8.7',
   'http://[::1]:5',
   'http://[::ffff:127.0.0.1]',
+  'http://[0:0:0:0:0:0:0:1]',
+  'http://[::ffff:7f00:2]',
+  'http://app.localhost:8790',
   'http://0x7f.1',
   'https://example.com',
   'HTTPS://EXAMPLE.com/',

@@ -16,6 +16,12 @@ describe('who calls', () => {
     [[], '::ffff:127.0.0.1', undefined, '127.0.0.1 here'],
     [[], '::ffff:192.0.2.7', undefined, '192.0.2.7'],
     [[], '192.0.2.7', undefined, '192.0.2.7'],
+    [[], '169.254.7.7', undefined, '169.254.7.7'],
+    [[], '::ffff:169.254.7.7', undefined, '169.254.7.7'],
+    [[], 'fe80::7%eth0', undefined, 'fe80::7%eth0'],
+    [[], '0.0.0.0', undefined, '0.0.0.0'],
+    [['127.0.0.1'], '127.0.0.1', '169.254.7.7', '169.254.7.7'],
+    [['127.0.0.1'], '127.0.0.1', '::ffff:7f00:1', '::ffff:7f00:1 here'],
   ] as const)('with %j trusted, %s without X-Forwarded-For is %s', (trusted, peer, forwarded, expected) => {
     expect(who(trusted, peer, forwarded)).toBe(expected)
   })

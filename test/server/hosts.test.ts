@@ -22,6 +22,8 @@ describe('S1 the Host header', () => {
     '127.1.2.3:80',
     '[::1]:8790',
     '[0:0:0:0:0:0:0:1]',
+    'app.localhost:8790',
+    '[::ffff:7f00:1]',
     'ops.example.com:443',
     '[2001:db8::1]',
   ])('S1 %s is answered', async (host) => {
@@ -33,6 +35,9 @@ describe('S1 the Host header', () => {
     'localhost.',
     'localhost.evil.example',
     'evillocalhost',
+    'localhost.localdomain',
+    '169.254.1.1',
+    '[fe80::1]',
     'xn--lcalhost-n4a',
     '127.0.0.1.evil.example',
     '10.0.0.1',

@@ -142,7 +142,12 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     const ssl = (url: string) => postgresTarget(url, {}).ssl
     expect(ssl('postgres://svc@db.internal/svc')).toEqual({ rejectUnauthorized: true })
     expect(ssl('postgres://svc@db.internal/svc?sslmode=disable')).toBe(false)
-    expect([ssl('postgres://svc@127.0.0.1/svc'), ssl('postgres://svc@[::1]/svc')]).toEqual([false, false])
+    const own = ['127.0.0.1', '127.9.9.9', '[::1]', '[::ffff:127.0.0.1]', 'localhost', 'db.localhost']
+    expect(own.map((host) => ssl(`postgres://svc@${host}/svc`))).toEqual(own.map(() => false))
+    const others = ['127.db.example', '127.0.0.1.db.example', '169.254.1.1', '[fe80::1]', '0.0.0.0', '[::]', '10.0.0.1']
+    expect(others.map((host) => ssl(`postgres://svc@${host}/svc`))).toEqual(
+      others.map(() => ({ rejectUnauthorized: true })),
+    )
     expect(ssl('postgres://svc@localhost/svc?sslmode=verify-full')).toEqual({ rejectUnauthorized: true })
     const file = join(folder, 'ca.pem')
     writeFileSync(file, 'a certificate')

@@ -1,4 +1,5 @@
 import { Fault } from '../errors.ts'
+import { isLoopbackHost } from '../loopback.ts'
 
 /** Where a server is. */
 export type Address = {
@@ -10,7 +11,10 @@ export type Address = {
   readonly prefix: string
   /** How messages name the server. */
   readonly shown: string
+  /** As written; a resolver may still lead the name elsewhere. */
   readonly loopback: boolean
+  /** Plain http is allowed to loopback only, so the address of the connection must be loopback too. */
+  readonly loopbackOnly: boolean
 }
 
 const usage = (message: string, ...hints: readonly string[]): Fault => new Fault('Usage', message, { hints })
@@ -34,7 +38,7 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
   }
   const secure = url.protocol === 'https:'
   const host = bare(url.hostname)
-  const loopback = isLoopback(host)
+  const loopback = isLoopbackHost(host)
   if (!secure && !loopback && !insecureHttp) {
     throw usage(
       `plain http to ${url.host} is refused: anyone on the way could read and change what is said`,
@@ -44,20 +48,24 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
   }
   const prefix = url.pathname.replace(/\/+$/, '')
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
-  return { secure, host, port, prefix, shown: `${url.origin}${prefix}`, loopback }
+  return {
+    secure,
+    host,
+    port,
+    prefix,
+    shown: `${url.origin}${prefix}`,
+    loopback,
+    loopbackOnly: !secure && !insecureHttp,
+  }
 }
 
 /** A host as sockets take it: an IPv6 address without brackets. */
 export const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
-/** Literal addresses of this machine, and the one name that stands for it: other names are up to a resolver. */
-const isLoopback = (host: string): boolean =>
-  host === 'localhost' || host === '::1' || /^127(?:\.\d+){3}$/.test(host) || /^::ffff:7f[0-9a-f]{2}:/.test(host)
-
 function notHttp(given: string): Fault {
   // What stands before an @ may be a password.
   const shown = given.replace(/^.*@/s, '…@').slice(0, 200)
   const completed = given.includes('@') || given.includes('://') ? null : URL.parse(`http://${given}`)
-  const meant = completed && `${isLoopback(bare(completed.hostname)) ? 'http' : 'https'}://${given}`
+  const meant = completed && `${isLoopbackHost(completed.hostname) ? 'http' : 'https'}://${given}`
   return usage(`--server "${shown}" is not an http or https URL`, meant ? `Did you mean --server ${meant}` : example)
 }

@@ -1,6 +1,7 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault } from '../errors.ts'
+import { isLoopback } from '../loopback.ts'
 import type { Address } from './address.ts'
 import { Gathered, longestAnswer } from './gathered.ts'
 import type { ProxyServer } from './proxy.ts'
@@ -66,6 +67,9 @@ export function exchange(
     })
     wire.once('connect', () => {
       progress.stage = next.secure ? 'handshake' : shaken
+      // The request is written once the connection is there, and so never to a wire that was destroyed here.
+      const remote = wire?.remoteAddress ?? ''
+      if (address.loopbackOnly && !isLoopback(remote)) wire?.destroy(leadsElsewhere(address, remote))
     })
     wire.once('secureConnect', () => {
       progress.stage = shaken
@@ -105,6 +109,14 @@ export function exchange(
     wire?.destroy()
   })
 }
+
+const leadsElsewhere = ({ host }: Address, remote: string): Fault =>
+  new Fault('Local', `${host} leads to another machine here (${remote}): nothing is sent to it over plain http`, {
+    hints: [
+      'Name the address that is meant, or look into the hosts file.',
+      'On a network that you trust: --insecure-http',
+    ],
+  })
 
 /** Whether to go by a proxy is decided by us, also where Node is told to look for itself: Node only makes the tunnel. */
 const proxyEnv = (proxy: ProxyServer | undefined): Record<string, string> =>

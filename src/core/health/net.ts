@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import { isLoopbackHost } from '../loopback.ts'
 import { ProbeError } from './monitor.ts'
 
 const hostsFile =
@@ -32,7 +33,7 @@ export async function resolveHost(host: string, signal: AbortSignal): Promise<re
   )
   if (fromFile.length > 0) return fromFile
   // RFC 6761: localhost never goes to DNS.
-  if (bare === 'localhost' || bare.endsWith('.localhost')) return ['127.0.0.1']
+  if (isLoopbackHost(bare)) return ['127.0.0.1']
   // A signal that aborted while the file was read would never be heard again.
   signal.throwIfAborted()
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })

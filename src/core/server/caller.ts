@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import { Fault } from '../errors.ts'
+import { isLoopback } from '../loopback.ts'
 import type { Caller } from '../service.ts'
-import { isLoopback, plainAddress } from './hosts.ts'
+import { plainAddress } from './hosts.ts'
 
 export type HttpCaller = Extract<Caller, { kind: 'http' }>
 export type CallerOf = (peer: string | undefined, headers: IncomingHttpHeaders) => HttpCaller

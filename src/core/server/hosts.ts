@@ -1,24 +1,15 @@
 import { X509Certificate } from 'node:crypto'
-import { BlockList, isIP, SocketAddress } from 'node:net'
+import { isIP, SocketAddress } from 'node:net'
 import { hostname } from 'node:os'
 import { Fault } from '../errors.ts'
+import { isLoopback, isLoopbackHost } from '../loopback.ts'
 import { clean } from './log.ts'
 
 const authority = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::\d{1,5})?$/i
 
-const loopback = new BlockList()
-loopback.addSubnet('127.0.0.0', 8)
-loopback.addAddress('::1', 'ipv6')
-
 /** An IPv4 address that arrived over an IPv6 socket, as itself. */
 export const plainAddress = (address: string): string =>
   address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
-
-export function isLoopback(address: string): boolean {
-  if (address === '127.0.0.1' || address === '::1') return true
-  const kind = isIP(address)
-  return kind !== 0 && loopback.check(address, kind === 4 ? 'ipv4' : 'ipv6')
-}
 
 /** Throws Misdirected (or BadRequest for a name that is none) unless this server answers for that Host. */
 export type HostCheck = (host: string, localAddress: string | undefined) => void
@@ -34,8 +25,8 @@ export function hostCheck(options: {
   readonly allowedHosts: readonly string[]
   readonly certificate: string | Buffer | undefined
 }): HostCheck {
-  const names = new Set(['localhost', ...options.allowedHosts.map(nameOf)])
-  if (!isLoopback(options.bound) && options.bound !== 'localhost') {
+  const names = new Set(options.allowedHosts.map(nameOf))
+  if (!isLoopbackHost(options.bound)) {
     const own = hostname().toLowerCase()
     for (const name of [own, own.split('.')[0] ?? own, nameOf(options.bound)]) names.add(name)
   }
@@ -56,7 +47,7 @@ export function hostCheck(options: {
       const canonical = new SocketAddress({ address, family: family === 4 ? 'ipv4' : 'ipv6' }).address
       if (isLoopback(canonical) || names.has(canonical)) return good(host)
       if (localAddress !== undefined && canonical === plainAddress(localAddress)) return
-    } else if (names.has(name) || certificate?.checkHost(name) !== undefined) {
+    } else if (isLoopbackHost(name) || names.has(name) || certificate?.checkHost(name) !== undefined) {
       return good(host)
     }
     const shown = clean(name)

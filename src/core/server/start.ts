@@ -2,13 +2,14 @@ import { createServer as createHttp, type Server, type ServerOptions } from 'nod
 import { createServer as createHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { Fault } from '../errors.ts'
+import { isLoopback, isLoopbackHost } from '../loopback.ts'
 import type { Runtime, ServeOptions, Service } from '../service.ts'
 import { callerOf, trustedProxies } from './caller.ts'
 import { admit } from './connections.ts'
 import { DescribedInterface } from './documents.ts'
 import { handle, neverAllowed } from './handle.ts'
 import { HealthJson } from './health-json.ts'
-import { hostCheck, isLoopback, plainAddress } from './hosts.ts'
+import { hostCheck, plainAddress } from './hosts.ts'
 import { type ServerLimits, serverLimits } from './limits.ts'
 import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
@@ -147,7 +148,11 @@ function listening(server: Server, host: string, port: number): Promise<AddressI
     server.once('error', failed)
     server.listen({ host, port }, () => {
       server.off('error', failed)
-      resolve(server.address() as AddressInfo)
+      const bound = server.address() as AddressInfo
+      if (!isLoopbackHost(host) || isLoopback(bound.address)) return resolve(bound)
+      // No connection is accepted yet. That TLS and an Admin are not needed was decided by the name.
+      server.close()
+      reject(nameLeadsElsewhere(host, bound.address))
     })
   })
 }
@@ -173,6 +178,12 @@ function unusable(error: NodeJS.ErrnoException, host: string, port: number): Fau
     },
   )
 }
+
+/** A name that must be loopback leads to an address that other machines reach. */
+const nameLeadsElsewhere = (host: string, address: string): Fault =>
+  new Fault('Local', `Cannot listen on ${host}: ${host} is ${address} here, which is not loopback`, {
+    hints: [`If that is meant, name the address: --host ${address}`],
+  })
 
 /** A wildcard address is none that a browser can open; the loopback belongs to it. */
 function reachable(address: string, family: string): string {

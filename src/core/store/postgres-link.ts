@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { PostgresAdapter, PostgresQueryCompiler, sql } from 'kysely'
 import pg from 'pg'
 import { Fault } from '../errors.ts'
+import { isLoopback } from '../loopback.ts'
 import { type Held, kysely } from './dialect.ts'
 import { closed, type Link, patience, unavailable } from './link.ts'
 import { isAnswer, isConnectionLost, isRepeatable, openingFault, runningFault } from './postgres-faults.ts'
@@ -73,12 +75,22 @@ export async function linkPostgres({ url, create, env }: PostgresOptions): Promi
   }
 }
 
-const settings = ({ password, host, port, user, database, ssl, shown }: PostgresTarget): pg.PoolConfig => ({
+const settings = ({
+  password,
   host,
   port,
   user,
   database,
   ssl,
+  loopbackOnly,
+  shown,
+}: PostgresTarget): pg.PoolConfig => ({
+  host,
+  port,
+  user,
+  database,
+  ssl,
+  ...(loopbackOnly ? { stream: () => loopbackSocket(shown) } : {}),
   // A function keeps the driver from looking for a password in places of its own.
   password: () => {
     if (password !== undefined) return password
@@ -99,6 +111,21 @@ const settings = ({ password, host, port, user, database, ssl, shown }: Postgres
       oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
   },
 })
+
+/** A socket that closes before anything is written to it when it has connected to another machine. */
+function loopbackSocket(shown: string): Socket {
+  const socket = new Socket()
+  socket.once('connect', () => {
+    const remote = socket.remoteAddress ?? ''
+    if (isLoopback(remote)) return
+    socket.destroy(
+      new Fault('Local', `The store ${shown} leads to another machine here (${remote}): nothing is sent without TLS`, {
+        hints: ['?sslmode=verify-full encrypts. Where the network is trusted, ?sslmode=disable goes without.'],
+      }),
+    )
+  })
+  return socket
+}
 
 async function prepare(pool: pg.Pool, target: PostgresTarget, create: boolean): Promise<void> {
   const client = await pool.connect()

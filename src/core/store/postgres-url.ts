@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Fault } from '../errors.ts'
+import { isLoopbackHost } from '../loopback.ts'
 import { reason } from './guard.ts'
 import { shownStore } from './path.ts'
 
@@ -11,6 +12,8 @@ export type PostgresTarget = {
   readonly database: string
   readonly password: string | undefined
   readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string }
+  /** There is no TLS because the host is loopback, so the address of the connection must be loopback too. */
+  readonly loopbackOnly: boolean
   /** Without the password. */
   readonly shown: string
 }
@@ -21,7 +24,7 @@ const defaultPort = 5_432
 
 /**
  * Reads a postgres:// URL. The password is best in the file that SVC_STORE_PASSWORD_FILE names: other
- * processes may see a URL. Off this machine TLS with a trusted certificate is the rule, and
+ * processes may see a URL. Beyond loopback TLS with a trusted certificate is the rule, and
  * `?sslmode=disable` the exception. Throws Fault `Local`, without repeating what may be secret.
  */
 export function postgresTarget(store: string, env: Env): PostgresTarget {
@@ -33,7 +36,8 @@ export function postgresTarget(store: string, env: Env): PostgresTarget {
   if (url.username === '') throw wrong('names no user')
   const user = decoded(url.username)
   const file = env.SVC_STORE_PASSWORD_FILE
-  const plain = sslmode === 'disable' || (sslmode === undefined && isLoopback(host))
+  const loopbackOnly = sslmode === undefined && isLoopbackHost(host)
+  const plain = sslmode === 'disable' || loopbackOnly
   return {
     host,
     port: url.port === '' ? defaultPort : Number(url.port),
@@ -43,6 +47,7 @@ export function postgresTarget(store: string, env: Env): PostgresTarget {
     ssl: plain
       ? false
       : { rejectUnauthorized: true, ...(sslrootcert === undefined ? {} : { ca: text(sslrootcert, 'sslrootcert') }) },
+    loopbackOnly,
     shown: shownStore(store),
   }
 }
@@ -58,7 +63,7 @@ function parameters(url: URL): { readonly sslmode?: string; readonly sslrootcert
     throw wrong('has a parameter that is not read', 'Only sslmode and sslrootcert are.')
   }
   if (sslmode !== undefined && sslmode !== 'disable' && sslmode !== 'verify-full') {
-    throw wrong('has an sslmode that is not kept', 'It is verify-full (the rule off this machine) or disable.')
+    throw wrong('has an sslmode that is not kept', 'It is verify-full (the rule beyond loopback) or disable.')
   }
   return { ...(sslmode === undefined ? {} : { sslmode }), ...(sslrootcert === undefined ? {} : { sslrootcert }) }
 }
@@ -70,8 +75,6 @@ function decoded(part: string): string {
     throw wrong('has a "%" that is not followed by two hexadecimal digits')
   }
 }
-
-const isLoopback = (host: string): boolean => host === 'localhost' || /^(127\.|::1$|::ffff:127\.)/.test(host)
 
 const passwordIn = (file: string): string => {
   const password = text(file, 'SVC_STORE_PASSWORD_FILE').replace(/\r?\n$/, '')

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
+import { isLoopback } from '../../loopback.ts'
 import { ProbeError, type Target } from '../monitor.ts'
 import { readCaFile } from '../probe/anchors.ts'
 import { said } from '../probe/text.ts'
@@ -14,7 +15,7 @@ export const tlsSetting = {
       type: 'choice',
       values: ['auto', 'off', 'verify'],
       default: 'auto',
-      doc: '`verify`: TLS with a trusted certificate; `off`: none; `auto`: off to this machine, verify to any other',
+      doc: '`verify`: TLS with a trusted certificate; `off`: none; `auto`: off to loopback, verify to any other address',
     },
     servername: { type: 'text', doc: "Name to find in the certificate, where it is not the URL's" },
     caFile: { type: 'text', doc: 'PEM file of the CAs that are trusted, instead of the bundled ones' },
@@ -93,5 +94,3 @@ export async function tlsChoice(target: DatabaseTarget, ip: string): Promise<Tls
 
 /** The cure, where a server offers no TLS. */
 export const withoutTls = 'where the network is trusted, tls: {mode: off} connects without'
-
-const isLoopback = (ip: string): boolean => /^(127\.|::1$|::ffff:127\.)/.test(ip)

@@ -1,4 +1,6 @@
 import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { isLoopback } from '../../loopback.ts'
 
 /** A TCP port of this machine that accepts connections, and the address by which it is reached from here. */
 export type OpenPort = { readonly host: string; readonly port: number }
@@ -20,7 +22,7 @@ export async function openPorts(): Promise<readonly OpenPort[]> {
   return [...byPort.values()].sort((a, b) => a.port - b.port)
 }
 
-const rank = (host: string): number => (host.startsWith('127.') ? 0 : host === '::1' ? 1 : 2)
+const rank = (host: string): number => (isLoopback(host) ? (isIP(host) === 4 ? 0 : 1) : 2)
 
 async function fromKernel(): Promise<readonly OpenPort[]> {
   const tables = await Promise.all(

@@ -1,10 +1,7 @@
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
+import { isLoopback } from '../../loopback.ts'
 import { hostOf, portOf } from '../probe/http-route.ts'
 import { ownAddresses } from '../system/serve-marker.ts'
-
-const loopbacks = new BlockList()
-loopbacks.addSubnet('127.0.0.0', 8, 'ipv4')
-loopbacks.addAddress('::1', 'ipv6')
 
 /** Whether an address and port are where this very process answers; `url` is what it said of that. */
 export function isOwnProcess(ip: string, port: number, url: string | undefined): boolean {
@@ -13,5 +10,5 @@ export function isOwnProcess(ip: string, port: number, url: string | undefined):
   const host = hostOf(own)
   // It answers at one address alone.
   if (isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::') return ip === host
-  return loopbacks.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4') || ownAddresses().includes(ip)
+  return isLoopback(ip) || ownAddresses().includes(ip)
 }

@@ -1,5 +1,5 @@
-import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { isLoopbackHost } from '../../loopback.ts'
 
 /** What a `svc serve` leaves beside its store: which process it is, and where it answers. */
 export type ServeMarker = { readonly pid: number; readonly url: URL }
@@ -26,10 +26,6 @@ export function parseMarker(content: string): ServeMarker | undefined {
   return { pid, url: new URL(parsed.origin) }
 }
 
-const loopbacks = new BlockList()
-loopbacks.addSubnet('127.0.0.0', 8, 'ipv4')
-loopbacks.addAddress('::1', 'ipv6')
-
 /** The addresses of this machine's interfaces. */
 export const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address))
@@ -40,13 +36,10 @@ export const ownAddresses = (): readonly string[] =>
  */
 export function onThisMachine(url: URL, own: readonly string[]): URL | undefined {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  const family = isIP(host)
-  if (host === 'localhost') return url
-  if (family === 0) return undefined
   if (host === '0.0.0.0' || host === '::') {
     const here = new URL(url)
-    here.hostname = family === 4 ? '127.0.0.1' : '[::1]'
+    here.hostname = host === '::' ? '[::1]' : '127.0.0.1'
     return here
   }
-  return loopbacks.check(host, family === 4 ? 'ipv4' : 'ipv6') || own.includes(host) ? url : undefined
+  return isLoopbackHost(host) || own.includes(host) ? url : undefined
 }

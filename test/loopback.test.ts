@@ -1,0 +1,94 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { isLoopback, isLoopbackHost } from '../src/core/loopback.ts'
+
+const loopback = [
+  '127.0.0.1',
+  '127.0.0.0',
+  '127.0.0.2',
+  '127.255.255.255',
+  '::1',
+  '0:0:0:0:0:0:0:1',
+  '0000:0000:0000:0000:0000:0000:0000:0001',
+  '0::1',
+  '::0.0.0.1',
+  '::ffff:127.0.0.1',
+  '::FFFF:127.9.8.7',
+  '::ffff:7f00:1',
+  '0:0:0:0:0:ffff:7f00:0001',
+]
+const others = [
+  '169.254.1.1',
+  '169.254.169.254',
+  'fe80::1',
+  'febf::1',
+  '::ffff:169.254.1.1',
+  '::ffff:a9fe:101',
+  '0.0.0.0',
+  '::',
+  '::ffff:0.0.0.0',
+  '10.0.0.1',
+  '172.16.0.1',
+  '192.168.1.1',
+  'fd00::1',
+  '126.255.255.255',
+  '128.0.0.0',
+  '::2',
+  // IPv4-compatible, NAT64 and 6to4 hold an IPv4 address and are none.
+  '::127.0.0.1',
+  '64:ff9b::7f00:1',
+  '2002:7f00:1::',
+  '::ffff:0:127.0.0.1',
+  '203.0.113.9',
+  '2001:db8::1',
+]
+/** Texts that are not addresses; some resolvers and URLs would make one of them. */
+const texts = [
+  '',
+  '127',
+  '127.1',
+  '0x7f.1',
+  '2130706433',
+  '127.0.0.1.example',
+  '127.0.0.999',
+  '127.0.0.1:80',
+  '[::1',
+  '::1]',
+]
+
+describe('loopback', () => {
+  test('is 127.0.0.0/8 and ::1, in every spelling, with and without brackets', () => {
+    expect(loopback.filter((address) => !isLoopback(address))).toEqual([])
+    expect(loopback.filter((address) => !isLoopback(`[${address}]`))).toEqual([])
+  })
+
+  test('is every address of 127.0.0.0/8, also mapped into IPv6, and no IPv4 address beside', () => {
+    const byte = fc.integer({ min: 0, max: 255 })
+    fc.assert(
+      fc.property(byte, byte, byte, byte, (a, b, c, d) => {
+        const hex = `::ffff:${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
+        for (const address of [`${a}.${b}.${c}.${d}`, `::ffff:${a}.${b}.${c}.${d}`, hex]) {
+          expect([address, isLoopback(address)]).toEqual([address, a === 127])
+        }
+        expect(isLoopback(`127.${b}.${c}.${d}`)).toBe(true)
+      }),
+    )
+  })
+
+  test('is not a link-local, an unspecified, a private or a public address', () => {
+    expect(others.filter(isLoopback)).toEqual([])
+    expect(others.filter((address) => isLoopback(`[${address}]`))).toEqual([])
+  })
+
+  test('is not an address with a zone, nor a text that is not an address', () => {
+    expect([...loopback.map((address) => `${address}%lo`), 'fe80::1%lo', '[::1%lo]'].filter(isLoopback)).toEqual([])
+    expect([...texts, 'localhost'].filter(isLoopback)).toEqual([])
+  })
+
+  test('is by its name localhost and what is below it, and no other name', () => {
+    const names = ['localhost', 'LocalHost', 'app.localhost', 'a.b.localhost', '127.0.0.1', '[::1]']
+    expect(names.filter((name) => !isLoopbackHost(name))).toEqual([])
+    const strange = ['localhost.example', 'localhost.localdomain', 'evillocalhost', 'ip6-localhost', 'example.com']
+    expect([...strange, ...others, ...texts].filter(isLoopbackHost)).toEqual([])
+  })
+})
