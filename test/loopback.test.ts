@@ -1,6 +1,16 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { tlsChoice } from '../src/core/health/db/target.ts'
+import { mayHear } from '../src/core/health/files/ftp-visit.ts'
+import { refuseReadable } from '../src/core/health/identity/ldap-connect.ts'
+import { ldapSettings } from '../src/core/health/identity/ldap-settings.ts'
+import http from '../src/core/health/monitors/http.ts'
+import redis from '../src/core/health/monitors/redis.ts'
 import { isLoopback, isLoopbackHost } from '../src/core/loopback.ts'
+import { checked, runKind, secret, withDefaults } from './support/run-kind.ts'
 
 const loopback = [
   '127.0.0.1',
@@ -90,5 +100,66 @@ describe('loopback', () => {
     expect(names.filter((name) => !isLoopbackHost(name))).toEqual([])
     const strange = ['localhost.example', 'localhost.localdomain', 'evillocalhost', 'ip6-localhost', 'example.com']
     expect([...strange, ...others, ...texts].filter(isLoopbackHost)).toEqual([])
+  })
+})
+
+describe('who sends a credential in clear asks for the address that is dialled', () => {
+  const target = (ip: string) => ({
+    ip,
+    port: 389,
+    address: ip,
+    signal: new AbortController().signal,
+    step: () => {},
+  })
+  const ldap = withDefaults(ldapSettings, { url: 'ldap://directory.test' })
+  const database = {
+    host: 'db',
+    port: 1,
+    user: 'svc',
+    database: '',
+    password: undefined,
+    tls: { mode: 'auto' },
+  } as const
+
+  test.each(others)('to %s nothing is sent, under whatever name it is reached', async (ip) => {
+    const resolve = () => Promise.resolve([ip])
+    const asked = { url: 'http://name.localhost/', token: secret('token-12345') }
+    const found = await runKind(http, asked, 'Standard', { resolve })
+    expect(checked(found, 'connect').message).toContain('over plain http: use https, or insecureHttp')
+    const kept = { url: 'redis://name.localhost/', password: secret('password-12345') }
+    const [refusal] = await runKind(redis, kept, 'Basic', { resolve })
+    expect(refusal?.message).toContain('without TLS: use rediss://, or insecure: true')
+    expect(mayHear(ip, false, false)).toBe(false)
+    expect(() => refuseReadable({ socket: new Socket(), chain: undefined }, target(ip), ldap)).toThrow(/plain ldap/)
+    expect(await tlsChoice(database, ip)).toMatchObject({ rejectUnauthorized: true })
+  })
+
+  test.each(loopback)('to %s it is', async (ip) => {
+    expect(mayHear(ip, false, false)).toBe(true)
+    expect(refuseReadable({ socket: new Socket(), chain: undefined }, target(ip), ldap)).toBeUndefined()
+    expect(await tlsChoice(database, ip)).toBeUndefined()
+  })
+})
+
+describe('one function decides', () => {
+  /** A comparison, a pattern or a list that takes an address or a name for loopback or link-local. */
+  const decides =
+    /\^\(?127|startsWith\('127|[!=]== '(?:localhost|::1|127\.|169\.254|fe80)|(?:addSubnet|addAddress)\('(?:127|::1|169\.254|fe80)|endsWith\('\.?localhost|ffff:(?:127|7f)|fe\[89|'localhost'[,\]]/
+  const src = new URL('../src', import.meta.url).pathname
+  const allowed = ['core/loopback.ts', 'core/health/probe/public-address.ts']
+
+  test('no other file of src decides what loopback is', () => {
+    const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+    const deciding = files.filter((file) => decides.test(readFileSync(join(src, file), 'utf8')))
+    expect(deciding.map((file) => file.replaceAll('\\', '/')).sort()).toEqual([...allowed].reverse())
+  })
+
+  test.each([
+    `const own = (host: string): boolean => host === 'localhost'`,
+    `const own = (ip: string): boolean => /^(127\\.|::1$|::ffff:127\\.)/.test(ip)`,
+    `list.addSubnet('169.254.0.0', 16, 'ipv4')`,
+    `if (host.startsWith('127.')) return 0`,
+  ])('a planted one is found: %s', (line) => {
+    expect(line).toMatch(decides)
   })
 })

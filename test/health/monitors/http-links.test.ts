@@ -266,6 +266,8 @@ describe('whom a link may lead to', () => {
       expect(await decide(url, '8.8.8.8', hosts)).toBe('its host is not in linkHosts')
     }
     expect(await decide('https://store.internal/x', '127.0.0.1', hosts)).toBe('it leads to this machine')
+    expect(await decide('https://store.internal/x', '0.0.0.0', hosts)).toBe('it leads to this machine')
+    expect(await decide('https://store.internal/x', 'fe80::1', hosts)).toBe('it leads to the link of this machine')
     const here = { ...target, ip: '127.0.0.1' }
     expect(await decide('https://store.internal/x', '127.0.0.1', hosts, here)).toBe('127.0.0.1:443')
   })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readSettings } from '../../../src/core/health/index.ts'
 import { limits } from '../../../src/core/health/limits.ts'
 import http from '../../../src/core/health/monitors/http.ts'
-import { isLocal, targetOf } from '../../../src/core/health/probe/http-route.ts'
+import { targetOf } from '../../../src/core/health/probe/http-route.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/certs.ts'
 import {
@@ -365,7 +365,7 @@ describe('http redirects', () => {
     }
   })
 
-  test('a peer elsewhere cannot redirect to this machine', async () => {
+  test('a peer cannot redirect to what is nearer than itself: from elsewhere to the link, from there to this machine', async () => {
     const far = {
       ip: '192.0.2.7',
       port: 80,
@@ -374,26 +374,26 @@ describe('http redirects', () => {
       step: () => {},
     }
     const from = new URL('http://far.test/')
-    for (const [to, ip] of [
-      ['http://127.0.0.1/x', '127.0.0.1'],
-      ['http://meta.test/', '169.254.169.254'],
-      ['http://[::1]/', '::1'],
+    const near = { ...far, ip: '169.254.7.7', address: '169.254.7.7:80' }
+    for (const [first, to, ip, where] of [
+      [far, 'http://127.0.0.1/x', '127.0.0.1', 'this machine'],
+      [far, 'http://meta.test/', '169.254.169.254', 'on the link of this machine'],
+      [far, 'http://[::1]/', '::1', 'this machine'],
+      [far, 'http://mapped.test/', '::ffff:7f00:1', 'this machine'],
+      [far, 'http://every.test/', '0.0.0.0', 'this machine'],
+      [near, 'http://own.test/', '127.0.0.1', 'this machine'],
     ] as const) {
-      const going = targetOf(new URL(to), from, far, far, { resolve: () => Promise.resolve([ip]) })
-      await expect(going).rejects.toThrow(/which is this machine: not followed/)
+      const going = targetOf(new URL(to), from, first, first, { resolve: () => Promise.resolve([ip]) })
+      await expect(going).rejects.toThrow(`which is ${where}: not followed`)
     }
+    const beside = await targetOf(new URL('http://beside.test/'), from, near, near, {
+      resolve: () => Promise.resolve(['169.254.7.8']),
+    })
+    expect(beside).toMatchObject({ address: '169.254.7.8:80' })
     const fine = await targetOf(new URL('https://b.test/'), from, far, far, {
       resolve: () => Promise.resolve(['192.0.2.9']),
     })
     expect(fine).toMatchObject({ address: '192.0.2.9:443' })
-    expect(['127.9.9.9', '::ffff:127.0.0.1', '0.0.0.0', 'fe80::1', '10.0.0.1', '2001:db8::1'].map(isLocal)).toEqual([
-      true,
-      true,
-      true,
-      true,
-      false,
-      false,
-    ])
   })
 })
 

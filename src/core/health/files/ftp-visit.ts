@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
+import { isLoopback } from '../../loopback.ts'
 import type { Problem } from '../db/problem.ts'
 import { includes } from '../engine.ts'
 import { ProbeError, type World } from '../monitor.ts'
 import { hostPort } from '../net.ts'
 import { eachAddress, type Unreached } from '../probe/addresses.ts'
 import type { Chain } from '../probe/chain.ts'
-import { isLocal } from '../probe/http-route.ts'
 import { hiding, nothingHidden } from '../probe/text.ts'
 import type { Backlog } from './backlog.ts'
 import { type Passive, transfer } from './ftp-data.ts'
@@ -72,9 +72,9 @@ export async function* visitFtp(given: FtpSettings, world: World): AsyncGenerato
   })
 }
 
-/** Whether a password may be said to an address: in the clear only on this machine, or where it is allowed. */
+/** Whether a password may be said to an address: in the clear only on loopback, or where it is allowed. */
 export const mayHear = (ip: string, encrypted: boolean, insecureFtp: boolean): boolean =>
-  encrypted || insecureFtp || isLocal(ip)
+  encrypted || insecureFtp || isLoopback(ip)
 
 async function* signedIn(link: Link, given: FtpSettings, password: string | undefined): AsyncGenerator<FtpSeen> {
   const { control, target, world } = link

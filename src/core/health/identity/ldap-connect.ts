@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { isLoopback } from '../../loopback.ts'
 import { showDuration } from '../judge.ts'
 import { ProbeError, type World } from '../monitor.ts'
 import { connectTcp } from '../net.ts'
@@ -6,7 +7,6 @@ import type { Target } from '../probe/addresses.ts'
 import { whyDistrusted } from '../probe/certificates.ts'
 import type { Chain } from '../probe/chain.ts'
 import { listen } from '../probe/conversation.ts'
-import { isLocal } from '../probe/http-route.ts'
 import { nothingHidden } from '../probe/text.ts'
 import { connectTls } from '../probe/tls-connect.ts'
 import { resultFault } from './ldap-codes.ts'
@@ -87,7 +87,7 @@ function whole(heard: Buffer): boolean {
 
 /** Throws ProbeError `data` where a password would travel readable to another machine. */
 export function refuseReadable(link: LdapLink, target: Target, given: LdapSettings): void {
-  if (link.chain !== undefined || given.insecureLdap || isLocal(target.ip)) return
+  if (link.chain !== undefined || given.insecureLdap || isLoopback(target.ip)) return
   const advice = 'use ldaps://, startTls, or insecureLdap'
   throw new ProbeError('data', `a password is not sent to ${target.address} over plain ldap: ${advice}`)
 }

@@ -1,10 +1,11 @@
+import { isLoopback } from '../../loopback.ts'
 import { ProbeError, type World } from '../monitor.ts'
 import { hostPort } from '../net.ts'
 import type { Target } from '../probe/addresses.ts'
 import { readCaFile } from '../probe/anchors.ts'
 import type { Chain } from '../probe/chain.ts'
 import { call } from '../probe/http-call.ts'
-import { hostOf, isLocal, open, portOf, type Route } from '../probe/http-route.ts'
+import { hostOf, open, portOf, type Route } from '../probe/http-route.ts'
 import { type Hide, hiding, safeUrl } from '../probe/text.ts'
 import type { OidcSettings } from './oidc-settings.ts'
 
@@ -38,8 +39,8 @@ export type Ask = {
 /** A provider at one address. Every request has a connection of its own; no redirect is followed. */
 export type Provider = {
   readonly address: string
-  /** Whether it is this machine: then plain http is no risk. */
-  readonly local: boolean
+  /** Then plain http is no risk. */
+  readonly loopback: boolean
   /** GET, or POST with a form. Throws ProbeError, or what a socket throws. */
   readonly ask: (url: URL, ask?: Ask) => Promise<Answer>
   /** The chain of each place that was asked over https. */
@@ -116,7 +117,7 @@ export async function providerAt(given: OidcSettings, at: Target, world: World):
   }
   return {
     address: at.address,
-    local: isLocal(at.ip),
+    loopback: isLoopback(at.ip),
     ask,
     chains: () => [...chains.values()],
     hide,

@@ -115,7 +115,7 @@ const named = (document: Json): readonly string[] =>
     .filter((name) => name === 'jwks_uri' || name.endsWith('_endpoint'))
     .slice(0, 32)
 
-function judgeEndpoints({ document, local, address }: Of<'document'>, given: OidcSettings): Finding {
+function judgeEndpoints({ document, loopback, address }: Of<'document'>, given: OidcSettings): Finding {
   const names = named(document)
   const wrong = names.flatMap((name) => {
     const endpoint = endpointOf(document[name], given)
@@ -124,7 +124,7 @@ function judgeEndpoints({ document, local, address }: Of<'document'>, given: Oid
   const [first, ...more] = wrong
   if (first !== undefined)
     return fail('endpoints', 'data', `${address}: ${together(first, more)}`, { address, details: more })
-  if (new URL(given.issuer).protocol === 'http:' && !local && !given.insecureHttp) {
+  if (new URL(given.issuer).protocol === 'http:' && !loopback && !given.insecureHttp) {
     const why = 'the issuer is plain http: whoever is in between can replace its keys. Use https, or insecureHttp'
     return fail('endpoints', 'data', `${address}: ${why}`, { address })
   }

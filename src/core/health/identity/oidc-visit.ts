@@ -24,7 +24,7 @@ import {
 type At = { readonly address: string }
 export type OidcSeen =
   | ({ readonly see: 'discovery'; readonly answer: Answer } & At)
-  | ({ readonly see: 'document'; readonly document: Json; readonly local: boolean } & At)
+  | ({ readonly see: 'document'; readonly document: Json; readonly loopback: boolean } & At)
   | ({ readonly see: 'keys'; readonly answer: Answer; readonly keys: KeySet } & At)
   | ({ readonly see: 'key age'; readonly newest: Date; readonly at: Date } & At)
   | { readonly see: 'certificate'; readonly chain: Chain }
@@ -60,7 +60,7 @@ export async function* visitOidc(given: OidcSettings, world: World): AsyncGenera
     yield { see: 'discovery', address, answer }
     const document = documentOf(answer)
     if (document === undefined || !includes(world.mode, 'Standard')) return
-    yield { see: 'document', address, document, local: provider.local }
+    yield { see: 'document', address, document, loopback: provider.loopback }
     const [own] = provider.chains()
     if (own) yield { see: 'certificate', chain: own }
     const look = looker(at, world)

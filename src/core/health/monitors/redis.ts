@@ -1,3 +1,4 @@
+import { isLoopback } from '../../loopback.ts'
 import { judgeProblem, type Problem } from '../db/problem.ts'
 import { figure } from '../db/rows.ts'
 import { includes } from '../engine.ts'
@@ -7,7 +8,6 @@ import { eachAddress, judgeUnreached, type Target, type Unreached } from '../pro
 import { readCaFile } from '../probe/anchors.ts'
 import { judgeExpiry } from '../probe/certificates.ts'
 import type { Chain } from '../probe/chain.ts'
-import { isLocal } from '../probe/http-route.ts'
 import { hiding, quoted, said } from '../probe/text.ts'
 import { redisFault } from '../redis/faults.ts'
 import { judgeLook } from '../redis/judge.ts'
@@ -87,7 +87,7 @@ export default monitorKind({
     const ca = await readCaFile(settings.caFile)
     yield* eachAddress<Seen>(world, { host, port, which: 'any', check: 'connect' }, async function* (at) {
       const start = world.now()
-      if (password !== undefined && !target.tls && !settings.insecure && !isLocal(at.ip)) {
+      if (password !== undefined && !target.tls && !settings.insecure && !isLoopback(at.ip)) {
         const advice = 'use rediss://, or insecure: true where the network is trusted'
         throw new ProbeError('data', `the password is not sent to ${at.address} without TLS: ${advice}`)
       }

@@ -1,10 +1,12 @@
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { isLoopback } from '../../loopback.ts'
 import { classify } from '../classify.ts'
 import { showDuration } from '../judge.ts'
 import { type Finding, ProbeError, type World } from '../monitor.ts'
 import { hostPort } from '../net.ts'
 import { merged } from './merged.ts'
+import { reachOf } from './public-address.ts'
 import { count } from './text.ts'
 
 /** `first`: one. `all`: every one by itself. `any`: in order, until one accepts, as a client does. */
@@ -156,9 +158,9 @@ const interfaceAddresses = (): readonly string[] =>
  * unless there are no others.
  */
 export function reachable(addresses: readonly string[], own: readonly string[]): readonly string[] {
-  const speaksSix = own.some((address) => isIP(address) === 6 && !/^(::1$|fe[89ab])/i.test(address))
+  const speaksSix = own.some((address) => isIP(address) === 6 && reachOf(address) === 'routed')
   if (speaksSix) return addresses
-  const kept = addresses.filter((address) => isIP(address) !== 6 || (address === '::1' && own.includes('::1')))
+  const kept = addresses.filter((address) => isIP(address) !== 6 || (isLoopback(address) && own.includes('::1')))
   return kept.length > 0 ? kept : addresses
 }
 

@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net'
-import { BlockList, isIP } from 'node:net'
+import { isLoopback } from '../../loopback.ts'
 import { type Target as ConfiguredTarget, ProbeError, type World } from '../monitor.ts'
 import { connectTcp, hostPort } from '../net.ts'
 import type { Target } from './addresses.ts'
 import { whyDistrusted } from './certificates.ts'
 import type { Chain } from './chain.ts'
 import { call, type Head } from './http-call.ts'
+import { leadsNearer, reachOf } from './public-address.ts'
 import { type Hide, quoted, safeUrl } from './text.ts'
 import { connectTls } from './tls-connect.ts'
 
@@ -28,17 +29,6 @@ export type Route = {
 
 export type Link = { readonly socket: Socket; readonly chain: Chain | undefined }
 
-const local = new BlockList()
-local.addSubnet('127.0.0.0', 8, 'ipv4')
-local.addSubnet('169.254.0.0', 16, 'ipv4')
-local.addAddress('0.0.0.0', 'ipv4')
-local.addAddress('::1', 'ipv6')
-local.addAddress('::', 'ipv6')
-local.addSubnet('fe80::', 10, 'ipv6')
-
-/** This machine and its link: where a peer must not send us, and where plain http is no risk. */
-export const isLocal = (ip: string): boolean => local.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
-
 export const portOf = (url: URL): number => Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 /** The host as sockets and certificates take it: IPv6 without brackets. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1')
@@ -52,7 +42,7 @@ export function urlTarget(given: { readonly url: string }): ConfiguredTarget {
 /** Connects, with TLS for https. With `verify`, a server that is not who it should be gets no request. */
 export async function open(target: Target, url: URL, route: Route, world: World): Promise<Link> {
   if (url.protocol === 'http:') {
-    if (route.signsIn && isOurs(url, route) && !route.insecureHttp && !isLocal(target.ip)) {
+    if (route.signsIn && isOurs(url, route) && !route.insecureHttp && !isLoopback(target.ip)) {
       const advice = 'use https, or insecureHttp'
       throw new ProbeError('data', `credentials are not sent to ${target.address} over plain http: ${advice}`)
     }
@@ -160,9 +150,9 @@ export async function targetOf(
   const same = hostOf(next) === hostOf(url)
   const ip = same ? at.ip : (await world.resolve(hostOf(next)))[0]
   if (ip === undefined) throw new ProbeError('dns', `${hostOf(next)} has no address`)
-  // A peer must not choose what we ask of this machine or of its link.
-  if (isLocal(ip) && !isLocal(first.ip)) {
-    throw new ProbeError('protocol', `${at.address} redirects to ${safeUrl(next)}, which is this machine: not followed`)
+  if (leadsNearer(first.ip, ip)) {
+    const where = reachOf(ip) === 'machine' ? 'this machine' : 'on the link of this machine'
+    throw new ProbeError('protocol', `${at.address} redirects to ${safeUrl(next)}, which is ${where}: not followed`)
   }
   return { ...first, ip, port, address: hostPort(ip, port) }
 }

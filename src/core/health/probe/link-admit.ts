@@ -1,8 +1,8 @@
 import type { World } from '../monitor.ts'
 import { hostPort } from '../net.ts'
 import type { Target } from './addresses.ts'
-import { asksPeerAt, hostOf, isLocal, portOf } from './http-route.ts'
-import { isPublic } from './public-address.ts'
+import { asksPeerAt, hostOf, portOf } from './http-route.ts'
+import { isPublic, leadsNearer, reachOf } from './public-address.ts'
 import { safeUrl } from './text.ts'
 
 export type Gate = {
@@ -33,8 +33,9 @@ export async function admit(url: URL, gate: Gate, world: Pick<World, 'resolve' |
   if (!listed && url.port !== '') return refused('its port is not the usual one: name host:port in linkHosts')
   const [ip] = await world.resolve(hostOf(url))
   if (ip === undefined) return refused('its host has no address')
-  if (listed ? isLocal(ip) && !isLocal(target.ip) : !isPublic(ip)) {
-    return refused(listed ? 'it leads to this machine' : 'its address is not a public one: name the host in linkHosts')
+  if (!listed && !isPublic(ip)) return refused('its address is not a public one: name the host in linkHosts')
+  if (listed && leadsNearer(target.ip, ip)) {
+    return refused(`it leads to ${reachOf(ip) === 'machine' ? '' : 'the link of '}this machine`)
   }
   const port = portOf(url)
   return { target: { ...target, ip, port, address: hostPort(ip, port) } }

@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { isLoopback } from '../../loopback.ts'
 
 /** What is not the public Internet: private, local, shared, documentation, multicast and reserved ranges. */
 const closed = new BlockList()
@@ -31,6 +32,30 @@ for (const [network, prefix] of [
 }
 const global6 = new BlockList()
 global6.addSubnet('2000::', 3, 'ipv6')
+
+const linkLocal = new BlockList()
+linkLocal.addSubnet('169.254.0.0', 16, 'ipv4')
+linkLocal.addSubnet('fe80::', 10, 'ipv6')
+/** "Every address", which systems take for this machine when it is dialled. */
+const unspecified = new BlockList()
+unspecified.addAddress('0.0.0.0', 'ipv4')
+unspecified.addAddress('::', 'ipv6')
+
+/** How near an address is: on this machine, on its link (where no router is between), or beyond. */
+export function reachOf(ip: string): 'machine' | 'link' | 'routed' {
+  const type = isIP(ip) === 6 ? 'ipv6' : 'ipv4'
+  if (isLoopback(ip) || unspecified.check(ip, type)) return 'machine'
+  return linkLocal.check(ip, type) ? 'link' : 'routed'
+}
+
+const reaches = ['routed', 'link', 'machine'] as const
+
+/**
+ * Whether a peer at one address leads nearer to us than it is itself: from elsewhere to this machine or its link, from
+ * the link to this machine. What a peer says must not choose what is asked of those.
+ */
+export const leadsNearer = (from: string, to: string): boolean =>
+  reaches.indexOf(reachOf(to)) > reaches.indexOf(reachOf(from))
 
 /** Whether an address belongs to the public Internet. IPv4 written as IPv6 does not. */
 export function isPublic(ip: string): boolean {

@@ -12,9 +12,9 @@ export function judgeSmtp(seen: Seen, settings: SmtpSettings): Finding | readonl
     case 'TLS':
       return judgeTls(seen, settings)
     case 'no TLS': {
-      const { address, local } = seen
+      const { address, loopback } = seen
       const told = `${address} does not offer STARTTLS: mail and passwords would go in the clear`
-      return local
+      return loopback
         ? ok('TLS', `${address} does not offer STARTTLS (this machine)`, { address })
         : warn('TLS', told, { address })
     }

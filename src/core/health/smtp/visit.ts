@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { isLoopback } from '../../loopback.ts'
 import { includes } from '../engine.ts'
 import { ProbeError, type World } from '../monitor.ts'
 import { connectTcp } from '../net.ts'
@@ -6,7 +7,6 @@ import type { Target } from '../probe/addresses.ts'
 import { readCaFile } from '../probe/anchors.ts'
 import { whyDistrusted } from '../probe/certificates.ts'
 import type { Chain } from '../probe/chain.ts'
-import { isLocal } from '../probe/http-route.ts'
 import { type Hide, hiding } from '../probe/text.ts'
 import { connectTls } from '../probe/tls-connect.ts'
 import { type Acceptance, askRecipient, credentialsOf, methodsOf, signIn } from './look.ts'
@@ -24,7 +24,7 @@ export type Seen =
     }
   | { readonly see: 'hello'; readonly address: string; readonly abilities: readonly string[] }
   | { readonly see: 'TLS'; readonly chain: Chain; readonly distrust: string | undefined; readonly days: boolean }
-  | { readonly see: 'no TLS'; readonly address: string; readonly local: boolean }
+  | { readonly see: 'no TLS'; readonly address: string; readonly loopback: boolean }
   | {
       readonly see: 'authentication'
       readonly address: string
@@ -112,7 +112,7 @@ async function* conversation(at: Target, given: SmtpSettings, world: World, keep
     at.step('hello')
     abilities = await talk.hello(hello)
   } else if (!encrypted && given.tls !== 'off') {
-    yield { see: 'no TLS', address, local: isLocal(at.ip) }
+    yield { see: 'no TLS', address, loopback: isLoopback(at.ip) }
   }
   yield { see: 'hello', address, abilities: [...abilities.keys()].slice(0, 50) }
   yield {
