@@ -67,7 +67,7 @@ const texts = [
 ]
 
 describe('loopback', () => {
-  test('is 127.0.0.0/8 and ::1, in every spelling, with and without brackets', () => {
+  test('K9 is 127.0.0.0/8 and ::1, in every spelling, with and without brackets', () => {
     expect(loopback.filter((address) => !isLoopback(address))).toEqual([])
     expect(loopback.filter((address) => !isLoopback(`[${address}]`))).toEqual([])
   })
@@ -85,7 +85,7 @@ describe('loopback', () => {
     )
   })
 
-  test('is not a link-local, an unspecified, a private or a public address', () => {
+  test('K9 is not a link-local, an unspecified, a private or a public address', () => {
     expect(others.filter(isLoopback)).toEqual([])
     expect(others.filter((address) => isLoopback(`[${address}]`))).toEqual([])
   })
@@ -103,7 +103,7 @@ describe('loopback', () => {
   })
 })
 
-describe('who sends a credential in clear asks for the address that is dialled', () => {
+describe('whether a credential goes in clear depends on the address of the connection', () => {
   const target = (ip: string) => ({
     ip,
     port: 389,
@@ -121,13 +121,13 @@ describe('who sends a credential in clear asks for the address that is dialled',
     tls: { mode: 'auto' },
   } as const
 
-  test.each(others)('to %s nothing is sent, under whatever name it is reached', async (ip) => {
+  test.each(others)('K9 to %s nothing is sent, under whatever name it is reached', async (ip) => {
     const resolve = () => Promise.resolve([ip])
-    const asked = { url: 'http://name.localhost/', token: secret('token-12345') }
-    const found = await runKind(http, asked, 'Standard', { resolve })
-    expect(checked(found, 'connect').message).toContain('over plain http: use https, or insecureHttp')
-    const kept = { url: 'redis://name.localhost/', password: secret('password-12345') }
-    const [refusal] = await runKind(redis, kept, 'Basic', { resolve })
+    const web = { url: 'http://name.localhost/', token: secret('token-12345') }
+    const findings = await runKind(http, web, 'Standard', { resolve })
+    expect(checked(findings, 'connect').message).toContain('over plain http: use https, or insecureHttp')
+    const cache = { url: 'redis://name.localhost/', password: secret('password-12345') }
+    const [refusal] = await runKind(redis, cache, 'Basic', { resolve })
     expect(refusal?.message).toContain('without TLS: use rediss://, or insecure: true')
     expect(mayHear(ip, false, false)).toBe(false)
     expect(() => refuseReadable({ socket: new Socket(), chain: undefined }, target(ip), ldap)).toThrow(/plain ldap/)
@@ -148,7 +148,7 @@ describe('one function decides', () => {
   const src = new URL('../src', import.meta.url).pathname
   const allowed = ['core/loopback.ts', 'core/health/probe/public-address.ts']
 
-  test('no other file of src decides what loopback is', () => {
+  test('K9 no other file of src decides what loopback is', () => {
     const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
     const deciding = files.filter((file) => decides.test(readFileSync(join(src, file), 'utf8')))
     expect(deciding.map((file) => file.replaceAll('\\', '/')).sort()).toEqual([...allowed].reverse())

@@ -28,7 +28,8 @@ export type MongoPeer = Peer & {
   readonly signIns: () => { readonly begun: number; readonly right: number }
 }
 
-const hello = {
+/** What a sound node says of itself. */
+export const hello = {
   helloOk: true,
   isWritablePrimary: true,
   ismaster: true,
@@ -125,7 +126,7 @@ function commandOf(message: Buffer): Document {
 }
 
 /** An answer in the form of its question. */
-function reply(asked: Buffer, document: Document): Buffer {
+export function reply(asked: Buffer, document: Document): Buffer {
   const query = asked.readInt32LE(12) === opQuery
   const before = query ? Buffer.alloc(20) : Buffer.alloc(5)
   if (query) before.writeInt32LE(1, 16)
