@@ -74,6 +74,8 @@ export type Runtime = {
   readonly recent: (caller: Caller) => readonly RecentRun[]
   /** Told where this core answers over HTTP: none of its monitors asks there. */
   readonly answersAt?: ((url: string) => void) | undefined
+  /** Cancels the checks that run; none begins afterwards. Safe to call twice. */
+  readonly cancelRuns?: (() => void) | undefined
   /** Cancels what runs and closes the store. Safe to call twice. */
   readonly close: () => Promise<void>
 }

@@ -114,7 +114,8 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
     port: over.port ?? 0,
     tls: over.tls,
     log: (entry) => log.push(entry),
-    limits: { lingerMs: 200, ...over.limits },
+    // No balancer watches a test.
+    limits: { lingerMs: 200, drainDelayMs: 0, quietMs: 100, ...over.limits },
   })
   return { server, port: server.port, log, calls }
 }

@@ -1,8 +1,13 @@
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 import { describe, expect, test } from 'vitest'
 import { serverLimits } from '../../src/core/server/index.ts'
 import type { Call } from '../../src/core/service.ts'
+import { connected, get, outcomeOf } from '../support/exchange.ts'
 import { until } from '../support/until.ts'
+import { cert, key } from './certificate.ts'
 import { ask, healthy, question, startSite } from './site.ts'
 
 const text = (socket: Socket): Promise<string> =>
@@ -12,6 +17,24 @@ const text = (socket: Socket): Promise<string> =>
     socket.on('error', () => {})
     socket.on('close', () => resolve(Buffer.concat(chunks).toString()))
   })
+
+/** Whether nothing listens there any more. */
+const refuses = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    const done = (refused: boolean) => (): void => {
+      socket.destroy()
+      resolve(refused)
+    }
+    socket.once('connect', done(false)).once('error', done(true))
+  })
+
+/** Makes a TLS connection and ends it. */
+const handshake = async (port: number): Promise<void> => {
+  const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false })
+  await once(socket, 'secureConnect')
+  socket.destroy()
+}
 
 /** A site whose health check ends when the test says so. */
 const held = async (limits: Parameters<typeof startSite>[0] = {}) => {
@@ -37,7 +60,7 @@ describe('S9 shutting down', () => {
     socket.write(`GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
     await until(() => site.calls.length === 1)
     const stopped = site.server.stop()
-    await expect(ask(site.port, '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    await until(() => refuses(site.port))
     site.letGo()
     await stopped
     expect(await said).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*^Connection: close\r$[\s\S]*"Status":"Success"/m)
@@ -46,13 +69,11 @@ describe('S9 shutting down', () => {
 
   test('S9 a further request on an open connection is refused with 503, readiness too, liveness not', async () => {
     const site = await held()
-    const socket = connect(site.port, '127.0.0.1')
-    const said = text(socket)
-    const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
-    socket.write(request(question))
+    const { socket, outcome } = await connected(site.port)
+    socket.write(get(question))
     await until(() => site.calls.length === 1)
     const stopped = site.server.stop()
-    socket.write(request('/readyz') + request('/livez') + request(question))
+    socket.write(get('/readyz') + get('/livez') + get(question))
     await until(() => site.log.length === 3)
     expect(site.log.map(({ path, status }) => `${path} ${status}`).sort()).toEqual([
       `${question} 503`,
@@ -61,7 +82,10 @@ describe('S9 shutting down', () => {
     ])
     site.letGo()
     await stopped
-    expect(await said).toMatch(/^HTTP\/1\.1 200 OK/)
+    // Nothing is answered behind `Connection: close`, so the last answer alone says it.
+    const { answers } = await outcome
+    const shown = answers.map(({ status, head }) => `${status} ${/^Connection: (.+)$/m.exec(head)?.[1]}`)
+    expect(shown).toEqual(['200 keep-alive', '503 keep-alive', '200 keep-alive', '503 close'])
     expect(site.calls.length).toBe(1)
   })
 
@@ -127,5 +151,141 @@ describe('S9 shutting down', () => {
     expect(performance.now() - started).toBeLessThan(6_000)
     idle.destroy()
     slow.destroy()
+  })
+
+  test('S9 until the drain delay is over it listens, readiness is 503 and every new request is refused with 503', async () => {
+    const site = await startSite({ limits: { drainDelayMs: 1_500 } })
+    const stopped = site.server.stop()
+    for (const [path, status] of [
+      ['/readyz', 503],
+      ['/livez', 200],
+      [question, 503],
+    ] as const) {
+      const got = await ask(site.port, path)
+      expect(`${path} ${got.status} ${got.headers.connection}`).toBe(`${path} ${status} close`)
+    }
+    await stopped
+    expect(await refuses(site.port)).toBe(true)
+    expect(site.calls).toEqual([])
+  })
+
+  test('S9 a drain delay that outlasts the bound for calls leaves the last connections time to be read', async () => {
+    const site = await startSite({
+      limits: { drainDelayMs: 400, quietMs: 1_000, cancelAfterMs: 50, closeAfterMs: 100 },
+    })
+    const { socket, outcome } = await connected(site.port)
+    await ask(site.port, '/livez')
+    const stopped = site.server.stop()
+    await until(() => refuses(site.port))
+    socket.write(get(question))
+    expect(await outcome).toMatchObject({ answers: [{ status: 503 }], error: undefined })
+    await stopped
+  })
+
+  test('S9 a request that was written before the stop and not read yet is answered', async () => {
+    const site = await startSite()
+    const kept = await connected(site.port)
+    kept.socket.write(get('/livez'))
+    await until(() => site.log.length === 1)
+    // Nothing is read between these two lines.
+    kept.socket.write(get(question))
+    const stopped = site.server.stop()
+    const { answers, error } = await kept.outcome
+    expect(answers.map(({ status }) => status)).toEqual([200, 503])
+    expect(answers[1]?.head).toMatch(/^Connection: close$/m)
+    expect(error).toBeUndefined()
+    await stopped
+  })
+
+  test('S9 a connection that was accepted before the stop is read for a moment after the listener has closed', async () => {
+    const site = await startSite({ limits: { quietMs: 2_000 } })
+    const silent = await connected(site.port)
+    const slow = await connected(site.port)
+    slow.socket.write('GET /readyz HTTP/1.1\r\nHo')
+    // Whoever is answered came after both.
+    await ask(site.port, '/livez')
+    const stopped = site.server.stop()
+    await until(() => refuses(site.port))
+    await pause(150)
+    silent.socket.write(get(question))
+    slow.socket.write('st: localhost\r\n\r\n')
+    expect(await silent.outcome).toMatchObject({ answers: [{ status: 503 }], rest: '', error: undefined })
+    expect(await slow.outcome).toMatchObject({ answers: [{ status: 503 }], rest: '', error: undefined })
+    await stopped
+  })
+
+  test('S9 a request that breaks off within its headers is answered 503', async () => {
+    const site = await startSite()
+    const { socket, outcome } = await connected(site.port)
+    socket.write('GET /readyz HTTP/1.1\r\nHo')
+    await ask(site.port, '/livez')
+    await site.server.stop()
+    const { answers, error } = await outcome
+    expect(answers).toMatchObject([{ status: 503 }])
+    expect(answers[0]?.body).toContain('The server is stopping')
+    expect(error).toBeUndefined()
+  })
+
+  test('S9 a body that is still on its way when the stop comes is taken, and one that comes later is refused', async () => {
+    const site = await startSite({
+      service: { reportHeartbeat: async () => ({ Name: 'agent', ReceivedAt: new Date(0) }) },
+      limits: { quietMs: 2_000 },
+    })
+    const [early, late] = [await connected(site.port), await connected(site.port)]
+    const head =
+      'POST /heartbeats/agent HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n'
+    early.socket.write(`${head}{`)
+    await ask(site.port, '/livez')
+    const stopped = site.server.stop()
+    late.socket.write(`${head}{`)
+    await until(() => refuses(site.port))
+    early.socket.write('}')
+    late.socket.write('}')
+    expect(await early.outcome).toMatchObject({ answers: [{ status: 200 }], error: undefined })
+    expect(await late.outcome).toMatchObject({ answers: [{ status: 503 }], error: undefined })
+    await stopped
+  })
+
+  test('S9 an answer that its caller reads slowly is whole', async () => {
+    const size = 32 * 1024 * 1024
+    const site = await startSite({
+      health: async (_request, call) => healthy(call, { StatusMessage: 'x'.repeat(size) }),
+    })
+    const { socket, outcome } = await connected(site.port)
+    socket.pause()
+    socket.write(get(question))
+    await until(() => site.log.length === 1)
+    const stopped = site.server.stop()
+    await until(() => refuses(site.port))
+    await pause(300)
+    socket.resume()
+    const { answers, error } = await outcome
+    expect(answers.map(({ status, body }) => `${status} ${body.length > size}`)).toEqual(['200 true'])
+    expect(error).toBeUndefined()
+    await stopped
+  })
+
+  test('S9 a TLS handshake under way when the stop comes is completed, and its request answered', async () => {
+    const site = await startSite({ tls: { cert, key }, limits: { quietMs: 2_000 } })
+    const { socket: transport } = await connected(site.port)
+    // Another handshake that is complete says that this connection was accepted.
+    await handshake(site.port)
+    const stopped = site.server.stop()
+    await until(() => refuses(site.port))
+    const socket = connectTls({ socket: transport, rejectUnauthorized: false })
+    const outcome = outcomeOf(socket)
+    await once(socket, 'secureConnect')
+    await pause(150)
+    socket.write(get(question))
+    expect(await outcome).toMatchObject({ answers: [{ status: 503 }], error: undefined })
+    await stopped
+  })
+
+  test('S9 a TLS handshake that does not go on holds no stop up', async () => {
+    const site = await startSite({ tls: { cert, key }, limits: { headersMs: 60_000, requestMs: 60_000 } })
+    const { outcome } = await connected(site.port)
+    await handshake(site.port)
+    await site.server.stop()
+    expect((await outcome).answers).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 
 type Rules = {
   /** Connections that one address may have at once. */
@@ -26,4 +26,30 @@ export function admit({ most, addressOf, exempt, refused }: Rules): (socket: Soc
     refused()
     socket.destroy()
   }
+}
+
+/** The open connections of a server, so that a stop can account for every one. */
+export type Connections = {
+  /** As the system accepted them; over TLS also those whose handshake is under way. */
+  readonly transports: ReadonlySet<Socket>
+  /** Those that speak HTTP: over TLS the decrypted side, once the handshake is complete. */
+  readonly speakers: ReadonlySet<Socket>
+  /** How many connections the server has accepted so far. */
+  readonly accepted: () => number
+}
+
+export function trackConnections(server: Server, secure: boolean): Connections {
+  const transports = new Set<Socket>()
+  const speakers = secure ? new Set<Socket>() : transports
+  let accepted = 0
+  const follow = (sockets: Set<Socket>) => (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  }
+  server.on('connection', () => {
+    accepted += 1
+  })
+  server.on('connection', follow(transports))
+  if (secure) server.on('secureConnection', follow(speakers))
+  return { transports, speakers, accepted: () => accepted }
 }

@@ -46,7 +46,7 @@ export function begin(site: Site, request: IncomingMessage, response: ServerResp
       stack: undefined,
     },
     // Node's parser passes over what follows a request to upgrade, although nobody upgrades here.
-    last: site.draining || request.headers.upgrade !== undefined,
+    last: request.headers.upgrade !== undefined,
     waiting: undefined,
     cancel: (reason) => {
       calls.abort(reason)

@@ -23,6 +23,10 @@ export type ServerLimits = {
   readonly lingerBytes: number
   /** The store must answer /readyz within this. */
   readonly readyMs: number
+  /** How long a server that stops still accepts connections, for balancers to notice that it is not ready. */
+  readonly drainDelayMs: number
+  /** A stopping server takes its connections for idle once it has received nothing for this long. */
+  readonly quietMs: number
   /** After this, a server that stops cancels the calls under way and answers them 503. */
   readonly cancelAfterMs: number
   /** After this, it closes whatever is still open. */
@@ -42,6 +46,8 @@ export const serverLimits: ServerLimits = {
   lingerMs: 1_000,
   lingerBytes: 8 * 1024 * 1024,
   readyMs: 2_000,
+  drainDelayMs: 300,
+  quietMs: 500,
   cancelAfterMs: 8_000,
   closeAfterMs: 9_500,
 }

@@ -5,7 +5,7 @@ import { ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../wire/index.ts'
 import { correlationOf } from './correlation.ts'
 import { commonHeaders, varies } from './send.ts'
-import type { Site, UnderWay } from './site.ts'
+import { latestOn, type Site } from './site.ts'
 
 /** E2: what Node's parser or its clock refused, as a fault; undefined when the caller simply went away. */
 function parserFault(error: Error & { code?: string }, limits: Site['limits']): Fault | undefined {
@@ -23,10 +23,6 @@ function parserFault(error: Error & { code?: string }, limits: Site['limits']): 
       return new Fault('BadRequest', 'This is not a request of HTTP/1.1')
   }
 }
-
-/** The request that came last on a connection, while it is not answered yet. */
-export const latestOn = (site: Site, socket: Duplex): UnderWay | undefined =>
-  [...site.open].findLast(({ request }) => request.socket === socket)
 
 /**
  * For what cannot be understood any further: requests that came whole before it get a moment to be answered, one that

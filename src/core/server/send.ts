@@ -4,7 +4,7 @@ import { swallow, unread } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { clean } from './log.ts'
 import { corsHeaders } from './origins.ts'
-import type { Site } from './site.ts'
+import { latestOn, type Site } from './site.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
 
@@ -47,7 +47,9 @@ export function send(site: Site, exchange: Exchange, answer: Answer): void {
   if (contentType !== undefined) headers.push('Content-Type', contentType)
   if (answer.headers) headers.push(...answer.headers)
   if (site.origins.size > 0) headers.push(...corsHeaders(request.headers, site.origins))
-  if (exchange.last || leftover || site.draining) headers.push('Connection', 'close')
+  // A draining server answers nothing behind `Connection: close`, so it waits for the latest request to say so.
+  const drained = site.draining && latestOn(site, request.socket)?.response === response
+  if (exchange.last || leftover || drained) headers.push('Connection', 'close')
   response.writeHead(answer.status, headers)
   if (!leftover) {
     response.end(body)

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import type { Fault } from '../errors.ts'
 import type { Runtime, ServeOptions, Service } from '../service.ts'
 import type { CallerOf } from './caller.ts'
+import type { Connections } from './connections.ts'
 import type { DescribedInterface } from './documents.ts'
 import type { HealthJson } from './health-json.ts'
 import type { HostCheck } from './hosts.ts'
@@ -39,8 +41,16 @@ export type Site = {
   readonly healthJson: HealthJson
   readonly described: DescribedInterface
   readonly open: Set<UnderWay>
+  readonly connections: Connections
   /** Connections on which nothing further is believed or answered. */
   readonly silenced: WeakSet<object>
   /** True from the moment the server was told to stop. */
   draining: boolean
+}
+
+/** The request that came last on a connection, while it is not answered yet. */
+export function latestOn(site: Site, socket: Duplex): UnderWay | undefined {
+  let latest: UnderWay | undefined
+  for (const one of site.open) if (one.request.socket === socket) latest = one
+  return latest
 }

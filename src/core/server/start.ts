@@ -5,7 +5,7 @@ import { Fault } from '../errors.ts'
 import { isLoopback, isLoopbackHost } from '../loopback.ts'
 import type { Runtime, ServeOptions, Service } from '../service.ts'
 import { callerOf, trustedProxies } from './caller.ts'
-import { admit } from './connections.ts'
+import { admit, trackConnections } from './connections.ts'
 import { DescribedInterface } from './documents.ts'
 import { handle, neverAllowed } from './handle.ts'
 import { HealthJson } from './health-json.ts'
@@ -13,9 +13,9 @@ import { hostCheck, plainAddress } from './hosts.ts'
 import { type ServerLimits, serverLimits } from './limits.ts'
 import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
-import { answerRaw, latestOn, refuseUnparsed } from './parser-faults.ts'
+import { answerRaw, refuseUnparsed } from './parser-faults.ts'
 import { router } from './routes.ts'
-import type { Site } from './site.ts'
+import { latestOn, type Site } from './site.ts'
 import { drain } from './stop.ts'
 import { targetReader } from './target.ts'
 
@@ -37,7 +37,7 @@ export type RunningServer = {
   readonly url: string
   readonly host: string
   readonly port: number
-  /** Answers what is under way and closes, within 10 s (S9). Safe to call twice. */
+  /** Answers what is under way and what waits unread, and closes (S9). Safe to call twice. */
   readonly stop: () => Promise<void>
 }
 
@@ -48,6 +48,7 @@ export type RunningServer = {
 export async function startServer(start: StartOptions): Promise<RunningServer> {
   const limits = { ...serverLimits, ...start.limits }
   const isTrusted = trustedProxies(start.options.trustProxy)
+  const server = withCertificate(() => create(limits, start.tls))
   const site: Site = {
     service: start.service,
     runtime: start.runtime,
@@ -66,10 +67,10 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     healthJson: new HealthJson(),
     described: new DescribedInterface(start.options),
     open: new Set(),
+    connections: trackConnections(server, start.tls !== undefined),
     silenced: new WeakSet(),
     draining: false,
   }
-  const server = withCertificate(() => create(site, start.tls))
   listenTo(server, site)
   const { address, family, port } = await listening(server, start.host, start.port)
   // Without a listener, a connection that the system cannot accept would end the process.
@@ -88,8 +89,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
   }
 }
 
-function create(site: Site, tls: StartOptions['tls']): Server {
-  const { limits } = site
+function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
   const options: ServerOptions = {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersMs,

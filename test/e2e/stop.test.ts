@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { connected, get, type Outcome, sent } from '../support/exchange.ts'
+import { peer, speaks } from '../support/faults.ts'
+import { startServeProcess } from '../support/serve-process.ts'
+import { until } from '../support/until.ts'
+
+const check = get('/healthcheck?ExecutionMode=Basic&ServerType=App')
+
+const yamlFor = (port: number): string =>
+  `types:\n  App:\n    - {kind: tcp, name: slow, host: 127.0.0.1, port: ${port}, expect: hello, depth: Basic, timeout: 5s, latency: {warn: 4s, limit: 5s}}\n`
+
+/** `200`, `503`, or what happened instead of an answer. */
+const summary = ({ answers, rest, error }: Outcome): string =>
+  answers.map(({ status }) => status).join(' ') || `no answer, ${error ?? 'closed'}, ${rest.length} bytes`
+
+test('S9 SIGTERM answers every request that waits unread and every call that waits for a run, and exits with 0', async () => {
+  await using slow = await peer(speaks('hello\n', 2_500))
+  await using serve = await startServeProcess(yamlFor(slow.port))
+  const { port } = serve
+  const open = (count: number) => Promise.all(Array.from({ length: count }, () => connected(port)))
+
+  const calls = await open(48)
+  const kept = await open(24)
+  const silent = await open(24)
+  for (const { socket } of kept) await sent(socket, get('/livez'))
+  for (const { socket } of calls) await sent(socket, check)
+  const inFlight = async (): Promise<number> => {
+    const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    return Number(/^svc_http_requests_in_flight (\d+)$/m.exec(page)?.[1])
+  }
+  // The 48 calls, and the one that asks.
+  await until(async () => (await inFlight()) === 49)
+
+  // While the process stands still, the kernel accepts connections for it and keeps what they send.
+  serve.signal('SIGSTOP')
+  const queued = await open(96)
+  for (const { socket } of [...queued, ...kept, ...silent]) await sent(socket, check)
+  serve.signal('SIGTERM')
+  serve.signal('SIGCONT')
+
+  const outcomes = async (group: typeof calls): Promise<readonly Outcome[]> =>
+    await Promise.all(group.map(({ outcome }) => outcome))
+  const answered = { called: await outcomes(calls), unread: await outcomes([...queued, ...silent]) }
+  expect(answered.called.map(summary)).toEqual(answered.called.map(() => '200'))
+  expect(answered.unread.map(summary).filter((text) => text !== '200' && text !== '503')).toEqual([])
+  expect((await outcomes(kept)).map(summary).filter((text) => !/^200 (200|503)$/.test(text))).toEqual([])
+  for (const { answers, rest } of [...answered.called, ...answered.unread]) {
+    expect(rest).toBe('')
+    expect(answers.at(-1)?.head).toMatch(/^Connection: close$/im)
+  }
+  expect(await serve.ended).toEqual({ code: 0, signal: null })
+  expect(slow.seen()).toBe(1)
+})
