@@ -61,3 +61,14 @@ export function parseDuration(what: string, input: string): number {
 }
 export const durationFlag = (what: string) =>
   custom<number>({ helpValue: '<5s|2m|…>', parse: async (input) => parseDuration(what, input) })
+
+/** A wait of `maxMs` milliseconds at most; `0` and `0s` mean none. */
+export const delayFlag = (what: string, maxMs: number) =>
+  custom<number>({
+    helpValue: '<10s|1m|…>',
+    parse: async (input) => {
+      const ms = /^0(?:ms|s|m|min|h)?$/.test(input.trim()) ? 0 : parseDuration(what, input)
+      if (ms <= maxMs) return ms
+      throw new Fault('Usage', `--${what} "${input}" is too long`, { hints: [`At most ${maxMs / 60_000}m.`] })
+    },
+  })

@@ -22,6 +22,8 @@ export type ServeRequest = {
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly allowedHosts: readonly string[]
   readonly debug: boolean
+  /** Milliseconds for which it listens on when it is to stop; undefined: the usual. */
+  readonly drainDelayMs: number | undefined
   /** Makes the first Admin (P6). */
   readonly bootstrap: { readonly userName: string; readonly passwordFile: string } | undefined
   readonly loopback: boolean
@@ -50,7 +52,9 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
     runtime.facts.store === undefined || isUrl(runtime.facts.store) ? undefined : `${runtime.facts.store}.serve.json`
   try {
     await firstAdmin(request, runtime)
-    const server = await startServer({ service, runtime, options, host: request.host, port: request.port, tls, log })
+    const { host, port, drainDelayMs } = request
+    const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
+    const server = await startServer({ service, runtime, options, host, port, tls, log, limits })
     runtime.answersAt?.(server.url)
     let forget = (): void => {}
     try {

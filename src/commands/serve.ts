@@ -1,10 +1,13 @@
 import { boolean, custom, integer } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
-import { oneOf, text } from '../cli/flags.ts'
+import { delayFlag, oneOf, text } from '../cli/flags.ts'
 import { configuration, storePath } from '../cli/session.ts'
 import { packageJson } from '../cli/version.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
+
+/** Milliseconds. Whoever stops a service gives up waiting for it sooner than that. */
+const maxDrainDelayMs = 600_000
 
 export default class Serve extends SvcCommand {
   static override summary = 'Answer over HTTP: health checks, sign-in, roles'
@@ -43,6 +46,10 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
       description: 'File that holds its password',
       dependsOn: ['bootstrap-admin'],
     }),
+    'drain-delay': delayFlag(
+      'drain-delay',
+      maxDrainDelayMs,
+    )({ description: 'Listen this long after SIGTERM, not ready, for balancers to notice (default 300ms)' }),
     'insecure-listen': boolean({ description: 'Listen off loopback without TLS' }),
     'debug-errors': boolean({ description: 'Put stack traces into error answers: never in production' }),
   }
@@ -71,6 +78,7 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
             : undefined,
         allowedHosts: flags['allowed-host'] ?? [],
         debug: flags['debug-errors'],
+        drainDelayMs: flags['drain-delay'],
         bootstrap:
           flags['bootstrap-admin'] !== undefined && flags['bootstrap-password-file'] !== undefined
             ? { userName: flags['bootstrap-admin'], passwordFile: flags['bootstrap-password-file'] }

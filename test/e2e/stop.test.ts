@@ -51,3 +51,29 @@ test('S9 SIGTERM answers every request that waits unread and every call that wai
   expect(await serve.ended).toEqual({ code: 0, signal: null })
   expect(slow.seen()).toBe(1)
 })
+
+test.each([
+  ['SIGTERM', 'SIGTERM'],
+  ['SIGINT', 'SIGINT'],
+  ['SIGINT', 'SIGTERM'],
+] as const)(
+  'S9 after %s it is not ready and still listens for its drain delay, and %s ends it at once',
+  async (first, second) => {
+    await using serve = await startServeProcess('types: {}\n', ['--drain-delay', '10m'])
+    const status = async (path: string): Promise<number> =>
+      (await fetch(`http://127.0.0.1:${serve.port}${path}`)).status
+    expect(await status('/readyz')).toBe(200)
+    serve.signal(first)
+    await until(async () => (await status('/readyz')) === 503)
+    expect(await status('/livez')).toBe(200)
+    serve.signal(second)
+    // As a shell sees it: 128 and the number of the signal.
+    expect(await serve.ended).toEqual({ code: null, signal: second })
+  },
+)
+
+test('S9 without a drain delay it ends as soon as everything is answered', async () => {
+  await using serve = await startServeProcess('types: {}\n', ['--drain-delay', '0s'])
+  serve.signal('SIGTERM')
+  expect(await serve.ended).toEqual({ code: 0, signal: null })
+})
