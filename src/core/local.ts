@@ -19,7 +19,9 @@ export type Parts = {
   /** Runs a plan for this call alone. */
   readonly run: (plan: readonly PlannedMonitor[], mode: ExecutionMode, call: Call) => Promise<Run>
   /** Runs shared with everyone who asks; absent for a command, whose every run is its own. */
-  readonly shared?: ((mode: ExecutionMode, type: ServerType, call: Call) => Promise<Shared>) | undefined
+  readonly shared?:
+    | ((mode: ExecutionMode, type: ServerType, call: Call, stranger: boolean) => Promise<Shared>)
+    | undefined
   readonly details: ServeOptions['details']
   /** Accounts, sessions and roles, opened when first needed; absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
@@ -58,10 +60,8 @@ export function localService(parts: Parts): Service {
     },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
-      const [{ run, ageMs }, signedIn] = await Promise.all([
-        obtain(parts, mode, type, call),
-        signedInForDetails(parts, call),
-      ])
+      const signedIn = await isSignedIn(parts, call)
+      const { run, ageMs } = await obtain(parts, mode, type, call, signedIn)
       call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id })
       const shape = shapeOf(run, type, request, viewFor(call.caller, parts.details, signedIn))
       const shaped = { ...shape, CorrelationId: call.correlationId }
@@ -90,8 +90,14 @@ function rememberShapes(): (
   }
 }
 
-async function obtain(parts: Parts, mode: ExecutionMode, type: ServerType, call: Call): Promise<Shared> {
-  if (parts.shared) return await parts.shared(mode, type, call)
+async function obtain(
+  parts: Parts,
+  mode: ExecutionMode,
+  type: ServerType,
+  call: Call,
+  signedIn: boolean,
+): Promise<Shared> {
+  if (parts.shared) return await parts.shared(mode, type, call, !isHere(call.caller) && !signedIn)
   const run = await parts.run(await parts.plan(type, mode, call), mode, call)
   return { run, ageMs: 0 }
 }
@@ -116,15 +122,20 @@ function may({ roles, permissions }: Identity, wanted: WhoMayCall): boolean {
   return wanted !== 'Admin' && permissions.includes(wanted.permission)
 }
 
+/** Whether the caller is on this machine, as far as the transport can tell. */
+const isHere = (caller: Caller): boolean => caller.kind === 'local' || caller.loopback
+
 /** S11: off loopback, a stranger is told the state and the fault classes, and nothing about hosts. */
 export function viewFor(caller: Caller, details: ServeOptions['details'], signedIn = false): AnswerOptions['view'] {
-  if (caller.kind === 'local' || caller.loopback || details === 'anyone' || signedIn) return 'full'
-  return 'brief'
+  return isHere(caller) || details === 'anyone' || signedIn ? 'full' : 'brief'
 }
 
-/** Whether somebody is signed in, asked only where it matters. A store that is in trouble opens nothing. */
-async function signedInForDetails({ accounts, details }: Parts, call: Call): Promise<boolean> {
-  if (!accounts || !call.credential || viewFor(call.caller, details) === 'full') return false
+/**
+ * Whether somebody is signed in, asked only where it matters: for what the answer shows, and for how
+ * many runs the caller may start. A store that is in trouble opens nothing.
+ */
+async function isSignedIn({ accounts }: Parts, call: Call): Promise<boolean> {
+  if (!accounts || !call.credential || isHere(call.caller)) return false
   try {
     const { access } = await accounts()
     return (await access.whoever(call)) !== undefined

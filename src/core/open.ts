@@ -89,14 +89,16 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
 
   const runs = new Map<string, { mode: ExecutionMode; type: ServerType }>()
-  const sharedRuns = new SharedRuns(now, async (mode, type, signal, forPeer) => {
+  // Callers come and go; a shared run ends by its own deadline, or with this core.
+  const sharedRuns = new SharedRuns(now, async (mode, type, forPeer) => {
     if (!forPeer) runs.set(`${mode} ${type}`, { mode, type })
-    return await runMonitors(await plan(type, mode, signal), world, {
-      mode,
-      signal: AbortSignal.any([signal, life.signal]),
-      calledByPeer: forPeer,
-    })
+    const { signal } = life
+    return await runMonitors(await plan(type, mode, signal), world, { mode, signal, calledByPeer: forPeer })
   })
+  const cancelRuns = (): void => {
+    sharedRuns.close(stopping())
+    life.abort(stopping())
+  }
 
   const parts: Parts = {
     details: options.details,
@@ -110,11 +112,12 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         calledByPeer: call.calledByPeer,
       }),
     shared: options.shared
-      ? (mode, type, call) =>
+      ? (mode, type, call, stranger) =>
           sharedRuns.get(mode, type, {
             // A closing core ends the runs themselves, and with them whoever waits.
             signal: call.signal,
             fresh: call.fresh === true,
+            stranger,
             patienceMs: call.timeoutMs,
             forPeer: call.calledByPeer,
           })
@@ -148,8 +151,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     answersAt: (url) => {
       ownUrl = url
     },
+    cancelRuns,
     close: async () => {
-      life.abort(stopping())
+      cancelRuns()
       stopSweeping?.()
       await held?.close()
     },

@@ -43,7 +43,7 @@ export type Call = {
   readonly continueTo?: { readonly url: string; readonly origin: string } | undefined
   readonly correlationId: string
   readonly signal: AbortSignal
-  /** True when the caller does not accept a shared earlier answer (`Cache-Control: no-cache`). */
+  /** True when the caller accepts only a run that begins after its call (`Cache-Control: no-cache`). */
   readonly fresh?: boolean | undefined
   /** Milliseconds; overrides the deadline of the run, never beyond what the mode allows over HTTP. */
   readonly timeoutMs?: number | undefined
