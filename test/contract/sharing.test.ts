@@ -1,25 +1,23 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
-import { blackHole, peer } from '../support/faults.ts'
+import { blackHole, peer, speaks } from '../support/faults.ts'
 import { hungUp, until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-sharing-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which costs its deadline and leaves nothing', async () => {
-  await using hole = await peer(blackHole)
+/** A core with shared runs behind HTTP, as `svc serve` has it, with this `types:` part of svc.yaml. */
+async function serve(types: string, limits: Parameters<typeof startServer>[0]['limits'] = {}) {
   const file = join(folder, 'svc.yaml')
-  writeFileSync(
-    file,
-    `types:\n  App:\n    - {kind: tcp, name: hole, host: 127.0.0.1, port: ${hole.port}, expect: hello, depth: Basic, timeout: 2s}\n`,
-    { mode: 0o600 },
-  )
+  writeFileSync(file, `types:\n${types}`, { mode: 0o600 })
   const { service, runtime } = await openCore({
     version: '1.2.3',
     config: await loadConfig({ path: file, env: {}, platform: process.platform, home: folder }),
@@ -34,8 +32,101 @@ test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which
     host: '127.0.0.1',
     port: 0,
     log: () => {},
-    limits: { connectionsPerAddress: 2_000 },
+    limits: { drainDelayMs: 0, ...limits },
   })
+  const close = async (): Promise<void> => {
+    await server.stop()
+    await runtime.close()
+  }
+  return { server, port: server.port, close, [Symbol.asyncDispose]: close }
+}
+
+const tcpMonitor = (type: string, port: number, timeout = '2s'): string =>
+  `  ${type}:\n    - {kind: tcp, name: target, host: 127.0.0.1, port: ${port}, expect: hello, depth: Basic, timeout: ${timeout}}\n`
+
+/** Asks and resets the connection a moment later, whether or not an answer has come. */
+async function askAndReset(port: number, path: string, headers: readonly string[], afterMs: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {})
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`)
+  await pause(afterMs)
+  socket.resetAndDestroy()
+}
+
+const path = (type: string, mode: string): string => `/healthcheck?ExecutionMode=${mode}&ServerType=${type}`
+const everyHeader = [[], ['Cache-Control: no-cache'], ['X-Svc-Hops: 1'], ['Cache-Control: no-cache', 'X-Svc-Hops: 1']]
+const relayed = 'X-Forwarded-For: 192.0.2.7'
+
+/** How many times something that happens at most `perSecond` times a second may have happened since. */
+const most = (perSecond: number, since: number): number =>
+  (Math.floor((performance.now() - since) / 1_000) + 1) * perSecond
+
+test('H8 S8 hundreds of requests that are reset cause one connection a second to the monitored server', async () => {
+  await using target = await peer(speaks('hello\n'))
+  await using site = await serve(tcpMonitor('App', target.port))
+  const started = performance.now()
+  for (let round = 0; round < 30; round += 1) {
+    const asked = Array.from({ length: 10 }, (_, i) =>
+      askAndReset(site.port, path('App', 'Basic'), everyHeader[i % everyHeader.length] ?? [], (i * 7) % 60),
+    )
+    await Promise.all(asked)
+  }
+  expect(target.seen()).toBeGreaterThan(0)
+  expect(target.seen()).toBeLessThanOrEqual(most(1, started))
+})
+
+test('S8 strangers that ask for everything and reset their connections cause four connections a second at most', async () => {
+  const types = ['App', 'Sql', 'FtpApi', 'Ftp', 'Batch', 'Identity', 'Qc', 'Mongo']
+  await using target = await peer(speaks('hello\n'))
+  await using site = await serve(types.map((type) => tcpMonitor(type, target.port)).join(''))
+  const started = performance.now()
+  for (let round = 0; round < 20; round += 1) {
+    const asked = types.flatMap((type, i) =>
+      ['Basic', 'Standard', 'Advanced'].map((mode) => {
+        const headers = [...(everyHeader[(round + i) % everyHeader.length] ?? []), relayed]
+        return askAndReset(site.port, path(type, mode), headers, 20 + ((i * 13) % 80))
+      }),
+    )
+    await Promise.all(asked)
+  }
+  expect(target.seen()).toBeGreaterThan(0)
+  expect(target.seen()).toBeLessThanOrEqual(most(4, started))
+})
+
+test('H8 the run of a caller that left is finished, and answers whoever asks meanwhile', async () => {
+  await using target = await peer(speaks('hello\n', 700))
+  await using site = await serve(tcpMonitor('App', target.port))
+  const leaves = askAndReset(site.port, path('App', 'Basic'), [], 300)
+  await until(() => target.seen() === 1)
+  await leaves
+  const response = await fetch(`${site.server.url}${path('App', 'Basic')}`)
+  expect(response.status).toBe(200)
+  expect(target.seen()).toBe(1)
+})
+
+test('S9 the checks that still run at their time are cancelled, with their callers and without any', async () => {
+  await using target = await peer(blackHole)
+  await using site = await serve(tcpMonitor('App', target.port, '30s') + tcpMonitor('Sql', target.port, '30s'), {
+    cancelAfterMs: 200,
+    quietMs: 100,
+  })
+  const stays = fetch(`${site.server.url}${path('App', 'Advanced')}`)
+  const leaves = askAndReset(site.port, path('Sql', 'Advanced'), [], 300)
+  await until(() => target.seen() === 2)
+  await leaves
+  const stopped = site.server.stop()
+  expect((await stays).status).toBe(503)
+  // The monitors' own deadline is later than that.
+  await hungUp(target)
+  await stopped
+})
+
+test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which costs its deadline and leaves nothing', async () => {
+  await using hole = await peer(blackHole)
+  const site = await serve(
+    `  App:\n    - {kind: tcp, name: hole, host: 127.0.0.1, port: ${hole.port}, expect: hello, depth: Basic, timeout: 2s}\n`,
+    { connectionsPerAddress: 2_000 },
+  )
+  const { server } = site
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   const before = timers()
   const started = performance.now()
@@ -53,8 +144,7 @@ test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which
     expect(took).toBeGreaterThan(1_900)
     await hungUp(hole)
   } finally {
-    await server.stop()
-    await runtime.close()
+    await site.close()
   }
   // fetch keeps timers of its own for a moment.
   await until(() => timers() <= before)
