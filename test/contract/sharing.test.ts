@@ -6,8 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
+import { type ExecutionMode, ServerType } from '../../src/core/protocol/index.ts'
 import { startServer } from '../../src/core/server/index.ts'
-import { serveDefaults } from '../../src/core/service.ts'
+import { type Call, serveDefaults } from '../../src/core/service.ts'
+import { bearer, by, from, password } from '../auth/world.ts'
 import { blackHole, peer, speaks } from '../support/faults.ts'
 import { hungUp, until } from '../support/until.ts'
 
@@ -101,6 +103,43 @@ test('H8 the run of a caller that left is finished, and answers whoever asks mea
   const response = await fetch(`${site.server.url}${path('App', 'Basic')}`)
   expect(response.status).toBe(200)
   expect(target.seen()).toBe(1)
+})
+
+test('S8 whoever is on this machine or signed in does not wait for the runs of strangers', async () => {
+  const { service, runtime } = await openCore({
+    version: '1.2.3',
+    config: { origin: undefined, types: {}, serve: serveDefaults, warnings: [] },
+    store: join(folder, 'store', 'svc.db'),
+    shared: true,
+    details: 'signed-in',
+  })
+  try {
+    await runtime.admin?.users.add({ userName: 'Ann', password }, by)
+    const elsewhere = from('192.0.2.1')
+    const { BearerToken = '' } = await service.authenticate({ UserName: 'Ann', Password: password }, elsewhere)
+    const begin = async (mode: ExecutionMode, type: ServerType, call: Call): Promise<number> => {
+      const { ExecutionMetrics } = await service.healthCheck({ ExecutionMode: mode, ServerType: type }, call)
+      return ExecutionMetrics?.StartDateTime?.getTime() ?? Number.NaN
+    }
+    const strangers = [
+      ...ServerType.values.map((type) => begin('Basic', type, elsewhere)),
+      begin('Advanced', 'Sql', elsewhere),
+      begin('Advanced', 'Batch', elsewhere),
+      begin('Advanced', 'App', { ...elsewhere, credential: bearer('nonsense') }),
+    ]
+    const known = [
+      begin('Standard', 'Mongo', { ...elsewhere, credential: bearer(BearerToken) }),
+      begin('Standard', 'Ftp', from('127.0.0.1')),
+      begin('Standard', 'Qc', { ...elsewhere, caller: { kind: 'local', account: 'alice' } }),
+    ]
+    const [begun, slow] = [await Promise.all(known), await Promise.all(strangers)]
+    // Sixteen, at four a second: the one with the bad credential, which came last, begins in the fourth second.
+    const last = slow.at(-1) ?? Number.NaN
+    expect(last - Math.min(...slow)).toBeGreaterThanOrEqual(2_000)
+    expect(Math.max(...begun)).toBeLessThan(last)
+  } finally {
+    await runtime.close()
+  }
 })
 
 test('S9 the checks that still run at their time are cancelled, with their callers and without any', async () => {

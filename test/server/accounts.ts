@@ -51,7 +51,7 @@ export async function startAccounts(options: Partial<ServeOptions> = {}): Promis
     host: '127.0.0.1',
     port: 0,
     log: (entry) => log.push(entry),
-    limits: { lingerMs: 200 },
+    limits: { lingerMs: 200, drainDelayMs: 0 },
   })
   const { port } = server
   const post: Accounts['post'] = (path, body, headers = {}) =>
