@@ -2,8 +2,10 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admit } from '../../src/core/server/connections.ts'
+import type { Call } from '../../src/core/service.ts'
+import { connected, get } from '../support/exchange.ts'
 import { until } from '../support/until.ts'
-import { ask, question, raw, type Site, startSite, withSite } from './site.ts'
+import { ask, healthy, question, raw, type Site, startSite, withSite } from './site.ts'
 
 let site: Site
 beforeAll(async () => {
@@ -249,6 +251,32 @@ describe('S3 bounds', () => {
         }),
       )
       expect(metrics.text).toMatch(new RegExp(`^svc_http_connections_refused_total ${refused}$`, 'm'))
+    })
+  })
+
+  test('S3 64 requests may wait on one connection, and one that sends more is closed and counted', async () => {
+    const { promise, resolve: letGo } = Promise.withResolvers<void>()
+    const health = async (_request: unknown, call: Call) => {
+      await promise
+      return healthy(call)
+    }
+    await withSite({ health }, async (site) => {
+      const greedy = await connected(site.port)
+      greedy.socket.write(get(question).repeat(20_000))
+      expect((await greedy.outcome).answers).toEqual([])
+      expect(site.calls.length).toBeLessThanOrEqual(64)
+      await until(() => site.calls.every(({ call }) => call.signal.aborted))
+
+      const before = site.calls.length
+      const { socket, outcome } = await connected(site.port)
+      socket.write(get(question).repeat(64))
+      await until(() => site.calls.length === before + 64)
+      letGo()
+      socket.end()
+      expect((await outcome).answers.map(({ status }) => status)).toEqual(Array.from({ length: 64 }, () => 200))
+      const { text } = await ask(site.port, '/metrics', { headers: { host: 'localhost' } })
+      expect(text).toContain('\nsvc_http_connections_refused_total 1\n')
+      expect(text).toContain('\nsvc_http_requests_in_flight 1\n')
     })
   })
 

@@ -54,8 +54,11 @@ export function begin(site: Site, request: IncomingMessage, response: ServerResp
     },
   }
   site.open.add(exchange)
+  const { socket } = request
+  site.pipelined.set(socket, (site.pipelined.get(socket) ?? 0) + 1)
   response.on('close', () => {
     site.open.delete(exchange)
+    site.pipelined.set(socket, (site.pipelined.get(socket) ?? 1) - 1)
     if (!response.writableFinished) exchange.cancel(new Fault('Interrupted', 'The caller went away'))
   })
   return exchange

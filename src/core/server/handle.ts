@@ -22,12 +22,20 @@ import type { Target } from './target.ts'
 /** Answers one request, whatever it is and whatever happens. */
 export function handle(site: Site, request: IncomingMessage, response: ServerResponse, expects: boolean): void {
   // After a request that two readers could understand differently, nothing on the connection is believed.
-  if (site.silenced.has(request.socket)) return
+  const { socket } = request
+  if (site.silenced.has(socket)) return
+  // Connections are counted elsewhere; without this, one of them could make any number of calls wait.
+  if ((site.pipelined.get(socket) ?? 0) >= site.limits.pipelined) {
+    site.silenced.add(socket)
+    site.metrics.refusedConnection()
+    socket.destroy()
+    return
+  }
   const exchange = begin(site, request, response, expects)
   const refused = gate(request, site.limits.headerCount)
   if (refused) {
     exchange.last = true
-    site.silenced.add(request.socket)
+    site.silenced.add(socket)
   }
   answer(site, exchange, refused)
     .then((made) => send(site, exchange, made))

@@ -56,7 +56,7 @@ export class Metrics {
       plain(
         'svc_http_connections_refused_total',
         'counter',
-        'Connections closed unanswered because there were too many.',
+        'Connections closed unanswered because there were too many, or too many requests on one.',
         this.#refusedConnections,
       ),
       plain('process_cpu_seconds_total', 'counter', 'CPU time used.', (cpu.user + cpu.system) / 1e6),

@@ -42,6 +42,8 @@ export type Site = {
   readonly described: DescribedInterface
   readonly open: Set<UnderWay>
   readonly connections: Connections
+  /** How many of the open requests came on each connection. */
+  readonly pipelined: WeakMap<object, number>
   /** Connections on which nothing further is believed or answered. */
   readonly silenced: WeakSet<object>
   /** True from the moment the server was told to stop. */
