@@ -51,7 +51,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       multiple: true,
       multipleNonGreedy: true,
     }),
-    cached: boolean({ description: "Accept the server's shared answer instead of a new run" }),
+    cached: boolean({ description: "Accept the server's shared answer instead of a new run; --wait never does" }),
     ...connectionFlags,
   }
 
@@ -72,7 +72,8 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
         failOnWarn: flags['fail-on'] === 'warn',
         call: (callSignal) =>
           localCall(callSignal, {
-            fresh: !flags.cached,
+            // What is waited for may be newer than a run that has begun already.
+            fresh: !flags.cached || flags.wait !== undefined,
             timeoutMs: flags.timeout,
             ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
           }),

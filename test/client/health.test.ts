@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
-import { patience } from '../../src/core/client/index.ts'
+import { patienceFor } from '../../src/core/client/index.ts'
 import { deadlines } from '../../src/core/health/index.ts'
 import {
   type ExecutionMode,
@@ -179,8 +179,14 @@ test('a selection is made at our end', async () => {
   expect(server.heard()).not.toMatch(/mongo|nope/)
 })
 
-test('without a timeout each mode gets its budget and 5 s for the way', () => {
-  for (const mode of Object.keys(deadlines) as ExecutionMode[]) expect(patience[mode]).toBe(deadlines[mode].run + 5_000)
+const modes = Object.keys(deadlines) as ExecutionMode[]
+test.each(modes)('without a timeout a call of %s gets its budget and 5 s for the way', (ExecutionMode) => {
+  expect(patienceFor({ ExecutionMode })).toBe(deadlines[ExecutionMode].run + 5_000)
+})
+
+test.each(modes)('a new run of %s may wait for the end of the one under way and a second more', (ExecutionMode) => {
+  const { run } = deadlines[ExecutionMode]
+  expect(patienceFor({ ExecutionMode }, true)).toBe(run + 1_000 + run + 5_000)
 })
 
 test('many calls at once each get their own answer, and leave no connection behind', async () => {

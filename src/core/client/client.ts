@@ -31,7 +31,7 @@ export type ClientOptions = {
   /** Allows plain http to another machine. */
   readonly insecureHttp?: boolean | undefined
   readonly userAgent: string
-  /** Milliseconds for a call in all; `call.timeoutMs` beats it, `patience` stands in for both. */
+  /** Milliseconds for a call in all; `call.timeoutMs` beats it, `patienceFor` stands in for both. */
   readonly timeoutMs?: number | undefined
   /** Holds HTTPS_PROXY, HTTP_PROXY and NO_PROXY; `process.env` when absent. */
   readonly env?: Environment | undefined
@@ -50,7 +50,12 @@ export type Client = Service & {
 }
 
 /** Milliseconds: what a run may take in each mode, and 5 s for the way there and back. */
-export const patience: Record<ExecutionMode, number> = { Basic: 13_000, Standard: 25_000, Advanced: 50_000 }
+const patience: Record<ExecutionMode, number> = { Basic: 13_000, Standard: 25_000, Advanced: 50_000 }
+/**
+ * Milliseconds for which a new run may have to wait before it begins: what the run under way may take, and the pause
+ * that follows it.
+ */
+const beforeFresh: Record<ExecutionMode, number> = { Basic: 9_000, Standard: 21_000, Advanced: 46_000 }
 /** The longest that a timer can wait. */
 const longestTimer = 2 ** 31 - 1
 
@@ -100,7 +105,7 @@ async function perform<O extends Operation>(
 ): Promise<Response<O>> {
   const { address, options } = link
   const known = { prefix: address.prefix, userAgent: options.userAgent }
-  const ms = call.timeoutMs ?? options.timeoutMs ?? patienceFor(request)
+  const ms = call.timeoutMs ?? options.timeoutMs ?? patienceFor(request, call.fresh)
   const response = await inTime(link, call, ms, request, async ({ signal, progress, presented }) => {
     const json = verbOf(operation, call) === 'GET' ? undefined : await encode(operation, request)
     const ask = askFor(operation, request, call, known, json)
@@ -176,8 +181,11 @@ async function inTime<R>(
   }
 }
 
-const patienceFor = (request: unknown): number =>
-  patience[(request as { readonly ExecutionMode?: ExecutionMode }).ExecutionMode ?? 'Standard']
+/** Milliseconds that a call waits for its answer where nobody says otherwise; `fresh`: that of a new run. */
+export function patienceFor(request: unknown, fresh = false): number {
+  const mode = (request as { readonly ExecutionMode?: ExecutionMode }).ExecutionMode
+  return patience[mode ?? 'Standard'] + (fresh && mode !== undefined ? beforeFresh[mode] : 0)
+}
 
 async function encode(operation: Operation, request: unknown): Promise<string> {
   const { encodeJson } = await import('../wire/index.ts')

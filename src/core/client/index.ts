@@ -1,5 +1,5 @@
 /** The Service of a server, over HTTP. */
 export { readAddress } from './address.ts'
-export { type Client, type ClientOptions, openClient, patience } from './client.ts'
+export { type Client, type ClientOptions, openClient, patienceFor } from './client.ts'
 export type { CredentialSource } from './credential.ts'
 export type { RawAnswer, RawRequest } from './raw.ts'

@@ -17,7 +17,7 @@ export const parameters: Json = {
   fresh: {
     name: 'Cache-Control',
     in: 'header',
-    description: 'no-cache asks for a run of its own where others would share one',
+    description: 'no-cache asks for a run that begins after this request',
     schema: { type: 'string' },
   },
   methodOverride: {
