@@ -138,3 +138,27 @@ describe('a probe in a child process', () => {
     },
   )
 })
+
+test.runIf(process.platform !== 'win32')(
+  'where no descriptor is left, a child process that cannot be started is a failure, and ends nothing else',
+  async () => {
+    const script = new URL('../support/no-descriptors.ts', import.meta.url).pathname
+    const child = spawn('sh', ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, script], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: 25_000,
+    })
+    let [said, errors] = ['', '']
+    child.stdout.on('data', (chunk) => {
+      said += String(chunk)
+    })
+    child.stderr.on('data', (chunk) => {
+      errors += String(chunk)
+    })
+    const [code] = (await once(child, 'close')) as [number | null]
+    expect(code, errors).toBe(0)
+    const [none] = JSON.parse(said) as Record<string, string>[]
+    expect(none?.probe).toContain('the child process for backlog could not be started')
+    expect(none?.program).toContain('/bin/true cannot be started')
+    expect(none?.keychain).toContain('its process cannot be started')
+  },
+)

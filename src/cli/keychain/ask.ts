@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { dirname } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Answer, Question } from './question.ts'
 
@@ -40,9 +41,13 @@ export function askKeychain(
   const timer = setTimeout(() => {
     resolve({ problem: { kind: 'timed out', message: `no answer within ${patienceMs / 1_000} s` } })
   }, patienceMs)
+  // First of all: where there are no descriptors left there are no pipes either, and the error comes later.
+  child.once('error', (error) => failed(`its process cannot be started: ${error.message}`))
+  const stdin: Writable | null | undefined = child.stdin
+  const stdout: Readable | null | undefined = child.stdout
   let said = ''
-  child.stdout.setEncoding('utf8')
-  child.stdout.on('data', (text: string) => {
+  stdout?.setEncoding('utf8')
+  stdout?.on('data', (text: string) => {
     said += text
     if (said.length > largestAnswer) failed('its answer is too long')
     if (!said.includes('\n')) return
@@ -52,17 +57,16 @@ export function askKeychain(
       failed('its answer cannot be read')
     }
   })
-  child.once('error', (error) => failed(`its process cannot be started: ${error.message}`))
   child.once('close', (code, signal) => failed(`its process ended without an answer (${signal ?? `exit ${code}`})`))
   // A child that dies before it has read the question: `close` says so.
-  child.stdin.on('error', () => {})
-  child.stdin.write(`${JSON.stringify(question)}\n`)
+  stdin?.on('error', () => {})
+  stdin?.write(`${JSON.stringify(question)}\n`)
   return promise.finally(() => {
     clearTimeout(timer)
     child.kill('SIGKILL')
     // One that is stuck in the kernel must not keep this process alive.
     child.unref()
-    child.stdin.destroy()
-    child.stdout.destroy()
+    stdin?.destroy()
+    stdout?.destroy()
   })
 }

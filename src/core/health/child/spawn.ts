@@ -37,8 +37,10 @@ export async function spawnProbe(entry: URL, question: Question, signal: AbortSi
 /** Resolves with the first line on standard output; rejects on abort, or when the child ends or floods. */
 function answerLine(child: ChildProcess, question: Question, signal: AbortSignal): Promise<string> {
   return new Promise<string>((resolve, reject) => {
+    // First of all: where there are no descriptors left there are no pipes either, and the error comes later.
+    child.once('error', (error) => reject(broken(question.probe, 'could not be started', error.message)))
     const { stdin, stdout, stderr } = child
-    if (!stdin || !stdout || !stderr) return reject(broken(question.probe, 'has no pipes'))
+    if (!stdin || !stdout || !stderr) return
     const abort = (): void => reject(signal.reason as Error)
     signal.addEventListener('abort', abort, { once: true })
     child.once('close', () => signal.removeEventListener('abort', abort))
@@ -56,7 +58,6 @@ function answerLine(child: ChildProcess, question: Question, signal: AbortSignal
     stderr.on('data', (chunk: Buffer) => {
       if (said.length < keptOfErrors) said += chunk.toString('utf8')
     })
-    child.once('error', (error) => reject(broken(question.probe, 'could not be started', error.message)))
     child.once('close', (code, killed) => {
       reject(broken(question.probe, `ended without an answer (${killed ?? `exit ${code}`})`, said))
     })
