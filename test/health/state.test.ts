@@ -70,6 +70,25 @@ describe('the memory that this process may use', () => {
     expect(within(machine, { limit: 500, available: 20 })).toEqual({ total: 500, available: 20 })
   })
 
+  test('H4 limits that could not be read for a moment are found afterwards', () => {
+    const read = tree({
+      '/proc/self/cgroup': '0::/\n',
+      '/proc/self/mountinfo': v2Mounts,
+      '/sys/fs/cgroup/memory.max': `${512 * MiB}\n`,
+      '/sys/fs/cgroup/memory.current': `${300 * MiB}\n`,
+      '/sys/fs/cgroup/cpu.max': '50000 100000\n',
+      '/sys/fs/cgroup/cpu.stat': 'usage_usec 7000000\n',
+    })
+    for (const lost of ['/proc/self/cgroup', '/proc/self/mountinfo']) {
+      let short = true
+      const limits = ownLimits((path) => (short && path === lost ? undefined : read(path)))
+      expect([limits.memory(), limits.cpu()]).toEqual([undefined, undefined])
+      short = false
+      expect(limits.cpu()).toEqual({ processors: 0.5, usedMs: 7000 })
+      expect(limits.memory()).toEqual({ limit: 512 * MiB, available: 212 * MiB })
+    }
+  })
+
   test('elsewhere than on Linux nothing bounds it', () => {
     const none = ownLimits(() => undefined)
     expect([none.memory(), none.cpu()]).toEqual([undefined, undefined])

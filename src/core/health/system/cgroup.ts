@@ -109,18 +109,39 @@ export type OwnLimits = {
 
 /**
  * Finds the groups of this process once: it does not change them, and to find them costs more than
- * to read them. Elsewhere than on Linux there are none.
+ * to read them. Where they could not be read they are looked for again: the limits of a container must
+ * not be lost for good because its descriptors ran out for a moment. Elsewhere than on Linux there are none.
  */
 export function ownLimits(read: ReadText): OwnLimits {
+  let found: OwnGroups | undefined
+  const groups = (): OwnGroups | undefined => {
+    found ??= ownGroups(read)
+    return found
+  }
+  groups()
+  return {
+    memory: () => {
+      const memory = groups()?.memory
+      return memory && memoryLimit(memory, read)
+    },
+    cpu: () => {
+      const { cpu, accounting } = groups() ?? {}
+      return cpu && cpuQuota(cpu, accounting, read)
+    },
+  }
+}
+
+type OwnGroups = Readonly<Record<'memory' | 'cpu' | 'accounting', CgroupFolders | undefined>>
+
+/** Undefined where /proc does not tell. */
+function ownGroups(read: ReadText): OwnGroups | undefined {
   const self = read('/proc/self/cgroup')
   const mountinfo = self === undefined ? undefined : read('/proc/self/mountinfo')
-  if (self === undefined || mountinfo === undefined) return { memory: () => undefined, cpu: () => undefined }
+  if (self === undefined || mountinfo === undefined) return undefined
   const mounts = parseMountinfo(mountinfo)
-  const memory = cgroupFolders('memory', self, mounts)
-  const cpu = cgroupFolders('cpu', self, mounts)
-  const accounting = cgroupFolders('cpuacct', self, mounts)
   return {
-    memory: () => memory && memoryLimit(memory, read),
-    cpu: () => cpu && cpuQuota(cpu, accounting, read),
+    memory: cgroupFolders('memory', self, mounts),
+    cpu: cgroupFolders('cpu', self, mounts),
+    accounting: cgroupFolders('cpuacct', self, mounts),
   }
 }
