@@ -77,7 +77,9 @@ const framing =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/i
 
 function headerOf(given: string): readonly [string, string] {
-  const [, name = '', value = ''] = /^([!#$%&'*+.^`|~\w-]+):[ \t]*(.*?)[ \t]*$/s.exec(given) ?? []
+  const name = /^[!#$%&'*+.^`|~\w-]+(?=:)/.exec(given)?.[0] ?? ''
+  // Blanks and tabs around a value do not belong to it (RFC 9110, 5.5); anything else does, and is judged below.
+  const value = given.slice(name.length + 1).replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '')
   if (name === '') {
     throw usage('--header is no header', "A name, a colon and a value: --header 'Accept: text/csv'")
   }

@@ -144,4 +144,4 @@ function account(): string {
   }
 }
 
-export const shownUrl = (url: string): string => url.replace(/\/+$/, '').replace(/\/\/[^/@]*@/, '//')
+export const shownUrl = (url: string): string => url.replace(/(?<!\/)\/+$/, '').replace(/\/\/[^/@]*@/, '//')

@@ -14,7 +14,7 @@ export function addressPrefix(address: string): string {
 
 /** All eight groups; an IPv4 tail stands for the last two, of which the prefix needs none. */
 function groups(address: string): readonly string[] {
-  const [head = '', tail] = address.replace(/\d+\.\d+\.\d+\.\d+$/, '0:0').split('::')
+  const [head = '', tail] = address.replace(/\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}$/, '0:0').split('::')
   const left = head === '' ? [] : head.split(':')
   if (tail === undefined) return left
   const right = tail === '' ? [] : tail.split(':')

@@ -41,7 +41,7 @@ export function readPhc(text: string): Phc | undefined {
 export const writePhc = ({ memory, passes, parallelism, salt, tag }: Phc): string =>
   `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
 
-const unpadded = (bytes: Buffer): string => bytes.toString('base64').replace(/=+$/, '')
+const unpadded = (bytes: Buffer): string => bytes.toString('base64').replace(/={1,2}$/, '')
 
 /** The PHC string of a password, in the parameters of P1. */
 export async function hashPassword(password: string): Promise<string> {

@@ -23,7 +23,7 @@ export function refusal(password: string, names: readonly string[], least = shor
 
 function isCommon(password: string): boolean {
   const plain = bare(password)
-  const word = plain.replace(/^\d+|\d+$/g, '')
+  const word = plain.replace(/^\d+|(?<!\d)\d+$/g, '')
   // One character, or a few, over and over: `aaaaaaaa`, `abcabcabc`.
   if (/^(.{1,4}?)\1+$/su.test(password)) return true
   return commonPasswords.has(plain) || commonPasswords.has(unleet(plain)) || (plain.length < 14 && commonWord(word))
@@ -53,7 +53,7 @@ const bare = (text: string): string =>
     .normalize('NFKC')
     .toLowerCase()
     .replace(/[^\p{L}\p{N}@$!]/gu, '')
-    .replace(/^[@$!]+|[@$!]+$/g, '')
+    .replace(/^[@$!]+|(?<![@$!])[@$!]+$/g, '')
 
 const leet: Readonly<Record<string, string>> = {
   '0': 'o',

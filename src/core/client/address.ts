@@ -46,7 +46,7 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
       'On a network that you trust: --insecure-http',
     )
   }
-  const prefix = url.pathname.replace(/\/+$/, '')
+  const prefix = url.pathname.replace(/(?<!\/)\/+$/, '')
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
   return {
     secure,

@@ -13,7 +13,9 @@ export function withCookieTokens<R>(operation: Operation, response: R, { headers
   if (!fields) return response
   const given = response as Readonly<Record<string, unknown>>
   const taken = (headers['set-cookie'] ?? []).flatMap((line): [string, string][] => {
-    const [, name = '', value = ''] = /^\s*([^=;\s]+)\s*=\s*([^;]*?)\s*(?:;|$)/.exec(line) ?? []
+    const [pair = ''] = line.split(';', 1)
+    const equals = pair.indexOf('=')
+    const [name, value] = [pair.slice(0, Math.max(0, equals)).trim(), pair.slice(equals + 1).trim()]
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
     return field === undefined || value === '' || given[field] ? [] : [[field, decoded(value)]]
   })

@@ -69,7 +69,8 @@ export function readCaFile(path: string): readonly string[] {
   } catch (error) {
     throw local(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`)
   }
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? []
+  // A block without its end counts: it is damaged, not absent.
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*(?:-----END CERTIFICATE-----)?/g) ?? []
   if (blocks.length === 0) throw local('holds no certificate')
   const { X509Certificate } = process.getBuiltinModule('node:crypto')
   for (const block of blocks) {

@@ -231,7 +231,7 @@ function shapeOf(setting: Setting): Json {
     case 'text':
       return setting.pattern ? { type: 'string', pattern: setting.pattern.source } : someText
     case 'url':
-      return { type: 'string', pattern: `^(${setting.protocols.map((p) => p.replace(/:.*$/, '')).join('|')}):` }
+      return { type: 'string', pattern: `^(${setting.protocols.map((p) => p.split(':', 1)[0]).join('|')}):` }
     case 'number':
     case 'integer':
       return {

@@ -135,7 +135,7 @@ const passwordParameter = /^(password|passwd|pwd|sslpassword)$/i
 function readUrl(given: unknown, setting: Of<'url'>, at: At): string | undefined {
   const written = readText(given, at)
   if (written === undefined) return undefined
-  const schemes = setting.protocols.map((protocol) => protocol.replace(/:.*$/, ''))
+  const schemes = setting.protocols.map((protocol) => protocol.split(':', 1)[0] ?? '')
   const url = URL.canParse(written) ? new URL(written) : undefined
   // What was written is not repeated: it may hold a password.
   if (!url) return at.wrong(`is not a URL: write it like ${schemes[0] ?? 'https'}://host:port/path`)

@@ -15,16 +15,15 @@ const byteUnits = {
   TiB: 1024 ** 4,
 } as const
 
-const figure = '[0-9]{1,12}([.][0-9]{1,6})?'
-/** The same patterns validate here and in the JSON Schema. */
+const durationPattern = /^[0-9]{1,12}([.][0-9]{1,6})? ?(ms|s|m|h|d)$/
+const bytesPattern = /^[0-9]{1,12}([.][0-9]{1,6})? ?(B|KB|KiB|MB|MiB|GB|GiB|TB|TiB)$/
+const percentPattern = /^[0-9]{1,12}([.][0-9]{1,6})? ?%$/
+/** The same patterns, for the JSON Schema. */
 export const writtenAs = {
-  duration: `^${figure} ?(ms|s|m|h|d)$`,
-  bytes: `^${figure} ?(B|KB|KiB|MB|MiB|GB|GiB|TB|TiB)$`,
-  percent: `^${figure} ?%$`,
+  duration: durationPattern.source,
+  bytes: bytesPattern.source,
+  percent: percentPattern.source,
 } as const
-const durationPattern = new RegExp(writtenAs.duration)
-const bytesPattern = new RegExp(writtenAs.bytes)
-const percentPattern = new RegExp(writtenAs.percent)
 
 /** `250ms`, `5s`, `2m`, `48h`, `30d` → milliseconds. */
 export const parseDuration = (written: string): number | undefined =>

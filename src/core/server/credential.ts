@@ -29,7 +29,7 @@ export function presented(
 }
 
 function bearer({ authorization }: IncomingHttpHeaders): Credential | undefined {
-  const token = /^bearer +(.+)$/i.exec(authorization ?? '')?.[1]
+  const token = /^bearer +([^ ].*)$/i.exec(authorization ?? '')?.[1]
   return token === undefined ? undefined : { kind: 'bearer', token }
 }
 

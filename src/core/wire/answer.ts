@@ -47,8 +47,11 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** A string, or one of the bare words that .NET writes for numbers that JSON does not have. */
-const stringOrBareNumber = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/g
+/**
+ * A string, or one of the bare words that .NET writes for numbers that JSON does not have. A string without an end
+ * reaches to the end of the text: were it none, each of its quotes would begin another search for an end.
+ */
+const stringOrBareNumber = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|-?\b(?:NaN|Infinity)\b/g
 
 const parseWithoutNaN = (text: string): unknown => {
   try {

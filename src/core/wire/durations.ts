@@ -12,7 +12,7 @@ export const writeDuration = (ms: number): string => {
   const part = (count: number, unit: string) => (count === 0 ? '' : `${count}${unit}`)
   const fraction = String(ticks % ticksPerSecond)
     .padStart(7, '0')
-    .replace(/0+$/, '')
+    .replace(/0{1,7}$/, '')
   const seconds = wholeSeconds % 60
   const clock =
     part(Math.floor((wholeSeconds % secondsPerDay) / 3600), 'H') +

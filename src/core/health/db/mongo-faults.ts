@@ -97,11 +97,19 @@ function fromServer(code: number, told: string, { address, target, phase }: Wher
   }
 }
 
+/** `connection 3 to 10.0.0.1:27017 closed`, `Socket closed` */
+function tellsOfClosing(told: string): boolean {
+  const connection = told.indexOf('connection ')
+  return (
+    told.includes('Socket closed') || (connection >= 0 && told.includes(' closed', connection + 'connection '.length))
+  )
+}
+
 function fromDriver(name: string, told: string, { address, target }: Where): ProbeError {
   const details = told === '' ? [] : [told]
   if (name === 'MongoNetworkTimeoutError')
     return new ProbeError('timeout', `${address} did not answer in time`, details)
-  if (/connection .* closed|Socket closed/.test(told)) {
+  if (tellsOfClosing(told)) {
     const maybe =
       target.tls.mode === 'off' ? ['does the server take TLS only? then: tls: {mode: verify}'] : [withoutTls]
     return new ProbeError('protocol', `${address} closed the connection before it answered`, maybe)

@@ -122,7 +122,7 @@ function figureOf(cell: Exclude<Cell, null>): number | undefined {
   const value = typeof cell === 'number' ? cell : decimal.test(textOf(cell).trim()) ? Number(cell) : Number.NaN
   return Number.isFinite(value) ? value : undefined
 }
-const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
+const decimal = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
 /** Milliseconds since 1970: a date, its text as databases write it, or seconds or milliseconds. */
 function dateOf(cell: Exclude<Cell, null>): number | undefined {

@@ -59,7 +59,13 @@ const codeOf = (text: string): string => `U+${text.codePointAt(0)?.toString(16).
 
 function tokensOf(sql: string): readonly Token[] {
   const tokens: Token[] = []
-  for (let at = 0; at < sql.length; at += tokens.at(-1)?.text.length ?? 1) tokens.push(tokenAt(sql, at))
+  for (let at = 0; at < sql.length; ) {
+    const token = tokenAt(sql, at)
+    tokens.push(token)
+    // Refused anyway; and behind a bracket that is not closed, each bracket would be searched for an end again.
+    if (token.kind === 'unknown') break
+    at += token.text.length
+  }
   return tokens
 }
 

@@ -71,7 +71,7 @@ async function fromTools(): Promise<readonly OpenPort[]> {
   return all
     .filter(({ protocol, state }) => protocol.startsWith('tcp') && /^listen/i.test(state))
     .map(({ localAddress, localPort }) => ({
-      host: reached(localAddress.replace(/^\[(.*)\]$/, '$1').replace(/%.*$/, '')),
+      host: reached(localAddress.replace(/^\[(.*)\]$/, '$1').split('%', 1)[0] ?? ''),
       port: Number(localPort),
     }))
     .filter(({ port }) => port > 0)

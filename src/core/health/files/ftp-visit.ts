@@ -125,8 +125,8 @@ async function* deeper(link: Link, given: FtpSettings, { way, home }: Place): As
     return
   }
   const features = await control.ask('FEAT', wait(world))
-  const machine = features.code === 211 && /^\s*ML(?:ST|SD)\b/im.test(features.text)
-  if (features.code === 211 && /^\s*UTF8\b/im.test(features.text)) await control.ask('OPTS UTF8 ON', wait(world))
+  const machine = features.code === 211 && /^[ \t]*ML(?:ST|SD)\b/im.test(features.text)
+  if (features.code === 211 && /^[ \t]*UTF8\b/im.test(features.text)) await control.ask('OPTS UTF8 ON', wait(world))
   const enter = async (folder: string | undefined): Promise<void> => {
     if (home !== undefined) await expected(link, `CWD ${home}`, [200, 250])
     if (folder !== undefined) await expected(link, `CWD ${folder}`, [200, 250])

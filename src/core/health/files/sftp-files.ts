@@ -101,7 +101,7 @@ export class Sftp {
 
   /** What the round trip needs, in a folder. */
   files(folder: string, most: number): Files {
-    const at = (name: string): string => `${folder.replace(/\/+$/, '')}/${name}`
+    const at = (name: string): string => `${folder.replace(/(?<!\/)\/+$/, '')}/${name}`
     const plain = (
       what: string,
       act: (sftp: SFTPWrapper, done: (error?: Error | null) => void) => void,

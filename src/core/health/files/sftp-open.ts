@@ -23,7 +23,7 @@ const longestGreeting = 8 * 1024
 const reserveMs = 150
 
 /** Ours, so it ends by itself: one of svc.yaml would run against a clock, which a busy machine lets run out. */
-const isWhole = (heard: Buffer): boolean => /^SSH-[^\n]*\n/m.test(heard.toString('latin1'))
+const isWhole = (heard: Buffer): boolean => /^SSH-[^\r\n]*\r?\n/m.test(heard.toString('latin1'))
 
 /** Hears the server's first line, and puts it back for the driver. */
 export async function greeting(socket: PeerSocket, address: string, world: World, start: number): Promise<Greeting> {
@@ -40,7 +40,7 @@ export type HostKey = { readonly type: string; readonly fingerprint: string }
 export function hostKeyOf(blob: Buffer): HostKey {
   const length = blob.length < 4 ? 0 : blob.readUInt32BE(0)
   const type = said(blob.subarray(4, 4 + Math.min(length, 64)), 64)
-  return { type, fingerprint: `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}` }
+  return { type, fingerprint: `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=$/, '')}` }
 }
 
 export type Credentials = {
@@ -101,7 +101,7 @@ export async function shake(
   return await new Promise((resolve, reject) => {
     const isKnown = (blob: Buffer): boolean => {
       hostKey = hostKeyOf(blob)
-      return auth !== undefined && known.some((one) => one.replace(/=+$/, '') === hostKey?.fingerprint)
+      return auth !== undefined && known.some((one) => one.replace(/=$/, '') === hostKey?.fingerprint)
     }
     let refusedKey = false
     const failed = (cause: unknown): void => {

@@ -102,7 +102,8 @@ async function* deeper(
   hide: Hide,
 ): AsyncGenerator<SftpSeen> {
   const { address, step } = target
-  const at = (folder: string): string => (folder.startsWith('/') ? folder : `${home.replace(/\/+$/, '')}/${folder}`)
+  const at = (folder: string): string =>
+    folder.startsWith('/') ? folder : `${home.replace(/(?<!\/)\/+$/, '')}/${folder}`
   const { folder } = given
   if (folder !== undefined) {
     step('oldest file')

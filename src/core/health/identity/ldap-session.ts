@@ -122,9 +122,15 @@ function meaning(error: unknown, asked: Asked): unknown {
   if (error instanceof ProbeError) return error
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown }
   const text = typeof message === 'string' ? message : ''
-  if (typeof code === 'number') return resultFault({ code, text: text.replace(/\s*Code: 0x[0-9a-f]+$/i, '') }, asked)
+  if (typeof code === 'number') return resultFault({ code, text: withoutCode(text) }, asked)
   if (/^(?:Connection closed|Socket error)/.test(text)) {
     return new ProbeError('protocol', `${asked.address} closed the connection before it answered`)
   }
   return new ProbeError('protocol', `${asked.address} does not answer as LDAP does`, [asked.hide(text)])
+}
+
+/** The driver writes the result code behind the server's text. */
+function withoutCode(text: string): string {
+  const at = text.lastIndexOf('Code: 0x')
+  return at >= 0 && /^[0-9a-f]+$/i.test(text.slice(at + 'Code: 0x'.length)) ? text.slice(0, at).trimEnd() : text
 }

@@ -93,4 +93,6 @@ const plain = (name: string): string =>
   name
     .trim()
     .toLowerCase()
-    .replaceAll(/\s*([,=+])\s*/g, '$1')
+    .split(/([,=+])/)
+    .map((part) => part.trim())
+    .join('')

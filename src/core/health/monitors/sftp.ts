@@ -75,7 +75,7 @@ function judgeHostKey({ type, fingerprint }: HostKey, address: string, given: Sf
   const shown = `${address} showed ${type} ${fingerprint}`
   const compare = 'compare with what ssh-keygen -lf says of /etc/ssh/ssh_host_*_key.pub on the server itself'
   const more = { address, details: [compare] }
-  const known = given.hostKey?.map((print) => print.replace(/=+$/, ''))
+  const known = given.hostKey?.map((print) => print.replace(/=$/, ''))
   if (known?.includes(fingerprint)) return ok('host key', shown, { address })
   if (known !== undefined) {
     const cause = 'a key of another type, a new installation, or somebody in between'

@@ -40,7 +40,7 @@ export const askedMode = (given: PeerSettings, mode: ExecutionMode): ExecutionMo
 /** Where it is asked, of a run of ours in `mode`. Every health result there is answered with 200. */
 export function peerUrl(given: PeerSettings, mode: ExecutionMode): URL {
   const url = new URL(given.url)
-  if (!asksPeerAt(url)) url.pathname = `${url.pathname.replace(/\/+$/, '')}/healthcheck`
+  if (!asksPeerAt(url)) url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/healthcheck`
   url.searchParams.set('ExecutionMode', askedMode(given, mode))
   url.searchParams.set('ServerType', given.type)
   url.searchParams.set('SuppressErrorCodes', 'true')

@@ -15,6 +15,9 @@ type Grammar<R> = {
 /** Characters: a banner of several lines fits, a flood does not. */
 const longestReply = 16 * 1024
 
+/** The code that a line begins with, and what follows it. */
+const starts = { '1-5': /^([1-5]\d\d)(?:([ -])|$)/, '2-5': /^([2-5]\d\d)(?:([ -])|$)/ } as const
+
 /** Puts replies together from bytes as they come. Throws ProbeError `protocol` for what is none. */
 export class CodedReplyReader<R> {
   readonly #grammar: Grammar<R>
@@ -28,7 +31,7 @@ export class CodedReplyReader<R> {
 
   constructor(grammar: Grammar<R>, address: string, hide: Hide) {
     this.#grammar = grammar
-    this.#start = new RegExp(`^([${grammar.kinds}]\\d\\d)(?:([ -])|$)`)
+    this.#start = starts[grammar.kinds]
     this.#address = address
     this.#hide = hide
   }

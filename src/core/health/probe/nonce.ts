@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 
 /** `{nonce}`; `${nonce}` is a parameter of a profile or a value of a step, and stays as it is. */
 const mark = /(?<!\$)\{nonce\}/
-const marks = new RegExp(mark, 'g')
+const marks = /(?<!\$)\{nonce\}/g
 
 type Texts = Readonly<Record<string, string>> | undefined
 

@@ -144,7 +144,7 @@ export function xmlEnd(): (heard: Buffer) => boolean {
     if (root === undefined) return false
     if (root.closed) return true
     const tail = heard.toString('latin1', Math.max(0, heard.length - root.name.length - 64)).trimEnd()
-    return tail.replace(/\s*>$/, '>').endsWith(`</${root.name}>`)
+    return tail.endsWith('>') && tail.slice(0, -1).trimEnd().endsWith(`</${root.name}`)
   }
 }
 
@@ -158,6 +158,7 @@ function rootOf(head: string): { readonly name: string; readonly closed: boolean
   }
   // A document type is refused anyway: there is nothing to wait for.
   if (/^<![^-]/.test(at < 0 ? '' : head.slice(at, at + 3))) return { name: '!', closed: true }
-  const [whole, name] = /^<([^\s/>"'=]{1,200})(?:[^<>"']|"[^"]*"|'[^']*')*>/.exec(at < 0 ? '' : head.slice(at)) ?? []
+  const [whole, name] =
+    /^<([^\s/>"'=]{1,200})(?![^\s/>"'=])(?:[^<>"']|"[^"]*"|'[^']*')*>/.exec(at < 0 ? '' : head.slice(at)) ?? []
   return whole === undefined || name === undefined ? undefined : { name, closed: whole.endsWith('/>') }
 }

@@ -34,7 +34,7 @@ export async function managementAt(
   signedIn: boolean,
 ): Promise<Management> {
   const base = new URL(given.url)
-  const prefix = base.pathname.replace(/\/*$/, '')
+  const prefix = base.pathname.replace(/(?<!\/)\/+$/, '')
   const password = signedIn ? await given.password.reveal() : ''
   const packed = Buffer.from(`${given.username}:${password}`).toString('base64')
   const hide = hiding(signedIn ? [password, packed] : [])

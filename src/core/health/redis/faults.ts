@@ -58,7 +58,7 @@ export function redisFault(error: string, link: RedisLink, user: string | undefi
     return found('refused', `${address} is full: it has as many clients as it takes (maxclients)`)
   }
   if (/invalid password/i.test(error)) return found('auth', `${address} refused the sign-in of ${who}: wrong password`)
-  if (/AUTH.*(no password is set|without any password configured)/i.test(error)) {
+  if (/no password is set|without any password configured/i.test(error)) {
     return found('data', `${address} has no password, but one is configured here: whoever reaches it may use it`)
   }
   if (user !== undefined && /wrong number of arguments for 'auth'/i.test(error)) {

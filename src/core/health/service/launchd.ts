@@ -7,7 +7,14 @@ export const launchctlArgs = (service: string): readonly string[] => ['print', `
 export function parseLaunchd(text: string): ServiceState | undefined {
   if (/^(?:Could not find service|Bad request)/m.test(text)) return { is: 'absent', words: 'not found' }
   // Of the service itself: what belongs to a part of it stands further in.
-  const value = (name: string): string | undefined => new RegExp(`^\\t${name} = (.+)$`, 'm').exec(text)?.[1]?.trim()
+  const lines = text.split('\n')
+  const value = (name: string): string | undefined => {
+    const begin = `\t${name} = `
+    return lines
+      .find((line) => line.startsWith(begin) && line.length > begin.length)
+      ?.slice(begin.length)
+      .trim()
+  }
   const state = value('state')
   if (state === undefined) return undefined
   const [pid, runs] = [value('pid'), value('runs')].map((one) =>

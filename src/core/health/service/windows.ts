@@ -12,18 +12,17 @@ const states: Readonly<Record<number, readonly [ServiceState['is'], string]>> = 
   6: ['changing', 'being paused'],
   7: ['stopped', 'paused'],
 }
-const notInstalled = '1060'
 /** `ERROR_SERVICE_NEVER_STARTED`: no error. */
 const neverStarted = 1077
 
 /** Reads what `sc.exe queryex` prints, in any language of Windows. Undefined when it is something else. */
 export function parseWindows(text: string): ServiceState | undefined {
-  if (new RegExp(`\\b${notInstalled}\\b`).test(text.split(/\r?\n/, 1)[0] ?? '')) {
-    return { is: 'absent', words: 'not installed' }
-  }
+  // ERROR_SERVICE_DOES_NOT_EXIST
+  if (/\b1060\b/.test(text.split(/\r?\n/, 1)[0] ?? '')) return { is: 'absent', words: 'not installed' }
   const values = text.split(/\r?\n/).flatMap((line) => {
-    const [, label, value] = /^\s+([^:]+?)\s*:\s*(\S.*?)\s*$/.exec(line) ?? []
-    return label === undefined || value === undefined ? [] : [{ label, value }]
+    const colon = line.indexOf(':')
+    const [label, value] = [line.slice(0, Math.max(0, colon)).trim(), line.slice(colon + 1).trim()]
+    return /^\s/.test(line) && label !== '' && value !== '' ? [{ label, value }] : []
   })
   // The type comes first and the state second, whatever they are called.
   const state = /^(\d)\b/.exec(values[1]?.value ?? '')?.[1]

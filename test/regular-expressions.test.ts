@@ -1,0 +1,124 @@
+import { fork } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import type { PatternReport } from './support/pattern-child.ts'
+import { patternsBelow, patternsOf, type SourcePattern } from './support/source-patterns.ts'
+
+const src = new URL('../src', import.meta.url).pathname
+
+/** Milliseconds after which a pattern counts as one that does not end: the slowest that is linear takes seconds. */
+const patienceMs = 120_000
+
+/** The problem of each pattern under hostile text, or undefined, in their order; in a child that ends when a pattern does not. */
+async function problemsOf(
+  patterns: readonly SourcePattern[],
+  ms = patienceMs,
+): Promise<readonly (string | undefined)[]> {
+  const problems: (string | undefined)[] = []
+  while (problems.length < patterns.length) {
+    await new Promise<void>((resolve, reject) => {
+      const child = fork(new URL('./support/pattern-child.ts', import.meta.url), { execArgv: [] })
+      let timer = setTimeout(giveUp, ms)
+      function giveUp(): void {
+        problems.push(`did not end within ${ms / 1_000} s`)
+        child.kill('SIGKILL')
+      }
+      child.on('message', ({ texts, problem }: PatternReport) => {
+        clearTimeout(timer)
+        timer = setTimeout(giveUp, ms)
+        problems.push(texts > 40 ? problem : `only ${texts} hostile texts`)
+      })
+      child.once('error', reject)
+      child.once('exit', (code) => {
+        clearTimeout(timer)
+        if (code !== 0 && code !== null) reject(new Error(`the child of the patterns exited with ${code}`))
+        else resolve()
+      })
+      child.send(patterns.slice(problems.length))
+    })
+  }
+  return problems
+}
+
+const found = patternsBelow(src)
+
+describe('every regular expression of svc', () => {
+  test('takes time that grows as the text does, whatever the text: 100 KB at most 15 times as long as 10 KB', async () => {
+    expect(found.literals.length).toBeGreaterThan(400)
+    const distinct = [...Map.groupBy(found.literals, (one) => `/${one.source}/${one.flags} ${one.scan}`).values()]
+    const problems = await problemsOf(distinct.flatMap((same) => same[0] ?? []))
+    const slow = problems.flatMap((problem, index) => {
+      const [one, ...others] = distinct[index] ?? []
+      if (problem === undefined || !one) return []
+      const where = [one, ...others].map(({ at }) => at).join(', ')
+      return [`${where}: /${one.source}/${one.flags}: ${problem}`]
+    })
+    expect(slow).toEqual([])
+  }, 600_000)
+
+  test('is a literal that this test sees, but for the patterns of svc.yaml, which have a budget of processor time', () => {
+    expect(found.built).toEqual([
+      "core/health/probe/expectation.ts: new RegExp(source.replaceAll('{nonce}', '0'), flags)",
+      'core/health/probe/expectation.ts: new RegExp(source, flags)',
+      'core/health/probe/expectation.ts: new RegExp(source, flags)',
+    ])
+  })
+})
+
+describe('the test of the regular expressions', () => {
+  const problemOf = async (code: string, ms?: number): Promise<string | undefined> =>
+    (await problemsOf(patternsOf('planted.ts', code).literals, ms))[0]
+
+  test.each([
+    ['leading blanks', 'text.replace(/\\s*Code: 0x[0-9a-f]+$/i, "")'],
+    [
+      'a string with escapes and no end',
+      'text.replace(/"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"|-?\\b(?:NaN|Infinity)\\b/g, "")',
+    ],
+    ['trailing slashes', 'url.replace(/\\/+$/, "")'],
+    ['blanks behind a lazy value', '/^([a-z]+):[ \\t]*(.*?)[ \\t]*$/s.exec(line)'],
+    ['a beginning without an end, again and again', 'pem.match(/-----BEGIN X-----[\\s\\S]*?-----END X-----/g)'],
+    ['lines that begin alike', '/^SSH-[^\\n]*\\n/m.test(banner)'],
+    ['a separator with blanks around', 'text.split(/\\s*,\\s*/)'],
+    ['a separator with a name', 'const comma = /\\s*,\\s*/\ntext.split(comma)'],
+    ['digits that two repeats share', '/^(?:\\d+\\.?\\d*|\\.\\d+)$/.test(figure)'],
+  ])('finds %s', async (_, code) => {
+    expect(await problemOf(code)).toMatch(/characters: \d+ times the processor time/)
+  })
+  test('finds a pattern that never ends, and goes on with the next', async () => {
+    const { literals } = patternsOf('planted.ts', '[/^(?:a|a)*$/, /^a+$/, /\\s*x/]')
+    const problems = await problemsOf(literals, 15_000)
+    const [endless, linear, quadratic] = problems
+    expect(endless).toBe('did not end within 15 s')
+    expect(linear).toBeUndefined()
+    expect(quadratic).toContain('times the processor time')
+  }, 90_000)
+  test('finds nothing wrong with patterns that are linear', async () => {
+    const { literals } = patternsOf(
+      'planted.ts',
+      '[/\\s+/g, /^\\s*x/, /\\r?\\n$/, /[^"]*"/y, /\\bdata ([0-9a-f]{1,8})\\b/i]',
+    )
+    expect(await problemsOf(literals)).toEqual([undefined, undefined, undefined, undefined, undefined])
+  }, 60_000)
+  test('sees literals wherever they stand, and what makes a pattern of a string', () => {
+    const code = [
+      'const comment = "/no+/" // /nor+this/',
+      'const half = 4 / two / 1',
+      'const one = /a/g, table = { two: [/b/y] }',
+      'text.split(/c/); const border = /d/; text.split(border)',
+      'RegExp("e"); new RegExp(`f`); text.match("g"); text.search(`h`)',
+    ].join('\n')
+    const { literals, built } = patternsOf('planted.ts', code)
+    expect(literals.map(({ at, source, scan }) => [at, source, scan])).toEqual([
+      ['planted.ts:3', 'a', 'all'],
+      ['planted.ts:3', 'b', 'sticky'],
+      ['planted.ts:4', 'c', 'all'],
+      ['planted.ts:4', 'd', 'all'],
+    ])
+    expect(built).toEqual([
+      'planted.ts: RegExp("e")',
+      'planted.ts: new RegExp(`f`)',
+      'planted.ts: text.match("g")',
+      'planted.ts: text.search(`h`)',
+    ])
+  })
+})

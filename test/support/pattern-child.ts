@@ -1,0 +1,33 @@
+import { excessiveGrowth, ofSize } from './growth.ts'
+import { hostileTextsFor } from './hostile-texts.ts'
+import type { SourcePattern } from './source-patterns.ts'
+
+/** What the parent hears of each pattern when it is through, in the order of the list. */
+export type PatternReport = { readonly texts: number; readonly problem: string | undefined }
+
+const sizes = [1_000, 10_000, 100_000]
+const show = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text)
+
+function scanOf({ source, flags, scan }: SourcePattern): (text: string) => void {
+  const pattern = new RegExp(source, scan === 'once' || flags.includes('g') ? flags : `${flags}g`)
+  // The same matches as by `match`, `matchAll` and `split`, without a list of them, whose clearing away would be measured too.
+  return scan === 'once' ? (text) => void pattern.exec(text) : (text) => void text.replace(pattern, '')
+}
+
+function judge(one: SourcePattern): PatternReport {
+  const run = scanOf(one)
+  const texts = hostileTextsFor(one.source, one.flags)
+  for (const hostile of texts) {
+    const problem = excessiveGrowth(run, (size) => ofSize(hostile, size), sizes)
+    if (problem === undefined) continue
+    const of = `${show(hostile.lead)} + ${show(hostile.unit)} again and again + ${show(hostile.end)}`
+    return { texts: texts.length, problem: `${problem} of ${of}` }
+  }
+  return { texts: texts.length, problem: undefined }
+}
+
+process.once('message', (patterns: readonly SourcePattern[]) => {
+  for (const one of patterns) process.send?.(judge(one))
+  process.disconnect()
+})
+process.once('disconnect', () => process.exit(0))
