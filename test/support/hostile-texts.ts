@@ -79,7 +79,7 @@ const alphabet = [
 ]
 const maxExamples = 6
 /** Pairs grow with the square of the parts. */
-const maxPaired = 10
+const maxPaired = 7
 const maxLeads = 4
 
 const distinct = (texts: readonly string[]): readonly string[] => [...new Set(texts)]
@@ -178,7 +178,7 @@ export function hostileTextsFor(source: string, flags: string): readonly Hostile
       add('', lead + body, mismatch)
     }
     add('', lead, mismatch)
-    if (flags.includes('m')) for (const line of ['\n', '\r']) add('', lead + line, mismatch)
+    if (flags.includes('m')) for (const line of ['\n', '\r', '\u2028']) add('', lead + line, mismatch)
   }
   for (const alternative of pattern.alternatives) {
     visit(alternative, [''], '')

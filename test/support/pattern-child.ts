@@ -1,4 +1,4 @@
-import { excessiveGrowth, ofSize } from './growth.ts'
+import { describeHostile, excessiveGrowth, ofSize } from './growth.ts'
 import { hostileTextsFor } from './hostile-texts.ts'
 import type { SourcePattern } from './source-patterns.ts'
 
@@ -6,7 +6,6 @@ import type { SourcePattern } from './source-patterns.ts'
 export type PatternReport = { readonly texts: number; readonly problem: string | undefined }
 
 const sizes = [1_000, 10_000, 100_000]
-const show = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text)
 
 function scanOf({ source, flags, scan }: SourcePattern): (text: string) => void {
   const pattern = new RegExp(source, scan === 'once' || flags.includes('g') ? flags : `${flags}g`)
@@ -14,20 +13,18 @@ function scanOf({ source, flags, scan }: SourcePattern): (text: string) => void 
   return scan === 'once' ? (text) => void pattern.exec(text) : (text) => void text.replace(pattern, '')
 }
 
-function judge(one: SourcePattern): PatternReport {
+async function judge(one: SourcePattern): Promise<PatternReport> {
   const run = scanOf(one)
   const texts = hostileTextsFor(one.source, one.flags)
   for (const hostile of texts) {
-    const problem = excessiveGrowth(run, (size) => ofSize(hostile, size), sizes)
-    if (problem === undefined) continue
-    const of = `${show(hostile.lead)} + ${show(hostile.unit)} again and again + ${show(hostile.end)}`
-    return { texts: texts.length, problem: `${problem} of ${of}` }
+    const problem = await excessiveGrowth(run, (size) => ofSize(hostile, size), sizes)
+    if (problem !== undefined) return { texts: texts.length, problem: `${problem} of ${describeHostile(hostile)}` }
   }
   return { texts: texts.length, problem: undefined }
 }
 
-process.once('message', (patterns: readonly SourcePattern[]) => {
-  for (const one of patterns) process.send?.(judge(one))
+process.once('message', async (patterns: readonly SourcePattern[]) => {
+  for (const one of patterns) process.send?.(await judge(one))
   process.disconnect()
 })
 process.once('disconnect', () => process.exit(0))

@@ -23,7 +23,7 @@ const longestGreeting = 8 * 1024
 const reserveMs = 150
 
 /** Ours, so it ends by itself: one of svc.yaml would run against a clock, which a busy machine lets run out. */
-const isWhole = (heard: Buffer): boolean => /^SSH-[^\r\n]*\r?\n/m.test(heard.toString('latin1'))
+const isWhole = (heard: Buffer): boolean => /^SSH-[^\r\n\u2028\u2029]*\r?\n/m.test(heard.toString('latin1'))
 
 /** Hears the server's first line, and puts it back for the driver. */
 export async function greeting(socket: PeerSocket, address: string, world: World, start: number): Promise<Greeting> {
