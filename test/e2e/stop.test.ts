@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { connected, get, type Outcome, sent } from '../support/exchange.ts'
-import { peer, speaks } from '../support/faults.ts'
+import { blackHole, peer, speaks } from '../support/faults.ts'
 import { startServeProcess } from '../support/serve-process.ts'
 import { until } from '../support/until.ts'
 
@@ -50,6 +50,20 @@ test('S9 SIGTERM answers every request that waits unread and every call that wai
   }
   expect(await serve.ended).toEqual({ code: 0, signal: null })
   expect(slow.seen()).toBe(1)
+})
+
+test('S9 calls that wait for checks longer than the bound are answered 503, and the process ends by itself', async () => {
+  await using hole = await peer(blackHole)
+  const yaml = `types:\n  App:\n    - {kind: tcp, name: hole, host: 127.0.0.1, port: ${hole.port}, expect: hello, timeout: 40s}\n`
+  await using serve = await startServeProcess(yaml)
+  const calls = await Promise.all(Array.from({ length: 48 }, () => connected(serve.port)))
+  for (const { socket } of calls) await sent(socket, get('/healthcheck?ExecutionMode=Advanced&ServerType=App'))
+  await until(() => hole.seen() === 1)
+  serve.signal('SIGTERM')
+  const outcomes = await Promise.all(calls.map(({ outcome }) => outcome))
+  expect(new Set(outcomes.map(summary))).toEqual(new Set(['503']))
+  expect(outcomes.filter(({ error }) => error !== undefined)).toEqual([])
+  expect(await serve.ended).toEqual({ code: 0, signal: null })
 })
 
 test.each([

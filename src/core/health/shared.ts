@@ -204,8 +204,7 @@ export class SharedRuns {
     const paced = Math.max(pace.startedAt, endedAt) + pauseMs
     if (next.callers.known > 0) return paced
     const [oldest = 0] = this.#strangerStarts
-    const bounded =
-      this.#strangerStarts.length < maxStrangerStarts ? paced : Math.max(paced, oldest + strangerWindowMs)
+    const bounded = this.#strangerStarts.length < maxStrangerStarts ? paced : Math.max(paced, oldest + strangerWindowMs)
     return result?.renewed && bounded < result.expiresAt ? result.expiresAt : bounded
   }
 
@@ -223,24 +222,20 @@ export class SharedRuns {
     this.#waiting.delete(lane)
     lane.running = demand
     lane.pace.startedAt = now
-    const ended = (): number => {
+    const ended = (settle: (endedAt: number) => void): void => {
       lane.endedAt = this.#now()
       lane.running = undefined
-      return lane.endedAt
+      settle(lane.endedAt)
+      this.#beginDue()
     }
-    this.#start(lane.mode, lane.type, lane.forPeer)
-      .then(
-        (run) => {
-          const endedAt = ended()
+    this.#start(lane.mode, lane.type, lane.forPeer).then(
+      (run) =>
+        ended((endedAt) => {
           lane.result = { run, endedAt, expiresAt: endedAt + lifeOf(run, lane.mode), renewed: renews }
           demand.resolve(lane.result)
-        },
-        (error: unknown) => {
-          ended()
-          demand.reject(error)
-        },
-      )
-      .then(() => this.#beginDue())
+        }),
+      (error: unknown) => ended(() => demand.reject(error)),
+    )
   }
 }
 

@@ -35,7 +35,7 @@ export async function drain(server: Server, site: Site): Promise<void> {
   const graceEndsMs = limits.cancelAfterMs + stretch
   const closeAfterMs = limits.closeAfterMs + stretch
   const cancel = setTimeout(() => {
-    for (const { cancel } of [...open]) cancel(stopping())
+    for (const { cancel } of open) cancel(stopping())
     site.runtime.cancelRuns?.()
   }, limits.cancelAfterMs)
   const close = setTimeout(() => closeAll(site), closeAfterMs)
