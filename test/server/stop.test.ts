@@ -169,6 +169,28 @@ describe('S9 shutting down', () => {
     expect(site.calls).toEqual([])
   })
 
+  test('S9 callers that come again as soon as they are answered get an answer or a refused connection, and no reset', async () => {
+    const site = await startSite()
+    const seen = new Map<string, number>()
+    const again = async (): Promise<void> => {
+      for (;;) {
+        const socket = connect(site.port, '127.0.0.1')
+        const outcome = outcomeOf(socket)
+        socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+        const { answers, error } = await outcome
+        const what = answers[0] ? String(answers[0].status) : (error ?? 'closed')
+        seen.set(what, (seen.get(what) ?? 0) + 1)
+        if (!answers[0]) return
+      }
+    }
+    const callers = Array.from({ length: 64 }, again)
+    await until(() => (seen.get('200') ?? 0) > 200)
+    await site.server.stop()
+    await Promise.all(callers)
+    expect([...seen.keys()].sort()).toEqual(['200', 'ECONNREFUSED'])
+    expect(seen.get('ECONNREFUSED')).toBe(64)
+  })
+
   test('S9 a drain delay that outlasts the bound for calls leaves the last connections time to be read', async () => {
     const site = await startSite({
       limits: { drainDelayMs: 400, quietMs: 1_000, cancelAfterMs: 50, closeAfterMs: 100 },

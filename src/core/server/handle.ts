@@ -38,7 +38,7 @@ export function handle(site: Site, request: IncomingMessage, response: ServerRes
     site.silenced.add(socket)
   }
   answer(site, exchange, refused)
-    .then((made) => send(site, exchange, made))
+    .then((made) => (site.hold ? site.hold.then(() => send(site, exchange, made)) : send(site, exchange, made)))
     // Only a defect in how answers are written ends here: the caller gets no half-made one.
     .catch((error: unknown) => {
       response.destroy()

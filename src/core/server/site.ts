@@ -48,6 +48,8 @@ export type Site = {
   readonly silenced: WeakSet<object>
   /** True from the moment the server was told to stop. */
   draining: boolean
+  /** Answers wait for this, where there is one, before they are sent. */
+  hold: Promise<void> | undefined
 }
 
 /** The request that came last on a connection, while it is not answered yet. */

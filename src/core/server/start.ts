@@ -71,6 +71,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     pipelined: new WeakMap(),
     silenced: new WeakSet(),
     draining: false,
+    hold: undefined,
   }
   listenTo(server, site)
   const { address, family, port } = await listening(server, start.host, start.port)

@@ -18,7 +18,7 @@ const maxAcceptMs = 1_000
  * 1. Readiness is 503 from now on, and so is every new request; the server still listens, because
  *    balancers need a moment to notice.
  * 2. The listener closes as soon as no connection waits in the system's accept queue: the system
- *    resets those that wait there when it closes.
+ *    resets those that wait there when it closes. Answers wait that long.
  * 3. What the accepted connections still send is read and answered, until every call under way is
  *    answered and nothing more arrives for a moment: a connection closed with unread bytes is reset.
  * 4. At 8 s the checks and calls under way are cancelled and answered 503; what is still open a
@@ -43,8 +43,10 @@ export async function drain(server: Server, site: Site): Promise<void> {
   const quiet = watchForQuiet(site)
   try {
     await pause(limits.drainDelayMs)
+    const held = holdAnswers(site)
     await emptyAcceptQueue(site)
     const closed = stopListening(server)
+    held.release()
     while (connections.transports.size > 0) {
       await pause(lookEveryMs)
       const heardAll = quiet.isQuiet() || elapsed() >= graceEndsMs
@@ -59,6 +61,21 @@ export async function drain(server: Server, site: Site): Promise<void> {
     clearTimeout(close)
     // Ends the timer with which Node looks for slow requests; nothing else is left to close.
     server.close()
+  }
+}
+
+/**
+ * Keeps answers back while the accept queue is emptied: whoever is answered may connect again at
+ * once, and enough such callers would keep the queue from ever being empty.
+ */
+function holdAnswers(site: Site): { readonly release: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  site.hold = promise
+  return {
+    release: () => {
+      site.hold = undefined
+      resolve()
+    },
   }
 }
 
