@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { connected, get, type Outcome, sent } from '../support/exchange.ts'
+import { get, type Outcome, openConnection, write } from '../support/exchange.ts'
 import { blackHole, peer, speaks } from '../support/faults.ts'
 import { startServeProcess } from '../support/serve-process.ts'
 import { until } from '../support/until.ts'
@@ -17,13 +17,13 @@ test('S9 SIGTERM answers every request that waits unread and every call that wai
   await using slow = await peer(speaks('hello\n', 2_500))
   await using serve = await startServeProcess(yamlFor(slow.port))
   const { port } = serve
-  const open = (count: number) => Promise.all(Array.from({ length: count }, () => connected(port)))
+  const open = (count: number) => Promise.all(Array.from({ length: count }, () => openConnection(port)))
 
   const calls = await open(48)
-  const kept = await open(24)
+  const idle = await open(24)
   const silent = await open(24)
-  for (const { socket } of kept) await sent(socket, get('/livez'))
-  for (const { socket } of calls) await sent(socket, check)
+  for (const { socket } of idle) await write(socket, get('/livez'))
+  for (const { socket } of calls) await write(socket, check)
   const inFlight = async (): Promise<number> => {
     const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
     return Number(/^svc_http_requests_in_flight (\d+)$/m.exec(page)?.[1])
@@ -34,7 +34,7 @@ test('S9 SIGTERM answers every request that waits unread and every call that wai
   // While the process stands still, the kernel accepts connections for it and keeps what they send.
   serve.signal('SIGSTOP')
   const queued = await open(96)
-  for (const { socket } of [...queued, ...kept, ...silent]) await sent(socket, check)
+  for (const { socket } of [...queued, ...idle, ...silent]) await write(socket, check)
   serve.signal('SIGTERM')
   serve.signal('SIGCONT')
 
@@ -43,7 +43,7 @@ test('S9 SIGTERM answers every request that waits unread and every call that wai
   const answered = { called: await outcomes(calls), unread: await outcomes([...queued, ...silent]) }
   expect(answered.called.map(summary)).toEqual(answered.called.map(() => '200'))
   expect(answered.unread.map(summary).filter((text) => text !== '200' && text !== '503')).toEqual([])
-  expect((await outcomes(kept)).map(summary).filter((text) => !/^200 (200|503)$/.test(text))).toEqual([])
+  expect((await outcomes(idle)).map(summary).filter((text) => !/^200 (200|503)$/.test(text))).toEqual([])
   for (const { answers, rest } of [...answered.called, ...answered.unread]) {
     expect(rest).toBe('')
     expect(answers.at(-1)?.head).toMatch(/^Connection: close$/im)
@@ -56,8 +56,8 @@ test('S9 calls that wait for checks longer than the bound are answered 503, and 
   await using hole = await peer(blackHole)
   const yaml = `types:\n  App:\n    - {kind: tcp, name: hole, host: 127.0.0.1, port: ${hole.port}, expect: hello, timeout: 40s}\n`
   await using serve = await startServeProcess(yaml)
-  const calls = await Promise.all(Array.from({ length: 48 }, () => connected(serve.port)))
-  for (const { socket } of calls) await sent(socket, get('/healthcheck?ExecutionMode=Advanced&ServerType=App'))
+  const calls = await Promise.all(Array.from({ length: 48 }, () => openConnection(serve.port)))
+  for (const { socket } of calls) await write(socket, get('/healthcheck?ExecutionMode=Advanced&ServerType=App'))
   await until(() => hole.seen() === 1)
   serve.signal('SIGTERM')
   const outcomes = await Promise.all(calls.map(({ outcome }) => outcome))

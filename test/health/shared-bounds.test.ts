@@ -58,7 +58,7 @@ const plans: fc.Arbitrary<Plan> = fc.record({
   outcome: fc.constantFrom<Plan['outcome']>('passes', 'passes', 'passes', 'fails', 'breaks off'),
 })
 
-type Started = {
+type RunRecord = {
   readonly order: number
   readonly lane: string
   readonly pair: string
@@ -66,17 +66,17 @@ type Started = {
   readonly plan: Plan
   /** Whether all who waited for it were strangers, and whether a valid result was there nevertheless. */
   readonly forStrangers: boolean
-  readonly renews: Started | undefined
+  readonly renews: RunRecord | undefined
   endedAt: number | undefined
 }
-type Asked = {
+type CallRecord = {
   readonly event: Event
   readonly order: number
   readonly lane: string
   readonly at: number
   /** The valid result that was there when it asked. */
-  readonly valid: Started | undefined
-  ended?: { readonly at: number; readonly run: Started | undefined; readonly error: unknown; readonly age: number }
+  readonly valid: RunRecord | undefined
+  ended?: { readonly at: number; readonly run: RunRecord | undefined; readonly error: unknown; readonly age: number }
   /** Left by itself; a hasty caller that was refused is still waited for. */
   left: boolean
 }
@@ -90,29 +90,29 @@ afterEach(() => {
 
 const byLane = <T extends { lane: string }>(all: readonly T[]) => Object.values(Object.groupBy(all, ({ lane }) => lane))
 
-/** Plays the events against real SharedRuns on a simulated clock, and gives what was asked and what was started. */
-async function play(script: readonly Event[], planned: readonly Plan[]) {
-  const started: Started[] = []
-  const asked: Asked[] = []
-  const waiting = new Set<Asked>()
+/** Plays the events against real SharedRuns on a simulated clock, and returns all calls and all runs. */
+async function play(script: readonly Event[], outcomes: readonly Plan[]) {
+  const runs: RunRecord[] = []
+  const calls: CallRecord[] = []
+  const waiting = new Set<CallRecord>()
   let order = 0
   const now = (): number => performance.now()
-  const expires = (run: Started): number => {
+  const expires = (run: RunRecord): number => {
     const life = lives[run.pair.split(' ')[0] as ExecutionMode]
     return (run.endedAt ?? 0) + (run.plan.outcome === 'fails' ? life / 4 : life)
   }
-  const validIn = (lane: string): Started | undefined => {
-    const ended = started.filter((run) => run.lane === lane && run.endedAt !== undefined)
+  const validIn = (lane: string): RunRecord | undefined => {
+    const ended = runs.filter((run) => run.lane === lane && run.endedAt !== undefined)
     const last = ended.filter(({ plan }) => plan.outcome !== 'breaks off').at(-1)
     return last && now() < expires(last) ? last : undefined
   }
   const shared = new SharedRuns(now, (mode, type, forPeer) => {
     const pair = `${mode} ${type}`
     const lane = `${pair} ${forPeer}`
-    const plan = planned[started.length % planned.length] ?? { durationMs: 1, outcome: 'passes' }
+    const plan = outcomes[runs.length % outcomes.length] ?? { durationMs: 1, outcome: 'passes' }
     const callers = [...waiting].filter((one) => one.lane === lane)
     order += 1
-    const run: Started = {
+    const run: RunRecord = {
       order,
       lane,
       pair,
@@ -122,9 +122,9 @@ async function play(script: readonly Event[], planned: readonly Plan[]) {
       renews: validIn(lane),
       endedAt: undefined,
     }
-    started.push(run)
+    runs.push(run)
     for (const one of callers) waiting.delete(one)
-    const id = String(started.length - 1)
+    const id = String(runs.length - 1)
     return new Promise<Run>((resolve, reject) => {
       setTimeout(() => {
         run.endedAt = now()
@@ -138,14 +138,14 @@ async function play(script: readonly Event[], planned: readonly Plan[]) {
     const leaving = new AbortController()
     order += 1
     const lane = `${event.mode} ${event.type} ${event.forPeer}`
-    const one: Asked = { event, order, lane, at: now(), valid: validIn(lane), left: false }
-    asked.push(one)
+    const one: CallRecord = { event, order, lane, at: now(), valid: validIn(lane), left: false }
+    calls.push(one)
     waiting.add(one)
     const { signal } = leaving
     const { fresh, stranger, forPeer, patienceMs } = event
     shared.get(event.mode, event.type, { signal, fresh, stranger, forPeer, patienceMs }).then(
       ({ run, ageMs }) => {
-        one.ended = { at: now(), run: started[Number(run.id)], error: undefined, age: ageMs }
+        one.ended = { at: now(), run: runs[Number(run.id)], error: undefined, age: ageMs }
         waiting.delete(one)
       },
       (error: unknown) => {
@@ -167,7 +167,7 @@ async function play(script: readonly Event[], planned: readonly Plan[]) {
   }
   // Longer than any queue: every caller has an answer by then.
   await vi.advanceTimersByTimeAsync(600_000)
-  return { started, asked, expires }
+  return { runs, calls, expires }
 }
 
 const runOf = (id: string, mode: ExecutionMode, failing: boolean): Run => ({
@@ -191,22 +191,22 @@ const runOf = (id: string, mode: ExecutionMode, failing: boolean): Run => ({
 
 test('H8 S8 whoever asks, leaves and insists: starts are bounded, every answer is valid, and no-cache gets a later run', async () => {
   await fc.assert(
-    fc.asyncProperty(scripts, fc.array(plans, { minLength: 1, maxLength: 8 }), async (script, planned) => {
-      const { started, asked, expires } = await play(script, planned)
+    fc.asyncProperty(scripts, fc.array(plans, { minLength: 1, maxLength: 8 }), async (script, outcomes) => {
+      const { runs, calls, expires } = await play(script, outcomes)
 
-      for (const runs of Object.values(Object.groupBy(started, ({ pair }) => pair))) {
-        for (const [i, run] of (runs ?? []).entries()) {
-          const before = runs?.[i - 1]
+      for (const group of Object.values(Object.groupBy(runs, ({ pair }) => pair))) {
+        for (const [i, run] of (group ?? []).entries()) {
+          const before = group?.[i - 1]
           if (before) expect(run.startedAt - before.startedAt).toBeGreaterThanOrEqual(1_000)
         }
       }
-      for (const runs of byLane(started)) {
-        for (const [i, run] of (runs ?? []).entries()) {
-          const before = runs?.[i - 1]
+      for (const group of byLane(runs)) {
+        for (const [i, run] of (group ?? []).entries()) {
+          const before = group?.[i - 1]
           if (before) expect(run.startedAt - (before.endedAt ?? Number.NaN)).toBeGreaterThanOrEqual(1_000)
         }
       }
-      const strangers = started.filter(({ forStrangers }) => forStrangers)
+      const strangers = runs.filter(({ forStrangers }) => forStrangers)
       for (const [i, run] of strangers.entries()) {
         const fifth = strangers[i + 4]
         if (fifth) expect(fifth.startedAt - run.startedAt).toBeGreaterThanOrEqual(1_000)
@@ -216,11 +216,11 @@ test('H8 S8 whoever asks, leaves and insists: starts are bounded, every answer i
       expect(new Set(renewals.map(({ renews }) => renews)).size).toBe(renewals.length)
       expect(renewals.filter(({ renews }) => renews?.forStrangers && renews.renews)).toEqual([])
 
-      for (const one of asked) {
+      for (const one of calls) {
         const { event, ended } = one
         if (!ended) throw new Error(`no answer: ${JSON.stringify(one)}`)
         if (!ended.run) {
-          const brokeOff = started.some((run) => run.plan.outcome === 'breaks off' && run.endedAt === ended.at)
+          const brokeOff = runs.some((run) => run.plan.outcome === 'breaks off' && run.endedAt === ended.at)
           const hasty = event.patienceMs !== undefined && ended.at - one.at >= event.patienceMs
           expect(one.left || hasty || brokeOff).toBe(true)
           continue

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admit } from '../../src/core/server/connections.ts'
 import type { Call } from '../../src/core/service.ts'
-import { connected, get } from '../support/exchange.ts'
+import { get, openConnection } from '../support/exchange.ts'
 import { until } from '../support/until.ts'
 import { ask, healthy, question, raw, type Site, startSite, withSite } from './site.ts'
 
@@ -261,14 +261,14 @@ describe('S3 bounds', () => {
       return healthy(call)
     }
     await withSite({ health }, async (site) => {
-      const greedy = await connected(site.port)
+      const greedy = await openConnection(site.port)
       greedy.socket.write(get(question).repeat(20_000))
       expect((await greedy.outcome).answers).toEqual([])
       expect(site.calls.length).toBeLessThanOrEqual(64)
       await until(() => site.calls.every(({ call }) => call.signal.aborted))
 
       const before = site.calls.length
-      const { socket, outcome } = await connected(site.port)
+      const { socket, outcome } = await openConnection(site.port)
       socket.write(get(question).repeat(64))
       await until(() => site.calls.length === before + 64)
       letGo()

@@ -5,7 +5,7 @@ import { connect as connectTls } from 'node:tls'
 import { describe, expect, test } from 'vitest'
 import { serverLimits } from '../../src/core/server/index.ts'
 import type { Call } from '../../src/core/service.ts'
-import { connected, get, outcomeOf } from '../support/exchange.ts'
+import { get, openConnection, outcomeOf } from '../support/exchange.ts'
 import { until } from '../support/until.ts'
 import { cert, key } from './certificate.ts'
 import { ask, healthy, question, startSite } from './site.ts'
@@ -69,7 +69,7 @@ describe('S9 shutting down', () => {
 
   test('S9 a further request on an open connection is refused with 503, readiness too, liveness not', async () => {
     const site = await held()
-    const { socket, outcome } = await connected(site.port)
+    const { socket, outcome } = await openConnection(site.port)
     socket.write(get(question))
     await until(() => site.calls.length === 1)
     const stopped = site.server.stop()
@@ -195,7 +195,7 @@ describe('S9 shutting down', () => {
     const site = await startSite({
       limits: { drainDelayMs: 400, quietMs: 1_000, cancelAfterMs: 50, closeAfterMs: 100 },
     })
-    const { socket, outcome } = await connected(site.port)
+    const { socket, outcome } = await openConnection(site.port)
     await ask(site.port, '/livez')
     const stopped = site.server.stop()
     await until(() => refuses(site.port))
@@ -206,13 +206,13 @@ describe('S9 shutting down', () => {
 
   test('S9 a request that was written before the stop and not read yet is answered', async () => {
     const site = await startSite()
-    const kept = await connected(site.port)
-    kept.socket.write(get('/livez'))
+    const idle = await openConnection(site.port)
+    idle.socket.write(get('/livez'))
     await until(() => site.log.length === 1)
     // Nothing is read between these two lines.
-    kept.socket.write(get(question))
+    idle.socket.write(get(question))
     const stopped = site.server.stop()
-    const { answers, error } = await kept.outcome
+    const { answers, error } = await idle.outcome
     expect(answers.map(({ status }) => status)).toEqual([200, 503])
     expect(answers[1]?.head).toMatch(/^Connection: close$/m)
     expect(error).toBeUndefined()
@@ -221,8 +221,8 @@ describe('S9 shutting down', () => {
 
   test('S9 a connection that was accepted before the stop is read for a moment after the listener has closed', async () => {
     const site = await startSite({ limits: { quietMs: 2_000 } })
-    const silent = await connected(site.port)
-    const slow = await connected(site.port)
+    const silent = await openConnection(site.port)
+    const slow = await openConnection(site.port)
     slow.socket.write('GET /readyz HTTP/1.1\r\nHo')
     // Whoever is answered came after both.
     await ask(site.port, '/livez')
@@ -238,7 +238,7 @@ describe('S9 shutting down', () => {
 
   test('S9 a request that breaks off within its headers is answered 503', async () => {
     const site = await startSite()
-    const { socket, outcome } = await connected(site.port)
+    const { socket, outcome } = await openConnection(site.port)
     socket.write('GET /readyz HTTP/1.1\r\nHo')
     await ask(site.port, '/livez')
     await site.server.stop()
@@ -253,7 +253,7 @@ describe('S9 shutting down', () => {
       service: { reportHeartbeat: async () => ({ Name: 'agent', ReceivedAt: new Date(0) }) },
       limits: { quietMs: 2_000 },
     })
-    const [early, late] = [await connected(site.port), await connected(site.port)]
+    const [early, late] = [await openConnection(site.port), await openConnection(site.port)]
     const head =
       'POST /heartbeats/agent HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n'
     early.socket.write(`${head}{`)
@@ -273,7 +273,7 @@ describe('S9 shutting down', () => {
     const site = await startSite({
       health: async (_request, call) => healthy(call, { StatusMessage: 'x'.repeat(size) }),
     })
-    const { socket, outcome } = await connected(site.port)
+    const { socket, outcome } = await openConnection(site.port)
     socket.pause()
     socket.write(get(question))
     await until(() => site.log.length === 1)
@@ -289,7 +289,7 @@ describe('S9 shutting down', () => {
 
   test('S9 a TLS handshake under way when the stop comes is completed, and its request answered', async () => {
     const site = await startSite({ tls: { cert, key }, limits: { quietMs: 2_000 } })
-    const { socket: transport } = await connected(site.port)
+    const { socket: transport } = await openConnection(site.port)
     // Another handshake that is complete says that this connection was accepted.
     await handshake(site.port)
     const stopped = site.server.stop()
@@ -305,7 +305,7 @@ describe('S9 shutting down', () => {
 
   test('S9 a TLS handshake that does not go on holds no stop up', async () => {
     const site = await startSite({ tls: { cert, key }, limits: { headersMs: 60_000, requestMs: 60_000 } })
-    const { outcome } = await connected(site.port)
+    const { outcome } = await openConnection(site.port)
     await handshake(site.port)
     await site.server.stop()
     expect((await outcome).answers).toEqual([])

@@ -38,7 +38,7 @@ function split(text: string): Pick<Outcome, 'answers' | 'rest'> {
 }
 
 /** A connection that is open, with its outcome. */
-export async function connected(
+export async function openConnection(
   port: number,
 ): Promise<{ readonly socket: Socket; readonly outcome: Promise<Outcome> }> {
   const socket = connect(port, '127.0.0.1')
@@ -48,7 +48,7 @@ export async function connected(
 }
 
 /** Writes, and resolves when the bytes are with the kernel. */
-export const sent = (socket: Socket, bytes: string): Promise<void> =>
+export const write = (socket: Socket, bytes: string): Promise<void> =>
   new Promise((resolve, reject) => socket.write(bytes, (error) => (error ? reject(error) : resolve())))
 
 export const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`

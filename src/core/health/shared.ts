@@ -52,7 +52,7 @@ type Demand = {
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
   /** How many callers wait for it to begin. */
-  readonly callers: { known: number; strangers: number }
+  readonly callers: { trusted: number; strangers: number }
 }
 
 /** The runs of one mode and type that share their results. */
@@ -104,7 +104,7 @@ export class SharedRuns {
     // Also while another caller's fresh run is under way: that one takes the valid result from nobody.
     if (!fresh && isValid(lane.result, this.#now())) return this.#shared(lane.result)
 
-    const kind = stranger ? 'strangers' : 'known'
+    const kind = stranger ? 'strangers' : 'trusted'
     const demand = (!fresh && lane.running) || this.#demand(lane, kind)
     const patience = patienceMs === undefined ? undefined : deadlineSignal(signal, patienceMs)
     try {
@@ -177,7 +177,7 @@ export class SharedRuns {
   /** Counts a caller out of a run that has not begun; a run that nobody waits for does not begin. */
   #leave(lane: Lane, { callers }: Demand, kind: keyof Demand['callers']): void {
     callers[kind] -= 1
-    if (callers.known + callers.strangers > 0) return
+    if (callers.trusted + callers.strangers > 0) return
     lane.next = undefined
     this.#waiting.delete(lane)
   }
@@ -201,17 +201,18 @@ export class SharedRuns {
   /** Infinity while a run is under way: its end comes back to this. */
   #mayBeginAt({ running, next, pace, endedAt, result }: Lane): number {
     if (running || !next) return Number.POSITIVE_INFINITY
-    const paced = Math.max(pace.startedAt, endedAt) + pauseMs
-    if (next.callers.known > 0) return paced
+    const earliest = Math.max(pace.startedAt, endedAt) + pauseMs
+    if (next.callers.trusted > 0) return earliest
     const [oldest = 0] = this.#strangerStarts
-    const bounded = this.#strangerStarts.length < maxStrangerStarts ? paced : Math.max(paced, oldest + strangerWindowMs)
-    return result?.renewed && bounded < result.expiresAt ? result.expiresAt : bounded
+    const inQuota =
+      this.#strangerStarts.length < maxStrangerStarts ? earliest : Math.max(earliest, oldest + strangerWindowMs)
+    return result?.renewed && inQuota < result.expiresAt ? result.expiresAt : inQuota
   }
 
   #begin(lane: Lane, now: number): void {
     const { next: demand, result } = lane
     if (!demand) return
-    const forStrangers = demand.callers.known === 0
+    const forStrangers = demand.callers.trusted === 0
     const renews = forStrangers && isValid(result, now)
     if (renews) result.renewed = true
     if (forStrangers) {
@@ -254,5 +255,5 @@ function newDemand(): Demand {
   const { promise: outcome, resolve, reject } = Promise.withResolvers<Result>()
   // Everyone who waited may have left.
   outcome.catch(() => {})
-  return { outcome, resolve, reject, callers: { known: 0, strangers: 0 } }
+  return { outcome, resolve, reject, callers: { trusted: 0, strangers: 0 } }
 }

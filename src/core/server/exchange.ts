@@ -55,10 +55,10 @@ export function begin(site: Site, request: IncomingMessage, response: ServerResp
   }
   site.open.add(exchange)
   const { socket } = request
-  site.pipelined.set(socket, (site.pipelined.get(socket) ?? 0) + 1)
+  site.openOn.set(socket, (site.openOn.get(socket) ?? 0) + 1)
   response.on('close', () => {
     site.open.delete(exchange)
-    site.pipelined.set(socket, (site.pipelined.get(socket) ?? 1) - 1)
+    site.openOn.set(socket, (site.openOn.get(socket) ?? 1) - 1)
     if (!response.writableFinished) exchange.cancel(new Fault('Interrupted', 'The caller went away'))
   })
   return exchange

@@ -25,7 +25,7 @@ export function handle(site: Site, request: IncomingMessage, response: ServerRes
   const { socket } = request
   if (site.silenced.has(socket)) return
   // Connections are counted elsewhere; without this, one of them could make any number of calls wait.
-  if ((site.pipelined.get(socket) ?? 0) >= site.limits.pipelined) {
+  if ((site.openOn.get(socket) ?? 0) >= site.limits.maxPipelined) {
     site.silenced.add(socket)
     site.metrics.refusedConnection()
     socket.destroy()

@@ -19,7 +19,7 @@ export type ServerLimits = {
   /** The same for one address, except this machine and trusted proxies. */
   readonly connectionsPerAddress: number
   /** Requests that may wait on one connection for their answers; one that sends more is closed. */
-  readonly pipelined: number
+  readonly maxPipelined: number
   /** How long an answer to an unread body waits for the caller to notice, and how much it swallows meanwhile. */
   readonly lingerMs: number
   readonly lingerBytes: number
@@ -45,7 +45,7 @@ export const serverLimits: ServerLimits = {
   headerCount: 64,
   connections: 4_096,
   connectionsPerAddress: 512,
-  pipelined: 64,
+  maxPipelined: 64,
   lingerMs: 1_000,
   lingerBytes: 8 * 1024 * 1024,
   readyMs: 2_000,

@@ -43,7 +43,7 @@ export type Site = {
   readonly open: Set<UnderWay>
   readonly connections: Connections
   /** How many of the open requests came on each connection. */
-  readonly pipelined: WeakMap<object, number>
+  readonly openOn: WeakMap<object, number>
   /** Connections on which nothing further is believed or answered. */
   readonly silenced: WeakSet<object>
   /** True from the moment the server was told to stop. */

@@ -68,7 +68,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     described: new DescribedInterface(start.options),
     open: new Set(),
     connections: trackConnections(server, start.tls !== undefined),
-    pipelined: new WeakMap(),
+    openOn: new WeakMap(),
     silenced: new WeakSet(),
     draining: false,
     hold: undefined,

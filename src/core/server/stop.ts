@@ -43,14 +43,14 @@ export async function drain(server: Server, site: Site): Promise<void> {
   const quiet = watchForQuiet(site)
   try {
     await pause(limits.drainDelayMs)
-    const held = holdAnswers(site)
+    const answers = holdAnswers(site)
     await emptyAcceptQueue(site)
     const closed = stopListening(server)
-    held.release()
+    answers.release()
     while (connections.transports.size > 0) {
       await pause(lookEveryMs)
-      const heardAll = quiet.isQuiet() || elapsed() >= graceEndsMs
-      if (open.size > 0 || !heardAll) continue
+      const mayEnd = quiet.isQuiet() || elapsed() >= graceEndsMs
+      if (open.size > 0 || !mayEnd) continue
       endConnections(server, site)
       break
     }
