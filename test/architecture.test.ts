@@ -21,6 +21,7 @@ const law: Record<string, readonly string[]> = {
     'server',
     'store',
     'open',
+    'lazy',
     'sqlite',
     'folder',
   ],
@@ -30,6 +31,7 @@ const law: Record<string, readonly string[]> = {
   loopback: [],
   sqlite: [],
   folder: [],
+  lazy: [],
   service: ['protocol'],
   auth: ['service', 'protocol', 'errors', 'store'],
   roles: ['protocol', 'errors', 'store'],
@@ -41,10 +43,10 @@ const law: Record<string, readonly string[]> = {
   store: ['protocol', 'errors', 'loopback', 'sqlite', 'folder'],
   reports: ['protocol'],
   metadata: ['protocol'],
-  server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata'],
+  server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy'],
   client: ['service', 'protocol', 'wire', 'errors', 'loopback'],
   local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'health', 'config', 'store', 'reports'],
-  open: ['service', 'protocol', 'errors', 'admin', 'auth', 'heartbeats', 'health', 'config', 'store', 'local'],
+  open: ['service', 'protocol', 'errors', 'admin', 'auth', 'heartbeats', 'health', 'config', 'store', 'local', 'lazy'],
 }
 
 /** Packages a room may import; everything else is a violation. Node's own modules are free. */

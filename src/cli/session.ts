@@ -1,5 +1,6 @@
 import { homedir, userInfo } from 'node:os'
 import type { Client, CredentialSource } from '../core/client/index.ts'
+import { lazy } from '../core/lazy.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
 import { newCorrelationId } from './correlation.ts'
 import type { Settings } from './profiles.ts'
@@ -94,20 +95,15 @@ function credentialFor(
   env: Environment,
 ): CredentialSource {
   const always = target.profile?.credentials === 'always'
-  let found: Promise<CredentialSource | undefined> | undefined
-  const source = (): Promise<CredentialSource | undefined> => {
-    found ??= find()
-    return found
-  }
-  const find = async (): Promise<CredentialSource | undefined> => {
+  const source = lazy(async (): Promise<CredentialSource | undefined> => {
     if (given !== undefined) return (await import('./credentials.ts')).givenCredential(given, always)
     const { signedInAt } = await import('./sign-in.ts')
     return signedInAt(target, await readSettings(env), connection, env)
-  }
+  })
   return {
     always,
-    current: async () => (await source())?.current(),
-    renew: async (rejected, signal) => (await source())?.renew(rejected, signal),
+    current: async () => (await source.get())?.current(),
+    renew: async (rejected, signal) => (await source.get())?.renew(rejected, signal),
   }
 }
 

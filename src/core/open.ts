@@ -17,6 +17,7 @@ import {
   SharedRuns,
   stateMeter,
 } from './health/index.ts'
+import { lazy } from './lazy.ts'
 import { type Accounts, localService, type Parts, viewFor } from './local.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
 import type { Admin, Call, Runtime, ServeOptions, Service, Trial, TrialRequest } from './service.ts'
@@ -204,17 +205,10 @@ async function holdStore(store: string): Promise<HeldStore> {
   const label = shownStore(store)
   const path = storeKind(store) === 'sqlite' ? store : undefined
   const now = (): number => Date.now()
-  let opened: Promise<Data> | undefined
+  const opened = lazy((create: boolean) => openData({ store, create }))
   let closed = false
-  const data = (create: boolean): Promise<Data> => {
-    if (closed) return Promise.reject(stopping())
-    opened ??= openData({ store, create }).catch((error: unknown) => {
-      opened = undefined
-      throw error
-    })
-    return opened
-  }
-  const auth = once(async () => {
+  const data = (create: boolean): Promise<Data> => (closed ? Promise.reject(stopping()) : opened.get(create))
+  const auth = lazy(async () => {
     const room = await import('./auth/index.ts')
     return { ...room, passwords: room.passwordsOfProcess() }
   })
@@ -223,12 +217,12 @@ async function holdStore(store: string): Promise<HeldStore> {
     path,
     data,
     accounts: async () => {
-      const [{ openAccess, passwords }, kept] = await Promise.all([auth(), data(false)])
+      const [{ openAccess, passwords }, kept] = await Promise.all([auth.get(), data(false)])
       return { data: kept, access: openAccess({ data: kept, passwords, now }) }
     },
     admin: async () => {
       const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([
-        auth(),
+        auth.get(),
         import('./heartbeats/index.ts'),
       ])
       return {
@@ -239,25 +233,17 @@ async function holdStore(store: string): Promise<HeldStore> {
     signIn: {
       store: async (signal) => await (await data(true)).ping(signal),
       anyAdmin: async () => await (await data(true)).users.anyAdmin(),
-      lookUp: async () => await (await auth()).lookUpNobody(await data(true), now),
+      lookUp: async () => await (await auth.get()).lookUpNobody(await data(true), now),
       hash: async (signal) => {
-        const { passwords, hashesTellApart } = await auth()
+        const { passwords, hashesTellApart } = await auth.get()
         return await hashesTellApart(passwords, signal)
       },
     },
     close: async () => {
       if (closed) return
       closed = true
-      await (await opened?.catch(() => undefined))?.close()
+      await (await opened.peek()?.catch(() => undefined))?.close()
     },
-  }
-}
-
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined
-  return () => {
-    made ??= make()
-    return made
   }
 }
 

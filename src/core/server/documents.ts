@@ -1,7 +1,9 @@
-import type { Described } from '../metadata/index.ts'
+import { type Lazy, lazy } from '../lazy.ts'
+import { appMetadata, type Described, openapi, typescript, typesMetadata } from '../metadata/index.ts'
 import { overHttp, reports } from '../reports/index.ts'
 import type { ServeOptions } from '../service.ts'
 import type { Answer } from './answer.ts'
+import { interfacePage } from './interface-page.ts'
 import { type OwnPage, ownPages } from './own-pages.ts'
 
 export type DocumentName = 'metadata' | 'openapi' | 'typescript' | 'types' | 'app'
@@ -15,7 +17,7 @@ type ToldOptions = Pick<ServeOptions, 'jsonp' | 'basic' | 'names'>
 
 /** R6: descriptions of the interface, made when first asked for, once for each address that callers know the server by. */
 export class DescribedInterface {
-  readonly #made = new Map<string, Promise<Documents>>()
+  readonly #made = new Map<string, Lazy<Documents>>()
   readonly #told: ToldOptions
 
   constructor(told: ToldOptions) {
@@ -26,21 +28,16 @@ export class DescribedInterface {
   async answer(base: string, name: DocumentName): Promise<Answer> {
     let documents = this.#made.get(base)
     if (documents === undefined) {
-      documents = make(base, this.#told)
+      documents = lazy(() => make(base, this.#told))
       if (this.#made.size >= mostBases) this.#made.clear()
       this.#made.set(base, documents)
-      documents.catch(() => this.#made.delete(base))
     }
-    return (await documents)[name]
+    return (await documents.get())[name]
   }
 }
 
 async function make(base: string, told: ToldOptions): Promise<Documents> {
-  const [{ appMetadata, openapi, typescript, typesMetadata }, { interfacePage }, described] = await Promise.all([
-    import('../metadata/index.ts'),
-    import('./interface-page.ts'),
-    describedAt(base, told),
-  ])
+  const described = await describedAt(base, told)
   const json = (value: object): string => `${JSON.stringify(value)}\n`
   const page = interfacePage(described)
   return {

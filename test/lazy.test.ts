@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { lazy } from '../src/core/lazy.ts'
+
+test('a success is made once, for everybody who asks', async () => {
+  let made = 0
+  const value = lazy(async () => {
+    made += 1
+    return made
+  })
+  expect(value.peek()).toBeUndefined()
+  expect(await Promise.all([value.get(), value.get()])).toEqual([1, 1])
+  expect([await value.get(), await value.peek(), made]).toEqual([1, 1, 1])
+})
+
+test('a failure is shared by those who wait for it, and by nobody who asks later', async () => {
+  let attempts = 0
+  const value = lazy(async (works: boolean) => {
+    attempts += 1
+    if (!works) throw new Error(`attempt ${attempts}`)
+    return attempts
+  })
+  const both = await Promise.allSettled([value.get(false), value.get(true)])
+  expect(both.map((one) => one.status === 'rejected' && (one.reason as Error).message)).toEqual([
+    'attempt 1',
+    'attempt 1',
+  ])
+  expect(value.peek()).toBeUndefined()
+  expect(await value.get(true)).toBe(2)
+  expect(await value.get(false)).toBe(2)
+})
+
+test('who hears of a failure can ask again at once, and is not handed the failure once more', async () => {
+  let attempts = 0
+  const value = lazy(async () => {
+    attempts += 1
+    if (attempts === 1) throw new Error('too many open files')
+    return attempts
+  })
+  expect(await value.get().catch(() => value.get())).toBe(2)
+})
+
+test('what throws before there is a promise is no different', async () => {
+  let attempts = 0
+  const value = lazy((): Promise<number> => {
+    attempts += 1
+    if (attempts === 1) throw new Error('at once')
+    return Promise.resolve(attempts)
+  })
+  await expect(value.get()).rejects.toThrow('at once')
+  expect(await value.get()).toBe(2)
+})
