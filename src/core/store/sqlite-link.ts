@@ -66,8 +66,12 @@ const parts = {
 
 const hold = (database: DatabaseSync): Held => ({
   execute: async (sql, parameters) => execute(database, sql, parameters as readonly SQLInputValue[]),
-  // A transaction that begins as a reader and then writes fails when another process wrote meanwhile.
-  begin: async () => database.exec('BEGIN IMMEDIATE'),
+  begin: async () => {
+    // Left over where the rollback itself failed, for a moment: without this none would ever begin again.
+    if (database.isTransaction) database.exec('ROLLBACK')
+    // A transaction that begins as a reader and then writes fails when another process wrote meanwhile.
+    database.exec('BEGIN IMMEDIATE')
+  },
   rollback: async () => {
     // SQLite rolls back by itself when the disk is full.
     if (database.isTransaction) database.exec('ROLLBACK')
