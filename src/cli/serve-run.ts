@@ -3,6 +3,7 @@ import { readFile, rm } from 'node:fs/promises'
 import type { Config } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { openCore } from '../core/open.ts'
+import { preload } from '../core/preload.ts'
 import { startServer } from '../core/server/index.ts'
 import type { Runtime } from '../core/service.ts'
 import { announce } from './running.ts'
@@ -41,6 +42,8 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
     allowedHosts: [...request.config.serve.allowedHosts, ...request.allowedHosts],
     debug: request.debug,
   }
+  // Read by each run of a monitor whose secret lies in the keychain.
+  await preload(() => import('./secrets.ts'))
   const { service, runtime } = await openCore({
     version: request.version,
     config: request.config,

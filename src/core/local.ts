@@ -28,6 +28,17 @@ export type Parts = {
 }
 export type Accounts = { readonly data: Data; readonly access: Access }
 
+/** What single operations work with, and how to load it: `svc health` pays for none of it. */
+const loaders = {
+  roles: () => import('./roles/index.ts'),
+  heartbeats: () => import('./heartbeats/index.ts'),
+} as const
+
+/** Loads what the operations load when they are first called. */
+export const preloadOperations = async (): Promise<void> => {
+  await Promise.all(Object.values(loaders).map((load) => load()))
+}
+
 /** The Service computed here. Every guard sits here and judges the caller it is given. */
 export function localService(parts: Parts): Service {
   const shapeOf = rememberShapes()
@@ -43,19 +54,19 @@ export function localService(parts: Parts): Service {
     async assignRoles(request, call) {
       const accounts = await accountsFor('assignRoles', parts)
       const actor = await admit('assignRoles', accounts, call)
-      const { assign } = await import('./roles/index.ts')
+      const { assign } = await loaders.roles()
       return await assign({ data: accounts.data, request, actor })
     },
     async unAssignRoles(request, call) {
       const accounts = await accountsFor('unAssignRoles', parts)
       const actor = await admit('unAssignRoles', accounts, call)
-      const { unassign } = await import('./roles/index.ts')
+      const { unassign } = await loaders.roles()
       return await unassign({ data: accounts.data, request, actor })
     },
     async reportHeartbeat(request, call) {
       const { data, ...accounts } = await accountsFor('reportHeartbeat', parts)
       const actor = await admit('reportHeartbeat', { data, ...accounts }, call)
-      const { report } = await import('./heartbeats/index.ts')
+      const { report } = await loaders.heartbeats()
       return await report({ data, request, actor, now: Date.now() })
     },
     async healthCheck(request, call) {

@@ -9,8 +9,10 @@ import {
   limits,
   listeningPorts,
   notice,
+  type OwnParts,
   type OwnSignIn,
   type PlannedMonitor,
+  preloadHealth,
   resolveHost,
   runInChild,
   runMonitors,
@@ -18,7 +20,8 @@ import {
   stateMeter,
 } from './health/index.ts'
 import { lazy } from './lazy.ts'
-import { type Accounts, localService, type Parts, viewFor } from './local.ts'
+import { type Accounts, localService, type Parts, preloadOperations, viewFor } from './local.ts'
+import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
 import type { Admin, Call, Runtime, ServeOptions, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
@@ -41,8 +44,9 @@ export type Core = {
 }
 
 /**
- * The only composing module: makes store, engine and Service. A shared core opens its store now and
- * fails with a Fault when it cannot; a command's core opens it only for what needs it.
+ * The only composing module: makes store, engine and Service. A shared core opens its store and loads
+ * whatever its requests may need now, and fails with a Fault when it cannot; a command's core opens and
+ * loads only what the command needs.
  */
 export async function openCore(options: OpenOptions): Promise<Core> {
   const now = (): number => performance.now()
@@ -65,7 +69,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ownUrl: () => ownUrl,
   }
   const life = new AbortController()
-  if (options.shared) await held?.data(true)
+  const ownParts: OwnParts = { storePath: held?.path, accounts: held !== undefined, version: options.version }
+  if (options.shared) await openAll(held, configuredMonitors(options.config), ownParts)
   const stopSweeping = options.shared && held ? sweepNowAndThen(held.data) : undefined
 
   const plan = async (
@@ -79,7 +84,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     const planned = await assemble(type, {
       configured: configured?.monitors ?? [],
       host: configured?.host ?? {},
-      parts: { storePath: held?.path, accounts: held !== undefined, version: options.version },
+      parts: ownParts,
       listening: listeningPorts,
       signal,
       mode,
@@ -136,7 +141,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     ready: async (signal) => {
       if (life.signal.aborted) throw stopping()
-      if (options.shared) await (await held?.data(true))?.ping(signal)
+      if (options.shared) await held?.ready(signal)
     },
     admin: held && lazyAdmin(held.label, held.admin),
     anyAdmin: async () => (held ? await (await held.data(options.shared)).users.anyAdmin() : false),
@@ -174,6 +179,28 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   return { service: localService(parts), runtime, trial }
 }
 
+const configuredMonitors = ({ types }: Config): readonly PlannedMonitor[] =>
+  Object.values(types).flatMap(({ monitors }) => monitors)
+
+/** Opens the store, and loads what any request may need. Throws a Fault, with the store closed again. */
+async function openAll(
+  held: HeldStore | undefined,
+  configured: readonly PlannedMonitor[],
+  own: OwnParts,
+): Promise<void> {
+  try {
+    await held?.data(true)
+    await preload(
+      preloadOperations,
+      () => preloadHealth(configured, own),
+      async () => await held?.preload(),
+    )
+  } catch (error) {
+    await held?.close()
+    throw error
+  }
+}
+
 /** For a command: leaves out monitors that its selection cannot want, so that they are not run. */
 function wanted(planned: readonly PlannedMonitor[], call: Call): readonly PlannedMonitor[] {
   const skip = call.selection?.skip ?? []
@@ -193,6 +220,10 @@ type HeldStore = {
   readonly data: (create: boolean) => Promise<Data>
   readonly accounts: () => Promise<Accounts>
   readonly admin: () => Promise<Admin>
+  /** Loads what `accounts`, `admin` and `signIn` load when they are first needed; opens what reading opens. */
+  readonly preload: () => Promise<void>
+  /** Rejects while a sign-in could not be answered, for what it needs is not there. */
+  readonly ready: (signal?: AbortSignal) => Promise<void>
   /** For a look at its own sign-in; makes the store as `svc serve` would when there is none. */
   readonly signIn: OwnSignIn
   /** Safe to call twice; nothing is opened afterwards. */
@@ -212,24 +243,34 @@ async function holdStore(store: string): Promise<HeldStore> {
     const room = await import('./auth/index.ts')
     return { ...room, passwords: room.passwordsOfProcess() }
   })
+  const accounts = async (): Promise<Accounts> => {
+    const [{ openAccess, passwords }, kept] = await Promise.all([auth.get(), data(false)])
+    return { data: kept, access: openAccess({ data: kept, passwords, now }) }
+  }
+  const admin = async (): Promise<Admin> => {
+    const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([
+      auth.get(),
+      import('./heartbeats/index.ts'),
+    ])
+    return {
+      ...administration({ label, data, passwords, now }),
+      heartbeats: heartbeatAdmin(() => data(false)),
+    }
+  }
+  const ready = async (signal?: AbortSignal): Promise<void> => {
+    await (await accounts()).data.ping(signal)
+  }
   return {
     label,
     path,
     data,
-    accounts: async () => {
-      const [{ openAccess, passwords }, kept] = await Promise.all([auth.get(), data(false)])
-      return { data: kept, access: openAccess({ data: kept, passwords, now }) }
+    accounts,
+    admin,
+    preload: async () => {
+      const { preloadProviders } = await import('./auth/index.ts')
+      await Promise.all([preloadProviders(), admin(), ready()])
     },
-    admin: async () => {
-      const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([
-        auth.get(),
-        import('./heartbeats/index.ts'),
-      ])
-      return {
-        ...administration({ label, data, passwords, now }),
-        heartbeats: heartbeatAdmin(() => data(false)),
-      }
-    },
+    ready,
     signIn: {
       store: async (signal) => await (await data(true)).ping(signal),
       anyAdmin: async () => await (await data(true)).users.anyAdmin(),

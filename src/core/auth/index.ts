@@ -6,6 +6,7 @@ import { HashQueue } from './hash-queue.ts'
 import type { Identity } from './identify.ts'
 import { type Lifetimes, lifetimes } from './lifetimes.ts'
 import { type Passwords, passwords } from './passwords.ts'
+import { providers } from './providers/index.ts'
 import { refresh } from './refresh.ts'
 import { type Presenting, whoever } from './whoever.ts'
 
@@ -23,6 +24,11 @@ export type Access = {
 
 /** Passwords in a queue of their own: one a process (P3). */
 export const passwordsOfProcess = (): Passwords => passwords(new HashQueue())
+
+/** Loads every provider. */
+export const preloadProviders = async (): Promise<void> => {
+  await Promise.all(Object.values(providers).map((load) => load()))
+}
 
 /** `now` in milliseconds since 1970. */
 export function openAccess(given: {

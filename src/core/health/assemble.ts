@@ -3,7 +3,7 @@ import type { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { includes, type PlannedMonitor } from './engine.ts'
 import { depthOf, hostKind, loadKind, monitorName } from './kinds.ts'
 import type { KindName } from './monitors/index.ts'
-import { notice } from './notice.ts'
+import { notice, noticeKind } from './notice.ts'
 import { type MonitorEntry, type OwnParts, plans } from './plan.ts'
 import { readSettings } from './settings-read.ts'
 
@@ -39,6 +39,17 @@ export async function assemble(type: ServerType, options: AssembleOptions): Prom
   return [...block, ...configured, await notice('Configuration', 'fail', message)]
 }
 
+/** What says which usual ports are listened on. */
+const listeningKind = 'listening' satisfies KindName
+
+/** The kinds of all monitors that svc plans by itself, whatever is configured. */
+export const ownKinds = (parts: OwnParts): readonly KindName[] => [
+  hostKind,
+  noticeKind,
+  listeningKind,
+  ...Object.values(plans).flatMap((plan) => (plan.own?.(parts) ?? []).map(({ kind }) => kind)),
+]
+
 const hostBlock = (settings: Readonly<Record<string, unknown>>): Promise<PlannedMonitor> =>
   planned({ kind: hostKind, name: hostKind, settings }, true)
 
@@ -58,7 +69,7 @@ async function unconfigured(type: ServerType, options: AssembleOptions): Promise
         )
   if (open.length === 0) return [...own, configuration]
   const ports = open.map(({ port, what }) => ({ port, what }))
-  const listening = await planned({ kind: 'listening', name: 'listening', settings: { ports } }, true)
+  const listening = await planned({ kind: listeningKind, name: listeningKind, settings: { ports } }, true)
   return [...own, configuration, listening]
 }
 

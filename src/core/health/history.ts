@@ -60,6 +60,8 @@ export const historyOf =
     return history && (await remembered(history.keep({ series, value, at: date().getTime(), everyMs }), signal))
   }
 
+export const loadSustained = () => import('./sustained.ts')
+
 /** Findings of a monitor with `for`: see sustained.ts, which is loaded where somebody says so. */
 export async function lasting(
   findings: readonly Finding[],
@@ -68,7 +70,7 @@ export async function lasting(
   world: Memory,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
-  const { sustained } = await import('./sustained.ts')
+  const { sustained } = await loadSustained()
   const { history } = world
   const at = world.date().getTime()
   const series = seriesOf(monitor, world, 'for')

@@ -14,6 +14,9 @@ export * from './monitors/index.ts'
 export * from './net.ts'
 export * from './notice.ts'
 export * from './plan.ts'
+/** Loaded when it is wanted: only `svc serve` loads everything. */
+export const preloadHealth: typeof import('./preload.ts').preloadHealth = async (...given) =>
+  await (await import('./preload.ts')).preloadHealth(...given)
 export type { ProfileRow } from './profiles/describe.ts'
 export const profileDescriptions = () => import('./profiles/describe.ts')
 export * from './profiles/index.ts'

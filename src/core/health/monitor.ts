@@ -153,6 +153,11 @@ export type MonitorKind<S extends SettingsSpec, O> = {
   /** Why settings, each right by itself, cannot be used together: a sentence that begins after the monitor's name. */
   readonly contradiction?: (settings: Values<S>) => string | undefined
   /**
+   * Loads what observing loads beside the kind's own module: its driver. `svc serve` calls it before it
+   * listens, so that no run of it has to find a file. Rejects when that cannot be loaded.
+   */
+  readonly preload?: () => Promise<unknown>
+  /**
    * Yields what it saw, bit by bit: what was seen before a deadline is kept. Throws what its driver
    * throws; the engine turns that into a finding on the step under way.
    */
@@ -174,6 +179,7 @@ export type AnyMonitorKind = {
   readonly target?: (settings: never) => Target
   readonly signsIn?: (settings: never, mode: ExecutionMode) => boolean
   readonly contradiction?: (settings: never) => string | undefined
+  readonly preload?: () => Promise<unknown>
   readonly observe: (settings: never, world: World) => AsyncIterable<unknown>
   readonly judge: (observation: never, settings: never) => Finding | readonly Finding[]
   readonly internal?: true

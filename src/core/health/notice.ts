@@ -1,8 +1,13 @@
 import type { PlannedMonitor } from './engine.ts'
+import { loadKind } from './kinds.ts'
+import type { KindName } from './monitors/index.ts'
+
+/** The kind of every notice. */
+export const noticeKind = 'configuration' satisfies KindName
 
 /** A monitor that says one line: what the configuration lacks, or why a part could not be looked at. */
 export async function notice(name: string, level: 'warn' | 'fail', message: string): Promise<PlannedMonitor> {
-  const { default: kind } = await import('./monitors/configuration.ts')
+  const kind = await loadKind(noticeKind)
   return {
     name,
     kind,

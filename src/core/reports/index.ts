@@ -46,3 +46,9 @@ export const overHttp = {
   readonly format: readonly ReportName[]
   readonly accept: Readonly<Record<string, ReportName>>
 }
+
+/** Loads the formats that are answered over HTTP. */
+export const preloadReports = async (): Promise<void> => {
+  const names: readonly ReportName[] = [...overHttp.format, ...Object.values(overHttp.accept)]
+  await Promise.all(names.map((name) => reports[name]()))
+}

@@ -3,7 +3,10 @@ import { createServer as createHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { Fault } from '../errors.ts'
 import { isLoopback, isLoopbackHost } from '../loopback.ts'
+import { preload } from '../preload.ts'
+import { preloadReports } from '../reports/index.ts'
 import type { Runtime, ServeOptions, Service } from '../service.ts'
+import { preloadFormats } from '../wire/index.ts'
 import { callerOf, trustedProxies } from './caller.ts'
 import { admit, trackConnections } from './connections.ts'
 import { DescribedInterface } from './documents.ts'
@@ -42,7 +45,8 @@ export type RunningServer = {
 }
 
 /**
- * Puts a Service behind HTTP. Throws a Local fault when the address or the certificate cannot be used.
+ * Puts a Service behind HTTP, once all that answers are written with is loaded. Throws a Local fault when that
+ * cannot be loaded, or the address or the certificate cannot be used.
  * The Service and the Runtime stay the caller's: stopping closes neither.
  */
 export async function startServer(start: StartOptions): Promise<RunningServer> {
@@ -74,6 +78,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     hold: undefined,
   }
   listenTo(server, site)
+  await preload(preloadFormats, preloadReports)
   const { address, family, port } = await listening(server, start.host, start.port)
   // Without a listener, a connection that the system cannot accept would end the process.
   server.on('error', (error) =>

@@ -10,6 +10,12 @@ import { bind, parsePairs } from './query.ts'
 /** What a body gave; forms rank above the query, other bodies below the path (N7): hand both to `merge`. */
 export type BodyValues = { readonly body?: Values; readonly form?: Values }
 
+/** Readers of bodies other than JSON and forms: how to load each. Most callers speak JSON and pay for none of them. */
+export const bodyReaders = {
+  csv: async () => (await import('./csv.ts')).csv.decode,
+  multipart: async () => (await import('./multipart.ts')).readMultipart,
+} as const
+
 export type BodyRules = {
   /** N8: on the routes a `text/plain` body is ignored, under `/api` and `/json/reply` it is JSON. */
   readonly plainText: 'ignored' | 'json'
@@ -35,13 +41,13 @@ export const readBody = async (
       if (rules.plainText === 'ignored') return {}
       return { body: withinLimits(schema, decodeJson(schema, text(schema, 'application/json', bytes))) }
     case 'text/csv': {
-      const { csv } = await import('./csv.ts')
-      return { body: withinLimits(schema, csv.decode(schema, text(schema, 'text/csv', bytes))) }
+      const decodeCsv = await bodyReaders.csv()
+      return { body: withinLimits(schema, decodeCsv(schema, text(schema, 'text/csv', bytes))) }
     }
     case 'application/x-www-form-urlencoded':
       return { form: bind(schema, parsePairs(text(schema, 'application/x-www-form-urlencoded', bytes))) }
     case 'multipart/form-data': {
-      const { readMultipart } = await import('./multipart.ts')
+      const readMultipart = await bodyReaders.multipart()
       return { form: bind(schema, readMultipart(bytes, media?.parameters.get('boundary'))) }
     }
     default:

@@ -1,4 +1,5 @@
 /** Bytes ↔ DTOs: formats, negotiation, query and form binding, error bodies. Knows the protocol, and no transport. */
+import { bodyReaders } from './body.ts'
 import type { Format, FormatName } from './format.ts'
 import { json } from './json.ts'
 
@@ -6,6 +7,11 @@ import { json } from './json.ts'
 export const formats: Readonly<Record<FormatName, () => Promise<Format>>> = {
   json: async () => json,
   csv: async () => (await import('./csv.ts')).csv,
+}
+
+/** Loads every format and every reader of bodies. */
+export const preloadFormats = async (): Promise<void> => {
+  await Promise.all([...Object.values(formats), ...Object.values(bodyReaders)].map((load) => load()))
 }
 
 /** CSV files of several rows, as people keep them; loaded when asked for, as CSV is. */

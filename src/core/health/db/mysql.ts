@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Connection, ConnectionOptions } from 'mysql2'
 import { ProbeError } from '../monitor.ts'
+import { loadEncodings } from './encodings.ts'
 import { mysqlFault, type Where } from './mysql-faults.ts'
 import { killed, type Victim } from './mysql-kill.ts'
 import { queried, readOnly, signedIn } from './mysql-read.ts'
@@ -14,11 +15,18 @@ import { type DatabaseTarget, tlsChoice } from './target.ts'
 /** Milliseconds for the end of a statement that has ended by itself to come in. */
 const graceMs = 40
 
+/** The driver. Rejects when it cannot be loaded whole. */
+export async function loadMysql() {
+  const driver = await import('mysql2')
+  loadEncodings('mysql2')
+  return driver
+}
+
 export const openMysql: Open = async (target, way) => {
   const { socket, ip, address, signal, msLeft } = way
   const at = (phase: Where['phase']): Where => ({ target, address, phase })
   const options = await optionsFor(target, ip)
-  const { createConnection } = await import('mysql2')
+  const { createConnection } = await loadMysql()
   const connect = (over: PeerSocket): Connection => watched(createConnection({ ...options, stream: over }), over)
   let underway: Promise<unknown> | undefined
   let mark = ''

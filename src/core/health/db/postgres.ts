@@ -14,11 +14,13 @@ import { type DatabaseTarget, tlsChoice } from './target.ts'
 /** Milliseconds after which a cancelled query that still runs is cancelled again. */
 const againMs = 40
 
+export const loadPg = async () => (await import('pg')).default
+
 export const openPostgres: Open = async (target, way) => {
   const { socket, ip, address, signal, msLeft } = way
   const at = (phase: Where['phase']): Where => ({ target, address, phase })
   const ssl = await tlsChoice(target, ip)
-  const { default: pg } = await import('pg')
+  const pg = await loadPg()
   const client = new pg.Client({
     host: ip,
     port: target.port,

@@ -2,6 +2,7 @@ import type { Connection, ConnectionConfiguration, Request } from 'tedious'
 import { optionalDriver } from '../driver.ts'
 import { ProbeError } from '../monitor.ts'
 import { hiding, quoted } from '../probe/text.ts'
+import { loadEncodings } from './encodings.ts'
 import type { PeerSocket } from './peer-socket.ts'
 import { notAsked, queryMs } from './query.ts'
 import { refuseToWrite } from './query-sql.ts'
@@ -18,7 +19,12 @@ const mostBeforeSignIn = 128 * 1024
 const mostRows = 5_000
 const prefix = `SET NOCOUNT ON; SET LOCK_TIMEOUT ${lockMs};`
 
-export const loadTedious = () => optionalDriver('tedious', () => import('tedious'))
+export const loadTedious = () =>
+  optionalDriver('tedious', async () => {
+    const driver = await import('tedious')
+    loadEncodings('tedious')
+    return driver
+  })
 
 export const openSqlserver: Open = async (target, way) => {
   const { socket, ip, address, signal, msLeft } = way

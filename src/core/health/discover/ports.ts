@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { isLoopback } from '../../loopback.ts'
+import { loadSystemInformation } from '../system/listing.ts'
 
 /** A TCP port of this machine that accepts connections, and the address by which it is reached from here. */
 export type OpenPort = { readonly host: string; readonly port: number }
@@ -66,7 +67,7 @@ const reached = (host: string): string => {
 }
 
 async function fromTools(): Promise<readonly OpenPort[]> {
-  const { networkConnections } = await import('systeminformation')
+  const { networkConnections } = await loadSystemInformation()
   const all = await networkConnections()
   return all
     .filter(({ protocol, state }) => protocol.startsWith('tcp') && /^listen/i.test(state))

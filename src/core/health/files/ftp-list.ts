@@ -47,6 +47,9 @@ type Entry = {
   readonly rough: number
 }
 
+/** The reader of listings that are meant for people. */
+export const loadFtpLists = () => import('basic-ftp')
+
 /** The files of the folder that the session is in. */
 export async function entries(
   link: Link,
@@ -54,7 +57,7 @@ export async function entries(
   machine: boolean,
 ): Promise<{ files: readonly Entry[]; more: boolean }> {
   const { lines, cut } = await listed(link, mode, machine ? 'MLSD' : 'LIST')
-  const { parseList } = await import('basic-ftp')
+  const { parseList } = await loadFtpLists()
   const now = link.world.date()
   const more = cut || lines.length > mostEntries
   // A line that is cut in its middle names a file that is not there.

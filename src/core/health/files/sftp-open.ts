@@ -59,7 +59,7 @@ export async function credentialsOf(
   const secrets = [password, passphrase].filter((secret) => secret !== undefined)
   const username = given.username ?? ''
   if (pem === undefined) return { credentials: { username, password, key: undefined }, secrets }
-  const { default: ssh2 } = await driver()
+  const { default: ssh2 } = await loadSsh2()
   const key = ssh2.utils.parseKey(`${pem}\n`, passphrase)
   const origin = given.privateKey?.origin
   if (key instanceof Error) {
@@ -72,7 +72,7 @@ export async function credentialsOf(
   return { credentials: { username, password, key }, secrets }
 }
 
-export const driver = () => optionalDriver('ssh2', () => import('ssh2'))
+export const loadSsh2 = () => optionalDriver('ssh2', () => import('ssh2'))
 
 export type Shaken = {
   readonly hostKey: HostKey
@@ -93,7 +93,7 @@ export async function shake(
   credentials: Credentials | undefined,
   hide: Hide,
 ): Promise<Shaken> {
-  const { default: ssh2 } = await driver()
+  const { default: ssh2 } = await loadSsh2()
   const client = new ssh2.Client()
   const username = credentials?.username ?? ''
   let hostKey: HostKey | undefined

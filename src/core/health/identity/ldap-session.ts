@@ -21,12 +21,14 @@ export type LdapSession = {
 
 type Way = { readonly socket: Socket; readonly address: string; readonly hide: Hide; readonly msLeft: () => number }
 
+export const loadLdapts = () => import('ldapts')
+
 /**
  * Speaks LDAP over a socket, which stays the caller's to destroy: it ends what runs on the server too.
  * Every call throws ProbeError, or what the socket threw.
  */
 export async function openLdap({ socket, address, hide, msLeft }: Way): Promise<LdapSession> {
-  const { Client, FilterParser, PresenceFilter } = await import('ldapts')
+  const { Client, FilterParser, PresenceFilter } = await loadLdapts()
   const trouble = sifted(socket, address, hide)
   // The driver would connect again by itself, where nobody has looked at the certificate.
   let used = false

@@ -46,6 +46,8 @@ function decoded(part: string | undefined): Json | undefined {
 /** Where a token may say that its key is to be found: whoever believes that, believes a forger. */
 const foreignKeys = ['jwk', 'jku', 'x5u'] as const
 
+export const loadJose = () => import('jose')
+
 /** Why a token's signature proves nothing; undefined when it verifies with a key of the provider. */
 export async function unsigned(token: string, header: Json, keys: readonly SigningKey[]): Promise<string | undefined> {
   const alg = typeof header.alg === 'string' ? header.alg : ''
@@ -57,7 +59,7 @@ export async function unsigned(token: string, header: Json, keys: readonly Signi
   if (foreign !== undefined) return `the token brings its own key (${foreign}): it is not believed`
   const kid = typeof header.kid === 'string' ? header.kid : undefined
   const named = kid === undefined ? 'names no kid' : `is signed with the kid ${quoted(kid, 64)}`
-  const { compactVerify, createLocalJWKSet } = await import('jose')
+  const { compactVerify, createLocalJWKSet } = await loadJose()
   try {
     await compactVerify(token, createLocalJWKSet({ keys: [...keys] }), { algorithms: [...signatures] })
     return undefined

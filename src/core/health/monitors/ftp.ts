@@ -2,6 +2,7 @@ import { judgeProblem } from '../db/problem.ts'
 import { includes } from '../engine.ts'
 import { judgeBacklog } from '../files/backlog.ts'
 import { folderChecks } from '../files/folder-checks.ts'
+import { loadFtpLists } from '../files/ftp-list.ts'
 import type { Banner } from '../files/ftp-open.ts'
 import { judgePassive } from '../files/ftp-passive.ts'
 import { type FtpSettings, ftpContradiction, ftpSettings } from '../files/ftp-settings.ts'
@@ -40,6 +41,7 @@ export default monitorKind({
   target: (given) => ({ host: given.host, port: portOf(given) }),
   signsIn: (given, mode) => given.username !== undefined && includes(mode, 'Standard'),
   contradiction: ftpContradiction,
+  preload: loadFtpLists,
   observe: visitFtp,
   judge: (seen: FtpSeen, given): Finding | readonly Finding[] => {
     switch (seen.see) {

@@ -27,6 +27,9 @@ export default monitorKind({
     },
   ],
   contradiction: scheduleProblem,
+  // Schedules are in local time, and Node settles which that is when it is first needed. Where /etc/localtime is a
+  // copy it looks for the same file among all time zones; failing that for want of descriptors, it stays UTC.
+  preload: async () => new Date().getTimezoneOffset(),
   async *observe(settings, world): AsyncGenerator<HeartbeatSeen> {
     world.step('newest')
     const heartbeats = await read(world)

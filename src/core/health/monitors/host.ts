@@ -9,6 +9,7 @@ import { cpuSample, cpuWindowMs, usedPercent } from '../system/cpu.ts'
 import { disks } from '../system/disks.ts'
 import { readText } from '../system/files.ts'
 import { type HostSeen, type HostSettings, hostSettings, judgeHost } from '../system/host-judge.ts'
+import { preloadSystemInformation } from '../system/listing.ts'
 import { hostMemory } from '../system/memory.ts'
 import { askTime, parseReference } from '../system/sntp.ts'
 import { trendEveryMs, trendOf } from '../system/trend.ts'
@@ -34,6 +35,7 @@ export default monitorKind({
     { name: 'file descriptors', depth: 'Advanced', doc: 'Open files of the whole machine; Linux only' },
     { name: 'restarted', depth: 'Advanced', doc: 'Warns when the machine started lately' },
   ],
+  preload: preloadSystemInformation,
   async *observe(settings, world): AsyncGenerator<HostSeen> {
     world.step('uptime')
     const up = uptime() * 1_000

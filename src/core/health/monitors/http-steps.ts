@@ -1,6 +1,8 @@
 import { includes } from '../engine.ts'
+import { loadFtpLists } from '../files/ftp-list.ts'
 import { monitorKind } from '../monitor.ts'
 import { urlTarget } from '../probe/http-route.ts'
+import { loadXmlParser } from '../probe/xml.ts'
 import { judgeStep } from '../steps/judge.ts'
 import { stepsProblem } from '../steps/problem.ts'
 import { runSteps, signsAnywhere } from '../steps/run.ts'
@@ -32,6 +34,7 @@ export default monitorKind({
   target: urlTarget,
   signsIn: (given, mode) => includes(mode, 'Advanced') && signsAnywhere(given),
   contradiction: stepsProblem,
+  preload: () => Promise.all([loadXmlParser(), loadFtpLists()]),
   observe: runSteps,
   judge: (seen, given) => judgeStep(seen, given.latency),
 })

@@ -26,7 +26,7 @@ import { judgeLink } from '../probe/link-judge.ts'
 import { type LinkSeen, walkLinks } from '../probe/link-walk.ts'
 import { newNonce, valuesWithNonce, withNonce } from '../probe/nonce.ts'
 import { count } from '../probe/text.ts'
-import { readXml } from '../probe/xml.ts'
+import { loadXmlParser, readXml } from '../probe/xml.ts'
 import type { Threshold } from '../settings.ts'
 
 type Seen =
@@ -102,6 +102,7 @@ export default monitorKind({
   target: urlTarget,
   signsIn,
   contradiction,
+  preload: loadXmlParser,
   async *observe(given, world): AsyncGenerator<Seen> {
     const url = new URL(given.url)
     const [host, port] = [hostOf(url), portOf(url)]

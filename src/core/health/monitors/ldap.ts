@@ -1,4 +1,5 @@
 import { judgeLdap } from '../identity/ldap-judge.ts'
+import { loadLdapts } from '../identity/ldap-session.ts'
 import { ldapContradiction, ldapPlace, ldapSettings } from '../identity/ldap-settings.ts'
 import { type LdapSeen, signsInToLdap, visitLdap } from '../identity/ldap-visit.ts'
 import { monitorKind, type World } from '../monitor.ts'
@@ -33,6 +34,7 @@ export default monitorKind({
   target: (given) => (URL.canParse(given.url) ? ldapPlace(given) : {}),
   signsIn: signsInToLdap,
   contradiction: ldapContradiction,
+  preload: loadLdapts,
   observe: (given: Values<typeof ldapSettings>, world: World): AsyncGenerator<LdapSeen> => visitLdap(given, world),
   judge: judgeLdap,
 })

@@ -1,3 +1,4 @@
+import { loadMongodb } from '../db/mongo.ts'
 import { judgeMongo, type MongoSeen } from '../db/mongo-judge.ts'
 import {
   allowed,
@@ -85,6 +86,7 @@ export default monitorKind({
     }
     return undefined
   },
+  preload: loadMongodb,
   async *observe(settings, world): AsyncGenerator<MongoVisit<MongoSeen>> {
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),

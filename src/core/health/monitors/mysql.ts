@@ -1,5 +1,5 @@
 import { lookAtClock } from '../db/clock.ts'
-import { openMysql } from '../db/mysql.ts'
+import { loadMysql, openMysql } from '../db/mysql.ts'
 import { judgeLook, type MysqlLook } from '../db/mysql-judge.ts'
 import { lookAtGalera, lookAtReplication, lookAtThreads, lookAtTransactions } from '../db/mysql-look.ts'
 import { mysqlSettings } from '../db/mysql-settings.ts'
@@ -42,6 +42,7 @@ export default monitorKind({
   target: (settings) => slotOf(settings, defaultPort),
   signsIn: () => true,
   contradiction: ({ queries }) => queriesProblem(queries, 'mysql'),
+  preload: loadMysql,
   async *observe(settings, world): AsyncGenerator<Visit<MysqlLook>> {
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),

@@ -1,4 +1,5 @@
 import { judgeOidc } from '../identity/oidc-judge.ts'
+import { loadJose } from '../identity/oidc-jwt.ts'
 import { type OidcSettings, oidcContradiction, oidcSettings, placeOf } from '../identity/oidc-settings.ts'
 import { type OidcSeen, signsInToOidc, visitOidc } from '../identity/oidc-visit.ts'
 import { monitorKind, type World } from '../monitor.ts'
@@ -60,6 +61,7 @@ export default monitorKind({
   target: ({ issuer }) => (URL.canParse(issuer) ? placeOf(new URL(issuer)) : {}),
   signsIn: signsInToOidc,
   contradiction: oidcContradiction,
+  preload: loadJose,
   observe: (given: OidcSettings, world: World): AsyncGenerator<OidcSeen> => visitOidc(given, world),
   judge: judgeOidc,
 })

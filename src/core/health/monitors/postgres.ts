@@ -1,5 +1,5 @@
 import { lookAtClock } from '../db/clock.ts'
-import { openPostgres } from '../db/postgres.ts'
+import { loadPg, openPostgres } from '../db/postgres.ts'
 import { judgeLook, type PostgresLook } from '../db/postgres-judge.ts'
 import {
   lookAtArchiver,
@@ -70,6 +70,7 @@ export default monitorKind({
   target: (settings) => slotOf(settings, defaultPort),
   signsIn: () => true,
   contradiction: ({ queries }) => queriesProblem(queries, 'postgres'),
+  preload: loadPg,
   async *observe(settings, world): AsyncGenerator<Visit<PostgresLook>> {
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),

@@ -3,6 +3,7 @@ import { includes } from '../engine.ts'
 import { monitorKind } from '../monitor.ts'
 import { cpuWindowMs } from '../system/cpu.ts'
 import { fileTrouble, readSmallFile } from '../system/files.ts'
+import { preloadSystemInformation } from '../system/listing.ts'
 import { judgeProcess, type ProcessSeen, type ProcessSettings, processSettings } from '../system/process-judge.ts'
 import { type Candidate, findProcesses, type Usage, usage } from '../system/processes.ts'
 
@@ -24,6 +25,7 @@ export default monitorKind({
   ],
   contradiction: ({ executable, match, pidFile }) =>
     executable || match || pidFile ? undefined : 'does not say which process: give executable, match or pidFile',
+  preload: preloadSystemInformation,
   async *observe(settings, world): AsyncGenerator<ProcessSeen> {
     world.step('running')
     const { found, details } = await find(settings, world.signal)

@@ -3,7 +3,7 @@ import { includes } from '../engine.ts'
 import { judgeBacklog } from '../files/backlog.ts'
 import { folderChecks } from '../files/folder-checks.ts'
 import { judgeTrip } from '../files/round-trip.ts'
-import type { Greeting, HostKey } from '../files/sftp-open.ts'
+import { type Greeting, type HostKey, loadSsh2 } from '../files/sftp-open.ts'
 import { type SftpSettings, sftpContradiction, sftpSettings } from '../files/sftp-settings.ts'
 import { type SftpSeen, speaksSsh, visitSftp } from '../files/sftp-visit.ts'
 import { atAddress, atMost, fail, ok, showDuration } from '../judge.ts'
@@ -26,6 +26,7 @@ export default monitorKind({
   target: (given) => ({ host: given.host, port: given.port }),
   signsIn: (given, mode) => given.username !== undefined && includes(mode, 'Standard'),
   contradiction: sftpContradiction,
+  preload: loadSsh2,
   observe: visitSftp,
   judge: (seen: SftpSeen, given): Finding | readonly Finding[] => {
     switch (seen.see) {

@@ -75,6 +75,7 @@ export default monitorKind({
   target: (settings) => slotOf(settings, defaultPort),
   signsIn: () => true,
   contradiction: ({ queries }) => queriesProblem(queries, 'sqlserver'),
+  preload: loadTedious,
   async *observe(settings, world): AsyncGenerator<Visit<SqlserverLook>> {
     const looks = [
       ...(includes(world.mode, 'Standard') ? standard : []),

@@ -9,7 +9,7 @@ import { assertionProblem } from '../probe/link-settings.ts'
 import { measureFields } from '../probe/measure.ts'
 import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../probe/nonce.ts'
 import { type Hide, hiding, quoted, said } from '../probe/text.ts'
-import { readXml, xmlEnd } from '../probe/xml.ts'
+import { loadXmlParser, readXml, xmlEnd } from '../probe/xml.ts'
 import type { Threshold } from '../settings.ts'
 
 type Answer = {
@@ -93,6 +93,7 @@ export default monitorKind({
     if (wrong) return `measure ${quoted(wrong.name, 64)}: the answer is read as XML, write its path like /Reply/Job`
     return assertionProblem({ xml: settings.xml, measure: settings.measure }, 'this monitor', [])
   },
+  preload: loadXmlParser,
   async *observe(settings, world): AsyncGenerator<Seen> {
     const { host, port, lead = '', maxAnswer, xml, measure } = settings
     const reads = xml !== undefined || (measure ?? []).length > 0

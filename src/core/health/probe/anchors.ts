@@ -29,6 +29,17 @@ export function anchorsFor(top: X509Certificate | undefined, ca?: string): reado
 }
 
 /**
+ * Has Node read the certificates that this machine trusts: its own list, that of NODE_EXTRA_CA_CERTS, and the
+ * system's. Node reads each once and keeps what it got: a file that could not be opened for a moment would
+ * be an empty list for as long as the process lives.
+ */
+export function preloadAnchors(): void {
+  const { createSecureContext, getCACertificates } = process.getBuiltinModule('node:tls')
+  createSecureContext()
+  getCACertificates('system')
+}
+
+/**
  * Dates left aside, do signatures lead from the server's certificate to a trusted root? Only for
  * the message: nothing is sent to a server because of it.
  */

@@ -15,6 +15,9 @@ const largestDocument = 4 * 1024 * 1024
 /** Elements within elements. */
 const deepest = 64
 
+/** Loaded when it is due: most monitors never see XML. */
+export const loadXmlParser = () => import('fast-xml-parser')
+
 /**
  * Reads XML that a peer sent. Document types are refused, so that no entity is ever declared,
  * unfolded or fetched. Never throws, and never repeats what was sent.
@@ -28,8 +31,7 @@ export async function readXml(bytes: Buffer, contentType?: string): Promise<XmlR
   if (text.trim() === '') return { problem: 'is empty, so no XML' }
   if (!text.trimStart().startsWith('<')) return { problem: 'is not XML: it does not begin with "<"' }
   if (declaresType(text)) return { problem: 'declares a document type (DOCTYPE), which svc does not read' }
-  // Loaded when it is due: most monitors never see XML.
-  const { XMLParser, XMLValidator } = await import('fast-xml-parser')
+  const { XMLParser, XMLValidator } = await loadXmlParser()
   try {
     const valid = XMLValidator.validate(text)
     if (valid !== true) return { problem: `is not well-formed XML: line ${valid.err.line}, column ${valid.err.col}` }

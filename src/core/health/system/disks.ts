@@ -1,4 +1,5 @@
 import { readFile, stat, statfs } from 'node:fs/promises'
+import { loadSystemInformation } from './listing.ts'
 import { localDisks, parseMountinfo } from './mounts.ts'
 
 /** One writable local file system. Bytes; `available` is what a program without privileges may still write. */
@@ -19,7 +20,7 @@ const mostBinds = 20
 /** Every writable local file system of this machine, once, one after the other. */
 export async function* disks(): AsyncGenerator<Disk | SilentDisk> {
   if (process.platform !== 'linux') {
-    const { default: system } = await import('systeminformation')
+    const system = await loadSystemInformation()
     yield* fromListing(await system.fsSize(), process.platform)
     return
   }

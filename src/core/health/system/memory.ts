@@ -1,5 +1,6 @@
 import { freemem, totalmem } from 'node:os'
 import type { MemoryLimit, OwnLimits } from './cgroup.ts'
+import { loadSystemInformation } from './listing.ts'
 
 /** Bytes. */
 export type Memory = { readonly total: number; readonly available: number }
@@ -14,7 +15,7 @@ export const memory = (limit: MemoryLimit | undefined): Memory =>
 /** The same for a monitor, which may wait: on macOS with the pages that the system would give back. */
 export async function hostMemory(limits: OwnLimits): Promise<Memory> {
   if (process.platform !== 'darwin') return memory(limits.memory())
-  const { default: system } = await import('systeminformation')
+  const system = await loadSystemInformation()
   const { total, available } = await system.mem()
   return { total, available }
 }

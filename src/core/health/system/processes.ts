@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { readText } from './files.ts'
+import { loadSystemInformation } from './listing.ts'
 import { parseOpenFilesLimit, parseRss, parseStat, parseUptime, tickMs } from './proc.ts'
 
 /** A process as it is looked for. The command line may hold secrets: it is compared and never shown. */
@@ -35,7 +36,7 @@ export type Wanted = {
 /** The processes that fit, of those that this account may see. One that ends meanwhile is left out. */
 export async function findProcesses(wanted: Wanted, signal: AbortSignal): Promise<Candidate[]> {
   if (process.platform !== 'linux') {
-    const { default: system } = await import('systeminformation')
+    const system = await loadSystemInformation()
     return fromProcessListing((await system.processes()).list, Date.now()).filter((one) => fits(one, wanted))
   }
   const pids = wanted.pid === undefined ? await allPids() : [wanted.pid]

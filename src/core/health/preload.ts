@@ -1,0 +1,30 @@
+import { ownKinds } from './assemble.ts'
+import type { PlannedMonitor } from './engine.ts'
+import { loadSustained } from './history.ts'
+import { loadKind } from './kinds.ts'
+import { type AnyMonitorKind, ProbeError } from './monitor.ts'
+import type { OwnParts } from './plan.ts'
+import { preloadAnchors } from './probe/anchors.ts'
+
+/**
+ * Loads what a run may load: the kinds that svc plans by itself, the drivers of these and of the configured
+ * monitors, what the engine loads when it is due, and the certificates that this machine trusts. Rejects
+ * when one of them cannot be loaded; a driver that is not installed is left to its monitors, which say so.
+ *
+ * The child processes of probes load their own, each time.
+ */
+export async function preloadHealth(configured: readonly PlannedMonitor[], parts: OwnParts): Promise<void> {
+  const own = await Promise.all(ownKinds(parts).map(loadKind))
+  const kinds = new Set<AnyMonitorKind>([...own, ...configured.map(({ kind }) => kind)])
+  await Promise.all([loadSustained(), ...Array.from(kinds, preloadKind)])
+  if (configured.some(({ kind }) => kind.target !== undefined)) preloadAnchors()
+}
+
+async function preloadKind({ preload }: AnyMonitorKind): Promise<void> {
+  try {
+    await preload?.()
+  } catch (error) {
+    // What `optionalDriver` throws for a driver that is not installed; any other error is the loader's own.
+    if (!(error instanceof ProbeError)) throw error
+  }
+}

@@ -1,0 +1,40 @@
+import { registerHooks } from 'node:module'
+import { type AnyMonitorKind, type KindName, loadKind, monitors, Secret } from '../../src/core/health/index.ts'
+import { reportKind } from './run-kind.ts'
+
+/**
+ * A process of its own. Without arguments it preloads every kind, and writes which packages that asked for. With a kind,
+ * a URL and a password it preloads that one, runs it there, and writes which files of modules the run loaded.
+ */
+let packages: string[] = []
+let files: string[] = []
+registerHooks({
+  resolve: (specifier, context, next) => {
+    if (!specifier.startsWith('.') && !specifier.startsWith('node:')) packages.push(specifier)
+    return next(specifier, context)
+  },
+  load: (url, context, next) => {
+    if (url.startsWith('file:')) files.push(url)
+    return next(url, context)
+  },
+})
+
+const [name, url, password = ''] = process.argv.slice(2)
+if (name === undefined) {
+  const asked: Record<string, readonly string[]> = {}
+  for (const one of Object.keys(monitors) as KindName[]) {
+    const kind = await loadKind(one)
+    packages = []
+    await kind.preload?.()
+    asked[one] = packages
+  }
+  process.stdout.write(JSON.stringify(asked))
+} else {
+  const kind: AnyMonitorKind = await loadKind(name as KindName)
+  await kind.preload?.()
+  files = []
+  const settings = { url, password: new Secret('{test}', async () => password) }
+  const { findings } = await reportKind(kind as never, settings as never, 'Advanced')
+  const failed = findings.filter((finding) => finding.level === 'fail').map(({ message }) => message)
+  process.stdout.write(JSON.stringify({ files, failed }))
+}
