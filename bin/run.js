@@ -15,12 +15,25 @@ function start() {
   delete process.env.SVC_HANDED_OVER
   var program = path.join(__dirname, '..', 'dist', 'main.cjs')
   if (!fs.existsSync(program)) {
-    process.stderr.write('Error: svc is not built here\n  npm run build\n')
-    process.exitCode = 12
+    fail('svc is not built here', 'npm run build')
     return
   }
   cacheCompiledCode()
-  require(program).main(process.argv.slice(2))
+  var main
+  try {
+    main = require(program).main
+  } catch (error) {
+    fail('svc is damaged: ' + String(error && error.message).split('\n')[0], 'Install svc again, or in a checkout: npm run build')
+    return
+  }
+  main(process.argv.slice(2))
+}
+
+function fail(message, hint) {
+  process.exitCode = 12
+  // Without a listener Node ends the program by itself, with another exit code, when nobody can read this.
+  process.stderr.on('error', function () {})
+  process.stderr.write('Error: ' + message + '\n  ' + hint + '\n')
 }
 
 // Node's default place for compiled code is one folder in /tmp for everybody: the first user locks
@@ -54,11 +67,10 @@ function handOver() {
   var exe = process.platform === 'win32' ? 'node.exe' : 'node'
   var own = path.join(__dirname, '..', 'node_modules', 'node', 'bin', exe)
   if (process.env.SVC_HANDED_OVER || !fs.existsSync(own)) {
-    process.stderr.write(
-      'Error: svc needs Node ' + wanted.join('.') + ' or newer; this is Node ' + process.versions.node + '\n' +
-        '  Install a current Node (https://nodejs.org), or run npm ci in a checkout of svc.\n',
+    fail(
+      'svc needs Node ' + wanted.join('.') + ' or newer; this is Node ' + process.versions.node,
+      'Install a current Node (https://nodejs.org), or run npm ci in a checkout of svc.'
     )
-    process.exitCode = 12
     return
   }
   var env = Object.assign({}, process.env, { SVC_HANDED_OVER: '1' })
@@ -74,8 +86,7 @@ function handOver() {
     })
   })
   child.on('error', function (error) {
-    process.stderr.write('Error: cannot run ' + own + ': ' + error.message + '\n')
-    process.exitCode = 12
+    fail('cannot run ' + own + ': ' + error.message, 'Run npm ci again.')
   })
   child.on('exit', function (code, signal) {
     var numbers = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGKILL: 137 }

@@ -1,19 +1,23 @@
+import { guardStandardError, writeOutput } from './cli/standard-streams.ts'
+import { endOnUncaught } from './cli/uncaught.ts'
 import { commands, topics } from './registry.ts'
 
 // oclif looks for the shell when it loads, and on Windows starts PowerShell to do so.
 process.env.SHELL ??= process.env.COMSPEC ?? 'unknown'
 
 /**
- * Runs one command line and sets the process's exit code. Never exits by itself: an exit would cut
- * a piped answer at 64 KiB.
+ * Runs one command line and sets the process's exit code. It does not exit by itself, because an exit
+ * would cut a piped answer at 64 KiB: only an error that nobody caught ends in one.
  */
 export async function main(argv: readonly string[]): Promise<void> {
+  endOnUncaught(argv)
   const first = argv[0] ?? ''
   if (first === '--version' || first === '-V') {
     const { packageJson } = await import('./cli/version.ts')
-    process.stdout.write(`svc ${packageJson().version}\n`)
+    writeOutput(`svc ${packageJson().version}\n`)
     return
   }
+  guardStandardError()
   const found = findCommand(argv)
   if (found && !wantsHelp(found.rest)) {
     if (found.id === 'serve') await widenThreadPool()

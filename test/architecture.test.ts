@@ -165,6 +165,38 @@ function edgesOf(all: readonly Import[]): ReadonlyMap<string, readonly string[]>
   return edges
 }
 
+/** What writes past the one place that knows what to do when a write fails, or ends the process before a write has. */
+const direct = /\bstd(?:out|err)\.write\b|\bconsole\.\w|\bprocess\.exit\(/g
+const mayWrite: Record<string, readonly string[]> = {
+  'cli/standard-streams.ts': ['stdout.write', 'stderr.write'],
+  // After an error that nobody caught.
+  'cli/uncaught.ts': ['process.exit('],
+  // Children of svc, whose standard output is a pipe to it.
+  'cli/keychain/child-main.ts': ['stdout.write'],
+  'core/health/child/serve.ts': ['stdout.write'],
+}
+
+const directWrites = (file: string, content: string): readonly string[] =>
+  [...content.replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '').matchAll(direct)]
+    .map(([found]) => found)
+    .filter((found) => !mayWrite[relative(src, file)]?.includes(found))
+    .map((found) => `${relative(src, file)}: ${found}`)
+
+describe('standard output and standard error', () => {
+  test('are written in one place, which knows what to do when that fails', () => {
+    expect(files.flatMap((file) => directWrites(file, readFileSync(file, 'utf8')))).toEqual([])
+  })
+
+  test.each([
+    ["process.stdout.write('x')", 'commands/x.ts: stdout.write'],
+    ["const { stderr } = process\nstderr.write('x')", 'commands/x.ts: stderr.write'],
+    ["console.log('x')", 'commands/x.ts: console.l'],
+    ['process.exit(1)', 'commands/x.ts: process.exit('],
+  ])('a planted %s is found', (code, complaint) => {
+    expect(directWrites(join(src, 'commands/x.ts'), code)).toEqual([complaint])
+  })
+})
+
 describe('the import law', () => {
   test('every import obeys it', () => {
     expect(imports.length).toBeGreaterThan(100)

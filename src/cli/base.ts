@@ -4,6 +4,7 @@ import { chooseColour } from './colour.ts'
 import { settle } from './exit.ts'
 import { colourFlag } from './flags.ts'
 import { interruption } from './signals.ts'
+import { writeError, writeOutput } from './standard-streams.ts'
 import type { StaticConfig } from './static-config.ts'
 
 export type CommandClass = { new (argv: string[], config: StaticConfig): SvcCommand; id: string }
@@ -68,7 +69,7 @@ export abstract class SvcCommand extends Command {
 
   /** To stderr: what is not the answer. Silent with --quiet. */
   protected say(text: string): void {
-    if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) process.stderr.write(`${text}\n`)
+    if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) writeError(`${text}\n`)
   }
 
   /** P8: warns when a `svc serve` runs here with another store than the one that is acted on. */
@@ -81,6 +82,6 @@ export abstract class SvcCommand extends Command {
 
   /** To stdout: the answer. */
   protected print(text: string): void {
-    process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+    writeOutput(text.endsWith('\n') ? text : `${text}\n`)
   }
 }

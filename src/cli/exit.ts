@@ -1,4 +1,5 @@
 import { exits, Fault } from '../core/errors.ts'
+import { writeError, writeOutput } from './standard-streams.ts'
 
 type Said = {
   readonly json: boolean
@@ -22,9 +23,11 @@ export async function settle(error: unknown, said: Said): Promise<void> {
   const fault = asFault(error, (flag) => didYouMean(flag, said.flags ?? []))
   process.exitCode = fault ? signalExit(fault) : exits.defect.code
   const shown = fault ?? error
-  if (said.json) process.stdout.write(`${JSON.stringify(renderError.json(shown, said.target))}\n`)
-  else process.stderr.write(`${renderError.text(shown, { colour: useColour(process.stderr), target: said.target })}\n`)
-  if (said.debug && error instanceof Error) process.stderr.write(`${error.stack ?? error.message}\n`)
+  const written = said.json && writeOutput(`${JSON.stringify(renderError.json(shown, said.target))}\n`)
+  if (!written) {
+    writeError(`${renderError.text(shown, { colour: useColour(process.stderr), target: said.target })}\n`)
+  }
+  if (said.debug && error instanceof Error) writeError(`${error.stack ?? error.message}\n`)
 }
 
 function signalExit(fault: Fault): number {

@@ -6,6 +6,7 @@ import { didYouMean } from '../core/suggest.ts'
 import type { CommandClass } from './base.ts'
 import { settle } from './exit.ts'
 import { helpTopics } from './help-topics.ts'
+import { writeOutput } from './standard-streams.ts'
 import { StaticConfig } from './static-config.ts'
 
 type Registry = {
@@ -45,6 +46,13 @@ class HelpConfig extends StaticConfig {
   }
 }
 
+/** oclif's own way to standard output ignores every error. */
+class SvcHelp extends Help {
+  protected override log(...lines: string[]): void {
+    writeOutput(`${lines.join(' ')}\n`)
+  }
+}
+
 /** Help for everything, a topic, a command or a subject; an unknown word is a usage fault. */
 export async function showHelp(
   argv: readonly string[],
@@ -55,7 +63,7 @@ export async function showHelp(
   const asked = commandId ?? words.join(':')
   const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
   if (subject) {
-    process.stdout.write(`${subject.text()}\n`)
+    writeOutput(`${subject.text()}\n`)
     return
   }
   if (asked !== '' && !Object.hasOwn(registry.commands, asked) && !Object.hasOwn(registry.topics, asked)) {
@@ -63,11 +71,11 @@ export async function showHelp(
     return
   }
   const loaded = await Promise.all(Object.entries(registry.commands).map(([id, load]) => loadable(id, load)))
-  const help = new Help(new HelpConfig(loaded, registry.topics), {
+  const help = new SvcHelp(new HelpConfig(loaded, registry.topics), {
     maxWidth: Math.min(process.stdout.columns ?? 100, 120),
   })
   await help.showHelp(asked === '' ? [] : [asked])
-  if (asked === '') process.stdout.write(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
+  if (asked === '') writeOutput(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
 }
 
 async function loadable(

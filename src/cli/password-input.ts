@@ -1,5 +1,6 @@
 import { Fault } from '../core/errors.ts'
 import { askSecret, canAsk, secretFromStdin } from './prompt.ts'
+import { writeError } from './standard-streams.ts'
 
 type Ask = {
   /** What the prompt says, e.g. `Password for alice:`. */
@@ -25,9 +26,9 @@ export async function newPassword(ask: Ask, signal: AbortSignal): Promise<string
   }
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const first = await askSecret(ask.message, signal)
-    if (first === '') process.stderr.write('It is empty. Once more; ctrl-C leaves.\n')
+    if (first === '') writeError('It is empty. Once more; ctrl-C leaves.\n')
     else if (first === (await askSecret('The same again:', signal))) return first
-    else process.stderr.write('The two differ. Once more, both:\n')
+    else writeError('The two differ. Once more, both:\n')
   }
   throw new Fault('Usage', 'no password was given in three attempts; nothing was changed')
 }

@@ -1,6 +1,7 @@
 import { type CredentialSource, openClient, readAddress } from '../core/client/index.ts'
 import { storedCredential } from './credentials.ts'
 import type { Profile, Settings } from './profiles.ts'
+import { writeError } from './standard-streams.ts'
 import type { Target } from './target.ts'
 import type { SignIn } from './token-store.ts'
 import type { Environment } from './variable.ts'
@@ -38,6 +39,6 @@ export function signedInAt(
   return storedCredential(signIn, env, {
     always: target.profile?.credentials === 'always',
     service: () => openClient(connection),
-    warn: (text) => process.stderr.write(`Warning: ${text}\n`),
+    warn: (text) => writeError(`Warning: ${text}\n`),
   })
 }

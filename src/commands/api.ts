@@ -7,6 +7,7 @@ import { connectionFlags } from '../cli/connection-flags.ts'
 import { settle } from '../cli/exit.ts'
 import { durationFlag, text } from '../cli/flags.ts'
 import { localCall, openClientAt, readSettings, shownUrl } from '../cli/session.ts'
+import { writeOutput } from '../cli/standard-streams.ts'
 import { chooseTarget } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
 
@@ -76,7 +77,7 @@ after a 401. A GET follows redirects within the server; nothing else follows any
     try {
       const answer = await client.ask(request, localCall(signal, { timeoutMs: flags.timeout }))
       const { bytes, note } = showAnswer(answer, { include: flags.include, terminal: process.stdout.isTTY })
-      process.stdout.write(bytes)
+      writeOutput(bytes)
       if (note !== undefined) this.say(note)
       // Standard output holds the server's answer, and nothing beside it.
       const json = flags.json && bytes.length === 0

@@ -17,7 +17,10 @@ export const exits = {
   rejected: { code: 9, meaning: 'rejected by the server (4xx), or it lacks the operation' },
   partial: { code: 10, meaning: 'partly done' },
   noKeychain: { code: 11, meaning: 'no usable credential store' },
-  local: { code: 12, meaning: 'local configuration or file, wrong Node version, port in use' },
+  local: {
+    code: 12,
+    meaning: 'local configuration or file, standard output not writable, wrong Node version, port in use',
+  },
   interrupted: { code: 130, meaning: 'interrupted (SIGINT); 143 for SIGTERM' },
 } as const
 export type ExitName = keyof typeof exits

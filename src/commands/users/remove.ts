@@ -5,6 +5,7 @@ import { text } from '../../cli/flags.ts'
 import { askLine, canAsk } from '../../cli/prompt.ts'
 import { required } from '../../cli/required.ts'
 import { shellWord } from '../../cli/role-change.ts'
+import { writeError } from '../../cli/standard-streams.ts'
 import { StoreCommand } from '../../cli/store-command.ts'
 import { userNamed } from '../../cli/user-named.ts'
 import { Fault } from '../../core/errors.ts'
@@ -45,7 +46,7 @@ and only stop sign-in: svc users disable NAME.`
 }
 
 async function confirm(userName: string, store: string, signal: AbortSignal): Promise<void> {
-  process.stderr.write(`This removes ${userName} from ${store} for good.\n`)
+  writeError(`This removes ${userName} from ${store} for good.\n`)
   if ((await askLine(`Type ${userName} to confirm:`, signal)) === userName) return
   throw new Fault('Usage', 'that is another name: nothing was removed', {
     hints: ['To only stop sign-in: svc users disable NAME'],

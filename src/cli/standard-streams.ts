@@ -1,0 +1,109 @@
+import { fstatSync, writeSync } from 'node:fs'
+
+/**
+ * The one way to standard output and standard error. Node ends a process that writes to either without
+ * listening for errors, and prints the source line of whoever wrote; it also takes a write of half the
+ * data into a file for a whole one.
+ */
+
+const outputDescriptor = 1
+/** The exit code of a local fault (`svc help exit-codes`). */
+const localFault = 12
+
+let failed = false
+let used = false
+
+/**
+ * Writes to standard output: the answer, and nothing else. When it cannot be written, standard error
+ * says so once and the exit code is 12, unless the command itself fails: its own exit code says more.
+ * A reader that leaves early (`svc … | head -1`) has what it asked for: nothing is said of it.
+ *
+ * False when the data is known not to have arrived; pipes, sockets and terminals tell later.
+ */
+export function writeOutput(data: string | Uint8Array): boolean {
+  used = true
+  // What follows a gap would be read as if there were none.
+  if (failed) return false
+  if (isStream()) {
+    // oclif throws whatever error it hears here, but EPIPE.
+    process.stdout.removeAllListeners('error').on('error', fail)
+    process.stdout.write(data)
+    return true
+  }
+  try {
+    const bytes = typeof data === 'string' ? Buffer.from(data) : data
+    for (let at = 0; at < bytes.length; ) at += writeSync(outputDescriptor, bytes, at)
+    return true
+  } catch (error) {
+    fail(error as NodeJS.ErrnoException)
+    return false
+  }
+}
+
+/** Writes to standard error. A failure is ignored: there is no other place to report it. */
+export function writeError(text: string): void {
+  guardStandardError()
+  process.stderr.write(text)
+}
+
+let guarded = false
+
+/** Lets libraries that write to standard error do so safely. */
+export function guardStandardError(): void {
+  if (guarded) return
+  guarded = true
+  process.stderr.on('error', () => {})
+}
+
+/** Whether anything has been written to standard output, with or without success. */
+export const outputUsed = (): boolean => used
+
+/** Waits until both streams have passed on what was written to them, for at most `withinMs` each. */
+export async function flushStandardStreams(withinMs: number): Promise<void> {
+  guardStandardError()
+  await Promise.all([process.stdout, process.stderr].map((stream) => flushed(stream, withinMs)))
+}
+
+function flushed(stream: NodeJS.WriteStream, withinMs: number): Promise<void> {
+  if (stream.writableLength === 0) return Promise.resolve()
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, withinMs)
+    stream.write('', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
+
+/** Pipes, sockets and terminals: what Node writes by streams. Everything else is written at once, and whole. */
+function isStream(): boolean {
+  try {
+    const stat = fstatSync(outputDescriptor)
+    return stat.isFIFO() || stat.isSocket() || (stat.isCharacterDevice() && process.stdout.isTTY === true)
+  } catch {
+    return true
+  }
+}
+
+function fail(error: NodeJS.ErrnoException): void {
+  if (failed) return
+  failed = true
+  if (error.code === 'EPIPE') return
+  // The command may still set its own exit code.
+  process.once('exit', () => {
+    process.exitCode ||= localFault
+  })
+  void report(error)
+}
+
+async function report(error: NodeJS.ErrnoException): Promise<void> {
+  const [{ Fault }, { renderError }, { useColour }, { getSystemErrorMessage }] = await Promise.all([
+    import('../core/errors.ts'),
+    import('./render/errors.ts'),
+    import('./colour.ts'),
+    import('node:util'),
+  ])
+  const reason = error.errno === undefined ? error.message : getSystemErrorMessage(error.errno)
+  const fault = new Fault('Local', `cannot write to standard output: ${reason}`)
+  writeError(`${renderError.text(fault, { colour: useColour(process.stderr) })}\n`)
+}
