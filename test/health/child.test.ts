@@ -52,6 +52,11 @@ describe('a probe in a child process', () => {
     expect(refused).toMatchObject({ fault: 'data', message: 'page 3 is torn', details: ['one detail'] })
     expect(await failure(ask('throws'))).toMatchObject({ message: 'no way in', code: 'EACCES' })
   })
+  test('what a driver throws where nobody can catch it is the answer, not the source line that Node prints', async () => {
+    const failed = await failure(ask('throwsLater'))
+    expect(failed).toMatchObject({ message: 'nobody caught this', code: 'ELATER' })
+    expect(failed).not.toBeInstanceOf(ProbeError)
+  })
   test('the environment is an allow-list: no secret, no option that changes Node', async () => {
     process.env.SVC_TEST_SECRET = 'hunter2'
     process.env.NODE_OPTIONS = process.env.NODE_OPTIONS ?? ''

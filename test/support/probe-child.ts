@@ -35,6 +35,12 @@ const misbehaving: Record<string, Probe> = {
   refuses: async () => {
     throw new ProbeError('data', 'page 3 is torn', ['one detail'])
   },
+  throwsLater: async () => {
+    setImmediate(() => {
+      throw Object.assign(new TypeError('nobody caught this'), { code: 'ELATER' })
+    })
+    return await wait(20_000)
+  },
   throws: async () => {
     throw Object.assign(new Error('no way in'), { code: 'EACCES' })
   },

@@ -25,7 +25,7 @@ export async function serveProbe(probes: Probes): Promise<void> {
   const question = JSON.parse(readLine()) as Question
   const watch = new Worker(dieWithParent, { eval: true })
   watch.unref()
-  const answer = await answerTo(question, probes)
+  const answer = await Promise.race([answerTo(question, probes), uncaught()])
   process.stdout.write(`${JSON.stringify(answer)}\n`)
 }
 
@@ -35,12 +35,22 @@ async function answerTo(question: Question, probes: Probes): Promise<Answer> {
     if (!load) throw new Error(`there is no probe ${question.probe}`)
     return { value: await (await load()).default(question.input) }
   } catch (error) {
-    if (error instanceof ProbeError) {
-      return { error: { message: error.message, fault: error.fault, details: error.details } }
-    }
-    const { message, code } = error as { message?: unknown; code?: unknown }
-    return { error: { message: String(message ?? error), code: typeof code === 'string' ? code : undefined } }
+    return failure(error)
   }
+}
+
+/** What a driver throws outside of every promise. Node would print the source line with it: all of a bundle. */
+const uncaught = (): Promise<Answer> =>
+  new Promise((resolve) => {
+    process.on('uncaughtException', (error) => resolve(failure(error)))
+  })
+
+function failure(error: unknown): Answer {
+  if (error instanceof ProbeError) {
+    return { error: { message: error.message, fault: error.fault, details: error.details } }
+  }
+  const { message, code } = error as { message?: unknown; code?: unknown }
+  return { error: { message: String(message ?? error), code: typeof code === 'string' ? code : undefined } }
 }
 
 /**
