@@ -83,7 +83,7 @@ const packages: Record<string, readonly string[]> = {
     'tedious',
   ],
   store: ['kysely', 'pg'],
-  cli: ['@oclif/core', '@inquirer/prompts', '@napi-rs/keyring', 'pino'],
+  cli: ['@oclif/core', '@inquirer/prompts', '@napi-rs/keyring', 'pino', 'sonic-boom'],
   commands: ['@oclif/core'],
 }
 
@@ -169,6 +169,8 @@ function edgesOf(all: readonly Import[]): ReadonlyMap<string, readonly string[]>
 const direct = /\bstd(?:out|err)\.write\b|\bconsole\.\w|\bprocess\.exit\(/g
 const mayWrite: Record<string, readonly string[]> = {
   'cli/standard-streams.ts': ['stdout.write', 'stderr.write'],
+  // The log of svc serve.
+  'cli/serve-log.ts': ['stderr.write'],
   // After an error that nobody caught.
   'cli/uncaught.ts': ['process.exit('],
   // Children of svc, whose standard output is a pipe to it.

@@ -4,11 +4,12 @@ import type { Config } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { openCore } from '../core/open.ts'
 import { preload } from '../core/preload.ts'
-import { startServer } from '../core/server/index.ts'
+import { stackOf, startServer } from '../core/server/index.ts'
 import type { Runtime } from '../core/service.ts'
 import { announce } from './running.ts'
-import { serveLog } from './serve-log.ts'
+import { openServeLog, type ServeLog } from './serve-log.ts'
 import { localCall } from './session.ts'
+import { reportUncaught } from './uncaught.ts'
 import { writeWhole } from './whole-file.ts'
 
 export type ServeRequest = {
@@ -28,11 +29,41 @@ export type ServeRequest = {
   /** Makes the first Admin (P6). */
   readonly bootstrap: { readonly userName: string; readonly passwordFile: string } | undefined
   readonly loopback: boolean
+  /** What the operator should know from the start; they stand in the log. */
+  readonly warnings: readonly string[]
 }
+
+/** Milliseconds within which a server that was told to stop is gone (S9), with some left for Node's own end. */
+const maxStopMs = 9_900
+/** Milliseconds that a log which is not read may hold up the end: at most, and whatever else took how long. */
+const maxLogMs = 2_000
+const minLogMs = 100
 
 /** Serves until the signal aborts, then answers what is in flight and closes. */
 export async function serve(request: ServeRequest, signal: AbortSignal): Promise<void> {
-  const log = await serveLog(process.stderr)
+  const serveLog = await openServeLog()
+  const { log } = serveLog
+  const release = reportUncaught(async (error) => {
+    log({ level: 'error', msg: 'svc failed unexpectedly and ends', stack: stackOf(error) })
+    await serveLog.close(maxLogMs)
+  })
+  let stopBy = Number.POSITIVE_INFINITY
+  const stopping = (): void => {
+    stopBy = performance.now() + maxStopMs
+  }
+  signal.addEventListener('abort', stopping, { once: true })
+  try {
+    for (const warning of request.warnings) log({ level: 'warn', msg: warning })
+    await answer(request, serveLog, signal)
+    log({ level: 'info', msg: 'stopped' })
+  } finally {
+    signal.removeEventListener('abort', stopping)
+    await serveLog.close(Math.min(maxLogMs, Math.max(minLogMs, stopBy - performance.now())))
+    release()
+  }
+}
+
+async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, signal: AbortSignal): Promise<void> {
   const tls = request.tls && {
     cert: await pem(request.tls.cert, 'tls-cert'),
     key: await pem(request.tls.key, 'tls-key'),
@@ -57,7 +88,17 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
     await firstAdmin(request, runtime)
     const { host, port, drainDelayMs } = request
     const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
-    const server = await startServer({ service, runtime, options, host, port, tls, log, limits })
+    const server = await startServer({
+      service,
+      runtime,
+      options,
+      host,
+      port,
+      tls,
+      log,
+      limits,
+      droppedLogLines: droppedLines,
+    })
     runtime.answersAt?.(server.url)
     let forget = (): void => {}
     try {
@@ -87,7 +128,6 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
   } finally {
     await runtime.close()
   }
-  log({ level: 'info', msg: 'stopped' })
 }
 
 /**

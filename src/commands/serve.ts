@@ -57,11 +57,7 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags } = await this.parse(Serve)
     if (flags.only === undefined) refuseOpenListening(flags)
-    else if (!isLoopbackHost(flags.host) && flags['tls-cert'] === undefined) {
-      this.say(
-        `Warning: ${flags.host} answers other machines without TLS: whoever is on the way reads how healthy this one is`,
-      )
-    }
+    const exposed = flags.only !== undefined && !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined
     const { serve } = await import('../cli/serve-run.ts')
     const config = await configuration(flags, process.env)
     await serve(
@@ -84,6 +80,10 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
             ? { userName: flags['bootstrap-admin'], passwordFile: flags['bootstrap-password-file'] }
             : undefined,
         loopback: isLoopbackHost(flags.host),
+        warnings:
+          exposed && !flags.quiet
+            ? [`${flags.host} answers other machines without TLS: whoever is on the way reads how healthy this one is`]
+            : [],
       },
       signal,
     )

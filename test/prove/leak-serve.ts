@@ -38,7 +38,7 @@ export async function startServe(yaml: string, env: Readonly<Record<string, stri
   if (child.stderr) {
     createInterface({ input: child.stderr }).on('line', (line) => {
       log = `${log}${line}\n`.slice(-4_000)
-      if (/^\(node:\d+\)/.test(line)) warnings.push(line)
+      if (line.includes('"msg":"(node:')) warnings.push(line)
     })
   }
   const running = (): boolean => child.exitCode === null && child.signalCode === null

@@ -7,6 +7,11 @@ export class Metrics {
   /** Requests inside of batches: the request's name, then the status. */
   readonly #batched = new Map<string, Map<number, number>>()
   #refusedConnections = 0
+  readonly #droppedLogLines: (() => number) | undefined
+
+  constructor(droppedLogLines: (() => number) | undefined) {
+    this.#droppedLogLines = droppedLogLines
+  }
 
   answered(route: string, method: string, status: number): void {
     const byStatus = entry(this.#answers, route, () => new Map<number, Map<string, number>>())
@@ -59,6 +64,14 @@ export class Metrics {
         'Connections closed unanswered because there were too many, or too many requests on one.',
         this.#refusedConnections,
       ),
+      this.#droppedLogLines === undefined
+        ? ''
+        : plain(
+            'svc_log_lines_dropped_total',
+            'counter',
+            'Log lines dropped because the log could not be written.',
+            this.#droppedLogLines(),
+          ),
       plain('process_cpu_seconds_total', 'counter', 'CPU time used.', (cpu.user + cpu.system) / 1e6),
       plain('process_resident_memory_bytes', 'gauge', 'Memory in use.', rss),
       plain(

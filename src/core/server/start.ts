@@ -32,6 +32,8 @@ export type StartOptions = {
   /** PEM texts. */
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer } | undefined
   readonly log: Log
+  /** How many of its lines could not be written, since the start; without it /metrics says nothing of them. */
+  readonly droppedLogLines?: (() => number) | undefined
   /** Other bounds than the usual ones. */
   readonly limits?: Partial<ServerLimits> | undefined
 }
@@ -67,7 +69,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     isTrusted,
     callerOf: callerOf(isTrusted),
     origins: new Set(start.options.origins),
-    metrics: new Metrics(),
+    metrics: new Metrics(start.droppedLogLines),
     healthJson: new HealthJson(),
     described: new DescribedInterface(start.options),
     open: new Set(),
