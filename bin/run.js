@@ -23,10 +23,17 @@ function start() {
   try {
     main = require(program).main
   } catch (error) {
-    fail('svc is damaged: ' + String(error && error.message).split('\n')[0], 'Install svc again, or in a checkout: npm run build')
+    cannotStart(error)
     return
   }
-  main(process.argv.slice(2))
+  main(process.argv.slice(2)).catch(cannotStart)
+}
+
+// A file of the program itself that cannot be opened now, or is damaged. What goes wrong later, the program reports.
+function cannotStart(error) {
+  var reason = String(error && error.message).split('\n')[0]
+  if (/^E[A-Z]+$/.test(String(error && error.code))) fail('svc cannot be started: ' + reason, 'Run the command again.')
+  else fail('svc is damaged: ' + reason, 'Install svc again, or in a checkout: npm run build')
 }
 
 function fail(message, hint) {

@@ -43,7 +43,8 @@ export function asFault(
   nearestFlag: (flag: string) => string | undefined = () => undefined,
 ): Fault | undefined {
   if (error instanceof Fault) return unwrapped(error)
-  if (!(error instanceof Error) || !('oclif' in error)) return undefined
+  if (!(error instanceof Error)) return undefined
+  if (!('oclif' in error)) return shortage(error)
   const [message = '', ...rest] = error.message.split('\n')
   const said = rest.map((line) => line.trim()).filter((line) => line !== '' && line !== helpLine)
   const unknown = 'flags' in error && Array.isArray(error.flags) ? String(error.flags[0]) : undefined
@@ -55,6 +56,21 @@ export function asFault(
       'svc COMMAND --help shows the flags of a command.',
     ],
   })
+}
+
+/** What the machine runs out of, and the way out. Such an error is no defect, wherever it comes from. */
+const shortages: Readonly<Record<string, string>> = {
+  EMFILE: 'Raise the limit of open files of this process: ulimit -n, or LimitNOFILE= of its systemd unit.',
+  ENFILE: 'The whole system has too many files open: end what holds them, or raise fs.file-max.',
+  ENOMEM: 'The machine has no memory left: end what holds it.',
+  ENOSPC: 'The disk is full: make room.',
+  EDQUOT: 'The disk quota of this account is used up: make room.',
+}
+
+function shortage(error: Error): Fault | undefined {
+  const { code } = error as NodeJS.ErrnoException
+  const hint = code === undefined ? undefined : shortages[code]
+  return hint === undefined ? undefined : new Fault('Local', error.message, { hints: [hint], cause: error })
 }
 
 const helpLine = 'See more help with --help'
