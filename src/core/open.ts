@@ -218,6 +218,7 @@ type HeldStore = {
   readonly path: string | undefined
   /** Opened once, by whoever asks first; `create`: made when there is none. */
   readonly data: (create: boolean) => Promise<Data>
+  /** For one request. */
   readonly accounts: () => Promise<Accounts>
   readonly admin: () => Promise<Admin>
   /** Loads what `accounts`, `admin` and `signIn` load when they are first needed; opens what reading opens. */
@@ -244,8 +245,9 @@ async function holdStore(store: string): Promise<HeldStore> {
     return { ...room, passwords: room.passwordsOfProcess() }
   })
   const accounts = async (): Promise<Accounts> => {
-    const [{ openAccess, passwords }, kept] = await Promise.all([auth.get(), data(false)])
-    return { data: kept, access: openAccess({ data: kept, passwords, now }) }
+    const [{ openAccess, passwords }, store] = await Promise.all([auth.get(), data(false)])
+    const own = store.forRequest()
+    return { data: own, access: openAccess({ data: own, passwords, now }) }
   }
   const admin = async (): Promise<Admin> => {
     const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([
@@ -274,7 +276,7 @@ async function holdStore(store: string): Promise<HeldStore> {
     signIn: {
       store: async (signal) => await (await data(true)).ping(signal),
       anyAdmin: async () => await (await data(true)).users.anyAdmin(),
-      lookUp: async () => await (await auth.get()).lookUpNobody(await data(true), now),
+      lookUp: async () => await (await auth.get()).lookUpNobody((await data(true)).forRequest(), now),
       hash: async (signal) => {
         const { passwords, hashesTellApart } = await auth.get()
         return await hashesTellApart(passwords, signal)

@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process'
-import { appendFileSync, chmodSync, cpSync, existsSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync, chmodSync, cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
@@ -28,6 +29,8 @@ export type PostgresServer = Running & {
   readonly client: (database?: string) => Promise<pg.Client>
   /** Ends it and starts it again with the same data and port. */
   readonly restart: (settings?: readonly string[]) => Promise<PostgresServer>
+  /** `pg_ctl restart`: the same data, port and settings, in a process that is no child of this one any more. */
+  readonly restartInPlace: (mode: 'fast' | 'immediate') => Promise<void>
   /** A streaming standby of it, made of a copy of its data. It is stopped for the copy, and runs again after. */
   readonly standby: () => Promise<{ readonly primary: PostgresServer; readonly standby: PostgresServer }>
   /** Ends it and removes its data. */
@@ -61,6 +64,12 @@ export async function startPostgres(settings: readonly string[] = [], hbaLines =
   return await launch(folder, await freePort(), settings)
 }
 
+async function control(data: string, args: readonly string[]): Promise<void> {
+  const program = spawn(join(bin ?? '', 'pg_ctl'), ['-D', data, ...args], { ...asServer, cwd: '/', stdio: 'ignore' })
+  const [code] = await once(program, 'exit')
+  if (code !== 0) throw new Error(`pg_ctl ${args.join(' ')}: exit ${code}`)
+}
+
 async function launch(folder: string, port: number, settings: readonly string[]): Promise<PostgresServer> {
   const data = join(folder, 'data')
   const options = [...calm, `port=${port}`, ...settings].flatMap((setting) => ['-c', setting])
@@ -70,6 +79,13 @@ async function launch(folder: string, port: number, settings: readonly string[])
     made.on('error', () => {})
     await made.connect()
     return made
+  }
+  const killStray = (): void => {
+    try {
+      process.kill(Number.parseInt(readFileSync(join(data, 'postmaster.pid'), 'utf8'), 10), 'SIGQUIT')
+    } catch {
+      // It has ended.
+    }
   }
   const self: PostgresServer = {
     ...running,
@@ -90,6 +106,11 @@ async function launch(folder: string, port: number, settings: readonly string[])
       await running.stop()
       return await launch(folder, port, [...settings, ...more])
     },
+    restartInPlace: async (mode) => {
+      process.off('exit', killStray)
+      process.once('exit', killStray)
+      await control(data, ['restart', '-m', mode, '-w', '-t', '30', '-l', join(folder, 'log')])
+    },
     standby: async () => {
       await running.stop()
       const copy = serverFolder('standby')
@@ -107,6 +128,9 @@ async function launch(folder: string, port: number, settings: readonly string[])
     },
     remove: async () => {
       await running.stop('SIGQUIT')
+      if (existsSync(join(data, 'postmaster.pid')))
+        await control(data, ['stop', '-m', 'immediate', '-w']).catch(() => {})
+      process.off('exit', killStray)
       remove(folder)
     },
   }

@@ -5,7 +5,7 @@ const names = ['Ops', 'ops', 'Support', 'Billing', 'Éditeur']
 const none: readonly string[] = []
 
 /** A way to choose that looks like chance, and is the same for the same seed. */
-function chooser(seed: string): (most: number) => number {
+export function chooser(seed: string): (most: number) => number {
   let n = 0
   return (most) => {
     n += 1

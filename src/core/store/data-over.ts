@@ -1,7 +1,7 @@
 import type { Data } from './data.ts'
 import type { Link } from './link.ts'
 import { auditOver } from './rows/audit.ts'
-import { failuresOver } from './rows/failures.ts'
+import { failuresOver, type Room } from './rows/failures.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
 import { keysOver } from './rows/keys.ts'
 import { readingsOver } from './rows/readings.ts'
@@ -12,20 +12,23 @@ import { usersOver } from './rows/users.ts'
 
 /** The questions that are asked of the store, over either database. `now` is for what the store dates itself. */
 export function dataOver(link: Link, now: () => number): Data {
-  return {
-    users: usersOver(link, now),
-    sessions: sessionsOver(link, now),
-    tokens: tokensOver(link, now),
-    keys: keysOver(link, now),
-    heartbeats: heartbeatsOver(link, now),
-    readings: readingsOver(link),
-    failures: failuresOver(link),
-    audit: auditOver(link, now),
-    sweep: sweepOver(link),
+  const room: Room = { left: 0 }
+  const over = (own: Link): Data => ({
+    users: usersOver(own, now),
+    sessions: sessionsOver(own, now),
+    tokens: tokensOver(own, now),
+    keys: keysOver(own, now),
+    heartbeats: heartbeatsOver(own, now),
+    readings: readingsOver(own),
+    failures: failuresOver(own, room),
+    audit: auditOver(own, now),
+    sweep: sweepOver(own),
+    forRequest: () => over(own.forRequest()),
     ping: async (signal) => {
       signal?.throwIfAborted()
-      await link.read((db) => db.selectFrom('users').select('id').limit(1).execute())
+      await own.read((db) => db.selectFrom('users').select('id').limit(1).execute())
     },
-    close: link.close,
-  }
+    close: own.close,
+  })
+  return over(link)
 }

@@ -236,6 +236,11 @@ export type Data = {
   }
   /** Removes what has expired; called now and then by `svc serve`. */
   readonly sweep: (at: number) => Promise<void>
+  /**
+   * The same store for one request. A question alone waits 1.8 s at most, and many that follow one another would wait
+   * many times that; those of one request wait 1.8 s together.
+   */
+  readonly forRequest: () => Data
   /** Resolves when the store answers. */
   readonly ping: (signal?: AbortSignal) => Promise<void>
   readonly close: () => Promise<void>

@@ -6,6 +6,7 @@ import type { Tables } from './tables.ts'
 export type Held = {
   readonly execute: (sql: string, parameters: readonly unknown[]) => Promise<Answered>
   readonly begin: () => Promise<unknown>
+  readonly commit: () => Promise<unknown>
   readonly rollback: () => Promise<unknown>
   readonly release: () => void
 }
@@ -37,7 +38,7 @@ class HeldDriver implements Driver {
     await held.begin()
   }
   async commitTransaction({ held }: HeldConnection): Promise<void> {
-    await held.execute('COMMIT', [])
+    await held.commit()
   }
   async rollbackTransaction({ held }: HeldConnection): Promise<void> {
     await held.rollback()

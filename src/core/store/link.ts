@@ -12,12 +12,17 @@ export type Link = {
   readonly write: <T>(work: (tx: Db) => Promise<T>) => Promise<T>
   /** Inside `write`: from here to its end no other transaction anywhere holds the lock of this name. */
   readonly lock: (tx: Db, name: string) => Promise<void>
+  /** The same way for one caller: all that it asks, together, waits no longer than one question may. */
+  readonly forRequest: () => Link
   /** Waits for what runs. Safe to call twice. */
   readonly close: () => Promise<void>
 }
 
-/** D3: nobody waits longer for the store. Milliseconds. */
-export const patience = 1_900
+/**
+ * D3: nobody waits longer for the store. Milliseconds: an answer comes within 2 s, and a sign-in hashes a password
+ * besides.
+ */
+export const maxWaitMs = 1_800
 
 export const unavailable = (why: string, cause?: unknown): Fault =>
   new Fault('Unavailable', `The store ${why}`, { retryAfter: 5, ...(cause === undefined ? {} : { cause }) })

@@ -12,6 +12,13 @@ export const codeOf = (error: unknown): string => {
 export const isAnswer = (error: unknown): boolean =>
   /^[0-9A-Z]{5}$/.test(codeOf(error)) && !/^(08|57P)/.test(codeOf(error))
 
+/** There was no connection in time. */
+export class NoConnection extends Error {
+  constructor() {
+    super('No connection in time')
+  }
+}
+
 /** Serialization failure, deadlock: nothing was changed, and trying again helps. */
 export const isRepeatable = (error: unknown): boolean => ['40001', '40P01'].includes(codeOf(error))
 
@@ -33,29 +40,31 @@ const meanings: Readonly<Record<string, (error: unknown) => Fault>> = {
   '57014': (error) => unavailable('does not answer in time', bare(error)),
   '55P03': (error) => unavailable('does not answer in time', bare(error)),
   '25006': (error) => unavailable('can only be read now', bare(error)),
+  '25P': (error) => unavailable('does not answer in time', bare(error)),
   '53100': (error) => unavailable('cannot be written: its disk is full', bare(error)),
   '53': (error) => unavailable('has no room for this now', bare(error)),
   '58': (error) => unavailable('cannot be read or written: its disk reports an error', bare(error)),
   '28': (error) => unavailable('refuses its account', bare(error)),
   '3D': (error) => unavailable('is not there', bare(error)),
+  XX: (error) => unavailable('cannot be read or written: it reports a failure of its own', bare(error)),
 }
 
 /** What an error of an open store means; one that is nobody's to mend is stripped, and stays an error. */
 export function runningFault(error: unknown): Error {
   if (error instanceof Fault) return error
   const code = codeOf(error)
-  const known = meanings[code] ?? meanings[code.slice(0, 2)]
+  const known = meanings[code] ?? meanings[code.slice(0, 3)] ?? meanings[code.slice(0, 2)]
   if (known) return known(error)
   if (isConnectionLost(error)) return unavailable('cannot be reached', bare(error))
   // An error that is not the driver's is a defect of ours, and its stack is wanted.
   return code === '' && error instanceof Error ? error : bare(error)
 }
 
-const ofTheDriver =
-  /^(Connection terminated|timeout exceeded when|Query read timeout|Client has encountered a connection)/
+const ofTheDriver = /^(Connection terminated|Query read timeout|Client has encountered a connection|Client was closed)/
 
 /** The connection broke, or there was none. */
 export function isConnectionLost(error: unknown): boolean {
+  if (error instanceof NoConnection) return true
   const code = codeOf(error)
   if (/^(08|57P)/.test(code)) return true
   if (/^E[A-Z_]{3,}$/.test(code) || (error instanceof AggregateError && error.errors.length > 0)) return true

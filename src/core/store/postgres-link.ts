@@ -6,10 +6,12 @@ import pg from 'pg'
 import { Fault } from '../errors.ts'
 import { isLoopback } from '../loopback.ts'
 import { type Held, kysely } from './dialect.ts'
-import { closed, type Link, patience, unavailable } from './link.ts'
+import { closed, type Link, unavailable } from './link.ts'
+import { type Connection, Connections } from './postgres-connections.ts'
 import { isAnswer, isConnectionLost, isRepeatable, openingFault, runningFault } from './postgres-faults.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { type PostgresTarget, postgresTarget } from './postgres-url.ts'
+import { WaitBudget } from './wait-budget.ts'
 
 export type PostgresOptions = {
   readonly url: string
@@ -17,62 +19,82 @@ export type PostgresOptions = {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** Milliseconds, each below the store's patience, so that what failed is told and not that it was late. */
-const connectMs = 1_500
+/** Milliseconds, each below what a caller waits, so that what failed is told and not that it was late. */
+const openMs = 1_500
 const statementMs = 1_500
-const silenceMs = 1_700
-/** A node that stops inside a transaction lets go of its locks after this. */
-const idleMs = 5_000
-const connections = 10
-const attempts = 5
+const silenceMs = 1_650
+/**
+ * A node that stops inside a transaction lets go of its locks after this. No caller of ours waits longer for an answer,
+ * and nothing is awaited between two statements.
+ */
+const idleMs = 1_500
+const maxConnections = 10
+const maxAttempts = 5
 
 /** Connects, brings the schema up to date, and throws a Fault that says what is wrong and how to mend it. */
 export async function linkPostgres({ url, create, env }: PostgresOptions): Promise<Link> {
   const target = postgresTarget(url, env)
-  const pool = new pg.Pool(settings(target))
-  // A connection that breaks while nobody uses it is not an event; the next use makes another.
-  pool.on('error', () => {})
+  const connections = new Connections(settings(target), maxConnections)
   try {
-    await inTime(prepare(pool, target, create))
+    await prepare(connections, target, create)
   } catch (error) {
-    await ended(pool)
+    await connections.close()
     throw openingFault(error, target)
   }
-  const db = kysely(
-    { createAdapter: () => new PostgresAdapter(), createQueryCompiler: () => new PostgresQueryCompiler() },
-    async () => hold(await pool.connect()),
-  )
   let open = true
-  const bounded = async <T>(run: () => Promise<T>, again: (error: unknown, attempt: number) => boolean): Promise<T> => {
+  const bounded = async <T>(
+    budget: WaitBudget,
+    run: (deadline: number) => Promise<T>,
+    again: (error: unknown, attempt: number) => boolean,
+  ): Promise<T> => {
     if (!open) throw closed()
-    const until = performance.now() + patience
+    const deadline = budget.begin()
     try {
-      return await inTime(repeated(run, (error, n) => again(error, n) && performance.now() < until))
+      return await repeated(
+        () => run(deadline),
+        (error, attempt) => again(error, attempt) && performance.now() < deadline,
+      )
     } catch (error) {
       throw runningFault(error)
+    } finally {
+      budget.end()
     }
   }
-  return {
+  const over = (budget: () => WaitBudget): Link => ({
     // A connection may have died unnoticed, when the server was restarted: reading once more is safe.
     read: (work) =>
       bounded(
-        () => work(db),
+        budget(),
+        (deadline) => work(kysely(parts, async () => hold(connections, await connections.take(deadline), deadline))),
         (error, attempt) => attempt === 1 && isConnectionLost(error),
       ),
     write: (work) =>
       bounded(
-        () => db.transaction().execute(work),
-        (error, attempt) => attempt < attempts && isRepeatable(error),
+        budget(),
+        (deadline) =>
+          kysely(parts, async () => hold(connections, await takeBegun(connections, deadline), deadline))
+            .transaction()
+            .execute(work),
+        (error, attempt) => attempt < maxAttempts && isRepeatable(error),
       ),
     lock: async (tx, name) => {
       await sql`SELECT pg_advisory_xact_lock(${lockKey(name)}::bigint)`.execute(tx)
     },
-    close: async () => {
-      if (!open) return
-      open = false
-      await ended(pool)
+    forRequest: () => {
+      const shared = new WaitBudget()
+      return over(() => shared)
     },
-  }
+    close: async () => {
+      open = false
+      await connections.close()
+    },
+  })
+  return over(() => new WaitBudget())
+}
+
+const parts = {
+  createAdapter: () => new PostgresAdapter(),
+  createQueryCompiler: () => new PostgresQueryCompiler(),
 }
 
 const settings = ({
@@ -84,7 +106,7 @@ const settings = ({
   ssl,
   loopbackOnly,
   shown,
-}: PostgresTarget): pg.PoolConfig => ({
+}: PostgresTarget): pg.ClientConfig => ({
   host,
   port,
   user,
@@ -99,9 +121,7 @@ const settings = ({
     })
   },
   application_name: 'svc',
-  max: connections,
   keepAlive: true,
-  connectionTimeoutMillis: connectMs,
   statement_timeout: statementMs,
   query_timeout: silenceMs,
   idle_in_transaction_session_timeout: idleMs,
@@ -127,36 +147,61 @@ function loopbackSocket(shown: string): Socket {
   return socket
 }
 
-async function prepare(pool: pg.Pool, target: PostgresTarget, create: boolean): Promise<void> {
-  const client = await pool.connect()
+async function prepare(connections: Connections, target: PostgresTarget, create: boolean): Promise<void> {
+  const connection = await connections.take(performance.now() + openMs)
   try {
-    await migratePostgres(client, { shown: target.shown, create })
-    client.release()
+    await migratePostgres(connection, { shown: target.shown, create })
   } catch (error) {
-    client.release(true)
+    if (!isAnswer(error)) connection.destroy()
     throw error
+  } finally {
+    connections.release(connection)
   }
 }
 
-function hold(client: pg.PoolClient): Held {
-  let broken = false
-  const execute: Held['execute'] = async (text, parameters) => {
+/**
+ * A connection in a new transaction. One that turns out to be broken is replaced once: nothing was asked of it yet,
+ * which is not so for any later statement.
+ */
+async function takeBegun(connections: Connections, deadline: number): Promise<Connection> {
+  for (let attempt = 1; ; attempt += 1) {
+    const connection = await connections.take(deadline)
     try {
-      const { rows, rowCount, command } = await client.query(text, [...parameters])
-      return { rows, changed: command === 'SELECT' ? undefined : (rowCount ?? undefined) }
+      await connection.ask('BEGIN', [], Math.min(silenceMs, deadline - performance.now()))
+      return connection
     } catch (error) {
-      // What has not answered in time may answer the next one who uses this connection.
-      if (!isAnswer(error)) broken = true
-      throw error
+      connections.release(connection)
+      if (attempt === 2 || !isConnectionLost(error)) throw error
     }
   }
+}
+
+function hold(connections: Connections, connection: Connection, deadline: number): Held {
+  const ask = async (text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> => {
+    const leftMs = deadline - performance.now()
+    if (leftMs <= 0) {
+      connection.destroy()
+      throw unavailable('does not answer in time')
+    }
+    return await connection.ask(text, parameters, Math.min(silenceMs, leftMs))
+  }
   return {
-    execute,
-    begin: () => execute('BEGIN', []),
-    rollback: async () => {
-      if (!broken) await execute('ROLLBACK', [])
+    execute: async (text, parameters) => {
+      const { rows, rowCount, command } = await ask(text, parameters)
+      return { rows, changed: command === 'SELECT' ? undefined : (rowCount ?? undefined) }
     },
-    release: () => client.release(broken),
+    // It was taken inside a transaction.
+    begin: async () => {},
+    commit: async () => {
+      const { command } = await ask('COMMIT', [])
+      // The server answers so, and with no error, when a statement before has failed.
+      if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`)
+    },
+    // A broken connection has taken its transaction with it.
+    rollback: async () => {
+      if (!connection.lost) await ask('ROLLBACK', [])
+    },
+    release: () => connections.release(connection),
   }
 }
 
@@ -170,25 +215,6 @@ async function repeated<T>(run: () => Promise<T>, again: (error: unknown, attemp
     await wait(Math.random() * 20 * attempt)
   }
 }
-
-/** What comes too late still ends by itself: each of its statements has a limit. */
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const stop = new AbortController()
-  const late = wait(patience, undefined, { signal: stop.signal, ref: false }).then(() => {
-    throw unavailable('does not answer in time')
-  })
-  late.catch(() => {})
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    stop.abort()
-    work.catch(() => {})
-  }
-}
-
-/** Says goodbye to the server; one that does not listen is left after a second. */
-const ended = (pool: pg.Pool): Promise<unknown> =>
-  Promise.race([pool.end(), wait(1_000, undefined, { ref: false })]).catch(() => {})
 
 /** Advisory locks have numbers for names; 64 bits of a hash do not meet by chance. */
 const lockKey = (name: string): string =>

@@ -4,8 +4,10 @@ import { SqliteAdapter, SqliteQueryCompiler } from 'kysely'
 import { Fault } from '../errors.ts'
 import { sqlite } from '../sqlite.ts'
 import { type Answered, type Held, kysely } from './dialect.ts'
-import { closed, gone, type Link, patience, taken, unavailable } from './link.ts'
+import { closed, gone, type Link, maxWaitMs, taken, unavailable } from './link.ts'
 import { openStore, type StoreOptions } from './open.ts'
+import type { Db } from './tables.ts'
+import { WaitBudget } from './wait-budget.ts'
 
 /**
  * SQLite blocks this process while it waits for another's write: so only for as long as such a write
@@ -21,7 +23,7 @@ export function linkSqlite(options: StoreOptions): Link {
   const store = openStore(options)
   let reader: DatabaseSync
   try {
-    reader = new (sqlite().DatabaseSync)(options.path, { readOnly: true, timeout: patience })
+    reader = new (sqlite().DatabaseSync)(options.path, { readOnly: true, timeout: maxWaitMs })
     reader.exec('PRAGMA trusted_schema = OFF')
     store.database.exec(`PRAGMA busy_timeout = ${blockingMs}`)
   } catch (error) {
@@ -32,7 +34,17 @@ export function linkSqlite(options: StoreOptions): Link {
   const writeDb = kysely(parts, async () => hold(store.database))
   let open = true
   let last: Promise<unknown> = Promise.resolve()
-  return {
+  const write = async <T>(work: (tx: Db) => Promise<T>, budget: WaitBudget): Promise<T> => {
+    const deadline = budget.begin()
+    const turn = last.then(() => retrying(deadline, () => writeDb.transaction().execute(work)))
+    last = turn.catch(() => {})
+    try {
+      return await turn
+    } finally {
+      budget.end()
+    }
+  }
+  const over = (budget: () => WaitBudget): Link => ({
     read: async (work) => {
       if (!open) throw closed()
       try {
@@ -41,22 +53,24 @@ export function linkSqlite(options: StoreOptions): Link {
         throw runningFault(error)
       }
     },
-    write: (work) => {
-      if (!open) return Promise.reject(closed())
-      const until = performance.now() + patience
-      const turn = last.then(() => retrying(until, () => writeDb.transaction().execute(work)))
-      last = turn.catch(() => {})
-      return turn
+    write: async (work) => {
+      if (!open) throw closed()
+      return await write(work, budget())
     },
     // BEGIN IMMEDIATE already holds the only lock there is.
     lock: async () => {},
+    forRequest: () => {
+      const shared = new WaitBudget()
+      return over(() => shared)
+    },
     close: async () => {
       open = false
       await last
       if (reader.isOpen) reader.close()
       store.close()
     },
-  }
+  })
+  return over(() => new WaitBudget())
 }
 
 const parts = {
@@ -72,6 +86,7 @@ const hold = (database: DatabaseSync): Held => ({
     // A transaction that begins as a reader and then writes fails when another process wrote meanwhile.
     database.exec('BEGIN IMMEDIATE')
   },
+  commit: async () => database.exec('COMMIT'),
   rollback: async () => {
     // SQLite rolls back by itself when the disk is full.
     if (database.isTransaction) database.exec('ROLLBACK')
@@ -85,12 +100,12 @@ function execute(database: DatabaseSync, sql: string, parameters: readonly SQLIn
   return { rows: [], changed: Number(statement.run(...parameters).changes) }
 }
 
-async function retrying<T>(until: number, run: () => Promise<T>): Promise<T> {
+async function retrying<T>(deadline: number, run: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await run()
     } catch (error) {
-      if (!isBusy(error) || performance.now() > until) throw runningFault(error)
+      if (!isBusy(error) || performance.now() > deadline) throw runningFault(error)
     }
     await wait(1 + Math.random() * 10)
   }

@@ -9,9 +9,10 @@ const swath = 2_000
 /** As many nodes may share a store and still not pass the limit together. */
 const nodes = 16
 
-export function failuresOver(link: Link): Data['failures'] {
-  // How many new rows this process may still add before it has to count again.
-  let room = 0
+/** How many new rows this process may still add before it has to count again. */
+export type Room = { left: number }
+
+export function failuresOver(link: Link, room: Room): Data['failures'] {
   return {
     read: (key) =>
       link.read(
@@ -20,8 +21,8 @@ export function failuresOver(link: Link): Data['failures'] {
     add: (key, at, windowMs, window = 'sliding') =>
       link.write(async (tx) => {
         const { count } = await counted(tx, key, { at, oldest: at - windowMs, fixed: window === 'fixed' })
-        if (count === 1 && room <= 0) room = await makeRoom(tx)
-        if (count === 1) room -= 1
+        if (count === 1 && room.left <= 0) room.left = await makeRoom(tx)
+        if (count === 1) room.left -= 1
         return count
       }),
     clear: (key) =>

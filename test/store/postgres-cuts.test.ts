@@ -1,0 +1,185 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { sql } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Data, openData } from '../../src/core/store/index.ts'
+import type { Link } from '../../src/core/store/link.ts'
+import { linkPostgres } from '../../src/core/store/postgres-link.ts'
+import { type CutProxy, cutProxy } from '../support/cut-proxy.ts'
+import { actor, faultOf, freshDatabase, newUser } from '../support/data-world.ts'
+import { peer, replies, speaks } from '../support/faults.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+
+let server: PostgresServer
+let proxy: CutProxy
+/** The database by itself, and through the proxy. */
+let direct = ''
+let url = ''
+const uncaught: unknown[] = []
+const catching = (error: unknown): void => void uncaught.push(error)
+beforeAll(async () => {
+  server = await startPostgres(['max_connections=80'])
+})
+afterAll(async () => {
+  await server.remove()
+})
+const ends: (() => Promise<void>)[] = []
+beforeEach(async () => {
+  proxy = await cutProxy(server.port)
+  direct = await freshDatabase(server)
+  url = direct.replace(`:${server.port}/`, `:${proxy.port}/`)
+  uncaught.length = 0
+  process.on('uncaughtException', catching)
+})
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+  await proxy.close()
+  process.off('uncaughtException', catching)
+})
+async function openLink(): Promise<Link> {
+  const link = await linkPostgres({ url, create: true, env: {} })
+  ends.push(link.close)
+  return link
+}
+async function open(store = url): Promise<Data> {
+  const data = await openData({ store, create: true, env: {} })
+  ends.push(data.close)
+  return data
+}
+const query = (text: string) => server.query(text, new URL(direct).pathname.slice(1))
+const backends = `pid <> pg_backend_pid() AND application_name = 'svc'`
+
+describe('D3 a connection of the store breaks', () => {
+  test.each([
+    ['is reset', () => proxy.cutNow({ client: 'reset', server: 'reset' })],
+    ['is ended', () => proxy.cutNow({ client: 'end', server: 'end' })],
+    ['is ended by the server', () => query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${backends}`)],
+    ['is left alone for too long', () => pause(1_900)],
+  ] as const)(
+    'between two statements of a transaction: one that %s is unavailable and ends nothing else',
+    async (_, cut) => {
+      const link = await openLink()
+      const work = link.write(async (tx) => {
+        await sql`INSERT INTO failures VALUES ('cut', 1, 1)`.execute(tx)
+        await cut()
+        // Whatever the break has to say is heard before the next statement.
+        await pause(100)
+        await sql`SELECT 1`.execute(tx)
+      })
+      expect((await faultOf(work)).fault).toBe('Unavailable')
+      expect(uncaught).toEqual([])
+      expect(await query('SELECT * FROM failures')).toEqual([])
+      await link.write(async (tx) => {
+        await sql`INSERT INTO failures VALUES ('after', 1, 1)`.execute(tx)
+      })
+      expect(await query('SELECT key FROM failures')).toEqual([{ key: 'after' }])
+    },
+  )
+  test('while nobody uses it: the next question and the next change do not notice', async () => {
+    const data = await open()
+    for (const breaks of ['reset', 'end'] as const) {
+      await Promise.all(Array.from({ length: 5 }, () => data.ping()))
+      proxy.cutNow({ client: breaks, server: breaks })
+      await data.users.add(newUser(breaks), actor())
+      proxy.cutNow({ client: breaks, server: breaks })
+      await data.ping()
+    }
+    expect(uncaught).toEqual([])
+    expect(await data.users.list()).toHaveLength(2)
+  })
+  test('before COMMIT is answered: the change is unavailable, although it may have happened', async () => {
+    const link = await openLink()
+    const work = link.write(async (tx) => {
+      await sql`INSERT INTO failures VALUES ('unknown', 1, 1)`.execute(tx)
+      // The next that the server says is the answer to COMMIT.
+      void proxy.cut({ pieces: 1, from: 'server', all: false, client: 'reset', server: 'end' })
+    })
+    expect((await faultOf(work)).fault).toBe('Unavailable')
+    expect(await query('SELECT key FROM failures')).toEqual([{ key: 'unknown' }])
+    expect(uncaught).toEqual([])
+  })
+  test('a transaction in which a statement has failed is never acknowledged', async () => {
+    const link = await openLink()
+    const work = link.write(async (tx) => {
+      await sql`INSERT INTO failures VALUES ('half', 1, 1)`.execute(tx)
+      await sql`SELECT 1/0`.execute(tx).catch(() => {})
+    })
+    await expect(work).rejects.toThrow(/ended with ROLLBACK/)
+    expect(await query('SELECT key FROM failures')).toEqual([])
+  })
+})
+
+describe('D3 a network that goes away without a word', () => {
+  test('when it is back, a new question is answered before the one that it took with it is given up', async () => {
+    const data = await open()
+    await Promise.all(Array.from({ length: 5 }, () => data.ping()))
+    const order: string[] = []
+    proxy.stall()
+    const taken = data.ping().then(
+      () => order.push('taken'),
+      () => order.push('taken'),
+    )
+    await pause(700)
+    proxy.heal('lost')
+    await data.ping()
+    order.push('new')
+    await taken
+    expect(order).toEqual(['new', 'taken'])
+  })
+  test('the questions of one request wait together no longer than one', async () => {
+    const data = await open()
+    const waited = async (work: () => Promise<unknown>): Promise<number> => {
+      const begun = performance.now()
+      await work()
+      return performance.now() - begun
+    }
+    const own = data.forRequest()
+    proxy.stall()
+    setTimeout(() => proxy.heal('flows'), 1_000)
+    const first = await waited(() => own.ping())
+    proxy.stall()
+    const second = await waited(() => faultOf(own.ping()))
+    proxy.heal('flows')
+    await data.ping()
+    proxy.stall()
+    const alone = await waited(() => faultOf(data.ping()))
+    proxy.heal('flows')
+    expect(first + second).toBeLessThan(alone * 1.25)
+    expect(second).toBeLessThan(alone * 0.75)
+    // Nothing is left: it is not even tried.
+    const sent = proxy.open()
+    expect((await faultOf(own.ping())).fault).toBe('Unavailable')
+    expect(proxy.open()).toBeLessThanOrEqual(sent)
+  })
+  test('a store that is closed leaves no connection behind', async () => {
+    const sockets = (): number => process.getActiveResourcesInfo().filter((name) => /TCP/.test(name)).length
+    await until(() => proxy.open() === 0)
+    const before = sockets()
+    const frozen = await openData({ store: direct, create: true, env: {} })
+    await Promise.all(Array.from({ length: 5 }, () => frozen.ping()))
+    server.freeze()
+    try {
+      const stuck = faultOf(frozen.ping())
+      await frozen.close()
+      expect((await stuck).fault).toBe('Unavailable')
+      expect(await until(() => sockets() <= before)).toBe(true)
+    } finally {
+      server.thaw()
+    }
+  })
+})
+
+describe('D3 something else answers in the place of PostgreSQL', () => {
+  test.each([
+    ['HTTP', replies('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')],
+    ['HTTP that stays', speaks('HTTP/1.1 408 Request Timeout\r\n\r\n')],
+    ['noise', replies(Buffer.from([0, 255, 17, 0, 0, 0, 1, 82, 90, 69]))],
+    ['an answer of an impossible length', replies(Buffer.from([82, 255, 255, 255, 255, 0, 0, 0, 0]))],
+    ['nothing, and hangs up', replies('')],
+  ] as const)('%s: the store is unavailable', async (_, behave) => {
+    await using other = await peer(behave)
+    const fault = await faultOf(open(`postgres://svc:pa55@127.0.0.1:${other.port}/svc`))
+    expect([fault.fault, fault.message]).toEqual(['Unavailable', expect.stringMatching(/cannot be reached/)])
+    expect(uncaught).toEqual([])
+  })
+})

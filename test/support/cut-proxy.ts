@@ -1,0 +1,154 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** Who a connection through the proxy is with: the client that came, or the server behind. */
+export type Side = 'client' | 'server'
+/** What one side notices of a broken connection: RST, FIN, or nothing at all. */
+export type Break = 'reset' | 'end' | 'silence'
+
+export type Breaks = { readonly client: Break; readonly server: Break }
+export type Cut = Breaks & {
+  /** The cut follows this many pieces of data from that side; the last of them is lost. */
+  readonly pieces: number
+  readonly from: Side
+  /** Whether the other connections of the moment break too. */
+  readonly all: boolean
+}
+
+export type CutProxy = {
+  readonly port: number
+  /** Connections that are open on the client's side. */
+  readonly open: () => number
+  /** Breaks connections in the middle of what they carry. Resolves when it is done. */
+  readonly cut: (cut: Cut) => Promise<void>
+  /** Breaks all connections at once. */
+  readonly cutNow: (breaks: Breaks) => void
+  /** Passes nothing on, and keeps every connection, new ones included. */
+  readonly stall: () => void
+  /** Ends a stall. What was open then flows on, or is `lost`: silent for ever, while new connections are good. */
+  readonly heal: (open: 'flows' | 'lost') => void
+  readonly close: () => Promise<void>
+}
+
+/** A server notices by its keepalive that a silent client is gone. Milliseconds; hours in real life. */
+const keepAliveMs = 3_000
+
+type Pair = { readonly client: Socket; server: Socket | undefined; lost: boolean }
+
+/** A TCP proxy to a port of loopback that breaks connections on demand. */
+export async function cutProxy(port: number): Promise<CutProxy> {
+  const pairs = new Set<Pair>()
+  let stalled = false
+  let armed: { readonly cut: Cut; left: number; readonly done: () => void } | undefined
+
+  const join = (pair: Pair): void => {
+    const server = connect({ host: '127.0.0.1', port, allowHalfOpen: true })
+    pair.server = server
+    server.setNoDelay(true)
+    server.on('error', () => pair.client.destroy())
+    server.on('data', (data) => pass(pair, data, 'server'))
+    server.on('end', () => {
+      if (!pair.lost) pair.client.end()
+    })
+    server.on('close', () => {
+      if (!pair.lost) pair.client.destroySoon()
+    })
+  }
+
+  const pass = (pair: Pair, data: Buffer, from: Side): void => {
+    if (pair.lost) return
+    if (armed?.cut.from === from) {
+      armed.left -= 1
+      if (armed.left <= 0) {
+        const { cut, done } = armed
+        armed = undefined
+        for (const one of cut.all ? [...pairs] : [pair]) if (!one.lost) sever(one, cut)
+        done()
+        return
+      }
+    }
+    const other = from === 'client' ? pair.server : pair.client
+    if (other?.writable) other.write(data)
+  }
+
+  const sever = (pair: Pair, cut: Breaks): void => {
+    pair.lost = true
+    for (const [socket, way] of [
+      [pair.client, cut.client],
+      [pair.server, cut.server],
+    ] as const) {
+      if (!socket || socket.destroyed) continue
+      if (way === 'reset') socket.resetAndDestroy()
+      else if (way === 'end') socket.end()
+    }
+    forget(pair)
+  }
+  const forget = ({ client, server }: Pair): void => {
+    setTimeout(() => {
+      client.destroy()
+      server?.destroy()
+    }, keepAliveMs).unref()
+  }
+
+  const listener = createServer({ allowHalfOpen: true }, (client) => {
+    const pair: Pair = { client, server: undefined, lost: false }
+    pairs.add(pair)
+    client.setNoDelay(true)
+    client.on('error', () => {})
+    client.on('data', (data) => pass(pair, data, 'client'))
+    client.on('end', () => {
+      if (!pair.lost && !stalled) pair.server?.end()
+    })
+    client.on('close', () => {
+      pairs.delete(pair)
+      // A server behind a dead network is not told that its client is gone.
+      if (pair.lost || stalled) forget(pair)
+      else pair.server?.destroySoon()
+    })
+    if (stalled) client.pause()
+    else join(pair)
+  })
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+
+  return {
+    port: (listener.address() as AddressInfo).port,
+    open: () => pairs.size,
+    cut: (cut) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      armed = { cut, left: cut.pieces, done: resolve }
+      return promise
+    },
+    cutNow: (breaks) => {
+      for (const one of pairs) if (!one.lost) sever(one, breaks)
+    },
+    stall: () => {
+      stalled = true
+      for (const { client, server } of pairs) {
+        client.pause()
+        server?.pause()
+      }
+    },
+    heal: (open) => {
+      stalled = false
+      for (const pair of pairs) {
+        if (open === 'lost') {
+          pair.lost = true
+          forget(pair)
+          continue
+        }
+        if (!pair.server) join(pair)
+        pair.client.resume()
+        pair.server?.resume()
+      }
+    },
+    close: async () => {
+      listener.close()
+      for (const { client, server } of pairs) {
+        client.destroy()
+        server?.destroy()
+      }
+      await once(listener, 'close')
+    },
+  }
+}
