@@ -5,19 +5,19 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Run } from '../src/core/health/index.ts'
+import type { Run } from '../src/core/engine/index.ts'
 import { localService } from '../src/core/local.ts'
 import { ExecutionMode, HealthCheckResponse, ServerType } from '../src/core/protocol/index.ts'
 import { startServer } from '../src/core/server/index.ts'
 import { type Runtime, type Service, serveDefaults } from '../src/core/service.ts'
 import { encodeJson } from '../src/core/wire/index.ts'
 
-const finding = (check: string, message: string) => ({ check, level: 'ok' as const, message })
-const report = (name: string, findings: Run['monitors'][number]['findings']): Run['monitors'][number] => ({
+const result = (check: string, message: string) => ({ check, status: 'ok' as const, message })
+const report = (name: string, results: Run['monitors'][number]['results']): Run['monitors'][number] => ({
   name,
   kind: name.split(' ')[0] ?? name,
   host: false,
-  findings,
+  results,
   durationMs: 14,
   attempts: 1,
 })
@@ -31,17 +31,17 @@ const run: Run = {
   durationMs: 41.5,
   monitors: [
     report('postgres orders', [
-      finding('connect', 'connected to 10.1.2.3:5432 in 3 ms (limit 3 s)'),
-      finding('query', 'SELECT 1 took 1 ms (limit 3 s)'),
-      finding('connections', '41 of 97 usable (warn 80 %, limit 95 %)'),
-      finding('longest transaction', '0.2 s (warn 120 s, limit 300 s)'),
+      result('connect', 'connected to 10.1.2.3:5432 in 3 ms (limit 3 s)'),
+      result('query', 'SELECT 1 took 1 ms (limit 3 s)'),
+      result('connections', '41 of 97 usable (warn 80 %, limit 95 %)'),
+      result('longest transaction', '0.2 s (warn 120 s, limit 300 s)'),
     ]),
     report('host db1', [
-      finding('disk /var/lib/postgresql', '61 % free (warn 20 %, limit 10 %)'),
-      finding('memory', '43 % available (limit 10 %)'),
-      finding('cpu', '12 % used over 500 ms (warn 80 %)'),
+      result('disk /var/lib/postgresql', '61 % free (warn 20 %, limit 10 %)'),
+      result('memory', '43 % available (limit 10 %)'),
+      result('cpu', '12 % used over 500 ms (warn 80 %)'),
     ]),
-    report('tls db1.internal:5432', [finding('chain', 'valid for 61 more days (warn 20, limit 3)')]),
+    report('tls db1.internal:5432', [result('chain', 'valid for 61 more days (warn 20, limit 3)')]),
   ],
   serverState: { ServerName: 'db1', TotalRamInMb: 65_536, AvailableRamInMb: 28_000, UsedCpuPercent: 12.5 },
 }

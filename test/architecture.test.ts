@@ -7,14 +7,15 @@ const src = new URL('../src', import.meta.url).pathname
 /** The import law: room → rooms it may import, besides itself. Type-only imports count. */
 const law: Record<string, readonly string[]> = {
   main: ['cli', 'commands'],
-  commands: ['cli', 'protocol', 'service', 'errors', 'suggest', 'loopback', 'health', 'config'],
+  commands: ['cli', 'protocol', 'service', 'errors', 'suggest', 'loopback', 'settings', 'plan', 'discover', 'config'],
   cli: [
     'protocol',
     'service',
     'errors',
     'suggest',
     'config',
-    'health',
+    'settings',
+    'plan',
     'reports',
     'wire',
     'client',
@@ -40,14 +41,42 @@ const law: Record<string, readonly string[]> = {
   heartbeats: ['service', 'protocol', 'errors', 'store'],
   admin: ['service'],
   wire: ['protocol', 'errors'],
-  health: ['protocol', 'errors', 'suggest', 'loopback', 'sqlite'],
-  config: ['protocol', 'errors', 'suggest', 'health', 'service'],
+  'probe-error': [],
+  format: ['settings'],
+  settings: ['errors', 'suggest', 'probe-error'],
+  net: ['settings', 'format', 'probe-error', 'loopback'],
+  engine: ['net', 'settings', 'protocol', 'errors', 'format', 'probe-error', 'loopback'],
+  assert: ['engine', 'net', 'settings', 'protocol', 'format'],
+  system: ['net', 'protocol', 'probe-error', 'loopback'],
+  database: ['engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
+  folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
+  kinds: [
+    'engine',
+    'net',
+    'assert',
+    'settings',
+    'system',
+    'database',
+    'folders',
+    'protocol',
+    'errors',
+    'suggest',
+    'sqlite',
+    'format',
+    'probe-error',
+    'loopback',
+  ],
+  child: ['kinds', 'system', 'probe-error'],
+  profiles: ['settings'],
+  discover: ['kinds', 'net', 'system', 'protocol', 'loopback'],
+  plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
+  config: ['protocol', 'errors', 'suggest', 'service', 'engine', 'plan', 'settings', 'profiles', 'discover'],
   store: ['protocol', 'errors', 'loopback', 'sqlite', 'folder'],
   reports: ['protocol'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
   client: ['service', 'protocol', 'wire', 'errors', 'loopback'],
-  local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'health', 'config', 'store', 'reports'],
+  local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'engine', 'store'],
   open: [
     'service',
     'protocol',
@@ -55,7 +84,11 @@ const law: Record<string, readonly string[]> = {
     'admin',
     'auth',
     'heartbeats',
-    'health',
+    'engine',
+    'plan',
+    'net',
+    'system',
+    'child',
     'config',
     'store',
     'local',
@@ -69,23 +102,20 @@ const packages: Record<string, readonly string[]> = {
   wire: ['csv-stringify', 'csv-parse'],
   reports: ['csv-stringify'],
   config: ['yaml'],
-  health: [
-    'basic-ftp',
-    'croner',
-    'fast-xml-parser',
-    'jose',
-    'ldapts',
-    'mongodb',
-    'mysql2',
-    'pg',
-    'ssh2',
-    'systeminformation',
-    'tedious',
-  ],
+  kinds: ['basic-ftp', 'croner', 'jose', 'ldapts', 'mongodb', 'mysql2', 'pg', 'ssh2', 'tedious'],
+  database: ['mysql2', 'pg', 'tedious'],
+  assert: ['fast-xml-parser'],
+  system: ['systeminformation'],
   store: ['kysely', 'pg'],
   cli: ['@oclif/core', '@inquirer/prompts', '@napi-rs/keyring', 'pino', 'sonic-boom'],
   commands: ['@oclif/core'],
 }
+
+/**
+ * Rooms that are a box of tools: their files are imported one by one, so that a kind loads what it uses.
+ * Every other folder is entered through its index.ts, and so is every kind by another.
+ */
+const toolboxes = ['net', 'assert', 'system']
 
 /** The room of a file: `src/core/wire/json.ts` → wire, `src/core/errors.ts` → errors, `src/main.ts` → main. */
 function roomOf(file: string): string {
@@ -94,6 +124,9 @@ function roomOf(file: string): string {
   if (parts[0] !== 'core') return parts[0] ?? ''
   return (parts[1] ?? '').replace(/\.ts$/, '')
 }
+
+/** The kind of a file in a folder of its own: `kinds/redis/resp.ts` → redis. */
+const kindOf = (file: string): string | undefined => /^core\/kinds\/([^/]+)\//.exec(relative(src, file))?.[1]
 
 type Import = { readonly from: string; readonly to: string; readonly specifier: string }
 
@@ -121,11 +154,20 @@ function violation({ from, to, specifier }: Import): string | undefined {
     return packages[room]?.includes(name) ? undefined : `${where}: the room ${room} may not import the package ${name}`
   }
   const other = roomOf(to)
+  if (
+    other === 'kinds' &&
+    kindOf(to) !== undefined &&
+    kindOf(from) !== kindOf(to) &&
+    !/\/(index|\w+-probe|probe)\.ts$/.test(to)
+  ) {
+    return `${where}: another kind is entered through its index.ts (${specifier})`
+  }
   if (other === room) return undefined
   if (!law[room]?.includes(other)) return `${where}: the room ${room} may not import ${other} (${specifier})`
   const inside = relative(join(src, 'core', other), to)
-  const isCoreFolder = to.includes('/core/') && !to.endsWith(`/core/${other}.ts`)
-  if (isCoreFolder && inside !== 'index.ts') return `${where}: ${other} is entered by its index.ts, not by ${inside}`
+  const isCoreFolder = relative(src, to).startsWith('core/') && !to.endsWith(`/core/${other}.ts`) && other !== 'kinds'
+  if (isCoreFolder && !toolboxes.includes(other) && inside !== 'index.ts')
+    return `${where}: ${other} is entered by its index.ts, not by ${inside}`
   return undefined
 }
 
@@ -175,7 +217,7 @@ const mayWrite: Record<string, readonly string[]> = {
   'cli/uncaught.ts': ['process.exit('],
   // Children of svc, whose standard output is a pipe to it.
   'cli/keychain/child-main.ts': ['stdout.write'],
-  'core/health/child/serve.ts': ['stdout.write'],
+  'core/child/serve.ts': ['stdout.write'],
 }
 
 const directWrites = (file: string, content: string): readonly string[] =>
@@ -215,11 +257,17 @@ describe('the import law', () => {
   })
 
   test.each([
-    ['core/wire/json.ts', "import { x } from '../health/index.ts'", 'the room wire may not import health'],
+    ['core/wire/json.ts', "import { x } from '../engine/index.ts'", 'the room wire may not import engine'],
     ['core/wire/json.ts', "import type { X } from '../../cli/base.ts'", 'the room wire may not import cli'],
     ['core/server/x.ts', "const x = await import('../store/index.ts')", 'the room server may not import store'],
-    ['core/health/x.ts', "import pg from 'express'", 'may not import the package express'],
-    ['core/local.ts', "import { x } from './health/engine.ts'", 'health is entered by its index.ts'],
+    ['core/kinds/x.ts', "import pg from 'express'", 'may not import the package express'],
+    ['core/local.ts', "import { x } from './engine/run.ts'", 'engine is entered by its index.ts'],
+    ['core/engine/x.ts', "import { x } from '../kinds/tcp.ts'", 'the room engine may not import kinds'],
+    [
+      'core/kinds/http-steps/x.ts',
+      "import { x } from '../ftp/link.ts'",
+      'another kind is entered through its index.ts',
+    ],
     ['core/protocol/x.ts', "export * from '../wire/index.ts'", 'the room protocol may not import wire'],
     ['core/client/x.ts', "import {\n  a,\n  b,\n} from '../server/index.ts'", 'the room client may not import server'],
   ])('a planted violation is found: %s %s', (file, code, complaint) => {

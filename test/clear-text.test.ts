@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { configurableKinds, profileDescriptions, type SettingsSpec } from '../src/core/health/index.ts'
+import { configurableKinds, describeProfiles } from '../src/core/plan/index.ts'
 import { serverLimits } from '../src/core/server/limits.ts'
+import type { SettingsSpec } from '../src/core/settings/index.ts'
 import {
   type ClearTextCase,
   clearTextRows,
@@ -25,10 +26,9 @@ const takesSecret = (spec: SettingsSpec): boolean =>
 
 test('every kind and every profile that takes a secret has a row in the table', async () => {
   const names = new Set(clearTextRows.map(({ name }) => name))
-  const kinds = (await configurableKinds()).filter(({ settings }) => takesSecret(settings)).map(({ kind }) => kind)
+  const kinds = (await configurableKinds()).filter(({ settings }) => takesSecret(settings)).map(({ name }) => name)
   expect(kinds.length).toBeGreaterThan(10)
   expect(kinds.filter((kind) => !names.has(kind))).toEqual([])
-  const { describeProfiles } = await profileDescriptions()
   const profiles = (await describeProfiles())
     .filter(({ parameters }) => parameters.some(({ type }) => type === 'secret'))
     .map(({ name }) => `profile ${name}`)

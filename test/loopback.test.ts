@@ -3,12 +3,12 @@ import { Socket } from 'node:net'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { tlsChoice } from '../src/core/health/db/target.ts'
-import { mayHear } from '../src/core/health/files/ftp-visit.ts'
-import { refuseReadable } from '../src/core/health/identity/ldap-connect.ts'
-import { ldapSettings } from '../src/core/health/identity/ldap-settings.ts'
-import http from '../src/core/health/monitors/http.ts'
-import redis from '../src/core/health/monitors/redis.ts'
+import { tlsChoice } from '../src/core/database/index.ts'
+import { mayHear } from '../src/core/kinds/ftp/visit.ts'
+import http from '../src/core/kinds/http/index.ts'
+import { refuseReadable } from '../src/core/kinds/ldap/connect.ts'
+import { ldapSettings } from '../src/core/kinds/ldap/settings.ts'
+import redis from '../src/core/kinds/redis/index.ts'
 import { isLoopback, isLoopbackHost } from '../src/core/loopback.ts'
 import { checked, runKind, secret, withDefaults } from './support/run-kind.ts'
 
@@ -146,12 +146,12 @@ describe('one function decides', () => {
   const decides =
     /\^\(?127|startsWith\('127|[!=]== '(?:localhost|::1|127\.|169\.254|fe80)|(?:addSubnet|addAddress)\('(?:127|::1|169\.254|fe80)|endsWith\('\.?localhost|ffff:(?:127|7f)|fe\[89|'localhost'[,\]]/
   const src = new URL('../src', import.meta.url).pathname
-  const allowed = ['core/loopback.ts', 'core/health/probe/public-address.ts']
+  const allowed = ['core/loopback.ts', 'core/net/public-address.ts']
 
   test('K9 no other file of src decides what loopback is', () => {
     const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
     const deciding = files.filter((file) => decides.test(readFileSync(join(src, file), 'utf8')))
-    expect(deciding.map((file) => file.replaceAll('\\', '/')).sort()).toEqual([...allowed].reverse())
+    expect(deciding.map((file) => file.replaceAll('\\', '/')).sort()).toEqual(allowed)
   })
 
   test.each([

@@ -57,9 +57,9 @@ describe('every regular expression of svc', () => {
 
   test('is a literal that this test sees, but for the patterns of svc.yaml, which have a budget of processor time', () => {
     expect(found.built).toEqual([
-      "core/health/probe/expectation.ts: new RegExp(source.replaceAll('{nonce}', '0'), flags)",
-      'core/health/probe/expectation.ts: new RegExp(source, flags)',
-      'core/health/probe/expectation.ts: new RegExp(source, flags)',
+      "core/assert/expectation.ts: new RegExp(source.replaceAll('{nonce}', '0'), flags)",
+      'core/assert/expectation.ts: new RegExp(source, flags)',
+      'core/assert/expectation.ts: new RegExp(source, flags)',
     ])
   })
 })

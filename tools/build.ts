@@ -26,7 +26,7 @@ const bundle = await rolldown({
   cwd: root,
   input: {
     main: 'src/main.ts',
-    'probe-child': 'src/core/health/child/child-main.ts',
+    'probe-child': 'src/core/child/child-main.ts',
     'keychain-child': 'src/cli/keychain/child-main.ts',
   },
   platform: 'node',

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
 import { exits, faults } from '../src/core/errors.ts'
-import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/health/index.ts'
+import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/plan/index.ts'
 import {
   type Dto,
   type Fields,

@@ -1,7 +1,6 @@
 import { custom } from '@oclif/core/flags'
 import { Fault } from '../core/errors.ts'
-import type { Admin, AdminActor } from '../core/service.ts'
-import { serveDefaults } from '../core/service.ts'
+import { type Admin, type AdminActor, serveDefaults } from '../core/service.ts'
 import { text } from './flags.ts'
 import { localCall, storePath } from './session.ts'
 import { type Environment, variable } from './target.ts'

@@ -11,7 +11,7 @@ export type NamedMonitor = { readonly type: ServerType; readonly monitor: string
  */
 export function monitorNamed(config: Config, given: string, type: ServerType | undefined): NamedMonitor {
   const all = Object.entries(config.types).flatMap(([name, entry]) =>
-    entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, kind: monitor.kind.kind })),
+    entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, kind: monitor.kind.name })),
   )
   const here = all.filter((one) => type === undefined || one.type === type)
   const own = ({ monitor, kind }: (typeof all)[number]): string => monitor.slice(kind.length + 1)

@@ -1,6 +1,6 @@
 import { string } from '@oclif/core/args'
 import { Fault } from '../core/errors.ts'
-import { secretName } from '../core/health/index.ts'
+import { secretName } from '../core/settings/index.ts'
 import { required } from './required.ts'
 
 export const nameArg = {

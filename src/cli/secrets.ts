@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
-import type { KeptSecret } from '../core/health/index.ts'
+import type { KeptSecret } from '../core/settings/index.ts'
 import { settingsFolder } from './folders.ts'
 import { keychainEntry } from './keychain/index.ts'
 import { readPrivate, writePrivate } from './private-file.ts'

@@ -1,6 +1,6 @@
 import type { Access, Identity } from './auth/index.ts'
+import { type AnswerOptions, answer, type PlannedMonitor, type Run, type Shared } from './engine/index.ts'
 import { Fault } from './errors.ts'
-import { type AnswerOptions, answer, type PlannedMonitor, type Run, type Shared } from './health/index.ts'
 import {
   type ExecutionMode,
   type HealthCheckResponse,

@@ -1,30 +1,29 @@
 import { performance } from 'node:perf_hooks'
 import { lazyAdmin } from './admin.ts'
+import { runInChild } from './child/index.ts'
 import type { Config } from './config/index.ts'
-import { Fault } from './errors.ts'
 import {
   answer,
-  assemble,
-  type EngineWorld,
+  type EngineContext,
   limits,
-  listeningPorts,
-  notice,
-  type OwnParts,
+  type MonitorReport,
   type OwnSignIn,
   type PlannedMonitor,
-  preloadHealth,
-  resolveHost,
-  runInChild,
   runMonitors,
   SharedRuns,
-  stateMeter,
-} from './health/index.ts'
+  type Unit,
+} from './engine/index.ts'
+import { Fault } from './errors.ts'
 import { lazy } from './lazy.ts'
 import { type Accounts, localService, type Parts, preloadOperations, viewFor } from './local.ts'
+import { resolveHost } from './net/connect.ts'
+import { assemble, notice, type OwnParts, preloadHealth } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
 import type { Admin, Call, Runtime, ServeOptions, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
+import { listeningPorts } from './system/listening.ts'
+import { stateMeter } from './system/state.ts'
 
 export type OpenOptions = {
   readonly version: string
@@ -52,7 +51,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const now = (): number => performance.now()
   const held = options.store === undefined ? undefined : await holdStore(options.store)
   let ownUrl: string | undefined
-  const world: EngineWorld = {
+  const context: EngineContext = {
     now,
     date: () => new Date(),
     resolve: resolveHost,
@@ -99,7 +98,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const sharedRuns = new SharedRuns(now, async (mode, type, forPeer) => {
     if (!forPeer) runs.set(`${mode} ${type}`, { mode, type })
     const { signal } = life
-    return await runMonitors(await plan(type, mode, signal), world, { mode, signal, calledByPeer: forPeer })
+    return await runMonitors(await plan(type, mode, signal), context, { mode, signal, calledByPeer: forPeer })
   })
   const cancelRuns = (): void => {
     sharedRuns.close(stopping())
@@ -111,7 +110,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     accounts: held?.accounts,
     plan: async (type, mode, call) => wanted(await plan(type, mode, call.signal), call),
     run: (planned, mode, call) =>
-      runMonitors(planned, world, {
+      runMonitors(planned, context, {
         mode,
         signal: AbortSignal.any([call.signal, life.signal]),
         timeoutMs: call.timeoutMs,
@@ -167,17 +166,37 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const trial: Core['trial'] = async ({ type, monitor, mode, timeoutMs }, signal) => {
     const one = (await plan(type, mode, signal)).find(({ name }) => name === monitor)
     if (!one) throw new Fault('NotFound', `${type} has no monitor "${monitor}"`)
-    const run = await runMonitors([{ ...one, timeoutMs: timeoutMs ?? one.timeoutMs }], world, {
+    const run = await runMonitors([{ ...one, timeoutMs: timeoutMs ?? one.timeoutMs }], context, {
       mode,
       signal: AbortSignal.any([signal, life.signal]),
       timeoutMs: timeoutMs === undefined ? undefined : timeoutMs + 1_000,
     })
     const [report] = run.monitors
     if (!report) throw new Fault('Usage', `${monitor} begins in ${one.depth}: give --mode ${one.depth}`)
-    return report
+    return trialOf(report)
   }
   return { service: localService(parts), runtime, trial }
 }
+
+const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const
+const unitSigns: Partial<Record<Unit, string>> = { milliseconds: 'ms', percent: '%', bytes: 'B', days: 'days' }
+
+/** A report in the words that `svc monitors test --json` has had from the start. */
+const trialOf = ({ durationMs, attempts, results }: MonitorReport): Trial => ({
+  durationMs,
+  attempts,
+  results: results.map(({ check, status, message, details, fault, address, measurement }) => ({
+    check,
+    level: levels[status],
+    message,
+    details,
+    fault,
+    address,
+    observed: measurement?.value,
+    unit: measurement && unitSigns[measurement.unit],
+    limit: measurement?.limit ?? measurement?.warn,
+  })),
+})
 
 const configuredMonitors = ({ types }: Config): readonly PlannedMonitor[] =>
   Object.values(types).flatMap(({ monitors }) => monitors)

@@ -91,7 +91,7 @@ export type TrialRequest = {
 export type Trial = {
   readonly durationMs: number
   readonly attempts: number
-  readonly findings: readonly {
+  readonly results: readonly {
     readonly check: string
     readonly level: 'ok' | 'warn' | 'fail'
     readonly message: string

@@ -18,7 +18,7 @@ const ends: (() => Promise<void> | void)[] = []
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
-async function world(dialect: Dialect = 'rotating', more: Partial<ServerOptions> = {}) {
+async function context(dialect: Dialect = 'rotating', more: Partial<ServerOptions> = {}) {
   const server = await signInServer({ dialect, ...more })
   const home = svcHome()
   ends.push(server.close, home.remove)
@@ -36,7 +36,7 @@ const all = ({ stdout, stderr }: Ran): string => `${stdout}${stderr}`
 
 describe('svc login without a keychain', () => {
   test('K3 refuses with exit 11 before it reads the password, and names three ways out', async () => {
-    const { server, home } = await world()
+    const { server, home } = await context()
     const ran = await home.svc(['login', '--server', server.url, '-u', user, '--password-stdin'], { stdin: password })
     expect(ran.code).toBe(11)
     expect(ran.stderr).toMatch(/SVC_TOKEN=….*\n.*--insecure-storage.*\n.*-- bash/)
@@ -45,7 +45,7 @@ describe('svc login without a keychain', () => {
   })
 
   test('K3 --insecure-storage keeps the token in a 0600 file of a 0700 folder, and says so', async () => {
-    const { server, home, name } = await world()
+    const { server, home, name } = await context()
     const ran = await home.svc(inFile(server), { stdin: `${password}\n` })
     expect(ran.code).toBe(0)
     const file = credentialFile(home)
@@ -65,7 +65,7 @@ describe('svc login without a keychain', () => {
   })
 
   test('K3 a file that others can read, a link and a folder open to others are refused', async () => {
-    const { server, home } = await world()
+    const { server, home } = await context()
     await home.svc(inFile(server), { stdin: password })
     const file = credentialFile(home)
     const refused = async (): Promise<void> => {
@@ -89,7 +89,7 @@ describe('svc login without a keychain', () => {
   })
 
   test('K5 settings that others can change are refused: they say where a password goes', async () => {
-    const { server, home } = await world()
+    const { server, home } = await context()
     await home.svc(inFile(server), { stdin: password })
     chmodSync(join(home.folder, 'config.json'), 0o666)
     const ran = await home.svc(['health', '-t', 'App'])
@@ -98,7 +98,7 @@ describe('svc login without a keychain', () => {
   })
 
   test('P7 password and token stand in no output, whatever goes wrong', async () => {
-    const { server, home } = await world('old', { echoes: true })
+    const { server, home } = await context('old', { echoes: true })
     const wrong = 'Wr0ng-and-secret'
     for (const more of [[], ['--json'], ['--debug']]) {
       const ran = await home.svc([...inFile(server), ...more], { stdin: wrong })
@@ -117,7 +117,7 @@ describe('svc login without a keychain', () => {
   })
 
   test('C6 a server that gives a session and no token is signed in to all the same', async () => {
-    const { server, home } = await world('session')
+    const { server, home } = await context('session')
     expect((await home.svc(inFile(server), { stdin: password })).code).toBe(0)
     const ran = await home.svc(['whoami', '--verify', '--json'])
     expect(JSON.parse(ran.stdout)).toMatchObject({ user, verified: true, roles: ['Admin'] })
@@ -129,7 +129,7 @@ describe('svc login without a keychain', () => {
   test.each(['old', 'newer'] as const)(
     'C4 sign-in, renewal and sign-out work at a server of the kind "%s"',
     async (kind) => {
-      const { server, home } = await world(kind)
+      const { server, home } = await context(kind)
       expect((await home.svc(inFile(server), { stdin: password })).code).toBe(0)
       server.expire()
       const health = await home.svc(['health', '-t', 'App', '--json'])
@@ -144,7 +144,7 @@ describe('svc login without a keychain', () => {
   )
 
   test('A8 signing in again ends the sign-in before, at the server and here', async () => {
-    const { server, home } = await world()
+    const { server, home } = await context()
     await home.svc(inFile(server), { stdin: password })
     const [first] = server.alive()
     await home.svc(inFile(server), { stdin: password })
@@ -156,7 +156,7 @@ describe('svc login without a keychain', () => {
 
 describe('missing values', () => {
   test('K7 nobody is asked without a terminal: exit 2 names the flag', async () => {
-    const { server, home } = await world()
+    const { server, home } = await context()
     const ask = async (...args: string[]) => await home.svc(['login', ...args])
     expect(await ask()).toMatchObject({ code: 2, stderr: expect.stringContaining('--server is missing') })
     expect(await ask('--server', server.url)).toMatchObject({
@@ -171,7 +171,7 @@ describe('missing values', () => {
   })
 
   test('K5 SVC_TOKEN is for the server that the call names, and refused by login and logout', async () => {
-    const { server, home, name } = await world()
+    const { server, home, name } = await context()
     await home.svc(inFile(server), { stdin: password })
     const [token = ''] = server.alive()
     const env = { SVC_TOKEN: token }
@@ -198,7 +198,7 @@ describe('missing values', () => {
   })
 
   test('K5 a stored token goes to no other server, not even to another port', async () => {
-    const { server, home } = await world()
+    const { server, home } = await context()
     const other = await signInServer({ dialect: 'rotating' })
     ends.push(other.close)
     await home.svc(inFile(server), { stdin: password })
@@ -212,7 +212,7 @@ describe('missing values', () => {
 
 describe('svc login -- COMMAND', () => {
   test('K3 stores nothing, lends the token, gives the exit code, and revokes', async () => {
-    const { server, home } = await world()
+    const { server, home } = await context()
     const line = 'echo "$SVC_TOKEN $SVC_SERVER"; exit 7'
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--', 'sh', '-c', line]
     const ran = await home.svc(args, { stdin: password })
@@ -223,7 +223,7 @@ describe('svc login -- COMMAND', () => {
   })
 
   test('K3 one that is killed or cannot be started is revoked too', async () => {
-    const { server, home } = await world()
+    const { server, home } = await context()
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--']
     const killed = await home.svc([...args, 'sh', '-c', 'kill -9 $$'], { stdin: password })
     expect(killed.code).toBe(137)
@@ -241,7 +241,7 @@ suiteWith(
     const asks = (server: SignInServer) => ['login', '--server', server.url, '-u', user, '--insecure-storage']
 
     test('P7 the password is asked for without echo', async () => {
-      const { server, home } = await world()
+      const { server, home } = await context()
       const ran = await home.terminal(asks(server), (shown) =>
         shown.includes('Password of') ? `${password}\r` : undefined,
       )
@@ -253,7 +253,7 @@ suiteWith(
     })
 
     test('K7 the storage is proved before anything is asked', async () => {
-      const { server, home } = await world()
+      const { server, home } = await context()
       const ran = await home.terminal(['login', '--server', server.url], () => undefined)
       expect(ran.code).toBe(11)
       expect(all(ran)).toContain('you were not asked for the password')
@@ -266,7 +266,7 @@ suiteWith(
       ['ctrl-D', '\x04'],
       ['SIGINT', { signal: 'SIGINT' as const }],
     ])('K7 %s at the prompt: exit 130, nothing stored, echo restored', async (_, typed) => {
-      const { server, home } = await world()
+      const { server, home } = await context()
       const ran = await home.terminal(asks(server), (shown) => (shown.includes('Password of') ? typed : undefined))
       expect(ran.code).toBe(130)
       expect(server.seen).toEqual([])
@@ -279,7 +279,7 @@ suiteWith(
 
 suiteWith(keyringMissing, 'with a real keychain', () => {
   test('K1 login, renewal, whoami and logout keep the token in the keychain alone', { timeout: 60_000 }, async () => {
-    const { server, home } = await world()
+    const { server, home } = await context()
     const ring = keyringHome()
     const session = await keyringSession(ring.home, 'unlocked')
     ends.push(ring.remove, session.close)
@@ -302,7 +302,7 @@ suiteWith(keyringMissing, 'with a real keychain', () => {
 
 describe('profiles and settings', () => {
   test('a server by flag, variable and profile: the precedence, and an unknown profile is exit 2', async () => {
-    const { server, home, name } = await world()
+    const { server, home, name } = await context()
     await home.svc(inFile(server), { stdin: password })
     const where = async (args: string[], env: Record<string, string> = {}) => {
       const ran = await home.svc(['config', 'get', 'server', '--json', ...args], { env })
@@ -331,7 +331,7 @@ describe('profiles and settings', () => {
   })
 
   test('two commands that change the settings at once lose nothing', async () => {
-    const { home } = await world()
+    const { home } = await context()
     const names = ['a', 'b', 'c', 'd', 'e']
     await Promise.all(
       names.map((name) => home.svc(['profile', 'add', name, '--server', `https://${name}.example.com`])),
@@ -341,7 +341,7 @@ describe('profiles and settings', () => {
   })
 
   test('damaged settings are exit 12 naming the file, and an empty answer is never made of them', async () => {
-    const { home } = await world()
+    const { home } = await context()
     const file = join(home.folder, 'config.json')
     for (const text of ['{', '[]', '{"profiles":{"x":{"server":5}}}']) {
       writeFileSync(file, text, { mode: 0o600 })

@@ -26,10 +26,10 @@ function folder(): string {
   return made
 }
 
-type World = { readonly server: SignInServer; readonly signIn: SignIn; readonly env: Record<string, string> }
+type CheckContext = { readonly server: SignInServer; readonly signIn: SignIn; readonly env: Record<string, string> }
 
 /** A server, and a sign-in there that is stored. */
-async function world(options: Partial<ServerOptions> = {}, env: Record<string, string> = {}): Promise<World> {
+async function context(options: Partial<ServerOptions> = {}, env: Record<string, string> = {}): Promise<CheckContext> {
   const server = await signInServer({ dialect: 'rotating', ...options })
   ends.push(server.close)
   const all = { SVC_HOME: folder(), ...env }
@@ -49,7 +49,7 @@ async function world(options: Partial<ServerOptions> = {}, env: Record<string, s
 }
 
 /** Many processes at once. `round` releases them together, and gives what each of them says. */
-async function crowd({ signIn, env }: World, size: number) {
+async function crowd({ signIn, env }: CheckContext, size: number) {
   const children = Array.from({ length: size }, () =>
     fork(child, [JSON.stringify(signIn)], { env: { PATH: process.env.PATH ?? '', ...env }, stdio: 'inherit' }),
   )
@@ -77,7 +77,7 @@ const renewals = (server: SignInServer): number => server.seen.filter(({ path })
 describe('parallel processes at an expired token', () => {
   const rounds = full ? 100 : 10
   test(`K4 20 processes released together renew once, ${rounds} times over`, { timeout: 300_000 }, async () => {
-    const here = await world()
+    const here = await context()
     const many = await crowd(here, 20)
     for (let round = 1; round <= rounds; round += 1) {
       here.server.expire()
@@ -95,7 +95,7 @@ describe('parallel processes at an expired token', () => {
     timeout: 60_000,
   }, async () => {
     const killed: string[] = []
-    const here = await world({
+    const here = await context({
       onRefresh: async (request: IncomingMessage) => {
         const pid = request.headers['user-agent']?.replace('svc/', '') ?? ''
         if (killed.length >= 3) return
@@ -116,7 +116,7 @@ describe('parallel processes at an expired token', () => {
   })
 
   test('C5 calls of one process that are refused together are renewed once', async () => {
-    const here = await world()
+    const here = await context()
     here.server.expire()
     const { storedCredential } = await import('../../src/cli/credentials.ts')
     const connection = { baseUrl: here.server.url, userAgent: 'svc/test', env: {} }
@@ -138,7 +138,7 @@ describe('parallel processes at an expired token', () => {
   })
 
   test('C5 what cannot be renewed any more is exit 4, naming the sign-in to repeat', async () => {
-    const here = await world()
+    const here = await context()
     here.server.forget()
     const many = await crowd(here, 3)
     for (const answer of await many.round()) {
@@ -153,7 +153,7 @@ suiteWith(keyringMissing, 'parallel processes at a real keychain', () => {
     const { home, remove } = keyringHome()
     const session = await keyringSession(home, 'unlocked')
     ends.push(remove, session.close)
-    const here = await world({}, session.env)
+    const here = await context({}, session.env)
     const many = await crowd(here, 8)
     for (let round = 1; round <= 2; round += 1) {
       here.server.expire()

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { patienceFor } from '../../src/core/client/index.ts'
-import { deadlines } from '../../src/core/health/index.ts'
+import { deadlines } from '../../src/core/engine/index.ts'
 import {
   type ExecutionMode,
   type HealthCheckResponse,

@@ -9,7 +9,7 @@ const monitor = 'types:\n  App:\n    - {kind: exec, command: /usr/lib/nagios/plu
 const allowing = 'exec: {allow: [/usr/lib/nagios/plugins]}\n'
 
 /** A user's folder with a svc.yaml, and a system's folder. */
-async function world(user: string | undefined, system: string | undefined) {
+async function context(user: string | undefined, system: string | undefined) {
   const home = await folder()
   const systemFolder = join(home, 'etc')
   mkdirSync(systemFolder, { mode: 0o755 })
@@ -21,7 +21,7 @@ const root = process.getuid?.() === 0
 
 describe('exec: of svc.yaml', () => {
   test('without a file of the system nothing may be run, and it is said which file could allow it', async () => {
-    const { options, systemFolder } = await world(monitor, undefined)
+    const { options, systemFolder } = await context(monitor, undefined)
     expect((await loadConfig(options)).exec).toEqual({
       allow: [],
       off: `there is no ${join(systemFolder, 'svc.yaml')}, which alone can allow it`,
@@ -29,7 +29,7 @@ describe('exec: of svc.yaml', () => {
   })
 
   test("a user's file, --config and SVC_CONFIG cannot turn it on, and say so", async () => {
-    const { options, home, systemFolder } = await world(`${monitor}${allowing}`, undefined)
+    const { options, home, systemFolder } = await context(`${monitor}${allowing}`, undefined)
     const own = join(home, 'svc.yaml')
     for (const more of [{}, { path: own }, { env: { SVC_CONFIG: own } }]) {
       const fault = await faultOf(loadConfig({ ...options, ...more }))
@@ -40,13 +40,13 @@ describe('exec: of svc.yaml', () => {
   })
 
   test("another folder as the system's is nothing that the environment can name", async () => {
-    const { options, home } = await world(monitor, undefined)
+    const { options, home } = await context(monitor, undefined)
     const env = { ...options.env, SVC_SYSTEM: home, SVC_CONFIG_DIR: home, ETC: home, XDG_CONFIG_DIRS: home }
     expect((await loadConfig({ ...options, env })).exec?.allow).toEqual([])
   })
 
   test('where no monitor runs a program the file is not read', async () => {
-    const { options } = await world('types: {}', 'not: [yaml')
+    const { options } = await context('types: {}', 'not: [yaml')
     expect((await loadConfig(options)).exec).toBeUndefined()
   })
 
@@ -58,22 +58,22 @@ describe('exec: of svc.yaml', () => {
 })
 
 suiteWith(root ? undefined : 'files of root need root to make them', "the system's svc.yaml", () => {
-  const execOf = async (system: string) => (await loadConfig((await world(monitor, system)).options)).exec
+  const execOf = async (system: string) => (await loadConfig((await context(monitor, system)).options)).exec
 
   test('a file of root allows its folders beside any other file', async () => {
     expect(await execOf(allowing)).toEqual({ allow: ['/usr/lib/nagios/plugins'] })
-    const { options, home } = await world(undefined, allowing)
+    const { options, home } = await context(undefined, allowing)
     const other = await file(join(home, 'other.yaml'), monitor)
     expect((await loadConfig({ ...options, path: other })).exec?.allow).toEqual(['/usr/lib/nagios/plugins'])
   })
 
   test('it may be the configuration itself', async () => {
-    const { options } = await world(undefined, `${monitor}${allowing}`)
+    const { options } = await context(undefined, `${monitor}${allowing}`)
     expect((await loadConfig(options)).exec).toEqual({ allow: ['/usr/lib/nagios/plugins'] })
   })
 
   test('one of another account, or that others can write, allows nothing and says why', async () => {
-    const { options, systemFolder } = await world(monitor, allowing)
+    const { options, systemFolder } = await context(monitor, allowing)
     const path = join(systemFolder, 'svc.yaml')
     const off = async () => (await loadConfig(options)).exec
     chownSync(path, 1_234, 0)

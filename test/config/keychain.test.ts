@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { hostAndPort, type Secret } from '../../src/core/health/index.ts'
+import { hostAndPort, type Secret } from '../../src/core/settings/index.ts'
 import { file, folder, here } from './given.ts'
 
 const kept = { secret: 'violet-harbour-42', host: 'mail.internal', port: 25 }

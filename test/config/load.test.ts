@@ -24,7 +24,7 @@ test('a monitor has the settings of its kind and those of every monitor', async 
     host: false,
     dependsOn: [],
   })
-  expect(monitor?.kind.kind).toBe('tcp')
+  expect(monitor?.kind.name).toBe('tcp')
 })
 
 test('a monitor without a name is called like its kind', async () => {

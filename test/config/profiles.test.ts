@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { writtenAt } from '../../src/core/config/written.ts'
-import { describePlan, loadProfile, profileNames } from '../../src/core/health/index.ts'
+import { describePlan } from '../../src/core/plan/index.ts'
+import { loadProfile, profileNames } from '../../src/core/profiles/index.ts'
 import { load, refused, said } from './given.ts'
 
 const use = (more = '', host = 'v1.internal'): string => `types:

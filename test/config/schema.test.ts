@@ -4,14 +4,9 @@ import { parse } from 'yaml'
 import { commonSettings, configSchema } from '../../src/core/config/index.ts'
 import { settingsSchema } from '../../src/core/config/schema.ts'
 import { Fault } from '../../src/core/errors.ts'
-import {
-  configurableKinds,
-  describeSettings,
-  readSettings,
-  type Setting,
-  type SettingsSpec,
-} from '../../src/core/health/index.ts'
+import { configurableKinds, describeSettings } from '../../src/core/plan/index.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
+import { readSettings, type Setting, type SettingsSpec } from '../../src/core/settings/index.ts'
 import { load } from './given.ts'
 
 type Validate = (data: unknown) => boolean
@@ -139,8 +134,8 @@ test('every server type and every kind that can be configured stands in the sche
   }
   expect(Object.keys(properties.types.properties)).toEqual(ServerType.values)
   const kinds = await configurableKinds()
-  expect(Object.keys($defs)).toEqual(['type', 'monitor', 'use', 'profile', ...kinds.map(({ kind }) => kind).sort()])
-  for (const { kind, settings } of kinds) {
+  expect(Object.keys($defs)).toEqual(['type', 'monitor', 'use', 'profile', ...kinds.map(({ name }) => name).sort()])
+  for (const { name: kind, settings } of kinds) {
     for (const name of Object.keys({ ...settings, ...commonSettings })) {
       expect($defs[kind]?.properties[name]?.description, `${kind}.${name}`).toMatch(/\S/)
     }
@@ -148,14 +143,14 @@ test('every server type and every kind that can be configured stands in the sche
 })
 
 test('no kind has a setting that every monitor has', async () => {
-  for (const { kind, settings } of await configurableKinds()) {
+  for (const { name: kind, settings } of await configurableKinds()) {
     const both = Object.keys(settings).filter((name) => name in commonSettings)
     expect(both, `settings of ${kind}`).toEqual([])
   }
 })
 
 test('every default, written as the reference writes it, is read back as itself', async () => {
-  for (const { kind, settings } of await configurableKinds()) {
+  for (const { name: kind, settings } of await configurableKinds()) {
     const written = describeSettings(settings).flatMap((row) =>
       row.default === undefined || row.name.includes('.') ? [] : [[row.name, row.default] as const],
     )

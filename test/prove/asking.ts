@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { type Answer, headerOf, isLast } from './answers.ts'
 import { Lane } from './connections.ts'
-import { judge } from './judge.ts'
+import { evaluate } from './judge.ts'
 import type { Question } from './questions.ts'
-import type { World } from './world.ts'
+import type { CheckContext } from './world.ts'
 
 /** What was asked and answered, so that nobody believes a proof that looked at nothing. */
 export class Seen {
@@ -28,14 +28,14 @@ export class Seen {
 export const newId = (): string => `p${randomBytes(12).toString('hex')}`
 
 /** The bytes of a question. */
-export function bytesOf({ method, target, headers, body }: Question, id: string, world: World): Buffer {
-  const said = headers.map(([name, value]) => `${name}: ${world.secrets.fill(value)}\r\n`).join('')
+export function bytesOf({ method, target, headers, body }: Question, id: string, context: CheckContext): Buffer {
+  const said = headers.map(([name, value]) => `${name}: ${context.secrets.fill(value)}\r\n`).join('')
   const own = headers.some(([name]) => name === 'X-Correlation-Id') ? '' : `X-Correlation-Id: ${id}\r\n`
-  const content = body === undefined ? '' : world.secrets.fill(body.bytes)
+  const content = body === undefined ? '' : context.secrets.fill(body.bytes)
   const type = body?.type === undefined ? '' : `Content-Type: ${body.type}\r\n`
   const length =
     body === undefined ? '' : body.chunked ? 'Transfer-Encoding: chunked\r\n' : `Content-Length: ${content.length}\r\n`
-  const head = `${method} ${world.secrets.fill(target)} HTTP/1.1\r\n${said}${own}${type}${length}\r\n`
+  const head = `${method} ${context.secrets.fill(target)} HTTP/1.1\r\n${said}${own}${type}${length}\r\n`
   return Buffer.from(head + (body?.chunked ? inChunks(content) : content), 'latin1')
 }
 
@@ -59,13 +59,13 @@ const verbOf = ({ method, headers }: Question): string => {
 
 /** Asks several questions at once, each on a lane of its own, and judges every answer. */
 export class Asking {
-  readonly #world: World
+  readonly #context: CheckContext
   readonly #lanes: Lane[]
   readonly seen = new Seen()
 
-  constructor(world: World, lanes: number) {
-    this.#world = world
-    this.#lanes = Array.from({ length: lanes }, () => new Lane(world.port))
+  constructor(context: CheckContext, lanes: number) {
+    this.#context = context
+    this.#lanes = Array.from({ length: lanes }, () => new Lane(context.port))
   }
 
   async ask(questions: readonly Question[]): Promise<void> {
@@ -83,14 +83,14 @@ export class Asking {
 
   async #one(lane: Lane, question: Question): Promise<void> {
     const id = newId()
-    const bytes = bytesOf(question, id, this.#world)
+    const bytes = bytesOf(question, id, this.#context)
     const answer = await lane.ask(bytes, question.method)
-    if (!this.#world.running()) throw new Error('svc serve ended')
+    if (!this.#context.running()) throw new Error('svc serve ended')
     // What is wrong with a body is said as to the POST that brought it.
     const method = [413, 415].includes(answer.status) ? question.method : verbOf(question)
-    const { secrets, folders } = this.#world
+    const { secrets, folders } = this.#context
     const bodiless = question.method === 'HEAD' && answer.body === ''
-    judge({ method, bodiless, target: question.target, sent: bytes.toString('latin1'), answer }, secrets, folders)
+    evaluate({ method, bodiless, target: question.target, sent: bytes.toString('latin1'), answer }, secrets, folders)
     const told = headerOf(answer, 'x-correlation-id')
     const named = question.headers.some(([name]) => name === 'X-Correlation-Id')
     // What the parser refused has no headers yet, and ends the connection.

@@ -27,7 +27,7 @@ const always: Readonly<Record<string, RegExp>> = {
 const stack = /\n\s*at \S+ \(|node:internal|\.[cm]?[jt]s:\d+:\d+|node_modules|SQLITE_|SELECT |INSERT INTO/
 
 /** Throws an Error that says what is wrong with an answer, whatever was asked. */
-export function judge(
+export function evaluate(
   { method, bodiless, target, sent, answer }: Judged,
   secrets: Secrets,
   folders: readonly string[],

@@ -1,4 +1,4 @@
-import type { FaultClass } from '../../src/core/health/index.ts'
+import type { FaultClass } from '../../src/core/probe-error.ts'
 import { type Certificates, makeCertificates } from '../support/certs.ts'
 import { blackHole, type Peer, type PeerOptions, peer } from '../support/faults.ts'
 import type { Case, Task } from './leak-runner.ts'

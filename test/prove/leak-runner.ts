@@ -1,24 +1,23 @@
 import { getEventListeners } from 'node:events'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
+import { runInChild } from '../../src/core/child/index.ts'
 import { kindProblem, readMonitor } from '../../src/core/config/monitors.ts'
 import {
-  type AnyMonitorKind,
-  type EngineWorld,
-  type FaultClass,
-  hostKind,
-  loadKind,
+  type AnyKind,
+  type CheckContext,
+  type EngineContext,
   type PlannedMonitor,
   Refusals,
-  readSettings,
-  resolveHost,
-  runInChild,
   runMonitors,
   Slots,
-  type World,
-} from '../../src/core/health/index.ts'
-import type { KindName } from '../../src/core/health/monitors/index.ts'
+} from '../../src/core/engine/index.ts'
+import type { KindName } from '../../src/core/kinds/index.ts'
+import { resolveHost } from '../../src/core/net/connect.ts'
+import { hostKind, loadKind } from '../../src/core/plan/index.ts'
+import type { FaultClass } from '../../src/core/probe-error.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { readSettings } from '../../src/core/settings/index.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { type Held, held, type Kept, kept } from './leak-figures.ts'
 
@@ -66,7 +65,7 @@ process.on('warning', ({ name, message }) => {
 /** One for all runs, as a long-lived process has. */
 const life = new AbortController()
 let task: Task | undefined
-let world: Omit<EngineWorld, 'limits'> | undefined
+let context: Omit<EngineContext, 'limits'> | undefined
 let close: () => Promise<void> = async () => {}
 // Wide, so that runs are at once; one for all, so that what it keeps is seen.
 const slots = new Slots({ all: 200, host: 200, database: 200 })
@@ -75,7 +74,7 @@ async function begin(given: Task): Promise<void> {
   const data = given.store === undefined ? undefined : await openData({ store: given.store, create: false })
   close = async () => await data?.close()
   task = given
-  world = {
+  context = {
     now: () => performance.now(),
     date: () => new Date(),
     resolve: resolveHost,
@@ -103,7 +102,7 @@ async function planned(one: Case, { kind, env }: Task): Promise<PlannedMonitor> 
 }
 
 async function run(one: Case, runs: number): Promise<Ran> {
-  if (!task || !world) throw new Error('nothing has begun')
+  if (!task || !context) throw new Error('nothing has begun')
   const monitor = await planned(one, task)
   const unexpected = new Set<string>()
   const signals: AbortSignal[] = [life.signal]
@@ -113,20 +112,20 @@ async function run(one: Case, runs: number): Promise<Ran> {
     while (begun < runs) {
       const mode = one.modes[begun % one.modes.length] ?? 'Basic'
       begun += 1
-      const watched: AnyMonitorKind = {
+      const watched: AnyKind = {
         ...monitor.kind,
-        observe: (settings: never, seen: World) => {
+        run: (settings: never, seen: CheckContext) => {
           signals.push(seen.signal)
-          return monitor.kind.observe(settings, seen)
+          return monitor.kind.run(settings, seen)
         },
       }
       // A refused sign-in is not repeated, so each run begins without a memory of the last.
       const limits = { slots, refusals: new Refusals() }
-      const { monitors } = await runMonitors([{ ...monitor, kind: watched }], { ...world, limits } as EngineWorld, {
+      const { monitors } = await runMonitors([{ ...monitor, kind: watched }], { ...context, limits } as EngineContext, {
         mode,
         signal: life.signal,
       })
-      const wrong = judge(one, mode, monitors[0]?.findings ?? [])
+      const wrong = evaluate(one, mode, monitors[0]?.results ?? [])
       if (wrong !== undefined) unexpected.add(wrong)
     }
   }
@@ -144,12 +143,12 @@ async function run(one: Case, runs: number): Promise<Ran> {
 const listening = (signals: readonly AbortSignal[]): number =>
   signals.reduce((sum, signal) => sum + getEventListeners(signal, 'abort').length, 0)
 
-type Findings = Awaited<ReturnType<typeof runMonitors>>['monitors'][number]['findings']
+type Results = Awaited<ReturnType<typeof runMonitors>>['monitors'][number]['results']
 
-function judge({ name, expect }: Case, mode: ExecutionMode, findings: Findings): string | undefined {
-  const failed = findings.filter(({ level }) => level === 'fail')
+function evaluate({ name, expect }: Case, mode: ExecutionMode, results: Results): string | undefined {
+  const failed = results.filter(({ status }) => status === 'failed')
   const told = failed.map(({ check, fault, message }) => `${check} (${fault}): ${message}`).join(' | ')
-  if (findings.length === 0) return `${name} ${mode}: nothing was found`
+  if (results.length === 0) return `${name} ${mode}: nothing was found`
   if (expect === 'well') return failed.length === 0 ? undefined : `${name} ${mode}: ${told}`
   const fitting =
     expect === 'fails'

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { configurableKinds, loadKind, monitors } from '../../src/core/health/index.ts'
-import type { KindName } from '../../src/core/health/monitors/index.ts'
+import { type KindName, monitors } from '../../src/core/kinds/index.ts'
+import { configurableKinds, loadKind } from '../../src/core/plan/index.ts'
 import { suiteWith } from '../support/peer.ts'
 import { askAndLeave, poll, polled } from './leak-polling.ts'
 import { added, emptied, forgetCode, holds, look, proveKind, proving, rested, told, tooMuch } from './leak-proof.ts'
@@ -32,9 +32,9 @@ afterAll(() => {
 test('every kind that looks at anything of others has its proof', async () => {
   const kinds = await Promise.all((Object.keys(monitors) as KindName[]).map(loadKind))
   // What is internal and has no target looks at this very process; the proof of svc serve runs it.
-  const due = kinds.filter((kind) => !kind.internal || kind.target !== undefined).map(({ kind }) => kind)
+  const due = kinds.filter((kind) => !kind.internal || kind.target !== undefined).map(({ name }) => name)
   expect(Object.keys(rows).sort()).toEqual(due.sort())
-  expect((await configurableKinds()).every(({ kind }) => due.includes(kind))).toBe(true)
+  expect((await configurableKinds()).every(({ name }) => due.includes(name))).toBe(true)
 })
 
 describe.concurrent('nothing leaks', () => {

@@ -4,11 +4,11 @@ import { ask, question as healthQuestion } from '../server/site.ts'
 import { readAnswers } from './answers.ts'
 import { Asking, Seen } from './asking.ts'
 import { noise, talk } from './conversations.ts'
-import { judge } from './judge.ts'
+import { evaluate } from './judge.ts'
 import { question } from './questions.ts'
 import { Secrets } from './secrets.ts'
 import { type Hidden, holdTalk, makeNoise } from './talking.ts'
-import { type Held, startWorld, type World } from './world.ts'
+import { type CheckContext, type Held, startWorld } from './world.ts'
 
 /** `npm test` sends a tenth, always the same; with SVC_PROVE=1 others each time, or those of SVC_SEED. */
 const proving = process.env['SVC_PROVE'] === '1'
@@ -24,7 +24,7 @@ const round = { questions: 20, connections: 5 }
 /** After this a round ends, and so does the search for the smallest counterexample. */
 const roundMs = 120_000
 
-let world: World
+let context: CheckContext
 let asking: Asking
 let began = 0
 const conversations = new Seen()
@@ -32,13 +32,13 @@ const hidden: Hidden = []
 const held: { [when: string]: Held } = {}
 
 beforeAll(async () => {
-  world = await startWorld()
-  asking = new Asking(world, 8)
+  context = await startWorld()
+  asking = new Asking(context, 8)
   began = performance.now()
-  held['start'] = await world.measure()
+  held['start'] = await context.measure()
 })
 afterAll(async () => {
-  await world?.remove()
+  await context?.remove()
 })
 
 const list = <T>(one: fc.Arbitrary<T>, maxLength: number): fc.Arbitrary<T[]> =>
@@ -58,7 +58,7 @@ async function rounds(
   property: fc.IAsyncProperty<unknown>,
 ): Promise<void> {
   for (let done = seen.rounds; seen.requests < wanted; done = seen.rounds) {
-    await world.renew()
+    await context.renew()
     await fc.assert(property, {
       numRuns,
       seed: seed + done,
@@ -73,8 +73,8 @@ const asksQuestions = fc.asyncProperty(list(question, most.questions), (all) => 
 
 const holdsConversations = fc.asyncProperty(list(talk, most.talks), list(noise, most.noises), (talks, noises) =>
   all([
-    ...talks.map((each) => holdTalk(world, each, conversations, hidden)),
-    ...noises.map((each) => makeNoise(world, each, conversations)),
+    ...talks.map((each) => holdTalk(context, each, conversations, hidden)),
+    ...noises.map((each) => makeNoise(context, each, conversations)),
   ]),
 )
 
@@ -92,7 +92,7 @@ test('planted faults are found: each is one that the proof below would miss with
       const { answers, rest } = readAnswers(bytes, ['GET'])
       const [answer] = answers
       if (!answer || rest.length > 0) return 'not one answer'
-      judge({ method: 'GET', bodiless: false, target: '/livez', sent: '', answer }, secrets, ['/srv/secret'])
+      evaluate({ method: 'GET', bodiless: false, target: '/livez', sent: '', answer }, secrets, ['/srv/secret'])
       return 'nothing'
     } catch (error) {
       return error instanceof Error ? error.message : 'thrown'
@@ -136,10 +136,10 @@ describe.each(halves)(`${requests} requests, seed ${seed}, the %s half`, (half) 
 /** What is held when the connections are gone; they may take as long as they linger. */
 async function settled(): Promise<Held> {
   const start = held['start']
-  let now = await world.measure()
+  let now = await context.measure()
   for (let i = 0; i < 100 && (now.sockets > (start?.sockets ?? 0) || (now.files ?? 0) > mayHold(start)); i += 1) {
     await new Promise((resolve) => setTimeout(resolve, 100))
-    now = await world.measure()
+    now = await context.measure()
   }
   return now
 }
@@ -173,7 +173,7 @@ describe('afterwards', () => {
   })
 
   test('S7 the log has one line an answer, none for what was no request, no defect and no secret', async () => {
-    const { log, secrets } = world
+    const { log, secrets } = context
     const answers = [...asking.seen.correlationIds, ...conversations.correlationIds]
     await log.complete(answers)
     const counts = Map.groupBy(answers, (id) => id)
@@ -185,10 +185,10 @@ describe('afterwards', () => {
   })
 
   test('S9 it still answers, and stops when it is asked to', async () => {
-    expect((await ask(world.port, '/livez')).text).toBe('alive\n')
-    expect((await ask(world.port, '/readyz')).text).toBe('ready\n')
-    expect((await ask(world.port, healthQuestion)).json.Status).toBe('Success')
-    await world.renew()
-    expect(await world.stop()).toBe(0)
+    expect((await ask(context.port, '/livez')).text).toBe('alive\n')
+    expect((await ask(context.port, '/readyz')).text).toBe('ready\n')
+    expect((await ask(context.port, healthQuestion)).json.Status).toBe('Success')
+    await context.renew()
+    expect(await context.stop()).toBe(0)
   })
 })

@@ -2,27 +2,27 @@ import { type Answer, headerOf, isLast } from './answers.ts'
 import { newId, type Seen } from './asking.ts'
 import { converse } from './connections.ts'
 import { type Noise, rubbish, type Talk } from './conversations.ts'
-import { judge } from './judge.ts'
+import { evaluate } from './judge.ts'
 import { hiddenMark, type Piece } from './pieces.ts'
-import type { World } from './world.ts'
+import type { CheckContext } from './world.ts'
 
 /** Requests that are none, by the correlation ids that they would have: never answered, never logged. */
 export type Hidden = string[]
 
 /** Holds a conversation, and checks that it was understood as it must be. */
-export async function holdTalk(world: World, talk: Talk, seen: Seen, hidden: Hidden): Promise<void> {
+export async function holdTalk(context: CheckContext, talk: Talk, seen: Seen, hidden: Hidden): Promise<void> {
   const hiddenId = newId()
   hidden.push(hiddenId)
   const pieces = [...talk.wholes, ...(talk.end ? [talk.end] : [])].map((piece) => ({ ...piece, id: newId() }))
   const behind = talk.end ? talk.behind : ''
   const bytes = pieces.map((piece) => piece.bytes.replaceAll('{{id}}', piece.id)).join('') + behind
-  const { answers, rest } = await converse(world.port, {
+  const { answers, rest } = await converse(context.port, {
     parts: cut(bytes.replaceAll(hiddenMark, hiddenId), talk.cuts),
     methods: pieces.map(({ method }) => method),
     wanted: pieces.length,
     end: talk.leaves,
   })
-  if (!world.running()) throw new Error('svc serve ended')
+  if (!context.running()) throw new Error('svc serve ended')
   const told = answers.map((answer) => `${answer.status} ${headerOf(answer, 'x-correlation-id')}`)
   const wrong = (what: string): Error =>
     new Error(`${what}: ${told.join(', ')} for ${pieces.map(({ id }) => id).join(', ')}`)
@@ -50,23 +50,23 @@ export async function holdTalk(world: World, talk: Talk, seen: Seen, hidden: Hid
     if (kind !== 'whole' && !isLast(answer)) throw wrong('the connection stays open')
     const target = /^\s*[A-Z]+ (\S+) HTTP/.exec(piece.bytes)?.[1] ?? '/'
     const where = kind === 'broken' ? { method: 'POST', target: '/assignroles' } : { method, target }
-    judge({ ...where, bodiless: method === 'HEAD', sent: '', answer }, world.secrets, world.folders)
+    evaluate({ ...where, bodiless: method === 'HEAD', sent: '', answer }, context.secrets, context.folders)
     seen.note(`${kind} ${method}`, answer)
   }
 }
 
 /** Sends what nobody can understand: whatever is answered must be an answer, and the connection must end. */
-export async function makeNoise(world: World, { bytes, cuts, leaves }: Noise, seen: Seen): Promise<void> {
+export async function makeNoise(context: CheckContext, { bytes, cuts, leaves }: Noise, seen: Seen): Promise<void> {
   const filled = bytes.replaceAll('{{id}}', newId).replaceAll(hiddenMark, newId).replaceAll('HEAD ', 'GET ')
-  const { answers } = await converse(world.port, {
+  const { answers } = await converse(context.port, {
     parts: cut(filled, cuts),
     methods: [],
     wanted: Number.POSITIVE_INFINITY,
     end: leaves,
   })
-  if (!world.running()) throw new Error('svc serve ended')
+  if (!context.running()) throw new Error('svc serve ended')
   for (const [i, answer] of answers.entries()) {
-    judge({ method: '', bodiless: false, target: undefined, sent: '', answer }, world.secrets, world.folders)
+    evaluate({ method: '', bodiless: false, target: undefined, sent: '', answer }, context.secrets, context.folders)
     if (isLast(answer) && i < answers.length - 1) throw new Error('an answer behind the last one')
     seen.note('noise', answer)
   }

@@ -21,7 +21,7 @@ export type Held = {
 }
 
 /** A `svc serve` of its own: Ann is Admin, Ned holds no role, Hal reports heartbeats, Root is nobody's to guess. */
-export type World = {
+export type CheckContext = {
   readonly port: number
   readonly log: ServeLog
   readonly secrets: Secrets
@@ -40,7 +40,7 @@ export type World = {
 const program = new URL('../../bin/dev.js', import.meta.url).pathname
 const watched = new URL('./watched.ts', import.meta.url).href
 
-export async function startWorld(): Promise<World> {
+export async function startWorld(): Promise<CheckContext> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-prove-'))
   const store = join(folder, 'store', 'svc.db')
   const peer = createServer((socket) => socket.on('error', () => {}).end('hello\r\n')).listen(0, '127.0.0.1')

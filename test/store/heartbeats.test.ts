@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { rememberedMs } from '../../src/core/health/heartbeat/schedule.ts'
+import { rememberedMs } from '../../src/core/kinds/heartbeat/schedule.ts'
 import { type Data, type HeartbeatRow, openData } from '../../src/core/store/index.ts'
 import { heartbeatsKeptMs } from '../../src/core/store/rows/heartbeats.ts'
 import { actor, backends, faultOf, newUser } from '../support/data-world.ts'

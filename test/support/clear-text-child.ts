@@ -4,8 +4,10 @@ import { createServer as createWeb } from 'node:http'
 import { type AddressInfo, createServer, isIP, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { runInChild } from '../../src/core/child/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { limits, resolveHost, runInChild, runMonitors } from '../../src/core/health/index.ts'
+import { limits, runMonitors } from '../../src/core/engine/index.ts'
+import { resolveHost } from '../../src/core/net/connect.ts'
 import {
   type ClearTextCase,
   type ClearTextRow,
@@ -72,8 +74,8 @@ async function run(row: ClearTextRow, place: Place, index: number): Promise<Clea
       row: row.name,
       place: place.name,
       receivers: [...heard].flatMap(([address, chunks]) => (credential.isIn(Buffer.concat(chunks)) ? [address] : [])),
-      failures: monitors.flatMap(({ findings }) =>
-        findings.filter(({ level }) => level === 'fail').map(({ check, message }) => `${check}: ${message}`),
+      failures: monitors.flatMap(({ results }) =>
+        results.filter(({ status }) => status === 'failed').map(({ check, message }) => `${check}: ${message}`),
       ),
     }
   } finally {

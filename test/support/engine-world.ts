@@ -1,7 +1,7 @@
-import { type EngineWorld, limits } from '../../src/core/health/index.ts'
+import { type EngineContext, limits } from '../../src/core/engine/index.ts'
 
 /** A world for the engine with a clock of its own choosing; nothing in it touches the machine. */
-export function engineWorld(more: Partial<EngineWorld> = {}): EngineWorld {
+export function engineWorld(more: Partial<EngineContext> = {}): EngineContext {
   return {
     now: () => performance.now(),
     date: () => new Date(),

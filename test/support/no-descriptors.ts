@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { askKeychain } from '../../src/cli/keychain/ask.ts'
-import { runInChild } from '../../src/core/health/child/index.ts'
-import { runProgram } from '../../src/core/health/program/run.ts'
+import { runInChild } from '../../src/core/child/index.ts'
+import { runProgram } from '../../src/core/system/run-program.ts'
 
 /** Run with few descriptors (`ulimit -n`): starts child processes while none, one, two … are left, and writes what became of each. */
 const attempts: Readonly<Record<string, () => Promise<unknown>>> = {

@@ -1,5 +1,8 @@
 import { registerHooks } from 'node:module'
-import { type AnyMonitorKind, type KindName, loadKind, monitors, Secret } from '../../src/core/health/index.ts'
+import type { AnyKind } from '../../src/core/engine/index.ts'
+import { type KindName, monitors } from '../../src/core/kinds/index.ts'
+import { loadKind } from '../../src/core/plan/index.ts'
+import { Secret } from '../../src/core/settings/index.ts'
 import { reportKind } from './run-kind.ts'
 
 /**
@@ -30,11 +33,11 @@ if (name === undefined) {
   }
   process.stdout.write(JSON.stringify(asked))
 } else {
-  const kind: AnyMonitorKind = await loadKind(name as KindName)
+  const kind: AnyKind = await loadKind(name as KindName)
   await kind.preload?.()
   files = []
   const settings = { url, password: new Secret('{test}', async () => password) }
-  const { findings } = await reportKind(kind as never, settings as never, 'Advanced')
-  const failed = findings.filter((finding) => finding.level === 'fail').map(({ message }) => message)
+  const { results } = await reportKind(kind as never, settings as never, 'Advanced')
+  const failed = results.filter((result) => result.status === 'failed').map(({ message }) => message)
   process.stdout.write(JSON.stringify({ files, failed }))
 }

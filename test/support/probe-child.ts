@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Probe } from '../../src/core/health/child/probes.ts'
-import { serveProbe } from '../../src/core/health/child/serve.ts'
-import { ProbeError } from '../../src/core/health/monitor.ts'
+import type { Probe } from '../../src/core/child/probes.ts'
+import { serveProbe } from '../../src/core/child/serve.ts'
+import { ProbeError } from '../../src/core/probe-error.ts'
 
 // A child like the real one, with probes that misbehave in every way there is.
 const block = (): never => {

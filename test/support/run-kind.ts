@@ -1,18 +1,16 @@
 import {
-  type EngineWorld,
-  type Finding,
+  type EngineContext,
+  type Kind,
   limits,
-  type MonitorKind,
   type MonitorReport,
-  resolveHost,
+  type Result,
   runMonitors,
-  Secret,
-  type SettingsSpec,
-  type Values,
-} from '../../src/core/health/index.ts'
+} from '../../src/core/engine/index.ts'
+import { resolveHost } from '../../src/core/net/connect.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { Secret, type SettingsSpec, type Values } from '../../src/core/settings/index.ts'
 
-export type RunKindOptions = Partial<Omit<EngineWorld, 'measureState'>> & {
+export type RunKindOptions = Partial<Omit<EngineContext, 'measureState'>> & {
   readonly timeoutMs?: number
   readonly retries?: number
   readonly calledByPeer?: boolean
@@ -34,13 +32,13 @@ export function withDefaults<S extends SettingsSpec>(spec: S, given: Partial<Val
 }
 
 /** Runs one kind through the real engine, against the real world; whatever `options` name is replaced. */
-export async function reportKind<S extends SettingsSpec, O>(
-  kind: MonitorKind<S, O>,
+export async function reportKind<S extends SettingsSpec>(
+  kind: Kind<S>,
   given: Partial<Values<S>>,
   mode: ExecutionMode = 'Basic',
   options: RunKindOptions = {},
 ): Promise<MonitorReport> {
-  const world: EngineWorld = {
+  const context: EngineContext = {
     now: options.now ?? (() => performance.now()),
     date: options.date ?? (() => new Date()),
     resolve: options.resolve ?? resolveHost,
@@ -54,7 +52,7 @@ export async function reportKind<S extends SettingsSpec, O>(
     ownUrl: options.ownUrl,
   }
   const monitor = {
-    name: `${kind.kind} under test`,
+    name: `${kind.name} under test`,
     kind,
     settings: withDefaults(kind.settings, given),
     depth: 'Basic' as const,
@@ -64,7 +62,7 @@ export async function reportKind<S extends SettingsSpec, O>(
     retries: options.retries ?? 0,
     deployment: false,
   }
-  const run = await runMonitors([monitor], world, {
+  const run = await runMonitors([monitor], context, {
     mode,
     signal: options.signal ?? new AbortController().signal,
     calledByPeer: options.calledByPeer,
@@ -75,20 +73,30 @@ export async function reportKind<S extends SettingsSpec, O>(
 }
 
 /** The findings of `reportKind`. */
-export const runKind = async <S extends SettingsSpec, O>(
-  kind: MonitorKind<S, O>,
+export const runKind = async <S extends SettingsSpec>(
+  kind: Kind<S>,
   given: Partial<Values<S>>,
   mode: ExecutionMode = 'Basic',
   options: RunKindOptions = {},
-): Promise<readonly Finding[]> => (await reportKind(kind, given, mode, options)).findings
+): Promise<readonly Result[]> => (await reportKind(kind, given, mode, options)).results
 
 /** The finding of one check; fails the test with what was found when it is not there. */
-export function checked(findings: readonly Finding[], check: string): Finding {
-  const found = findings.find((finding) => finding.check === check)
+export function checked(results: readonly Result[], check: string): Result {
+  const found = results.find((result) => result.check === check)
   if (!found)
-    throw new Error(`no finding ${check} among: ${findings.map((f) => `${f.check}: ${f.message}`).join(' | ')}`)
+    throw new Error(`no finding ${check} among: ${results.map((f) => `${f.check}: ${f.message}`).join(' | ')}`)
   return found
 }
+
+/** What one check makes of an observation, with the defaults of its settings; `given` replaces some. */
+export const evaluated = <S extends SettingsSpec, O>(
+  check: {
+    readonly settings: S
+    readonly evaluate: (observation: O, settings: Values<S>) => Result | readonly Result[]
+  },
+  observation: O,
+  given: Partial<Values<NoInfer<S>>> = {},
+): readonly Result[] => [check.evaluate(observation, withDefaults(check.settings, given))].flat()
 
 /** A secret as svc.yaml would point at. */
 export const secret = (value: string): Secret => new Secret('{env: TEST}', () => Promise.resolve(value))

@@ -1,20 +1,15 @@
-import {
-  type EngineWorld,
-  limits,
-  type MonitorReport,
-  resolveHost,
-  runInChild,
-  runMonitors,
-} from '../../src/core/health/index.ts'
+import { runInChild } from '../../src/core/child/index.ts'
+import { type EngineContext, limits, type MonitorReport, runMonitors } from '../../src/core/engine/index.ts'
+import { resolveHost } from '../../src/core/net/connect.ts'
 import type { ExecutionMode, ServerType } from '../../src/core/protocol/index.ts'
 import { load } from '../config/given.ts'
 
 export type RunTypesOptions = {
   readonly env?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
-  readonly resolve?: EngineWorld['resolve']
-  readonly date?: EngineWorld['date']
-  readonly history?: EngineWorld['history']
+  readonly resolve?: EngineContext['resolve']
+  readonly date?: EngineContext['date']
+  readonly history?: EngineContext['history']
 }
 
 /** Loads a svc.yaml and runs what it says of a type through the real engine. */
@@ -25,7 +20,7 @@ export async function runType(
   options: RunTypesOptions = {},
 ): Promise<readonly MonitorReport[]> {
   const config = await load(yaml, options.env ?? {})
-  const world: EngineWorld = {
+  const context: EngineContext = {
     now: () => performance.now(),
     date: options.date ?? (() => new Date()),
     resolve: options.resolve ?? resolveHost,
@@ -34,7 +29,7 @@ export async function runType(
     limits: limits(),
     history: options.history,
   }
-  const run = await runMonitors(config.types[type]?.monitors ?? [], world, {
+  const run = await runMonitors(config.types[type]?.monitors ?? [], context, {
     mode,
     signal: new AbortController().signal,
     timeoutMs: options.timeoutMs,
@@ -43,7 +38,10 @@ export async function runType(
 }
 
 /** `monitor check: message` of everything that is not ok. */
-export const complaints = (reports: readonly MonitorReport[], level: 'warn' | 'fail' = 'fail'): readonly string[] =>
-  reports.flatMap(({ name, findings }) =>
-    findings.filter((one) => one.level === level).map((one) => `${name} ${one.check}: ${one.message}`),
+export const complaints = (
+  reports: readonly MonitorReport[],
+  status: 'warning' | 'failed' = 'failed',
+): readonly string[] =>
+  reports.flatMap(({ name, results }) =>
+    results.filter((one) => one.status === status).map((one) => `${name} ${one.check}: ${one.message}`),
   )

@@ -1,4 +1,4 @@
-import type { KindRow, PlanRow, ProfileRow } from '../../core/health/index.ts'
+import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import { painter, useColour } from '../colour.ts'
 import { type Cell, table } from './table.ts'
 

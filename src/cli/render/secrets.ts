@@ -1,4 +1,4 @@
-import { hostAndPort } from '../../core/health/index.ts'
+import { hostAndPort } from '../../core/settings/index.ts'
 import type { SecretFacts } from '../secrets.ts'
 import { headline, listing, type Screen, type Shown, tabbed } from './listing.ts'
 

@@ -5,12 +5,8 @@ import { headline, listing, type Screen, type Shown, tabbed } from './listing.ts
 import { type Mark, styles, words } from './marks.ts'
 
 /** The worst of what was found. */
-export const levelOf = ({ findings }: Trial): Mark =>
-  findings.some(({ level }) => level === 'fail')
-    ? 'fail'
-    : findings.some(({ level }) => level === 'warn')
-      ? 'warn'
-      : 'ok'
+export const levelOf = ({ results }: Trial): Mark =>
+  results.some(({ level }) => level === 'fail') ? 'fail' : results.some(({ level }) => level === 'warn') ? 'warn' : 'ok'
 
 export const trialJson = ({ type, monitor, mode, trial }: Tried) => ({
   MonitorName: monitor,
@@ -18,16 +14,16 @@ export const trialJson = ({ type, monitor, mode, trial }: Tried) => ({
   ExecutionMode: mode,
   DurationMs: Math.round(trial.durationMs * 10) / 10,
   Attempts: trial.attempts,
-  Findings: trial.findings.map((finding) => ({
-    MonitoringName: finding.check,
-    Level: finding.level,
-    Message: finding.message,
-    Details: finding.details ?? [],
-    Fault: finding.fault ?? null,
-    Observed: finding.observed ?? null,
-    Unit: finding.unit ?? null,
-    Limit: finding.limit ?? null,
-    Address: finding.address ?? null,
+  Findings: trial.results.map((result) => ({
+    MonitoringName: result.check,
+    Level: result.level,
+    Message: result.message,
+    Details: result.details ?? [],
+    Fault: result.fault ?? null,
+    Observed: result.observed ?? null,
+    Unit: result.unit ?? null,
+    Limit: result.limit ?? null,
+    Address: result.address ?? null,
   })),
 })
 
@@ -37,14 +33,14 @@ const said: Record<Mark, string> = { ok: 'is well', warn: 'is well, with warning
 export function renderTrial(tried: Tried, screen: Screen): string {
   const { type, monitor, mode, trial } = tried
   if (!screen.isTTY) {
-    return trial.findings
+    return trial.results
       .map(({ check, level, fault = '', message }) => tabbed([type, monitor, check, level, fault, message]))
       .join('\n')
   }
   const level = levelOf(trial)
-  const rows = trial.findings.flatMap((finding): Shown[][] => [
-    [finding.check, { text: words[finding.level], style: styles[finding.level] }, finding.fault ?? '', finding.message],
-    ...(finding.details ?? []).map((detail): Shown[] => ['', '', '', { text: detail, style: 'dim' }]),
+  const rows = trial.results.flatMap((result): Shown[][] => [
+    [result.check, { text: words[result.level], style: styles[result.level] }, result.fault ?? '', result.message],
+    ...(result.details ?? []).map((detail): Shown[] => ['', '', '', { text: detail, style: 'dim' }]),
   ])
   const attempts = trial.attempts > 1 ? `, attempt ${trial.attempts}` : ''
   return [

@@ -20,13 +20,13 @@ nowhere and changes nothing. The file goes to stdout, what was found to stderr.`
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(Discover)
-    const [{ discovery }, { proposals: proposing }, { servesHere }, { hostname }] = await Promise.all([
-      import('../../core/health/index.ts'),
+    const [{ discover }, { proposals: proposing }, { servesHere }, { hostname }] = await Promise.all([
+      import('../../core/discover/index.ts'),
       import('../../core/config/index.ts'),
       import('../../cli/running.ts'),
       import('node:os'),
     ])
-    const [{ discover }, { proposedFile }] = await Promise.all([discovery(), proposing()])
+    const { proposedFile } = await proposing()
     // svc does not watch itself: its own answers would be part of what they report.
     const skip = servesHere().map(({ url }) => Number(new URL(url).port))
     const { proposals, others } = await discover(signal, { skip })

@@ -12,7 +12,7 @@ export default class Kinds extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { args, flags } = await this.parse(Kinds)
-    const { describeKinds } = await import('../../core/health/index.ts')
+    const { describeKinds } = await import('../../core/plan/index.ts')
     const kinds = await describeKinds()
     const { renderKinds, renderKind } = await import('../../cli/render/monitors.ts')
     if (args.kind === undefined) {

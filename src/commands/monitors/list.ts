@@ -16,7 +16,7 @@ export default class List extends SvcCommand {
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
-    const { assemble, describePlan } = await import('../../core/health/index.ts')
+    const { assemble, describePlan } = await import('../../core/plan/index.ts')
     const config = await configuration(flags, process.env)
     const parts = { storePath: await storePath(flags, process.env), accounts: true, version: packageJson().version }
     const given = flags.type ?? []

@@ -16,8 +16,7 @@ export default class Profiles extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { args, flags } = await this.parse(Profiles)
-    const { profileDescriptions } = await import('../../core/health/index.ts')
-    const { describeProfiles } = await profileDescriptions()
+    const { describeProfiles } = await import('../../core/plan/index.ts')
     const profiles = await describeProfiles()
     const { renderProfiles, renderProfile } = await import('../../cli/render/monitors.ts')
     if (args.profile === undefined) {

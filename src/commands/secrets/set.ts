@@ -3,7 +3,7 @@ import { SvcCommand } from '../../cli/base.ts'
 import { text } from '../../cli/flags.ts'
 import { checkedSecretName, nameArg } from '../../cli/secret-name.ts'
 import { Fault } from '../../core/errors.ts'
-import { hostAndPort } from '../../core/health/index.ts'
+import { hostAndPort } from '../../core/settings/index.ts'
 
 export default class SecretsSet extends SvcCommand {
   static override summary = 'Keep a secret for svc.yaml in the OS keychain'

@@ -1,5 +1,5 @@
-import type { SettingsSpec } from '../health/index.ts'
 import { ExecutionMode } from '../protocol/index.ts'
+import type { SettingsSpec } from '../settings/index.ts'
 
 /** What every monitor in svc.yaml may say, whatever its kind. */
 export const commonSettings = {

@@ -1,4 +1,5 @@
-import type { PlannedMonitor, Problem } from '../health/index.ts'
+import type { PlannedMonitor } from '../engine/index.ts'
+import type { Problem } from '../settings/index.ts'
 import type { MonitorRead } from './monitors.ts'
 
 /**

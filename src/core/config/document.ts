@@ -1,5 +1,5 @@
 import type { Document, Node, Scalar, YAMLError } from 'yaml'
-import type { Problem } from '../health/index.ts'
+import type { Problem } from '../settings/index.ts'
 
 /** Counted from 1, as editors do. */
 export type Place = { readonly line: number; readonly column: number }

@@ -1,12 +1,6 @@
+import type { ExecConfig } from '../engine/index.ts'
 import { Fault } from '../errors.ts'
-import {
-  type ExecConfig,
-  isMap,
-  type Problem,
-  readSettings,
-  type SettingsContext,
-  type SettingsSpec,
-} from '../health/index.ts'
+import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
 import { systemConfig, type WhereOptions } from './find.ts'
 
 /** The `exec:` part of the system's svc.yaml: of which folders programs may be run. */

@@ -1,5 +1,6 @@
+import type { ExecConfig } from '../engine/index.ts'
 import { Fault } from '../errors.ts'
-import { type ExecConfig, isMap, type Problem, type SettingsContext, unknownKey } from '../health/index.ts'
+import { isMap, type Problem, type SettingsContext, unknownKey } from '../settings/index.ts'
 import type { Place } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
 import { type Candidate, candidates, systemConfig, type WhereOptions } from './find.ts'
@@ -117,7 +118,7 @@ async function execProblems(
 
 /** Whether any monitor runs a program: else nobody needs to know what may be run. */
 const runsPrograms = (types: Types): boolean =>
-  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.kind === 'exec'))
+  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.name === 'exec'))
 
 type Placed = Problem & { readonly place: Place }
 

@@ -1,13 +1,7 @@
+import type { AnyKind, PlannedMonitor } from '../engine/index.ts'
+import { configurableKinds, depthOf, hostKind, isKindName, loadKind, monitorName } from '../plan/index.ts'
 import {
-  type AnyMonitorKind,
-  configurableKinds,
-  depthOf,
-  hostKind,
-  isKindName,
   isMap,
-  loadKind,
-  monitorName,
-  type PlannedMonitor,
   type Problem,
   type Raw,
   readSettings,
@@ -15,7 +9,7 @@ import {
   type SettingsRead,
   type SettingsSpec,
   type Target,
-} from '../health/index.ts'
+} from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
 import { commonSettings, latencyOf, latencySetting, longestFor, longestTimeout, shorthands } from './common.ts'
 
@@ -66,7 +60,7 @@ export async function readMonitor(
 
 function readKnown(
   raw: Raw,
-  kind: AnyMonitorKind,
+  kind: AnyKind,
   name: string,
   context: SettingsContext,
 ): Pick<MonitorRead, 'dependsOn' | 'monitor' | 'problems' | 'warnings'> {
@@ -82,10 +76,10 @@ function readKnown(
   )
   if (short.latency !== undefined) settings[latencySetting] = short.latency
   if (problems.length === 0) target = kind.target?.(settings as never)
-  const contradiction = problems.length === 0 ? kind.contradiction?.(settings as never) : undefined
-  if (contradiction !== undefined) problems.push({ path: [], message: contradiction })
+  const validate = problems.length === 0 ? kind.validate?.(settings as never) : undefined
+  if (validate !== undefined) problems.push({ path: [], message: validate })
   const monitor: PlannedMonitor = {
-    name: monitorName(kind.kind, name),
+    name: monitorName(kind.name, name),
     kind,
     settings,
     depth: depthOf(kind, common.depth),
@@ -153,7 +147,7 @@ function forProblems(passed: number | undefined): readonly Problem[] {
 /** What is wrong with the name of a kind that cannot be configured. */
 export async function kindProblem(name: string): Promise<string> {
   if (name === hostKind) return 'runs for every type by itself: set it under `host:`, beside `monitors:`'
-  const known = (await configurableKinds()).map((kind) => kind.kind)
+  const known = (await configurableKinds()).map((kind) => kind.name)
   const meant = didYouMean(name, known)
   return `is not a monitor kind: ${meant === undefined ? `there are ${known.join(', ')}` : `did you mean \`${meant}\`?`}`
 }

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { isMap } from '../health/index.ts'
+import { isMap } from '../settings/index.ts'
 
 /** `${name}`; `$${name}` is the text `${name}`. */
 const placeholder = /\$(\$?)\{([^{}]*)\}/g

@@ -1,12 +1,5 @@
-import {
-  isMap,
-  type Parameter,
-  type ParameterType,
-  type Problem,
-  type Profile,
-  readSettings,
-  type SettingsContext,
-} from '../health/index.ts'
+import type { Parameter, ParameterType, Profile } from '../profiles/index.ts'
+import { isMap, type Problem, readSettings, type SettingsContext } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
 import { kindProblem, readMonitor } from './monitors.ts'
 import { conditionsIn, fill, namesIn, namesWithinText } from './placeholders.ts'

@@ -1,15 +1,13 @@
+import { monitorName } from '../plan/index.ts'
+import { type Profile, type ProfileMonitor, parameterSetting } from '../profiles/index.ts'
 import {
   isMap,
-  monitorName,
   type Problem,
-  type Profile,
-  type ProfileMonitor,
-  parameterSetting,
   type Raw,
   readSettings,
   type SettingsContext,
   type SettingsSpec,
-} from '../health/index.ts'
+} from '../settings/index.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
 import { fill, isGiven, nameAlone, namesIn } from './placeholders.ts'
 import { unknownName } from './profile-definition.ts'

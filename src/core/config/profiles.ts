@@ -1,21 +1,23 @@
 import {
-  isMap,
   isProfileName,
   loadProfile,
   type Parameter,
   type ParameterType,
-  type Problem,
   type Profile,
   type ProfileMonitor,
   parameterSetting,
   parameterTypes,
   profileNames,
+} from '../profiles/index.ts'
+import {
+  isMap,
+  type Problem,
   type Raw,
   readSettings,
   type SettingsContext,
   type SettingsSpec,
   unknownKey,
-} from '../health/index.ts'
+} from '../settings/index.ts'
 import { commonSettings } from './common.ts'
 import { monitorProblems, unknownName } from './profile-definition.ts'
 

@@ -1,4 +1,4 @@
-import type { Proposal, ProposedEntry } from '../health/index.ts'
+import type { Proposal, ProposedEntry } from '../discover/index.ts'
 
 /**
  * A svc.yaml that has everything proposed, by server type. What looks deeper and needs an account

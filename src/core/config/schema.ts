@@ -1,20 +1,8 @@
-import {
-  type AnyMonitorKind,
-  configurableKinds,
-  given,
-  hostKind,
-  loadKind,
-  loadProfile,
-  type Profile,
-  plans,
-  profileNames,
-  type Setting,
-  type SettingsSpec,
-  type ThresholdUnit,
-  writeDefault,
-  writtenAs,
-} from '../health/index.ts'
+import type { AnyKind } from '../engine/index.ts'
+import { configurableKinds, hostKind, loadKind, plans, writeDefault } from '../plan/index.ts'
+import { given, loadProfile, type Profile, profileNames } from '../profiles/index.ts'
 import { ServerType } from '../protocol/index.ts'
+import { type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
 import { commonSettings, latencyOf, shorthands } from './common.ts'
 import { execSettings } from './exec.ts'
 import { changeKey, nameOfParameter, nameOfProfile, parameterFields, useSettings } from './profiles.ts'
@@ -27,7 +15,7 @@ type Json = Readonly<Record<string, unknown>>
  * complete and check the file as svc will.
  */
 export async function configSchema(): Promise<object> {
-  const kinds = [...(await configurableKinds())].sort((a, b) => (a.kind < b.kind ? -1 : 1))
+  const kinds = [...(await configurableKinds())].sort((a, b) => (a.name < b.name ? -1 : 1))
   const host = await loadKind(hostKind)
   const monitors: Json = { type: 'array', items: { anyOf: [{ $ref: '#/$defs/monitor' }, { $ref: '#/$defs/use' }] } }
   const types = ServerType.values.map((type) => [type, { description: plans[type].title, $ref: '#/$defs/type' }])
@@ -81,13 +69,13 @@ export async function configSchema(): Promise<object> {
       monitor: {
         type: 'object',
         required: ['kind'],
-        properties: { kind: { description: commonSettings.kind.doc, enum: kinds.map(({ kind }) => kind) } },
+        properties: { kind: { description: commonSettings.kind.doc, enum: kinds.map(({ name }) => name) } },
         // Each has its kind as a constant, by which an editor knows the one that is meant.
-        anyOf: kinds.map(({ kind }) => ({ $ref: `#/$defs/${kind}` })),
+        anyOf: kinds.map(({ name }) => ({ $ref: `#/$defs/${name}` })),
       },
       use: await useSchema(),
-      profile: profileSchema(kinds.map(({ kind }) => kind)),
-      ...Object.fromEntries(kinds.map((kind) => [kind.kind, kindSchema(kind)])),
+      profile: profileSchema(kinds.map(({ name }) => name)),
+      ...Object.fromEntries(kinds.map((kind) => [kind.name, kindSchema(kind)])),
     },
   }
 }
@@ -177,17 +165,17 @@ function profileSchema(kinds: readonly string[]): Json {
   }
 }
 
-function kindSchema(kind: AnyMonitorKind): Json {
+function kindSchema(kind: AnyKind): Json {
   const { kind: kindSetting, ...common } = commonSettings
   const schema = settingsSchema({ ...kind.settings, ...common })
-  const properties: Record<string, unknown> = { kind: { description: kindSetting.doc, const: kind.kind } }
+  const properties: Record<string, unknown> = { kind: { description: kindSetting.doc, const: kind.name } }
   const latency = latencyOf(kind.settings)
   const more = latency
     ? shorthands.map((name) => [name, { description: `latency: ${name}`, ...half(latency.unit) }])
     : []
   return {
     ...schema,
-    title: kind.kind,
+    title: kind.name,
     description: kind.title,
     required: ['kind', ...requiredOf(kind.settings)],
     properties: { ...properties, ...(schema['properties'] as Json), ...Object.fromEntries(more) },

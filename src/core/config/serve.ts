@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
-import { type Problem, readSettings, type SettingsContext, type SettingsSpec, type Values } from '../health/index.ts'
 import { nameStyles } from '../protocol/index.ts'
+import { type Problem, readSettings, type SettingsContext, type SettingsSpec, type Values } from '../settings/index.ts'
 
 /** The `serve:` part of svc.yaml: how `svc serve` behaves over HTTP. Flags go over it. */
 export const serveSettings = {

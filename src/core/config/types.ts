@@ -1,15 +1,7 @@
-import {
-  hostKind,
-  isMap,
-  loadKind,
-  type PlannedMonitor,
-  type Problem,
-  type Raw,
-  readSettings,
-  type SettingsContext,
-  unknownKey,
-} from '../health/index.ts'
+import type { PlannedMonitor } from '../engine/index.ts'
+import { hostKind, loadKind } from '../plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
+import { isMap, type Problem, type Raw, readSettings, type SettingsContext, unknownKey } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
 import { resolveDependencies } from './depends.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'

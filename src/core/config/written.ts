@@ -1,4 +1,4 @@
-import { isMap, type Problem } from '../health/index.ts'
+import { isMap, type Problem } from '../settings/index.ts'
 import { fill } from './placeholders.ts'
 
 type Written = {

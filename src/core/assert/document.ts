@@ -1,0 +1,131 @@
+import { type Hide, quoted, said } from '../net/text.ts'
+import { UnjudgedError, unmetEach } from './expectation.ts'
+import { jsonText, selectJson } from './json-path.ts'
+import type { XmlRead } from './xml.ts'
+import { above, parseXmlPath, selectXml, type XmlNode, xmlText } from './xml-path.ts'
+
+/** One value that a path leads to. */
+export type Item = {
+  /** As expectations see it. */
+  readonly text: string
+  /** What a path relative to it leads to; `.` is itself. Undefined when the path cannot be read. */
+  readonly within: (relative: string) => readonly Item[] | undefined
+}
+export type Selection = readonly Item[] | { readonly problem: string }
+
+/** What an answer holds, by path: `$…` into JSON, `/…` into XML. */
+export type Answer = {
+  readonly json: () => { readonly value: unknown } | { readonly problem: string }
+  readonly xml: XmlRead | undefined
+}
+
+/** More is not looked at: a peer must not choose how much we do. */
+export const mostItems = 2_000
+
+const isXmlPath = (path: string): boolean => path.startsWith('/')
+const countOf = (path: string): string | undefined => /^count\((.*)\)$/s.exec(path)?.[1]
+
+/** Why a path cannot be read, or undefined. */
+export function pathProblem(path: string, wanted?: 'json' | 'xml'): string | undefined {
+  const inner = countOf(path) ?? path
+  if (wanted !== 'json' && isXmlPath(inner) && parseXmlPath(inner)?.length) return undefined
+  if (wanted !== 'xml' && inner.startsWith('$') && selectJson(undefined, inner)) return undefined
+  if (wanted === 'xml') return `${quoted(path, 80)} is not a path such as /VAST/Ad[0]/@id`
+  if (wanted === 'json') return `${quoted(path, 80)} is not a JSON path such as $.a.b[0].c`
+  return `${quoted(path, 80)} is neither a JSON path such as $.a[*].b nor an XML path such as /a/b/@c`
+}
+
+/** Why a path below an item cannot be read, or undefined: it may be one of JSON or of XML. */
+export const relativeProblem = (path: string): string | undefined =>
+  parseXmlPath(path) === undefined && selectJson(undefined, relativeJson(path)) === undefined
+    ? `${quoted(path, 80)} is not a path within an item, such as State or @id`
+    : undefined
+
+const relativeJson = (path: string): string => (path === '.' ? '$' : path.startsWith('[') ? `$${path}` : `$.${path}`)
+
+/** What nests too deeply to be written out is a value all the same. */
+function shownJson(value: unknown): string {
+  try {
+    return jsonText(value)
+  } catch {
+    return '(nested too deeply)'
+  }
+}
+
+const jsonItem = (value: unknown): Item => ({
+  text: shownJson(value),
+  within: (relative) => selectJson(value, relativeJson(relative))?.map(jsonItem),
+})
+
+const xmlItem = (node: XmlNode): Item => ({
+  text: xmlText(node),
+  within: (relative) => {
+    const steps = parseXmlPath(relative)
+    if (steps === undefined) return undefined
+    if ('value' in node) return steps.length === 0 ? [xmlItem(node)] : []
+    return selectXml(node, steps).map(xmlItem)
+  },
+})
+
+/** What a path leads to; `count(path)` is one value. Never throws. */
+export function select(answer: Answer, path: string): Selection {
+  const counted = countOf(path)
+  if (counted !== undefined) {
+    const found = select(answer, counted)
+    return 'problem' in found ? found : [jsonItem(found.length)]
+  }
+  const wrong = pathProblem(path)
+  if (wrong !== undefined) return { problem: wrong }
+  if (isXmlPath(path)) {
+    if (answer.xml === undefined) return { problem: 'the answer is not XML' }
+    if ('problem' in answer.xml) return { problem: `the answer ${answer.xml.problem}` }
+    return selectXml(above(answer.xml.root), parseXmlPath(path) ?? []).map(xmlItem)
+  }
+  const read = answer.json()
+  return 'problem' in read ? read : (selectJson(read.value, path) ?? []).map(jsonItem)
+}
+
+/** Which of the expected values are not there or not as expected: `[path, what is wrong]`. */
+export function unmetValues(
+  answer: Answer,
+  expected: Readonly<Record<string, string>>,
+  hide: Hide,
+): readonly (readonly [string, string])[] {
+  return Object.entries(expected).flatMap(([path, expectation]) => {
+    const found = select(answer, path)
+    if ('problem' in found) return [[path, found.problem] as const]
+    if (found.length === 0)
+      return [[path, `the answer has no ${said(path, 80)}, expected ${said(expectation, 80)}`] as const]
+    const wrong = eachWrong(
+      found.slice(0, mostItems).map(({ text }) => text),
+      expectation,
+      hide,
+    )
+    const [first] = wrong
+    if (first === undefined) return []
+    const many = found.length > 1 ? ` (${wrong.length} of ${found.length})` : ''
+    return [[path, `${said(path, 80)} ${first}${many}`] as const]
+  })
+}
+
+function eachWrong(texts: readonly string[], expectation: string, hide: Hide): readonly string[] {
+  try {
+    return unmetEach(texts, expectation, hide).filter((wrong) => wrong !== undefined)
+  } catch (error) {
+    if (error instanceof UnjudgedError) return [error.message]
+    throw error
+  }
+}
+
+/** The date that a text stands for, as ms since 1970: ISO 8601, `/Date(ms)/`, seconds or ms. Without a zone: UTC. */
+export function readDate(text: string): number | undefined {
+  const ms = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/.exec(text)?.[1]
+  if (ms !== undefined) return Number(ms)
+  if (/^\d{9,10}(?:\.\d+)?$/.test(text)) return Number(text) * 1_000
+  if (/^\d{12,13}$/.test(text)) return Number(text)
+  const [, day, time = '00:00:00', zone = 'Z'] =
+    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?\s?(Z|[+-]\d\d:?\d\d)?$/.exec(text) ?? []
+  if (day === undefined) return undefined
+  const parsed = Date.parse(`${day}T${time}${zone.replace(/^([+-]\d\d)(\d\d)$/, '$1:$2')}`)
+  return Number.isNaN(parsed) ? undefined : parsed
+}

@@ -1,0 +1,224 @@
+import { type Hide, nothingHidden, quoted, said } from '../net/text.ts'
+
+/** Patterns see no more than this many characters: what a pattern costs grows with what it reads. */
+export const patternCap = 64 * 1024
+/** Milliseconds of processor time after which a pattern is given up: a nested quantifier would otherwise run for hours. */
+const patternMs = 250
+/** Milliseconds of processor time for all patterns of one answer: a peer must not choose how long they take together. */
+const answerMs = 1_000
+/** Milliseconds, the longest that one try takes: nothing else happens in this process meanwhile. */
+const longestTryMs = 2_000
+
+const slashed = /^\/(.*)\/([imsu]*)$/s
+const comparison = /^(>=|<=|!=|==|=|>|<)\s*(.*)$/s
+
+/** What the patterns that are held against one answer may take together. */
+export class PatternBudget {
+  #ms = 0
+  #givenUp: string | undefined
+
+  /** The first pattern that was given up, in words that follow "cannot be judged: "; the others are not tried then. */
+  get givenUp(): string | undefined {
+    return this.#givenUp
+  }
+
+  /** What `judge`, which is no promise, makes of the answer; all patterns that it tries are counted here. */
+  within<T>(evaluate: () => T): T {
+    budgets.push(this)
+    try {
+      return evaluate()
+    } finally {
+      budgets.pop()
+    }
+  }
+
+  /** Runs what tries one pattern, shown as it is written. Throws UntriedError, or what that throws. */
+  spend<T>(shown: string, attempt: () => T): T {
+    if (this.#givenUp !== undefined) throw new UntriedError('another pattern of this answer was given up')
+    const before = processorMs()
+    try {
+      if (this.#ms > answerMs) throw new UntriedError(`those before it took more than ${answerMs} ms`)
+      return attempt()
+    } catch (error) {
+      this.#givenUp = givenUp(shown, error)
+      throw error
+    } finally {
+      this.#ms += processorMs() - before
+    }
+  }
+}
+/** The last is that of the answer that is being judged. */
+const budgets: PatternBudget[] = []
+
+/** `PatternBudget.within`, where only the judgement matters. */
+export const asOneAnswer = <T>(evaluate: () => T): T => new PatternBudget().within(evaluate)
+
+/** True for `/…/`, optionally with flags: what settings take for a regular expression. */
+export const isPattern = (text: string): boolean => slashed.test(text)
+
+/** Why a regular expression, `/…/flags` or bare, cannot be one, or undefined. `{nonce}` in it is a text. */
+export function patternProblem(pattern: string): string | undefined {
+  const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
+  try {
+    new RegExp(source.replaceAll('{nonce}', '0'), flags)
+    return undefined
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^.*: /s, '') : ''
+    return `${said(pattern, 80)} is not a regular expression (${said(why, 80)})`
+  }
+}
+
+/** Why what is expected can be met by nothing: a pattern that is none, a comparison with no number. Else undefined. */
+export function expectationProblem(expectation: string): string | undefined {
+  if (isPattern(expectation)) return patternProblem(expectation)
+  const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
+  const orders = /^[<>]=?$/.test(operator)
+  return orders && (operand.trim() === '' || Number.isNaN(Number(operand)))
+    ? `${said(expectation, 80)} compares with no number: write >= 3, or a text that begins so as a /pattern/`
+    : undefined
+}
+
+/**
+ * Whether a regular expression, `/…/flags` or bare, matches the first 64 KiB of a text. A pattern
+ * that does not compile or does not end in time is said so, in words that follow "the text".
+ */
+export function unmatched(text: string, pattern: string): string | undefined {
+  const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
+  const shown = said(pattern, 80)
+  let expression: RegExp
+  try {
+    expression = new RegExp(source, flags)
+  } catch {
+    return `cannot be judged: ${shown} is not a regular expression`
+  }
+  try {
+    const sandbox = { pattern: expression, text: text.slice(0, patternCap) }
+    return bounded('pattern.test(text)', sandbox, shown) === true ? undefined : `does not match ${shown}`
+  } catch (error) {
+    return `cannot be judged: ${givenUp(shown, error)}`
+  }
+}
+
+/**
+ * Runs a script that tests a pattern, shown as it is written, and throws when it does not end. Nothing
+ * but this timeout stops a regular expression in Node, and it counts what the clock on the wall does:
+ * where a busy machine left this thread too little of that, the script gets another try, with twice the
+ * time. Throws StarvedError when not even the longest try was enough to tell, and UntriedError.
+ */
+function bounded(script: string, sandbox: object, shown: string): unknown {
+  const budget = budgets.at(-1)
+  return budget ? budget.spend(shown, () => tried(script, sandbox)) : tried(script, sandbox)
+}
+
+function tried(script: string, sandbox: object): unknown {
+  const { runInNewContext } = process.getBuiltinModule('node:vm')
+  for (let ms = patternMs; ms <= longestTryMs; ms *= 2) {
+    const before = processorMs()
+    try {
+      return runInNewContext(script, sandbox, { timeout: ms })
+    } catch (error) {
+      const timedOut = (error as { readonly code?: unknown }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
+      // Some systems count a thread's time by ticks of 16 ms.
+      if (!timedOut || processorMs() - before >= patternMs - 50) throw error
+    }
+  }
+  throw new StarvedError()
+}
+class StarvedError extends Error {}
+class UntriedError extends Error {}
+
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
+}
+
+function endless(error: unknown): string {
+  if (error instanceof UntriedError) return `was not tried, as ${error.message}`
+  return error instanceof StarvedError
+    ? `got less than ${patternMs} ms of processor time in ${longestTryMs} ms: this machine is too busy`
+    : `did not end within ${patternMs} ms`
+}
+
+function givenUp(shown: string, error: unknown): string {
+  const isItsOwn = !(error instanceof StarvedError || error instanceof UntriedError)
+  return `${shown} ${endless(error)}${isItsOwn ? ', so it backtracks; write it without nested repeats' : ''}`
+}
+
+/**
+ * Holds a text against what the configuration expects of it: `/pattern/`, `>= 3` (also `>`, `<`,
+ * `<=`, `!=`, `=`), or the text itself. Undefined when it is met, else what is wrong, in words that
+ * follow the name of the thing: `is "2", expected >= 3`. `hide` takes secrets out of what is shown.
+ */
+export function unmet(actual: string, expectation: string, hide: Hide = nothingHidden): string | undefined {
+  const shown = quoted(hide(actual), 80)
+  if (isPattern(expectation)) {
+    const problem = unmatched(actual, expectation)
+    return problem === undefined ? undefined : `is ${shown} and ${problem}`
+  }
+  const [, operator, operand = ''] = comparison.exec(expectation) ?? []
+  if (operator === undefined) return equal(actual, expectation, shown)
+  if (operator === '=' || operator === '==') return equal(actual, operand, shown)
+  if (operator === '!=') return actual === operand ? `is ${shown}, which it must not be` : undefined
+  const left = actual.trim() === '' ? Number.NaN : Number(actual)
+  const right = operand.trim() === '' ? Number.NaN : Number(operand)
+  const holds =
+    (operator === '>=' && left >= right) ||
+    (operator === '<=' && left <= right) ||
+    (operator === '>' && left > right) ||
+    (operator === '<' && left < right)
+  if (holds) return undefined
+  return `is ${shown}, expected ${said(expectation, 80)}${Number.isNaN(left) ? ' (not a number)' : ''}`
+}
+
+/**
+ * `unmet` for the texts of one peer: a pattern sees all of them in one go, and is given up for all of
+ * them together. Undefined for those that meet it. Throws UnjudgedError when the pattern was given up.
+ */
+export function unmetEach(
+  actuals: readonly string[],
+  expectation: string,
+  hide: Hide,
+): readonly (string | undefined)[] {
+  const [, source = '', flags = ''] = slashed.exec(expectation) ?? []
+  if (actuals.length === 0 || !isPattern(expectation)) return actuals.map((actual) => unmet(actual, expectation, hide))
+  const shown = said(expectation, 80)
+  let seen: readonly boolean[]
+  try {
+    const texts = actuals.map((actual) => actual.slice(0, patternCap))
+    const sandbox = { pattern: new RegExp(source, flags), texts }
+    seen = bounded('texts.map((text) => pattern.test(text))', sandbox, shown) as boolean[]
+  } catch (error) {
+    const why = error instanceof SyntaxError ? `${shown} is not a regular expression` : givenUp(shown, error)
+    const [one, ...others] = actuals
+    const of = one === undefined || others.length > 0 ? '' : `is ${quoted(hide(one), 80)} and `
+    throw new UnjudgedError(`${of}cannot be judged: ${why}`)
+  }
+  return actuals.map((actual, index) =>
+    seen[index] === true ? undefined : `is ${quoted(hide(actual), 80)} and does not match ${shown}`,
+  )
+}
+
+/** A pattern that was given up: nothing is known of what it was held against. */
+export class UnjudgedError extends Error {
+  override readonly name = 'UnjudgedError'
+}
+
+const equal = (actual: string, expected: string, shown: string): string | undefined =>
+  actual === expected ? undefined : `is ${shown}, expected ${quoted(expected, 80)}`
+
+/**
+ * Whether an HTTP status is among those allowed: `200`, `2xx`, `200-299`, `<500`. Throws a
+ * RangeError that names an entry it cannot read.
+ */
+export function statusAllowed(status: number, allowed: readonly string[]): boolean {
+  return allowed.some((entry) => {
+    const text = entry.replaceAll(' ', '')
+    if (/^[1-5]\d\d$/.test(text)) return status === Number(text)
+    if (/^[1-5]xx$/i.test(text)) return Math.floor(status / 100) === Number(text[0])
+    const range = /^(\d{3})-(\d{3})$/.exec(text)
+    if (range) return status >= Number(range[1]) && status <= Number(range[2])
+    const below = /^<(\d{3})$/.exec(text)
+    if (below) return status < Number(below[1])
+    throw new RangeError(`status ${quoted(entry, 20)} is none of 200, 2xx, 200-299, <500`)
+  })
+}

@@ -1,0 +1,88 @@
+import { quoted, said } from '../net/text.ts'
+import type { SettingsSpec, Values } from '../settings/index.ts'
+import { pathProblem, relativeProblem } from './document.ts'
+import { expectationProblem } from './expectation.ts'
+import { measureFields, measureProblem } from './measure.ts'
+
+/** What may go wrong with a link, for `codes`. */
+export const linkFaults = ['parse', 'status', 'timeout', 'type', 'deep', 'loop', 'unreachable', 'refused'] as const
+export type LinkFault = (typeof linkFaults)[number]
+
+/** One sort of URL in a JSON or XML answer that is asked too. */
+export const linkFields = {
+  name: { type: 'text', required: true, doc: 'What it is, for messages: `media file`' },
+  path: {
+    type: 'text',
+    required: true,
+    doc: 'Where the URLs stand: $.Jobs[*].href in JSON, /VAST/Ad/Wrapper/x in XML',
+  },
+  url: { type: 'text', doc: 'The URL to ask, where the path leads to a part of it only: `/Jobs/{}/Log`' },
+  method: { type: 'choice', values: ['GET', 'HEAD'], default: 'GET', doc: 'Nothing else is ever sent to a link' },
+  status: { type: 'texts', default: ['2xx'], doc: 'Status codes that are well' },
+  type: { type: 'text', doc: 'Content-Type expected, without parameters: text or /pattern/' },
+  typeAt: { type: 'text', doc: 'Where, beside the URL, the expected Content-Type stands: @type' },
+  plainHttp: { type: 'flag', default: false, doc: 'Ask another origin over http:// too' },
+  most: { type: 'integer', min: 1, max: 50, default: 10, doc: 'How many are asked in one look at most' },
+  levels: {
+    type: 'integer',
+    min: 1,
+    max: 5,
+    default: 1,
+    doc: 'Above 1, every sort of link is looked for in its answers too, so many deep',
+  },
+  within: { type: 'duration', default: 5_000, doc: 'How long each may take' },
+  json: { type: 'map', doc: 'Values expected in its JSON' },
+  xml: { type: 'map', doc: 'Values expected in its XML' },
+  measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of its JSON or XML' },
+  codes: {
+    type: 'map',
+    doc: 'What messages begin with: parse, status, timeout, type, deep, loop, unreachable, refused, a path or a measure to text',
+  },
+} as const satisfies SettingsSpec
+export type LinkEntry = Values<typeof linkFields>
+
+/** Why an entry cannot be followed, or undefined. */
+export function linkProblem(entry: LinkEntry): string | undefined {
+  const of = `links ${quoted(entry.name, 64)}`
+  const wrong = pathProblem(entry.path) ?? (entry.typeAt === undefined ? undefined : relativeProblem(entry.typeAt))
+  if (wrong !== undefined) return `${of}: ${wrong}`
+  if (entry.path.startsWith('count(')) return `${of}: a count is no URL`
+  if (entry.url !== undefined && !entry.url.includes('{}')) return `${of}: url has no {} for what the path leads to`
+  if (entry.within > 60_000) return `${of}: within is longer than 60 s`
+  if (entry.method === 'HEAD' && (readsBody(entry) || entry.levels > 1)) return `${of}: HEAD has no body to judge`
+  return assertionProblem(entry, of, linkFaults)
+}
+
+/** Whether an answer to a link has to be read. */
+export const readsBody = (entry: LinkEntry): boolean =>
+  entry.levels > 1 || entry.json !== undefined || entry.xml !== undefined || (entry.measure ?? []).length > 0
+
+type Assertions = Pick<LinkEntry, 'json' | 'xml' | 'measure' | 'codes'>
+
+/** Why assertions on a document cannot be judged, or undefined. Paths of `json` are told when they are judged. */
+export function assertionProblem(given: Assertions, of: string, faults: readonly string[]): string | undefined {
+  const { json = {}, xml = {}, measure = [], codes = {} } = given
+  for (const path of Object.keys(xml)) {
+    const wrong = pathProblem(path, 'xml')
+    if (wrong !== undefined) return `${of}: ${wrong}`
+  }
+  for (const [path, expectation] of [...Object.entries(json), ...Object.entries(xml)]) {
+    const wrong = expectationProblem(expectation)
+    if (wrong !== undefined) return `${of}: ${said(path, 64)}: ${wrong}`
+  }
+  for (const one of measure) {
+    const wrong = measureProblem(one)
+    if (wrong !== undefined) return `${of}: ${wrong}`
+  }
+  const known = new Set([...faults, ...Object.keys(json), ...Object.keys(xml), ...measure.map(({ name }) => name)])
+  const lost = Object.keys(codes).find((key) => !known.has(key))
+  return lost === undefined
+    ? undefined
+    : `${of}: codes names ${said(lost, 64)}, which is none of ${[...known].map((key) => said(key, 64)).join(', ')}`
+}
+
+/** `IAB 401: `, or nothing: what a message about a fault, a path or a measure begins with. */
+export const codeOf =
+  (codes: Readonly<Record<string, string>> | undefined) =>
+  (key: string): string =>
+    codes && Object.hasOwn(codes, key) ? `${said(codes[key] ?? '', 80)}: ` : ''

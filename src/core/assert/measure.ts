@@ -1,0 +1,159 @@
+import { atLeast, atMost, fail, ok, type Result } from '../engine/index.ts'
+import { type Hide, nothingHidden, quoted, said } from '../net/text.ts'
+import type { SettingsSpec, Threshold, ThresholdUnit, Values } from '../settings/index.ts'
+import { type Answer, type Item, mostItems, pathProblem, readDate, relativeProblem, select } from './document.ts'
+import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
+
+/** One thing to count, or to read a figure or a date of, in a JSON or XML answer. */
+export const measureFields = {
+  name: { type: 'text', required: true, doc: 'What it is, for messages: `failed jobs`' },
+  path: { type: 'text', required: true, doc: 'What is looked at: $.Jobs[*] in JSON, /Jobs/Job in XML' },
+  where: { type: 'map', doc: 'Only what has these values: path within it to text, /pattern/ or comparison' },
+  time: { type: 'text', doc: 'Where, within it, a date stands: ISO 8601, /Date(ms)/ or seconds; UTC without a zone' },
+  last: { type: 'duration', doc: 'Only what has a `time` younger than this' },
+  needs: { type: 'texts', doc: 'Paths that each of it must have' },
+  count: { type: 'threshold', unit: 'count', doc: 'How many there may be' },
+  least: { type: 'threshold', unit: 'count', doc: 'How many there must be at least' },
+  value: { type: 'text', default: '.', doc: 'Where, within it, the figure stands that atMost and atLeast judge' },
+  of: { type: 'text', doc: 'Where, within it, the whole stands of which `value` is a part: judged in percent' },
+  atMost: { type: 'threshold', unit: 'ratio', doc: 'How large the figure may be; the largest speaks' },
+  atLeast: { type: 'threshold', unit: 'ratio', doc: 'How large the figure must be; the smallest speaks' },
+  age: { type: 'threshold', unit: 'duration', doc: 'How long ago `time` may be; the oldest speaks' },
+  left: { type: 'threshold', unit: 'days', doc: 'Days until `time` at least; the earliest speaks' },
+} as const satisfies SettingsSpec
+export type Measure = Values<typeof measureFields>
+
+const judged = ['needs', 'count', 'least', 'atMost', 'atLeast', 'age', 'left'] as const
+const dated = ['last', 'age', 'left'] as const
+
+/** Why a measure cannot be taken, or undefined. */
+export function measureProblem(measure: Measure): string | undefined {
+  const of = `measure ${quoted(measure.name, 64)}`
+  const wrong =
+    pathProblem(measure.path) ??
+    [...Object.keys(measure.where ?? {}), ...(measure.needs ?? []), measure.time, measure.value, measure.of]
+      .flatMap((path) => (path === undefined ? [] : (relativeProblem(path) ?? [])))
+      .at(0)
+  if (wrong !== undefined) return `${of}: ${wrong}`
+  const lost = Object.values(measure.where ?? {})
+    .map(expectationProblem)
+    .find((problem) => problem !== undefined)
+  if (lost !== undefined) return `${of}: where: ${lost}`
+  if (judged.every((key) => measure[key] === undefined)) return `${of} judges nothing: add one of ${judged.join(', ')}`
+  const needsTime = dated.find((key) => measure[key] !== undefined)
+  return needsTime !== undefined && measure.time === undefined ? `${of}: ${needsTime} needs time` : undefined
+}
+
+type Given = {
+  readonly answer: Answer
+  readonly at: Date
+  readonly address: string
+  readonly hide: Hide
+  /** What a message begins with, where the measure fails: by its name. */
+  readonly code: (name: string) => string
+}
+
+/** Takes each measure of one answer. */
+export const evaluateMeasures = (measures: readonly Measure[], given: Given): readonly Result[] =>
+  measures.flatMap((measure) =>
+    take(measure, given).map((result) => ({
+      ...coded(result, given.code(measure.name)),
+      subject: measure.name,
+    })),
+  )
+
+const coded = (result: Result, code: string): Result =>
+  result.status === 'ok' || code === '' ? result : { ...result, message: `${code}${result.message}` }
+
+function take(measure: Measure, { answer, at, address, hide }: Given): readonly Result[] {
+  const name = said(measure.name, 64)
+  const more = { address }
+  const wrong = (why: string): readonly Result[] => [fail('measure', 'data', `${address}: ${name}: ${why}`, more)]
+  const selected = select(answer, measure.path)
+  if ('problem' in selected) return [fail('measure', 'protocol', `${address}: ${name}: ${selected.problem}`, more)]
+  let looked: readonly Item[]
+  try {
+    looked = fitting(selected.slice(0, mostItems), measure.where)
+  } catch (error) {
+    if (error instanceof UnjudgedError) return wrong(error.message)
+    throw error
+  }
+  const times = measure.time === undefined ? undefined : looked.map((item) => timeOf(item, measure.time ?? ''))
+  const lost = times?.find((time) => typeof time !== 'number')
+  if (lost !== undefined)
+    return wrong(
+      `${said(measure.time ?? '', 64)} is ${lost === '' ? 'missing' : `${quoted(hide(lost), 40)}, which is no date`}`,
+    )
+  const now = at.getTime()
+  const fresh = looked
+    .map((item, index) => ({ item, time: Number(times?.[index]) }))
+    .filter(({ time }) => measure.last === undefined || now - time <= measure.last)
+  const items = fresh.map(({ item }) => item)
+  const when = times === undefined ? [] : fresh.map(({ time }) => time)
+  const results: Result[] = []
+  const figure = (
+    evaluate: typeof atMost,
+    value: number,
+    unit: ThresholdUnit,
+    threshold: Threshold,
+    what = `${name}:`,
+    after = '',
+  ): void => {
+    results.push(evaluate({ check: 'measure', what: `${address}: ${what}`, after, value, unit, threshold, address }))
+  }
+  const most = selected.length > mostItems ? `${name} (of the first ${mostItems} of ${selected.length}):` : `${name}:`
+  if (measure.count) figure(atMost, items.length, 'count', measure.count, most)
+  if (measure.least) figure(atLeast, items.length, 'count', measure.least, most)
+  for (const need of measure.needs ?? []) {
+    const lacking = items.filter((item) => !item.within(need)?.length).length
+    if (lacking > 0) results.push(...wrong(`${lacking} of ${items.length} have no ${said(need, 64)}`))
+  }
+  if (measure.needs && results.length === 0)
+    results.push(ok('measure', `${address}: ${name}: ${items.length} with all that is needed`, more))
+  if (measure.age) {
+    if (when.length === 0) results.push(ok('measure', `${address}: ${name}: none`, more))
+    else figure(atMost, now - Math.min(...when), 'duration', measure.age, `${name}: oldest`)
+  }
+  if (measure.left) {
+    if (when.length === 0) return [...results, ...wrong(`the answer has no ${said(measure.path, 80)}`)]
+    figure(atLeast, (Math.min(...when) - now) / 86_400_000, 'days', measure.left, `${name}:`, 'left')
+  }
+  if (!measure.atMost && !measure.atLeast) return results
+  if (items.length === 0) return [...results, ...wrong(`the answer has no ${said(measure.path, 80)}`)]
+  const figures = items.map((item) => figureOf(item, measure))
+  const unread = figures.find((value) => typeof value !== 'number')
+  if (unread !== undefined) return [...results, ...wrong(`${quoted(hide(unread), 40)} is not a number`)]
+  const unit = measure.of === undefined ? 'ratio' : 'percent'
+  if (measure.atMost) figure(atMost, Math.max(...figures.map(Number)), unit, measure.atMost)
+  if (measure.atLeast) figure(atLeast, Math.min(...figures.map(Number)), unit, measure.atLeast)
+  return results
+}
+
+/** Those whose values are as they should be; one without the value is not. Throws UnjudgedError. */
+function fitting(items: readonly Item[], where: Readonly<Record<string, string>> = {}): readonly Item[] {
+  return Object.entries(where).reduce((left, [path, expectation]) => {
+    const found = left.flatMap((item) => {
+      const [value] = item.within(path) ?? []
+      return value === undefined ? [] : [{ item, text: value.text }]
+    })
+    const texts = found.map(({ text }) => text)
+    const wrong = unmetEach(texts, expectation, nothingHidden)
+    return found.flatMap(({ item }, index) => (wrong[index] === undefined ? [item] : []))
+  }, items)
+}
+
+/** Milliseconds since 1970, or what stands there instead. */
+function timeOf(item: Item, path: string): number | string {
+  const text = item.within(path)?.at(0)?.text ?? ''
+  return readDate(text) ?? text
+}
+
+/** The figure, or what stands there instead. */
+function figureOf(item: Item, measure: Measure): number | string {
+  const text = item.within(measure.value)?.at(0)?.text ?? ''
+  const value = text.trim() === '' ? Number.NaN : Number(text)
+  if (!Number.isFinite(value)) return text
+  if (measure.of === undefined) return value
+  const whole = item.within(measure.of)?.at(0)?.text ?? ''
+  return Number(whole) > 0 ? (value / Number(whole)) * 100 : whole
+}

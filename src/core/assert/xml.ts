@@ -1,0 +1,166 @@
+import { showBytes } from '../format.ts'
+
+/** One element; `text` is its own text and CDATA, trimmed. Names keep their prefix. */
+export type XmlElement = {
+  readonly name: string
+  readonly attributes: ReadonlyMap<string, string>
+  readonly children: readonly XmlElement[]
+  readonly text: string
+}
+/** What an answer is as XML, or why it is none, in words that follow "the answer". */
+export type XmlRead = { readonly root: XmlElement } | { readonly problem: string }
+
+/** Bytes: reading cannot be interrupted, so that more of it would hold up every other monitor. */
+const largestDocument = 4 * 1024 * 1024
+/** Elements within elements. */
+const deepest = 64
+
+/** Loaded when it is due: most monitors never see XML. */
+export const loadXmlParser = () => import('fast-xml-parser')
+
+/**
+ * Reads XML that a peer sent. Document types are refused, so that no entity is ever declared,
+ * unfolded or fetched. Never throws, and never repeats what was sent.
+ */
+export async function readXml(bytes: Buffer, contentType?: string): Promise<XmlRead> {
+  if (bytes.length > largestDocument) {
+    return { problem: `is ${showBytes(bytes.length)}; XML is read up to ${showBytes(largestDocument)}` }
+  }
+  const text = decode(bytes, contentType)
+  if (text === undefined) return { problem: 'is not text of the encoding that it claims' }
+  if (text.trim() === '') return { problem: 'is empty, so no XML' }
+  if (!text.trimStart().startsWith('<')) return { problem: 'is not XML: it does not begin with "<"' }
+  if (declaresType(text)) return { problem: 'declares a document type (DOCTYPE), which svc does not read' }
+  const { XMLParser, XMLValidator } = await loadXmlParser()
+  try {
+    const valid = XMLValidator.validate(text)
+    if (valid !== true) return { problem: `is not well-formed XML: line ${valid.err.line}, column ${valid.err.col}` }
+    const parser = new XMLParser({
+      preserveOrder: true,
+      ignoreAttributes: false,
+      attributeNamePrefix: '',
+      parseTagValue: false,
+      parseAttributeValue: false,
+      trimValues: false,
+      processEntities: false,
+      cdataPropName: cdata,
+      ignoreDeclaration: true,
+      ignorePiTags: true,
+      maxNestedTags: deepest,
+    })
+    const roots = elements(parser.parse(text) as readonly Parsed[])
+    const [root] = roots
+    return root && roots.length === 1 ? { root } : { problem: 'is not well-formed XML: it has no single root' }
+  } catch (error) {
+    if (error instanceof BadReference)
+      return { problem: 'is not well-formed XML: it uses "&" for what XML does not know' }
+    const deep = error instanceof RangeError || /nested/i.test((error as Error).message)
+    return { problem: deep ? `nests more than ${deepest} elements` : 'is not well-formed XML' }
+  }
+}
+
+/** By its byte order mark, else as the header or the declaration says, else UTF-8. */
+function decode(bytes: Buffer, contentType = ''): string | undefined {
+  const mark = bytes.subarray(0, 2).toString('hex')
+  const declared = /^\s*<\?xml[^>]{0,100}?\sencoding\s*=\s*["']([\w.:-]{1,40})["']/.exec(
+    bytes.toString('latin1', 0, 200),
+  )
+  const named = /;\s*charset="?([\w.:-]{1,40})/i.exec(contentType.slice(0, 200))?.[1] ?? declared?.[1] ?? 'utf-8'
+  const label = mark === 'fffe' ? 'utf-16le' : mark === 'feff' ? 'utf-16be' : named
+  try {
+    return new TextDecoder(label, { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether there is a `<!…` that is neither comment nor CDATA. Looks at each character at most twice. */
+function declaresType(text: string): boolean {
+  let at = text.indexOf('<!')
+  while (at >= 0) {
+    const end = text.startsWith('<!--', at) ? '-->' : text.startsWith('<![CDATA[', at) ? ']]>' : undefined
+    if (end === undefined) return true
+    const closed = text.indexOf(end, at + 4)
+    // What is never closed is no declaration either; the validator tells of it.
+    if (closed < 0) return false
+    at = text.indexOf('<!', closed)
+  }
+  return false
+}
+
+const cdata = '#cdata'
+type Parsed = Readonly<Record<string, unknown>>
+
+function elements(parsed: readonly Parsed[]): readonly XmlElement[] {
+  return parsed.flatMap((node) => {
+    const name = nameOf(node)
+    if (name === undefined || name === '#text' || name === cdata) return []
+    const inner = node[name] as readonly Parsed[]
+    const attributes = Object.entries((node[':@'] ?? {}) as Readonly<Record<string, unknown>>)
+    return [
+      {
+        name,
+        attributes: new Map(attributes.map(([key, value]) => [key, unescaped(textOf(value))])),
+        children: elements(inner),
+        text: inner.map(ownText).join('').trim(),
+      },
+    ]
+  })
+}
+
+const nameOf = (node: Parsed): string | undefined => Object.keys(node).find((key) => key !== ':@')
+
+function ownText(node: Parsed): string {
+  const plain = node['#text']
+  if (typeof plain === 'string') return unescaped(plain)
+  const raw = node[cdata] as readonly Parsed[] | undefined
+  return raw?.map((part) => textOf(part['#text'])).join('') ?? ''
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+class BadReference extends Error {}
+
+const predefined: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+
+/** XML's own five entities and character references, each once: what they give is not looked at again. */
+function unescaped(text: string): string {
+  if (!text.includes('&')) return text
+  return text.replace(/&(?:#(\d{1,7})|#x([\da-fA-F]{1,6})|(amp|lt|gt|quot|apos))?;?/g, (found, dec, hex, name) => {
+    const code = dec === undefined ? (hex === undefined ? undefined : Number.parseInt(hex, 16)) : Number(dec)
+    const known =
+      code === undefined ? predefined[String(name)] : code <= 0x10ffff ? String.fromCodePoint(code) : undefined
+    if (known === undefined || !found.endsWith(';')) throw new BadReference()
+    return known
+  })
+}
+
+/**
+ * Tells whether the document that a peer is sending has come to its end: its root is closed.
+ * What stands before the first `<` (a frame's header) does not matter. Costs little however often it is asked.
+ */
+export function xmlEnd(): (heard: Buffer) => boolean {
+  let root: { readonly name: string; readonly closed: boolean } | undefined
+  return (heard) => {
+    root ??= rootOf(heard.toString('latin1', 0, 8192))
+    if (root === undefined) return false
+    if (root.closed) return true
+    const tail = heard.toString('latin1', Math.max(0, heard.length - root.name.length - 64)).trimEnd()
+    return tail.endsWith('>') && tail.slice(0, -1).trimEnd().endsWith(`</${root.name}`)
+  }
+}
+
+function rootOf(head: string): { readonly name: string; readonly closed: boolean } | undefined {
+  let at = head.indexOf('<')
+  while (at >= 0) {
+    const end = head.startsWith('<?', at) ? '?>' : head.startsWith('<!--', at) ? '-->' : undefined
+    if (end === undefined) break
+    const closed = head.indexOf(end, at)
+    at = closed < 0 ? -1 : head.indexOf('<', closed)
+  }
+  // A document type is refused anyway: there is nothing to wait for.
+  if (/^<![^-]/.test(at < 0 ? '' : head.slice(at, at + 3))) return { name: '!', closed: true }
+  const [whole, name] =
+    /^<([^\s/>"'=]{1,200})(?![^\s/>"'=])(?:[^<>"']|"[^"]*"|'[^']*')*>/.exec(at < 0 ? '' : head.slice(at)) ?? []
+  return whole === undefined || name === undefined ? undefined : { name, closed: whole.endsWith('/>') }
+}

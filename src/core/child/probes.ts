@@ -1,0 +1,9 @@
+/** A probe: what runs in the child. Its input and its answer are what JSON can hold. */
+export type Probe = (input: unknown) => Promise<unknown>
+export type Probes = Readonly<Record<string, () => Promise<{ readonly default: Probe }>>>
+
+/** Every probe that runs in a child process, by name. */
+export const probes: Probes = {
+  backlog: () => import('../kinds/file-age/backlog-probe.ts'),
+  sqlite: () => import('../kinds/sqlite/probe.ts'),
+}

@@ -1,0 +1,95 @@
+import { readSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
+import { ProbeError } from '../probe-error.ts'
+import type { Probes } from './probes.ts'
+
+export type Question = { readonly probe: string; readonly input: unknown }
+/** The one line that a child answers with. */
+export type Answer =
+  | { readonly value: unknown }
+  | {
+      readonly error: {
+        readonly message: string
+        readonly code?: string | undefined
+        /** Given for a ProbeError. */
+        readonly fault?: string | undefined
+        readonly details?: readonly string[] | undefined
+      }
+    }
+
+/**
+ * The child's side: reads one line from standard input, runs the probe, writes one line. It then
+ * stays until its parent kills it, or is gone: the parent never closes the input before that.
+ */
+export async function serveProbe(probes: Probes): Promise<void> {
+  const question = JSON.parse(readLine()) as Question
+  const watch = new Worker(dieWithParent, { eval: true })
+  watch.unref()
+  const answer = await Promise.race([answerTo(question, probes), uncaught()])
+  process.stdout.write(`${JSON.stringify(answer)}\n`)
+}
+
+async function answerTo(question: Question, probes: Probes): Promise<Answer> {
+  try {
+    const load = Object.hasOwn(probes, question.probe) ? probes[question.probe] : undefined
+    if (!load) throw new Error(`there is no probe ${question.probe}`)
+    return { value: await (await load()).default(question.input) }
+  } catch (error) {
+    return failure(error)
+  }
+}
+
+/** What a driver throws outside of every promise. Node would print the source line with it: all of a bundle. */
+const uncaught = (): Promise<Answer> =>
+  new Promise((resolve) => {
+    process.on('uncaughtException', (error) => resolve(failure(error)))
+  })
+
+function failure(error: unknown): Answer {
+  if (error instanceof ProbeError) {
+    return { error: { message: error.message, fault: error.fault, details: error.details } }
+  }
+  const { message, code } = error as { message?: unknown; code?: unknown }
+  return { error: { message: String(message ?? error), code: typeof code === 'string' ? code : undefined } }
+}
+
+/**
+ * Ends this process with its parent, even a parent that was itself SIGKILLed while the probe blocks
+ * the main thread: the other end of standard input closes then.
+ */
+const dieWithParent = `
+const { readSync } = require('node:fs')
+const pause = new Int32Array(new SharedArrayBuffer(4))
+for (let more = 1; more > 0; ) {
+  try {
+    more = readSync(0, Buffer.alloc(64))
+  } catch (error) {
+    more = error.code === 'EAGAIN' || error.code === 'EINTR' ? 1 : 0
+    Atomics.wait(pause, 0, 0, 50)
+  }
+}
+process.kill(process.pid, 'SIGKILL')
+`
+
+/** Read without `process.stdin`, which would take the input away from the watching thread. */
+function readLine(): string {
+  const chunks: Buffer[] = []
+  for (;;) {
+    const chunk = Buffer.alloc(65_536)
+    const length = readSome(chunk)
+    chunks.push(chunk.subarray(0, length))
+    if (length === 0 || chunk.subarray(0, length).includes(0x0a)) return Buffer.concat(chunks).toString('utf8')
+  }
+}
+
+function readSome(chunk: Buffer): number {
+  for (;;) {
+    try {
+      return readSync(0, chunk)
+    } catch (error) {
+      // A pipe that does not block, and nothing in it yet.
+      if ((error as { code?: unknown }).code !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import type { ChildProcess } from 'node:child_process'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type FaultClass, ProbeError } from '../probe-error.ts'
+import { killGroup, killTree, reaped } from '../system/end-process.ts'
+import type { Answer, Question } from './serve.ts'
+
+/** Bytes: what a probe may answer, and what is kept of what it says on standard error. */
+const largestAnswer = 1024 * 1024
+const keptOfErrors = 2_048
+const windows = process.platform === 'win32'
+
+/** Starts `entry` with this same Node, asks one question and takes one line for an answer. */
+export async function spawnProbe(entry: URL, question: Question, signal: AbortSignal): Promise<unknown> {
+  signal.throwIfAborted()
+  const { spawn } = process.getBuiltinModule('node:child_process')
+  const child = spawn(process.execPath, [fileURLToPath(entry)], {
+    // A group of its own, so that whatever the probe starts is killed with it.
+    detached: !windows,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: allowed(process.env),
+    // The working directory of a long-lived process may be gone.
+    cwd: dirname(process.execPath),
+    windowsHide: true,
+  })
+  const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  // Whatever a probe that ended by itself has started ends with it too.
+  child.once('exit', () => killGroup(child))
+  try {
+    return read(await answerLine(child, question, signal), question.probe)
+  } finally {
+    killTree(child)
+    await reaped(child, gone)
+  }
+}
+
+/** Resolves with the first line on standard output; rejects on abort, or when the child ends or floods. */
+function answerLine(child: ChildProcess, question: Question, signal: AbortSignal): Promise<string> {
+  return new Promise<string>((resolve, reject) => {
+    // First of all: where there are no descriptors left there are no pipes either, and the error comes later.
+    child.once('error', (error) => reject(broken(question.probe, 'could not be started', error.message)))
+    const { stdin, stdout, stderr } = child
+    if (!stdin || !stdout || !stderr) return
+    const abort = (): void => reject(signal.reason as Error)
+    signal.addEventListener('abort', abort, { once: true })
+    child.once('close', () => signal.removeEventListener('abort', abort))
+    const answer: Buffer[] = []
+    let size = 0
+    let said = ''
+    stdout.on('data', (chunk: Buffer) => {
+      const end = chunk.indexOf(0x0a)
+      const piece = end < 0 ? chunk : chunk.subarray(0, end)
+      size += piece.length
+      if (size > largestAnswer) return reject(broken(question.probe, 'answered more than 1 MiB'))
+      answer.push(piece)
+      if (end >= 0) resolve(Buffer.concat(answer).toString('utf8'))
+    })
+    stderr.on('data', (chunk: Buffer) => {
+      if (said.length < keptOfErrors) said += chunk.toString('utf8')
+    })
+    child.once('close', (code, killed) => {
+      reject(broken(question.probe, `ended without an answer (${killed ?? `exit ${code}`})`, said))
+    })
+    // A child that dies before it has read its question: `close` says so.
+    stdin.on('error', () => {})
+    // Not ended: the child takes the end of its input for the end of its parent.
+    stdin.write(`${JSON.stringify(question)}\n`)
+  })
+}
+
+function read(line: string, probe: string): unknown {
+  let answer: Answer
+  try {
+    answer = JSON.parse(line) as Answer
+  } catch {
+    throw broken(probe, 'answered something that cannot be read')
+  }
+  if (!('error' in answer)) return answer.value
+  const { message, code, fault, details } = answer.error
+  if (fault !== undefined) throw new ProbeError(fault as FaultClass, message, details)
+  throw Object.assign(new Error(message), code === undefined ? {} : { code })
+}
+
+function broken(probe: string, what: string, said = ''): ProbeError {
+  const details = said
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .slice(0, 5)
+  return new ProbeError('internal', `the child process for ${probe} ${what}`, details)
+}
+
+/** All that a child gets of this process's environment: no secret, no option that changes Node. */
+const passed = new Set([
+  'HOME',
+  'LANG',
+  'LC_ALL',
+  'LOCALAPPDATA',
+  'PATH',
+  'SYSTEMROOT',
+  'TEMP',
+  'TMP',
+  'TMPDIR',
+  'TZ',
+  'USERPROFILE',
+  'WINDIR',
+])
+const allowed = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => passed.has(name.toUpperCase())))

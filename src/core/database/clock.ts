@@ -1,0 +1,53 @@
+import { atMost, type CheckContext, ok, type Result } from '../engine/index.ts'
+import { show, showDuration } from '../format.ts'
+import { ProbeError } from '../probe-error.ts'
+import type { SettingsSpec, Threshold } from '../settings/index.ts'
+import { figure } from './rows.ts'
+import type { Ask } from './session.ts'
+
+/** How far a server's clock is from ours, as far as it is proved: a question and its answer take a while. */
+export type Clock = {
+  readonly see: 'clock'
+  /** Milliseconds by which it is ahead of ours (negative: behind); 0 where no difference is proved. */
+  readonly aheadMs: number
+  /** Milliseconds of the round trip: a smaller difference cannot be seen. */
+  readonly tripMs: number
+}
+
+export const clockSetting = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 2_000, limit: 30_000 },
+  doc: "How far the server's clock may be from ours",
+} as const satisfies SettingsSpec[string]
+
+/** `sql` asks for one `at`: milliseconds since 1970, in UTC. */
+export const lookAtClock =
+  (context: Pick<CheckContext, 'date'>, sql: string) =>
+  async (ask: Ask): Promise<Clock> => {
+    const sent = context.date().getTime()
+    const [row] = await ask(sql)
+    const heard = context.date().getTime()
+    const told = figure(row, 'at')
+    if (told === undefined) throw new ProbeError('protocol', 'the server was asked for its time and told none')
+    return clockOf(told, sent, heard)
+  }
+
+/** What a server told of its time, asked and heard at times of ours; all in milliseconds since 1970. */
+export function clockOf(told: number, sent: number, heard: number): Clock {
+  // Our clock shows whole milliseconds.
+  const at = Math.floor(told)
+  const aheadMs = at > heard ? at - heard : Math.min(0, at - sent)
+  return { see: 'clock', aheadMs, tripMs: heard - sent }
+}
+
+export function evaluateClock({ aheadMs, tripMs }: Clock, threshold: Threshold): Result<'clock'> {
+  if (aheadMs === 0) {
+    const bound = threshold.limit ?? threshold.warn
+    const within = `the server's clock agrees with ours, as far as a round trip of ${showDuration(tripMs)} shows`
+    const limit = bound === undefined ? '' : ` (limit ${show(bound, 'duration')})`
+    return ok('clock', `${within}${limit}`, { measurement: { value: 0, unit: 'milliseconds', limit: bound } })
+  }
+  const what = `the server's clock is ${aheadMs < 0 ? 'behind' : 'ahead of'} ours by`
+  return atMost({ check: 'clock', what, value: Math.abs(aheadMs), unit: 'duration', threshold })
+}

@@ -1,0 +1,185 @@
+import {
+  atMost,
+  type Check,
+  type Connection,
+  checksOn,
+  type JoinedSettings,
+  type Kind,
+  networkKind,
+} from '../engine/index.ts'
+import { said } from '../net/text.ts'
+import { ProbeError } from '../probe-error.ts'
+import type { SettingsSpec, Values } from '../settings/index.ts'
+import { clockSetting, evaluateClock, lookAtClock } from './clock.ts'
+import { PeerSocket } from './peer-socket.ts'
+import { type Asked, askQuery, wanted } from './query.ts'
+import { type Account, type AccountQuestion, evaluateAccount, lookAtAccount } from './query-account.ts'
+import { evaluateAsked } from './query-judge.ts'
+import { queriesProblem, queriesSetting } from './query-settings.ts'
+import type { Dialect } from './query-sql.ts'
+import { figure } from './rows.ts'
+import type { Ask, Open, Read } from './session.ts'
+import { type DatabaseTarget, databaseTarget, slotOf, tlsSetting } from './target.ts'
+
+/** A database that svc has signed in to, for checks to run on. */
+export type DatabaseConnection = Connection & {
+  readonly address: string
+  /** Who is signed in, and over which encryption. */
+  readonly as: string
+  /** Runs one statement that only reads. Throws ProbeError, or what a socket throws. */
+  readonly ask: Ask
+  /** Runs one statement of an operator's, and reads its first column. */
+  readonly read: Read
+}
+
+/** Gives the checks of a database their types. */
+export const onDatabase = checksOn<DatabaseConnection>()
+
+/** How long signing in and a first statement may take. */
+export const databaseLatency = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 3_000 },
+  doc: 'How long the sign-in, and then SELECT 1, may take',
+} as const satisfies SettingsSpec[string]
+
+const answers = onDatabase({
+  depth: 'Basic',
+  results: { query: 'SELECT 1 is answered in time' },
+  settings: { latency: databaseLatency },
+  gate: true,
+  observe: async ({ ask, address }, _, { now }) => {
+    const since = now()
+    const [row] = await ask('SELECT 1 AS one')
+    if (figure(row, 'one') !== 1) throw new ProbeError('protocol', 'SELECT 1 was answered with something else')
+    return { ms: now() - since, address }
+  },
+  evaluate: ({ ms: value }, { latency: threshold }) =>
+    atMost({ check: 'query', what: 'SELECT 1 answered in', value, unit: 'duration', threshold }),
+})
+
+/** `sql` asks for one `at`: milliseconds since 1970, in UTC. */
+const clockCheck = (sql: string) =>
+  onDatabase({
+    depth: 'Advanced',
+    results: { clock: "The server's clock agrees with ours" },
+    settings: { clock: clockSetting },
+    observe: ({ ask }, _, context) => lookAtClock(context, sql)(ask),
+    evaluate: (seen, { clock }) => evaluateClock(seen, clock),
+  })
+
+const queriesCheck = (account: AccountQuestion) =>
+  onDatabase({
+    depth: 'Standard',
+    results: { queries: 'What you ask by `queries` is as it should be; each is judged by itself' },
+    settings: { queries: queriesSetting },
+    when: ['queries'],
+    async *observe({ ask, read }, { queries }, context): AsyncGenerator<Account | Asked> {
+      const due = wanted(queries, context.mode)
+      if (due.length === 0) return
+      yield await lookAtAccount(context, account)(ask)
+      for (const query of due) {
+        context.step('queries')
+        yield await askQuery(query, context, read)
+      }
+    },
+    evaluate: (seen) => (seen.see === 'account' ? evaluateAccount(seen) : evaluateAsked(seen)),
+  })
+
+/** What every database declares; the texts are the kind's. */
+type Own = {
+  readonly url: SettingsSpec[string] & { readonly type: 'url'; readonly required: true }
+  readonly password: { readonly type: 'secret'; readonly doc: string }
+}
+type Base = Own & { readonly tls: typeof tlsSetting; readonly latency: typeof databaseLatency }
+
+/**
+ * Makes a kind of database: signing in, SELECT 1, the kind's own checks, the clock, and the queries of the
+ * operator. Signs in and only reads; nothing of it stays on the server after the deadline.
+ */
+export function databaseKind<
+  const Name extends Dialect,
+  const O extends Own,
+  const Checks extends readonly Check<DatabaseConnection>[],
+>(declaration: {
+  readonly name: Name
+  readonly title: string
+  readonly port: number
+  /** `url` and `password`; what else decides how to connect. */
+  readonly settings: O
+  /** Loads the driver: `Kind.preload`. */
+  readonly preload: () => Promise<unknown>
+  /** Signs in over a connected socket. */
+  readonly open: Open
+  /** The statement that asks for the time: one `at`, in milliseconds since 1970. */
+  readonly clock: string
+  /** What tells whether the account may do more than read. */
+  readonly account: AccountQuestion
+  readonly checks: Checks
+}): DatabaseKind<O, Checks> {
+  const { name, title, port, settings: own, open, checks, clock, account, preload } = declaration
+  return networkKind<DatabaseConnection, Base, 'connect', readonly Check<DatabaseConnection>[], DatabaseTarget>({
+    name,
+    title,
+    settings: { ...own, tls: tlsSetting, latency: databaseLatency },
+    preload,
+    target: (settings) => slotOf(settings, port),
+    signsIn: () => true,
+    validate: (settings) =>
+      queriesProblem((settings as Partial<Values<{ queries: typeof queriesSetting }>>).queries, name),
+    prepare: async (settings) => databaseTarget(settings, port),
+    connect: {
+      results: { connect: 'The server lets the account in, in time' },
+      async open(at, _, context, target): Promise<DatabaseConnection> {
+        const { ip, address, signal, commit } = at
+        const socket = await PeerSocket.reach(ip, at.port, signal)
+        try {
+          commit()
+          const session = await open(target, { socket, ip, address, signal, msLeft: context.msLeft })
+          const as = session.encryption ? `${target.user} over ${session.encryption}` : target.user
+          return {
+            address,
+            as: said(as, 80),
+            ask: session.ask,
+            read: session.read,
+            get usable() {
+              return !socket.destroyed
+            },
+            close: async () => {
+              try {
+                await session.close()
+              } finally {
+                socket.destroy()
+              }
+            },
+          }
+        } catch (error) {
+          socket.destroy()
+          throw error
+        }
+      },
+      evaluate: ({ connection: { address, as }, ms: value }, { latency }) =>
+        atMost({
+          check: 'connect',
+          what: `signed in at ${address} as ${as} in`,
+          value,
+          unit: 'duration',
+          threshold: latency,
+        }),
+    },
+    checks: [answers, ...checks, clockCheck(clock), queriesCheck(account)],
+  }) as unknown as DatabaseKind<O, Checks>
+}
+
+type DatabaseKind<O, Checks extends readonly Check<DatabaseConnection>[]> = Kind<
+  JoinedSettings<
+    O & {
+      readonly tls: typeof tlsSetting
+      readonly latency: typeof databaseLatency
+      readonly clock: typeof clockSetting
+      readonly queries: typeof queriesSetting
+    },
+    Checks
+  > &
+    SettingsSpec
+>

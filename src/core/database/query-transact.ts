@@ -1,0 +1,116 @@
+import { quoted } from '../net/text.ts'
+
+type Kind = 'space' | 'opaque' | 'number' | 'word' | 'sign' | 'unknown'
+type Token = { readonly kind: Kind; readonly text: string }
+
+/**
+ * What Transact-SQL consists of. Strings, names in brackets or quotes, and comments hold one another only
+ * as text. Whatever else is not known here is `unknown`, and refused.
+ */
+const shapes: readonly (readonly [Kind, RegExp])[] = [
+  ['space', /[ \t\r\n]+|--[^\n]*|\/\*(?:(?!\/\*)[\s\S])*?\*\//y],
+  ['opaque', /'(?:[^']|'')*'|"(?:[^"]|"")*"|\[(?:[^\]]|\]\])*\]/y],
+  ['number', /0x[\da-f]*|\$?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?/iy],
+  ['word', /[\p{L}_@#][\p{L}\p{Nd}_@#$]*/uy],
+  ['sign', /\/(?!\*)|-(?!-)|[(),.;+*%=<>!&|^~:]/y],
+  ['unknown', /[\s\S]/uy],
+]
+
+/** Blanks to some and none to others, or an end of line to some only: two may read a text with them differently. */
+const unclear = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]|\r(?!\n)/
+
+/**
+ * Words that begin a statement, end a transaction, or reach beyond it. Almost all are reserved: outside
+ * of brackets and quotes no name can be one.
+ */
+const writes: ReadonlySet<string> = new Set(
+  `add alter authorization backup begin break bulk checkpoint close commit continue conversation create dbcc deallocate
+  declare delete deny drop dump exec execute goto grant if insert into kill lineno load merge openquery opendatasource
+  openrowset open print proc procedure raiserror readtext receive reconfigure restore return revert revoke rollback save
+  set setuser shutdown throw tran transaction trigger truncate update updatetext use waitfor while writetext`.split(
+    /\s+/,
+  ),
+)
+const beforeSelect: ReadonlySet<string> = new Set(['(', 'union', 'all', 'except', 'intersect'])
+
+/**
+ * Why a text is not one statement of Transact-SQL that reads, or undefined. SQL Server knows no
+ * transaction that cannot write, and a batch takes several statements without even a semicolon between
+ * them: so what could begin another one, or end the transaction, is not let in.
+ */
+export function transactProblem(sql: string): string | undefined {
+  if (!sql.isWellFormed()) return 'sql has half of a character: write the whole of it'
+  const odd = unclear.exec(sql)?.[0]
+  if (odd !== undefined) return `sql has ${codeOf(odd)}: of such characters only tabs and line ends are read`
+  const tokens = tokensOf(sql)
+  for (const [at, { kind, text }] of tokens.entries()) {
+    const next = tokens[at + 1]
+    if (kind === 'unknown') {
+      if (/['"[\]/]/.test(text)) return 'sql has a quote, a bracket or a comment that is not closed'
+      return `sql has ${/[!-~]/.test(text) ? quoted(text, 8) : codeOf(text)}: outside of quotes and brackets that is not read`
+    }
+    if (kind === 'number' && next && (/^(?:number|word)$/.test(next.kind) || next.text === '.'))
+      return `sql has ${quoted(text, 32)} and ${quoted(next.text, 32)} without a blank between them: write one`
+  }
+  return shapeProblem(tokens.filter(({ kind }) => kind !== 'space'))
+}
+
+const codeOf = (text: string): string => `U+${text.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
+
+function tokensOf(sql: string): readonly Token[] {
+  const tokens: Token[] = []
+  for (let at = 0; at < sql.length; ) {
+    const token = tokenAt(sql, at)
+    tokens.push(token)
+    // Refused anyway; and behind a bracket that is not closed, each bracket would be searched for an end again.
+    if (token.kind === 'unknown') break
+    at += token.text.length
+  }
+  return tokens
+}
+
+function tokenAt(sql: string, at: number): Token {
+  for (const [kind, shape] of shapes) {
+    shape.lastIndex = at
+    const text = shape.exec(sql)?.[0]
+    if (text !== undefined) return { kind, text }
+  }
+  throw new RangeError('nothing is left to read')
+}
+
+/** One SELECT, with what goes before it by WITH, beside it by UNION and the like, and into it in parentheses. */
+function shapeProblem(tokens: readonly Token[]): string | undefined {
+  const words = tokens.map(({ kind, text }) => (kind === 'opaque' ? "'" : plain(text)))
+  const several = 'sql holds more than one statement'
+  if (words.includes(';') && words.slice(words.indexOf(';')).some((word) => word !== ';')) return several
+  for (const [at, { kind, text }] of tokens.entries()) {
+    if (kind !== 'word') continue
+    const wrong = partsOf(text).find((part) => writes.has(part))
+    if (wrong !== undefined) return refused(wrong)
+    if (words[at] === 'next' && words[at + 1] === 'value') return 'sql holds NEXT VALUE, which uses a number up'
+  }
+  const first = words.findIndex((word) => word !== '(')
+  if (words[first] !== 'select' && words[first] !== 'with') return 'sql begins with neither SELECT nor WITH'
+  let after = words[first] === 'with' ? 1 : 0
+  for (const [at, word] of words.entries()) {
+    if (word !== 'select' || at <= first || beforeSelect.has(words[at - 1] ?? '')) continue
+    // That of WITH follows the last of its parentheses.
+    if (words[at - 1] !== ')' || depthAt(words, at) > 0 || after === 0) return several
+    after -= 1
+  }
+  return undefined
+}
+
+const depthAt = (words: readonly string[], at: number): number =>
+  words.slice(0, at).reduce((depth, word) => depth + (word === '(' ? 1 : word === ')' ? -1 : 0), 0)
+
+/** As a keyword is compared: letters of full width, and the i of Turkish, are taken for what they resemble. */
+const plain = (text: string): string => text.normalize('NFKC').toLowerCase().replace(/ı|i̇/g, 'i')
+
+/** A word, and what is left of it where a server knows fewer letters than we do. */
+const partsOf = (text: string): readonly string[] => [plain(text), ...plain(text).split(/[^\x20-\x7e]+/)]
+
+const refused = (word: string): string => {
+  const name = word.toUpperCase()
+  return `sql holds ${name}, and only one statement that reads is asked (where it is a name, write [${name}])`
+}

@@ -1,0 +1,96 @@
+import { isIP } from 'node:net'
+import type { PeerCertificate } from 'node:tls'
+import { isLoopback } from '../loopback.ts'
+import { readCaFile } from '../net/ca-file.ts'
+import { said } from '../net/text.ts'
+import { ProbeError } from '../probe-error.ts'
+import type { Secret, SettingsSpec, Target, Values } from '../settings/index.ts'
+
+/** What svc.yaml may say of the encryption to a database. */
+export const tlsSetting = {
+  type: 'group',
+  doc: 'Encryption of the connection',
+  fields: {
+    mode: {
+      type: 'choice',
+      values: ['auto', 'off', 'verify'],
+      default: 'auto',
+      doc: '`verify`: TLS with a trusted certificate; `off`: none; `auto`: off to loopback, verify to any other address',
+    },
+    servername: { type: 'text', doc: "Name to find in the certificate, where it is not the URL's" },
+    caFile: { type: 'text', doc: 'PEM file of the CAs that are trusted, instead of the bundled ones' },
+  },
+} as const satisfies SettingsSpec[string]
+export type TlsSetting = Values<(typeof tlsSetting)['fields']>
+
+export type DatabaseTarget = {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly database: string
+  readonly password: Secret | undefined
+  readonly tls: TlsSetting
+}
+
+type Given = { readonly url: string; readonly password?: Secret | undefined; readonly tls?: TlsSetting | undefined }
+
+/** What a URL and the settings beside it name. Throws ProbeError `internal` for one that cannot be used. */
+export function databaseTarget(given: Given, defaultPort: number): DatabaseTarget {
+  const url = new URL(given.url)
+  const wrong = (what: string): ProbeError => new ProbeError('internal', `the setting url ${what}`)
+  if (url.username === '') throw wrong('names no user: write it like scheme://user@host:port/database')
+  const parameter = [...url.searchParams.keys()][0]
+  if (parameter !== undefined) {
+    throw wrong(`has the parameter ${said(parameter, 32)}, which is not read: encryption is set by tls:`)
+  }
+  const decode = (part: string): string => {
+    try {
+      return decodeURIComponent(part)
+    } catch {
+      throw wrong('has a "%" that is not followed by two hexadecimal digits')
+    }
+  }
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: url.port === '' ? defaultPort : Number(url.port),
+    user: decode(url.username),
+    database: decode(url.pathname.slice(1)),
+    password: given.password,
+    tls: given.tls ?? { mode: 'auto' },
+  }
+}
+
+/** For the engine: the same database is asked by one monitor at a time. Never throws. */
+export function slotOf(given: Given, defaultPort: number): Target {
+  const url = URL.parse(given.url)
+  if (url === null) return {}
+  const { hostname: host } = url
+  const port = Number(url.port) || defaultPort
+  return { host, port, database: `${host}:${port}` }
+}
+
+export type TlsChoice = {
+  /** For SNI; none for an address. */
+  readonly servername?: string
+  readonly ca?: string
+  readonly rejectUnauthorized: true
+  readonly checkServerIdentity: (host: string, certificate: PeerCertificate) => Error | undefined
+}
+
+/** How to encrypt the connection to an address, or undefined for not at all. */
+export async function tlsChoice(target: DatabaseTarget, ip: string): Promise<TlsChoice | undefined> {
+  const { mode, servername, caFile } = target.tls
+  if (mode === 'off' || (mode === 'auto' && isLoopback(ip))) return undefined
+  const name = servername ?? target.host
+  const ca = await readCaFile(caFile)
+  const { checkServerIdentity } = process.getBuiltinModule('node:tls')
+  return {
+    ...(isIP(name) === 0 ? { servername: name } : {}),
+    ...(ca === undefined ? {} : { ca }),
+    rejectUnauthorized: true,
+    checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate),
+  }
+}
+
+/** The cure, where a server offers no TLS. */
+export const withoutTls = 'where the network is trusted, tls: {mode: off} connects without'

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { isLoopback } from '../loopback.ts'
+import { loadSystemInformation } from '../system/listing.ts'
+
+/** A TCP port of this machine that accepts connections, and the address by which it is reached from here. */
+export type OpenPort = { readonly host: string; readonly port: number }
+
+/** As /proc/net/tcp and tcp6 write the state of a socket that listens. */
+const listens = '0A'
+
+/**
+ * What listens on this machine, one address a port: loopback where that reaches it. On Linux as the
+ * kernel tells it, elsewhere as the system's own tools do. Listening needs no rights of anyone.
+ */
+export async function openPorts(): Promise<readonly OpenPort[]> {
+  const found = process.platform === 'linux' ? await fromKernel() : await fromTools()
+  const byPort = new Map<number, OpenPort>()
+  for (const one of found) {
+    const known = byPort.get(one.port)
+    if (!known || rank(one.host) < rank(known.host)) byPort.set(one.port, one)
+  }
+  return [...byPort.values()].sort((a, b) => a.port - b.port)
+}
+
+const rank = (host: string): number => (isLoopback(host) ? (isIP(host) === 4 ? 0 : 1) : 2)
+
+async function fromKernel(): Promise<readonly OpenPort[]> {
+  const tables = await Promise.all(
+    ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => readFile(path, 'latin1').catch(() => '')),
+  )
+  return tables.flatMap(parseListening)
+}
+
+/** The listening sockets of a table in the format of /proc/net/tcp, wildcard addresses as loopback. */
+export function parseListening(table: string): readonly OpenPort[] {
+  return table.split('\n').flatMap((line) => {
+    const [, address = '', digits = '', state] =
+      /^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) \S+ ([0-9A-F]{2}) /.exec(line) ?? []
+    if (state !== listens) return []
+    const host = address.length === 8 ? fourOf(address) : sixOf(address)
+    return [{ host: reached(host), port: Number.parseInt(digits, 16) }]
+  })
+}
+
+/** The kernel prints each 32-bit word in the machine's own byte order, which is little-endian wherever Node runs. */
+const wordsOf = (hex: string): readonly number[] =>
+  (hex.match(/.{8}/g) ?? []).flatMap((word) =>
+    (word.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)).reverse(),
+  )
+const fourOf = (hex: string): string => wordsOf(hex).join('.')
+
+function sixOf(hex: string): string {
+  const bytes = wordsOf(hex)
+  const mapped = bytes.slice(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255
+  if (mapped) return bytes.slice(12).join('.')
+  const groups = Array.from({ length: 8 }, (_, at) =>
+    ((bytes[2 * at] ?? 0) * 256 + (bytes[2 * at + 1] ?? 0)).toString(16),
+  )
+  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
+}
+
+const reached = (host: string): string => {
+  if (host === '0.0.0.0' || host === '*' || host === '') return '127.0.0.1'
+  // What listens on every IPv6 address nearly always takes IPv4 too, and then both are found.
+  return host === '::' ? '::1' : host
+}
+
+async function fromTools(): Promise<readonly OpenPort[]> {
+  const { networkConnections } = await loadSystemInformation()
+  const all = await networkConnections()
+  return all
+    .filter(({ protocol, state }) => protocol.startsWith('tcp') && /^listen/i.test(state))
+    .map(({ localAddress, localPort }) => ({
+      host: reached(localAddress.replace(/^\[(.*)\]$/, '$1').split('%', 1)[0] ?? ''),
+      port: Number(localPort),
+    }))
+    .filter(({ port }) => port > 0)
+}

@@ -1,0 +1,87 @@
+import type { KindName } from '../kinds/index.ts'
+import { hostPort } from '../net/connect.ts'
+import type { ServerType } from '../protocol/index.ts'
+import type { Identified } from './identify.ts'
+
+/** A monitor as svc.yaml would say it. */
+export type ProposedEntry = { readonly kind: KindName; readonly name: string } & Readonly<Record<string, unknown>>
+export type Proposal = {
+  readonly type: ServerType
+  /** Works as it is: asks for no secret, and was seen to answer. */
+  readonly entry: ProposedEntry
+  /** Why, or what to look at: a comment above it. */
+  readonly note?: string | undefined
+  /** What looks deeper once it has an account: a comment below it. */
+  readonly deeper?: ProposedEntry | undefined
+}
+
+type Propose = (found: Identified, name: string) => Proposal
+
+const connects = ({ host, port }: Identified, name: string): ProposedEntry => ({ kind: 'tcp', name, host, port })
+const password = { file: '/run/credentials/svc/PASSWORD' }
+const account = { username: 'monitor', password }
+/** What says nothing worth a check before a sign-in: without an account its port alone is watched. */
+const behindSignIn =
+  (type: ServerType, kind: KindName, settings: (address: string) => Readonly<Record<string, unknown>>): Propose =>
+  (found, name) => ({
+    type,
+    entry: connects(found, name),
+    deeper: { kind, name, ...settings(hostPort(found.host, found.port)), password },
+  })
+/** What tells a stranger enough to be watched, and more with an account. */
+const openTo =
+  (type: ServerType, kind: KindName, more: Readonly<Record<string, unknown>> = {}): Propose =>
+  ({ host, port }, name) => {
+    const entry = { kind, name, host, port, ...more }
+    return { type, entry, deeper: { ...entry, ...account } }
+  }
+
+/** Protocol → what to watch of it. */
+const proposals: Readonly<Record<string, Propose>> = {
+  postgres: behindSignIn('Sql', 'postgres', (address) => ({ url: `postgres://monitor@${address}/postgres` })),
+  mysql: behindSignIn('Sql', 'mysql', (address) => ({ url: `mysql://monitor@${address}/` })),
+  sqlserver: behindSignIn('Sql', 'sqlserver', (address) => ({ url: `sqlserver://monitor@${address}/master` })),
+  mongo: behindSignIn('Mongo', 'mongo', (address) => ({ url: `mongodb://monitor@${address}/admin` })),
+  redis: (found, name) => {
+    const entry: ProposedEntry = { kind: 'redis', name, url: `redis://${hostPort(found.host, found.port)}` }
+    if (!found.guarded) return { type: 'Batch', entry }
+    return { type: 'Batch', entry: connects(found, name), deeper: { ...entry, password } }
+  },
+  amqp: (found, name) => ({ type: 'Batch', entry: connects(found, name) }),
+  ldap: (found, name) => ({
+    type: 'Identity',
+    entry: { kind: 'ldap', name, url: `ldap://${hostPort(found.host, found.port)}` },
+  }),
+  smtp: (found, name) => openTo('App', 'smtp', { tls: 'off' })(found, name),
+  ftp: openTo('Ftp', 'ftp', { tls: 'off' }),
+  ssh: openTo('Ftp', 'sftp'),
+  http: (found, name) => {
+    const url = `${found.tls ? 'https' : 'http'}://${hostPort(found.host, found.port)}/`
+    const stranger = found.tls?.trusted === false
+    return {
+      type: found.port === vantagePort ? 'XcodeV' : found.port === managementPort ? 'Batch' : 'App',
+      entry: { kind: 'http', name, url, ...(stranger ? { verify: false } : {}) },
+      note: stranger
+        ? 'its certificate does not name this address: write the name that users go by into url, and take verify out'
+        : undefined,
+      ...(found.port === managementPort
+        ? { deeper: { kind: 'rabbitmq', name: `rabbitmq-${found.port}`, url: url.slice(0, -1), ...account } }
+        : {}),
+    }
+  },
+}
+/** Ports that tell more than HTTP does. */
+const vantagePort = 8_676
+const managementPort = 15_672
+
+/** What to watch of what was found, under names that are unique and tell the port. */
+export const propose = (found: readonly Identified[]): readonly Proposal[] =>
+  found.flatMap((one) => {
+    const make = proposals[one.what]
+    return make ? [make(one, nameOf(one))] : []
+  })
+
+function nameOf({ what, product, port }: Identified): string {
+  const [, word] = what === 'http' ? (/^([a-z][a-z0-9]{1,20})/i.exec(product ?? '') ?? []) : []
+  return `${(word ?? what).toLowerCase()}-${port}`
+}

@@ -1,0 +1,70 @@
+import type { Chain } from '../net/chain.ts'
+import {
+  certificateName,
+  daysBetween,
+  describeExpiry,
+  formatDay,
+  hostProblem,
+  trustedSentence,
+  trustProblem,
+} from '../net/trust.ts'
+import type { Threshold } from '../settings/index.ts'
+import { atLeast, fail, ok, type Result } from './result.ts'
+
+/** The dates of every certificate of the chain; the one that ends first speaks for it. */
+export function evaluateExpiry(check: string, chain: Chain, threshold: Threshold): Result {
+  const { address } = chain
+  const [first, ...rest] = [...chain.certificates].sort((a, b) => a.to.getTime() - b.to.getTime())
+  if (first === undefined) return fail(check, 'tls', `${address} showed no certificate`, { address })
+  const early = chain.certificates.find((one) => chain.at < one.from)
+  const details = rest.map((one) => describeExpiry(chain, one))
+  const left = daysBetween(chain.at, first.to)
+  if (chain.at > first.to || early) {
+    const worst = chain.at > first.to ? first : (early ?? first)
+    const others = chain.certificates.filter((one) => one !== worst).map((one) => describeExpiry(chain, one))
+    const spared =
+      chain.trustError === undefined ? ['this machine finds a trusted path without it; older clients do not'] : []
+    const more: Partial<Result> = {
+      address,
+      measurement: { value: left, unit: 'days', limit: threshold.limit },
+      details: [...others, ...spared],
+    }
+    return fail(check, 'tls', `${address}: ${describeExpiry(chain, worst)}`, more)
+  }
+  return atLeast({
+    check,
+    what: `${address}: ${certificateName(chain, first)} expires on ${formatDay(first.to)}, in`,
+    value: left,
+    unit: 'days',
+    threshold,
+    address,
+    details,
+  })
+}
+
+/** Whether signatures lead to a root that this machine or `caFile` trusts. */
+export function evaluateTrust(check: string, chain: Chain): Result {
+  const { address, trustError } = chain
+  const problem = trustProblem(chain)
+  if (problem === undefined) return ok(check, `${address}: ${trustedSentence(chain)}`, { address })
+  return fail(check, 'tls', problem, { address, details: trustError === undefined ? [] : [trustError] })
+}
+
+/** Whether the certificate is for the name that clients use. */
+export function evaluateHost(check: string, chain: Chain): Result {
+  const { address, host } = chain
+  const problem = hostProblem(chain)
+  return problem === undefined
+    ? ok(check, `${address}: the certificate is for ${host}`, { address })
+    : fail(check, 'tls', problem, { address })
+}
+
+const versions = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
+
+/** Whether the best version that the server agreed to is at least `least`. */
+export function evaluateProtocol(check: string, chain: Chain, least: 'TLSv1.2' | 'TLSv1.3'): Result {
+  const { address, protocol } = chain
+  const sound = versions.indexOf(protocol) >= versions.indexOf(least)
+  const message = `${address} speaks ${protocol} at best (at least ${least})`
+  return sound ? ok(check, message, { address }) : fail(check, 'tls', message, { address })
+}

@@ -1,0 +1,238 @@
+import type { ExecutionMode } from '../protocol/index.ts'
+import type { Setting, SettingsSpec, Values } from '../settings/index.ts'
+import type { CheckContext } from './check-context.ts'
+import { classify } from './classify.ts'
+import type { DeclaredResult } from './kind.ts'
+import { includes } from './modes.ts'
+import type { Result } from './result.ts'
+
+/**
+ * `queue <key>` declares a family of results: any text may stand for what is in the angle brackets.
+ */
+type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}` ? `${Head}${string}${Tail}` : N
+/** Results under declared names. None: the check does not apply here. */
+export type ResultsOf<Name extends string> = Result<NameOf<Name>> | readonly Result<NameOf<Name>>[]
+
+/** An observation and the address that it comes from. */
+export type Located<Observation> = { readonly address: string; readonly observation: Observation }
+
+/** Everything about one check. `Connection` is what its kind opens. */
+export type CheckDeclaration<Connection, Spec, Name extends string, Observation> = {
+  /** The shallowest mode that runs it. */
+  readonly depth: ExecutionMode
+  /** Result name → what it proves. The reference, `svc monitors list` and completion read it. */
+  readonly results: Readonly<Record<Name, string>>
+  /** Settings that it adds to its kind. Checks share a setting by sharing its declaration. */
+  readonly settings: Spec
+  /** Left out unless one of these settings is given. */
+  readonly when?: readonly (keyof NoInfer<Spec> & string)[]
+  /** What the account needs, as typed on the server: a GRANT, an ACL, a group. */
+  readonly privilege?: string
+  /** When it fails, the checks after it are not run on this connection: a greeting, a sign-in. */
+  readonly gate?: true
+  /** False leaves it out of this connection: there is no certificate without TLS. */
+  readonly applies?: (connection: NoInfer<Connection>, settings: Values<NoInfer<Spec>>) => boolean
+  /** Reads only. A stream is evaluated piece by piece, so that what arrived before the deadline is kept. */
+  readonly observe: (
+    connection: Connection,
+    settings: Values<NoInfer<Spec>>,
+    context: CheckContext,
+  ) => Promise<Observation> | AsyncIterable<Observation>
+  /** Decides, and reads nothing: thresholds are tested without a network. */
+  readonly evaluate: (observation: NoInfer<Observation>, settings: Values<NoInfer<Spec>>) => ResultsOf<NoInfer<Name>>
+  /** Decides over all addresses together, after the last one: whether they run one version. */
+  readonly compare?: (
+    all: readonly Located<NoInfer<Observation>>[],
+    settings: Values<NoInfer<Spec>>,
+  ) => ResultsOf<NoInfer<Name>>
+}
+
+/** A check as its kind holds it: the type of its observation is its own affair. */
+export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
+  readonly depth: ExecutionMode
+  readonly results: Readonly<Record<string, string>>
+  readonly settings: Spec
+  readonly when?: readonly string[]
+  readonly privilege?: string
+  readonly gate?: true
+  readonly applies?: (connection: Connection, settings: never) => boolean
+  readonly observe: (
+    connection: Connection,
+    settings: never,
+    context: CheckContext,
+  ) => Promise<unknown> | AsyncIterable<unknown>
+  readonly evaluate: (observation: never, settings: never) => Result | readonly Result[]
+  readonly compare?: (all: readonly Located<never>[], settings: never) => Result | readonly Result[]
+}
+
+/**
+ * Gives the checks of one kind of connection their types: the observation is inferred from `observe`, the
+ * settings from `settings`, and a result under a name that is not declared does not compile.
+ *
+ * @example
+ * const check = checksOn<Session>()
+ * const connections = check({
+ *   depth: 'Standard',
+ *   results: { connections: 'Connections are left for ordinary accounts' },
+ *   settings: { connections: { type: 'threshold', unit: 'percent', default: { warn: 80, limit: 95 }, doc: '…' } },
+ *   observe: async (session) => await countConnections(session),
+ *   evaluate: ({ percent }, { connections }) =>
+ *     atMost({ check: 'connections', value: percent, unit: 'percent', threshold: connections }),
+ * })
+ */
+export const checksOn =
+  <Connection>() =>
+  <const Spec extends SettingsSpec, const Name extends string, Observation>(
+    declaration: CheckDeclaration<Connection, Spec, Name, Observation>,
+  ): CheckDeclaration<Connection, Spec, Name, Observation> =>
+    declaration
+
+/** A read that failed for all the checks that share it: reported once, under its own name. */
+class SharedReadError extends Error {
+  override readonly name = 'SharedReadError'
+  readonly read: string
+  reported = false
+  constructor(read: string, cause: unknown) {
+    super(`the read ${read} failed`, { cause })
+    this.read = read
+  }
+}
+
+/** A read that several checks share. It is the `observe` of each of them. */
+export type SharedRead<Connection, Observation> = {
+  (connection: Connection, settings: unknown, context: CheckContext): Promise<Observation>
+  /** The result that reports a failure of the read itself. */
+  readonly failure: { readonly name: string; readonly doc: string }
+}
+
+/**
+ * Reads once per connection for all checks that use it. When it fails, the first of them reports it under
+ * `name`, and the others are left out.
+ */
+export function sharedRead<Connection extends object, Observation>(
+  name: string,
+  doc: string,
+  read: (connection: Connection, context: CheckContext) => Promise<Observation>,
+): SharedRead<Connection, Observation> {
+  const reads = new WeakMap<Connection, Promise<Observation>>()
+  const observe = (connection: Connection, _settings: unknown, context: CheckContext): Promise<Observation> => {
+    const known = reads.get(connection)
+    if (known) return known
+    context.step(name)
+    const made = read(connection, context).catch((cause: unknown) => {
+      throw new SharedReadError(name, cause)
+    })
+    reads.set(connection, made)
+    return made
+  }
+  return Object.assign(observe, { failure: { name, doc } })
+}
+
+/** What checks run on. */
+export type CheckTarget<Connection> = {
+  readonly connection: Connection
+  /** False once it is broken: then nothing more is asked of it. */
+  readonly usable: () => boolean
+  /** `ip:port`; absent for this machine. */
+  readonly address?: string | undefined
+  /** Aborts at the deadline, or when the next address's turn has come. */
+  readonly signal: AbortSignal
+  /** Names what is under way, and where, if that is elsewhere. */
+  readonly step: (check: string, address?: string) => void
+  /** Keeps what a check that compares addresses observed. */
+  readonly keep?: ((check: Check<Connection>, observation: unknown) => void) | undefined
+}
+
+/**
+ * Runs the checks that are due, one after the other, and yields their results with the address they are of.
+ * A check that cannot observe becomes a failure and hides none of the others; the deadline and a broken
+ * connection are thrown on, and end the run.
+ */
+export async function* runChecks<Connection>(
+  checks: readonly Check<Connection>[],
+  target: CheckTarget<Connection>,
+  settings: object,
+  context: CheckContext,
+): AsyncGenerator<readonly Result[]> {
+  const { connection, address, signal } = target
+  for (const check of checks) {
+    if (!isDue(check, settings, context.mode)) continue
+    if (check.applies && !check.applies(connection, settings as never)) continue
+    let name = firstName(check)
+    let place = address
+    let since = context.now()
+    const step = (next: string, elsewhere?: string): void => {
+      name = next
+      place = elsewhere ?? place
+      since = context.now()
+      target.step(next, elsewhere)
+    }
+    step(name)
+    const located = (results: Result | readonly Result[]): readonly Result[] =>
+      address === undefined ? [results].flat() : [results].flat().map((result) => ({ ...result, address }))
+    let failed = false
+    try {
+      const observed = check.observe(connection, settings as never, { ...context, signal, step })
+      for await (const observation of pieces(observed)) {
+        target.keep?.(check, observation)
+        const results = located(check.evaluate(observation as never, settings as never))
+        failed ||= results.some(({ status }) => status === 'failed')
+        yield results
+      }
+    } catch (error) {
+      const shared = error instanceof SharedReadError
+      const cause: unknown = shared ? error.cause : error
+      if (signal.aborted || !target.usable()) throw cause
+      if (shared && error.reported) continue
+      if (shared) error.reported = true
+      const { fault, message, details } = classify(cause, place, context.now() - since)
+      yield [{ check: shared ? error.read : name, status: 'failed', fault, message, details, address: place }]
+      failed = true
+    }
+    if (failed && check.gate) return
+  }
+}
+
+async function* pieces(observed: Promise<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown> {
+  if (Symbol.asyncIterator in observed) yield* observed
+  else yield await observed
+}
+
+/** Whether a mode and the settings include a check. */
+const isDue = ({ depth, when }: Pick<Check<never>, 'depth' | 'when'>, settings: object, mode: ExecutionMode): boolean =>
+  includes(mode, depth) && isWanted(when, settings)
+
+/** Whether one of the settings that a check depends on is given. */
+export const isWanted = (when: readonly string[] | undefined, settings: object): boolean =>
+  when === undefined ||
+  when.some((name) => {
+    const value = (settings as Readonly<Record<string, unknown>>)[name]
+    return value !== undefined && value !== false
+  })
+
+const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object.keys(results)[0] ?? 'check'
+
+/** The results that checks declare, in their order; a shared read's own stands before its first check. */
+export function declaredResults(checks: readonly Check<never>[]): readonly DeclaredResult[] {
+  const reads = new Set<string>()
+  return checks.flatMap(({ depth, results, when, privilege, observe }) => {
+    const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
+    const declared = Object.entries(results).map(([name, doc]) => ({ name, depth, doc, when, privilege }))
+    if (!failure || reads.has(failure.name)) return declared
+    reads.add(failure.name)
+    return [{ ...failure, depth }, ...declared]
+  })
+}
+
+/**
+ * The settings of a kind and of its checks in one table. Throws where one name is declared twice, unless it is
+ * the very same declaration.
+ */
+export function joinSettings(specs: readonly SettingsSpec[]): SettingsSpec {
+  const joined = new Map<string, Setting>()
+  for (const [name, setting] of specs.flatMap((spec) => Object.entries(spec))) {
+    if ((joined.get(name) ?? setting) !== setting) throw new Error(`the setting ${name} is declared twice`)
+    joined.set(name, setting)
+  }
+  return Object.fromEntries(joined)
+}

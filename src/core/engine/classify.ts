@@ -1,0 +1,64 @@
+import { showDuration } from '../format.ts'
+import { type FaultClass, ProbeError } from '../probe-error.ts'
+
+type Classified = { readonly fault: FaultClass; readonly message: string; readonly details: readonly string[] }
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/**
+ * What an error of a socket, of TLS or of a name look-up means to an operator. `address` is what
+ * was probed and `afterMs` how long it took: a refusal in 2 ms says "host up, process down".
+ * Anything unknown is `internal`, with its message kept as a detail.
+ */
+export function classify(error: unknown, address: string | undefined, afterMs: number): Classified {
+  if (error instanceof ProbeError) return { fault: error.fault, message: error.message, details: error.details }
+  const e = (error instanceof AggregateError ? error.errors[0] : error) as { code?: unknown; message?: unknown }
+  const code = text(e?.code)
+  const said = text(e?.message)
+  const at = address ?? 'the target'
+  const took = showDuration(afterMs)
+  const found = (fault: FaultClass, message: string, details: readonly string[] = []): Classified => ({
+    fault,
+    message,
+    details,
+  })
+  switch (code) {
+    case 'ECONNREFUSED':
+      return found('refused', `${at} refused the connection in ${took}: host up, nothing listens on that port`)
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return found('protocol', `${at} closed the connection after ${took}, before it answered`)
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+      return found('refused', `no route to ${at}: network or firewall, not the service`)
+    case 'ETIMEDOUT':
+      return found('timeout', `${at} did not answer within ${took}`)
+    case 'EACCES':
+    case 'EPERM':
+      return found('internal', `this account may not do that: ${said}`)
+    case 'ENOTFOUND':
+    case 'ENODATA':
+    case 'ESERVFAIL':
+    case 'EREFUSED':
+    case 'EAI_AGAIN':
+    case 'ECANCELLED':
+      return found('dns', `the name of ${at} does not resolve (${code})`)
+    default:
+  }
+  if (isTlsCode(code)) return found('tls', `TLS with ${at} failed: ${said || code}`, [code])
+  return found('internal', said ? firstLine(said) : 'failed without a message', code ? [code] : [])
+}
+
+const tlsCodes = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'EPROTO',
+  'HOSTNAME_MISMATCH',
+])
+const isTlsCode = (code: string): boolean =>
+  code.startsWith('ERR_TLS') || code.startsWith('ERR_SSL') || code.startsWith('CERT_') || tlsCodes.has(code)
+
+const firstLine = (message: string): string => message.split(/\r?\n/, 1)[0] ?? message

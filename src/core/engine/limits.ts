@@ -1,0 +1,96 @@
+import { showDuration } from '../format.ts'
+import type { Target } from '../settings/index.ts'
+
+/** What lasts from run to run: places to run in, and refused sign-ins. Made once, handed down. */
+export type Limits = { readonly slots: Slots; readonly refusals: Refusals }
+export const limits = (): Limits => ({ slots: new Slots(), refusals: new Refusals() })
+
+/** Places to run in: 200 at once, 4 a host, 1 a database. */
+export class Slots {
+  readonly #max: { readonly all: number; readonly host: number; readonly database: number }
+  readonly #used = new Map<string, number>()
+  #waiting: { readonly keys: readonly Key[]; readonly start: () => void }[] = []
+
+  constructor(max = { all: 200, host: 4, database: 1 }) {
+    this.#max = max
+  }
+
+  /** Resolves with the function that gives the place back. Rejects when the signal aborts first. */
+  take(target: Target, signal: AbortSignal): Promise<() => void> {
+    const keys: Key[] = [{ key: 'all', max: this.#max.all }]
+    if (target.host) keys.push({ key: `host ${target.host.toLowerCase()}`, max: this.#max.host })
+    if (target.database) keys.push({ key: `database ${target.database}`, max: this.#max.database })
+    if (signal.aborted) return Promise.reject(signal.reason as Error)
+    if (this.#free(keys)) return Promise.resolve(this.#occupy(keys))
+    return new Promise((resolve, reject) => {
+      const abort = (): void => {
+        this.#waiting = this.#waiting.filter((other) => other !== entry)
+        reject(signal.reason as Error)
+      }
+      const entry = {
+        keys,
+        start: (): void => {
+          signal.removeEventListener('abort', abort)
+          resolve(this.#occupy(keys))
+        },
+      }
+      this.#waiting.push(entry)
+      signal.addEventListener('abort', abort, { once: true })
+    })
+  }
+
+  #free(keys: readonly Key[]): boolean {
+    return keys.every(({ key, max }) => (this.#used.get(key) ?? 0) < max)
+  }
+
+  #occupy(keys: readonly Key[]): () => void {
+    for (const { key } of keys) this.#used.set(key, (this.#used.get(key) ?? 0) + 1)
+    let held = true
+    return () => {
+      if (!held) return
+      held = false
+      for (const { key } of keys) {
+        const left = (this.#used.get(key) ?? 1) - 1
+        if (left > 0) this.#used.set(key, left)
+        else this.#used.delete(key)
+      }
+      this.#next()
+    }
+  }
+
+  /** First come, first served among those whose places are free. */
+  #next(): void {
+    for (const entry of this.#waiting) {
+      if (!this.#free(entry.keys)) continue
+      this.#waiting = this.#waiting.filter((other) => other !== entry)
+      entry.start()
+    }
+  }
+}
+type Key = { readonly key: string; readonly max: number }
+
+const firstPauseMs = 5 * 60_000
+const longestPauseMs = 60 * 60_000
+
+/**
+ * A refused sign-in is not repeated for 5 minutes, doubling to an hour: a wrong monitoring password
+ * tried every ten seconds would lock the account that the application uses too.
+ */
+export class Refusals {
+  readonly #known = new Map<string, { readonly at: number; readonly pause: number }>()
+
+  blocked(key: string, now: number): { readonly ago: string; readonly next: string } | undefined {
+    const refusal = this.#known.get(key)
+    if (!refusal || now >= refusal.at + refusal.pause) return undefined
+    return { ago: showDuration(now - refusal.at), next: showDuration(refusal.at + refusal.pause - now) }
+  }
+
+  refused(key: string, now: number): void {
+    const before = this.#known.get(key)
+    this.#known.set(key, { at: now, pause: before ? Math.min(before.pause * 2, longestPauseMs) : firstPauseMs })
+  }
+
+  accepted(key: string): void {
+    this.#known.delete(key)
+  }
+}

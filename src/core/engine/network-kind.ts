@@ -1,0 +1,146 @@
+import type { ExecutionMode } from '../protocol/index.ts'
+import type { SettingsSpec, Target, Values } from '../settings/index.ts'
+import { type AddressChoice, type AddressTurn, eachAddress, evaluateUnreached } from './addresses.ts'
+import { type Check, declaredResults, joinSettings, type Located, type ResultsOf, runChecks } from './check.ts'
+import type { CheckContext } from './check-context.ts'
+import type { Kind } from './kind.ts'
+import type { Result } from './result.ts'
+
+/** What a kind opens at an address, for its checks to run on. */
+export type Connection = {
+  /** False once it is broken. */
+  readonly usable: boolean
+  /** Ends what was opened. Called once, also after the deadline. */
+  readonly close: () => void | Promise<void>
+}
+
+type Joined<U> = (U extends unknown ? (x: U) => void : never) extends (x: infer I) => void ? I : never
+/** The settings of a kind: its own and those of its checks. */
+export type JoinedSettings<Own, Checks extends readonly { readonly settings: SettingsSpec }[]> = Own &
+  (Checks extends readonly [] ? unknown : Joined<Checks[number]['settings']>)
+
+/** Opening a connection, which is the first check of every address. */
+export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> = {
+  /** Result name → what it proves. What `open` throws becomes a failure of the step under way, at first the first of them. */
+  readonly results: Readonly<Record<Name, string>>
+  /** What a run's first step is called, where the settings decide it. */
+  readonly firstStep?: (settings: Values<NoInfer<Own>>) => NoInfer<Name>
+  /**
+   * Opens the connection. `at.commit()` says that no other address may stand in for this one any more: a
+   * refused sign-in is not repeated elsewhere. Throws what its driver throws.
+   */
+  readonly open: (
+    at: AddressTurn,
+    settings: Values<NoInfer<Own>>,
+    context: CheckContext,
+    prepared: NoInfer<Prepared>,
+  ) => Promise<C>
+  /** `ms`: how long opening took. */
+  readonly evaluate?: (
+    opened: { readonly connection: NoInfer<C>; readonly ms: number },
+    settings: Values<NoInfer<Own>>,
+  ) => ResultsOf<NoInfer<Name>>
+}
+
+export type NetworkKindDeclaration<
+  C extends Connection,
+  Own extends SettingsSpec,
+  Name extends string,
+  Checks extends readonly Check<C>[],
+  Prepared,
+> = {
+  readonly name: string
+  readonly title: string
+  /** Settings of the kind itself; those of its checks are added. */
+  readonly settings: Own
+  /** Whom it asks. The engine allows 4 at a time a host and 1 a database. */
+  readonly target: (settings: Values<NoInfer<Own>>) => Target
+  /** Which of a name's addresses are tried; `any` (in order, until one accepts) when absent. */
+  readonly addresses?: (settings: Values<NoInfer<Own>>, mode: ExecutionMode) => AddressChoice
+  readonly signsIn?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>, mode: ExecutionMode) => boolean
+  readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
+  readonly internal?: true
+  /** Loads its driver: `Kind.preload`. */
+  readonly preload?: () => Promise<unknown>
+  /** Read once, before any address is tried: secrets, CA files. */
+  readonly prepare?: (settings: Values<NoInfer<Own>>, context: CheckContext) => Promise<Prepared>
+  readonly connect: Connect<C, Own, Name, Prepared>
+  readonly checks: Checks
+}
+
+/**
+ * Makes a kind that connects to a server and runs checks on the connection. It tries the addresses, names
+ * the step under way, measures, keeps a check that fails from hiding the others, and closes.
+ */
+export function networkKind<
+  C extends Connection,
+  const Own extends SettingsSpec,
+  const Name extends string,
+  const Checks extends readonly Check<C>[],
+  Prepared = undefined,
+>(
+  declaration: NetworkKindDeclaration<C, Own, Name, Checks, Prepared>,
+): Kind<JoinedSettings<Own, Checks> & SettingsSpec> {
+  const { name, title, settings: own, connect, checks, target, addresses, prepare, internal, preload } = declaration
+  const steps = Object.keys(connect.results)
+  const connecting: Check<C> = {
+    depth: 'Basic',
+    results: connect.results,
+    settings: {},
+    observe: () => Promise.resolve(undefined),
+    evaluate: () => [],
+  }
+  type Given = Values<Own>
+  return {
+    name,
+    title,
+    runsOn: 'network',
+    internal,
+    preload,
+    settings: joinSettings([own, ...checks.map((check) => check.settings)]) as JoinedSettings<Own, Checks> &
+      SettingsSpec,
+    checks: declaredResults([connecting, ...checks]),
+    target: (settings) => target(settings as unknown as Given),
+    signsIn: declaration.signsIn as never,
+    validate: declaration.validate as never,
+    async *run(joined, context) {
+      const settings = joined as unknown as Given
+      const { host = '', port = 0 } = target(settings)
+      const prepared = (await prepare?.(settings, context)) as Prepared
+      const observations = new Map<Check<C>, Located<unknown>[]>()
+      const which = addresses?.(settings, context.mode) ?? 'any'
+      const check = connect.firstStep?.(settings) ?? steps[0] ?? 'connect'
+      const results = eachAddress<readonly Result[]>(context, { host, port, which, check }, async function* (at) {
+        const start = context.now()
+        const connection = await connect.open(at, settings, context, prepared)
+        try {
+          at.commit()
+          const ms = context.now() - start
+          yield [connect.evaluate?.({ connection, ms }, settings) ?? []]
+            .flat()
+            .map((result) => ({ ...result, address: at.address }))
+          const running = {
+            connection,
+            usable: () => connection.usable,
+            address: at.address,
+            signal: at.signal,
+            step: at.step,
+            keep: (of: Check<C>, observation: unknown): void => {
+              if (!of.compare) return
+              const known = observations.get(of) ?? []
+              observations.set(of, known)
+              known.push({ address: at.address, observation })
+            },
+          }
+          yield* runChecks(checks, running, joined, context)
+        } finally {
+          await connection.close()
+        }
+      })
+      for await (const result of results) yield 'see' in result ? evaluateUnreached(result) : result
+      for (const [of, all] of observations) {
+        if (all.length > 1) yield of.compare?.(all as never, joined as never) ?? []
+      }
+    },
+  }
+}

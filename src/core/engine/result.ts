@@ -1,0 +1,143 @@
+import { show } from '../format.ts'
+import type { FaultClass } from '../probe-error.ts'
+import type { Threshold, ThresholdUnit } from '../settings/index.ts'
+
+/** Base units: what a figure is measured in, whatever it is shown in. */
+export type Unit = Exclude<ThresholdUnit, 'duration'> | 'milliseconds'
+
+/** A figure that a check measured, with the limits that it was compared with, in the same unit. */
+export type Measurement = {
+  readonly value: number
+  readonly unit: Unit
+  /** Beyond it the result is a warning. */
+  readonly warn?: number | undefined
+  /** Beyond it the result is a failure. */
+  readonly limit?: number | undefined
+  /** On which side the limits lie: Nagios ranges, PRTG limits and alert rules need it. */
+  readonly bound?: 'atMost' | 'atLeast' | undefined
+}
+
+/** What one check results out. A warning is Success on the wire: the interface has two states. */
+export type Result<Name extends string = string> = {
+  /** MonitoringName, e.g. `round trip`. */
+  readonly check: Name
+  readonly status: 'ok' | 'warning' | 'failed'
+  /** One line that a pager can hold: what was observed, against what limit. Never a secret. */
+  readonly message: string
+  /** More lines for ErrorMessages. */
+  readonly details?: readonly string[] | undefined
+  /** The class of the fault. Present when and only when the status is `failed`. */
+  readonly fault?: FaultClass | undefined
+  /** Why a warning or a failure is one, where the fault class alone does not tell: the check that failed before it. */
+  readonly cause?: string | undefined
+  readonly measurement?: Measurement | undefined
+  /** Identity rather than state: version, serial number, role. Text without secrets. */
+  readonly facts?: Readonly<Record<string, string>> | undefined
+  /** The address that was probed, e.g. `10.0.0.5:5432`. Set by the runner of a network kind. */
+  readonly address?: string | undefined
+  /** Which of several: the name of a query, a queue, a mount point, a step. */
+  readonly subject?: string | undefined
+  /** Version skew, a deployment in progress: what SuppressDeploymentErrors lets pass (H5). */
+  readonly deployment?: boolean | undefined
+}
+
+const units: Record<ThresholdUnit, Unit> = {
+  duration: 'milliseconds',
+  percent: 'percent',
+  bytes: 'bytes',
+  count: 'count',
+  ratio: 'ratio',
+  days: 'days',
+}
+
+type Measured<Name extends string> = {
+  readonly check: Name
+  readonly value: number
+  readonly unit: ThresholdUnit
+  readonly threshold: Threshold
+  /** What the value is, in words that go before it, e.g. `replication lag`. Empty: the value alone. */
+  readonly what?: string
+  /** What follows the value: `ago`, `left`. */
+  readonly after?: string
+  readonly address?: string | undefined
+  readonly details?: readonly string[] | undefined
+}
+
+/** Which of the two limits decided, and the words that go before it. */
+type Verdict = { readonly status: Result['status']; readonly decided: number | undefined; readonly words: string }
+
+function measured<Name extends string>(
+  m: Measured<Name>,
+  bound: 'atMost' | 'atLeast',
+  { status, decided, words }: Verdict,
+): Result<Name> {
+  const text = [m.what, show(m.value, m.unit), m.after].filter(Boolean).join(' ')
+  return {
+    check: m.check,
+    status,
+    message: decided === undefined ? text : `${text} (${words} ${show(decided, m.unit)})`,
+    ...(status === 'failed' ? { fault: 'threshold' as const } : {}),
+    measurement: { value: m.value, unit: units[m.unit], ...m.threshold, bound },
+    address: m.address,
+    details: m.details,
+  }
+}
+
+/** Fails above the limit, warns above `warn`; the boundary itself is ok. */
+export function atMost<const Name extends string>(m: Measured<Name>): Result<Name> {
+  const { warn, limit } = m.threshold
+  if (limit !== undefined && m.value > limit)
+    return measured(m, 'atMost', { status: 'failed', decided: limit, words: 'limit' })
+  if (warn !== undefined && m.value > warn)
+    return measured(m, 'atMost', { status: 'warning', decided: warn, words: 'warns above' })
+  const words = limit === undefined ? 'warns above' : 'limit'
+  return measured(m, 'atMost', { status: 'ok', decided: limit ?? warn, words })
+}
+
+/** Fails below the limit, warns below `warn`; the boundary itself is ok. */
+export function atLeast<const Name extends string>(m: Measured<Name>): Result<Name> {
+  const { warn, limit } = m.threshold
+  if (limit !== undefined && m.value < limit)
+    return measured(m, 'atLeast', { status: 'failed', decided: limit, words: 'at least' })
+  if (warn !== undefined && m.value < warn)
+    return measured(m, 'atLeast', { status: 'warning', decided: warn, words: 'warns below' })
+  const words = limit === undefined ? 'warns below' : 'at least'
+  return measured(m, 'atLeast', { status: 'ok', decided: limit ?? warn, words })
+}
+
+/** The same results, each with the address that was probed. */
+export const atAddress = (address: string, results: Result | readonly Result[]): readonly Result[] =>
+  [results].flat().map((result) => ({ ...result, address }))
+
+/** The same results, each about one of the several things that a check looks at: hold durations run per subject. */
+export const about = <Name extends string>(
+  subject: string,
+  results: Result<Name> | readonly Result<Name>[],
+): readonly Result<Name>[] => [results].flat().map((result) => ({ ...result, subject }))
+
+export const ok = <const Name extends string>(
+  check: Name,
+  message: string,
+  more: Partial<Result> = {},
+): Result<Name> => ({
+  ...more,
+  check,
+  status: 'ok',
+  message,
+})
+export const warn = <const Name extends string>(
+  check: Name,
+  message: string,
+  more: Partial<Result> = {},
+): Result<Name> => ({
+  ...more,
+  check,
+  status: 'warning',
+  message,
+})
+export const fail = <const Name extends string>(
+  check: Name,
+  fault: NonNullable<Result['fault']>,
+  message: string,
+  more: Partial<Result> = {},
+): Result<Name> => ({ ...more, check, status: 'failed', fault, message })

@@ -1,0 +1,299 @@
+import { randomUUID } from 'node:crypto'
+import { lookupWith } from '../net/connect.ts'
+import { ProbeError } from '../probe-error.ts'
+import type { ExecutionMode, ServerState } from '../protocol/index.ts'
+import type { CheckContext } from './check-context.ts'
+import { classify } from './classify.ts'
+import { deadlineSignal, orAborted } from './deadline.ts'
+import { historyOf, lasting, type Memory, wholeName } from './history.ts'
+import type { AnyKind } from './kind.ts'
+import type { Limits } from './limits.ts'
+import { includes } from './modes.ts'
+import type { Result } from './result.ts'
+
+/** One monitor of a plan: a kind on one target, with settings that its table has validated. */
+export type PlannedMonitor = {
+  /** MonitorName: kind and name, e.g. `postgres orders`. Unique in a plan. */
+  readonly name: string
+  readonly kind: AnyKind
+  readonly settings: unknown
+  /** The shallowest mode that runs it. */
+  readonly depth: ExecutionMode
+  /** Part of the host block: never counts as "something found". */
+  readonly host: boolean
+  readonly dependsOn: readonly string[]
+  /** Milliseconds; overrides the mode's deadline. */
+  readonly timeoutMs?: number | undefined
+  /** Extra attempts after a failure; never after a refused sign-in. */
+  readonly retries: number
+  /** Its failures are deployment-related (H5). */
+  readonly deployment: boolean
+  /** Milliseconds for which a threshold must have been passed before that counts. */
+  readonly forMs?: number | undefined
+}
+
+export type MonitorReport = {
+  readonly name: string
+  readonly kind: string
+  readonly host: boolean
+  readonly results: readonly Result[]
+  readonly durationMs: number
+  readonly attempts: number
+}
+
+/** What one run of a plan saw: the source of every answer shaped from it. */
+export type Run = {
+  readonly id: string
+  readonly mode: ExecutionMode
+  readonly startedAt: Date
+  readonly endedAt: Date
+  /** From the monotonic clock: the wall clock may step during a run. */
+  readonly durationMs: number
+  readonly monitors: readonly MonitorReport[]
+  readonly serverState: ServerState
+}
+
+/** Milliseconds: what one monitor, and a whole run, may take. */
+export const deadlines: Record<ExecutionMode, { readonly monitor: number; readonly run: number }> = {
+  Basic: { monitor: 5_000, run: 8_000 },
+  Standard: { monitor: 10_000, run: 20_000 },
+  Advanced: { monitor: 30_000, run: 45_000 },
+}
+/** How long an abandoned observation gets to close what it opened before the run goes on without it. */
+const graceMs = 500
+
+/** What the engine takes from outside. */
+export type EngineContext = Pick<CheckContext, 'now' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> &
+  Memory & {
+    readonly resolve: (host: string, signal: AbortSignal) => Promise<readonly string[]>
+    readonly inChild: (probe: string, input: unknown, signal: AbortSignal) => Promise<unknown>
+    /** Begins to measure this machine; the answer covers the time since. */
+    readonly measureState: () => () => ServerState
+    readonly limits: Limits
+  }
+
+export type RunOptions = {
+  readonly mode: ExecutionMode
+  readonly signal: AbortSignal
+  /** Milliseconds for the whole run; the mode's deadline when absent. */
+  readonly timeoutMs?: number | undefined
+  readonly calledByPeer?: boolean | undefined
+}
+
+/**
+ * Runs every monitor of a plan that the mode includes: in parallel, each under its deadline, all
+ * under the run's. Never throws for what a monitor does. Rejects only when `signal` aborts.
+ */
+export async function runMonitors(
+  plan: readonly PlannedMonitor[],
+  context: EngineContext,
+  options: RunOptions,
+): Promise<Run> {
+  const startedAt = context.date()
+  const start = context.now()
+  const state = context.measureState()
+  const runMs = options.timeoutMs ?? deadlines[options.mode].run
+  const runDeadline = deadlineSignal(options.signal, runMs)
+  const due = plan.filter((monitor) => includes(options.mode, monitor.depth))
+  const reports = new Map<string, Promise<MonitorReport>>()
+
+  const report = (monitor: PlannedMonitor): Promise<MonitorReport> => {
+    const known = reports.get(monitor.name)
+    if (known) return known
+    // Entered before its parents are awaited, so that siblings share one run of each.
+    const made = Promise.resolve().then(async () => {
+      const parents = due.filter((other) => monitor.dependsOn.includes(other.name))
+      const failed = (await Promise.all(parents.map(report))).find(hasFailed)
+      if (failed) return notRun(monitor, failed.name)
+      return await attempts(monitor, context, options, runDeadline.signal, start + runMs)
+    })
+    reports.set(monitor.name, made)
+    return made
+  }
+  try {
+    const monitors = await Promise.all(due.map(report))
+    options.signal.throwIfAborted()
+    const durationMs = context.now() - start
+    return {
+      id: randomUUID(),
+      mode: options.mode,
+      startedAt,
+      endedAt: context.date(),
+      durationMs,
+      monitors,
+      serverState: state(),
+    }
+  } finally {
+    runDeadline.clear()
+  }
+}
+
+const hasFailed = (report: MonitorReport): boolean => report.results.some((result) => result.status === 'failed')
+
+function notRun(monitor: PlannedMonitor, parent: string): MonitorReport {
+  const result: Result = {
+    check: 'not run',
+    status: 'failed',
+    fault: 'dependency',
+    message: `not run: ${parent} failed`,
+  }
+  return base(monitor, [result], 0, 0)
+}
+
+function base(
+  monitor: PlannedMonitor,
+  results: readonly Result[],
+  durationMs: number,
+  attemptCount: number,
+): MonitorReport {
+  const marked = monitor.deployment ? results.map((result) => ({ ...result, deployment: true })) : results
+  return {
+    name: monitor.name,
+    kind: monitor.kind.name,
+    host: monitor.host,
+    results: marked,
+    durationMs,
+    attempts: attemptCount,
+  }
+}
+
+async function attempts(
+  monitor: PlannedMonitor,
+  context: EngineContext,
+  options: RunOptions,
+  signal: AbortSignal,
+  runEnds: number,
+): Promise<MonitorReport> {
+  const started = context.now()
+  let results: readonly Result[] = []
+  let attempt = 0
+  const { refusals } = context.limits
+  const refusalKey = signInKey(monitor, options.mode)
+  const blocked = refusalKey === undefined ? undefined : refusals.blocked(refusalKey, context.now())
+  if (blocked) {
+    const message = `not signed in: the sign-in was refused ${blocked.ago} ago; tried again in ${blocked.next}, so that the account is not locked`
+    return base(monitor, [{ check: 'sign-in', status: 'failed', fault: 'auth', message }], 0, 0)
+  }
+  do {
+    attempt += 1
+    results = await observeOnce(monitor, context, options, signal, runEnds)
+    if (results.some((result) => result.fault === 'auth')) break
+  } while (attempt <= monitor.retries && results.some((f) => f.status === 'failed') && !signal.aborted)
+  if (refusalKey !== undefined) {
+    if (results.some((result) => result.fault === 'auth')) refusals.refused(refusalKey, context.now())
+    // A server that is down has accepted nothing.
+    else if (results.some((result) => result.status !== 'failed')) refusals.accepted(refusalKey)
+  }
+  const counted =
+    monitor.forMs === undefined ? results : await lasting(results, monitor.forMs, monitor, context, signal)
+  const said = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
+  return base(monitor, said, context.now() - started, attempt)
+}
+
+/** Retries hide flapping: a late pass says so. */
+const passedLate = (result: Result, attempt: number): Result =>
+  result.status === 'failed' ? result : { ...result, message: `${result.message} (passed on attempt ${attempt})` }
+
+const signInKey = (monitor: PlannedMonitor, mode: ExecutionMode): string | undefined =>
+  monitor.kind.signsIn?.(monitor.settings as never, mode) ? wholeName(monitor) : undefined
+
+async function observeOnce(
+  monitor: PlannedMonitor,
+  context: EngineContext,
+  options: RunOptions,
+  runSignal: AbortSignal,
+  runEnds: number,
+): Promise<readonly Result[]> {
+  const unusable = monitor.kind.validate?.(monitor.settings as never)
+  if (unusable !== undefined) return [{ check: 'settings', status: 'failed', fault: 'data', message: unusable }]
+  const target = monitor.kind.target?.(monitor.settings as never) ?? {}
+  let release: () => void
+  try {
+    release = await context.limits.slots.take(target, runSignal)
+  } catch {
+    return [
+      {
+        check: 'not run',
+        status: 'failed',
+        fault: 'timeout',
+        message: 'not run: the deadline of the whole run came first',
+      },
+    ]
+  }
+  const started = context.now()
+  const allowed = Math.min(monitor.timeoutMs ?? deadlines[options.mode].monitor, Math.max(1, runEnds - started))
+  const deadline = deadlineSignal(runSignal, allowed)
+  const { signal } = deadline
+  let step: { check: string; address: string | undefined; since: number } = {
+    check: monitor.kind.checks[0]?.name ?? 'probe',
+    address: undefined,
+    since: started,
+  }
+  const resolve = (host: string): Promise<readonly string[]> => context.resolve(host, signal)
+  const seen: CheckContext = {
+    mode: options.mode,
+    signal,
+    msLeft: () => Math.max(1, Math.floor(started + allowed - context.now())),
+    now: context.now,
+    date: context.date,
+    step: (check, address) => {
+      step = { check, address: address ?? step.address, since: context.now() }
+    },
+    resolve,
+    lookup: lookupWith(resolve),
+    inChild: (probe, input) => context.inChild(probe, input, signal),
+    ownSignIn: context.ownSignIn,
+    heartbeats: context.heartbeats,
+    history: historyOf(monitor, context, signal),
+    exec: context.exec,
+    ownUrl: context.ownUrl,
+    calledByPeer: options.calledByPeer ?? false,
+  }
+  const results: Result[] = []
+  const iterator = monitor.kind.run(monitor.settings as never, seen)[Symbol.asyncIterator]()
+  const failedStep = (error: unknown): Result => {
+    const took = context.now() - step.since
+    // Whatever a driver throws once the deadline has passed is the deadline's doing.
+    const cause =
+      signal.aborted && !(error instanceof ProbeError)
+        ? new ProbeError(
+            'timeout',
+            `${step.address ? `${step.address} gave ` : ''}no answer within ${seconds(allowed)}`,
+          )
+        : error
+    const { fault, message, details } = classify(cause, step.address, took)
+    return { check: step.check, status: 'failed', fault, message, details, address: step.address }
+  }
+  try {
+    for (;;) {
+      const next = await orAborted(iterator.next(), signal)
+      if (next.done) break
+      results.push(...[next.value].flat())
+    }
+  } catch (error) {
+    results.push(failedStep(error))
+    // Also after a judge that threw: the observation waits at its `yield`, with what it holds.
+    await closed(iterator)
+  } finally {
+    deadline.clear()
+    release()
+  }
+  if (results.length === 0) {
+    results.push({ check: step.check, status: 'failed', fault: 'internal', message: 'looked at nothing' })
+  }
+  return results
+}
+
+const seconds = (ms: number): string => `${Number((ms / 1_000).toFixed(1))} s`
+
+/** Waits until an aborted observation has run its `finally` blocks, but not for ever. */
+async function closed(iterator: AsyncIterator<unknown>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, graceMs)
+  const returned = iterator.return?.().then(
+    () => {},
+    () => {},
+  )
+  await Promise.race([late, returned])
+  clearTimeout(timer)
+}

@@ -1,0 +1,5 @@
+export * from './backlog.ts'
+export * from './folder-checks.ts'
+export * from './folder-settings.ts'
+export * from './probe-file.ts'
+export * from './round-trip.ts'

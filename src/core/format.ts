@@ -1,0 +1,36 @@
+import type { ThresholdUnit } from './settings/index.ts'
+
+/** A duration for people: `14 ms`, `1.28 s`, `53 h`, `3 d`. */
+export function showDuration(ms: number): string {
+  const abs = Math.abs(ms)
+  if (abs < 1) return `${round(ms, 1)} ms`
+  if (abs < 1_000) return `${Math.round(ms)} ms`
+  if (abs < 60_000) return `${round(ms / 1_000, 2)} s`
+  if (abs < 3_600_000) return `${round(ms / 60_000, 1)} min`
+  if (abs < 72 * 3_600_000) return `${round(ms / 3_600_000, 1)} h`
+  return `${round(ms / 86_400_000, 1)} d`
+}
+
+/** Bytes for people, in powers of 1024. */
+export function showBytes(bytes: number): string {
+  const steps = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+  let value = bytes
+  let step = 0
+  // Rounded as it will be shown: never 1024 MiB.
+  while (Math.round(Math.abs(value)) >= 1024 && step < steps.length - 1) {
+    value /= 1024
+    step += 1
+  }
+  return `${round(value, value < 10 ? 1 : 0)} ${steps[step]}`
+}
+
+const round = (value: number, digits: number): number => Number(value.toFixed(digits))
+
+/** A value of a threshold's unit, for people. */
+export function show(value: number, unit: ThresholdUnit): string {
+  if (unit === 'duration') return showDuration(value)
+  if (unit === 'bytes') return showBytes(value)
+  if (unit === 'percent') return `${round(value, 1)} %`
+  if (unit === 'days') return `${round(value, 1)} d`
+  return String(round(value, 2))
+}

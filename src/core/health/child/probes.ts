@@ -1,9 +1,0 @@
-/** A probe: what runs in the child. Its input and its answer are what JSON can hold. */
-export type Probe = (input: unknown) => Promise<unknown>
-export type Probes = Readonly<Record<string, () => Promise<{ readonly default: Probe }>>>
-
-/** Every probe that runs in a child process, by name. */
-export const probes: Probes = {
-  backlog: () => import('../system/backlog-probe.ts'),
-  sqlite: () => import('../db/sqlite-probe.ts'),
-}

@@ -1,0 +1,90 @@
+import { opendirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileTrouble } from '../../system/files.ts'
+
+/** What the child process is asked: a share that hangs can hold up nothing but the child. */
+export type BacklogTask = {
+  readonly path: string
+  /** Whether to look into a folder, or only whether it can be listed. */
+  readonly list: boolean
+  /** Only files whose names end so; empty for all. */
+  readonly ending: string
+  /** Names that begin with a dot count too. */
+  readonly hidden: boolean
+}
+
+/** Times are milliseconds since 1970. */
+export type BacklogAnswer =
+  | { readonly see: 'missing'; readonly why: string }
+  | { readonly see: 'file'; readonly modified: number; readonly bytes: number }
+  | {
+      readonly see: 'folder'
+      readonly files: number
+      readonly oldest: { readonly name: string; readonly modified: number } | undefined
+      /** True when there is more than was looked at. */
+      readonly more: boolean
+    }
+
+/** Files that are dated, and entries that are gone through for them. */
+export const mostFiles = 10_000
+const mostEntries = 200_000
+
+export default async function probe(input: unknown): Promise<BacklogAnswer> {
+  const task = input as BacklogTask
+  try {
+    return look(task)
+  } catch (error) {
+    return { see: 'missing', why: fileTrouble(error) }
+  }
+}
+
+function look(task: BacklogTask): BacklogAnswer {
+  const found = statSync(task.path)
+  if (found.isFile()) return { see: 'file', modified: found.mtimeMs, bytes: found.size }
+  // A pipe or a device has a date too, and it means nothing.
+  if (!found.isDirectory()) return { see: 'missing', why: 'is neither a file nor a folder' }
+  return folder(task)
+}
+
+/** Names and dates only; does not descend. A link counts as the file that it leads to. */
+function folder({ path, list, ending, hidden }: BacklogTask): BacklogAnswer {
+  const entries = opendirSync(path)
+  let files = 0
+  let oldest: { name: string; modified: number } | undefined
+  let more = false
+  try {
+    for (let seen = 0; ; seen += 1) {
+      const entry = entries.readSync()
+      if (entry === null || !list) break
+      if (seen >= mostEntries || files >= mostFiles) {
+        more = true
+        break
+      }
+      const { name } = entry
+      if (!name.endsWith(ending) || (!hidden && name.startsWith('.'))) continue
+      if (!entry.isFile() && !entry.isSymbolicLink()) continue
+      const modified = dateOf(join(path, name))
+      if (modified === undefined) continue
+      files += 1
+      if (oldest === undefined || modified < oldest.modified) oldest = { name, modified }
+    }
+  } finally {
+    entries.closeSync()
+  }
+  return { see: 'folder', files, oldest, more }
+}
+
+/**
+ * Undefined for what is no file, or not any more: taken away between its listing and this look, it
+ * waits no longer. A link may lead nowhere, or in a circle.
+ */
+function dateOf(path: string): number | undefined {
+  try {
+    const found = statSync(path)
+    return found.isFile() ? found.mtimeMs : undefined
+  } catch (error) {
+    const { code } = error as { code?: unknown }
+    if (code === 'ENOENT' || code === 'ELOOP') return undefined
+    throw error
+  }
+}

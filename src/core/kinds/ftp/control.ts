@@ -1,0 +1,69 @@
+import type { Socket } from 'node:net'
+import { Exchange } from '../../net/request-reply.ts'
+import { type Hide, quoted } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { type Reply, ReplyReader } from './reply.ts'
+
+/**
+ * The control connection of an FTP session. Our own and not the driver's: that one skips lines which
+ * are no FTP (an SSH banner would be a timeout), drops a 421 that comes between two commands, and
+ * hides which step of a transfer failed. The socket stays the caller's to destroy.
+ */
+export class Control {
+  readonly address: string
+  readonly #hide: Hide
+  readonly #exchange: Exchange<Reply>
+
+  constructor(socket: Socket, address: string, hide: Hide) {
+    this.address = address
+    this.#hide = hide
+    this.#exchange = new Exchange(socket, address, new ReplyReader(address, hide), {
+      // Anything else that came unasked (a second word about a transfer that was cut) answers nothing.
+      heeds: ({ code }) => code === 421,
+      // vsftpd says its last words so, and they cannot be heard any more.
+      brokenTls: 'look into its log: a server that ends at once may say why in the clear (vsftpd: 500 OOPS)',
+    })
+  }
+
+  /** False when no further command can be answered. */
+  get usable(): boolean {
+    return this.#exchange.usable
+  }
+
+  /** A reply, quoted and fit to be shown. */
+  shown(reply: Reply): string {
+    return quoted(this.#hide(reply.text), 200)
+  }
+
+  /** The banner, whatever it says. Throws as `reply`, but for a 421. */
+  first(ms: number): Promise<Reply> {
+    return this.#exchange.next(ms)
+  }
+
+  /**
+   * The next reply, within `ms`. Throws ProbeError (`timeout`, `protocol`; `refused` for a 421, with
+   * which a server ends a session whatever it was asked), or what the socket throws.
+   */
+  async reply(ms: number): Promise<Reply> {
+    return this.#unended(await this.#exchange.next(ms))
+  }
+
+  /** Says a command and waits for its reply. Throws as `reply`. */
+  async ask(command: string, ms: number): Promise<Reply> {
+    const name = command.split(' ', 1)[0] ?? ''
+    if (/[\r\n\0]/.test(command)) {
+      throw new ProbeError('data', `what ${name} should say holds a line break, which FTP cannot send`)
+    }
+    return this.#unended(await this.#exchange.ask(`${command}\r\n`, name, ms))
+  }
+
+  /** Gives the socket back, for TLS. Throws when more was said in the clear than was asked for. */
+  detach(): Socket {
+    return this.#exchange.detach()
+  }
+
+  #unended(reply: Reply): Reply {
+    if (reply.code !== 421) return reply
+    throw this.#exchange.end(new ProbeError('refused', `${this.address} ended the session: ${this.shown(reply)}`))
+  }
+}

@@ -1,0 +1,232 @@
+import { isIP, type Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { deadlineSignal } from '../../engine/index.ts'
+import { showBytes, showDuration } from '../../format.ts'
+import { connectTcp, hostPort } from '../../net/connect.ts'
+import { tie } from '../../net/tls-connect.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { type Link, type LinkTls, wait } from './link.ts'
+import type { Reply } from './reply.ts'
+import { faultOf } from './sign-in.ts'
+
+export type Passive = 'EPSV' | 'PASV'
+
+/** Where the server wants the data connection. */
+export type Gate = {
+  readonly mode: Passive
+  readonly ip: string
+  readonly port: number
+  /** True when that is another address than the control connection goes to. */
+  readonly foreign: boolean
+}
+export type NoGate = { readonly reply: Reply; readonly why: 'not offered' | 'unusable' }
+
+/** Milliseconds: a data connection that takes longer is as good as none. */
+const connectMs = 3_000
+
+/** Codes of a server that does not know a command, or not on this connection (RFC 2428). */
+const notOffered = new Set([500, 501, 502, 504, 522])
+
+/** Asks where a data connection would go. */
+export async function askGate(link: Link, mode: Passive): Promise<Gate | NoGate> {
+  const { control, target, context } = link
+  const reply = await control.ask(mode, wait(context))
+  if (notOffered.has(reply.code)) return { reply, why: 'not offered' }
+  const there = mode === 'EPSV' ? extended(reply) : classic(reply)
+  if (there === undefined || there.port === 0) return { reply, why: 'unusable' }
+  const ip = there.ip ?? target.ip
+  return { mode, ip, port: there.port, foreign: ip !== target.ip.replace(/^::ffff:/, '') && ip !== target.ip }
+}
+
+function extended({ code, text }: Reply): { ip?: string; port: number } | undefined {
+  const port = Number(/\(([!-~])\1\1(\d{1,5})\1\)/.exec(text)?.[2] ?? 0)
+  return code === 229 && port < 65_536 ? { port } : undefined
+}
+
+function classic({ code, text }: Reply): { ip: string; port: number } | undefined {
+  const six = /(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3})/.exec(text)?.slice(1).map(Number)
+  if (code !== 227 || six === undefined || six.some((one) => one > 255)) return undefined
+  const [high = 0, low = 0] = six.slice(4)
+  const ip = six.slice(0, 4).join('.')
+  // Everywhere and everyone are no places to connect to.
+  return isIP(ip) === 4 && !/^(?:0|22[4-9]|2[3-5]\d)\./.test(ip) ? { ip, port: high * 256 + low } : undefined
+}
+
+export type Reached =
+  | { readonly socket: Socket }
+  | { readonly failed: 'timed out' | 'refused' | 'no route' | 'broke'; readonly ms: number }
+
+/** Connects to where the server wants the data connection; only the deadline is thrown. */
+export async function reach(link: Link, ip: string, port: number, most = connectMs): Promise<Reached> {
+  const { target, context } = link
+  const start = context.now()
+  const limit = deadlineSignal(target.signal, Math.min(most, context.msLeft() / 2))
+  try {
+    // The limit is for connecting; what comes then has one of its own.
+    return { socket: link.keep(await connectTcp(ip, port, limit.signal)) }
+  } catch (error) {
+    target.signal.throwIfAborted()
+    const code = (error as { readonly code?: unknown }).code
+    const ms = context.now() - start
+    if (limit.signal.aborted || code === 'ETIMEDOUT') return { failed: 'timed out', ms }
+    if (code === 'ECONNREFUSED') return { failed: 'refused', ms }
+    if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return { failed: 'no route', ms }
+    return { failed: 'broke', ms }
+  } finally {
+    limit.clear()
+  }
+}
+
+export type Transferred = {
+  readonly bytes: Uint8Array /** The peer had more to send than `max`. */
+  readonly cut: boolean
+}
+
+/**
+ * One transfer over a data connection that has been made, which it ends: `send` is sent, or else at
+ * most `max` bytes are received. Throws ProbeError.
+ */
+export async function transfer(
+  link: Link,
+  command: string,
+  raw: Socket,
+  { send, max = 0 }: { readonly send?: Uint8Array; readonly max?: number },
+): Promise<Transferred> {
+  const { control, target, context } = link
+  const name = command.split(' ', 1)[0] ?? ''
+  const ms = send === undefined ? wait(context) : context.msLeft() / 2
+  const ends = context.now() + ms
+  const limit = deadlineSignal(target.signal, ms)
+  const end = (): void => void raw.destroy()
+  limit.signal.addEventListener('abort', end, { once: true })
+  try {
+    const data = link.tls ? encrypted(raw, link.tls, control.address) : { socket: raw, ready: Promise.resolve() }
+    const moved = send === undefined ? receive(data, max) : give(data, send)
+    // Waited for below; until then a failure has been heard already.
+    moved.catch(() => {})
+    const begun = await control.ask(command, ms)
+    if (begun.code >= 300) throw troubleOf(control.address, name, begun, control.shown(begun))
+    const outcome =
+      begun.code < 200
+        ? await settled(moved, control.reply(Math.max(1, ends - context.now())))
+        : { reply: begun, moved: await moved }
+    const { reply } = outcome
+    if (reply !== undefined && reply.code >= 300 && !outcome.moved?.cut) {
+      throw troubleOf(control.address, name, reply, control.shown(reply))
+    }
+    if (outcome.moved) return outcome.moved
+    throw brokenOff(control.address, name, outcome.cause, limit.signal.aborted, ms)
+  } finally {
+    limit.signal.removeEventListener('abort', end)
+    limit.clear()
+    raw.destroy()
+  }
+}
+
+type Outcome = { readonly reply: Reply; readonly moved?: Transferred; readonly cause?: unknown }
+
+/** Both ends of a transfer; what the server says of its trouble beats what the data connection shows of it. */
+async function settled(moved: Promise<Transferred>, last: Promise<Reply>): Promise<Outcome> {
+  const [data, reply] = await Promise.allSettled([moved, last])
+  if (reply.status === 'rejected') throw reply.reason
+  return data.status === 'fulfilled'
+    ? { reply: reply.value, moved: data.value }
+    : { reply: reply.value, cause: data.reason }
+}
+
+function troubleOf(address: string, name: string, reply: Reply, told: string): ProbeError {
+  if (reply.code === 425) return new ProbeError('refused', `${address} did not see our data connection: ${told}`)
+  if (reply.code === 521 || reply.code === 522 || reply.code === 534)
+    return new ProbeError('tls', `${address} did not accept the encryption of the data connection: ${told}`)
+  if (reply.code === 426) return new ProbeError('protocol', `${address} broke the transfer off: ${told}`)
+  return new ProbeError(faultOf(reply), `${address} answered ${name} with ${told}`)
+}
+
+function brokenOff(address: string, name: string, cause: unknown, late: boolean, ms: number): ProbeError {
+  if (late)
+    return new ProbeError(
+      'timeout',
+      `the data connection of ${name} with ${address} was silent for ${showDuration(ms)}`,
+    )
+  if (cause instanceof ProbeError) return cause
+  const code = (cause as { readonly code?: unknown } | undefined)?.code
+  return new ProbeError(
+    'protocol',
+    `the data connection of ${name} with ${address} broke`,
+    typeof code === 'string' ? [code] : [],
+  )
+}
+
+type Data = { readonly socket: Socket; readonly ready: Promise<void> }
+
+/** TLS as a part of the control connection's session, which many servers demand, or at least with its certificate. */
+function encrypted(raw: Socket, tls: LinkTls, address: string): Data {
+  const { connect } = process.getBuiltinModule('node:tls')
+  const session = tls.session()
+  const socket = connect({
+    socket: raw,
+    // Without it Node asks for `localhost`, and a session of another name is not resumed.
+    host: tls.host,
+    ...(isIP(tls.host) ? {} : { servername: tls.host }),
+    ...(session === undefined ? {} : { session }),
+    // Trust was judged on the control connection; whether this is the same server is judged below.
+    rejectUnauthorized: false,
+    checkServerIdentity: () => undefined,
+  })
+  socket.on('error', () => {})
+  tie(raw, socket)
+  const ready = new Promise<void>((resolve, reject) => {
+    socket.once('error', reject)
+    socket.once('close', () =>
+      reject(new ProbeError('tls', `${address} closed the data connection during its TLS handshake`)),
+    )
+    socket.once('secureConnect', () => {
+      if (socket.isSessionReused() || isSame(socket, tls)) resolve()
+      else reject(new ProbeError('tls', `another certificate than that of ${address} answers on its data connection`))
+    })
+  })
+  ready.catch(() => raw.destroy())
+  return { socket, ready }
+}
+
+const isSame = (socket: TLSSocket, { chain }: LinkTls): boolean =>
+  chain.fingerprint !== undefined && socket.getPeerX509Certificate()?.fingerprint256 === chain.fingerprint
+
+async function receive({ socket, ready }: Data, max: number): Promise<Transferred> {
+  await ready
+  return await new Promise((resolve, reject) => {
+    const chunks: Uint8Array[] = []
+    let length = 0
+    const done = (cut: boolean): void => resolve({ bytes: Buffer.concat(chunks).subarray(0, max), cut })
+    socket.on('data', (chunk) => {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length <= max) return
+      done(true)
+      socket.destroy()
+    })
+    socket.once('end', () => {
+      done(false)
+      socket.end()
+    })
+    socket.once('error', reject)
+    socket.once('close', () =>
+      reject(new ProbeError('protocol', `the data connection broke after ${showBytes(length)}`)),
+    )
+  })
+}
+
+async function give({ socket, ready }: Data, bytes: Uint8Array): Promise<Transferred> {
+  await ready
+  return await new Promise((resolve, reject) => {
+    socket.once('error', reject)
+    socket.once('close', () => reject(new ProbeError('protocol', 'the data connection broke while it was written')))
+    // Read, or the server's end of it is never seen.
+    socket.resume()
+    socket.end(bytes, () => resolve({ bytes: new Uint8Array(), cut: false }))
+  })
+}
+
+/** `EPSV said port 50021` or `PASV said 10.0.0.5:50021`: as the server put it. */
+export const gateSaid = ({ mode, ip, port }: Gate): string =>
+  mode === 'EPSV' ? `EPSV said port ${port}` : `PASV said ${hostPort(ip, port)}`

@@ -1,0 +1,51 @@
+import { folderContradiction, folderSettings } from '../../folders/index.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+
+/** What svc.yaml may say of an ftp monitor. */
+export const ftpSettings = {
+  host: { type: 'text', required: true, doc: 'Host name or address' },
+  port: { type: 'integer', min: 1, max: 65_535, doc: 'TCP port; without it 21, and 990 with `tls: implicit`' },
+  tls: {
+    type: 'choice',
+    values: ['explicit', 'implicit', 'off'],
+    default: 'explicit',
+    doc: '`explicit`: AUTH TLS; `implicit`: TLS from the first byte; `off`: everything in the clear',
+  },
+  servername: { type: 'text', doc: 'Name to find in the certificate, where it is not `host`' },
+  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it nobody signs in' },
+  password: { type: 'secret', doc: 'Password of the account' },
+  insecureFtp: { type: 'flag', default: false, doc: 'With `tls: off`, send the password to another machine too' },
+  latency: {
+    type: 'threshold',
+    unit: 'duration',
+    default: { warn: 1_000, limit: 3_000 },
+    doc: 'How long each may take: the banner, the sign-in, a listing',
+  },
+  certificate: {
+    type: 'threshold',
+    unit: 'days',
+    default: { warn: 20, limit: 3 },
+    doc: 'Days that every certificate of the chain has left at least',
+  },
+  passive: {
+    type: 'choice',
+    values: ['both', 'EPSV', 'PASV'],
+    default: 'both',
+    doc: 'Which ways to a data connection clients use: each is tried by itself',
+  },
+  dataHosts: {
+    type: 'texts',
+    doc: 'Addresses that PASV may name beside the one that the control connection goes to; others get no data',
+  },
+  ...folderSettings,
+} as const satisfies SettingsSpec
+export type FtpSettings = Values<typeof ftpSettings>
+
+/** Why the settings cannot be used together, or undefined. */
+export function ftpContradiction(given: FtpSettings): string | undefined {
+  if (given.password !== undefined && given.username === undefined) return 'password needs a username'
+  if (given.tls === 'off' && given.servername !== undefined) return 'servername needs TLS, and tls is off'
+  if (given.tls === 'off' && given.caFile !== undefined) return 'caFile needs TLS, and tls is off'
+  return folderContradiction(given)
+}

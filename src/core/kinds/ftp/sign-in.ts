@@ -1,0 +1,65 @@
+import { ProbeError } from '../../probe-error.ts'
+import { type Link, wait } from './link.ts'
+import type { Reply } from './reply.ts'
+
+/** Servers that are full say so with the number of a wrong password; the account must not be blamed. */
+const full = /too many|maximum|limit (?:is )?reached|try (?:again )?later/i
+const wantsTls = /\b(?:TLS|SSL|encrypt(?:ed|ion)?|secure)\b/i
+
+/**
+ * Signs in, and has data connections encrypted where the control connection is. Throws ProbeError:
+ * `auth` for a refused sign-in, and only for that.
+ */
+export async function signIn(link: Link, username: string, password: string): Promise<void> {
+  const { control, context } = link
+  const user = await control.ask(`USER ${username}`, wait(context))
+  if (user.code === 331) {
+    const pass = await control.ask(`PASS ${password}`, wait(context))
+    if (pass.code !== 230 && pass.code !== 202) throw refused(link, pass, username)
+  } else if (user.code !== 230 && user.code !== 232) throw refused(link, user, username)
+  if (link.tls) {
+    await expected(link, 'PBSZ 0', [200])
+    const protect = await control.ask('PROT P', wait(context))
+    if (protect.code !== 200) {
+      throw new ProbeError('tls', `${control.address} does not encrypt data connections: ${control.shown(protect)}`)
+    }
+  }
+  await expected(link, 'TYPE I', [200])
+}
+
+function refused({ control, tls, hide }: Link, reply: Reply, username: string): ProbeError {
+  const told = control.shown(reply)
+  const who = `"${hide(username).slice(0, 64)}"`
+  if (reply.code === 332)
+    return new ProbeError('protocol', `${control.address} wants an ACCT of ${who}, which svc does not know`)
+  if (!tls && wantsTls.test(reply.text)) {
+    return new ProbeError('tls', `${control.address} signs nobody in without TLS: ${told}`, ['next: tls: explicit'])
+  }
+  if (full.test(reply.text)) return new ProbeError('refused', `${control.address} is full: ${told}`)
+  if (reply.code === 530 || reply.code === 430 || reply.code === 331 || reply.code === 532) {
+    return new ProbeError('auth', `${control.address} refused the sign-in of ${who}: ${told}`)
+  }
+  return new ProbeError('protocol', `${control.address} answered the sign-in of ${who} with ${told}`)
+}
+
+/** Says a command and demands one of some answers. */
+export async function expected(link: Link, command: string, codes: readonly number[]): Promise<Reply> {
+  const { control, context } = link
+  const reply = await control.ask(command, wait(context))
+  if (codes.includes(reply.code)) return reply
+  const name = command.split(' ', 1)[0] ?? ''
+  throw new ProbeError(faultOf(reply), `${control.address} answered ${name} with ${control.shown(reply)}`)
+}
+
+/** A server that says no has understood; one that says something else has not. */
+export const faultOf = (reply: Reply): 'data' | 'protocol' =>
+  [450, 451, 452, 532, 550, 551, 552, 553].includes(reply.code) ? 'data' : 'protocol'
+
+/** The folder of a 257 (RFC 959, appendix II), or undefined: quotes within it are doubled. */
+export function folderOf(reply: Reply): string | undefined {
+  const quotedPath = /^257 "((?:[^"]|"")*)"/.exec(reply.text)?.[1]
+  // It is sent back in a CWD.
+  return quotedPath === undefined || quotedPath === '' || /\p{Cc}/u.test(quotedPath)
+    ? undefined
+    : quotedPath.replaceAll('""', '"')
+}

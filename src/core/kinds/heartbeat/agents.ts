@@ -1,0 +1,86 @@
+import type { Heartbeat } from '../../engine/index.ts'
+import { type Due, isOverdue, wasOverdue } from './due.ts'
+import type { HeartbeatSettings } from './settings.ts'
+
+/** An agent as it is judged. Times are milliseconds. */
+export type Agent = Heartbeat & {
+  readonly ageMs: number
+  readonly everyMs: number
+}
+
+const usualInterval = 60_000
+/** Who reports at intervals, is not named, and has been silent for so long, is gone and no alarm any more. Milliseconds. */
+const goneMs = 30 * 86_400_000
+
+/** The agents that the settings mean, as of `now`; and those that are named and have never reported. */
+export function agentsOf(
+  heartbeats: readonly Heartbeat[],
+  { agents, interval, schedule }: HeartbeatSettings,
+  now: number,
+): { readonly known: readonly Agent[]; readonly missing: readonly string[] } {
+  const patterns = (agents ?? ['*']).map(matcher)
+  const expected = new Set(named(agents))
+  const known = heartbeats
+    .filter(({ name, at }) => schedule !== undefined || expected.has(name) || now - at <= goneMs)
+    .filter(({ name }) => patterns.some((matches) => matches(name)))
+    .map((one) => ({
+      ...one,
+      ageMs: Math.max(0, now - one.at),
+      everyMs: Math.max(1, interval ?? one.intervalMs ?? usualInterval),
+    }))
+  const there = new Set(known.map(({ name }) => name))
+  return { known, missing: [...expected].filter((name) => !there.has(name)) }
+}
+
+/** Names without a pattern, each once. */
+export const named = (agents: readonly string[] = []): readonly string[] => [
+  ...new Set(agents.filter((one) => !one.includes('*'))),
+]
+
+/** Whether a name fits a pattern. In steps, so that no pattern takes long. */
+function matcher(pattern: string): (name: string) => boolean {
+  const [first = '', ...rest] = pattern.split('*')
+  const last = rest.pop()
+  if (last === undefined) return (name) => name === pattern
+  return (name) => {
+    if (!name.startsWith(first)) return false
+    let at = first.length
+    for (const part of rest) {
+      const found = name.indexOf(part, at)
+      if (found < 0) return false
+      at = found + part.length
+    }
+    return name.length - last.length >= at && name.endsWith(last)
+  }
+}
+
+/** Beyond the limit; without one, beyond the warning. What is due counts, where there is a schedule. */
+export const isSilent = ({ at, ageMs, everyMs }: Agent, { late }: HeartbeatSettings, due: Due | undefined): boolean => {
+  if (due) return isOverdue(at, due)
+  const bound = late.limit ?? late.warn
+  return bound !== undefined && ageMs > bound * everyMs
+}
+
+/** Heartbeats that a history must hold before it is judged. */
+const enough = 5
+
+/** How often an agent went from well to unwell or silent, or back; undefined while too little is known. */
+export function changesOf(
+  { history, everyMs }: Agent,
+  { late }: HeartbeatSettings,
+  due: Due | undefined,
+): number | undefined {
+  if (history.length < enough) return undefined
+  const bound = late.limit ?? late.warn
+  const gap = bound === undefined ? Number.POSITIVE_INFINITY : bound * everyMs
+  let changes = 0
+  history.forEach((one, index) => {
+    const before = history[index - 1]
+    if (!before) return
+    const turned = (before.status === 'Ok') !== (one.status === 'Ok')
+    // It fell silent, and came back.
+    const fell = due ? wasOverdue(before.at, one.at, due) : one.at - before.at > gap
+    changes += fell ? 2 : turned ? 1 : 0
+  })
+  return changes
+}

@@ -1,0 +1,79 @@
+import type { Threshold } from '../../settings/index.ts'
+
+/** A scheduled time, and from when on a heartbeat counts for it. Milliseconds since 1970. */
+export type Run = { readonly at: number; readonly from: number }
+
+/** What a schedule asks of every agent by now. */
+export type Due = {
+  readonly now: number
+  readonly timezone: string
+  readonly grace: Threshold
+  /** The last `mostRuns` scheduled times up to now, newest first. */
+  readonly runs: readonly Run[]
+  /** The last that was longer ago than the grace allows: a heartbeat of before is too old. */
+  readonly past: { readonly warn: Run | undefined; readonly limit: Run | undefined }
+}
+
+/** Scheduled times that are looked back at: what was before is not counted one by one. */
+export const mostRuns = 300
+
+/** A clock that is ahead by so much reports before the time has come. Milliseconds. */
+const earliest = 60_000
+
+/**
+ * Scheduled times, newest first, as runs; the last of them only says how far apart they are. A
+ * heartbeat counts from a minute before, or from a quarter of the time since the run before where
+ * that is less: it could be for that one.
+ */
+export const runsOf = (times: readonly number[]): readonly Run[] =>
+  times.slice(0, -1).map((at, index) => ({ at, from: at - Math.min(earliest, (at - (times[index + 1] ?? at)) / 4) }))
+
+/** How an agent whose last heartbeat came `at` stands to what is due. */
+export type Standing = {
+  readonly status: 'ok' | 'warning' | 'failed'
+  /** The first scheduled time that it has not reported for; undefined where all are, or too many to know. */
+  readonly since: number | undefined
+  /** How many scheduled times, whose grace has passed, it has not reported for; undefined as above. */
+  readonly missed: number | undefined
+  /** More than are looked back at. */
+  readonly many: boolean
+}
+
+const isBefore = (at: number, run: Run | undefined): boolean => run !== undefined && at < run.from
+
+export function standingOf(at: number, { runs, past }: Due): Standing {
+  const status = isBefore(at, past.limit) ? 'failed' : isBefore(at, past.warn) ? 'warning' : 'ok'
+  const unmet = unmetCount(at, runs)
+  const many = unmet > 0 && unmet === runs.length
+  const bound = status === 'failed' ? past.limit : past.warn
+  const graced = bound === undefined ? -1 : runs.findIndex((run) => run.at <= bound.at)
+  return {
+    status,
+    since: many ? undefined : runs[unmet - 1]?.at,
+    missed: graced < 0 ? undefined : Math.max(0, unmet - graced),
+    many,
+  }
+}
+
+/** Beyond the limit of the grace; without one, beyond the warning. */
+export const isOverdue = (at: number, { past, grace }: Due): boolean =>
+  isBefore(at, grace.limit === undefined ? past.warn : past.limit)
+
+/** Whether an agent was overdue between two heartbeats, so far as is looked back. */
+export function wasOverdue(from: number, to: number, { runs, grace }: Due): boolean {
+  const first = runs[unmetCount(from, runs) - 1]
+  const bound = grace.limit ?? grace.warn
+  return first !== undefined && bound !== undefined && to - first.at > bound
+}
+
+/** How many of the runs a heartbeat came too early for. By halves: 10,000 agents have 20 heartbeats each. */
+function unmetCount(at: number, runs: readonly Run[]): number {
+  let low = 0
+  let high = runs.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (isBefore(at, runs[middle])) low = middle + 1
+    else high = middle
+  }
+  return low
+}

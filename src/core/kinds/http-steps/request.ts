@@ -1,0 +1,136 @@
+import type { Call } from '../../net/http/call.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { CookieJar } from './cookies.ts'
+import { allExpected } from './expected.ts'
+import { isValue, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
+import { inXml, type StepValues } from './values.ts'
+
+/** Every template of a step, in no order. */
+export const templatesOf = (step: RequestStep | Step, given: StepsSettings): readonly string[] => [
+  step.path ?? '',
+  authorizationOf(step, given) ?? '',
+  step.body ?? '',
+  ...Object.values(step.headers ?? {}),
+  ...Object.values(step.form ?? {}),
+  ...allExpected(step).flatMap(({ json, xml }) =>
+    [...Object.values(json ?? {}), ...Object.values(xml ?? {})].filter(isValue),
+  ),
+]
+
+/**
+ * The header of all steps is no header of one that signs in: there it would often hold what that step
+ * is to bring.
+ */
+export const authorizationOf = (
+  step: RequestStep & { readonly signIn?: boolean },
+  given: StepsSettings,
+): string | undefined =>
+  step.authorization ?? (isSigned(step, given) && given.tokenHeader === undefined ? ours(given) : common(step, given))
+
+const common = (step: SignedStep, given: StepsSettings): string | undefined =>
+  step.signIn ? undefined : given.authorization
+const ours = (given: StepsSettings): string => (given.token === undefined ? `Basic \${basic}` : `Bearer \${token}`)
+
+type SignedStep = RequestStep & { readonly signIn?: boolean }
+
+/** Whether a step carries a credential of svc.yaml by `signed`. */
+export const isSigned = (step: SignedStep, given: StepsSettings): boolean =>
+  given.signed &&
+  !step.signIn &&
+  step.authorization === undefined &&
+  (given.token !== undefined || given.password !== undefined)
+
+/** What sort of body a step sends; undefined: one in which no value can stand safely. */
+export function bodyType(step: RequestStep): 'json' | 'xml' | undefined {
+  const named = Object.entries(step.headers ?? {}).find(([name]) => name.toLowerCase() === 'content-type')?.[1]
+  const body = step.body?.trimStart() ?? ''
+  if (named === undefined) return /^[[{]/.test(body) ? 'json' : body.startsWith('<') ? 'xml' : undefined
+  return /json/i.test(named) ? 'json' : /xml/i.test(named) ? 'xml' : undefined
+}
+
+const contentTypes = { json: 'application/json', xml: 'application/xml' } as const
+
+/** A step as a request: its values filled in, each as the place takes it. Throws ProbeError `data`. */
+export function requestOf(step: RequestStep, given: StepsSettings, values: StepValues, jar: CookieJar): Call {
+  const url = urlOf(step, given, values)
+  const authorization = authorizationOf(step, given)
+  const cookie = jar.header(url.pathname, url.protocol === 'https:')
+  const type = step.form ? 'application/x-www-form-urlencoded' : contentTypes[bodyType(step) ?? 'json']
+  const body = bodyOf(step, values)
+  const named = Object.entries(step.headers ?? {}).map(([name, value]) => [
+    name.toLowerCase(),
+    headerValue(name, value, values),
+  ])
+  const wantsXml = allExpected(step).some(({ xml }) => xml !== undefined)
+  const tokenHeader = isSigned(step, given) ? given.tokenHeader : undefined
+  return {
+    method: step.method,
+    path: `${url.pathname}${url.search}`,
+    headers: {
+      host: url.host,
+      'user-agent': 'svc',
+      accept: wantsXml ? 'application/xml, text/xml;q=0.9, */*;q=0.1' : 'application/json, */*;q=0.1',
+      'cache-control': 'no-store',
+      ...(body === undefined ? {} : { 'content-type': type }),
+      ...(body === undefined && writes(step.method) ? { 'content-length': '0' } : {}),
+      ...(Object.fromEntries(named) as Record<string, string>),
+      ...(tokenHeader === undefined
+        ? {}
+        : { [tokenHeader.toLowerCase()]: headerValue(tokenHeader, `\${token}`, values) }),
+      ...(authorization === undefined ? {} : { authorization: headerValue('authorization', authorization, values) }),
+      ...(cookie === undefined ? {} : { cookie }),
+      connection: 'close',
+    },
+    body,
+  }
+}
+
+/** Where a step goes: below `url`, whatever the values are. */
+export function urlOf(step: RequestStep, given: StepsSettings, values: StepValues): URL {
+  const base = new URL(given.url)
+  const below = base.pathname.replace(/\/$/, '')
+  const path = values.fill(step.path ?? '/', (value) => {
+    // Encoded or not, a server might take it for the way up.
+    if (value.split(/[\\/]/).some((part) => part === '.' || part === '..')) {
+      throw new ProbeError('data', 'a value that leads out of its path was captured: nothing was sent')
+    }
+    return encodeURIComponent(value.toWellFormed())
+  })
+  const url = URL.parse(`${base.origin}${below}${path}`)
+  if (url === null || url.origin !== base.origin || !url.pathname.startsWith(`${below}/`)) {
+    throw new ProbeError('data', 'the path of this step leads away from url: nothing was sent')
+  }
+  return url
+}
+
+function headerValue(name: string, template: string, values: StepValues): string {
+  return values.fill(template, (value) => {
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+      throw new ProbeError(
+        'data',
+        `a value for the header ${name} holds a character that no header may: nothing was sent`,
+      )
+    }
+    return value
+  })
+}
+
+function bodyOf(step: RequestStep, values: StepValues): string | undefined {
+  if (step.form) {
+    const form = new URLSearchParams()
+    for (const [name, value] of Object.entries(step.form)) form.append(name, values.fill(value, String))
+    return form.toString()
+  }
+  if (step.body === undefined) return undefined
+  if (bodyType(step) === 'xml') return values.fill(step.body, inXml)
+  if (bodyType(step) !== 'json') return step.body
+  // Values get into the texts of what was parsed: none of them can become more than a text.
+  return JSON.stringify(filledJson(JSON.parse(step.body), values))
+}
+
+function filledJson(value: unknown, values: StepValues): unknown {
+  if (typeof value === 'string') return values.fill(value, String)
+  if (Array.isArray(value)) return value.map((item: unknown) => filledJson(item, values))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filledJson(item, values)]))
+}

@@ -1,0 +1,38 @@
+import type { AnyKind } from '../engine/index.ts'
+
+type Load = () => Promise<{ readonly default: AnyKind }>
+
+/** Every monitor kind: its name and how to load it. A driver is loaded only when its kind is due. */
+export const monitors = {
+  configuration: () => import('./configuration.ts'),
+  deployment: () => import('./deployment/index.ts'),
+  dns: () => import('./dns/index.ts'),
+  exec: () => import('./exec/index.ts'),
+  'file-age': () => import('./file-age/index.ts'),
+  ftp: () => import('./ftp/index.ts'),
+  heartbeat: () => import('./heartbeat/index.ts'),
+  host: () => import('./host/index.ts'),
+  http: () => import('./http/index.ts'),
+  'http-steps': () => import('./http-steps/index.ts'),
+  ldap: () => import('./ldap/index.ts'),
+  listening: () => import('./listening.ts'),
+  mongo: () => import('./mongo/index.ts'),
+  mysql: () => import('./mysql/index.ts'),
+  oidc: () => import('./oidc/index.ts'),
+  postgres: () => import('./postgres/index.ts'),
+  process: () => import('./process/index.ts'),
+  rabbitmq: () => import('./rabbitmq/index.ts'),
+  redis: () => import('./redis/index.ts'),
+  self: () => import('./self/index.ts'),
+  'sign-in': () => import('./sign-in/index.ts'),
+  service: () => import('./service/index.ts'),
+  sftp: () => import('./sftp/index.ts'),
+  smtp: () => import('./smtp/index.ts'),
+  sqlite: () => import('./sqlite/index.ts'),
+  svc: () => import('./svc/index.ts'),
+  sqlserver: () => import('./sqlserver/index.ts'),
+  tcp: () => import('./tcp.ts'),
+  tls: () => import('./tls.ts'),
+} as const satisfies Record<string, Load>
+
+export type KindName = keyof typeof monitors

@@ -1,0 +1,84 @@
+import { type Hide, quoted } from '../../net/text.ts'
+import { type FaultClass, ProbeError } from '../../probe-error.ts'
+import type { LdapResult } from './message.ts'
+
+/** What was asked for when a server answered with a result code. */
+export type Asked = {
+  readonly address: string
+  readonly doing: 'StartTLS' | 'bind' | 'search'
+  /** Who signs in, or nobody. */
+  readonly user: string | undefined
+  /** The entry that was looked for. */
+  readonly base?: string
+  readonly hide: Hide
+}
+
+type Meaning = readonly [fault: FaultClass, words: string]
+
+/** RFC 4511, appendix A, in an operator's words. */
+const meanings: Readonly<Record<number, Meaning>> = {
+  1: ['data', 'refused it in this state (operationsError): often a search before a sign-in'],
+  2: ['protocol', 'did not understand the request (protocolError)'],
+  3: ['timeout', 'gave up for want of time (timeLimitExceeded)'],
+  4: ['data', 'found more than it gives (sizeLimitExceeded)'],
+  7: ['data', 'does not take this kind of sign-in (authMethodNotSupported)'],
+  8: ['data', 'demands a stronger sign-in: TLS or signing (strongerAuthRequired)'],
+  10: ['data', 'refers to another server, which is not asked (referral)'],
+  11: ['data', 'met a limit of its administrator (adminLimitExceeded)'],
+  13: ['data', 'demands encryption: use ldaps:// or startTls (confidentialityRequired)'],
+  32: ['data', 'has no such entry (noSuchObject)'],
+  34: ['data', 'takes that for no distinguished name (invalidDNSyntax)'],
+  48: ['auth', 'does not let that account in this way: it may have no password (inappropriateAuthentication)'],
+  49: ['auth', 'refused the name or the password (invalidCredentials)'],
+  50: ['data', 'does not show it to this account (insufficientAccessRights)'],
+  51: ['refused', 'is too busy (busy)'],
+  52: ['refused', 'is shutting down or its data is offline (unavailable)'],
+  53: ['data', 'is unwilling (unwillingToPerform)'],
+  80: ['protocol', 'failed within (other)'],
+}
+
+/** What Active Directory adds to code 49: `AcceptSecurityContext error, data 52e`. */
+const directoryMeanings: Readonly<Record<string, string>> = {
+  '525': 'there is no such user',
+  '52e': 'wrong password',
+  '530': 'the account may not sign in at this hour',
+  '531': 'the account may not sign in from here',
+  '532': 'the password has expired',
+  '533': 'the account is disabled',
+  '701': 'the account has expired',
+  '773': 'the password must be changed first',
+  '775': 'the account is locked',
+}
+
+/** The sub code of Active Directory in a server's text, in small letters. */
+export const subCode = (text: string): string | undefined => /\bdata ([0-9a-f]{1,8})\b/i.exec(text)?.[1]?.toLowerCase()
+
+/** Why an account was refused for another reason than its password; undefined when that is not known. */
+export function otherReason(text: string): string | undefined {
+  const code = subCode(text)
+  return code === undefined || code === '52e' ? undefined : directoryMeanings[code]
+}
+
+type Told = { readonly fault: FaultClass; readonly words: string; readonly details: readonly string[] }
+
+/** What a result code means: words that go behind `it`. */
+export function meaningOf({ code, text }: LdapResult, hide: Hide): Told {
+  const [fault, words] = meanings[code] ?? ['protocol', `answered with code ${code}`]
+  const told = hide(text)
+  return { fault, words, details: [`LDAP result ${code}`, ...(told === '' ? [] : [`the server said ${quoted(told)}`])] }
+}
+
+/** What a result code means as the answer to something. */
+export function resultFault(result: LdapResult, asked: Asked): ProbeError {
+  const { address, doing, user, base = '', hide } = asked
+  const { fault, words, details } = meaningOf(result, hide)
+  const who = user === undefined ? 'a stranger' : quoted(user, 120)
+  if (doing === 'StartTLS') return new ProbeError('tls', `${address} refused StartTLS: it ${words}`, details)
+  if (doing === 'bind') {
+    const sub = result.code === 49 ? subCode(result.text) : undefined
+    const why = (sub === undefined ? undefined : directoryMeanings[sub]) ?? `it ${words}`
+    return new ProbeError(fault, `${address} refused the sign-in of ${who}: ${why}`, details)
+  }
+  const what = base === '' ? 'its root entry' : quoted(base, 120)
+  return new ProbeError(fault, `${address}, asked for ${what} by ${who}, ${words}`, details)
+}

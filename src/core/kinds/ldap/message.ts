@@ -1,0 +1,165 @@
+import { ProbeError } from '../../probe-error.ts'
+
+/** What every answer but an entry holds (RFC 4511, 4.1.9). */
+export type LdapResult = { readonly code: number; readonly text: string }
+
+type Element = { readonly tag: number; readonly content: Buffer; readonly end: number }
+
+/** Bytes: what the checks ask for is small. */
+const mostBytes = 1024 * 1024
+const tags = { integer: 0x02, text: 0x04, enumerated: 0x0a, sequence: 0x30, set: 0x31, controls: 0xa0 } as const
+const extended = 0x78
+
+/**
+ * Cuts what a server says into whole messages, each found sound to its last byte. The driver reads
+ * on for ever over a length that leads out of its message, and takes a missing result for success:
+ * it must only ever see what has been here.
+ */
+export class LdapFrames {
+  readonly #address: string
+  #chunks: Buffer[] = []
+  #held = 0
+  /** Bytes without which there is no use in looking again: a peer may drip. */
+  #needed = 2
+  #taken = 0
+
+  constructor(address: string) {
+    this.#address = address
+  }
+
+  /** Throws ProbeError `protocol` for what is no LDAP, for too much of it, and when the server says that it hangs up. */
+  take(chunk: Buffer): readonly Buffer[] {
+    this.#taken += chunk.length
+    if (this.#taken > mostBytes) throw new ProbeError('protocol', `${this.#address} sent more than 1 MiB`)
+    this.#chunks.push(chunk)
+    this.#held += chunk.length
+    if (this.#held < this.#needed) return []
+    let rest = Buffer.concat(this.#chunks)
+    const messages: Buffer[] = []
+    try {
+      for (let size = sizeOf(rest); ; size = sizeOf(rest)) {
+        this.#needed = size ?? rest.length + 1
+        if (size === undefined || size > rest.length) break
+        const message = rest.subarray(0, size)
+        checkMessage(message)
+        messages.push(message)
+        rest = rest.subarray(size)
+      }
+    } catch (error) {
+      if (!(error instanceof Unsound)) throw error
+      throw new ProbeError('protocol', `${this.#address} does not answer in sound LDAP: ${error.message}`)
+    }
+    this.#chunks = [rest]
+    this.#held = rest.length
+    return messages
+  }
+
+  /** Whether nothing is held that belongs to no whole message. */
+  get empty(): boolean {
+    return this.#held === 0
+  }
+}
+
+/** The result that a checked message holds, and whose it is: 0 is nobody's. */
+export function resultOf(message: Buffer): (LdapResult & { readonly id: number; readonly tag: number }) | undefined {
+  const [id, operation] = elements(element(message, 0).content)
+  if (!id || !operation || !results.has(operation.tag)) return undefined
+  const [code, , text] = elements(operation.content)
+  if (!code || !text) return undefined
+  return { id: number(id), tag: operation.tag, code: number(code), text: text.content.toString('utf8') }
+}
+
+class Unsound extends Error {}
+
+const results = new Set([0x61, 0x65, extended])
+/** Referral, SASL credentials, response name and value. */
+const afterResult = new Set([0xa3, 0x87, 0x8a, 0x8b])
+
+function checkMessage(message: Buffer): void {
+  const [id, operation, controls, ...more] = elements(element(message, 0).content)
+  expect(id, tags.integer)
+  if (!operation || more.length > 0) throw new Unsound('a message of the wrong shape')
+  if (controls) for (const control of elements(expect(controls, tags.controls).content)) checkControl(control)
+  if (results.has(operation.tag)) checkResult(operation)
+  else if (operation.tag === 0x64) checkEntry(operation)
+  else if (operation.tag === 0x73) for (const one of elements(operation.content)) expect(one, tags.text)
+  else throw new Unsound(`an operation 0x${operation.tag.toString(16)} that is no answer`)
+}
+
+function checkResult(operation: Element): void {
+  const [code, name, text, ...more] = elements(operation.content)
+  expect(code, tags.enumerated)
+  expect(name, tags.text)
+  expect(text, tags.text)
+  if (more.some((one) => !afterResult.has(one.tag))) throw new Unsound('a result of the wrong shape')
+}
+
+function checkEntry(operation: Element): void {
+  const [name, attributes, ...more] = elements(operation.content)
+  expect(name, tags.text)
+  for (const attribute of elements(expect(attributes, tags.sequence).content)) {
+    const [type, values, ...others] = elements(expect(attribute, tags.sequence).content)
+    expect(type, tags.text)
+    for (const value of elements(expect(values, tags.set).content)) expect(value, tags.text)
+    if (others.length > 0) throw new Unsound('an attribute of the wrong shape')
+  }
+  if (more.length > 0) throw new Unsound('an entry of the wrong shape')
+}
+
+function checkControl(control: Element): void {
+  const [type, ...more] = elements(expect(control, tags.sequence).content)
+  expect(type, tags.text)
+  const boolean = 0x01
+  if (more.length > 2 || more.some(({ tag }) => tag !== boolean && tag !== tags.text)) {
+    throw new Unsound('a control of the wrong shape')
+  }
+}
+
+function expect(found: Element | undefined, tag: number): Element {
+  if (found?.tag !== tag) throw new Unsound(found ? `tag 0x${found.tag.toString(16)} in the wrong place` : 'cut short')
+  const numeric = tag === tags.integer || tag === tags.enumerated
+  if (numeric && (found.content.length === 0 || found.content.length > 4))
+    throw new Unsound('a number of the wrong size')
+  return found
+}
+
+const number = ({ content }: Element): number => content.readIntBE(0, content.length)
+
+/** The elements that fill a content to its last byte. */
+function elements(content: Buffer): readonly Element[] {
+  const found: Element[] = []
+  for (let at = 0; at < content.length; ) {
+    const one = element(content, at)
+    found.push(one)
+    at = one.end
+  }
+  return found
+}
+
+function element(buffer: Buffer, at: number): Element {
+  const header = headerOf(buffer, at)
+  if (header === undefined || header.end > buffer.length)
+    throw new Unsound('an element that is longer than its message')
+  return { tag: buffer.readUInt8(at), content: buffer.subarray(header.from, header.end), end: header.end }
+}
+
+/** Bytes of the message that a buffer begins with; undefined while that cannot be told. */
+function sizeOf(buffer: Buffer): number | undefined {
+  if (buffer.length > 0 && buffer.readUInt8(0) !== tags.sequence) throw new Unsound('not the beginning of a message')
+  const size = headerOf(buffer, 0)?.end
+  if (size !== undefined && size > mostBytes) throw new Unsound('a message of more than 1 MiB')
+  return size
+}
+
+function headerOf(buffer: Buffer, at: number): { readonly from: number; readonly end: number } | undefined {
+  if (buffer.length < at + 2) return undefined
+  if ((buffer.readUInt8(at) & 0x1f) === 0x1f) throw new Unsound('a tag of several bytes')
+  const first = buffer.readUInt8(at + 1)
+  if (first < 0x80) return { from: at + 2, end: at + 2 + first }
+  const size = first & 0x7f
+  // RFC 4511, 5.1: only the definite form.
+  if (size === 0 || size > 4) throw new Unsound('a length of an unknown form')
+  if (buffer.length < at + 2 + size) return undefined
+  const from = at + 2 + size
+  return { from, end: from + buffer.readUIntBE(at + 2, size) }
+}

@@ -1,0 +1,146 @@
+import type { MongoClient, MongoClientOptions } from 'mongodb'
+import { type DatabaseTarget, partingMs, statementMs, type TlsChoice, tlsChoice, within } from '../../database/index.ts'
+import { hostPort } from '../../net/connect.ts'
+import { optionalDriver } from '../../net/driver.ts'
+import { type Hide, hiding, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { mongoFault, type Where } from './faults.ts'
+import { wires } from './wire.ts'
+
+export type Doc = Readonly<Record<string, unknown>>
+/** Runs one command. The server ends it by itself in time. Throws ProbeError, or what a socket throws. */
+export type Command = (command: Doc, database?: string) => Promise<Doc>
+
+export type MongoWay = {
+  readonly ip: string
+  readonly address: string
+  readonly signal: AbortSignal
+  /** Milliseconds left until the deadline. */
+  readonly msLeft: () => number
+}
+export type MongoSession = {
+  readonly command: Command
+  readonly encrypted: boolean
+  readonly hide: Hide
+  readonly close: () => Promise<void>
+}
+
+/** Milliseconds: as long after the deadline the driver would give up by itself. */
+const pastDeadlineMs = 1_000
+/** Milliseconds; more than any run takes: what the driver would look at between is not asked for. */
+const never = 3_600_000
+
+export const loadMongodb = () => optionalDriver('mongodb', () => import('mongodb'))
+
+/**
+ * Connects to one node, whatever part it plays, and signs in. When the signal aborts, every socket of
+ * the driver is destroyed; the server ends what it then runs for a client that has gone, or at the
+ * latest at the deadline. Throws ProbeError, or what a socket throws.
+ */
+export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<MongoSession> {
+  const { ip, address, signal, msLeft } = way
+  const password = (await target.password?.reveal()) ?? ''
+  if (target.user !== '' && password === '') {
+    throw new ProbeError(
+      'auth',
+      `the url names ${said(target.user, 64)}, and no password is configured: add \`password:\``,
+    )
+  }
+  const hide = hiding([password])
+  const at = (phase: Where['phase']): Where => ({ target, address, phase, hide })
+  const tls = await tlsChoice(target, ip)
+  const { MongoClient: Client } = await loadMongodb()
+  // Looked at here, for while the driver was loaded nobody listened.
+  signal.throwIfAborted()
+  const wire = wires()
+  const end = (): void => wire.end()
+  signal.addEventListener('abort', end, { once: true })
+  let client: MongoClient | undefined
+  const close = async (): Promise<void> => {
+    signal.removeEventListener('abort', end)
+    const closing = Promise.resolve(wire.run(() => client?.close()))
+    // Sessions are ended on the server, where there is still time to tell it.
+    if (!signal.aborted) await within(closing, partingMs)
+    wire.end()
+    await within(closing, partingMs)
+    closing.then(wire.forget, wire.forget)
+  }
+  try {
+    const options = optionsFor(target, tls, password, msLeft())
+    const made = wire.run(() => new Client(`mongodb://${hostPort(ip, target.port)}/`, options))
+    client = made
+    await wire.run(() => connected(made))
+    const command: Command = async (asked, database = 'admin') => {
+      signal.throwIfAborted()
+      try {
+        const limited = { ...asked, maxTimeMS: statementMs(msLeft()) }
+        return clean(await wire.run(() => made.db(database).command(limited)), hide) as Doc
+      } catch (error) {
+        throw mongoFault(error, at('check'))
+      }
+    }
+    return { command, encrypted: tls !== undefined, hide, close }
+  } catch (error) {
+    await close()
+    throw mongoFault(error, at('sign-in'))
+  }
+}
+
+function optionsFor(
+  target: DatabaseTarget,
+  tls: TlsChoice | undefined,
+  password: string,
+  msLeft: number,
+): MongoClientOptions {
+  return {
+    // This node itself: what it says of others is judged, and nobody is connected to because of it.
+    directConnection: true,
+    ...(target.user === ''
+      ? {}
+      : { auth: { username: target.user, password }, authSource: target.database || 'admin' }),
+    ...(tls
+      ? {
+          tls: true,
+          ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+          ...(tls.servername === undefined ? {} : { servername: tls.servername }),
+          rejectUnauthorized: true,
+          checkServerIdentity: tls.checkServerIdentity,
+        }
+      : {}),
+    appName: 'svc-health',
+    // Nothing is retried: a refused sign-in least of all.
+    retryReads: false,
+    retryWrites: false,
+    maxPoolSize: 1,
+    serverMonitoringMode: 'poll',
+    heartbeatFrequencyMS: never,
+    // The engine's deadline counts: what the driver itself gives up in that very moment tells nothing of why.
+    serverSelectionTimeoutMS: msLeft + pastDeadlineMs,
+    connectTimeoutMS: 0,
+  }
+}
+
+/** The first look of the driver at the node is the answer: it would go on trying until the deadline. */
+async function connected(client: MongoClient): Promise<void> {
+  const { promise: failed, reject } = Promise.withResolvers<never>()
+  failed.catch(() => {})
+  client.on('serverHeartbeatFailed', ({ failure }) => reject(failure))
+  const connecting = client.connect()
+  connecting.catch(() => {})
+  await Promise.race([connecting, failed])
+}
+
+const deepest = 12
+const widest = 1_000
+
+/** An answer without the secret, with texts that can be shown, and no deeper and wider than what is looked at. */
+function clean(value: unknown, hide: Hide, depth = 0): unknown {
+  if (typeof value === 'string') return hide(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (depth >= deepest) return undefined
+  if (Array.isArray(value)) return value.slice(0, widest).map((one) => clean(one, hide, depth + 1))
+  if (value instanceof Date || '_bsontype' in value) return value
+  const object = Object.create(null) as Record<string, unknown>
+  for (const [key, one] of Object.entries(value).slice(0, widest)) object[key] = clean(one, hide, depth + 1)
+  return object
+}

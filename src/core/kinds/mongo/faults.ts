@@ -1,0 +1,128 @@
+import { type DatabaseTarget, withoutTls } from '../../database/index.ts'
+import { type Hide, said } from '../../net/text.ts'
+import { type FaultClass, ProbeError } from '../../probe-error.ts'
+
+export type Where = {
+  readonly target: DatabaseTarget
+  readonly address: string
+  readonly phase: 'sign-in' | 'check'
+  readonly hide: Hide
+}
+
+/** The account or the kind of server keeps a check from looking: no failure of the database. */
+export class Unlooked extends ProbeError {
+  readonly why: 'permission' | 'absent'
+  constructor(why: 'permission' | 'absent', message: string, details: readonly string[]) {
+    super('data', message, details)
+    this.why = why
+  }
+}
+
+/** What an error of the driver or of the server means; one that classify knows is given back as it is. */
+export function mongoFault(error: unknown, where: Where): unknown {
+  const known = rootOf(error)
+  if (known) return known
+  const { name, code, message } = error as Record<'name' | 'code' | 'message', unknown>
+  const told = said(where.hide(typeof message === 'string' ? message : ''))
+  if (typeof code === 'number') return fromServer(code, told, where)
+  return fromDriver(String(name), told, where)
+}
+
+/** The driver wraps what a socket says. */
+function rootOf(error: unknown): unknown {
+  let one = error
+  for (let depth = 0; depth < 6 && one instanceof Error; depth += 1) {
+    if (one instanceof ProbeError) return one
+    const { code } = one as { readonly code?: unknown }
+    if (typeof code === 'string' && !/^ERR_(?!TLS|SSL)/.test(code)) return one
+    one = one.cause
+  }
+  return undefined
+}
+
+type Meaning = 'refused sign-in' | 'may not' | 'absent' | 'too long' | 'no longer' | 'down' | 'no majority'
+const meaning: Readonly<Record<number, Meaning>> = {
+  11: 'refused sign-in',
+  18: 'refused sign-in',
+  8000: 'refused sign-in',
+  13: 'may not',
+  59: 'absent',
+  76: 'absent',
+  115: 'absent',
+  238: 'absent',
+  26: 'absent',
+  50: 'too long',
+  262: 'too long',
+  89: 'too long',
+  189: 'no longer',
+  10107: 'no longer',
+  13435: 'no longer',
+  13436: 'no longer',
+  11602: 'no longer',
+  91: 'down',
+  11600: 'down',
+  64: 'no majority',
+  79: 'no majority',
+  100: 'no majority',
+}
+
+function fromServer(code: number, told: string, { address, target, phase }: Where): ProbeError {
+  const found = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
+    new ProbeError(fault, message, [...details, `error ${code}`])
+  const user = target.user === '' ? 'whoever is not signed in' : `"${said(target.user, 64)}"`
+  switch (meaning[code]) {
+    case 'refused sign-in':
+      return found(
+        'auth',
+        `${address} refused the sign-in of ${user}: ${told}`,
+        `the user is looked for in the database ${said(target.database || 'admin', 64)}, which the url may name`,
+      )
+    case 'may not':
+      return new Unlooked('permission', `${user} may not look: ${told}`, [`error ${code}`])
+    case 'absent':
+      return new Unlooked('absent', `this server does not tell: ${told}`, [`error ${code}`])
+    case 'too long':
+      return found('timeout', `the server called it off, it took too long: ${told}`)
+    case 'no longer':
+      return found('data', `${address} is no primary any more, or not yet: ${told}`)
+    case 'down':
+      return found('refused', `${address} is shutting down: ${told}`)
+    case 'no majority':
+      return found('timeout', `no majority acknowledged the write in time: ${told}`)
+    default:
+      return found(
+        'protocol',
+        phase === 'sign-in' ? `${address} refused the connection: ${told}` : `the command failed: ${told}`,
+      )
+  }
+}
+
+/** `connection 3 to 10.0.0.1:27017 closed`, `Socket closed` */
+function tellsOfClosing(told: string): boolean {
+  const connection = told.indexOf('connection ')
+  return (
+    told.includes('Socket closed') || (connection >= 0 && told.includes(' closed', connection + 'connection '.length))
+  )
+}
+
+function fromDriver(name: string, told: string, { address, target }: Where): ProbeError {
+  const details = told === '' ? [] : [told]
+  if (name === 'MongoNetworkTimeoutError')
+    return new ProbeError('timeout', `${address} did not answer in time`, details)
+  if (tellsOfClosing(told)) {
+    const maybe =
+      target.tls.mode === 'off' ? ['does the server take TLS only? then: tls: {mode: verify}'] : [withoutTls]
+    return new ProbeError('protocol', `${address} closed the connection before it answered`, maybe)
+  }
+  if (name === 'MongoCompatibilityError') {
+    return new ProbeError('protocol', `${address} speaks no version that the driver knows`, details)
+  }
+  if (/signature|nonce|iteration count|SCRAM|conversation/i.test(told)) {
+    return new ProbeError(
+      'protocol',
+      `${address} does not prove that it knows the user: is it the right server?`,
+      details,
+    )
+  }
+  return new ProbeError('protocol', `${address} does not answer as MongoDB does`, details)
+}

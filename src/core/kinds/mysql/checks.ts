@@ -1,0 +1,204 @@
+import { figure, onDatabase, type Row, text } from '../../database/index.ts'
+import { atLeast, atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { count } from '../../net/text.ts'
+
+const minute = 60_000
+
+/** Rows of a name and a value as one row. Names in small letters: servers differ in that. */
+const named = (rows: readonly Row[]): Row =>
+  Object.fromEntries(rows.map((row) => [text(row, 'Variable_name').toLowerCase(), row.Value]))
+
+export const threads = onDatabase({
+  depth: 'Standard',
+  results: {
+    connections: 'Connections are left',
+    running: 'Not too many connections are at work at once',
+    restarted: 'It has not just been restarted',
+  },
+  settings: {
+    connections: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 80 },
+      doc: 'Connections in use (Threads_connected), of max_connections',
+    },
+    running: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 60 },
+      doc: 'Connections at work (Threads_running), of max_connections',
+    },
+    restarted: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: minute },
+      doc: 'How long the server should have been up at least',
+    },
+  },
+  observe: async ({ ask }) => {
+    const status = named(
+      await ask(`SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Threads_running', 'Uptime')`),
+    )
+    const limits = named(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'max_connections'`))
+    return {
+      connected: figure(status, 'threads_connected') ?? 0,
+      running: figure(status, 'threads_running') ?? 0,
+      max: figure(limits, 'max_connections') ?? 0,
+      upMs: (figure(status, 'uptime') ?? 0) * 1_000,
+    }
+  },
+  evaluate: ({ connected, running, max, upMs }, settings) => {
+    const share = (threads: number): number => (max > 0 ? (threads / max) * 100 : 100)
+    return [
+      atMost({
+        check: 'connections',
+        what: `${connected} of ${max} connections:`,
+        value: share(connected),
+        unit: 'percent',
+        threshold: settings.connections,
+      }),
+      atMost({
+        check: 'running',
+        what: `${count(running, 'thread runs', 'threads run')}, of ${max}:`,
+        value: share(running),
+        unit: 'percent',
+        threshold: settings.running,
+      }),
+      atLeast({ check: 'restarted', what: 'up for', value: upMs, unit: 'duration', threshold: settings.restarted }),
+    ]
+  },
+})
+
+/** One source that a replica follows; most have one, and its name is empty. */
+type Channel = {
+  readonly name: string
+  /** `Yes`, `No`, `Connecting`, `Preparing`. */
+  readonly receives: string
+  readonly applies: string
+  /** Undefined while the server does not know it. */
+  readonly lagMs: number | undefined
+  readonly errors: readonly string[]
+}
+
+export const replication = onDatabase({
+  depth: 'Advanced',
+  results: {
+    replication: 'As a replica it receives and applies what its source writes',
+    'replication lag': 'As a replica it is not behind; left out elsewhere',
+  },
+  settings: {
+    replica: { type: 'flag', default: false, doc: 'The server is a replica: without replication set up it fails' },
+    replicationLag: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 30_000 },
+      doc: 'How far a replica may be behind',
+    },
+  },
+  observe: async ({ ask }) => {
+    const [row] = await ask('SELECT VERSION() AS version')
+    const rows = await ask(replicationStatement(text(row, 'version')))
+    return { channels: rows.slice(0, 100).map(channelOf) }
+  },
+  evaluate: ({ channels }, { replica, replicationLag: threshold }) => {
+    if (channels.length === 0) {
+      if (!replica) return ok('replication', 'not a replica')
+      return fail('replication', 'data', 'should be a replica, and has no replication set up')
+    }
+    const broken = channels.filter(({ receives, applies }) => receives !== 'Yes' || applies !== 'Yes')
+    const [first] = broken
+    if (first) {
+      const details = broken.flatMap((one) => [...(one === first ? [] : [describeStopped(one)]), ...one.errors])
+      return fail('replication', 'data', describeStopped(first), { details })
+    }
+    const lag = Math.max(...channels.map(({ lagMs }) => lagMs ?? Number.POSITIVE_INFINITY))
+    const runs = ok('replication', `follows ${count(channels.length, 'source')}: both threads run`)
+    if (lag === Number.POSITIVE_INFINITY)
+      return [runs, warn('replication lag', 'the server does not know how far it is behind')]
+    return [runs, atMost({ check: 'replication lag', what: 'behind by', value: lag, unit: 'duration', threshold })]
+  },
+})
+
+/** The same statement in the words of each server. */
+export function replicationStatement(version: string): string {
+  if (/mariadb/i.test(version)) return 'SHOW ALL SLAVES STATUS'
+  const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number)
+  const isNew = major > 8 || (major === 8 && (minor > 0 || patch >= 22))
+  return isNew ? 'SHOW REPLICA STATUS' : 'SHOW SLAVE STATUS'
+}
+
+function channelOf(row: Row): Channel {
+  const either = (...names: readonly string[]): string => names.map((name) => text(row, name)).find(Boolean) ?? ''
+  const lag = figure(row, 'Seconds_Behind_Source') ?? figure(row, 'Seconds_Behind_Master')
+  return {
+    name: either('Channel_Name', 'Connection_name'),
+    receives: either('Replica_IO_Running', 'Slave_IO_Running'),
+    applies: either('Replica_SQL_Running', 'Slave_SQL_Running'),
+    lagMs: lag === undefined ? undefined : lag * 1_000,
+    errors: ['Last_IO_Error', 'Last_SQL_Error'].map((name) => text(row, name, 200)).filter(Boolean),
+  }
+}
+
+function describeStopped({ name, receives, applies }: Channel): string {
+  const source = name === '' ? '' : `${name}: `
+  const io = receives === 'Yes' ? '' : `does not receive (IO thread: ${receives || 'unknown'})`
+  const sql = applies === 'Yes' ? '' : `does not apply (SQL thread: ${applies || 'unknown'})`
+  return `${source}${[io, sql].filter(Boolean).join(', ')}`
+}
+
+export const galera = onDatabase({
+  depth: 'Advanced',
+  results: { galera: 'As a Galera node it is ready and synced; left out elsewhere' },
+  settings: {},
+  observe: async ({ ask }) => {
+    const on = named(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_on'`))
+    const status = named(
+      await ask(`SHOW GLOBAL STATUS WHERE Variable_name IN
+        ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_size', 'wsrep_local_state_comment')`),
+    )
+    return {
+      on: text(on, 'wsrep_on') === 'ON',
+      ready: text(status, 'wsrep_ready') === 'ON',
+      cluster: text(status, 'wsrep_cluster_status'),
+      state: text(status, 'wsrep_local_state_comment'),
+      size: figure(status, 'wsrep_cluster_size') ?? 0,
+    }
+  },
+  evaluate: ({ on, ready, cluster, state, size }): Result<'galera'> | [] => {
+    if (!on) return []
+    const summary = `${state || 'unknown state'}, ${cluster || 'unknown'} component of ${count(size, 'node')}`
+    if (!ready) return fail('galera', 'data', `not ready for queries: ${summary}`)
+    if (cluster !== 'Primary') return fail('galera', 'data', `not in the primary component: ${summary}`)
+    return state === 'Synced' ? ok('galera', summary) : warn('galera', summary)
+  },
+})
+
+export const transactions = onDatabase({
+  depth: 'Advanced',
+  results: { 'longest transaction': 'No transaction is open for too long' },
+  settings: {
+    longestTransaction: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 2 * minute, limit: 5 * minute },
+      doc: 'How long an InnoDB transaction may last',
+    },
+  },
+  observe: async ({ ask }) => {
+    // trx_started is in the time zone of the server, NOW() in that of the session.
+    const [row] = await ask(`SELECT COUNT(*) AS open,
+        SUBSTRING_INDEX(GROUP_CONCAT(trx_mysql_thread_id ORDER BY trx_started), ',', 1) AS thread,
+        TIMESTAMPDIFF(SECOND, MIN(trx_started), COALESCE(CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'), NOW())) AS age
+      FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> CONNECTION_ID()`)
+    return {
+      open: figure(row, 'open') ?? 0,
+      longestMs: Math.max(0, figure(row, 'age') ?? 0) * 1_000,
+      thread: figure(row, 'thread'),
+    }
+  },
+  evaluate: ({ open, longestMs: value, thread }, { longestTransaction: threshold }) => {
+    if (open === 0) return ok('longest transaction', 'no other transaction is open')
+    const what = `${count(open, 'transaction is', 'transactions are')} open, the longest (thread ${thread ?? '?'}) for`
+    return atMost({ check: 'longest transaction', what, value, unit: 'duration', threshold })
+  },
+})

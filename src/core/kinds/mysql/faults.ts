@@ -1,0 +1,97 @@
+import { type DatabaseTarget, withoutTls } from '../../database/index.ts'
+import { said } from '../../net/text.ts'
+import { type FaultClass, ProbeError } from '../../probe-error.ts'
+
+export type Where = {
+  readonly target: DatabaseTarget
+  readonly address: string
+  readonly phase: 'sign-in' | 'check' | 'query'
+}
+
+/** What an error of the driver or of the server means; one that classify knows is given back as it is. */
+export function mysqlFault(error: unknown, where: Where): unknown {
+  if (error instanceof ProbeError) return error
+  const { code, errno, sqlState, message } = error as Record<'code' | 'errno' | 'sqlState' | 'message', unknown>
+  const told = said(typeof message === 'string' ? message : '')
+  if (typeof errno === 'number' && typeof sqlState === 'string') return fromServer(errno, told, where)
+  return fromDriver(code, told, error, where)
+}
+
+/** Error numbers of the server, told alike by MySQL and MariaDB. */
+const meaning: Readonly<
+  Record<
+    number,
+    'refused sign-in' | 'full' | 'no database' | 'not in' | 'down' | 'may not' | 'would write' | 'too long'
+  >
+> = {
+  1040: 'full',
+  1203: 'full',
+  1226: 'full',
+  1045: 'refused sign-in',
+  1129: 'refused sign-in',
+  1130: 'refused sign-in',
+  1698: 'refused sign-in',
+  1820: 'refused sign-in',
+  1862: 'refused sign-in',
+  3118: 'refused sign-in',
+  4151: 'refused sign-in',
+  1044: 'not in',
+  1049: 'no database',
+  1053: 'down',
+  1142: 'may not',
+  1143: 'may not',
+  1370: 'may not',
+  1227: 'may not',
+  1792: 'would write',
+  1317: 'too long',
+  1969: 'too long',
+  3024: 'too long',
+}
+/** A Galera node that is not part of its cluster refuses every query with this number. */
+const unknownCommand = 1_047
+
+function fromServer(errno: number, told: string, { address, target, phase }: Where): ProbeError {
+  const found = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
+    new ProbeError(fault, message, [...details, `error ${errno}`])
+  const user = `"${said(target.user, 64)}"`
+  switch (meaning[errno]) {
+    case 'refused sign-in':
+      if (phase === 'sign-in') return found('auth', `${address} refused the sign-in of ${user}: ${told}`)
+      return found('data', `${user} may not look: ${told}`)
+    case 'full':
+      return found('refused', `${address} is full: ${told}`, 'look: who holds the connections (SHOW PROCESSLIST)?')
+    case 'no database':
+      return found('data', `${address} has no such database: ${told}`)
+    case 'not in':
+      return found('data', `${address} does not let ${user} into the database: ${told}`)
+    case 'down':
+      return found('refused', `${address} is shutting down: ${told}`)
+    case 'would write':
+      return found('data', `it would write, and was refused: ${told}`)
+    case 'may not':
+      if (phase === 'query') return found('data', `${user} may not read that: ${told}`, 'next: GRANT SELECT on it')
+      return found('data', `${user} may not look: ${told}`, 'next: grant that to the account, on *.*')
+    case 'too long':
+      return found('timeout', told)
+    default:
+  }
+  if (phase === 'query') return found('data', `the query failed: ${told}`)
+  if (errno === unknownCommand) return found('data', `${address} does not take queries: ${told}`)
+  return found(
+    'protocol',
+    phase === 'sign-in' ? `${address} refused the connection: ${told}` : `the query failed: ${told}`,
+  )
+}
+function fromDriver(code: unknown, told: string, error: unknown, { address }: Where): unknown {
+  if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
+  if (code === 'HANDSHAKE_SSL_ERROR') return new ProbeError('tls', `TLS with ${address} failed: ${told}`)
+  if (code === 'PROTOCOL_CONNECTION_LOST') {
+    return new ProbeError('protocol', `${address} closed the connection before it answered`)
+  }
+  if (code === 'AUTH_SWITCH_PLUGIN_ERROR')
+    return new ProbeError('protocol', `the sign-in at ${address} failed: ${told}`)
+  // A socket's own errors; what the driver throws over garbage has a code too.
+  const { syscall } = error as { syscall?: unknown }
+  if (typeof code === 'string' && (typeof syscall === 'string' || /^E[A-Z]+$/.test(code))) return error
+  return new ProbeError('protocol', `${address} does not answer as MySQL does`, told === '' ? [] : [told])
+}

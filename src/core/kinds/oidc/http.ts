@@ -1,0 +1,161 @@
+import type { CheckContext } from '../../engine/index.ts'
+import { isLoopback } from '../../loopback.ts'
+import { readCaFile } from '../../net/ca-file.ts'
+import type { Chain } from '../../net/chain.ts'
+import { hostPort } from '../../net/connect.ts'
+import { call } from '../../net/http/call.ts'
+import { hostOf, open, portOf, type Route } from '../../net/http/route.ts'
+import type { PeerAddress } from '../../net/peer-address.ts'
+import { type Hide, hiding, safeUrl } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { OidcSettings } from './settings.ts'
+
+/** Bytes of one answer: documents have some thousand, a hundred keys with certificates some hundred thousand. */
+const largestAnswer = 512 * 1024
+/** Nothing that a provider says is nested half as deep. */
+const deepest = 32
+
+export type Json = Readonly<Record<string, unknown>>
+export const object = (value: unknown): Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
+
+export type Answer = {
+  readonly address: string
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: { readonly json: unknown } | { readonly problem: string }
+  /** Wall clock before the request, and when the answer began. */
+  readonly sent: Date
+  readonly heard: Date
+  readonly ms: number
+}
+
+/** `authorization` and `form` hold secrets; all of them are in `secrets`, in every form that is sent. */
+export type Ask = {
+  readonly authorization?: string | undefined
+  readonly form?: URLSearchParams | undefined
+  readonly secrets?: readonly string[]
+}
+
+/** A provider at one address. Every request has a connection of its own; no redirect is followed. */
+export type Provider = {
+  readonly address: string
+  /** Then plain http is no risk. */
+  readonly loopback: boolean
+  /** GET, or POST with a form. Throws ProbeError, or what a socket throws. */
+  readonly ask: (url: URL, ask?: Ask) => Promise<Answer>
+  /** The chain of each place that was asked over https. */
+  readonly chains: () => readonly Chain[]
+  /** What a peer said, without any secret that was sent or given so far. */
+  readonly hide: Hide
+  /** Adds a secret that the provider gave: it must not come back in its words either. */
+  readonly keep: (secret: string) => void
+}
+
+export async function providerAt(given: OidcSettings, at: PeerAddress, context: CheckContext): Promise<Provider> {
+  const issuer = new URL(given.issuer)
+  const ca = await readCaFile(given.caFile)
+  const chains = new Map<string, Chain>()
+  const known = new Set<string>()
+  const hide: Hide = (heard) => hiding([...known])(heard)
+  const ask = async (url: URL, { authorization, form, secrets = [] }: Ask = {}): Promise<Answer> => {
+    for (const secret of secrets) known.add(secret)
+    const route: Route = {
+      url,
+      method: form ? 'POST' : 'GET',
+      common: {},
+      own: {},
+      signsIn: authorization !== undefined || secrets.length > 0,
+      insecureHttp: given.insecureHttp,
+      redirects: 0,
+      verify: true,
+      ca,
+      hide,
+    }
+    const began = context.now()
+    const target = await placeFor(url, issuer, at, context)
+    const { socket, chain } = await open(target, url, route, context)
+    try {
+      if (chain && !chains.has(url.host)) chains.set(url.host, chain)
+      const body = form?.toString()
+      const headers = {
+        Host: url.host,
+        'User-Agent': 'svc',
+        Accept: 'application/json, application/jwk-set+json;q=0.9',
+        ...(authorization === undefined ? {} : { Authorization: authorization }),
+        ...(body === undefined
+          ? {}
+          : {
+              'Content-Type': 'application/x-www-form-urlencoded',
+              'Content-Length': String(Buffer.byteLength(body)),
+            }),
+        Connection: 'close',
+      }
+      const sent = context.date()
+      const path = `${url.pathname}${url.search}`
+      const head = await call(socket, target.address, { method: route.method, path, headers, body }, hide)
+      const heard = context.date()
+      const { bytes, more } = await head.read(largestAnswer)
+      if (more) {
+        throw new ProbeError(
+          'protocol',
+          `${target.address} answered ${safeUrl(url)} with more than 512 KiB: not read on`,
+        )
+      }
+      const { status, headers: heads } = head
+      return {
+        address: target.address,
+        status,
+        headers: heads,
+        body: read(bytes),
+        sent,
+        heard,
+        ms: context.now() - began,
+      }
+    } finally {
+      socket.destroy()
+    }
+  }
+  return {
+    address: at.address,
+    loopback: isLoopback(at.ip),
+    ask,
+    chains: () => [...chains.values()],
+    hide,
+    keep: (secret) => void known.add(secret),
+  }
+}
+
+/** The issuer's own host keeps the address that is being probed. */
+async function placeFor(url: URL, issuer: URL, at: PeerAddress, context: CheckContext): Promise<PeerAddress> {
+  const port = portOf(url)
+  const ip = hostOf(url) === hostOf(issuer) ? at.ip : (await context.resolve(hostOf(url)))[0]
+  if (ip === undefined) throw new ProbeError('dns', `${hostOf(url)} has no address`)
+  return { ...at, ip, port, address: hostPort(ip, port) }
+}
+
+/** Reads JSON that somebody else wrote, as deep as anything sound is. */
+export function read(bytes: Buffer): Answer['body'] {
+  const text = bytes.toString('utf8')
+  if (tooDeep(text)) return { problem: `JSON nested more than ${deepest} deep` }
+  try {
+    return { json: JSON.parse(text) as unknown }
+  } catch {
+    return { problem: bytes.length === 0 ? 'nothing' : 'no JSON' }
+  }
+}
+
+/** Counts brackets outside of strings, before anything is built of them. One pass, whatever was sent. */
+function tooDeep(text: string): boolean {
+  let depth = 0
+  let quoted = false
+  for (let i = 0; i < text.length; i += 1) {
+    const one = text[i]
+    if (quoted && one === '\\') i += 1
+    else if (one === '"') quoted = !quoted
+    else if (!quoted && (one === '[' || one === '{')) depth += 1
+    else if (!quoted && (one === ']' || one === '}')) depth -= 1
+    if (depth > deepest) return true
+  }
+  return false
+}

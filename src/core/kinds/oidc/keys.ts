@@ -1,0 +1,182 @@
+import { createPublicKey, type JsonWebKey, X509Certificate } from 'node:crypto'
+import { count, quoted } from '../../net/text.ts'
+import { type Json, object } from './http.ts'
+
+/** More keys than this are not looked at: rotation needs two or three. */
+export const mostKeys = 100
+const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
+/** Members that make the key itself, of each type that signs or encrypts (RFC 7518, RFC 8037). */
+const publicMembers = { RSA: ['n', 'e'], EC: ['crv', 'x', 'y'], OKP: ['crv', 'x'] } as const
+const curves = { EC: ['P-256', 'P-384', 'P-521'], OKP: ['Ed25519', 'Ed448', 'X25519', 'X448'] } as const
+const mostBits = 16_384
+
+/** Signatures that are verified here; each is made with a private key, none with a shared secret. */
+export const signatures: ReadonlySet<string> = new Set(
+  'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' '),
+)
+const encryptions = /^(?:RSA-OAEP(?:-256|-384|-512)?|RSA1_5|ECDH-ES(?:\+A(?:128|192|256)KW)?)$/
+const lessUsual = new Set(['ES256K', 'Ed448'])
+
+/** A key that may have signed a token, and nothing but its public members. */
+export type SigningKey = JsonWebKey & { readonly kty: string; readonly kid?: string; readonly alg?: string }
+
+export type KeySet = {
+  readonly problems: readonly string[]
+  readonly warnings: readonly string[]
+  readonly signing: readonly SigningKey[]
+  /** All of them, others than signing keys included. */
+  readonly total: number
+  /** When the newest signing key was certified (x5c). */
+  readonly newest: Date | undefined
+}
+
+/** What is wrong with a key set (RFC 7517), worst first. Looks, and asks nobody. */
+export function inspectKeys(json: unknown, keyBits: number): KeySet {
+  const listed = object(json).keys
+  const empty = { warnings: [], signing: [], total: 0, newest: undefined }
+  if (!Array.isArray(listed)) return { ...empty, problems: ['it holds no list of keys'] }
+  if (listed.length > mostKeys) {
+    return {
+      ...empty,
+      total: listed.length,
+      problems: [`it holds ${listed.length} keys, more than ${mostKeys}: is rotation stuck?`],
+    }
+  }
+  const keys = (listed as readonly unknown[]).map(object)
+  const seen = keys.map((key, index) => inspect(key, nameOf(key, index), keyBits, keys.length > 1))
+  const signing = seen.flatMap(({ signs }) => signs ?? [])
+  const none = signing.length === 0 ? ['it holds no sound key to verify a signature with'] : []
+  const dates = seen.flatMap(({ signs, since }) => (signs && since ? since.getTime() : []))
+  return {
+    problems: [
+      ...seen.flatMap(({ exposed }) => exposed ?? []),
+      ...doubled(keys),
+      ...seen.flatMap(({ problem }) => problem ?? []),
+      ...none,
+    ],
+    warnings: seen.flatMap(({ warning }) => warning ?? []),
+    signing,
+    total: keys.length,
+    newest: dates.length === 0 ? undefined : new Date(Math.max(...dates)),
+  }
+}
+
+const nameOf = (key: Json, index: number): string =>
+  typeof key.kid === 'string' ? `key ${quoted(key.kid, 64)}` : `key ${index + 1}`
+
+function doubled(keys: readonly Json[]): readonly string[] {
+  const kids = keys.flatMap(({ kid }) => (typeof kid === 'string' ? [kid] : []))
+  const twice = [...new Set(kids.filter((kid, index) => kids.indexOf(kid) !== index))]
+  return twice.map(
+    (kid) =>
+      `${count(kids.filter((one) => one === kid).length, 'key')} have the kid ${quoted(kid, 64)}: clients take either`,
+  )
+}
+
+type Inspected = {
+  /** What must stay secret is there to read. */
+  readonly exposed?: string
+  readonly problem?: string
+  readonly warning?: string
+  readonly signs?: SigningKey
+  readonly since?: Date | undefined
+}
+
+function inspect(key: Json, name: string, keyBits: number, several: boolean): Inspected {
+  const { kty, kid, use, alg } = key
+  if (kty === 'oct') return { exposed: `${name} is a shared secret, for all to read: replace it now` }
+  if (privateMembers.some((member) => key[member] !== undefined)) {
+    return { exposed: `${name} shows its private part: anybody can sign tokens; replace it now` }
+  }
+  if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') {
+    return { warning: `${name} is of the type ${shown(kty)}, which is not known here: not looked at` }
+  }
+  const weak = kty === 'RSA' ? weakness(key, keyBits) : unknownCurve(kty, key.crv)
+  if (weak !== undefined) return { problem: `${name} ${weak}` }
+  const jwk = Object.fromEntries(publicMembers[kty].map((member) => [member, key[member]]))
+  const made = imported({ kty, ...jwk })
+  if (made === undefined) return { problem: `${name} is no sound ${kty} key` }
+  if (kid !== undefined && (typeof kid !== 'string' || kid === ''))
+    return { problem: `${name} has a kid that is no text` }
+  if (kid === undefined && several) return { problem: `${name} has no kid: clients cannot tell it from the others` }
+  if (use !== undefined && use !== 'sig' && use !== 'enc')
+    return { warning: `${name} is for the use ${shown(use)}, which is not known` }
+  const operations = Array.isArray(key.key_ops) ? (key.key_ops as readonly unknown[]) : undefined
+  if (alg !== undefined && !isKnown(alg)) {
+    return alg === 'none'
+      ? { problem: `${name} is for the algorithm none` }
+      : { warning: `${name} is for the algorithm ${shown(alg)}, which is not known` }
+  }
+  const certified = certificateOf(key.x5c)
+  if (certified && !made.equals(certified.publicKey))
+    return { problem: `${name} has a certificate of another key (x5c)` }
+  const encrypts =
+    use === 'enc' ||
+    (typeof alg === 'string' && encryptions.test(alg)) ||
+    (operations !== undefined && !operations.includes('verify')) ||
+    key.crv === 'X25519' ||
+    key.crv === 'X448'
+  if (encrypts) return {}
+  const signs = {
+    kty,
+    ...jwk,
+    ...(typeof kid === 'string' ? { kid } : {}),
+    ...(typeof alg === 'string' ? { alg } : {}),
+  } as SigningKey
+  const nameless = kid === undefined ? { warning: `${name} has no kid: the next rotation will confuse clients` } : {}
+  return { signs, since: certified?.validFromDate, ...nameless }
+}
+
+const shown = (value: unknown): string => (typeof value === 'string' ? quoted(value, 32) : 'that is no text')
+
+const isKnown = (alg: unknown): boolean =>
+  typeof alg === 'string' && (signatures.has(alg) || lessUsual.has(alg) || encryptions.test(alg))
+
+function weakness(key: Json, least: number): string | undefined {
+  const [n, e] = [bytesOf(key.n), bytesOf(key.e)]
+  if (n === undefined || e === undefined) return 'is no sound RSA key'
+  const bits = bitsOf(n)
+  if (bits < least) return `is RSA of ${bits} bits (at least ${least})`
+  if (bits > mostBits) return `is RSA of ${bits} bits: clients refuse to compute that`
+  const exponent = e.length > 8 ? undefined : Number(`0x${e.toString('hex')}`)
+  return exponent !== undefined && (exponent < 3 || exponent % 2 === 0)
+    ? `has the exponent ${exponent}: it proves nothing`
+    : undefined
+}
+
+/** Numbers are unsigned; leading zeros count nothing. */
+function bitsOf(bytes: Buffer): number {
+  const first = bytes.findIndex((byte) => byte !== 0)
+  return first < 0 ? 0 : (bytes.length - first) * 8 - Math.clz32(bytes[first] ?? 0) + 24
+}
+
+function bytesOf(value: unknown): Buffer | undefined {
+  if (typeof value !== 'string' || value === '' || !/^[\w-]+$/.test(value)) return undefined
+  return Buffer.from(value, 'base64url')
+}
+
+function unknownCurve(kty: 'EC' | 'OKP', crv: unknown): string | undefined {
+  const known: readonly string[] = curves[kty]
+  return typeof crv === 'string' && known.includes(crv)
+    ? undefined
+    : `is on the curve ${shown(crv)} (known: ${known.join(', ')})`
+}
+
+function imported(jwk: JsonWebKey) {
+  try {
+    return createPublicKey({ key: jwk, format: 'jwk' })
+  } catch {
+    return undefined
+  }
+}
+
+/** The certificate of the key itself, which stands first (RFC 7517, 4.7). */
+function certificateOf(x5c: unknown): X509Certificate | undefined {
+  const first: unknown = Array.isArray(x5c) ? x5c[0] : undefined
+  if (typeof first !== 'string' || first.length > 64 * 1024) return undefined
+  try {
+    return new X509Certificate(Buffer.from(first, 'base64'))
+  } catch {
+    return undefined
+  }
+}

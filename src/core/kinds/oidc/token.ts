@@ -1,0 +1,195 @@
+import { quoted, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { endpointOf, secretFor } from './endpoint.ts'
+import { type Answer, type Json, object, type Provider } from './http.ts'
+import type { OidcSettings } from './settings.ts'
+
+export type Session = {
+  readonly provider: Provider
+  readonly given: OidcSettings
+  readonly document: Json
+}
+
+export type Tokens = {
+  readonly answer: Answer
+  readonly access: string
+  readonly refresh: string | undefined
+  /** e.g. `Bearer`. */
+  readonly type: string
+  /** Seconds, as the server says. */
+  readonly expiresIn: number | undefined
+}
+
+/** The URL of an endpoint that may be asked. Throws ProbeError `data` that names it. */
+export function endpointAt({ document, given, provider }: Session, name: string): URL {
+  const written = document[name]
+  if (written === undefined) throw new ProbeError('data', `${provider.address} names no ${name}`)
+  const endpoint = endpointOf(written, given)
+  if ('url' in endpoint) return endpoint.url
+  throw new ProbeError('data', `nothing was sent: ${name} ${endpoint.problem}`)
+}
+
+type Credentials = { readonly authorization?: string; readonly fields: Json; readonly secrets: readonly string[] }
+
+/** As RFC 6749, 2.3.1 has it: both halves are encoded as in a form before they are packed. */
+const encoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
+
+/** How the client shows who it is, as the provider takes it. `secret` instead of the configured one. */
+async function credentials(session: Session, url: URL, secret?: string): Promise<Credentials> {
+  const { given, document, provider } = session
+  const id = given.clientId ?? ''
+  if (given.clientSecret === undefined) return { fields: { client_id: id }, secrets: [] }
+  const offered = document.token_endpoint_auth_methods_supported
+  const methods = Array.isArray(offered) ? (offered as readonly unknown[]) : ['client_secret_basic']
+  const basic = methods.includes('client_secret_basic')
+  if (!basic && !methods.includes('client_secret_post')) {
+    const why = 'takes no client secret (token_endpoint_auth_methods_supported), and this monitor has nothing else'
+    throw new ProbeError('data', `${provider.address} ${why}: nothing was sent`)
+  }
+  const shown = secret ?? (await secretFor(url, given.clientSecret, 'clientSecret', given))
+  if (!basic) return { fields: { client_id: id, client_secret: shown }, secrets: [shown, encoded(shown)] }
+  const packed = Buffer.from(`${encoded(id)}:${encoded(shown)}`).toString('base64')
+  return { authorization: `Basic ${packed}`, fields: {}, secrets: [shown, encoded(shown), packed] }
+}
+
+async function post(
+  session: Session,
+  url: URL,
+  fields: Readonly<Record<string, string | undefined>>,
+  { secret, secrets = [] }: { readonly secret?: string | undefined; readonly secrets?: readonly string[] } = {},
+): Promise<Answer> {
+  const client = await credentials(session, url, secret)
+  const form = new URLSearchParams()
+  for (const [name, value] of Object.entries({ ...fields, ...client.fields })) {
+    if (typeof value === 'string') form.set(name, value)
+  }
+  return session.provider.ask(url, {
+    form,
+    authorization: client.authorization,
+    secrets: [...client.secrets, ...secrets.flatMap((one) => [one, encoded(one)])],
+  })
+}
+
+/** A token by the client's own credentials (RFC 6749, 4.4). Throws ProbeError; `auth`: the client was refused. */
+export async function byClient(session: Session): Promise<Tokens> {
+  const url = endpointAt(session, 'token_endpoint')
+  return granted(
+    await post(session, url, { grant_type: 'client_credentials', ...wanted(session.given) }),
+    session,
+    clientOf(session),
+  )
+}
+
+/** A token by the password of the account (RFC 6749, 4.3). Throws like `byClient`. */
+export async function byPassword(session: Session): Promise<Tokens> {
+  const { given, document, provider } = session
+  const grants = document.grant_types_supported
+  if (Array.isArray(grants) && !grants.includes('password')) {
+    throw new ProbeError('data', `${provider.address} does not offer the password grant: remove user and password`)
+  }
+  const url = endpointAt(session, 'token_endpoint')
+  const password = given.password === undefined ? '' : await secretFor(url, given.password, 'password', given)
+  const fields = { grant_type: 'password', username: given.user, password, ...wanted(given) }
+  return granted(await post(session, url, fields, { secrets: [password] }), session, quoted(given.user ?? '', 64))
+}
+
+/** A new token for a refresh token. Throws ProbeError. */
+export async function byRefresh(session: Session, refresh: string): Promise<Tokens> {
+  const url = endpointAt(session, 'token_endpoint')
+  const fields = { grant_type: 'refresh_token', refresh_token: refresh }
+  return granted(
+    await post(session, url, fields, { secrets: [refresh] }),
+    session,
+    `${clientOf(session)}, for a refresh token,`,
+    'data',
+  )
+}
+
+const clientOf = ({ given }: Session): string => `the client ${quoted(given.clientId ?? '', 64)}`
+const wanted = ({ scope, audience, resource }: OidcSettings) => ({ scope, audience, resource })
+
+/** Ends what a refresh token stands for (RFC 7009). False where the provider has no way, or would not. */
+export async function revoke(session: Session, refresh: string): Promise<boolean> {
+  if (session.document.revocation_endpoint === undefined) return false
+  const url = endpointAt(session, 'revocation_endpoint')
+  const fields = { token: refresh, token_type_hint: 'refresh_token' }
+  return (await post(session, url, fields, { secrets: [refresh] })).status === 200
+}
+
+/** Whether the provider takes its own token for an active one (RFC 7662). Throws ProbeError. */
+export async function introspect(session: Session, token: string): Promise<{ readonly active: boolean }> {
+  const url = endpointAt(session, 'introspection_endpoint')
+  const fields = { token, token_type_hint: 'access_token' }
+  const answer = await post(session, url, fields, { secrets: [token] })
+  const active = 'json' in answer.body ? object(answer.body.json).active : undefined
+  if (answer.status === 200 && typeof active === 'boolean') return { active }
+  throw refusal(answer, session, `${clientOf(session)}, to introspect its token,`, 'data')
+}
+
+export type WrongSecret = { readonly wrong: 'refused' | 'accepted' | 'unproved'; readonly why: string }
+
+/** Shows a secret that nobody has. Its right one was let in before: it is refused because it is wrong. */
+export async function showWrongSecret(session: Session, secret: string): Promise<WrongSecret> {
+  const url = endpointAt(session, 'token_endpoint')
+  const fields = { grant_type: 'client_credentials', ...wanted(session.given) }
+  const answer = await post(session, url, fields, { secret })
+  if (answer.status === 200) return { wrong: 'accepted', why: '' }
+  const { error, told } = errorOf(answer, session.provider)
+  const refused = answer.status === 401 || (answer.status === 400 && error === 'invalid_client')
+  return { wrong: refused ? 'refused' : 'unproved', why: told }
+}
+
+function granted(answer: Answer, session: Session, asker: string, refused?: 'data'): Tokens {
+  const { provider } = session
+  if (answer.status !== 200) throw refusal(answer, session, asker, refused)
+  const json = 'json' in answer.body ? object(answer.body.json) : {}
+  const { access_token: access, refresh_token: refresh, token_type: type, expires_in: expires } = json
+  if (typeof access !== 'string' || access === '') {
+    const what = 'json' in answer.body ? 'JSON without an access_token' : answer.body.problem
+    throw new ProbeError('protocol', `${answer.address} answered 200 to the request for a token, with ${what}`)
+  }
+  for (const one of [access, refresh]) if (typeof one === 'string') provider.keep(one)
+  return {
+    answer,
+    access,
+    refresh: typeof refresh === 'string' && refresh !== '' ? refresh : undefined,
+    type: typeof type === 'string' ? said(provider.hide(type), 16) : '',
+    expiresIn: typeof expires === 'number' && Number.isFinite(expires) ? expires : undefined,
+  }
+}
+
+/** What a refusing server says of it (RFC 6749, 5.2), fit to be shown. */
+function errorOf({ status, body }: Answer, { hide }: Provider) {
+  const { error, error_description: description } = 'json' in body ? object(body.json) : {}
+  const words = [error, description].flatMap((word) =>
+    typeof word === 'string' && word !== '' ? [said(hide(word), 160)] : [],
+  )
+  return { error: typeof error === 'string' ? error : undefined, told: [`${status}`, ...words].join(': ') }
+}
+
+const advice: Readonly<Record<string, string>> = {
+  invalid_client: 'clientId or clientSecret is wrong, or the client was removed',
+  unauthorized_client: 'the client may not use this grant: allow it there',
+  unsupported_grant_type: 'the provider has no such grant',
+  invalid_scope: 'look at scope, and at what the client may ask for',
+  invalid_target: 'look at audience and resource',
+  invalid_grant: 'the account or its password is wrong, or it may not sign in so',
+  access_denied: 'the client may not have it: look at audience and scope',
+}
+
+/** What it means that `asker` did not get what was asked for. `auth`: it was not let in; with `refused`, it was before. */
+function refusal(answer: Answer, session: Session, asker: string, refused?: 'data'): ProbeError {
+  const { address, status, headers } = answer
+  const { error = '', told } = errorOf(answer, session.provider)
+  if (status >= 300 && status < 400) {
+    const to = URL.parse(headers.location ?? '')
+    const where = to === null ? '' : ` to ${said(session.provider.hide(to.host), 128)}`
+    const what = `answered ${asker} with a redirect${where} (${status})`
+    return new ProbeError('protocol', `${address} ${what}: not followed, nothing was sent there`)
+  }
+  const next = Object.hasOwn(advice, error) ? [advice[error] ?? ''] : []
+  const unknown = status === 401 || error === 'invalid_client' || error === 'invalid_grant'
+  if (refused === undefined && unknown) return new ProbeError('auth', `${address} refused ${asker}: ${told}`, next)
+  const side = status >= 500 ? ': its own trouble, not the client' : ''
+  return new ProbeError('data', `${address} answered ${asker} with ${told}${side}`, next)
+}

@@ -1,0 +1,68 @@
+import { quoted, said } from '../../net/text.ts'
+import { type FaultClass, ProbeError } from '../../probe-error.ts'
+import type { RedisLink } from './link.ts'
+import { isError, type Reply } from './resp.ts'
+
+/** A reply that is no error. Throws ProbeError: what the server's error means to an operator. */
+export function sound(reply: Reply, link: RedisLink, user: string | undefined): Exclude<Reply, { error: string }> {
+  if (isError(reply)) throw redisFault(reply.error, link, user)
+  return reply
+}
+
+/** The first word of an error is its code; servers before Redis 6 have `ERR` for nearly all. */
+export function redisFault(error: string, link: RedisLink, user: string | undefined): ProbeError {
+  const { address } = link
+  const told = said(link.hide(error), 200)
+  const who = quoted(user ?? 'default', 64)
+  const found = (fault: FaultClass, message: string, ...next: string[]): ProbeError =>
+    new ProbeError(fault, message, [...next, told])
+  const code = /^[A-Z]+/.exec(error)?.[0] ?? ''
+  switch (code) {
+    case 'NOAUTH':
+      return found('auth', `${address} wants a sign-in: set password (and the user in url)`)
+    case 'WRONGPASS':
+      return found('auth', `${address} refused the sign-in of ${who}: wrong password, no such user, or it is off`)
+    case 'NOPERM':
+      return found('data', `${who} may not look: ${told}`, 'next: ACL SETUSER on the server, for what is named')
+    case 'LOADING':
+      return found('data', `${address} has just started and is loading its data: it answers nothing else yet`)
+    case 'MASTERDOWN':
+      return found('data', `${address} is a replica that has lost its primary, and serves nothing meanwhile`)
+    case 'BUSY':
+      return found('data', `${address} is busy with a script or function: it answers nothing else`, 'look: SCRIPT KILL')
+    case 'DENIED':
+      return found(
+        'refused',
+        `${address} is in protected mode: it lets in only its own machine while it has no password`,
+      )
+    case 'MISCONF':
+      return found(
+        'data',
+        `${address} takes no writes: its last save to disk failed`,
+        'look: its log, the disk, who owns its folder',
+      )
+    case 'OOM':
+      return found('data', `${address} takes no writes: its memory is full (maxmemory)`)
+    case 'NOREPLICAS':
+      return found('data', `${address} takes no writes: it has fewer good replicas than it must have`)
+    case 'READONLY':
+      return found('data', `${address} takes no writes: it is a replica`)
+    case 'CLUSTERDOWN':
+      return found('data', `${address} serves nothing: its cluster is down`, 'look: CLUSTER INFO')
+    case 'MOVED':
+    case 'ASK':
+      return found('data', `${address} does not have that key: it is on another node of the cluster`)
+    default:
+  }
+  if (/max number of clients/i.test(error)) {
+    return found('refused', `${address} is full: it has as many clients as it takes (maxclients)`)
+  }
+  if (/invalid password/i.test(error)) return found('auth', `${address} refused the sign-in of ${who}: wrong password`)
+  if (/no password is set|without any password configured/i.test(error)) {
+    return found('data', `${address} has no password, but one is configured here: whoever reaches it may use it`)
+  }
+  if (user !== undefined && /wrong number of arguments for 'auth'/i.test(error)) {
+    return found('data', `${address} is older than Redis 6 and knows no users: take ${who} out of the url`)
+  }
+  return new ProbeError('protocol', `${address} answered ${quoted(told, 200)}`)
+}

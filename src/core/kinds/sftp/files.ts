@@ -1,0 +1,201 @@
+import type { Client, FileEntryWithStats, SFTPWrapper } from 'ssh2'
+import type { CheckContext } from '../../engine/index.ts'
+import type { Files } from '../../folders/index.ts'
+import { showDuration } from '../../format.ts'
+import { type Hide, quoted, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+
+/** Bytes of one read or write: what every server takes. */
+const chunkBytes = 32 * 1024
+/** Requests under way at once: a connection that is far away is filled. */
+const inFlight = 16
+
+/** Answers of a listing without an entry. */
+const mostEmpty = 10
+
+type Done<T> = (error: Error | null | undefined, value: T) => void
+
+/** An SFTP session. Every question is answered within a part of the time that is left, or ends the session. */
+export class Sftp {
+  readonly #sftp: SFTPWrapper
+  readonly #address: string
+  readonly #context: CheckContext
+  readonly #hide: Hide
+  #ended: { readonly cause: unknown } | undefined
+  readonly #lost = Promise.withResolvers<never>()
+
+  private constructor(sftp: SFTPWrapper, client: Client, address: string, context: CheckContext, hide: Hide) {
+    this.#sftp = sftp
+    this.#address = address
+    this.#context = context
+    this.#hide = hide
+    // Whether or not a question is under way just then.
+    this.#lost.promise.catch(() => {})
+    client.once('close', () => this.#end(new ProbeError('protocol', `${address} closed the connection`)))
+    sftp.once('close', () => this.#end(new ProbeError('protocol', `${address} ended the SFTP session`)))
+    sftp.on('error', (error: Error) =>
+      this.#end(
+        error instanceof ProbeError
+          ? error
+          : new ProbeError('protocol', `${address} does not keep to SFTP`, [said(hide(error.message))]),
+      ),
+    )
+  }
+
+  /** Starts the subsystem. Throws ProbeError `data` where the server does not. */
+  static async start(client: Client, address: string, context: CheckContext, hide: Hide): Promise<Sftp> {
+    const sftp = await new Promise<SFTPWrapper>((resolve, reject) => {
+      client.once('close', () =>
+        reject(new ProbeError('protocol', `${address} closed the connection before SFTP began`)),
+      )
+      client.sftp((error, begun) => {
+        if (error === undefined || error === null) resolve(begun)
+        else
+          reject(
+            new ProbeError(
+              'data',
+              `signed in, but ${address} does not start SFTP: ${quoted(hide(error.message), 120)}`,
+            ),
+          )
+      })
+    })
+    return new Sftp(sftp, client, address, context, hide)
+  }
+
+  get usable(): boolean {
+    return this.#ended === undefined
+  }
+
+  realpath(path: string): Promise<string> {
+    return this.#ask('realpath', (sftp, done) => sftp.realpath(path, done))
+  }
+
+  /** Entries of a folder, up to `most`: how many there are is the server's choice. */
+  async list(
+    path: string,
+    most: number,
+  ): Promise<{ readonly entries: readonly FileEntryWithStats[]; readonly more: boolean }> {
+    const handle = await this.#ask<Buffer>(`opening ${quoted(this.#hide(path), 80)}`, (sftp, done) =>
+      sftp.opendir(path, done),
+    )
+    const entries: FileEntryWithStats[] = []
+    let empty = 0
+    try {
+      while (entries.length <= most) {
+        const part = await this.#ask<readonly FileEntryWithStats[] | undefined>('listing', (sftp, done) =>
+          sftp.readdir(handle, (error, list) => (isEnd(error) ? done(undefined, undefined) : done(error, list))),
+        )
+        if (part === undefined) break
+        // The driver leaves out `.` and `..`, so one or two may be empty; a hostile server says no more for ever.
+        empty += part.length === 0 ? 1 : 0
+        if (empty > mostEmpty) throw new ProbeError('protocol', `${this.#address} comes to no end of a listing`)
+        entries.push(...part)
+      }
+    } finally {
+      if (this.usable)
+        await this.#ask('closing', (sftp, done) => sftp.close(handle, (error) => done(error, undefined))).catch(
+          () => {},
+        )
+    }
+    return { entries: entries.slice(0, most), more: entries.length > most }
+  }
+
+  /** What the round trip needs, in a folder. */
+  files(folder: string, most: number): Files {
+    const at = (name: string): string => `${folder.replace(/(?<!\/)\/+$/, '')}/${name}`
+    const plain = (
+      what: string,
+      act: (sftp: SFTPWrapper, done: (error?: Error | null) => void) => void,
+    ): Promise<void> => this.#ask<undefined>(what, (sftp, done) => act(sftp, (error) => done(error, undefined)))
+    return {
+      write: (name, bytes) => this.#write(at(name), bytes),
+      read: (name, max) => this.#read(at(name), max),
+      rename: (from, to) => plain('the renaming', (sftp, done) => sftp.rename(at(from), at(to), done)),
+      remove: (name) => plain('the deletion', (sftp, done) => sftp.unlink(at(name), done)),
+      names: async () => (await this.list(folder, most)).entries.map((entry) => entry.filename),
+      usable: () => this.usable,
+    }
+  }
+
+  async #write(path: string, bytes: Uint8Array): Promise<void> {
+    const handle = await this.#ask<Buffer>('creating our own file', (sftp, done) => sftp.open(path, 'wx', done))
+    const whole = Buffer.from(bytes)
+    await this.#chunks(whole.length, (from, length) =>
+      this.#ask<undefined>('writing', (sftp, done) =>
+        sftp.write(handle, whole, from, length, from, (error) => done(error, undefined)),
+      ),
+    )
+    await this.#ask<undefined>('closing our own file', (sftp, done) =>
+      sftp.close(handle, (error) => done(error, undefined)),
+    )
+  }
+
+  async #read(path: string, max: number): Promise<Uint8Array> {
+    const handle = await this.#ask<Buffer>('opening our own file', (sftp, done) => sftp.open(path, 'r', done))
+    const whole = Buffer.alloc(max)
+    let end = max
+    await this.#chunks(max, async (from, length) => {
+      for (let at = from; at < from + length; ) {
+        const got = await this.#ask<number>('reading', (sftp, done) =>
+          sftp.read(handle, whole, at, from + length - at, at, (error, read) =>
+            isEnd(error) ? done(undefined, 0) : done(error, read),
+          ),
+        )
+        if (got === 0) {
+          end = Math.min(end, at)
+          return
+        }
+        at += got
+      }
+    })
+    await this.#ask<undefined>('closing our own file', (sftp, done) =>
+      sftp.close(handle, (error) => done(error, undefined)),
+    )
+    return whole.subarray(0, end)
+  }
+
+  async #chunks(length: number, move: (from: number, length: number) => Promise<unknown>): Promise<void> {
+    for (let from = 0; from < length; from += inFlight * chunkBytes) {
+      const starts = Array.from({ length: inFlight }, (_, index) => from + index * chunkBytes).filter(
+        (at) => at < length,
+      )
+      await Promise.all(starts.map((at) => move(at, Math.min(chunkBytes, length - at))))
+    }
+  }
+
+  async #ask<T>(what: string, ask: (sftp: SFTPWrapper, done: Done<T>) => void): Promise<T> {
+    if (this.#ended) throw this.#ended.cause
+    const ms = Math.max(1, Math.min(5_000, this.#context.msLeft() / 2))
+    const late = Promise.withResolvers<never>()
+    const timer = setTimeout(() => {
+      const cause = new ProbeError('timeout', `${this.#address} did not answer ${what} for ${showDuration(ms)}`)
+      this.#end(cause)
+      late.reject(cause)
+    }, ms)
+    const answer = new Promise<T>((resolve, reject) => {
+      ask(this.#sftp, (error, value) => (error ? reject(this.#refused(what, error)) : resolve(value)))
+    })
+    try {
+      return await Promise.race([answer, late.promise, this.#lost.promise])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #refused(what: string, error: Error): unknown {
+    const { code } = error as { readonly code?: unknown }
+    const told = quoted(this.#hide(error.message), 120)
+    if (typeof code === 'number') return new ProbeError('data', `${this.#address} refused ${what}: ${told}`)
+    return this.#ended?.cause ?? new ProbeError('protocol', `${what} failed: ${told}`)
+  }
+
+  #end(cause: unknown): void {
+    if (this.#ended) return
+    this.#ended = { cause }
+    this.#lost.reject(cause)
+  }
+}
+
+/** SSH_FX_EOF: not an error, but the end. */
+const isEnd = (error: Error | null | undefined): boolean =>
+  (error as { readonly code?: unknown } | undefined)?.code === 1

@@ -1,0 +1,215 @@
+import { createHash } from 'node:crypto'
+import type { AnyAuthMethod, AuthenticationType, Client, ParsedKey } from 'ssh2'
+import { listen } from '../../assert/conversation.ts'
+import type { PeerSocket } from '../../database/index.ts'
+import type { CheckContext } from '../../engine/index.ts'
+import { optionalDriver } from '../../net/driver.ts'
+import type { PeerAddress } from '../../net/peer-address.ts'
+import { type Hide, quoted, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SftpSettings } from './settings.ts'
+
+/** What there was of the line with which SSH begins (RFC 4253, 4.2). */
+export type Greeting = {
+  readonly address: string
+  readonly ended: 'met' | 'closed' | 'silent' | 'full' | 'unjudged'
+  readonly said: string
+  readonly version: string | undefined
+  readonly ms: number
+}
+
+/** Bytes that may come before that line, and with it. */
+const longestGreeting = 8 * 1024
+/** Milliseconds kept back from the deadline, so that what did not answer can be told. */
+const reserveMs = 150
+
+/** Ours, so it ends by itself: one of svc.yaml would run against a clock, which a busy machine lets run out. */
+const isWhole = (heard: Buffer): boolean => /^SSH-[^\r\n\u2028\u2029]*\r?\n/m.test(heard.toString('latin1'))
+
+/** Hears the server's first line, and puts it back for the driver. */
+export async function greeting(
+  socket: PeerSocket,
+  address: string,
+  context: CheckContext,
+  start: number,
+): Promise<Greeting> {
+  const ms = Math.max(1, context.msLeft() - reserveMs, context.msLeft() / 2)
+  const { bytes, ended } = await listen(socket, isWhole, longestGreeting, ms)
+  const line = /^SSH-(\d+\.\d+)-[^\r\n]*/m.exec(bytes.toString('utf8'))
+  if (ended === 'met') socket.unshift(bytes)
+  return { address, ended, said: quoted(line?.[0] ?? bytes, 100), version: line?.[1], ms: context.now() - start }
+}
+
+/** The key that a server showed; only once it is known does the driver see it proved. */
+export type HostKey = { readonly type: string; readonly fingerprint: string }
+
+export function hostKeyOf(blob: Buffer): HostKey {
+  const length = blob.length < 4 ? 0 : blob.readUInt32BE(0)
+  const type = said(blob.subarray(4, 4 + Math.min(length, 64)), 64)
+  return { type, fingerprint: `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=$/, '')}` }
+}
+
+export type Credentials = {
+  readonly username: string
+  readonly password: string | undefined
+  readonly key: ParsedKey | undefined
+}
+
+/** Reads the secrets. Throws ProbeError `internal` for a key that cannot be used; never shows it. */
+export async function credentialsOf(
+  given: SftpSettings,
+): Promise<{ readonly credentials: Credentials; readonly secrets: readonly string[] }> {
+  const password = await given.password?.reveal()
+  const pem = await given.privateKey?.reveal()
+  const passphrase = await given.passphrase?.reveal()
+  const secrets = [password, passphrase].filter((secret) => secret !== undefined)
+  const username = given.username ?? ''
+  if (pem === undefined) return { credentials: { username, password, key: undefined }, secrets }
+  const { default: ssh2 } = await loadSsh2()
+  const key = ssh2.utils.parseKey(`${pem}\n`, passphrase)
+  const origin = given.privateKey?.origin
+  if (key instanceof Error) {
+    const locked = /passphrase|encrypted|decrypt|integrity/i.test(key.message)
+    const why = locked ? 'its passphrase is missing or wrong' : 'it is not a private key of OpenSSH or PEM'
+    throw new ProbeError('internal', `the private key ${origin} cannot be used: ${why}`)
+  }
+  if (!key.isPrivateKey())
+    throw new ProbeError('internal', `${origin} is a public key; privateKey needs the private one`)
+  return { credentials: { username, password, key }, secrets }
+}
+
+export const loadSsh2 = () => optionalDriver('ssh2', () => import('ssh2'))
+
+export type Shaken = {
+  readonly hostKey: HostKey
+  /** Signed in; undefined where the server's key is not one of those that are known: then nothing was sent to it. */
+  readonly client?: Client
+  /** Why a server with a known key did not let us in: ProbeError `auth`, or another. */
+  readonly cause?: unknown
+}
+
+/**
+ * Exchanges keys and, where the server's is one of `known`, signs in. Throws ProbeError or what a socket
+ * throws, until the key is there to be told.
+ */
+export async function shake(
+  socket: PeerSocket,
+  target: PeerAddress,
+  known: readonly string[],
+  credentials: Credentials | undefined,
+  hide: Hide,
+): Promise<Shaken> {
+  const { default: ssh2 } = await loadSsh2()
+  const client = new ssh2.Client()
+  const username = credentials?.username ?? ''
+  let hostKey: HostKey | undefined
+  const auth = credentials && authentication(credentials)
+  return await new Promise((resolve, reject) => {
+    const isKnown = (blob: Buffer): boolean => {
+      hostKey = hostKeyOf(blob)
+      return auth !== undefined && known.some((one) => one.replace(/=$/, '') === hostKey?.fingerprint)
+    }
+    let refusedKey = false
+    const failed = (cause: unknown): void => {
+      if (hostKey === undefined || !(refusedKey || auth?.begun())) reject(cause)
+      else resolve(refusedKey ? { hostKey } : { hostKey, cause })
+    }
+    client.on('error', (error: Error) =>
+      failed(sshFault(error, { target, hide, username, tried: auth?.tried() ?? [] })),
+    )
+    client.once('ready', () => {
+      if (hostKey) resolve({ client, hostKey })
+    })
+    client.once('close', () => {
+      const during = auth?.begun() ? 'the sign-in' : 'the key exchange'
+      failed(new ProbeError('protocol', `${target.address} closed the connection during ${during}`))
+    })
+    client.connect({
+      sock: socket,
+      username,
+      // The monitor's own deadline ends it.
+      readyTimeout: 0,
+      hostVerifier: (blob: Buffer) => {
+        refusedKey = !isKnown(blob)
+        return !refusedKey
+      },
+      authHandler: (left, _, next) => {
+        if (!auth?.begun()) target.step('sign-in')
+        next((auth?.next(left) ?? false) as AnyAuthMethod)
+      },
+    })
+  })
+}
+
+/** Each configured credential once, and only in a way that the server offers. */
+function authentication({ username, password, key }: Credentials) {
+  const tried: string[] = []
+  let begun = false
+  const keyboard = (): AnyAuthMethod => ({
+    type: 'keyboard-interactive',
+    username,
+    prompt: (_name, _instructions, _language, prompts, finish) => {
+      const [only] = prompts
+      // One hidden question is the password's; whatever else is asked gets no answer.
+      const answer = prompts.length === 1 && only?.echo === false && !tried.includes('answered')
+      if (answer) tried.push('answered')
+      finish(answer ? [password ?? ''] : [])
+    },
+  })
+  return {
+    begun: () => begun,
+    tried: () => tried.filter((one) => one !== 'answered'),
+    next: (left: readonly AuthenticationType[] | null): AnyAuthMethod | false => {
+      // First asked without a credential: the refusal says what is offered.
+      if (!begun) {
+        begun = true
+        return { type: 'none', username }
+      }
+      const can = (type: AuthenticationType): boolean => !tried.includes(type) && (left ?? []).includes(type)
+      const use = (type: AuthenticationType, method: AnyAuthMethod): AnyAuthMethod => {
+        tried.push(type)
+        return method
+      }
+      if (key && can('publickey')) return use('publickey', { type: 'publickey', username, key })
+      if (password === undefined || tried.includes('password')) return false
+      if (can('password')) return use('password', { type: 'password', username, password })
+      return can('keyboard-interactive') ? use('keyboard-interactive', keyboard()) : false
+    },
+  }
+}
+
+type At = {
+  readonly target: PeerAddress
+  readonly hide: Hide
+  readonly tried: readonly string[]
+  readonly username: string
+}
+
+/** What an error of the driver or of the server means. */
+function sshFault(error: Error, { target, hide, tried, username }: At): unknown {
+  if (error instanceof ProbeError) return error
+  const { level, code, message } = error as Error & { readonly level?: unknown; readonly code?: unknown }
+  const { address } = target
+  const who = quoted(hide(username), 64)
+  const told = said(hide(message), 200)
+  if (level === 'client-authentication' || (tried.length > 0 && /authentication/i.test(message))) {
+    const how = tried.length > 0 ? `by ${tried.join(' and ')}` : 'in none of the ways that are configured'
+    return new ProbeError('auth', `${address} did not let ${who} in ${how}`)
+  }
+  if (level === 'client-socket' && typeof code === 'string') {
+    const reset = code === 'ECONNRESET' || code === 'EPIPE'
+    return reset
+      ? new ProbeError(
+          'protocol',
+          `${address} reset the connection during the ${tried.length > 0 ? 'sign-in' : 'key exchange'}`,
+        )
+      : error
+  }
+  if (/signature verification/i.test(message)) {
+    return new ProbeError('tls', `${address} showed a key that it cannot prove to own: somebody is in between`)
+  }
+  if (/no matching/.test(message))
+    return new ProbeError('protocol', `${address} and svc have nothing in common: ${told}`)
+  if (typeof code === 'number') return new ProbeError('protocol', `${address} ended the session: "${told}"`)
+  return new ProbeError('protocol', `${address} does not keep to SSH`, [told])
+}

@@ -1,0 +1,94 @@
+import { access, constants, lstat, open, stat } from 'node:fs/promises'
+import { dirname, isAbsolute } from 'node:path'
+import { said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+
+/** What marks a store of svc among SQLite files: `svc1` in the header. The store writes the same. */
+export const storeApplicationId = 0x73766331
+
+const wrong = (message: string, ...details: string[]): ProbeError => new ProbeError('data', message, details)
+
+/**
+ * Throws ProbeError `data` for what cannot be a database, or must not be opened. The store is looked
+ * at as `openStore` does. The file itself is left to SQLite: to close another descriptor of it would
+ * drop the locks that this process has on it by SQLite.
+ */
+export async function refuseFile(path: string, ownStore: boolean): Promise<void> {
+  if (!isAbsolute(path)) throw new ProbeError('internal', 'the setting path must be the whole path of a file')
+  const found = await (ownStore ? lstat : stat)(path).catch((error: NodeJS.ErrnoException) => {
+    throw wrong(error.code === 'ENOENT' ? `${path} does not exist` : `${path} cannot be looked at: ${error.code}`)
+  })
+  if (found.isSymbolicLink()) throw wrong(`${path} is a symbolic link, and the store is not opened over one`)
+  if (!found.isFile()) throw wrong(`${path} is not a file`)
+  if (found.size === 0) throw wrong(`${path} is empty (0 bytes): it is not a database any more`)
+  if (process.platform === 'win32') return
+  if (ownStore) {
+    refuseMode(path, found.mode, '600')
+    refuseMode(dirname(path), (await stat(dirname(path))).mode, '700')
+  } else if (found.uid !== process.geteuid?.() && process.geteuid?.() !== 0) {
+    await refuseToLeaveFiles(path)
+  }
+}
+
+function refuseMode(place: string, mode: number, wanted: '600' | '700'): void {
+  if ((mode & 0o077) === 0) return
+  const is = (mode & 0o777).toString(8).padStart(4, '0')
+  throw wrong(`${place} is open to other accounts (mode ${is}, and not 0${wanted})`, `next: chmod ${wanted} ${place}`)
+}
+
+/**
+ * Whoever opens a database in WAL mode first makes two files beside it, also to read. Of another
+ * account than the database's own they would be in the way of those whom it belongs to.
+ */
+async function refuseToLeaveFiles(path: string): Promise<void> {
+  const there = await stat(`${path}-shm`).catch(() => undefined)
+  const mayMake = await access(dirname(path), constants.W_OK).then(
+    () => true,
+    () => false,
+  )
+  if (there || !mayMake || !(await isWal(path))) return
+  throw wrong(
+    `${path} is in WAL mode and nobody has it open: to look would leave files of this account beside it`,
+    'next: run svc as the account that owns it, or keep it open',
+  )
+}
+
+/** From the header. Only for files of other accounts: this process has them open nowhere else. */
+async function isWal(path: string): Promise<boolean> {
+  const file = await open(path, 'r').catch(() => undefined)
+  if (!file) return false
+  try {
+    const { buffer } = await file.read(Buffer.alloc(20), 0, 20, 0)
+    return buffer[18] === 2
+  } finally {
+    await file.close()
+  }
+}
+
+/** What SQLite's result codes mean to an operator: the extended ones first, then the primary ones. */
+const meanings: Readonly<Record<number, string>> = {
+  264: 'holds writes of a process that died: the next one to open it for writing takes them in',
+  776: 'holds an unfinished write of a process that died: the next one to open it for writing takes it back',
+  8: 'may only be read by this account',
+  10: 'cannot be read: the disk reports an error',
+  11: 'is damaged: its pages do not fit together',
+  13: 'cannot be written: the disk is full',
+  14: 'cannot be opened by this account',
+  26: 'is not a SQLite database: damaged, or something else',
+}
+const damages: ReadonlySet<number> = new Set([11, 26])
+
+/** True where another connection holds the file: a moment later it may not. */
+export const isBusy = (error: unknown): boolean => [5, 6].includes(codeOf(error) & 0xff)
+const codeOf = (error: unknown): number => Number((error as { errcode?: unknown } | null)?.errcode ?? 0)
+
+/** What an error of SQLite means; any other is given back as it is. */
+export function sqliteFault(error: unknown, path: string): unknown {
+  if (error instanceof ProbeError || codeOf(error) === 0) return error
+  const code = codeOf(error)
+  const details = [said(String((error as Error).message)), `SQLite code ${code}`]
+  if (isBusy(error)) return new ProbeError('timeout', `${path} is locked by another process`, details)
+  const meaning = meanings[code] ?? meanings[code & 0xff] ?? `cannot be used: ${details[0]}`
+  if (damages.has(code & 0xff)) details.push('next: restore it from a backup')
+  return new ProbeError('data', `${path} ${meaning}`, details)
+}

@@ -1,0 +1,77 @@
+import { ProbeError } from '../probe-error.ts'
+import { type Hide, quoted } from './text.ts'
+
+/** FTP (RFC 959, 4.2) and SMTP (RFC 5321, 4.2) write replies alike, but for this. */
+type Grammar<R> = {
+  readonly name: 'FTP' | 'SMTP'
+  /** What a code may begin with. */
+  readonly kinds: '1-5' | '2-5'
+  /** Whether the lines within a reply are any text, and empty ones may stand between replies; else each has the code. */
+  readonly free: boolean
+  /** Makes a reply of its lines as they were said. */
+  readonly make: (code: number, lines: readonly string[]) => R
+}
+
+/** Characters: a banner of several lines fits, a flood does not. */
+const longestReply = 16 * 1024
+
+/** The code that a line begins with, and what follows it. */
+const starts = { '1-5': /^([1-5]\d\d)(?:([ -])|$)/, '2-5': /^([2-5]\d\d)(?:([ -])|$)/ } as const
+
+/** Puts replies together from bytes as they come. Throws ProbeError `protocol` for what is none. */
+export class CodedReplyReader<R> {
+  readonly #grammar: Grammar<R>
+  readonly #start: RegExp
+  readonly #address: string
+  readonly #hide: Hide
+  readonly #decoder = new TextDecoder()
+  #rest = ''
+  #open: { readonly code: string; readonly lines: string[] } | undefined
+  #length = 0
+
+  constructor(grammar: Grammar<R>, address: string, hide: Hide) {
+    this.#grammar = grammar
+    this.#start = starts[grammar.kinds]
+    this.#address = address
+    this.#hide = hide
+  }
+
+  /** True when a reply has begun that has not ended. */
+  get begun(): boolean {
+    return this.#rest !== '' || this.#open !== undefined
+  }
+
+  push(chunk: Uint8Array): readonly R[] {
+    const lines = (this.#rest + this.#decoder.decode(chunk, { stream: true })).split('\n')
+    this.#rest = lines.pop() ?? ''
+    const replies = lines.flatMap((line) => this.#line(line.replace(/\r$/, '')))
+    this.#bound(this.#rest)
+    return replies
+  }
+
+  #line(line: string): readonly R[] {
+    const { name, free, make } = this.#grammar
+    this.#bound(line)
+    if (free && !this.#open && line.trim() === '') return []
+    const [, code = '', mark] = this.#start.exec(line) ?? []
+    const fits = this.#open ? free || code === this.#open.code : code !== ''
+    if (!fits) throw this.#wrong(`does not answer as ${name} does: it said ${quoted(this.#hide(line), 80)}`)
+    this.#open ??= { code, lines: [] }
+    const { lines, code: begun } = this.#open
+    lines.push(line)
+    // The line feed counts too: empty lines are a flood as well.
+    this.#length += line.length + 1
+    if (code !== begun || mark === '-') return []
+    this.#open = undefined
+    this.#length = 0
+    return [make(Number(begun), lines)]
+  }
+
+  #bound(more: string): void {
+    if (this.#length + more.length > longestReply) throw this.#wrong('sends a reply that does not end')
+  }
+
+  #wrong(how: string): ProbeError {
+    return new ProbeError('protocol', `${this.#address} ${how}`)
+  }
+}

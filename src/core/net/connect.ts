@@ -1,0 +1,103 @@
+import { Resolver } from 'node:dns/promises'
+import { readFile } from 'node:fs/promises'
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import { isLoopbackHost } from '../loopback.ts'
+import { ProbeError } from '../probe-error.ts'
+
+const hostsFile =
+  process.platform === 'win32'
+    ? `${process.env.SystemRoot ?? 'C:\\Windows'}\\System32\\drivers\\etc\\hosts`
+    : '/etc/hosts'
+
+/** The addresses that the hosts file gives a name. */
+export function parseHosts(content: string, host: string): string[] {
+  const wanted = host.toLowerCase()
+  const found: string[] = []
+  for (const line of content.split(/\r?\n/)) {
+    const [address, ...names] = line.replace(/#.*/, '').trim().split(/\s+/)
+    if (address && isIP(address) && names.some((name) => name.toLowerCase() === wanted)) found.push(address)
+  }
+  return found
+}
+
+/**
+ * Every address of a name, IPv4 first: the hosts file, then DNS. getaddrinfo is not used: it cannot
+ * be cancelled, and its four threads queue behind one slow resolver. Throws ProbeError `dns`.
+ */
+export async function resolveHost(host: string, signal: AbortSignal): Promise<readonly string[]> {
+  const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
+  if (isIP(bare)) return [bare]
+  const fromFile = await readFile(hostsFile, 'utf8').then(
+    (content) => parseHosts(content, bare),
+    () => [],
+  )
+  if (fromFile.length > 0) return fromFile
+  // RFC 6761: localhost never goes to DNS.
+  if (isLoopbackHost(bare)) return ['127.0.0.1']
+  // A signal that aborted while the file was read would never be heard again.
+  signal.throwIfAborted()
+  const resolver = new Resolver({ timeout: 2_000, tries: 2 })
+  const cancel = (): void => resolver.cancel()
+  signal.addEventListener('abort', cancel, { once: true })
+  try {
+    const answers = await Promise.allSettled([resolver.resolve4(bare), resolver.resolve6(bare)])
+    signal.throwIfAborted()
+    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+    if (addresses.length > 0) return addresses
+    const [first] = answers
+    const code = first.status === 'rejected' ? ((first.reason as { readonly code?: string }).code ?? '') : 'ENODATA'
+    throw new ProbeError('dns', `${bare} does not resolve: ${dnsMeaning(code)}`, [code])
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+function dnsMeaning(code: string): string {
+  if (code === 'ENOTFOUND') return 'no such name'
+  if (code === 'ENODATA') return 'the name has no address'
+  if (code === 'ETIMEOUT') return 'the name server did not answer'
+  if (code === 'ECONNREFUSED') return 'no name server answers on this machine'
+  return `the name server answered ${code || 'nothing usable'}`
+}
+
+/** `resolveHost` in the shape that sockets and drivers take. */
+export const lookupWith =
+  (resolve: (host: string) => Promise<readonly string[]>): LookupFunction =>
+  (hostname, options, callback) => {
+    resolve(hostname).then(
+      (addresses) => {
+        const all = addresses.map((address) => ({ address, family: isIP(address) }))
+        const wanted =
+          options.family === 4 || options.family === 6 ? all.filter((a) => a.family === options.family) : all
+        const usable = wanted.length > 0 ? wanted : all
+        if (options.all) callback(null, usable)
+        else callback(null, usable[0]?.address ?? '', usable[0]?.family)
+      },
+      (error: NodeJS.ErrnoException) => callback(error, '', 4),
+    )
+  }
+
+/**
+ * Connects to one address and port. The socket is destroyed when the signal aborts, also after it
+ * has connected.
+ */
+export function connectTcp(address: string, port: number, signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason as Error)
+    const socket = connect({ host: address, port })
+    const abort = (): void => void socket.destroy(signal.reason as Error)
+    signal.addEventListener('abort', abort, { once: true })
+    socket.once('close', () => signal.removeEventListener('abort', abort))
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      socket.off('error', reject)
+      // Whoever uses the socket adds its own handler; this one keeps a late reset from being fatal.
+      socket.on('error', () => {})
+      resolve(socket)
+    })
+  })
+}
+
+/** `host:port`, with brackets around IPv6. */
+export const hostPort = (host: string, port: number): string =>
+  isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`

@@ -1,0 +1,114 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { showBytes } from '../../format.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { type Hide, quoted } from '../text.ts'
+
+/** Bytes of response headers; more is refused by the parser. */
+const maxHeaderBytes = 16 * 1024
+/** Interim answers (1xx) that are heard before a peer is taken for hostile. */
+const mostInterim = 16
+
+export type Call = {
+  readonly method: string
+  /** Path and query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | undefined
+}
+export type Head = {
+  readonly status: number
+  /** Names in lower case; repeated ones joined by `, `. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Every Set-Cookie line by itself: joined, they could not be told apart. */
+  readonly cookies: readonly string[]
+  /** Reads on, up to `max` bytes, then hangs up. Throws ProbeError `protocol` when the answer is cut short. */
+  readonly read: (max: number) => Promise<Body>
+}
+export type Body = {
+  readonly bytes: Buffer
+  /** True when there was more than was read. */
+  readonly more: boolean
+}
+
+/**
+ * One HTTP/1.1 request over a socket that the caller opened and destroys. `hide` takes the caller's
+ * secrets out of what the peer said. Throws ProbeError, or what the socket threw.
+ */
+export function call(socket: Socket, address: string, ask: Call, hide: Hide): Promise<Head> {
+  const { request } = process.getBuiltinModule('node:http')
+  const { method, path, headers } = ask
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException): void => {
+      socket.destroy()
+      reject(meaning(error, address, hide))
+    }
+    try {
+      const out = request({ method, path, headers, createConnection: () => socket, maxHeaderSize: maxHeaderBytes })
+      let interim = 0
+      const interimAnswer = (): void => {
+        interim += 1
+        if (interim > mostInterim)
+          out.destroy(new ProbeError('protocol', `${address} sent interim answers without end`))
+      }
+      out.on('continue', interimAnswer)
+      out.on('information', interimAnswer)
+      out.on('error', failed)
+      out.on('upgrade', (answer) => resolve(headOf(answer, address, hide)))
+      out.on('response', (answer) => resolve(headOf(answer, address, hide)))
+      out.end(ask.body)
+    } catch (error) {
+      failed(error as NodeJS.ErrnoException)
+    }
+  })
+}
+
+function headOf(answer: IncomingMessage, address: string, hide: Hide): Head {
+  // A cut that comes before anyone reads must not be an unhandled error; `read` tells of it.
+  answer.on('error', () => {})
+  const headers = Object.entries(answer.headersDistinct).map(([name, values]) => [name, (values ?? []).join(', ')])
+  return {
+    status: answer.statusCode ?? 0,
+    headers: Object.fromEntries(headers) as Record<string, string>,
+    cookies: answer.headersDistinct['set-cookie'] ?? [],
+    read: (max) => readBody(answer, address, max, hide),
+  }
+}
+
+async function readBody(answer: IncomingMessage, address: string, max: number, hide: Hide): Promise<Body> {
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      length += chunk.length
+      // Leaving the loop destroys the answer and its socket.
+      if (length > max) break
+    }
+  } catch (error) {
+    const known = error as NodeJS.ErrnoException
+    if (known.code !== 'ECONNRESET' && known.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw meaning(known, address, hide)
+    const announced = answer.headers['content-length']
+    const whole = announced === undefined ? '' : ` of ${showBytes(Number(announced))}`
+    throw new ProbeError('protocol', `${address} cut its answer short, after ${showBytes(length)}${whole}`)
+  }
+  const bytes = Buffer.concat(chunks)
+  return { bytes: bytes.subarray(0, max), more: length > max }
+}
+
+/** The parser's codes, in an operator's words. */
+function meaning(error: NodeJS.ErrnoException & { rawPacket?: unknown }, address: string, hide: Hide): Error {
+  // A DOMException has a number there.
+  const code = typeof error.code === 'string' ? error.code : ''
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new ProbeError('protocol', `${address} sent more than ${showBytes(maxHeaderBytes)} of headers`, [code])
+  }
+  if (code.startsWith('HPE_')) {
+    const heard = Buffer.isBuffer(error.rawPacket) ? `: it said ${quoted(hide(error.rawPacket))}` : ''
+    return new ProbeError('protocol', `${address} does not answer in sound HTTP${heard}`, [code])
+  }
+  if (code === 'ERR_INVALID_CHAR' || code === 'ERR_INVALID_HTTP_TOKEN' || code === 'ERR_HTTP_INVALID_HEADER_VALUE') {
+    return new ProbeError('data', 'a header of this monitor holds a character that HTTP does not allow', [code])
+  }
+  return error
+}

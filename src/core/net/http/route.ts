@@ -1,0 +1,160 @@
+import type { Socket } from 'node:net'
+import { isLoopback } from '../../loopback.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { Target as ConfiguredTarget } from '../../settings/index.ts'
+import type { Chain } from '../chain.ts'
+import { connectTcp, hostPort } from '../connect.ts'
+import type { NetContext } from '../context.ts'
+import type { PeerAddress } from '../peer-address.ts'
+import { leadsNearer, reachOf } from '../public-address.ts'
+import { type Hide, quoted, safeUrl } from '../text.ts'
+import { connectTls } from '../tls-connect.ts'
+import { whyDistrusted } from '../trust.ts'
+import { call, type Head } from './call.ts'
+
+export type Route = {
+  readonly url: URL
+  readonly method: 'GET' | 'HEAD' | 'POST'
+  readonly body?: string | undefined
+  /** Sent to whoever is asked. */
+  readonly common: Readonly<Record<string, string>>
+  /** Sent to the origin of `url` only: configured headers and credentials. */
+  readonly own: Readonly<Record<string, string>>
+  /** True when `own` holds a password or a token. */
+  readonly signsIn: boolean
+  readonly insecureHttp: boolean
+  readonly redirects: number
+  readonly verify: boolean
+  readonly ca: string | undefined
+  readonly hide: Hide
+}
+
+export type Link = { readonly socket: Socket; readonly chain: Chain | undefined }
+
+export const portOf = (url: URL): number => Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+/** The host as sockets and certificates take it: IPv6 without brackets. */
+export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1')
+
+/** `target` of a kind that asks a URL. A text that is none has no target. */
+export function urlTarget(given: { readonly url: string }): ConfiguredTarget {
+  const url = URL.parse(given.url)
+  return url === null ? {} : { host: hostOf(url), port: portOf(url) }
+}
+
+/** Connects, with TLS for https. With `verify`, a server that is not who it should be gets no request. */
+export async function open(target: PeerAddress, url: URL, route: Route, context: NetContext): Promise<Link> {
+  if (url.protocol === 'http:') {
+    if (route.signsIn && isOurs(url, route) && !route.insecureHttp && !isLoopback(target.ip)) {
+      const advice = 'use https, or insecureHttp'
+      throw new ProbeError('data', `credentials are not sent to ${target.address} over plain http: ${advice}`)
+    }
+    return { socket: await connectTcp(target.ip, target.port, target.signal), chain: undefined }
+  }
+  const { verify, ca } = route
+  const { socket, chain } = await connectTls(target, { host: hostOf(url), ca, verify, date: context.date })
+  const why = verify ? whyDistrusted(chain) : undefined
+  if (why === undefined) return { socket, chain }
+  socket.destroy()
+  throw new ProbeError('tls', why)
+}
+
+const isOurs = (url: URL, route: Route): boolean => url.origin === route.url.origin
+
+/** The /healthcheck of a server like this one: A must not ask B that asks A. */
+export const asksPeerAt = (url: URL): boolean =>
+  /\/(?:healthcheck|HealthCheckRequest)(?:\.\w+)?\/?$/i.test(url.pathname)
+
+export type Arrival = {
+  readonly head: Head
+  readonly socket: Socket
+  /** Where the answer came from: the last of the redirects. */
+  readonly url: URL
+  /** Every URL that was asked, fit to be shown. */
+  readonly hops: readonly string[]
+  /** Wall clock before the request that was answered, and when its head was there. */
+  readonly sent: Date
+  readonly heard: Date
+}
+
+/**
+ * Asks, and follows as many redirects as are allowed. A POST follows none. Another origin gets
+ * neither configured headers nor credentials. The caller destroys the socket that it is given.
+ */
+export async function travel(link: Link, target: PeerAddress, route: Route, context: NetContext): Promise<Arrival> {
+  let { url } = route
+  let { socket } = link
+  let at = target
+  const hops = [safeUrl(url)]
+  const visited = new Set([url.href])
+  try {
+    for (;;) {
+      at.step('status')
+      const sent = context.date()
+      const head = await call(socket, at.address, requestTo(url, route), route.hide)
+      const heard = context.date()
+      const next = nextOf(head, url, at, route)
+      if (next === undefined) return { head, socket, url, hops, sent, heard }
+      hops.push(safeUrl(next))
+      if (visited.has(next.href)) throw new ProbeError('protocol', `${at.address} redirects in a loop: ${shown(hops)}`)
+      if (hops.length - 1 > route.redirects) {
+        throw new ProbeError('protocol', `${at.address} redirects more than ${route.redirects} times: ${shown(hops)}`)
+      }
+      visited.add(next.href)
+      socket.destroy()
+      at = await targetOf(next, url, at, target, context)
+      at.step('connect')
+      const opened = await open(at, next, route, context)
+      socket = opened.socket
+      url = next
+    }
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+const shown = (hops: readonly string[]): string => hops.slice(-4).join(' -> ')
+
+/** The request to a URL: what is ours goes to our own origin only. */
+export function requestTo(url: URL, route: Route) {
+  const ours = isOurs(url, route)
+  const hops = asksPeerAt(url) ? { 'X-Svc-Hops': '1' } : {}
+  const headers = { Host: url.host, ...route.common, ...hops, ...(ours ? route.own : {}), Connection: 'close' }
+  return { method: route.method, path: `${url.pathname}${url.search}`, headers, body: ours ? route.body : undefined }
+}
+
+/** The URL that an answer redirects to, when it is to be followed. */
+export function nextOf(head: Head, url: URL, at: PeerAddress, route: Route): URL | undefined {
+  const { location } = head.headers
+  const redirects = [301, 302, 303, 307, 308].includes(head.status)
+  if (!redirects || location === undefined || route.redirects === 0 || route.method === 'POST') return undefined
+  const next = URL.parse(location, url.href)
+  if (next === null)
+    throw new ProbeError('protocol', `${at.address} redirects to ${quoted(location, 80)}, which is no URL`)
+  if (next.protocol !== 'http:' && next.protocol !== 'https:') {
+    throw new ProbeError('protocol', `${at.address} redirects to ${quoted(next.protocol, 32)}, which is not followed`)
+  }
+  next.hash = ''
+  next.username = ''
+  next.password = ''
+  return next
+}
+
+/** The same host and port keep their address: it is what is being probed. */
+export async function targetOf(
+  next: URL,
+  url: URL,
+  at: PeerAddress,
+  first: PeerAddress,
+  context: Pick<NetContext, 'resolve'>,
+): Promise<PeerAddress> {
+  const port = portOf(next)
+  const same = hostOf(next) === hostOf(url)
+  const ip = same ? at.ip : (await context.resolve(hostOf(next)))[0]
+  if (ip === undefined) throw new ProbeError('dns', `${hostOf(next)} has no address`)
+  if (leadsNearer(first.ip, ip)) {
+    const where = reachOf(ip) === 'machine' ? 'this machine' : 'on the link of this machine'
+    throw new ProbeError('protocol', `${at.address} redirects to ${safeUrl(next)}, which is ${where}: not followed`)
+  }
+  return { ...first, ip, port, address: hostPort(ip, port) }
+}

@@ -1,0 +1,64 @@
+import { BlockList, isIP } from 'node:net'
+import { isLoopback } from '../loopback.ts'
+
+/** What is not the public Internet: private, local, shared, documentation, multicast and reserved ranges. */
+const closed = new BlockList()
+for (const [network, prefix] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 3],
+] as const) {
+  closed.addSubnet(network, prefix, 'ipv4')
+}
+// Teredo and 6to4 carry IPv4 addresses of anybody's choice inside.
+for (const [network, prefix] of [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['3fff::', 20],
+] as const) {
+  closed.addSubnet(network, prefix, 'ipv6')
+}
+const global6 = new BlockList()
+global6.addSubnet('2000::', 3, 'ipv6')
+
+const linkLocal = new BlockList()
+linkLocal.addSubnet('169.254.0.0', 16, 'ipv4')
+linkLocal.addSubnet('fe80::', 10, 'ipv6')
+/** "Every address", which systems take for this machine when it is dialled. */
+const unspecified = new BlockList()
+unspecified.addAddress('0.0.0.0', 'ipv4')
+unspecified.addAddress('::', 'ipv6')
+
+/** How near an address is: on this machine, on its link (where no router is between), or beyond. */
+export function reachOf(ip: string): 'machine' | 'link' | 'routed' {
+  const type = isIP(ip) === 6 ? 'ipv6' : 'ipv4'
+  if (isLoopback(ip) || unspecified.check(ip, type)) return 'machine'
+  return linkLocal.check(ip, type) ? 'link' : 'routed'
+}
+
+const reaches = ['routed', 'link', 'machine'] as const
+
+/**
+ * Whether a peer at one address leads nearer to us than it is itself: from elsewhere to this machine or its link, from
+ * the link to this machine. What a peer says must not choose what is asked of those.
+ */
+export const leadsNearer = (from: string, to: string): boolean =>
+  reaches.indexOf(reachOf(to)) > reaches.indexOf(reachOf(from))
+
+/** Whether an address belongs to the public Internet. IPv4 written as IPv6 does not. */
+export function isPublic(ip: string): boolean {
+  if (isIP(ip) === 4) return !closed.check(ip, 'ipv4')
+  return isIP(ip) === 6 && global6.check(ip, 'ipv6') && !closed.check(ip, 'ipv6')
+}

@@ -1,0 +1,162 @@
+import type { Socket } from 'node:net'
+import { showDuration } from '../format.ts'
+import { ProbeError } from '../probe-error.ts'
+
+/** Replies that wait although nobody asked for them: more are a flood. */
+const mostUnasked = 16
+
+/** Puts replies together from bytes as they come, and throws for what is none. */
+type Reader<R> = {
+  readonly push: (chunk: Uint8Array) => readonly R[]
+  /** True when a reply has begun that has not ended. */
+  readonly begun?: boolean
+}
+type Manners<R> = {
+  /** Whether what was said unasked answers the next question; else it is dropped. All of it does when left out. */
+  readonly heeds?: (reply: R) => boolean
+  /** The next step where the encryption breaks off; without one that error is thrown as it is. */
+  readonly brokenTls?: string
+}
+
+/** One question, one answer, over a socket that stays the caller's to destroy. */
+export class Exchange<R> {
+  readonly address: string
+  readonly #socket: Socket
+  readonly #reader: Reader<R>
+  readonly #manners: Manners<R>
+  #replies: R[] = []
+  #waiting: { readonly resolve: (reply: R) => void; readonly reject: (cause: unknown) => void } | undefined
+  #broken: { readonly cause: unknown } | undefined
+  #asked: string | undefined
+  #heard = false
+
+  constructor(socket: Socket, address: string, reader: Reader<R>, manners: Manners<R> = {}) {
+    this.address = address
+    this.#socket = socket
+    this.#reader = reader
+    this.#manners = manners
+    socket.on('data', this.#hear)
+    socket.on('error', this.#fail)
+    socket.on('end', this.#closed)
+    socket.on('close', this.#closed)
+  }
+
+  /** False when no further question can be answered. */
+  get usable(): boolean {
+    return this.#broken === undefined
+  }
+
+  /** What was said and not asked for yet. */
+  get unasked(): readonly R[] {
+    return this.#replies
+  }
+
+  /**
+   * The answer to what is said, or what the peer has said unasked before: with that it usually hangs
+   * up. One at a time, within `ms` where that is given. `name` goes into messages, so it is no secret.
+   * Throws ProbeError, or what the socket throws.
+   */
+  ask(words: string | Uint8Array, name: string, ms?: number): Promise<R> {
+    const { heeds } = this.#manners
+    if (heeds) this.#replies = this.#replies.filter(heeds)
+    if (this.#replies.length > 0 || this.#broken) return this.next()
+    this.#asked = name
+    this.#socket.write(words)
+    return this.next(ms)
+  }
+
+  /** The next reply, without a question. Throws as `ask`. */
+  next(ms?: number): Promise<R> {
+    const early = this.#replies.shift()
+    if (early !== undefined) return Promise.resolve(early)
+    if (this.#broken) return Promise.reject(this.#broken.cause)
+    return new Promise((resolve, reject) => {
+      const late = (limit: number): void => this.#fail(new ProbeError('timeout', this.#silent(limit)))
+      const timer = ms === undefined ? undefined : setTimeout(late, ms, ms)
+      this.#waiting = {
+        resolve: (reply) => {
+          clearTimeout(timer)
+          resolve(reply)
+        },
+        reject: (cause) => {
+          clearTimeout(timer)
+          reject(cause)
+        },
+      }
+    })
+  }
+
+  /** No further question can be answered, for that cause, which is given back. */
+  end<C>(cause: C): C {
+    this.#broken ??= { cause }
+    return cause
+  }
+
+  /**
+   * Gives the socket back, for TLS. Throws ProbeError `protocol` when more was said in the clear than
+   * was asked for: under TLS that would pass for the peer's word.
+   */
+  detach(): Socket {
+    const socket = this.#socket
+    socket.off('data', this.#hear).off('error', this.#fail).off('end', this.#closed).off('close', this.#closed)
+    socket.pause()
+    if (this.#replies.length === 0 && this.#reader.begun !== true) return socket
+    throw new ProbeError('protocol', `${this.address} went on in the clear after it had agreed to TLS`)
+  }
+
+  readonly #hear = (chunk: Uint8Array): void => {
+    try {
+      this.#replies.push(...this.#reader.push(chunk))
+      if (this.#replies.length > mostUnasked) {
+        throw new ProbeError('protocol', `${this.address} answers more than it is asked`)
+      }
+    } catch (cause) {
+      this.#fail(cause)
+      this.#socket.destroy()
+      return
+    }
+    this.#heard ||= this.#replies.length > 0
+    const waiting = this.#waiting
+    const reply = waiting && this.#replies.shift()
+    if (waiting === undefined || reply === undefined) return
+    this.#waiting = undefined
+    waiting.resolve(reply)
+  }
+
+  readonly #closed = (): void => {
+    this.#fail(new ProbeError('protocol', `${this.address} closed the connection ${this.#instead()}`))
+  }
+
+  readonly #fail = (cause: unknown): void => {
+    this.#broken ??= { cause: this.#told(cause) }
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.reject(this.#broken.cause)
+  }
+
+  #told(cause: unknown): unknown {
+    const code = String((cause as { readonly code?: unknown } | null)?.code)
+    // With TLS 1.3 a server asks for the client's certificate, and refuses, after the handshake.
+    if (/ALERT_(CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|BAD_CERTIFICATE)/.test(code)) {
+      return new ProbeError('tls', `${this.address} wants a certificate of the client, and svc has none`, [code])
+    }
+    const { brokenTls } = this.#manners
+    if (brokenTls !== undefined && code.startsWith('ERR_SSL')) {
+      const during = `during ${this.#asked ?? 'connecting'}`
+      return new ProbeError('protocol', `${this.address} broke its encryption off ${during}`, [brokenTls])
+    }
+    if (code !== 'ECONNRESET' && code !== 'EPIPE') return cause
+    return new ProbeError('protocol', `${this.address} reset the connection ${this.#instead()}`)
+  }
+
+  #instead(): string {
+    if (this.#asked !== undefined) return `instead of answering ${this.#asked}`
+    return this.#heard ? 'after what it said first' : 'before it said anything'
+  }
+
+  #silent(ms: number): string {
+    return this.#asked === undefined
+      ? `${this.address} accepted the connection and then said nothing for ${showDuration(ms)}`
+      : `${this.address} gave no answer to ${this.#asked} for ${showDuration(ms)}`
+  }
+}

@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto'
+import { isIP } from 'node:net'
+import { ProbeError } from '../probe-error.ts'
+import { hostPort } from './connect.ts'
+
+/** Seconds between 1900 and 1970, RFC 5905. */
+const era = 2_208_988_800
+const packetBytes = 48
+
+/** Milliseconds. A positive offset means that this machine's clock is behind the reference. */
+export type ClockReading = { readonly offset: number; readonly roundTrip: number; readonly stratum: number }
+
+/**
+ * A client's question (RFC 5905, mode 3, version 4). The transmit time is random: the server copies
+ * it into its answer, which proves that the answer is one to this question.
+ */
+export function question(nonce: Buffer): Buffer {
+  const packet = Buffer.alloc(packetBytes)
+  packet[0] = 0b00_100_011
+  nonce.copy(packet, 40, 0, 8)
+  return packet
+}
+
+/** What an answer says, given the wall clock when asked and when answered. Throws ProbeError `protocol`. */
+export function readAnswer(answer: Buffer, nonce: Buffer, askedAt: number, answeredAt: number): ClockReading {
+  if (answer.length < packetBytes) throw new ProbeError('protocol', `the answer has ${answer.length} bytes, not 48`)
+  const first = answer[0] ?? 0
+  const stratum = answer[1] ?? 0
+  if ((first & 0b111) !== 4) throw new ProbeError('protocol', 'the answer does not come from a time server')
+  if (!answer.subarray(24, 32).equals(nonce)) throw new ProbeError('protocol', 'the answer is to another question')
+  if (stratum === 0) {
+    const code = answer.toString('latin1', 12, 16).replace(/[^A-Z0-9]/g, '')
+    throw new ProbeError('protocol', `the time server refuses to answer${code ? ` (${code})` : ''}`)
+  }
+  if (first >> 6 === 3 || stratum > 15) throw new ProbeError('data', 'the time server is itself not synchronised')
+  if (answer.readUInt32BE(40) === 0) throw new ProbeError('protocol', 'the answer holds no time')
+  const received = timestamp(answer, 32, answeredAt)
+  const sent = timestamp(answer, 40, answeredAt)
+  return {
+    offset: (received - askedAt + (sent - answeredAt)) / 2,
+    roundTrip: Math.max(0, answeredAt - askedAt - (sent - received)),
+    stratum,
+  }
+}
+
+/** Milliseconds since 1970. The 32 bits of seconds wrap in 2036: the turn nearest to our clock is meant. */
+function timestamp(packet: Buffer, at: number, near: number): number {
+  const turn = 2 ** 32
+  const seconds = packet.readUInt32BE(at) - era
+  const turns = Math.round((near / 1_000 - seconds) / turn)
+  return (seconds + turns * turn) * 1_000 + (packet.readUInt32BE(at + 4) / turn) * 1_000
+}
+
+/** `host`, `host:port`, `[v6]:port`; the port of NTP unless said. Undefined when it is none of these. */
+export function parseReference(reference: string): { readonly host: string; readonly port: number } | undefined {
+  if (isIP(reference) === 6) return { host: reference, port: 123 }
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/.exec(reference) ?? []
+  const host = bracketed ?? plain
+  const number = port === undefined ? 123 : Number(port)
+  if (!host || number < 1 || number > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6)) return undefined
+  return { host, port: number }
+}
+
+/** A lost packet is normal: asked so often, waiting so long each time. */
+const tries = 3
+const patienceMs = 1_000
+
+/**
+ * Asks one time server, at an address, once or again when a packet is lost. Throws ProbeError; ends
+ * with the signal. `wallClock` gives milliseconds since 1970.
+ */
+export async function askTime(
+  address: string,
+  port: number,
+  wallClock: () => number,
+  signal: AbortSignal,
+): Promise<ClockReading> {
+  const { createSocket } = await import('node:dgram')
+  signal.throwIfAborted()
+  const socket = createSocket(isIP(address) === 6 ? 'udp6' : 'udp4')
+  const { promise, resolve, reject } = Promise.withResolvers<ClockReading>()
+  const asked = new Map<string, number>()
+  let timer: NodeJS.Timeout | undefined
+  const aborted = (): void => reject(signal.reason as Error)
+  const ask = (): void => {
+    if (asked.size === tries) {
+      const waited = (tries * patienceMs) / 1_000
+      reject(new ProbeError('timeout', `${hostPort(address, port)} gave no answer in ${waited} s`))
+      return
+    }
+    const nonce = randomBytes(8)
+    asked.set(nonce.toString('latin1'), wallClock())
+    socket.send(question(nonce))
+    timer = setTimeout(ask, patienceMs)
+  }
+  socket.on('error', reject)
+  socket.on('message', (message) => {
+    const nonce = message.toString('latin1', 24, 32)
+    const askedAt = asked.get(nonce)
+    // A packet that answers none of our questions is a stranger's: the true answer may still come.
+    if (askedAt === undefined) return
+    try {
+      resolve(readAnswer(message, Buffer.from(nonce, 'latin1'), askedAt, wallClock()))
+    } catch (error) {
+      reject(error)
+    }
+  })
+  signal.addEventListener('abort', aborted, { once: true })
+  try {
+    // Connected, so that only this peer is heard and a closed port is an error instead of silence.
+    socket.once('connect', ask)
+    socket.connect(port, address)
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', aborted)
+    socket.close()
+  }
+}

@@ -1,0 +1,144 @@
+import { type AnyKind, type DeclaredResult, includes, type PlannedMonitor } from '../engine/index.ts'
+import type { ExecutionMode } from '../protocol/index.ts'
+import {
+  type Setting,
+  type SettingsSpec,
+  type Threshold,
+  type ThresholdUnit,
+  writeBytes,
+  writeDuration,
+  writeFigure,
+} from '../settings/index.ts'
+import { configurableKinds, deeper, hostKind, loadKind } from './registry.ts'
+
+/** One row of `svc monitors list`. */
+export type PlanRow = {
+  readonly MonitorName: string
+  readonly Kind: string
+  readonly Depth: ExecutionMode
+  readonly Checks: readonly { readonly Name: string; readonly Depth: ExecutionMode; readonly Doc: string }[]
+  readonly Host: boolean
+}
+
+/** What a run of a plan at a mode would look at, without running it. */
+export function describePlan(planned: readonly PlannedMonitor[], mode: ExecutionMode): readonly PlanRow[] {
+  return planned
+    .filter((monitor) => includes(mode, monitor.depth))
+    .map((monitor) => ({
+      MonitorName: monitor.name,
+      Kind: monitor.kind.name,
+      Depth: monitor.depth,
+      Checks: monitor.kind.checks
+        .filter((check) => includes(mode, check.depth) && isWanted(check, monitor.settings as Settings))
+        .map((check) => ({ Name: check.name, Depth: deeper(check.depth, monitor.depth), Doc: check.doc })),
+      Host: monitor.host,
+    }))
+}
+
+type Settings = Readonly<Record<string, unknown>>
+
+const isWanted = ({ when }: DeclaredResult, settings: Settings): boolean =>
+  when === undefined || when.some((name) => settings[name] !== undefined && settings[name] !== false)
+
+export type SettingRow = {
+  /** `header.name` lies in a group, `headers[].name` in each of a list of groups. */
+  readonly name: string
+  readonly type: string
+  /** As svc.yaml writes it, or undefined. */
+  readonly default: string | undefined
+  readonly required: boolean
+  readonly doc: string
+}
+export type KindRow = {
+  readonly name: string
+  readonly title: string
+  readonly settings: readonly SettingRow[]
+  readonly checks: readonly DeclaredResult[]
+}
+
+/** Every kind that svc.yaml may set, the host block's included. */
+export async function describeKinds(): Promise<readonly KindRow[]> {
+  const kinds = [await loadKind(hostKind), ...(await configurableKinds())]
+  return kinds.map(describeKind).sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+const describeKind = (kind: AnyKind): KindRow => ({
+  name: kind.name,
+  title: kind.title,
+  settings: describeSettings(kind.settings),
+  checks: kind.checks,
+})
+
+/** The rows of a table of settings, groups laid open. */
+export function describeSettings(spec: SettingsSpec, prefix = ''): readonly SettingRow[] {
+  return Object.entries(spec).flatMap(([name, setting]) => {
+    const row: SettingRow = {
+      name: `${prefix}${name}`,
+      type: typeName(setting),
+      default: writeDefault(setting),
+      required: setting.required === true,
+      doc: setting.doc,
+    }
+    if (setting.type === 'group') return [row, ...describeSettings(setting.fields, `${row.name}.`)]
+    if (setting.type === 'groups') return [row, ...describeSettings(setting.fields, `${row.name}[].`)]
+    return [row]
+  })
+}
+
+const typeNames: Record<Exclude<Setting['type'], 'choice' | 'threshold'>, string> = {
+  text: 'text',
+  url: 'URL',
+  number: 'number',
+  integer: 'whole number',
+  flag: 'true or false',
+  duration: 'duration',
+  bytes: 'bytes',
+  secret: 'secret',
+  texts: 'list of texts',
+  map: 'map of texts',
+  group: 'settings',
+  groups: 'list of settings',
+}
+const unitNames: Record<ThresholdUnit, string> = {
+  duration: 'durations',
+  percent: 'percent',
+  bytes: 'bytes',
+  count: 'counts',
+  ratio: 'ratios',
+  days: 'days',
+}
+
+function typeName(setting: Setting): string {
+  if (setting.type === 'choice') return setting.values.join(' or ')
+  if (setting.type === 'threshold') return `warn and limit in ${unitNames[setting.unit]}`
+  if (setting.type !== 'number' && setting.type !== 'integer') return typeNames[setting.type]
+  const { min, max } = setting
+  const range =
+    min === undefined
+      ? max === undefined
+        ? ''
+        : `, up to ${max}`
+      : `, ${min} ${max === undefined ? 'or more' : `to ${max}`}`
+  return `${typeNames[setting.type]}${range}`
+}
+
+/** A setting's default as svc.yaml writes it. */
+export function writeDefault(setting: Setting): string | undefined {
+  if (!('default' in setting) || setting.default === undefined) return undefined
+  if (setting.type === 'duration') return writeDuration(setting.default)
+  if (setting.type === 'bytes') return writeBytes(setting.default)
+  if (setting.type === 'threshold') return writeThreshold(setting.default, setting.unit)
+  if (setting.type === 'texts') return `[${setting.default.map(yamlItem).join(', ')}]`
+  return String(setting.default)
+}
+
+/** In YAML a star is an alias, and so on: what does not begin like a word is quoted. */
+const yamlItem = (text: string): string => (/^[\w<./][^,:#[\]{}]*$/.test(text) ? text : JSON.stringify(text))
+
+const writeThreshold = (threshold: Threshold, unit: ThresholdUnit): string => {
+  const halves = (['warn', 'limit'] as const).flatMap((name) => {
+    const value = threshold[name]
+    return value === undefined ? [] : [`${name}: ${writeFigure(value, unit)}`]
+  })
+  return `{${halves.join(', ')}}`
+}

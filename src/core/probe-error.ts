@@ -1,0 +1,24 @@
+/** What kind of thing went wrong: an operator's first question. */
+export type FaultClass =
+  | 'dns'
+  | 'refused'
+  | 'timeout'
+  | 'tls'
+  | 'auth'
+  | 'protocol'
+  | 'threshold'
+  | 'data'
+  | 'dependency'
+  | 'internal'
+
+/** Thrown by `observe` when it knows better than an error code what went wrong. */
+export class ProbeError extends Error {
+  override readonly name = 'ProbeError'
+  readonly fault: FaultClass
+  readonly details: readonly string[]
+  constructor(fault: FaultClass, message: string, details: readonly string[] = []) {
+    super(message)
+    this.fault = fault
+    this.details = details
+  }
+}

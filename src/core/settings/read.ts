@@ -1,0 +1,194 @@
+import { didYouMean } from '../suggest.ts'
+import { readFigure, readThreshold } from './figures.ts'
+import { envSecret, fileSecret, keychainSecret } from './secret.ts'
+import type { Problem, Secret, Setting, SettingsSpec, Values } from './setting.ts'
+import {
+  type At,
+  isMap,
+  type Of,
+  place,
+  type Raw,
+  type SettingsContext,
+  told,
+  unknownKey,
+} from './validation-context.ts'
+
+export type SettingsRead<S> = {
+  /** Of use only when there are no problems. */
+  readonly values: Values<S>
+  readonly problems: readonly Problem[]
+  /** What will fail when it is used, and may be mended until then: a secret that is not there. */
+  readonly warnings: readonly Problem[]
+}
+
+/**
+ * Reads what a parsed svc.yaml says against a table of settings: checks every value, applies
+ * defaults, turns what is written (`5s`, `10GB`, `80%`) into base units. Reports every problem, with
+ * the way to it and the way out of it: a message is what there is to say of that path (`must be …`).
+ * Never throws, and never repeats what may be a secret.
+ */
+export function readSettings<const S extends SettingsSpec>(
+  spec: S,
+  raw: unknown,
+  context: SettingsContext,
+): SettingsRead<S> {
+  const problems: Problem[] = []
+  const warnings: Problem[] = []
+  const at = place([], { problems, warnings, context })
+  const values = readFields(spec, raw ?? {}, at)
+  return { values: (values ?? {}) as Values<S>, problems, warnings }
+}
+
+function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
+  if (!isMap(raw)) return at.wrong(`must be settings (\`name: value\`), not ${told(raw)}`)
+  for (const key of Object.keys(raw)) {
+    if (!Object.hasOwn(spec, key)) at.in(key).wrong(unknownKey(key, Object.keys(spec)))
+  }
+  const values: Record<string, unknown> = {}
+  for (const [name, setting] of Object.entries(spec)) {
+    const here = at.in(name)
+    const given = Object.hasOwn(raw, name) ? raw[name] : undefined
+    if (given === null) here.wrong('has no value: give it one, or remove the line')
+    else if (given !== undefined) values[name] = read(setting, given, here)
+    else if (setting.required) here.wrong(`is missing: add \`${name}:\` (${setting.doc})`)
+    else if ('default' in setting && setting.default !== undefined) values[name] = setting.default
+  }
+  return values
+}
+
+type Reader<T extends Setting['type']> = (given: unknown, setting: Of<T>, at: At) => unknown
+
+const read = (setting: Setting, given: unknown, at: At): unknown =>
+  (readers[setting.type] as (given: unknown, setting: Setting, at: At) => unknown)(given, setting, at)
+
+/** One reader a type of setting: the value in base units, or undefined when it reported a problem. */
+const readers: { readonly [T in Setting['type']]: Reader<T> } = {
+  text: (given, setting, at) => {
+    const written = readText(given, at)
+    if (written === undefined || !setting.pattern || setting.pattern.test(written)) return written
+    return at.wrong(`is ${told(written)}, which does not fit: ${setting.doc}`)
+  },
+  url: readUrl,
+  number: readNumber,
+  integer: (given, setting, at) =>
+    typeof given === 'number' && !Number.isSafeInteger(given)
+      ? at.wrong(`must be a whole number, not ${told(given)}`)
+      : readNumber(given, setting, at),
+  flag: (given, _, at) =>
+    typeof given === 'boolean' ? given : at.wrong(`must be true or false (without quotes), not ${told(given)}`),
+  duration: (given, _, at) => readFigure(given, 'duration', at),
+  bytes: (given, _, at) => readFigure(given, 'bytes', at),
+  secret: readSecret,
+  choice: (given, setting, at) => {
+    if (typeof given === 'string' && setting.values.includes(given)) return given
+    const meant = typeof given === 'string' ? didYouMean(given, setting.values) : undefined
+    const found = meant === undefined ? '' : `: did you mean ${meant}?`
+    return at.wrong(`must be one of ${setting.values.join(', ')}, not ${told(given)}${found}`)
+  },
+  texts: (given, _, at) => {
+    if (Array.isArray(given)) return allText(given, at)
+    // One text stands for a list of one.
+    const one = plainText(given)
+    return typeof one === 'string' ? allText([one], at) : at.wrong(`must be a list of texts, not ${told(given)}`)
+  },
+  map: (given, _, at) => {
+    if (!isMap(given)) return at.wrong(`must be a map (\`name: text\`), not ${told(given)}`)
+    return Object.fromEntries(Object.entries(given).map(([key, value]) => [key, readEntry(key, value, at.in(key))]))
+  },
+  threshold: readThreshold,
+  group: (given, setting, at) => readFields(setting.fields, given, at),
+  groups: (given, setting, at) => {
+    if (!Array.isArray(given)) return at.wrong(`must be a list (lines that begin with "- "), not ${told(given)}`)
+    return given.map((item: unknown, index) => readFields(setting.fields, item, at.in(index)))
+  },
+}
+
+function readText(given: unknown, at: At): string | undefined {
+  if (typeof given === 'string') return /^[ \t]*$/.test(given) ? at.wrong('is empty: give it a value') : given
+  // 1.10 is the number 1.1 by now, so it cannot simply be taken as text.
+  if (typeof given === 'number' || typeof given === 'boolean') return at.wrong('must be text: put it in quotes')
+  return at.wrong(`must be text, not ${told(given)}`)
+}
+
+/** In lists and maps, where figures are usual (`[200, 204]`), a whole number is its own text. */
+const plainText = (given: unknown): unknown =>
+  typeof given === 'number' && Number.isSafeInteger(given) && given >= 0 ? String(given) : given
+
+const allText = (given: readonly unknown[], at: At): readonly string[] =>
+  given.map((item, index) => readText(plainText(item), at.in(index)) ?? '')
+
+const credentialHeader = /^(authorization|proxy-authorization|cookie)$/i
+
+function readEntry(key: string, given: unknown, at: At): string {
+  if (credentialHeader.test(key)) {
+    at.wrong('carries a credential: use a setting that takes {env: NAME} or {file: /path}')
+    return ''
+  }
+  if (given === '' || typeof given === 'boolean') return String(given)
+  return readText(plainText(given), at) ?? ''
+}
+
+function readNumber(given: unknown, setting: Of<'number' | 'integer'>, at: At): number | undefined {
+  if (typeof given === 'string' && given.trim() !== '' && Number.isFinite(Number(given))) {
+    return at.wrong('must be a number: remove the quotes')
+  }
+  if (typeof given !== 'number' || !Number.isFinite(given)) return at.wrong(`must be a number, not ${told(given)}`)
+  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = setting
+  if (given >= min && given <= max) return given
+  if (setting.min === undefined) return at.wrong(`is ${given}: give ${max} or less`)
+  return at.wrong(`is ${given}: give ${setting.max === undefined ? `${min} or more` : `${min} to ${max}`}`)
+}
+
+const passwordParameter = /^(password|passwd|pwd|sslpassword)$/i
+
+function readUrl(given: unknown, setting: Of<'url'>, at: At): string | undefined {
+  const written = readText(given, at)
+  if (written === undefined) return undefined
+  const schemes = setting.protocols.map((protocol) => protocol.split(':', 1)[0] ?? '')
+  const url = URL.canParse(written) ? new URL(written) : undefined
+  // What was written is not repeated: it may hold a password.
+  if (!url) return at.wrong(`is not a URL: write it like ${schemes[0] ?? 'https'}://host:port/path`)
+  const scheme = url.protocol.slice(0, -1)
+  if (!schemes.includes(scheme)) {
+    return at.wrong(`begins with ${scheme}: — it must begin with ${schemes.map((s) => `${s}://`).join(' or ')}`)
+  }
+  if (url.password !== '' || [...url.searchParams.keys()].some((key) => passwordParameter.test(key))) {
+    return at.wrong('holds a password: take it out, and point at it with {env: NAME} or {file: /path}')
+  }
+  if (url.hostname === '' && !url.searchParams.has('host')) return at.wrong('names no host: write it after the //')
+  return written
+}
+
+const envName = /^[A-Za-z_][A-Za-z0-9_]*$/
+const secretShape = 'write {env: NAME}, {file: /path} or {keychain: name}'
+/** What `svc secrets set` takes for a name. */
+export const secretName = /^[A-Za-z0-9_.@-]{1,100}$/
+
+function readSecret(given: unknown, _: Of<'secret'>, at: At): Secret | undefined {
+  if (!isMap(given)) return at.wrong(`must point at a secret, never hold it: ${secretShape}`)
+  const keys = Object.keys(given)
+  const [kind] = keys
+  const name = kind === undefined ? undefined : given[kind]
+  if (keys.length !== 1 || (kind !== 'env' && kind !== 'file' && kind !== 'keychain')) {
+    return at.wrong(`must name one variable, one file or one secret of the keychain: ${secretShape}`)
+  }
+  if (typeof name !== 'string' || name.trim() === '') return at.in(kind).wrong(`must be a name: ${secretShape}`)
+  const { context } = at.reading
+  if (kind === 'env') {
+    // Not repeated: whoever mistakes the shape writes the secret itself here.
+    if (!envName.test(name)) return at.in(kind).wrong("must be a variable's name (letters, digits, _), not a value")
+    if (!context.env[name]) at.warn(`names the variable ${name}, which is not set here: what needs it will fail`)
+    return envSecret(name, context)
+  }
+  if (kind === 'keychain') {
+    // Not repeated, for the same reason.
+    return secretName.test(name)
+      ? keychainSecret(name, context)
+      : at.in(kind).wrong('must be a name of `svc secrets list` (letters, digits, _ . @ -), not a value')
+  }
+  if (/[\0\r\n]/.test(name)) return at.in(kind).wrong('must be a path, on one line')
+  if (name.startsWith('~')) return at.in(kind).wrong('begins with "~", which is not expanded: write the whole path')
+  if (context.exists && !context.exists(name))
+    at.warn(`names the file ${name}, which is not there: what needs it will fail`)
+  return fileSecret(name, context)
+}

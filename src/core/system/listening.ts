@@ -1,0 +1,76 @@
+import { connectTcp } from '../net/connect.ts'
+import { said } from '../net/text.ts'
+
+export type UsualPort = { readonly port: number; readonly what: string }
+export type Listening = UsualPort & { readonly banner?: string | undefined }
+
+const loopback = '127.0.0.1'
+/** This machine accepts at once or not at all; a firewall that drops must not hold the run up. */
+const connectMs = 500
+const bannerMs = 300
+const bannerBytes = 512
+const bannerShown = 80
+/** A file that names thousands of ports must not become a scan. */
+const mostPorts = 64
+
+/**
+ * Which of the ports something listens on, on 127.0.0.1. Connects, hears what a protocol that talks
+ * first says within 300 ms (`hearMs`; 0 does not listen), sends nothing, signs in nowhere. Closed
+ * ports are left out. Rejects only when the signal aborts.
+ */
+export async function listeningPorts(
+  ports: readonly UsualPort[],
+  signal: AbortSignal,
+  hearMs: number = bannerMs,
+): Promise<Listening[]> {
+  const unique = [...new Map(ports.map((one) => [one.port, one])).values()].slice(0, mostPorts)
+  const found = await Promise.all(unique.map((one) => probe(one, signal, hearMs)))
+  signal.throwIfAborted()
+  return found.filter((one) => one !== undefined)
+}
+
+async function probe({ port, what }: UsualPort, signal: AbortSignal, hearMs: number): Promise<Listening | undefined> {
+  const patience = new AbortController()
+  const stop = (): void => patience.abort(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
+  const timer = setTimeout(stop, connectMs)
+  try {
+    const socket = await connectTcp(loopback, port, patience.signal)
+    clearTimeout(timer)
+    try {
+      const banner = hearMs > 0 ? await hear(socket, hearMs) : undefined
+      return { port, what, banner }
+    } finally {
+      socket.destroy()
+    }
+  } catch {
+    return undefined
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+/** The first line of what is said unasked, when it is text; a binary greeting is not shown. */
+function hear(socket: Awaited<ReturnType<typeof connectTcp>>, ms: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    let heard = Buffer.alloc(0)
+    const done = (): void => {
+      clearTimeout(timer)
+      resolve(bannerOf(heard))
+    }
+    const timer = setTimeout(done, ms)
+    socket.once('close', done)
+    socket.on('data', (part: Buffer) => {
+      heard = Buffer.concat([heard, part.subarray(0, bannerBytes - heard.length)])
+      if (heard.includes(0x0a) || heard.length >= bannerBytes) done()
+    })
+  })
+}
+
+export function bannerOf(heard: Buffer): string | undefined {
+  const line = heard.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
+  if (!/^[\x20-\x7e]+$/.test(line)) return undefined
+  return said(line, bannerShown) || undefined
+}

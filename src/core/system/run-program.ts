@@ -1,0 +1,127 @@
+import type { ChildProcess } from 'node:child_process'
+import { ProbeError } from '../probe-error.ts'
+import { killAll, reaped, system32File } from './end-process.ts'
+
+export type Ended = {
+  /** Undefined when a signal ended it. */
+  readonly code: number | undefined
+  readonly signal: NodeJS.Signals | undefined
+  /** As far as it was kept. */
+  readonly stdout: string
+  readonly stderr: string
+  /** True when it said more than was kept. */
+  readonly more: boolean
+}
+
+export type Program = {
+  /** An absolute path: nothing is looked up, and no shell reads it. */
+  readonly file: string
+  readonly args: readonly string[]
+  /** All of its environment. */
+  readonly env: Readonly<Record<string, string>>
+  /** Bytes kept of each of its two outputs; what comes after is read and thrown away. */
+  readonly keep: number
+}
+
+/** Bytes that a program may say in all before it is ended: an endless one must not cost the whole deadline. */
+const mostSaid = 16 * 1024 * 1024
+const windows = process.platform === 'win32'
+
+/**
+ * Runs a program to its end, without a shell and without input. When the signal aborts, it and whatever
+ * it started are killed, and the promise rejects with the signal's reason. Throws ProbeError `internal`
+ * for one that cannot be started, `data` for one that does not stop talking.
+ */
+export async function runProgram({ file, args, env, keep }: Program, signal: AbortSignal): Promise<Ended> {
+  signal.throwIfAborted()
+  const { spawn } = process.getBuiltinModule('node:child_process')
+  const child = spawn(file, [...args], {
+    // A group of its own, so that whatever it starts is killed with it.
+    detached: !windows,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...env },
+    cwd: windows ? undefined : '/',
+    windowsHide: true,
+    shell: false,
+  })
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  try {
+    return await ended(child, file, keep, signal)
+  } finally {
+    // Also after a good end: what it left behind in its group must not outlive the run.
+    killAll(child)
+    await reaped(child, gone)
+  }
+}
+
+/** Milliseconds that outputs may stay open after the program has ended, held by something that it started. */
+const drainMs = 200
+
+function ended(child: ChildProcess, file: string, keep: number, signal: AbortSignal): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error)
+    signal.addEventListener('abort', abort, { once: true })
+    const [out, err] = [kept(keep), kept(keep)]
+    let said = 0
+    const listen = (stream: ChildProcess['stdout'], into: ReturnType<typeof kept>): void => {
+      stream?.on('error', () => {})
+      stream?.on('data', (chunk: Buffer) => {
+        said += chunk.length
+        into.take(chunk)
+        if (said > mostSaid) reject(new ProbeError('data', `${file} does not stop talking: it was ended`))
+      })
+    }
+    listen(child.stdout, out)
+    listen(child.stderr, err)
+    let drain: NodeJS.Timeout | undefined
+    const finish = (code: number | null, killed: NodeJS.Signals | null): void => {
+      clearTimeout(drain)
+      signal.removeEventListener('abort', abort)
+      resolve({
+        code: code ?? undefined,
+        signal: killed ?? undefined,
+        stdout: out.text(),
+        stderr: err.text(),
+        more: out.more() || err.more(),
+      })
+    }
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      signal.removeEventListener('abort', abort)
+      reject(new ProbeError('internal', `${file} cannot be started: ${whyNot(error)}`))
+    })
+    child.once('exit', (code, killed) => {
+      drain = setTimeout(() => finish(code, killed), drainMs)
+    })
+    child.once('close', finish)
+  })
+}
+
+function kept(most: number) {
+  const chunks: Buffer[] = []
+  let size = 0
+  let cut = false
+  return {
+    take: (chunk: Buffer): void => {
+      const room = most - size
+      if (chunk.length > room) cut = true
+      if (room <= 0) return
+      chunks.push(chunk.subarray(0, room))
+      size += Math.min(room, chunk.length)
+    },
+    text: (): string => Buffer.concat(chunks).toString('utf8'),
+    more: (): boolean => cut,
+  }
+}
+
+function whyNot({ code }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return 'there is no such program, or not what its first line (#!) names'
+  if (code === 'EACCES' || code === 'EPERM') return 'this account may not run it'
+  if (code === 'ENOEXEC') return 'it is no program for this system'
+  return code ?? 'unknown'
+}
+
+/** What every program may know: where programs are, and that it speaks to a program. */
+export const plainEnvironment = (): Readonly<Record<string, string>> =>
+  windows
+    ? { SystemRoot: process.env['SystemRoot'] ?? 'C:\\Windows', PATH: system32File('').replace(/\\$/, '') }
+    : { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', LANG: 'C' }

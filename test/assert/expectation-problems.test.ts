@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { expectationProblem } from '../../src/core/assert/expectation.ts'
+import type { AnyKind } from '../../src/core/engine/index.ts'
+import http from '../../src/core/kinds/http/index.ts'
+import steps from '../../src/core/kinds/http-steps/index.ts'
+import sqlite from '../../src/core/kinds/sqlite/index.ts'
+import tcp from '../../src/core/kinds/tcp.ts'
+import { withDefaults } from '../support/run-kind.ts'
+
+const problem = (kind: AnyKind, given: object): string | undefined =>
+  kind.validate?.(withDefaults(kind.settings, given) as never)
+const url = 'http://127.0.0.1:1/'
+const broken = '/fail(ed/'
+const told = 'is not a regular expression (Unterminated group)'
+
+describe('what can never be judged is told where it is written', () => {
+  test.each([
+    ['json', http, { url, json: { '$.a': broken } }],
+    ['xml', http, { url, xml: { '/a': broken } }],
+    ['header', http, { url, header: { Server: broken } }],
+    ['matches', http, { url, matches: 'fail(ed' }],
+    ['a measure', http, { url, measure: [{ name: 'm', path: '$.a', where: { b: broken }, count: { limit: 1 } }] }],
+    ['a link', http, { url, links: [{ name: 'l', path: '$.a', json: { '$.b': broken } }] }],
+    ['tcp', tcp, { host: 'h', port: 1, expect: broken }],
+    ['a query', sqlite, { path: '/srv/jobs.db', queries: [{ name: 'q', sql: 'SELECT 1', expect: broken }] }],
+    ['a step', steps, { url, steps: [{ name: 's', path: '/', json: { '$.a': broken } }] }],
+    [
+      'until',
+      steps,
+      { url, steps: [{ name: 's', path: '/', until: { expect: { '$.a': broken }, every: 1_000, most: 9 } }] },
+    ],
+    ['fails', steps, { url, steps: [{ name: 's', path: '/', fails: [{ expect: { '$.a': broken }, says: 'x' }] }] }],
+  ] as const)('a pattern that is none, in %s', (_, kind, given) => {
+    expect(problem(kind, given)).toContain(told)
+  })
+
+  test('a comparison with no number, and what is none of that', () => {
+    expect(expectationProblem('< x')).toBe(
+      '< x compares with no number: write >= 3, or a text that begins so as a /pattern/',
+    )
+    expect(expectationProblem('>=')).toContain('compares with no number')
+    for (const sound of ['ready', '', '>= 3', '!= x', '= <b>', '/^a{nonce}$/u', '/path/to', '/a/b/', '$' + '{value}'])
+      expect(expectationProblem(sound)).toBeUndefined()
+  })
+})

@@ -1,0 +1,235 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import fc from 'fast-check'
+import { describe, expect, test, vi } from 'vitest'
+import { asOneAnswer, PatternBudget, statusAllowed, unmatched, unmet } from '../../src/core/assert/expectation.ts'
+import { parseJsonPath, readJsonPath } from '../../src/core/assert/json-path.ts'
+import { merged, reachable } from '../../src/core/engine/index.ts'
+import { hiding, safeUrl, said } from '../../src/core/net/text.ts'
+import { processorMs } from '../support/processor-time.ts'
+
+describe('what a peer said', () => {
+  const hidden = /[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]/
+
+  test('is one printable line of bounded length, whatever it was', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.uint8Array({ maxLength: 40 })),
+        fc.integer({ min: 1, max: 20 }),
+        (heard, times) => {
+          const line = said(typeof heard === 'string' ? heard.repeat(times) : heard)
+          return !hidden.test(line) && [...line].length <= 256 && line.isWellFormed()
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  test('loses its escape sequences whole, not just their first character', () => {
+    expect(said('a\x1b[31;1mb\x1b]0;title\x07c\x1b]8;;http://x\x1b\\d\x1bPq\x1b\\e\x1bcf\x9b2Jg')).toBe('abcdefg')
+  })
+
+  test('is cut at the length asked for', () => {
+    expect(said('x'.repeat(300), 10)).toBe('xxxxxxxxx…')
+    expect(said('🙂'.repeat(20), 10)).toBe(`${'🙂'.repeat(9)}…`)
+  })
+
+  test('costs no more for being long', () => {
+    const start = processorMs()
+    expect(said('\x1b]'.repeat(5_000_000))).toBe('')
+    expect(processorMs() - start).toBeLessThan(2_000)
+  })
+
+  test('shows no secret, also one that control characters split', () => {
+    const hide = hiding(['tok-12345', 'no'])
+    expect(hide('a tok-12345 b')).toBe('a [secret] b')
+    expect(hide('tok\x1b[0m-12345')).toBe('[secret]')
+    expect(hide('no, nothing')).toBe('no, nothing')
+  })
+
+  test('a URL is shown without user, query values and fragment', () => {
+    expect(safeUrl(new URL('https://u:p@a.test:8443/x?key=abc&b=2#frag'))).toBe('https://a.test:8443/x?key=…&b=…')
+  })
+})
+
+describe('expectations', () => {
+  test('a text, a comparison or a pattern', () => {
+    const cases = [
+      ['3', '3', true],
+      ['3', '>= 3', true],
+      ['3', '> 3', false],
+      ['2.5', '<3', true],
+      ['', '< 3', false],
+      ['abc', '>= 0', false],
+      ['x', '!= x', false],
+      ['x', '!= y', true],
+      ['=x', '= =x', true],
+      ['v1.2', '/^V\\d/i', true],
+      ['a/b', '/a/', true],
+      ['a/b', '/etc/passwd', false],
+    ] as const
+    for (const [actual, expectation, met] of cases) {
+      expect([actual, expectation, unmet(actual, expectation) === undefined]).toEqual([actual, expectation, met])
+    }
+  })
+
+  test('a pattern sees the first 64 KiB', () => {
+    expect(unmatched(`${'x'.repeat(65_535)}y`, 'y')).toBeUndefined()
+    expect(unmatched(`${'x'.repeat(65_536)}y`, 'y')).toBe('does not match y')
+  })
+
+  test('a harmless pattern is judged also where the machine gives this process no time for a while', async (context) => {
+    if (process.platform === 'win32') return context.skip('Windows stops no process')
+    const expectation = new URL('../../src/core/assert/expectation.ts', import.meta.url).href
+    // Each match takes some 20 ms, one after the other: a stop falls into one of them.
+    const child = spawn(process.execPath, [
+      '--input-type=module',
+      '--eval',
+      `const { unmatched } = await import(${JSON.stringify(expectation)})
+      const text = 'a'.repeat(4_000)
+      const seen = new Set()
+      process.stdin.on('end', () => { console.log(JSON.stringify([...seen])); process.exit() }).resume()
+      console.log('ready')
+      const match = () => { seen.add(unmatched(text, '/a*b/')); setImmediate(match) }
+      match()`,
+    ])
+    let heard = ''
+    child.stdout.on('data', (chunk) => {
+      heard += String(chunk)
+    })
+    const gone = once(child, 'close')
+    await once(child.stdout, 'data')
+    for (let stops = 0; stops < 5; stops += 1) {
+      await pause(100)
+      child.kill('SIGSTOP')
+      await pause(400)
+      child.kill('SIGCONT')
+    }
+    child.stdin.end()
+    await gone
+    expect(heard).toBe('ready\n["does not match /a*b/"]\n')
+  }, 60_000)
+
+  test('a pattern that got no processor time is not called one that backtracks (the time is simulated)', () => {
+    const spy = vi.spyOn(process, 'threadCpuUsage').mockReturnValue({ user: 0, system: 0 })
+    try {
+      expect(unmatched('a'.repeat(40), '/(a+)+b/')).toBe(
+        'cannot be judged: /(a+)+b/ got less than 250 ms of processor time in 2000 ms: this machine is too busy',
+      )
+    } finally {
+      spy.mockRestore()
+    }
+  }, 60_000)
+
+  test('the patterns of one answer share a budget, and the next answer has its own', () => {
+    const text = `${'a'.repeat(60)}!`
+    const together = new PatternBudget()
+    const start = processorMs()
+    const seen = together.within(() => [
+      unmatched(text, '/^a+!$/'),
+      unmatched(text, '/^(a+)+$/'),
+      unmatched(text, '/^(a+)+b$/'),
+      unmatched(text, '/^a+!$/'),
+    ])
+    expect(processorMs() - start).toBeLessThan(1_000)
+    const untried = 'was not tried, as another pattern of this answer was given up'
+    const why = 'did not end within 250 ms, so it backtracks; write it without nested repeats'
+    expect(seen).toEqual([
+      undefined,
+      `cannot be judged: /^(a+)+$/ ${why}`,
+      `cannot be judged: /^(a+)+b$/ ${untried}`,
+      `cannot be judged: /^a+!$/ ${untried}`,
+    ])
+    expect(together.givenUp).toBe(`/^(a+)+$/ ${why}`)
+    expect(asOneAnswer(() => unmatched(text, '/^a+!$/'))).toBeUndefined()
+    expect(unmatched(text, '/^a+!$/')).toBeUndefined()
+  })
+
+  test('patterns that are each in time are together no longer than a second (the time is simulated)', () => {
+    const tried = (ms: number) => {
+      let used = 0
+      const spy = vi.spyOn(process, 'threadCpuUsage').mockImplementation(() => {
+        const user = used * 1_000
+        used += ms
+        return { user, system: 0 }
+      })
+      const together = new PatternBudget()
+      try {
+        const all = together.within(() => Array.from({ length: 6 }, () => unmatched('a', '/a/')))
+        return { givenUp: together.givenUp, all }
+      } finally {
+        spy.mockRestore()
+      }
+    }
+    const late = 'cannot be judged: /a/ was not tried, as those before it took more than 1000 ms'
+    const other = 'cannot be judged: /a/ was not tried, as another pattern of this answer was given up'
+    // Looked at three times for each pattern: 125 makes 250 ms.
+    expect(tried(125).all).toEqual([undefined, undefined, undefined, undefined, undefined, late])
+    expect(tried(126).all).toEqual([undefined, undefined, undefined, undefined, late, other])
+    expect(tried(126).givenUp).toBe('/a/ was not tried, as those before it took more than 1000 ms')
+    expect(tried(100).givenUp).toBeUndefined()
+  })
+
+  test('statuses and what cannot be read', () => {
+    expect(statusAllowed(204, ['200 - 299'])).toBe(true)
+    expect(statusAllowed(500, ['<500', '5xx'])).toBe(true)
+    expect(() => statusAllowed(200, ['2x'])).toThrow(RangeError)
+  })
+})
+
+describe('JSON paths', () => {
+  test('names, indexes and quoted names', () => {
+    expect(parseJsonPath('$')).toEqual([])
+    expect(parseJsonPath('$.a.b[0].c')).toEqual(['a', 'b', 0, 'c'])
+    expect(parseJsonPath(`$['a.b']["c d"].größe`)).toEqual(['a.b', 'c d', 'größe'])
+    for (const wrong of ['', 'a', '$a', '$.', '$..a', '$[*]', '$[-1]', '$.a[', "$['a]", '$.a b']) {
+      expect([wrong, parseJsonPath(wrong)]).toEqual([wrong, undefined])
+    }
+  })
+
+  test('what is written is read again, and what is inherited is not', () => {
+    const names = fc.array(fc.oneof(fc.string(), fc.nat(5)), { maxLength: 5 })
+    fc.assert(
+      fc.property(names, fc.jsonValue(), (steps, leaf) => {
+        const document = steps.reduceRight<unknown>((inner, step) => {
+          if (typeof step === 'number') return Object.assign(new Array(step + 1).fill(null), { [step]: inner })
+          return Object.fromEntries([[step, inner]])
+        }, leaf)
+        expect(readJsonPath(document, steps)).toEqual({ value: leaf })
+      }),
+    )
+    expect(readJsonPath({}, ['constructor'])).toBeUndefined()
+    expect(readJsonPath(JSON.parse('{}'), ['__proto__'])).toBeUndefined()
+    expect(readJsonPath([1], ['length'])).toBeUndefined()
+  })
+})
+
+describe('addresses', () => {
+  test('IPv6 is left out on a machine without it, unless there is nothing else', () => {
+    const both = ['192.0.2.1', '2001:db8::1']
+    expect(reachable(both, ['127.0.0.1', '::1', 'fe80::1'])).toEqual(['192.0.2.1'])
+    expect(reachable(both, ['10.0.0.1', '2001:db8::9'])).toEqual(both)
+    expect(reachable(['2001:db8::1'], ['127.0.0.1'])).toEqual(['2001:db8::1'])
+    expect(reachable(['127.0.0.1', '::1'], ['127.0.0.1', '::1'])).toEqual(['127.0.0.1', '::1'])
+  })
+
+  test('merged generators yield as they come, and all end when one fails', async () => {
+    const ended: string[] = []
+    const source = async function* (name: string, ms: number, fails = false) {
+      try {
+        await new Promise((resolve) => setTimeout(resolve, ms))
+        if (fails) throw new Error(name)
+        yield name
+      } finally {
+        ended.push(name)
+      }
+    }
+    const seen: string[] = []
+    for await (const name of merged([source('slow', 40), source('fast', 5)])) seen.push(name)
+    expect(seen).toEqual(['fast', 'slow'])
+    const failing = merged([source('good', 30), source('bad', 5, true)])
+    await expect(failing.next()).rejects.toThrow('bad')
+    expect(ended.sort()).toEqual(['bad', 'fast', 'good', 'slow'])
+  })
+})

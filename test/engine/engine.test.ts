@@ -1,0 +1,345 @@
+import { getEventListeners } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import {
+  type AnyKind,
+  type CheckContext,
+  limits,
+  type PlannedMonitor,
+  type Result,
+  runMonitors,
+} from '../../src/core/engine/index.ts'
+import { ProbeError } from '../../src/core/probe-error.ts'
+import { engineWorld } from '../support/engine-world.ts'
+import { until } from '../support/until.ts'
+
+type Made = Partial<Omit<PlannedMonitor, 'kind'>> & {
+  readonly observe?: (context: CheckContext) => AsyncIterable<Result>
+  readonly target?: { readonly host?: string; readonly database?: string }
+  readonly signsIn?: boolean
+}
+
+const ok = (check = 'probe'): Result => ({ check, status: 'ok', message: 'fine' })
+const bad = (check = 'probe'): Result => ({ check, status: 'failed', fault: 'threshold', message: 'too much' })
+
+function monitor(name: string, made: Made = {}): PlannedMonitor {
+  const {
+    observe = async function* () {
+      yield ok()
+    },
+    target,
+    signsIn,
+    ...rest
+  } = made
+  const kind: AnyKind = {
+    name: 'made',
+    title: 'made for a test',
+    settings: {},
+    checks: [{ name: 'probe', depth: 'Basic', doc: '' }],
+    runsOn: 'network',
+    run: (_: never, context) => observe(context),
+    ...(target ? { target: () => target } : {}),
+    ...(signsIn ? { signsIn: () => true } : {}),
+  }
+  return {
+    name,
+    kind,
+    settings: {},
+    depth: 'Basic',
+    host: false,
+    dependsOn: [],
+    retries: 0,
+    deployment: false,
+    ...rest,
+  }
+}
+
+const never = new AbortController().signal
+const run = (
+  plan: readonly PlannedMonitor[],
+  context = engineWorld(),
+  mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic',
+) => runMonitors(plan, context, { mode, signal: never })
+
+describe('the engine', () => {
+  test('H10 a monitor that throws hides none of the others', async () => {
+    const thrower = monitor('a', {
+      observe: () => ({
+        [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('boom\nsecond line')) }),
+      }),
+    })
+    const evaluate = monitor('b')
+    const broken: PlannedMonitor = {
+      ...evaluate,
+      name: 'b',
+      kind: {
+        ...evaluate.kind,
+        // biome-ignore lint/correctness/useYield: it throws before it could
+        async *run() {
+          throw new TypeError('judge broke')
+        },
+      },
+    }
+    const { monitors } = await run([thrower, broken, monitor('c')])
+    expect(
+      monitors.map(({ name, results }) => [name, results[0]?.status, results[0]?.fault, results[0]?.message]),
+    ).toEqual([
+      ['a', 'failed', 'internal', 'boom'],
+      ['b', 'failed', 'internal', 'judge broke'],
+      ['c', 'ok', undefined, 'fine'],
+    ])
+  })
+
+  test('each mode includes the shallower ones', async () => {
+    const plan = [
+      monitor('b', { depth: 'Basic' }),
+      monitor('s', { depth: 'Standard' }),
+      monitor('a', { depth: 'Advanced' }),
+    ]
+    for (const [mode, names] of [
+      ['Basic', ['b']],
+      ['Standard', ['b', 's']],
+      ['Advanced', ['b', 's', 'a']],
+    ] as const) {
+      expect((await run(plan, engineWorld(), mode)).monitors.map(({ name }) => name)).toEqual(names)
+    }
+  })
+
+  test('H9 a monitor that hangs for ever costs its deadline, keeps what it saw, and is told to stop', async () => {
+    let told = false
+    let closed = false
+    const hangs = monitor('hangs', {
+      timeoutMs: 80,
+      observe: async function* (context) {
+        try {
+          yield ok('first')
+          context.step('second', '127.0.0.1:9')
+          await new Promise((_, reject) => {
+            context.signal.addEventListener('abort', () => {
+              told = true
+              reject(context.signal.reason)
+            })
+          })
+        } finally {
+          closed = true
+        }
+      },
+    })
+    const started = performance.now()
+    const { monitors } = await run([hangs, monitor('quick')])
+    expect(performance.now() - started).toBeLessThan(10_000)
+    expect({ told, closed }).toEqual({ told: true, closed: true })
+    expect(monitors[0]?.results.map(({ check, status, fault }) => [check, status, fault])).toEqual([
+      ['first', 'ok', undefined],
+      ['second', 'failed', 'timeout'],
+    ])
+    expect(monitors[0]?.results[1]?.message).toBe('127.0.0.1:9 gave no answer within 0.1 s')
+    expect(monitors[1]?.results[0]?.status).toBe('ok')
+  })
+
+  test('H9 a monitor that heeds no signal does not hold the run up', async () => {
+    const deaf = monitor('deaf', {
+      timeoutMs: 50,
+      observe: async function* () {
+        await new Promise(() => {})
+        yield ok()
+      },
+    })
+    const started = performance.now()
+    const { monitors } = await run([deaf])
+    expect(performance.now() - started).toBeLessThan(10_000)
+    expect(monitors[0]?.results[0]?.fault).toBe('timeout')
+  })
+
+  test('H9 the deadline of the run ends monitors that have more time of their own', async () => {
+    const slow = monitor('slow', {
+      timeoutMs: 60_000,
+      observe: async function* (context) {
+        await pause(60_000, undefined, { signal: context.signal })
+        yield ok()
+      },
+    })
+    const report = await runMonitors([slow], engineWorld(), { mode: 'Basic', signal: never, timeoutMs: 60 })
+    expect(report.monitors[0]?.results[0]?.fault).toBe('timeout')
+    expect(report.durationMs).toBeLessThan(10_000)
+  })
+
+  test('an aborted run rejects with the reason, and leaves no listener behind', async () => {
+    const controller = new AbortController()
+    const reason = new Error('enough')
+    const slow = monitor('slow', {
+      observe: async function* (context) {
+        await pause(60_000, undefined, { signal: context.signal })
+        yield ok()
+      },
+    })
+    const running = runMonitors([slow], engineWorld(), { mode: 'Basic', signal: controller.signal })
+    setTimeout(() => controller.abort(reason), 20)
+    await expect(running).rejects.toBe(reason)
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([])
+  })
+
+  test('H9 4 a host, 1 a database, and everything in the end', async () => {
+    const at = { host: 0, database: 0, hostMost: 0, databaseMost: 0 }
+    const busy = (key: 'host' | 'database', most: 'hostMost' | 'databaseMost') =>
+      async function* () {
+        at[key] += 1
+        at[most] = Math.max(at[most], at[key])
+        await pause(10)
+        at[key] -= 1
+        yield ok()
+      }
+    const plan = [
+      ...Array.from({ length: 12 }, (_, i) =>
+        monitor(`h${i}`, { target: { host: 'One.example' }, observe: busy('host', 'hostMost') }),
+      ),
+      ...Array.from({ length: 5 }, (_, i) =>
+        monitor(`d${i}`, { target: { host: `h${i}`, database: 'db' }, observe: busy('database', 'databaseMost') }),
+      ),
+    ]
+    const context = engineWorld()
+    const { monitors } = await run(plan, context)
+    expect(monitors.every(({ results }) => results[0]?.status === 'ok')).toBe(true)
+    expect([at.hostMost, at.databaseMost]).toEqual([4, 1])
+  })
+
+  test('H10 what depends on a failed monitor is not run and names it, and so on down the line', async () => {
+    let asked = 0
+    const count = async function* () {
+      asked += 1
+      yield ok()
+    }
+    const plan = [
+      monitor('child', { dependsOn: ['parent'], observe: count }),
+      monitor('grandchild', { dependsOn: ['child'], observe: count }),
+      monitor('parent', {
+        observe: async function* () {
+          yield bad()
+        },
+      }),
+      monitor('free', { observe: count }),
+    ]
+    const { monitors } = await run(plan)
+    expect(asked).toBe(1)
+    expect(monitors.map(({ name, results }) => [name, results[0]?.message])).toEqual([
+      ['child', 'not run: parent failed'],
+      ['grandchild', 'not run: child failed'],
+      ['parent', 'too much'],
+      ['free', 'fine'],
+    ])
+    expect(monitors[0]?.results[0]?.fault).toBe('dependency')
+  })
+
+  test('H11 a late pass says on which attempt, and retries are off unless configured', async () => {
+    const flaky = (retries: number) => {
+      let attempt = 0
+      return monitor('flaky', {
+        retries,
+        observe: async function* () {
+          attempt += 1
+          yield attempt < 3 ? bad() : ok()
+        },
+      })
+    }
+    expect((await run([flaky(0)])).monitors[0]?.results[0]?.status).toBe('failed')
+    const passed = (await run([flaky(2)])).monitors[0]
+    expect(passed?.results[0]?.message).toBe('fine (passed on attempt 3)')
+    expect(passed?.attempts).toBe(3)
+  })
+
+  test('H11 a refused sign-in is not repeated, neither at once nor by the next run, until its pause is over', async () => {
+    let tries = 0
+    let refuse = true
+    const signing = monitor('postgres orders', {
+      retries: 3,
+      signsIn: true,
+      observe: async function* () {
+        tries += 1
+        if (refuse) throw new ProbeError('auth', 'password authentication failed')
+        yield ok()
+      },
+    })
+    let clock = 0
+    const context = engineWorld({ limits: limits(), now: () => clock })
+    await run([signing], context)
+    expect(tries).toBe(1)
+    clock = 4 * 60_000
+    const second = await run([signing], context)
+    expect(tries).toBe(1)
+    expect(second.monitors[0]?.results[0]?.message).toContain('tried again in 1 min, so that the account is not locked')
+    clock = 6 * 60_000
+    await run([signing], context)
+    expect(tries).toBe(2)
+    clock = 6 * 60_000 + 9 * 60_000
+    await run([signing], context)
+    expect(tries).toBe(2)
+    clock = 6 * 60_000 + 11 * 60_000
+    refuse = false
+    expect((await run([signing], context)).monitors[0]?.results[0]?.status).toBe('ok')
+  })
+
+  test('H11 the pause after a refused sign-in is 5 min at first and doubles to an hour, until one is accepted', () => {
+    const minute = 60_000
+    const { refusals } = limits()
+    const pauseAfterRefusal = (): number => {
+      refusals.refused('one', 0)
+      let minutes = 0
+      while (minutes < 200 && refusals.blocked('one', minutes * minute)) minutes += 1
+      return minutes
+    }
+    expect(Array.from({ length: 6 }, pauseAfterRefusal)).toEqual([5, 10, 20, 40, 60, 60])
+    refusals.accepted('one')
+    expect(pauseAfterRefusal()).toBe(5)
+  })
+
+  test('H9 what an observation holds is given back when its judge throws', async () => {
+    let closed = false
+    const holding = monitor('holding', {
+      observe: async function* () {
+        try {
+          yield ok()
+          yield ok()
+        } finally {
+          closed = true
+        }
+      },
+    })
+    const evaluate = (): never => {
+      throw new TypeError('judge broke')
+    }
+    const { run: observe } = holding.kind
+    const evaluated = async function* (settings: never, context: CheckContext) {
+      for await (const _ of observe(settings, context)) yield evaluate()
+    }
+    await run([{ ...holding, kind: { ...holding.kind, run: evaluated } }])
+    expect(closed).toBe(true)
+  })
+
+  test('H11 a refused sign-in of one target is none of another, though both have the same name', async () => {
+    const context = engineWorld({ limits: limits() })
+    const signing = (host: string, refuse: boolean) =>
+      monitor('postgres orders', {
+        signsIn: true,
+        settings: { host },
+        observe: async function* () {
+          if (refuse) throw new ProbeError('auth', 'password authentication failed')
+          yield ok()
+        },
+      })
+    await run([signing('a', true)], context)
+    expect((await run([signing('b', false)], context)).monitors[0]?.results[0]?.status).toBe('ok')
+    expect((await run([signing('a', false)], context)).monitors[0]?.results[0]?.fault).toBe('auth')
+  })
+
+  test('a monitor that looked at nothing is a failure, not a silent green', async () => {
+    const { monitors } = await run([monitor('empty', { observe: async function* () {} })])
+    expect(monitors[0]?.results[0]).toMatchObject({ status: 'failed', message: 'looked at nothing' })
+  })
+
+  test('a run leaves no timer behind', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const before = timers()
+    await run(Array.from({ length: 50 }, (_, i) => monitor(`m${i}`)))
+    await until(() => timers() <= before)
+  })
+})

@@ -1,0 +1,178 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import {
+  atMost,
+  type EngineContext,
+  fail,
+  monitorKind,
+  ok,
+  type Result,
+  runMonitors,
+  warn,
+} from '../../src/core/engine/index.ts'
+import http from '../../src/core/kinds/http/index.ts'
+import { resolveHost } from '../../src/core/net/connect.ts'
+import { engineWorld } from '../support/engine-world.ts'
+import { httpPeer, pages } from '../support/http-peer.ts'
+import { withDefaults } from '../support/run-kind.ts'
+import { storeOfTest } from '../support/store.ts'
+
+const minute = 60_000
+const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
+const store = await storeOfTest()
+const { data } = store
+afterAll(() => store[Symbol.asyncDispose]())
+let now = Date.UTC(2026, 0, 1)
+let series = 0
+
+/** A monitor with `for: 15m` over a real store, whose looks find what they are told to. */
+function sustainedMonitor(more: Partial<EngineContext> = {}) {
+  series += 1
+  let found: readonly Result[] = []
+  const kind = monitorKind({
+    name: 'told',
+    title: 'says what it is told',
+    settings: { name: { type: 'text', doc: 'which' } },
+    checks: [{ name: 'slots', depth: 'Basic', doc: 'slots' }],
+    async *observe() {
+      yield found
+    },
+    evaluate: (seen: readonly Result[]) => seen,
+  })
+  const context = engineWorld({ date: () => new Date(now), history: data.readings, ...more })
+  const settings = { name: `n${series}` }
+  const planned = { ...usual, name: 'told', kind, settings, forMs: 15 * minute }
+  return async (...results: readonly Result[]): Promise<readonly Result[]> => {
+    found = results
+    const run = await runMonitors([planned], context, { mode: 'Basic', signal: new AbortController().signal })
+    return run.monitors[0]?.results ?? []
+  }
+}
+const slots = (free: number): Result =>
+  atMost({ check: 'slots', what: 'in use:', value: 10 - free, unit: 'count', threshold: { limit: 9 } })
+
+const keeping = (answer: () => Promise<never>) => ({ keep: answer, passing: answer })
+
+describe('for', () => {
+  test('H12 a threshold that is passed is told and well, until it has been passed at every look for longer', async () => {
+    const look = sustainedMonitor()
+    expect(await look(slots(3))).toEqual([slots(3)])
+    expect(await look(slots(0))).toEqual([
+      expect.objectContaining({
+        status: 'ok',
+        message: 'in use: 10 (limit 9), for the first time now: counts after 15 min',
+      }),
+    ])
+    now += 15 * minute
+    const [boundary] = await look(slots(0))
+    expect(boundary?.status).toBe('ok')
+    expect(boundary?.fault).toBeUndefined()
+    expect(boundary?.message).toBe('in use: 10 (limit 9), for 15 min now: counts after 15 min')
+    now += minute
+    expect(await look(slots(0))).toEqual([
+      expect.objectContaining({
+        status: 'failed',
+        fault: 'threshold',
+        message: 'in use: 10 (limit 9), for 16 min now',
+      }),
+    ])
+    expect(await look(slots(1))).toEqual([slots(1)])
+    now += minute
+    expect((await look(slots(0)))[0]?.status).toBe('ok')
+  })
+
+  test('H12 a warning waits likewise, and each check by itself', async () => {
+    const look = sustainedMonitor()
+    await look(warn('a', 'much'), ok('b', 'fine'))
+    now += 20 * minute
+    const results = await look(warn('a', 'much'), warn('b', 'much'))
+    expect(results.map(({ status }) => status)).toEqual(['warning', 'ok'])
+  })
+
+  test('H12 whatever is no threshold counts at once', async () => {
+    const look = sustainedMonitor()
+    const refused = fail('slots', 'refused', '127.0.0.1:1 refused the connection')
+    expect(await look(refused)).toEqual([refused])
+  })
+
+  test.each([
+    ['there is no store', undefined],
+    ['the store is in trouble', keeping(() => Promise.reject(new Error('disk I/O error')))],
+    ['the store does not answer', keeping(() => new Promise<never>(() => {}))],
+  ] as const)('H12 where %s it counts at once and says why', async (_, history) => {
+    const look = sustainedMonitor({ history })
+    const began = performance.now()
+    const [result] = await look(slots(0))
+    expect(result?.status).toBe('failed')
+    expect(performance.now() - began).toBeLessThan(4_000)
+    expect(result?.details?.join()).toContain('nothing is kept here from run to run')
+  })
+
+  test('H12 things that one check looks at wait each by itself', async () => {
+    const look = sustainedMonitor()
+    const queue = (subject: string, value: number): Result => ({
+      ...atMost({ check: 'queue', what: `${subject}:`, value, unit: 'count', threshold: { limit: 5 } }),
+      subject,
+    })
+    await look(queue('a', 9), queue('b', 1))
+    now += 20 * minute
+    const results = await look(queue('a', 1), queue('b', 9))
+    expect(results.map(({ status, message }) => [status, message])).toEqual([
+      ['ok', 'a: 1 (limit 5)'],
+      ['ok', 'b: 9 (limit 5), for the first time now: counts after 15 min'],
+    ])
+  })
+
+  test('H12 two measures of one answer wait each by itself', async () => {
+    const figures = { a: 9, b: 1 }
+    await using server = await httpPeer(pages(() => ({ '/': figures })))
+    const measure = (name: string) => ({ name, path: `$.${name}`, value: '.', atMost: { limit: 5 } })
+    const given = { url: `http://127.0.0.1:${server.port}/`, measure: [measure('a'), measure('b')] }
+    const look = async () => {
+      const settings = withDefaults(http.settings, given)
+      const monitor = { ...usual, name: 'http', kind: http, settings, forMs: 15 * minute }
+      const context = engineWorld({ date: () => new Date(now), history: data.readings, resolve: resolveHost })
+      const run = await runMonitors([monitor], context, { mode: 'Standard', signal: new AbortController().signal })
+      return run.monitors[0]?.results.filter(({ check }) => check === 'measure').map(({ status }) => status)
+    }
+    expect(await look()).toEqual(['ok', 'ok'])
+    now += 20 * minute
+    expect(await look()).toEqual(['failed', 'ok'])
+    Object.assign(figures, { a: 1, b: 9 })
+    expect(await look()).toEqual(['ok', 'ok'])
+  })
+
+  test('H12 what vanished and comes back begins anew; a look that was refused is no look', async () => {
+    const look = sustainedMonitor()
+    const refused = fail('connect', 'refused', '127.0.0.1:1 refused the connection')
+    await look(slots(0))
+    now += 10 * minute
+    await look(refused)
+    now += 10 * minute
+    expect((await look(slots(0)))[0]).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining('for 20 min'),
+    })
+    await look(ok('slots', 'none is asked for'))
+    expect((await look(slots(0)))[0]?.message).toContain('for the first time now')
+  })
+
+  test('H12 two machines of one store that see different things do not end each other', async () => {
+    const name = series
+    const one = sustainedMonitor({ machine: 'one' })
+    series = name
+    const two = sustainedMonitor({ machine: 'two' })
+    await one(slots(0))
+    await two(slots(3))
+    now += 20 * minute
+    expect((await one(slots(0)))[0]).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining('for 20 min now'),
+    })
+  })
+
+  test('H12 other settings are another series', async () => {
+    await sustainedMonitor()(slots(0))
+    now += 20 * minute
+    expect((await sustainedMonitor()(slots(0)))[0]?.message).toContain('for the first time now')
+  })
+})

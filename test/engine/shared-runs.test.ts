@@ -1,0 +1,362 @@
+import { getEventListeners } from 'node:events'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type Run, type SharedCall, SharedRuns } from '../../src/core/engine/index.ts'
+import { Fault } from '../../src/core/errors.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Simulated: runs that end when the test says so, and a clock that it moves. */
+function harness() {
+  const state = { runs: 0, failing: false }
+  const pending: { finish: () => void; breakOff: (error: Error) => void }[] = []
+  const shared = new SharedRuns(
+    () => performance.now(),
+    (mode) => {
+      state.runs += 1
+      const id = `run ${state.runs}`
+      return new Promise<Run>((resolve, reject) => {
+        pending.push({
+          breakOff: reject,
+          finish: () =>
+            resolve({
+              id,
+              mode,
+              startedAt: new Date(0),
+              endedAt: new Date(0),
+              durationMs: 1,
+              serverState: {},
+              monitors: [
+                {
+                  name: 'm',
+                  kind: 'k',
+                  host: false,
+                  durationMs: 1,
+                  attempts: 1,
+                  results: [{ check: 'c', status: state.failing ? 'failed' : 'ok', message: '' }],
+                },
+              ],
+            }),
+        })
+      })
+    },
+  )
+  const never = new AbortController().signal
+  const ask = (more: Partial<SharedCall> = {}, mode: 'Basic' | 'Standard' | 'Advanced' = 'Standard') =>
+    shared.get(mode, 'Sql', { signal: never, fresh: false, stranger: false, ...more })
+  const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
+  const finish = async (): Promise<void> => {
+    for (const run of pending.splice(0)) run.finish()
+    await settle()
+  }
+  /** Asks and ends the run that this starts, at the present moment. */
+  const result = async (...args: Parameters<typeof ask>): Promise<string> => {
+    const asked = ask(...args)
+    await finish()
+    return (await asked).run.id
+  }
+  const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
+  return { state, shared, ask, finish, result, pass, pending }
+}
+
+/** Whether a promise has settled yet. */
+function watch(promise: Promise<unknown>): () => boolean {
+  let settled = false
+  promise.then(
+    () => {
+      settled = true
+    },
+    () => {
+      settled = true
+    },
+  )
+  return () => settled
+}
+
+describe('runs shared by everyone who asks', () => {
+  test('H8 1,000 concurrent callers cause one run', async () => {
+    const { state, ask, finish } = harness()
+    const asked = Array.from({ length: 1_000 }, () => ask())
+    await finish()
+    const answers = await Promise.all(asked)
+    expect(state.runs).toBe(1)
+    expect(new Set(answers.map(({ run }) => run.id))).toEqual(new Set(['run 1']))
+  })
+
+  test('H8 a result serves for its time, and a caller after its expiry never gets the old answer', async () => {
+    const { state, ask, finish, result, pass } = harness()
+    await result()
+    await pass(9_999)
+    expect((await ask()).ageMs).toBe(9_999)
+    expect(state.runs).toBe(1)
+    await pass(1)
+    const next = ask()
+    const answered = watch(next)
+    await pass(0)
+    expect(answered()).toBe(false)
+    await finish()
+    expect((await next).run.id).toBe('run 2')
+  })
+
+  test.each([
+    ['Basic', false, 2_000],
+    ['Standard', false, 10_000],
+    ['Advanced', false, 60_000],
+    ['Standard', true, 2_500],
+    ['Advanced', true, 15_000],
+  ] as const)('H8 a result of %s serves for its time, and a failure (%s) for a quarter of that', async (...row) => {
+    const [mode, failing, serves] = row
+    const { state, ask, finish, result, pass } = harness()
+    state.failing = failing
+    await result({}, mode)
+    await pass(serves - 1)
+    await ask({}, mode)
+    expect(state.runs).toBe(1)
+    await pass(1)
+    const second = ask({}, mode)
+    expect(state.runs).toBe(2)
+    await finish()
+    await second
+  })
+
+  test('H8 a failure of Basic expires after half a second, and the next run begins a second after its end', async () => {
+    const { state, ask, finish, result, pass } = harness()
+    state.failing = true
+    await result({}, 'Basic')
+    await pass(499)
+    await ask({}, 'Basic')
+    await pass(1)
+    const next = ask({}, 'Basic')
+    await pass(499)
+    expect(state.runs).toBe(1)
+    await pass(1)
+    expect(state.runs).toBe(2)
+    await finish()
+    expect((await next).run.id).toBe('run 2')
+  })
+
+  test('H8 no-cache gets a run that begins after it was asked for, a second after the last one ended', async () => {
+    const { state, ask, finish, result, pass } = harness()
+    await result()
+    await pass(300)
+    const fresh = ask({ fresh: true })
+    await pass(699)
+    expect(state.runs).toBe(1)
+    await pass(1)
+    expect(state.runs).toBe(2)
+    await finish()
+    expect(await fresh).toMatchObject({ run: { id: 'run 2' }, ageMs: 0 })
+  })
+
+  test('H8 no-cache does not join the run under way, and all who ask meanwhile get the next one', async () => {
+    const { state, ask, finish, pass } = harness()
+    const first = ask()
+    const fresh = [ask({ fresh: true }), ask({ fresh: true, stranger: true })]
+    const joined = ask()
+    await finish()
+    expect((await first).run.id).toBe('run 1')
+    expect((await joined).run.id).toBe('run 1')
+    await pass(1_000)
+    expect(state.runs).toBe(2)
+    await finish()
+    expect((await Promise.all(fresh)).map(({ run }) => run.id)).toEqual(['run 2', 'run 2'])
+  })
+
+  test('H8 one no-cache caller takes the valid answer from nobody', async () => {
+    const { ask, finish, result, pass } = harness()
+    await result()
+    await pass(2_000)
+    const fresh = ask({ fresh: true })
+    expect(await ask()).toMatchObject({ run: { id: 'run 1' }, ageMs: 2_000 })
+    await pass(7_999)
+    expect(await ask({ stranger: true })).toMatchObject({ run: { id: 'run 1' }, ageMs: 9_999 })
+    await pass(1)
+    const joined = ask()
+    await finish()
+    expect((await fresh).run.id).toBe('run 2')
+    expect((await joined).run.id).toBe('run 2')
+  })
+
+  test('H8 a run that began is finished when its callers leave, and joined by whoever asks meanwhile', async () => {
+    const { state, ask, finish } = harness()
+    const [a, b] = [new AbortController(), new AbortController()]
+    const first = ask({ signal: a.signal })
+    const second = ask({ signal: b.signal })
+    a.abort(new Error('gone'))
+    await expect(first).rejects.toThrow('gone')
+    b.abort(new Error('gone too'))
+    await expect(second).rejects.toThrow('gone too')
+    const third = ask()
+    await finish()
+    expect((await third).run.id).toBe('run 1')
+    expect((await ask()).run.id).toBe('run 1')
+    expect(state.runs).toBe(1)
+    expect(getEventListeners(a.signal, 'abort')).toEqual([])
+  })
+
+  test('H8 a run that nobody waits for any more does not begin', async () => {
+    const { state, ask, result, pass } = harness()
+    await result()
+    const leaving = new AbortController()
+    const fresh = ask({ fresh: true, signal: leaving.signal })
+    leaving.abort(new Error('gone'))
+    await expect(fresh).rejects.toThrow('gone')
+    await pass(20_000)
+    expect(state.runs).toBe(1)
+  })
+
+  test('H8 a caller that leaves takes the next run from nobody who stays', async () => {
+    const { ask, finish, result, pass } = harness()
+    await result()
+    const leaving = new AbortController()
+    const left = ask({ fresh: true, signal: leaving.signal })
+    const stays = ask({ fresh: true, stranger: true })
+    leaving.abort(new Error('gone'))
+    await expect(left).rejects.toThrow('gone')
+    await pass(1_000)
+    await finish()
+    expect((await stays).run.id).toBe('run 2')
+  })
+
+  test('H8 a run that breaks off is an error for its callers, and the next begins a second later', async () => {
+    const { state, ask, finish, pending, pass } = harness()
+    const first = ask()
+    pending.shift()?.breakOff(new Error('no plan'))
+    await expect(first).rejects.toThrow('no plan')
+    const second = ask()
+    await pass(999)
+    expect(state.runs).toBe(1)
+    await pass(1)
+    await finish()
+    expect((await second).run.id).toBe('run 2')
+  })
+
+  test('H8 a hasty caller is refused when its time is up, and shortens nobody else’s run', async () => {
+    const { ask, finish, pass } = harness()
+    const hasty = ask({ patienceMs: 10 })
+    const refused = expect(hasty).rejects.toBeInstanceOf(Fault)
+    await pass(10)
+    await refused
+    await finish()
+    expect((await ask()).run.id).toBe('run 1')
+  })
+
+  test('H8 a hasty caller that is refused before the run begins finds its result at the next attempt', async () => {
+    const { state, ask, finish, result, pass } = harness()
+    await result({}, 'Basic')
+    await pass(500)
+    const hasty = ask({ fresh: true, patienceMs: 100 }, 'Basic')
+    const refused = expect(hasty).rejects.toBeInstanceOf(Fault)
+    await pass(100)
+    await refused
+    await pass(400)
+    await finish()
+    expect(state.runs).toBe(2)
+    expect((await ask({}, 'Basic')).run.id).toBe('run 2')
+  })
+
+  test('H8 callers that are peers share among themselves, with nobody else, and start no more often', async () => {
+    const { state, ask, finish, pass } = harness()
+    const asked = Array.from({ length: 100 }, () => ask({ forPeer: true }))
+    const other = ask()
+    expect(state.runs).toBe(1)
+    await finish()
+    await Promise.all(asked)
+    await pass(999)
+    expect(state.runs).toBe(1)
+    await pass(1)
+    expect(state.runs).toBe(2)
+    await finish()
+    expect((await other).run.id).toBe('run 2')
+    expect((await ask({ forPeer: true })).run.id).toBe('run 1')
+  })
+
+  test('H8 modes do not share', async () => {
+    const { state, ask } = harness()
+    ask({}, 'Basic').catch(() => {})
+    ask({}, 'Standard').catch(() => {})
+    expect(state.runs).toBe(2)
+  })
+
+  test('S8 strangers get one run of their own in the life of a result, and then the next when it expires', async () => {
+    const { state, ask, finish, result, pass } = harness()
+    await result()
+    await pass(2_000)
+    expect(await result({ fresh: true, stranger: true })).toBe('run 2')
+    await pass(1_000)
+    const second = ask({ fresh: true, stranger: true })
+    await pass(8_999)
+    expect(state.runs).toBe(2)
+    await pass(1)
+    await finish()
+    expect((await second).run.id).toBe('run 3')
+  })
+
+  test('S8 a run that breaks off was one for strangers like any other', async () => {
+    const { state, ask, result, pending, pass } = harness()
+    await result()
+    await pass(2_000)
+    const first = ask({ fresh: true, stranger: true })
+    pending.shift()?.breakOff(new Error('no plan'))
+    await expect(first).rejects.toThrow('no plan')
+    const second = ask({ fresh: true, stranger: true })
+    await pass(7_999)
+    expect(state.runs).toBe(2)
+    await pass(1)
+    expect(state.runs).toBe(3)
+    pending.shift()?.finish()
+    await second
+  })
+
+  test('S8 whoever is known gets a new run in the life of one that a stranger had', async () => {
+    const { ask, finish, result, pass } = harness()
+    await result()
+    await pass(2_000)
+    await result({ fresh: true, stranger: true })
+    const stranger = ask({ fresh: true, stranger: true })
+    await pass(500)
+    const known = ask({ fresh: true })
+    await pass(500)
+    await finish()
+    expect((await known).run.id).toBe('run 3')
+    expect((await stranger).run.id).toBe('run 3')
+  })
+
+  test('S8 strangers together start four runs a second, in the order in which they ask; others do not wait for them', async () => {
+    const { state, shared, finish, pass } = harness()
+    const { signal } = new AbortController()
+    const types = ['App', 'Sql', 'FtpApi', 'Ftp', 'Batch', 'Identity', 'Qc', 'Mongo', 'Agents'] as const
+    const asked = types.map((type) => shared.get('Basic', type, { signal, fresh: false, stranger: true }))
+    expect(state.runs).toBe(4)
+    const known = shared.get('Standard', 'Agents', { signal, fresh: false, stranger: false })
+    expect(state.runs).toBe(5)
+    await finish()
+    expect((await known).run.id).toBe('run 5')
+    await pass(999)
+    expect(state.runs).toBe(5)
+    await pass(1)
+    await finish()
+    expect(state.runs).toBe(9)
+    await pass(1_000)
+    await finish()
+    const ids = (await Promise.all(asked)).map(({ run }) => run.id)
+    expect(ids).toEqual(['run 1', 'run 2', 'run 3', 'run 4', 'run 6', 'run 7', 'run 8', 'run 9', 'run 10'])
+  })
+
+  test('S9 closing refuses whoever waits for a run to begin, and begins none', async () => {
+    const { state, shared, ask, result, pass } = harness()
+    await result()
+    const waiting = ask({ fresh: true })
+    const reason = new Fault('Unavailable', 'Shutting down')
+    shared.close(reason)
+    await expect(waiting).rejects.toBe(reason)
+    await expect(ask()).rejects.toBe(reason)
+    await pass(20_000)
+    expect(state.runs).toBe(1)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})

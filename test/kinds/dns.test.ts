@@ -1,0 +1,272 @@
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import dns from '../../src/core/kinds/dns/index.ts'
+import { refusedPort, settled } from '../support/faults.ts'
+import { checked, type RunKindOptions, runKind, withDefaults } from '../support/run-kind.ts'
+
+const types = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, SRV: 33, CAA: 257 } as const
+type RecordData = { readonly type: keyof typeof types; readonly data: Buffer }
+type Reply = { readonly code?: number; readonly records?: readonly RecordData[]; readonly truncated?: boolean }
+/** What to say to a question, by its number; a Buffer is sent as it is, nothing is silence. */
+type Script = (question: Buffer, n: number, over: 'udp' | 'tcp') => Reply | Buffer | undefined
+
+const label = (name: string): Buffer =>
+  Buffer.concat([...name.split('.').map((part) => Buffer.from([part.length, ...Buffer.from(part)])), Buffer.from([0])])
+const u16 = (...numbers: readonly number[]): Buffer => Buffer.from(numbers.flatMap((n) => [n >> 8, n & 255]))
+
+const a = (address: string): RecordData => ({ type: 'A', data: Buffer.from(address.split('.').map(Number)) })
+const aaaa = (...groups: readonly number[]): RecordData => ({ type: 'AAAA', data: u16(...groups) })
+const named = (type: 'CNAME' | 'NS' | 'PTR', name: string): RecordData => ({ type, data: label(name) })
+const mx = (priority: number, name: string): RecordData => ({
+  type: 'MX',
+  data: Buffer.concat([u16(priority), label(name)]),
+})
+const srv = (...[priority, weight, port, name]: [number, number, number, string]): RecordData => ({
+  type: 'SRV',
+  data: Buffer.concat([u16(priority, weight, port), label(name)]),
+})
+const txt = (...parts: readonly string[]): RecordData => ({
+  type: 'TXT',
+  data: Buffer.concat(parts.map((part) => Buffer.from([part.length, ...Buffer.from(part)]))),
+})
+
+/** RFC 1035, 4.1: the question's id and section, and records that point back at its name. */
+function packet(question: Buffer, reply: Reply): Buffer {
+  const records = reply.records ?? []
+  const ends = question.indexOf(0, 12) + 5
+  const header = u16(
+    question.readUInt16BE(0),
+    0x8180 | (reply.code ?? 0) | (reply.truncated ? 0x200 : 0),
+    1,
+    records.length,
+    0,
+    0,
+  )
+  const body = records.map(({ type, data }) => Buffer.concat([u16(0xc00c, types[type], 1, 0, 60, data.length), data]))
+  return Buffer.concat([header, question.subarray(12, ends), ...body])
+}
+
+/** A small real name server, over UDP and over TCP on one port. */
+async function nameServer(script: Script) {
+  let asked = 0
+  const say = (question: Buffer, over: 'udp' | 'tcp'): Buffer | undefined => {
+    asked += 1
+    const reply = script(question, asked, over)
+    return reply === undefined || Buffer.isBuffer(reply) ? reply : packet(question, reply)
+  }
+  const sockets = new Set<Socket>()
+  const tcp = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)))
+    socket.on('data', (message) => {
+      const reply = say(message.subarray(2), 'tcp')
+      if (reply) socket.write(Buffer.concat([u16(reply.length), reply]))
+    })
+  })
+  tcp.listen(0, '127.0.0.1')
+  await once(tcp, 'listening')
+  const { port } = tcp.address() as AddressInfo
+  const udp = createSocket('udp4')
+  udp.on('message', (question, from) => {
+    const reply = say(question, 'udp')
+    if (reply) udp.send(reply, from.port, from.address)
+  })
+  udp.bind(port, '127.0.0.1')
+  await once(udp, 'listening')
+  return {
+    server: `127.0.0.1:${port}`,
+    asked: () => asked,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      udp.close()
+      tcp.close()
+      await once(tcp, 'close')
+    },
+  }
+}
+
+type Settings = Parameters<typeof runKind<typeof dns.settings>>[1]
+const ask = async (script: Script, settings: Settings = {}, options: RunKindOptions = {}) => {
+  await using there = await nameServer(script)
+  const results = await runKind(dns, { query: 'app.test', server: there.server, ...settings }, 'Standard', options)
+  return { results, server: there.server, asked: there.asked() }
+}
+
+describe('dns answers', () => {
+  test('every address of a name is told', async () => {
+    const { results, server } = await ask(() => ({ records: [a('10.0.0.5'), a('10.0.0.6')] }))
+    expect(results.map((result) => [result.check, result.status])).toEqual([
+      ['answer', 'ok'],
+      ['latency', 'ok'],
+    ])
+    expect(checked(results, 'answer').message).toBe('app.test A is 10.0.0.5, 10.0.0.6')
+    expect(checked(results, 'answer')).toMatchObject({
+      measurement: { value: 2 },
+      address: server,
+      details: ['10.0.0.5', '10.0.0.6'],
+    })
+  })
+
+  test.each([
+    ['AAAA', aaaa(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), '2001:0DB8:0:0::1', '2001:db8::1'],
+    ['CNAME', named('CNAME', 'Real.test'), 'real.test.', 'Real.test'],
+    ['NS', named('NS', 'ns1.test'), 'NS1.test', 'ns1.test'],
+    ['PTR', named('PTR', 'host.test'), 'host.test', 'host.test'],
+    ['MX', mx(10, 'mail.test'), '10 mail.test', '10 mail.test'],
+    ['SRV', srv(10, 5, 443, 'web.test'), '10  5 443 web.test.', '10 5 443 web.test'],
+    ['TXT', txt('v=spf1 ', '-all'), 'v=spf1 -all', 'v=spf1 -all'],
+  ] as const)('%s records are read and compared', async (type, record, expected, shown) => {
+    const { results } = await ask(() => ({ records: [record] }), { type, expect: [expected], exact: true })
+    expect(checked(results, 'expected').status).toBe('ok')
+    expect(checked(results, 'answer').message).toBe(`app.test ${type} is ${shown}`)
+  })
+
+  test('SOA and CAA are one text each', async () => {
+    const soa = Buffer.concat([
+      label('ns1.test'),
+      label('admin.test'),
+      Buffer.from([0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]),
+    ])
+    const one = await ask(() => ({ records: [{ type: 'SOA', data: soa }] }), { type: 'SOA' })
+    expect(checked(one.results, 'answer').message).toBe('app.test SOA is ns1.test admin.test 7 1 2 3 4')
+    const caa = Buffer.concat([Buffer.from([0, 5]), Buffer.from('issueca.test')])
+    const two = await ask(() => ({ records: [{ type: 'CAA', data: caa }] }), {
+      type: 'CAA',
+      expect: ['0 issue ca.test'],
+    })
+    expect(checked(two.results, 'expected').status).toBe('ok')
+  })
+
+  test('a record that is missing is named with what is there', async () => {
+    const { results, server } = await ask(() => ({ records: [a('10.0.0.6')] }), { expect: ['10.0.0.5', '10.0.0.6'] })
+    expect(checked(results, 'expected')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(checked(results, 'expected').message).toBe(`app.test A at ${server} lacks 10.0.0.5; it is 10.0.0.6`)
+  })
+
+  test('another record is a failure only with exact', async () => {
+    const script: Script = () => ({ records: [a('10.0.0.5'), a('10.6.6.6')] })
+    expect(checked((await ask(script, { expect: ['10.0.0.5'] })).results, 'expected').status).toBe('ok')
+    const { results } = await ask(script, { expect: ['10.0.0.5'], exact: true })
+    expect(checked(results, 'expected').message).toContain('has 10.6.6.6 besides')
+  })
+
+  test('Basic judges no expectations', async () => {
+    await using there = await nameServer(() => ({ records: [a('10.0.0.6')] }))
+    const settings = { query: 'app.test', server: there.server, expect: ['10.0.0.5'] }
+    expect((await runKind(dns, settings)).map((result) => result.check)).toEqual(['answer', 'latency'])
+  })
+
+  test('the boundaries of latency and records belong to the better side', () => {
+    const settings = { ...withDefaults(dns.settings, { query: 'app.test' }), records: { warn: 3, limit: 2 } }
+    const levels = (seen: Parameters<typeof dns.evaluate>[0], check: string) => {
+      const judged = dns.evaluate(seen, settings)
+      return checked('status' in judged ? [judged] : judged, check).status
+    }
+    const latency = (ms: number) => levels({ see: 'answer', server: 's:53', ms, records: ['1.1.1.1'] }, 'latency')
+    expect([500, 500.1, 3_000, 3_000.1].map(latency)).toEqual(['ok', 'warning', 'warning', 'failed'])
+    const records = (n: number) => levels({ see: 'records', server: 's:53', records: Array(n).fill('x') }, 'records')
+    expect([3, 2, 1].map(records)).toEqual(['ok', 'warning', 'failed'])
+  })
+
+  test('a slow answer warns', async () => {
+    const { results } = await ask(() => ({ records: [a('10.0.0.5')] }), { latency: { warn: 0.001, limit: 3_000 } })
+    expect(checked(results, 'latency')).toMatchObject({ status: 'warning' })
+  })
+})
+
+describe('dns faults', () => {
+  const fault = async (script: Script, settings: Settings = {}) => {
+    const { results, server } = await ask(script, settings)
+    expect(results).toEqual([expect.objectContaining({ check: 'answer', status: 'failed', address: server })])
+    const [result] = results
+    return { fault: result?.fault, message: result?.message.replace(server, 'S') }
+  }
+
+  test('NXDOMAIN says that there is no such name', async () => {
+    expect(await fault(() => ({ code: 3 }))).toEqual({
+      fault: 'dns',
+      message: 'S says there is no such name as app.test (NXDOMAIN)',
+    })
+  })
+
+  test('an answer without records says that the name has none of this type', async () => {
+    expect(await fault(() => ({}), { type: 'MX' })).toEqual({
+      fault: 'dns',
+      message: 'S knows app.test, but no MX record of it',
+    })
+  })
+
+  test('SERVFAIL is the fault of the server, not of the network', async () => {
+    expect(await fault(() => ({ code: 2 }))).toEqual({
+      fault: 'dns',
+      message: 'S failed over app.test (SERVFAIL): its upstream, zone or DNSSEC, not the network',
+    })
+  })
+
+  test('REFUSED says whose fault it may be', async () => {
+    const { message } = await fault(() => ({ code: 5 }))
+    expect(message).toContain('refuses to answer for app.test (REFUSED)')
+  })
+
+  test('a truncated answer is fetched again over TCP', async () => {
+    const { results } = await ask((_, __, over) =>
+      over === 'udp' ? { truncated: true } : { records: [a('10.0.0.5'), a('10.0.0.6'), a('10.0.0.7')] },
+    )
+    expect(checked(results, 'answer').message).toBe('app.test A is 10.0.0.5, 10.0.0.6, 10.0.0.7')
+  })
+
+  test('a datagram that is lost is asked for again', async () => {
+    const { results, asked } = await ask((_, n) => (n === 1 ? undefined : { records: [a('10.0.0.5')] }))
+    expect(checked(results, 'answer').status).toBe('ok')
+    expect(asked).toBe(2)
+  })
+
+  test('a server that is silent ends at the deadline and leaves nothing open', async () => {
+    expect(await settled('')).toBe('')
+    await using there = await nameServer(() => undefined)
+    const start = performance.now()
+    const results = await runKind(dns, { query: 'app.test', server: there.server }, 'Basic', { timeoutMs: 300 })
+    expect(performance.now() - start).toBeLessThan(4_500)
+    expect(results).toEqual([expect.objectContaining({ check: 'answer', status: 'failed', fault: 'timeout' })])
+    expect(results[0]?.message).toBe(`${there.server} gave no answer within 0.3 s`)
+    const own = 'TCPServerWrap 1, UDPWrap 1'
+    expect(await settled(own)).toBe(own)
+    // Without being cancelled, the look-up would ask again after a second.
+    await new Promise((resolve) => setTimeout(resolve, 1_200))
+    expect(there.asked()).toBe(1)
+  })
+
+  test('a port without a server is refused', async () => {
+    const server = `127.0.0.1:${await refusedPort()}`
+    const result = checked(await runKind(dns, { query: 'app.test', server }), 'answer')
+    expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
+    expect(result.message).toMatch(/refused the question in .*: host up, no name server on that port$/)
+  })
+
+  test('an answer cut short is no answer', async () => {
+    const cut = (question: Buffer) => packet(question, { records: [a('10.0.0.5')] }).subarray(0, -3)
+    const { fault: found, message } = await fault(cut)
+    expect(found).toBe('protocol')
+    expect(message).toContain('what cannot be read')
+  })
+
+  test('an answer that says nothing but its header is no answer', async () => {
+    const { results } = await ask((question) => question.subarray(0, 12), {}, { timeoutMs: 500 })
+    expect(results).toEqual([expect.objectContaining({ status: 'failed' })])
+  })
+
+  test('escape sequences in records reach no terminal', async () => {
+    const { results } = await ask(() => ({ records: [txt('\x1b[2Jowned\x07')] }), { type: 'TXT', expect: ['x'] })
+    expect(checked(results, 'answer').message).toBe('app.test TXT is owned')
+    expect(JSON.stringify(results)).not.toMatch(/\\u00[01]/)
+  })
+
+  test('a server that is no address, and a name that is none, are named', async () => {
+    const wrong = checked(await runKind(dns, { query: 'app.test', server: 'ns1.test' }), 'answer')
+    expect(wrong).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(wrong.message).toBe('server "ns1.test" is none of ip, ip:port and [ip6]:port')
+    const { fault: found } = await fault(() => ({ code: 3 }), { query: `${'a'.repeat(64)}.test` })
+    expect(found).toBe('data')
+  })
+})

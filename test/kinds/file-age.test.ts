@@ -1,0 +1,203 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { runInChild } from '../../src/core/child/index.ts'
+import type { Result } from '../../src/core/engine/index.ts'
+import fileAge from '../../src/core/kinds/file-age/index.ts'
+import { ownChildren } from '../support/processes.ts'
+import { checked, type RunKindOptions, runKind, withDefaults } from '../support/run-kind.ts'
+import { asServer } from '../support/server.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-file-age-'))
+})
+afterEach(() => {
+  chmodSync(folder, 0o755)
+  rmSync(folder, { recursive: true, force: true })
+  expect(ownChildren()).toEqual([])
+})
+
+type Given = Parameters<typeof runKind<typeof fileAge.settings>>[1]
+const look = (given: Given, mode: 'Basic' | 'Standard' = 'Standard', options: RunKindOptions = {}) =>
+  runKind(fileAge, given, mode, { inChild: runInChild, ...options })
+const one = async (check: string, ...args: Parameters<typeof look>): Promise<Result> =>
+  checked(await look(...args), check)
+
+const minute = 60_000
+/** A file that was last written so many minutes ago. */
+function aged(name: string, minutes: number): string {
+  const path = join(folder, name)
+  writeFileSync(path, 'x')
+  const then = new Date(Date.now() - minutes * minute)
+  utimesSync(path, then, then)
+  return path
+}
+
+describe('a file that must be fresh', () => {
+  test('is ok while it is, warns, then fails', async () => {
+    const status = async (minutes: number) => (await one('age', { path: aged('backup', minutes) })).status
+    expect([await status(10), await status(20), await status(70)]).toEqual(['ok', 'warning', 'failed'])
+  })
+  test('that is not there is told at Basic', async () => {
+    const [result] = await look({ path: join(folder, 'none') }, 'Basic')
+    expect(result).toMatchObject({ check: 'there', status: 'failed', fault: 'data' })
+    expect(result?.message).toBe(`${join(folder, 'none')} is not there`)
+  })
+  test('at Basic only its being there counts', async () => {
+    expect(await look({ path: aged('backup', 600) }, 'Basic')).toMatchObject([{ check: 'there', status: 'ok' }])
+  })
+  test('that comes from a clock ahead of ours is new', async () => {
+    expect(await one('age', { path: aged('backup', -60) })).toMatchObject({ status: 'ok', measurement: { value: 0 } })
+  })
+  test('must not be smaller than it should', async () => {
+    const path = aged('backup', 1)
+    truncateSync(path, 1024)
+    expect(await one('size', { path, size: 1024 })).toMatchObject({ status: 'ok', measurement: { value: 1024 } })
+    const small = await one('size', { path, size: 1025 })
+    expect(small).toMatchObject({ status: 'failed', fault: 'threshold' })
+    expect(small.message).toBe(`file ${path} has 1 KiB (at least 1 KiB)`)
+  })
+  test('may be reached by a link', async () => {
+    const path = join(folder, 'latest')
+    symlinkSync(aged('backup', 70), path)
+    expect((await one('age', { path })).status).toBe('failed')
+  })
+})
+
+describe('a folder with a backlog', () => {
+  test('names its oldest file, of those with the ending, and leaves folders and hidden files alone', async () => {
+    aged('old.tmp', 500)
+    aged('.hidden.xml', 500)
+    aged('a.xml', 5)
+    aged('b.xml', 30)
+    mkdirSync(join(folder, 'c.xml'))
+    const settings = { path: folder, ending: '.xml', files: { warn: 1, limit: 2 } }
+    const results = await look(settings)
+    expect(checked(results, 'age')).toMatchObject({ status: 'warning', message: expect.stringContaining('b.xml') })
+    expect(checked(results, 'backlog')).toMatchObject({ status: 'warning', measurement: { value: 2 } })
+    expect((await one('age', { ...settings, hidden: true })).message).toContain('.hidden.xml')
+  })
+  test('that is empty is ok', async () => {
+    expect(await one('age', { path: folder })).toMatchObject({ status: 'ok', message: 'no file waits' })
+  })
+  test('counts a link as the file that it leads to; one that leads nowhere is none', async () => {
+    const outside = mkdtempSync(join(tmpdir(), 'svc-file-age-target-'))
+    try {
+      const target = join(outside, 'job')
+      writeFileSync(target, 'x')
+      utimesSync(target, new Date(0), new Date(0))
+      symlinkSync(target, join(folder, 'linked'))
+      symlinkSync(join(outside, 'gone'), join(folder, 'broken'))
+      symlinkSync(outside, join(folder, 'elsewhere'))
+      symlinkSync('loop', join(folder, 'loop'))
+      const results = await look({ path: folder, files: {} })
+      expect(checked(results, 'age').message).toContain('linked')
+      expect(checked(results, 'backlog').measurement?.value).toBe(1)
+    } finally {
+      rmSync(outside, { recursive: true })
+    }
+  })
+  test('names of files reach no terminal', async () => {
+    aged('\x1b[2J\x1b[31mred\u202egnp', 70)
+    const { message } = await one('age', { path: folder })
+    expect(message).not.toMatch(/[\x00-\x1f\u202e]/)
+    expect(message).toContain('oldest file red gnp: age ')
+  })
+  test('boundaries belong to ok', () => {
+    const settings = withDefaults(fileAge.settings, { path: '/in', age: { warn: 5, limit: 10 }, files: { limit: 3 } })
+    const judged = (ms: number, files: number) => {
+      const seen = { see: 'backlog', files, oldest: { name: 'f', ms }, more: false } as const
+      return [fileAge.evaluate(seen, settings)].flat().map(({ status }) => status)
+    }
+    expect(judged(5, 3)).toEqual(['ok', 'ok'])
+    expect(judged(10, 4)).toEqual(['warning', 'failed'])
+    expect(judged(11, 0)).toEqual(['failed', 'ok'])
+  })
+  test('with more files than are dated is judged by those, and is never quite well', async () => {
+    for (let i = 0; i < 10_050; i += 1) writeFileSync(join(folder, String(i)), '')
+    const results = await look({ path: folder, files: { limit: 20_000 } })
+    expect(checked(results, 'age')).toMatchObject({ status: 'warning' })
+    expect(checked(results, 'age').message).toContain('of more than can be dated (10000 files)')
+    expect(checked(results, 'backlog').message).toBe('files waiting, and there are more: 10000 (limit 20000)')
+    expect(await one('age', { path: folder, age: {} })).toMatchObject({ status: 'ok' })
+  })
+})
+
+describe('what cannot be looked at', () => {
+  test('a path that is not whole is told before anything is looked at', async () => {
+    expect(await look({ path: 'in/box' })).toMatchObject([
+      { check: 'settings', status: 'failed', message: 'path is no whole path: in/box' },
+    ])
+  })
+  test.runIf(process.platform !== 'win32')('a named pipe is neither, and is not waited for', async () => {
+    const path = join(folder, 'pipe')
+    execFileSync('sh', ['-c', 'mkfifo "$0"', path])
+    expect(await one('there', { path })).toMatchObject({
+      status: 'failed',
+      fault: 'data',
+      message: `${path} is neither a file nor a folder`,
+    })
+    expect((await one('there', { path: '/dev/null' })).status).toBe('failed')
+    expect(await one('age', { path: folder })).toMatchObject({ message: 'no file waits' })
+  })
+  test.runIf(process.platform !== 'win32')('a folder that this account may not list is told', async () => {
+    aged('job', 70)
+    chmodSync(folder, 0o000)
+    if (asServer.uid !== undefined) chownSync(folder, 0, 0)
+    const found = await one('there', { path: folder }, 'Basic', { inChild: asNobody })
+    expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(found.message).toBe(`${folder} may not be read by this account`)
+  })
+  test('files that are taken away while it looks are not missed', async () => {
+    const names = Array.from({ length: 3_000 }, (_, i) => aged(`job-${i}`, 70))
+    const looking = look({ path: folder, files: {} })
+    for (const [index, path] of names.entries()) {
+      rmSync(path)
+      // The child must get to its turn, too.
+      if (index % 20 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    const results = await looking
+    expect(checked(results, 'there').status).toBe('ok')
+    expect(checked(results, 'backlog').measurement?.value).toBeLessThanOrEqual(3_000)
+  })
+  test('simulated: a share that hangs ends at the deadline, with the path', async () => {
+    const found = await one('there', { path: folder }, 'Standard', {
+      timeoutMs: 200,
+      inChild: () => new Promise(() => {}),
+    })
+    expect(found).toMatchObject({
+      status: 'failed',
+      fault: 'timeout',
+      message: `${folder} gave no answer within 0.2 s`,
+    })
+  })
+  test('at the deadline the child is gone with it', async () => {
+    await look({ path: folder }, 'Standard', { timeoutMs: 1 })
+    await expect.poll(() => ownChildren()).toEqual([])
+  })
+})
+
+/** The real child, but under an account that root's rights do not help. */
+async function asNobody(probe: string, input: unknown): Promise<unknown> {
+  const entry = new URL('../../src/core/child/child-main.ts', import.meta.url).pathname
+  const child = spawn(process.execPath, [entry], { ...asServer, cwd: '/', stdio: ['pipe', 'pipe', 'inherit'] })
+  child.stdin.write(`${JSON.stringify({ probe, input })}\n`)
+  const [line] = (await once(child.stdout, 'data')) as [Buffer]
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  return (JSON.parse(line.toString()) as { readonly value: unknown }).value
+}

@@ -1,0 +1,256 @@
+import { describe, expect, test } from 'vitest'
+import type { Heartbeat } from '../../src/core/engine/index.ts'
+import { Fault } from '../../src/core/errors.ts'
+import heartbeat from '../../src/core/kinds/heartbeat/index.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { escapeSequences } from '../support/faults.ts'
+import { beatAt } from '../support/heartbeats.ts'
+import { processorMs } from '../support/processor-time.ts'
+import { checked, runKind } from '../support/run-kind.ts'
+
+const minute = 60_000
+const now = 1_800_000_000_000
+const beat = (name: string, ageMs: number, more: Partial<Heartbeat> = {}): Heartbeat => beatAt(name, now - ageMs, more)
+type Settings = Parameters<typeof runKind<typeof heartbeat.settings>>[1]
+const look = (beats: readonly Heartbeat[], settings: Settings = {}, mode: ExecutionMode = 'Advanced') =>
+  runKind(heartbeat, settings, mode, { date: () => new Date(now), heartbeats: async () => beats })
+const one = async (check: string, ...args: Parameters<typeof look>) => checked(await look(...args), check)
+const status = async (...args: Parameters<typeof one>) => (await one(...args)).status
+const checksOf = async (...args: Parameters<typeof look>) => (await look(...args)).map(({ check }) => check)
+
+describe('at Basic the newest heartbeat of all counts', () => {
+  test('B4 its age is measured in intervals, and a boundary is ok', async () => {
+    const aged = (ms: number) => status('newest', [beat('old', 999 * minute), beat('new', ms)], {}, 'Basic')
+    expect(await aged(0)).toBe('ok')
+    expect([await aged(2 * minute), await aged(2 * minute + 1)]).toEqual(['ok', 'warning'])
+    expect([await aged(5 * minute), await aged(5 * minute + 1)]).toEqual(['warning', 'failed'])
+    expect(await one('newest', [beat('new', 6 * minute)], {}, 'Basic')).toMatchObject({
+      message: 'last heartbeat, of new, came 6 min ago (limit 5 min)',
+      fault: 'threshold',
+    })
+  })
+
+  test('the interval is the one in svc.yaml, else what the agent says, else a minute', async () => {
+    const hourly = [beat('a', 90 * minute, { intervalMs: 60 * minute })]
+    expect(await status('newest', hourly, {}, 'Basic')).toBe('ok')
+    expect(await status('newest', hourly, { interval: 10 * minute }, 'Basic')).toBe('failed')
+  })
+
+  test('a heartbeat from a moment ahead of our clock is new', async () => {
+    expect(await one('newest', [beat('a', -5_000)], {}, 'Basic')).toMatchObject({
+      status: 'ok',
+      measurement: { value: 0 },
+    })
+  })
+
+  test('B4 none at all is a failure at every mode, also of those that a pattern means', async () => {
+    expect(await one('newest', [], {}, 'Basic')).toMatchObject({ status: 'failed', fault: 'data' })
+    const found = await look([beat('other', 0)], { agents: ['agent-*'] })
+    expect(checked(found, 'newest').message).toBe('no heartbeat of agent-* has come in: svc heartbeat NAME sends one')
+    expect(checked(found, 'reporting')).toMatchObject({ status: 'failed', message: '0 of 0 agents report' })
+  })
+
+  test('B4 a store that cannot be read, and no store, are failures and say so', async () => {
+    const fault = new Fault('Unavailable', 'The store does not answer in time', { hints: ['Look at the store.'] })
+    const [unread, ...rest] = await runKind(heartbeat, {}, 'Advanced', { heartbeats: () => Promise.reject(fault) })
+    expect(rest).toEqual([])
+    expect(unread).toMatchObject({
+      status: 'failed',
+      fault: 'internal',
+      message: 'heartbeats cannot be read: The store does not answer in time',
+      details: ['Look at the store.'],
+    })
+    expect(await runKind(heartbeat, {})).toMatchObject([
+      { status: 'failed', message: 'there is no store here to keep heartbeats in' },
+    ])
+  })
+
+  test('B4 a store that never answers ends at the deadline', async () => {
+    const heartbeats = () => new Promise<never>(() => {})
+    expect(await runKind(heartbeat, {}, 'Basic', { heartbeats, timeoutMs: 50 })).toMatchObject([
+      { status: 'failed', fault: 'timeout' },
+    ])
+  })
+})
+
+describe('which agents are meant', () => {
+  test.each([
+    ['*', ['a', 'agent-1', 'agent-22', 'db.example.com']],
+    ['agent-*', ['agent-1', 'agent-22']],
+    ['*.example.com', ['db.example.com']],
+    ['a*t*2', ['agent-22']],
+    ['*m*e*m', ['db.example.com']],
+    ['a*a', []],
+    ['agent-1', ['agent-1']],
+    ['agent', []],
+  ])('%s', async (pattern, meant) => {
+    const beats = ['a', 'agent-1', 'agent-22', 'db.example.com'].map((name) => beat(name, 0, { version: name }))
+    const found = await look(beats, { agents: [pattern] }, 'Standard')
+    const { measurement } = checked(found, 'reporting')
+    expect(measurement?.value).toBe(meant.length)
+    const told = found.find(({ check }) => check === 'version')
+    expect(meant.every((name) => `${told?.message} ${told?.details?.join()}`.includes(name))).toBe(true)
+  })
+
+  test('B3 one that is not named is no alarm any more after 30 days of silence, one that is named and one with a schedule are', async () => {
+    const day = 1_440 * minute
+    const beats = [beat('here', 0), beat('gone', 30 * day + 1)]
+    const silent = async (settings: Settings) => (await one('silent', beats, settings)).message
+    expect(await silent({})).toBe('no agent is silent')
+    expect((await one('silent', [beat('here', 0), beat('gone', 30 * day)])).message).toMatch(/^gone: 1 silent agent/)
+    expect(await silent({ agents: ['here', 'gone'] })).toMatch(/^gone: 1 silent agent/)
+    expect(await silent({ schedule: '@monthly' })).toMatch(/gone: 1 silent agent/)
+  })
+
+  test('a pattern of many stars and a long name take no time', async () => {
+    const began = processorMs()
+    await look([beat('a'.repeat(128), 0)], { agents: ['*a'.repeat(60).concat('*b')] }, 'Standard')
+    expect(processorMs() - began).toBeLessThan(1_000)
+  })
+})
+
+describe('at Standard', () => {
+  test('every agent that is named must report, one that never did included', async () => {
+    const beats = [beat('a', 0), beat('b', 6 * minute)]
+    expect(await one('reporting', beats, { agents: ['a', 'b', 'c'] })).toMatchObject({
+      status: 'failed',
+      message: '1 of 3 agents reports; not c, b (at least 3)',
+      details: ['c: never heard of', 'b: silent for 6 min'],
+      measurement: { value: 1, limit: 3 },
+    })
+    expect(await status('reporting', beats, { agents: ['a'] })).toBe('ok')
+  })
+
+  test('of a pattern a silent one is a warning, unless a number is expected', async () => {
+    const beats = [beat('a', 0), beat('b', 6 * minute)]
+    expect(await status('reporting', beats)).toBe('warning')
+    expect(await status('reporting', beats, { expected: 1 })).toBe('ok')
+    expect(await one('reporting', beats, { expected: 2 })).toMatchObject({
+      status: 'failed',
+      measurement: { limit: 2 },
+    })
+    expect(await one('reporting', beats, { expected: 4 })).toMatchObject({ message: expect.stringContaining('1 of 4') })
+  })
+
+  test('the worst that an agent says of itself counts, and a silent one says nothing any more', async () => {
+    const beats = [
+      beat('a', 0),
+      beat('b', 0, { status: 'Warn', message: 'slow' }),
+      beat('c', 9 * minute, { status: 'Fail' }),
+    ]
+    expect(await one('status', beats)).toMatchObject({
+      status: 'warning',
+      message: 'b says Warn: "slow"',
+      details: [],
+    })
+    const worse = [...beats, beat('d', 0, { status: 'Fail', message: 'disk full' })]
+    expect(await one('status', worse)).toMatchObject({
+      status: 'failed',
+      fault: 'data',
+      message: 'd says Fail: "disk full" (and 1 other)',
+    })
+    expect(await one('status', [beat('a', 0)])).toMatchObject({ status: 'ok' })
+  })
+
+  test('H5 another version than expected is a deployment-related failure, and two side by side a warning', async () => {
+    const beats = [beat('a', 0, { version: '2' }), beat('b', 0, { version: '2' }), beat('c', 0, { version: '1' })]
+    expect(await one('version', beats)).toMatchObject({
+      status: 'warning',
+      deployment: true,
+      details: ['"2": a, b', '"1": c'],
+    })
+    expect(await one('version', beats, { version: '2' })).toMatchObject({
+      status: 'failed',
+      deployment: true,
+      message: 'c runs "1", expected "2"',
+    })
+    expect(await status('version', beats.slice(0, 2), { version: '2' })).toBe('ok')
+    expect(await status('version', [beat('a', 0)], { version: '2' })).toBe('failed')
+    expect(await checksOf([beat('a', 0)])).not.toContain('version')
+  })
+
+  test('disk and clock are judged of those that report them, the worst by name', async () => {
+    const beats = [
+      beat('a', 0, { diskFreePercent: 50, skewMs: 100 }),
+      beat('b', 0, { diskFreePercent: 9.9, skewMs: -31_000 }),
+      beat('c', 0),
+    ]
+    expect(await one('disk', beats)).toMatchObject({ status: 'failed', message: 'b: free disk 9.9 % (at least 10 %)' })
+    expect(await one('clock', beats)).toMatchObject({ status: 'failed', message: 'b: clock off by 31 s (limit 30 s)' })
+    const level2 = async (free: number, skew: number) => [
+      await status('disk', [beat('a', 0, { diskFreePercent: free })]),
+      await status('clock', [beat('a', 0, { skewMs: skew })]),
+    ]
+    expect(await level2(20, 2_000)).toEqual(['ok', 'ok'])
+    expect(await level2(10, 30_000)).toEqual(['warning', 'warning'])
+    const silentOnes = await checksOf([beat('c', 0)], {}, 'Standard')
+    expect(silentOnes).toEqual(['newest', 'reporting', 'status'])
+  })
+})
+
+describe('at Advanced', () => {
+  test('a backlog is judged where a threshold is set', async () => {
+    const beats = [beat('a', 0, { backlog: 5 }), beat('b', 0, { backlog: 11 })]
+    expect(await one('backlog', beats, { backlog: { warn: 5, limit: 10 } })).toMatchObject({
+      status: 'failed',
+      message: 'b: waiting work 11 (limit 10)',
+      details: ['b: 11', 'a: 5'],
+    })
+    expect(await checksOf(beats)).not.toContain('backlog')
+  })
+
+  test('agents that once reported may not be silent, unless so many may', async () => {
+    const beats = [beat('a', 0), beat('b', 9 * minute), beat('c', 300 * minute)]
+    expect(await one('silent', beats)).toMatchObject({
+      status: 'failed',
+      message: 'c, b: 2 silent agents (limit 0)',
+      details: ['c: for 5 h', 'b: for 9 min'],
+    })
+    expect(await status('silent', beats, { silent: { limit: 2 } })).toBe('ok')
+    expect(await one('silent', [beat('a', 0)])).toMatchObject({
+      status: 'ok',
+      message: 'no agent is silent',
+      measurement: { value: 0 },
+    })
+  })
+
+  test('flapping counts changes and silences in the history, and is left out without one', async () => {
+    const history = (statuses: string, everyMs = minute) =>
+      [...statuses].map((one, n) => ({
+        at: now - (statuses.length - n) * everyMs,
+        status: one === 'o' ? ('Ok' as const) : ('Fail' as const),
+      }))
+    const flapping = (statuses: string, everyMs?: number) =>
+      one('flapping', [beat('a', 0, { history: history(statuses, everyMs) })])
+    expect(await flapping('oooooo')).toMatchObject({ status: 'ok', measurement: { value: 0 } })
+    expect(await flapping('oxoxo')).toMatchObject({ status: 'ok', measurement: { value: 4 } })
+    expect(await flapping('oxoxox')).toMatchObject({ status: 'warning', measurement: { value: 5 } })
+    expect(await flapping('oxoxoxoxox')).toMatchObject({ status: 'failed', measurement: { value: 9 } })
+    // Silent for longer than the limit before every one of them.
+    expect(await flapping('oooooo', 6 * minute)).toMatchObject({ status: 'failed', measurement: { value: 10 } })
+    expect(await checksOf([beat('a', 0, { history: history('oxox') })])).not.toContain('flapping')
+  })
+})
+
+test('what agents say is hostile: one line, cut, without escapes', async () => {
+  const hostile = `${escapeSequences}${'x'.repeat(5_000)}`
+  const beats = [
+    beat(hostile, 0, { status: 'Fail', message: hostile, version: hostile }),
+    beat('b', 0, { version: '1' }),
+  ]
+  for (const { message, details = [] } of await look(beats)) {
+    for (const line of [message, ...details]) {
+      expect(line).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+      expect(line.length).toBeLessThan(1_000)
+    }
+  }
+})
+
+test('10,000 agents are judged at once, and few are named', async () => {
+  const beats = Array.from({ length: 10_000 }, (_, n) => beat(`agent-${n}`, 9 * minute, { version: `${n % 50}` }))
+  const began = processorMs()
+  const found = await look([...beats, beat('last', 0)])
+  expect(processorMs() - began).toBeLessThan(3_000)
+  for (const { details = [] } of found) expect(details.length).toBeLessThanOrEqual(20)
+  expect(checked(found, 'reporting').message).toMatch(/^1 of 10001 agents reports; not agent-0, .* and 9997 more$/)
+})

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import host from '../../src/core/kinds/host/index.ts'
+import { evaluateTrend, trendOf } from '../../src/core/kinds/host/trend.ts'
+import type { Threshold } from '../../src/core/settings/index.ts'
+import { runKind } from '../support/run-kind.ts'
+
+const hour = 3_600_000
+const GiB = 1024 ** 3
+const usual: Threshold = { warn: 24 * hour }
+/** Free bytes at each hour. */
+const hourly = (free: readonly number[]) => free.map((value, n) => ({ at: n * hour, value }))
+const judged = (free: readonly number[], threshold = usual) => {
+  const trend = trendOf(hourly(free))
+  return trend && evaluateTrend('/data', trend, threshold)
+}
+const falling = (from: number, by: number, count = 10) => Array.from({ length: count }, (_, n) => from - n * by)
+
+describe('the trend of a disk', () => {
+  test('one that is full within 24 hours is a warning, exactly 24 is not', () => {
+    expect(judged(falling(33 * GiB, GiB))).toMatchObject({
+      check: 'trend /data',
+      status: 'ok',
+      message: 'fills by 1 GiB an hour: full in 24 h (warns below 24 h)',
+    })
+    expect(judged(falling(32.5 * GiB, GiB))).toMatchObject({
+      status: 'warning',
+      message: 'fills by 1 GiB an hour: full in 23.5 h (warns below 24 h)',
+      details: ['by 7 readings of the last 6 h'],
+    })
+  })
+  test('it fails where a limit is set', () => {
+    expect(judged(falling(12 * GiB, GiB), { warn: 24 * hour, limit: 4 * hour })).toMatchObject({
+      status: 'failed',
+      fault: 'threshold',
+    })
+  })
+  test('one that does not fill, or not within 90 days, is well', () => {
+    for (const free of [falling(5 * GiB, 0), falling(5 * GiB, -GiB), falling(90 * GiB, 1024)]) {
+      expect(judged(free)).toMatchObject({ status: 'ok', message: 'does not fill up, by 7 readings of the last 6 h' })
+    }
+  })
+  test('one large file is no trend, nor is one that was deleted', () => {
+    expect(judged([50, 50, 50, 50, 50, 10, 10, 10, 10, 10].map((n) => n * GiB))?.status).toBe('ok')
+    expect(judged([20, 19, 18, 17, 30, 29, 28, 27, 26, 25].map((n) => n * GiB))?.status).toBe('ok')
+    expect(judged([50, 50, 50, 50, 40, 30, 20].map((n) => n * GiB))?.status).toBe('ok')
+  })
+  test('what began to fill it some hours ago is seen, however quiet the day was', () => {
+    const quiet = Array.from({ length: 20 }, () => 50 * GiB)
+    expect(judged([...quiet, ...falling(50 * GiB, 3 * GiB, 8)])).toMatchObject({
+      status: 'warning',
+      message: 'fills by 3 GiB an hour: full in 9.7 h (warns below 24 h)',
+    })
+  })
+  test('one reading a day is a trend of days', () => {
+    const daily = falling(6.5 * GiB, GiB, 7).map((value, n) => ({ at: n * 24 * hour, value }))
+    expect(trendOf(daily)).toMatchObject({ readings: 7, spanMs: 144 * hour })
+    const trend = trendOf(daily)
+    expect(trend && evaluateTrend('/', trend, usual)).toMatchObject({ status: 'warning' })
+  })
+  test('less than 6 readings or 3 hours say nothing', () => {
+    expect(trendOf(undefined)).toBeUndefined()
+    expect(trendOf([])).toBeUndefined()
+    expect(judged(falling(9 * GiB, GiB, 5))).toBeUndefined()
+    expect(judged(falling(9 * GiB, GiB, 6))).toBeDefined()
+    const quick = Array.from({ length: 12 }, (_, n) => ({ at: n * 60_000, value: 9 - n }))
+    expect(trendOf(quick)).toBeUndefined()
+  })
+  test('readings of one moment do not divide by nothing', () => {
+    const twice = hourly(falling(9 * GiB, GiB)).flatMap((reading) => [reading, reading])
+    expect(trendOf(twice)?.slope).toBeCloseTo(-GiB / hour, 0)
+  })
+
+  test('Advanced runs of the host keep what is free, and tell the trend of it; others keep nothing', async () => {
+    const asked: string[] = []
+    // Of every file system here: a byte less of the same figure, each quarter of an hour.
+    const history = async ({
+      series,
+      value,
+      at,
+      everyMs,
+    }: {
+      series: string
+      value: number
+      at: number
+      everyMs: number
+    }) => {
+      asked.push(series)
+      expect(everyMs).toBe(900_000)
+      return Array.from({ length: 20 }, (_, n) => ({ at: at - (19 - n) * 900_000, value: value * (1 + (19 - n) / 19) }))
+    }
+    await runKind(host, {}, 'Standard', { history: { keep: history, passing: async () => new Map() } })
+    expect(asked).toEqual([])
+    const results = await runKind(host, {}, 'Advanced', { history: { keep: history, passing: async () => new Map() } })
+    const trends = results.filter(({ check }) => check.startsWith('trend '))
+    expect(trends.length).toBe(results.filter(({ check }) => check.startsWith('disk ')).length)
+    expect(trends.length).toBeGreaterThan(0)
+    // As much as is there was used within 4 h 45 min, so it is gone in as long.
+    for (const trend of trends)
+      expect(trend).toMatchObject({ status: 'warning', message: expect.stringMatching(/full in 4\.[78] h/) })
+    expect(
+      await runKind(host, {}, 'Advanced').then((all) => all.filter(({ check }) => check.startsWith('trend '))),
+    ).toEqual([])
+  })
+})

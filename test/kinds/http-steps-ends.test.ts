@@ -1,0 +1,186 @@
+import { expect, test } from 'vitest'
+import { limits, type Result } from '../../src/core/engine/index.ts'
+import steps from '../../src/core/kinds/http-steps/index.ts'
+import { readSettings } from '../../src/core/settings/index.ts'
+import { type HttpPeer, httpPeer } from '../support/http-peer.ts'
+import { processorMs } from '../support/processor-time.ts'
+import { type RunKindOptions, runKind } from '../support/run-kind.ts'
+
+type Raw = Readonly<Record<string, unknown>>
+type Said = { readonly status?: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
+
+const env = { TOKEN: 'lantern-and-orchard-9' }
+
+/** A real server whose n-th answer (from 1) is as told. */
+function answering(look: (n: number) => Said): Promise<HttpPeer> {
+  let looks = 0
+  return httpPeer((_, response) => {
+    looks += 1
+    const { status = 200, body = {}, headers } = look(looks)
+    response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
+  })
+}
+
+function settingsOf(raw: Raw) {
+  const { values, problems } = readSettings(steps.settings, raw, { env, folder: '/' })
+  expect(problems).toEqual([])
+  return values
+}
+
+/** What is said of one step, `done`. */
+async function look(server: HttpPeer, step: Raw, more: Raw = {}, options: RunKindOptions = {}): Promise<Result> {
+  const raw = { url: `${server.origin}/v1`, steps: [{ name: 'done', path: '/job', ...step }], ...more }
+  const results = await runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options })
+  const found = results.find(({ message }) => message.startsWith('done: '))
+  if (!found) throw new Error(`nothing of the step among ${results.map(({ message }) => message).join(' | ')}`)
+  return found
+}
+
+const problemOf = (step: Raw, more: Raw = {}): string | undefined =>
+  steps.validate?.(settingsOf({ url: 'http://127.0.0.1', steps: [{ name: 'a', path: '/a', ...step }], ...more }))
+
+/** Makes `/^(a+)+$/` and `/^(\w+)+$/` try for hours. */
+const hostile = { s: `${'a'.repeat(60)}!` }
+const nested = '/^(a+)+$/'
+const failsOf = (n: number): readonly Raw[] =>
+  Array.from({ length: n }, (_, index) => ({ expect: { '$.s': `/^(\\w+)+${index}$/` }, says: `failure ${index}` }))
+
+test('a pattern that backtracks ends the waiting at once, and is given up once for all', async () => {
+  await using server = await answering(() => ({ body: hostile }))
+  const start = processorMs()
+  const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' }, fails: failsOf(40) })
+  // Once 250 ms, and what a busy machine makes of it; 40 patterns, each by itself, take 10 s.
+  expect(processorMs() - start).toBeLessThan(2_000)
+  expect(server.asked()).toHaveLength(1)
+  expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+  expect(result.message).toMatch(
+    /^done: GET \/v1\/job was answered 200, asked 1 time in [\d.]+ m?s: cannot be judged: \/\^\(\\w\+\)\+0\$\/ did not end within 250 ms, so it backtracks; write it without nested repeats$/,
+  )
+})
+
+test('so does the pattern that ends it', async () => {
+  await using server = await answering(() => ({ body: hostile }))
+  const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' } })
+  expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+  expect(result.message).toMatch(/: cannot be judged: \/\^\(a\+\)\+\$\/ did not end within 250 ms/)
+  expect(server.asked()).toHaveLength(1)
+})
+
+test('what a step expects is given up together too, and what is no such failure is not called well', async () => {
+  await using server = await answering(() => ({ body: { ...hostile, t: hostile.s, u: hostile.s } }))
+  const start = processorMs()
+  const expected = await look(server, { expect: { '$.s': nested, '$.t': nested, '$.u': nested, '$.v': 'x' } })
+  expect(processorMs() - start).toBeLessThan(1_500)
+  expect(expected).toMatchObject({ status: 'failed', fault: 'data' })
+  expect(expected.message).toMatch(/: \$\.s is "a{60}!" and cannot be judged: .* did not end within 250 ms/)
+  expect(expected.details?.[0]).toContain('was not tried, as another pattern of this answer was given up')
+  expect(await look(server, { fails: failsOf(1) })).toMatchObject({ status: 'failed', fault: 'data' })
+})
+
+test('a status that only `until` names is well for the last answer', async () => {
+  const gone = (n: number): Said => ({ status: n < 3 ? 200 : 404 })
+  await using server = await answering(gone)
+  const until = { status: [404], every: '100ms' }
+  expect((await look(server, { until })).message).toMatch(
+    /^done: GET \/v1\/job was answered 404 with 2 B, asked 3 times/,
+  )
+  await using another = await answering((n) => ({ status: n < 3 ? 200 : 500 }))
+  expect((await look(another, { until })).message).toMatch(
+    /was answered 500, asked 3 times in .* \(expected 2xx, 404\)$/,
+  )
+})
+
+test.each<[string, Raw, RegExp | undefined]>([
+  ['none of its own', { until: { status: [404] } }, undefined],
+  ['one that has it', { status: ['2xx', '4xx'], until: { status: [404, 200] } }, undefined],
+  ['one that has a part of it', { status: [404], until: { status: ['4xx'] } }, undefined],
+  [
+    'one that lacks it',
+    { status: ['2xx'], until: { status: [200, 404] } },
+    /^step "a" waits for status 404, which its own status \(2xx\) excludes: add it there, or leave that out$/,
+  ],
+  ['none, and none can come', { until: { status: ['300-200'] } }, /waits for status 300-200, which no answer has$/],
+])('a step that waits for a status and has %s is told beforehand where it never ends', (_, step, says) => {
+  if (says) expect(problemOf(step)).toMatch(says)
+  else expect(problemOf(step)).toBeUndefined()
+})
+
+const signed = { signed: true, token: { env: 'TOKEN' } }
+
+test('a signed step that is refused waits no longer, whatever its status allows, and the next run does not repeat it', async () => {
+  await using server = await answering(() => ({ status: 401 }))
+  const kept = limits()
+  const step = { status: ['2xx', 401], until: { status: [200], every: '100ms' } }
+  const refused = await look(server, step, signed, { limits: kept, timeoutMs: 3_000, retries: 2 })
+  expect(refused).toMatchObject({ status: 'failed', fault: 'auth' })
+  expect(refused.message).toMatch(/^done: GET \/v1\/job was answered 401, asked 1 time in .*: the sign-in was refused$/)
+  expect(server.asked()).toHaveLength(1)
+  await expect(look(server, step, signed, { limits: kept })).rejects.toThrow('not signed in')
+  expect(server.asked()).toHaveLength(1)
+})
+
+test('a refusal in the middle of the waiting ends it likewise; without a credential it does not', async () => {
+  await using server = await answering((n) => ({ status: n < 3 ? 202 : 401 }))
+  const step = { status: ['2xx', 401], until: { status: [200], every: '100ms', most: 5 } }
+  expect(await look(server, step, signed)).toMatchObject({ status: 'failed', fault: 'auth' })
+  expect(server.asked()).toHaveLength(3)
+  expect(await look(server, step)).toMatchObject({ status: 'failed', fault: 'timeout' })
+  expect(server.asked()).toHaveLength(8)
+})
+
+test('a signed step that waits for its own refusal is told beforehand; one that asks once may expect it', async () => {
+  const wait = { until: { status: [200, 401] } }
+  expect(problemOf(wait, signed)).toMatch(
+    /^step "a" waits for status 401, which ends it: a refused credential is sent once/,
+  )
+  expect(problemOf(wait)).toBeUndefined()
+  expect(problemOf({ until: { status: ['4xx'] } }, signed)).toBeUndefined()
+  await using server = await answering(() => ({ status: 401 }))
+  expect(await look(server, { status: [401] }, signed)).toMatchObject({ status: 'ok' })
+})
+
+const untilFinal = { until: { expect: { '$.token': '/^final/' }, every: '100ms', most: 2 } }
+
+test('what a step captures is hidden while it waits, unless it is named in `show`', async () => {
+  await using server = await answering((n) => ({ body: { token: `tmp-SECRET-${n}`, was: `tmp-SECRET-${n - 1}` } }))
+  const hidden = await look(server, { ...untilFinal, capture: { tok: '$.token' } })
+  expect(hidden.message).toContain('last heard: $.token is "[secret]" and does not match')
+  const shown = await look(server, { ...untilFinal, capture: { tok: '$.token' } }, { show: ['tok'] })
+  expect(shown.message).toContain('last heard: $.token is "tmp-SECRET-4" and does not match')
+  const earlier = { until: { ...untilFinal.until, expect: { '$.was': 'x' } }, capture: { tok: '$.token' } }
+  expect((await look(server, earlier)).message).toContain('last heard: $.was is "[secret]", expected')
+})
+
+test.each<[string, number]>([
+  ['300', 300],
+  ['more than can be taken', 9_000],
+])('a long one is hidden as a whole: %s characters', async (_, length) => {
+  const token = `tmp-${'S3cr3t-'.repeat(length / 7)}`
+  await using server = await answering(() => ({ body: { token } }))
+  const waits = await look(server, { ...untilFinal, capture: { tok: '$.token' } })
+  expect(JSON.stringify(waits)).not.toContain('S3cr3t-S3cr3t')
+  const ends = await look(server, { expect: { '$.token': 'x' }, capture: { tok: '$.token' } })
+  expect(JSON.stringify(ends)).not.toContain('S3cr3t-S3cr3t')
+})
+
+test('what an unfinished answer holds is hidden and never sent', async () => {
+  await using server = await answering((n) => ({ body: n === 2 ? { state: 'x', id: 'early' } : { state: 'done' } }))
+  const done = {
+    name: 'done',
+    path: '/job',
+    until: { expect: { '$.state': 'done' }, every: '100ms' },
+    capture: { id: '$.id' },
+  }
+  const raw = {
+    url: `${server.origin}/v1`,
+    allowWrites: true,
+    steps: [{ name: 'make', method: 'POST', path: '/jobs' }, done],
+    cleanup: [{ name: 'remove', method: 'DELETE', path: '/jobs/\x24{id}', undoes: 'make' }],
+  }
+  const results = await runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000 })
+  expect(results.map(({ message }) => message).slice(2)).toEqual([
+    expect.stringMatching(/^done: .* asked 2 times in .*: the answer has no \$\.id, so no \$\{id\}$/),
+    expect.stringMatching(/^remove: DELETE \S+ not sent: \$\{id\} was never captured; what step "make" made/),
+  ])
+  expect(server.asked()).toEqual(['POST /v1/jobs', 'GET /v1/job', 'GET /v1/job'])
+})

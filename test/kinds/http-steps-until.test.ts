@@ -1,0 +1,380 @@
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { limits, type Result } from '../../src/core/engine/index.ts'
+import steps from '../../src/core/kinds/http-steps/index.ts'
+import { readSettings } from '../../src/core/settings/index.ts'
+import { type HttpPeer, httpPeer } from '../support/http-peer.ts'
+import { type RunKindOptions, runKind } from '../support/run-kind.ts'
+
+type Raw = Readonly<Record<string, unknown>>
+type Said = { readonly status?: number; readonly body?: unknown } | 'silence' | 'reset'
+type Jobs = HttpPeer & { readonly bodies: readonly string[]; readonly removed: readonly string[] }
+
+const env = { TOKEN: 'lantern-and-orchard-9', WRONG: 'not-the-token-at-all' }
+
+/** A real server with one job, whose n-th look (from 1) is answered as told. */
+async function jobs(look: (n: number) => Said): Promise<Jobs> {
+  const [bodies, removed]: [string[], string[]] = [[], []]
+  let looks = 0
+  const server = await httpPeer((request, response) => {
+    void text(request).then((body) => {
+      const { method, url = '' } = request
+      const answer = (status: number, said: unknown): void => {
+        const isText = typeof said === 'string'
+        const type = { 'Content-Type': isText ? 'application/xml' : 'application/json' }
+        response.writeHead(status, type).end(isText ? said : JSON.stringify(said))
+      }
+      if (method === 'POST') {
+        bodies.push(body)
+        answer(201, { id: 'job/7' })
+        return
+      }
+      if (method === 'DELETE') {
+        removed.push(url)
+        response.writeHead(204).end()
+        return
+      }
+      if (!url.startsWith('/v1/jobs/')) return answer(200, { seen: request.headers })
+      looks += 1
+      const said = look(looks)
+      if (said === 'silence') return
+      if (said === 'reset') request.socket.resetAndDestroy()
+      else answer(said.status ?? 200, said.body ?? {})
+    })
+  })
+  return { ...server, bodies, removed }
+}
+
+const state = (now: string, more: Raw = {}): Said => ({ body: { state: now, ...more } })
+const states =
+  (...all: readonly string[]) =>
+  (n: number): Said =>
+    state(all[n - 1] ?? all.at(-1) ?? '')
+
+function settingsOf(raw: Raw) {
+  const { values, problems } = readSettings(steps.settings, raw, { env, folder: '/' })
+  expect(problems).toEqual([])
+  return values
+}
+const waitFor = (until: Raw, more: Raw = {}): Raw => ({
+  name: 'done',
+  path: `/jobs/\${job}`,
+  until: { expect: { '$.state': '/^(done|failed)$/' }, every: '100ms', ...until },
+  ...more,
+})
+/** A job is submitted, waited for and removed. */
+const job = (server: HttpPeer, wait: Raw, more: Raw = {}): Raw => ({
+  url: `${server.origin}/v1`,
+  allowWrites: true,
+  show: ['job'],
+  values: { clip: 'C:\\media "1".mxf' },
+  steps: [
+    { name: 'submit', method: 'POST', path: '/jobs', body: `{"file": "\${clip}"}`, capture: { job: '$.id' } },
+    wait,
+    { name: 'after', path: '/after' },
+  ],
+  cleanup: [{ name: 'remove', method: 'DELETE', path: `/jobs/\${job}`, undoes: 'submit' }],
+  ...more,
+})
+const run = (raw: Raw, options: RunKindOptions = {}): Promise<readonly Result[]> =>
+  runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options })
+const shown = (results: readonly Result[]): readonly string[] =>
+  results.map(({ check, status, message }) => `${check} ${status} ${message.replace(/ in [\d.]+ m?s.*/, '')}`)
+const of = (results: readonly Result[], step: string): Result => {
+  const found = results.find(({ message }) => message.startsWith(`${step}: `))
+  if (!found) throw new Error(`nothing of ${step} among ${results.map(({ message }) => message).join(' | ')}`)
+  return found
+}
+const looksAt = (server: HttpPeer): number => server.asked().filter((line) => line.startsWith('GET /v1/jobs/')).length
+
+test('a step is repeated until its answer is the last one, and then judged by that', async () => {
+  await using server = await jobs((n) => (n < 3 ? state('running') : state('done', { result: 'r-9', verdict: 'good' })))
+  const wait = waitFor({}, { json: { '$.verdict': 'good' }, capture: { result: '$.result' } })
+  const raw = job(server, wait)
+  const results = await run({
+    ...raw,
+    steps: [...(raw['steps'] as Raw[]), { name: 'use', path: `/results/\${result}` }],
+  })
+  expect(shown(results).slice(1)).toEqual([
+    'step ok submit: POST /v1/jobs was answered 201 with 14 B',
+    'step ok done: GET /v1/jobs/job%2F7 was answered 200 with 48 B, asked 3 times',
+    expect.stringMatching(/^step ok after: GET/),
+    expect.stringMatching(/^step ok use: GET/),
+    'cleanup ok remove: DELETE /v1/jobs/job%2F7 was answered 204 with 0 B',
+  ])
+  expect(of(results, 'done').message).toMatch(/, asked 3 times in [\d.]+ m?s, the last in [\d.]+ m?s \(limit 5 s\)$/)
+  const { message, measurement } = of(results, 'done')
+  expect(measurement).toMatchObject({ unit: 'milliseconds', limit: 5_000 })
+  // The threshold is of one request: two pauses of 100 ms are no part of it.
+  const [, took, of1000] = /asked 3 times in ([\d.]+) (m?s),/.exec(message) ?? []
+  expect(measurement?.value).toBeLessThan(Number(took) * (of1000 === 's' ? 1_000 : 1) - 190)
+  expect(server.asked()).toContain('GET /v1/results/r-9')
+  expect(server.bodies.map((body): unknown => JSON.parse(body))).toEqual([{ file: 'C:\\media "1".mxf' }])
+})
+
+test('what the step expects is not asked of an answer on the way, and is of the last', async () => {
+  await using server = await jobs((n) => state(n < 2 ? 'running' : 'failed', { verdict: n < 2 ? 'good' : 'bad' }))
+  const results = await run(job(server, waitFor({}, { expect: { '$.verdict': 'good' } })))
+  expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'data' })
+  expect(of(results, 'done').message).toMatch(/asked 2 times in [\d.]+ m?s: \$\.verdict is "bad", expected "good"$/)
+  expect(of(results, 'after').message).toBe('after: not run: step "done" failed')
+})
+
+test('when the time is over it says how often it asked and what it heard last, and removes what it made', async () => {
+  await using server = await jobs(states('queued', 'running'))
+  const results = await run(job(server, waitFor({ within: '1500ms' })))
+  const done = of(results, 'done')
+  expect(done).toMatchObject({ check: 'step', status: 'failed', fault: 'timeout' })
+  expect(done.message).toMatch(
+    /^done: GET \/v1\/jobs\/job%2F7 is not over, asked \d+ times in [\d.]+ m?s; last heard: \$\.state is "running" and does not match \/\^\(done\|failed\)\$\/$/,
+  )
+  expect(done.message).toContain(`asked ${looksAt(server)} times`)
+  expect(looksAt(server)).toBeGreaterThan(1)
+  expect(server.removed).toEqual(['/v1/jobs/job%2F7'])
+  await expect.poll(() => server.open()).toBe(0)
+})
+
+test('without `within` the deadline of the monitor ends it, early enough for the cleanup', async () => {
+  await using server = await jobs(states('running'))
+  const results = await run(job(server, waitFor({})), { timeoutMs: 3_000 })
+  expect(shown(results).slice(2)).toEqual([
+    expect.stringMatching(/^step failed done: .* is not over, asked \d+ times$/),
+    'step failed after: not run: step "done" failed',
+    'cleanup ok remove: DELETE /v1/jobs/job%2F7 was answered 204 with 0 B',
+  ])
+  expect(server.removed).toHaveLength(1)
+})
+
+test('`within` gives nothing that the monitor does not have', async () => {
+  await using server = await jobs(states('running'))
+  const results = await run(job(server, waitFor({ within: '10m' })), { timeoutMs: 2_000 })
+  expect(of(results, 'done').message).toMatch(/is not over/)
+  expect(server.removed).toHaveLength(1)
+})
+
+test('an answer that no longer comes is told by the last that came, and by itself where none came', async () => {
+  await using server = await jobs((n) => (n < 3 ? state('running') : 'silence'))
+  const results = await run(job(server, waitFor({ within: '1500ms' })))
+  expect(of(results, 'done').message).toMatch(/is not over, asked 3 times in [\d.]+ m?s; last heard: \$\.state is/)
+  await using deaf = await jobs(() => 'silence')
+  const none = await run(job(deaf, waitFor({ within: '300ms' })))
+  expect(of(none, 'done')).toMatchObject({ fault: 'timeout' })
+  expect(of(none, 'done').message).toMatch(/^done: GET \S+: 127\.0\.0\.1:\d+ gave no answer within 300 ms$/)
+  await expect.poll(() => server.open() + deaf.open()).toBe(0)
+})
+
+test('a pause that is longer than what is left is cut, and the last request is still sent', async () => {
+  await using server = await jobs(states('running', 'done'))
+  const results = await run(job(server, waitFor({ every: '10m', within: '1s' })))
+  expect(of(results, 'done').message).toMatch(/, asked 2 times in/)
+})
+
+test('no more than `most` requests are sent; the last of them may be the good one', async () => {
+  await using server = await jobs(states('running', 'running', 'done'))
+  expect(of(await run(job(server, waitFor({ most: 3 }))), 'done').status).toBe('ok')
+  await using slow = await jobs(states('running', 'running', 'done'))
+  const results = await run(job(slow, waitFor({ most: 2 })))
+  expect(of(results, 'done').message).toMatch(/is not over, asked 2 times in [\d.]+ m?s \(most requests sent\); last/)
+  expect(looksAt(slow)).toBe(2)
+})
+
+test('an answer that is a failure of its own ends the waiting, and says what it means', async () => {
+  await using server = await jobs((n) => state(n < 2 ? 'running' : 'aborted', { why: 'disk' }))
+  const fails = [
+    { expect: { '$.state': 'aborted', '$.why': 'power' }, says: 'no power' },
+    { expect: { '$.state': '/^abort/', '$.why': 'disk' }, says: 'the disk broke the job off' },
+  ]
+  const results = await run(job(server, waitFor({}, { fails })))
+  expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'data' })
+  expect(of(results, 'done').message).toMatch(
+    /^done: the disk broke the job off \(GET \/v1\/jobs\/job%2F7 was answered 200, asked 2 times in [\d.]+ m?s: \$\.state is "aborted", \$\.why is "disk"\)$/,
+  )
+  expect(looksAt(server)).toBe(2)
+})
+
+test('`fails` is judged without `until` too, and an answer without its values is no such failure', async () => {
+  const one = async (body: Raw) => {
+    await using server = await jobs(() => ({ body }))
+    const step = { name: 'look', path: '/jobs/1', fails: [{ expect: { '$.a': '1' }, says: 'it is one' }] }
+    return of(await run({ url: `${server.origin}/v1`, steps: [step] }), 'look')
+  }
+  expect((await one({ a: 1 })).message).toMatch(/^look: it is one \(GET/)
+  expect((await one({ a: 2 })).status).toBe('ok')
+  expect((await one({})).status).toBe('ok')
+})
+
+test('a status that is not well ends the waiting at once; one that is, does not', async () => {
+  const behave = (n: number): Said => (n < 2 ? { status: 404, body: 'none' } : state('done'))
+  await using strict = await jobs(behave)
+  expect(of(await run(job(strict, waitFor({}))), 'done').message).toMatch(
+    /was answered 404, asked 1 time in [\d.]+ m?s \(expected 2xx\)$/,
+  )
+  await using patient = await jobs(behave)
+  expect(of(await run(job(patient, waitFor({}, { status: ['2xx', 404] }))), 'done').status).toBe('ok')
+  expect(looksAt(patient)).toBe(2)
+})
+
+test('a status alone may be what ends the waiting', async () => {
+  await using server = await jobs((n) => ({ status: n < 3 ? 202 : 200 }))
+  const wait = { name: 'done', path: '/jobs/1', until: { status: [200], every: '100ms', most: 5 } }
+  expect(of(await run(job(server, wait)), 'done').status).toBe('ok')
+  await using never = await jobs(() => ({ status: 202 }))
+  expect(of(await run(job(never, wait)), 'done').message).toMatch(
+    /last heard: it was answered 202, and waited for 200$/,
+  )
+})
+
+test('a path that begins with a slash leads into XML, in all that is expected', async () => {
+  await using server = await jobs((n) => ({ body: `<job state="${n < 2 ? 'running' : 'done'}"><v>good</v></job>` }))
+  const wait = waitFor({ expect: { '/job/@state': 'done' } }, { expect: { '/job/v': 'good', 'count(/job/v)': '1' } })
+  expect(of(await run(job(server, wait)), 'done').message).toMatch(/asked 2 times/)
+  expect(server.requests().at(-3)?.headers.accept).toMatch(/^application\/xml/)
+  const bad = waitFor({ expect: { '/job/@state': 'done' } }, { expect: { '/job/v': 'bad' } })
+  expect(of(await run(job(server, bad)), 'done').message).toMatch(/\/job\/v is "good", expected "bad"$/)
+})
+
+test('a connection that breaks is told with the number of its request', async () => {
+  await using server = await jobs((n) => (n < 3 ? state('running') : 'reset'))
+  const results = await run(job(server, waitFor({})))
+  expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'protocol' })
+  expect(of(results, 'done').message).toMatch(/^done: GET \/v1\/jobs\/job%2F7 \(request 3\): 127/)
+})
+
+test('a run that is given up while it waits asks no more, removes what it made, and keeps nothing open', async () => {
+  const given = new AbortController()
+  await using server = await jobs(() => {
+    setTimeout(() => given.abort(), 20)
+    return state('running')
+  })
+  const raw = job(server, waitFor({ every: '10m' }))
+  await expect(run(raw, { signal: given.signal })).rejects.toThrow()
+  expect(server.asked()).toEqual(['POST /v1/jobs', 'GET /v1/jobs/job%2F7', 'DELETE /v1/jobs/job%2F7'])
+  await expect.poll(() => server.open()).toBe(0)
+})
+
+test('what was captured is shown nowhere, not in what was heard last either', async () => {
+  await using server = await jobs(() => state('job/7 waits'))
+  const results = await run(job(server, waitFor({ within: '250ms' }), { show: [] }))
+  expect(of(results, 'done').message).toContain('last heard: $.state is "[secret] waits"')
+  expect(JSON.stringify(results)).not.toContain('job/7')
+})
+
+test('`values` are no secrets, and are shown', async () => {
+  await using server = await jobs(states('x'))
+  const raw = { url: server.origin, values: { clip: 'a b/1' }, steps: [{ name: 'see', path: `/see/\${clip}` }] }
+  expect(of(await run(raw), 'see').message).toMatch(/^see: GET \/see\/a%20b%2F1 was answered 200/)
+})
+
+test('a value of the run is compared as it is, never as a pattern', async () => {
+  await using open = await jobs(states('running'))
+  const values = { values: { clip: '/.*/' } }
+  const never = await run(job(open, waitFor({ expect: { '$.state': `\${clip}` }, most: 2 }), values))
+  expect(of(never, 'done').message).toMatch(/is not over, asked 2 times/)
+  await using server = await jobs((n) => state(n < 2 ? 'other' : 'job/7'))
+  expect(of(await run(job(server, waitFor({ expect: { '$.state': `\${job}` } }))), 'done').message).toMatch(
+    /asked 2 times/,
+  )
+})
+
+test.each<[string, Raw, Raw]>([
+  ['a bearer token', { token: { env: 'TOKEN' } }, { authorization: `Bearer ${env.TOKEN}` }],
+  ['a token in a header', { token: { env: 'TOKEN' }, tokenHeader: 'X-Key' }, { 'x-key': env.TOKEN }],
+  [
+    'a password',
+    { username: 'monitor', password: { env: 'TOKEN' } },
+    { authorization: `Basic ${Buffer.from(`monitor:${env.TOKEN}`).toString('base64')}` },
+  ],
+  ['nothing, where nothing is given', {}, {}],
+])('with `signed`, %s goes with every step but those that sign in', async (_, more, headers) => {
+  await using server = await jobs(states('done'))
+  const raw = job(server, waitFor({}), { signed: true, ...more })
+  const signIn = { name: 'in', method: 'POST', path: '/in', signIn: true }
+  await run({ ...raw, steps: [signIn, ...(raw['steps'] as Raw[])] })
+  const [first, ...rest] = server.requests().map((request) => {
+    const { authorization, 'x-key': key } = request.headers
+    return { ...(authorization === undefined ? {} : { authorization }), ...(key === undefined ? {} : { 'x-key': key }) }
+  })
+  expect(first).toEqual({})
+  expect(rest).toHaveLength(4)
+  for (const sent of rest) expect(sent).toEqual(headers)
+})
+
+test('a signed step that is refused is a fault of sign-in, and the next run does not repeat it', async () => {
+  await using server = await jobs(() => ({ status: 401 }))
+  const kept = limits()
+  const raw = {
+    url: `${server.origin}/v1`,
+    signed: true,
+    token: { env: 'WRONG' },
+    steps: [waitFor({}, { path: '/jobs/1' })],
+  }
+  const [, first] = await run(raw, { limits: kept, retries: 2 })
+  expect(first).toMatchObject({ status: 'failed', fault: 'auth' })
+  const [second] = await run(raw, { limits: kept })
+  expect(second?.message).toMatch(/^not signed in/)
+  expect(looksAt(server)).toBe(1)
+  expect(JSON.stringify([first, second])).not.toContain(env.WRONG)
+})
+
+const one = (step: Raw, more: Raw = {}): Raw => ({
+  url: 'http://127.0.0.1/api',
+  allowWrites: true,
+  steps: [{ name: 'a', path: '/a', ...step }],
+  ...more,
+})
+const until = { expect: { '$.a': '1' } }
+
+test.each<[string, Raw, RegExp]>([
+  ['POST', one({ method: 'POST', until }), /^step "a" sends POST and has until: only GET and HEAD are sent again$/],
+  ['a sign-in', one({ signIn: true, until }), /^step "a" signs in and has until: a sign-in is sent once$/],
+  [
+    'an FTP step',
+    one({ path: undefined, ftp: { host: 'h', username: 'u', password: `\${probePassword}` }, until }),
+    /no answer for until/,
+  ],
+  ['nothing that ends it', one({ until: { every: '1s' } }), /has until without expect or status: say what ends it$/],
+  ['a body of HEAD', one({ method: 'HEAD', until }), /HEAD has no body to judge$/],
+  ['99 ms', one({ until: { ...until, every: '99ms' } }), /asks every 99 ms: give every 100ms or more$/],
+  ['a status', one({ until: { status: ['ok'] } }), /expects a status that cannot be read/],
+  ['a path', one({ until: { expect: { state: 'x' } } }), /expects something where "state" is not a JSON path/],
+  ['an XML path', one({ expect: { '/a[': 'x' } }), /expects something where/],
+  ['a failure without values', one({ fails: [{ expect: {}, says: 'x' }] }), /has fails without a value in expect$/],
+  ['a failure of a path', one({ fails: [{ expect: { x: '1' }, says: 'x' }] }), /expects something where/],
+  [
+    'a value that nothing gives',
+    one({ until: { expect: { '$.a': `\${id}` } } }),
+    /uses \$\{id\}, which nothing before it/,
+  ],
+  ['half a value', one({ until: { expect: { '$.a': `x\${probe}` } } }), /one \$\{value\} by itself, or none$/],
+  ['a value that is given', one({}, { values: { token: 'x' } }), /^values may not name token, which is given$/],
+  ['a value without a name', one({}, { values: { 'a b': 'x' } }), /^values names "a b"/],
+  [
+    'a capture over a value',
+    one({ capture: { id: '$.id' } }, { values: { id: 'x' } }),
+    /may not capture id, which is given/,
+  ],
+  [
+    'two ways to sign',
+    one({}, { signed: true, authorization: `Bearer \${token}`, token: { env: 'TOKEN' } }),
+    /^signed and authorization exclude/,
+  ],
+  [
+    'two credentials',
+    one({}, { signed: true, username: 'u', password: { env: 'TOKEN' }, token: { env: 'TOKEN' } }),
+    /^signed takes a token or a password/,
+  ],
+  [
+    'a header of ours',
+    one({}, { signed: true, token: { env: 'TOKEN' }, tokenHeader: 'Cookie' }),
+    /^tokenHeader may not be Cookie$/,
+  ],
+  ['a header that nothing fills', one({}, { tokenHeader: 'X-Key' }), /^tokenHeader needs signed: true$/],
+])('%s is refused before anything is sent', (_, raw, says) => {
+  const { path, ...rest } = (raw['steps'] as Raw[])[0] ?? {}
+  const settings = settingsOf({ ...raw, steps: [path === undefined ? rest : { path, ...rest }] })
+  expect(steps.validate?.(settings)).toMatch(says)
+})
+
+test('a pause of 100 ms is well', () => {
+  expect(steps.validate?.(settingsOf(one({ until: { ...until, every: '100ms' } })))).toBeUndefined()
+})

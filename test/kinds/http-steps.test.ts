@@ -1,0 +1,550 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { limits, type Result } from '../../src/core/engine/index.ts'
+import { CookieJar } from '../../src/core/kinds/http-steps/cookies.ts'
+import steps from '../../src/core/kinds/http-steps/index.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { readSettings, type Secret } from '../../src/core/settings/index.ts'
+import { password, startAccounts } from '../server/accounts.ts'
+import { makeCertificates, opensslMissing } from '../support/certs.ts'
+import { escapeSequences, refusedPort } from '../support/faults.ts'
+import { type FtpApi, ftpApiPassword, type Instead, startFtpApi } from '../support/ftp-api.ts'
+import { type FtpServer, startFtpServer } from '../support/ftp-server.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
+
+const env = {
+  API_PASSWORD: ftpApiPassword,
+  SVC_PASSWORD: password,
+  FTP_PASSWORD: vsftpdPassword,
+  WRONG: 'not-the-password-at-all',
+}
+type Raw = Readonly<Record<string, unknown>>
+
+/** Settings as svc.yaml would give them, all of them well. */
+function settingsOf(raw: Raw) {
+  const { values, problems } = readSettings(steps.settings, raw, { env, folder: '/' })
+  expect(problems).toEqual([])
+  return values
+}
+const run = (raw: Raw, options: RunKindOptions = {}, mode: ExecutionMode = 'Advanced'): Promise<readonly Result[]> =>
+  runKind(steps, settingsOf(raw), mode, { timeoutMs: 20_000, ...options })
+const problemOf = (raw: Raw): string | undefined => steps.validate?.(settingsOf(raw))
+const shown = (results: readonly Result[]): readonly string[] =>
+  results.map(({ check, status, message }) => `${check} ${status} ${message.replace(/ in [\d.]+ m?s.*/, '')}`)
+const everything = (results: readonly Result[]): string => JSON.stringify(results)
+
+let ftp: FtpServer
+let lets: (name: string, given: string) => boolean = () => false
+let tried = 0
+beforeAll(async () => {
+  ftp = await startFtpServer('', (name, given) => lets(name, given))
+})
+afterAll(() => ftp.remove())
+/** The passwords that were tried in this test. */
+const triedHere = (): readonly string[] => ftp.tried().slice(tried)
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+type Peers = { readonly api: FtpApi; readonly ftp: FtpServer }
+
+/** An API; the FTP server lets in whom it has made. */
+async function peers(instead?: Instead): Promise<Peers> {
+  const api = await startFtpApi(instead)
+  ends.push(() => api[Symbol.asyncDispose]())
+  return use(api)
+}
+
+function use(api: FtpApi): Peers {
+  lets = (name, given) => api.accounts.get(name) === given
+  tried = ftp.tried().length
+  return { api, ftp }
+}
+
+/** A probe credential is made, used and removed. */
+const probe = ({ api, ftp }: Peers, more: Raw = {}): Raw => ({
+  url: `${api.origin}/v1`,
+  username: 'monitor',
+  password: { env: 'API_PASSWORD' },
+  authorization: `Bearer \${session}`,
+  allowWrites: true,
+  show: ['id'],
+  steps: [
+    {
+      name: 'sign in',
+      method: 'POST',
+      path: '/sign-in',
+      signIn: true,
+      body: `{"user": "\${username}", "password": "\${password}"}`,
+      capture: { session: '$.token' },
+    },
+    {
+      name: 'make',
+      method: 'POST',
+      path: '/accounts',
+      body: `{"name": "\${probe}", "password": "\${probePassword}"}`,
+      status: [201],
+      json: { '$.name': `\${probe}` },
+      capture: { id: '$.id' },
+    },
+    { name: 'read', path: `/accounts/\${id}`, json: { '$.name': `\${probe}` } },
+    {
+      name: 'use',
+      ftp: { host: '127.0.0.1', port: ftp.port, tls: 'off', username: `\${probe}`, password: `\${probePassword}` },
+    },
+  ],
+  cleanup: [
+    { name: 'remove', method: 'DELETE', path: `/accounts/\${id}`, undoes: 'make' },
+    { name: 'sign out', method: 'POST', path: '/sign-out', undoes: 'sign in' },
+  ],
+  ...more,
+})
+
+test('a probe credential is made, used at a real FTP server, and removed', async () => {
+  const all = await peers()
+  const results = await run(probe(all))
+  expect(shown(results).map((line) => line.replace(/svc-probe-\w+/, 'svc-probe-1'))).toEqual([
+    `connect ok 127.0.0.1:${all.api.port} accepted`,
+    'step ok sign in: POST /v1/sign-in was answered 200 with 34 B',
+    'step ok make: POST /v1/accounts was answered 201 with 47 B',
+    'step ok read: GET /v1/accounts/a-1001 was answered 200 with 47 B',
+    `step ok use: signed in at 127.0.0.1:${all.ftp.port} as "svc-probe-1", unencrypted,`,
+    'cleanup ok remove: DELETE /v1/accounts/a-1001 was answered 204 with 0 B',
+    'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
+  ])
+  expect(results[4]?.message).toMatch(/ms \(limit 3 s\); .*listed over it in/)
+  expect(results[1]).toMatchObject({
+    measurement: { unit: 'milliseconds', limit: 5_000 },
+    address: `127.0.0.1:${all.api.port}`,
+  })
+  expect(all.api.accounts.size).toBe(0)
+  expect(triedHere()).toHaveLength(1)
+  await expect.poll(() => all.api.open()).toBe(0)
+})
+
+test('every run makes another credential', async () => {
+  const all = await peers()
+  await run(probe(all))
+  await run(probe(all))
+  const [first, second] = triedHere()
+  expect(second).toMatch(/^Aa1-[\w-]{24}$/)
+  expect(second).not.toBe(first)
+})
+
+test('nothing is asked in Basic and Standard: all of it is Advanced', () => {
+  expect(steps.checks.map(({ depth }) => depth)).toEqual(['Advanced', 'Advanced', 'Advanced'])
+})
+
+test('a sign-in round trip with a real svc serve: in, read, out, and then out for good', async () => {
+  const site = await startAccounts()
+  ends.push(site.close)
+  const raw = {
+    url: `http://127.0.0.1:${site.port}`,
+    username: 'Ann',
+    password: { env: 'SVC_PASSWORD' },
+    steps: [
+      {
+        name: 'in',
+        method: 'POST',
+        path: '/auth/credentials',
+        signIn: true,
+        form: { UserName: `\${username}`, Password: `\${password}` },
+        json: { '$.UserName': `\${username}` },
+        capture: { session: 'cookie:ss-id', bearer: '$.BearerToken' },
+      },
+      { name: 'read', path: '/auth', json: { '$.DisplayName': 'Ann Example' } },
+      { name: 'out', method: 'POST', path: '/auth/logout', signIn: true },
+      { name: 'is out', path: '/auth', status: [401] },
+    ],
+  }
+  const results = await run(raw)
+  expect(shown(results).map((line) => line.replace(/ with .*/, ''))).toEqual([
+    `connect ok 127.0.0.1:${site.port} accepted`,
+    'step ok in: POST /auth/credentials was answered 200',
+    'step ok read: GET /auth was answered 200',
+    'step ok out: POST /auth/logout was answered 200',
+    'step ok is out: GET /auth was answered 401',
+  ])
+  const refused = await run({ ...raw, password: { env: 'WRONG' } })
+  expect(shown(refused).slice(1)).toEqual([
+    'step failed in: POST /auth/credentials was answered 401: the sign-in was refused',
+    'step failed read: not run: step "in" failed',
+    'step failed out: not run: step "in" failed',
+    'step failed is out: not run: step "in" failed',
+  ])
+  expect(refused[1]?.fault).toBe('auth')
+})
+
+test('a refused sign-in is not repeated: not at once, and not by the next run', async () => {
+  const all = await peers()
+  const kept = limits()
+  const raw = probe(all, { password: { env: 'WRONG' } })
+  const first = await run(raw, { limits: kept, retries: 3 })
+  expect(first.map(({ fault }) => fault)).toEqual([undefined, 'auth', 'dependency', 'dependency', 'dependency'])
+  const [second] = await run(raw, { limits: kept })
+  expect(second?.message).toMatch(/^not signed in: the sign-in was refused/)
+  expect(all.api.told()).toHaveLength(1)
+  expect(everything(first)).not.toContain(env.WRONG)
+})
+
+test('a sign-in that is refused with a 200 is refused all the same', async () => {
+  const all = await peers((request) =>
+    request.endsWith('/sign-in') ? { status: 200, body: { ok: false } } : undefined,
+  )
+  const raw = probe(all)
+  const [first, ...rest] = raw.steps as readonly Raw[]
+  const results = await run({ ...raw, steps: [{ ...first, json: { '$.ok': 'true' } }, ...rest] })
+  expect(results[1]).toMatchObject({ status: 'failed', fault: 'auth' })
+  expect(results[1]?.message).toMatch(/\$\.ok is "false", expected "true"/)
+})
+
+test('a 500 in the middle ends the sequence, and what was made is removed', async () => {
+  const all = await peers((request) => (request.startsWith('GET /v1/accounts/') ? { status: 500 } : undefined))
+  const results = await run(probe(all))
+  expect(shown(results).slice(3)).toEqual([
+    'step failed read: GET /v1/accounts/a-1001 was answered 500 (expected 2xx)',
+    'step failed use: not run: step "read" failed',
+    'cleanup ok remove: DELETE /v1/accounts/a-1001 was answered 204 with 0 B',
+    'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
+  ])
+  expect(all.api.accounts.size).toBe(0)
+})
+
+test('a request that was refused has made nothing, so nothing is removed', async () => {
+  const all = await peers((request) => (request === 'POST /v1/accounts' ? { status: 409 } : undefined))
+  const results = await run(probe(all))
+  expect(shown(results).slice(2)).toEqual([
+    'step failed make: POST /v1/accounts was answered 409 (expected 201)',
+    'step failed read: not run: step "make" failed',
+    'step failed use: not run: step "make" failed',
+    'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
+  ])
+})
+
+test('what a 500 may have made and cannot be removed by its id is named as left behind', async () => {
+  const all = await peers((request) => (request === 'POST /v1/accounts' ? { status: 500 } : undefined))
+  const results = await run(probe(all))
+  expect(all.api.accounts.size).toBe(1)
+  expect(results.find(({ check }) => check === 'cleanup')).toMatchObject({
+    status: 'failed',
+    fault: 'dependency',
+    message: `remove: DELETE /v1/accounts/\${id}: not sent: \${id} was never captured; what step "make" made may be left behind, for DELETE /v1/accounts/\${id} to remove`,
+  })
+})
+
+test('a cleanup that fails names what it leaves behind, and the next one is done all the same', async () => {
+  const all = await peers((request) => (request.startsWith('DELETE') ? { status: 503 } : undefined))
+  const results = await run(probe(all))
+  expect(shown(results).slice(-2)).toEqual([
+    'cleanup failed remove: DELETE /v1/accounts/a-1001 was answered 503 (expected 2xx); what step "make" made may be left behind, for DELETE /v1/accounts/a-1001 to remove',
+    'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
+  ])
+})
+
+test('a credential that the FTP server refuses is told by the step, and removed', async () => {
+  const { api } = await peers()
+  lets = () => false
+  const results = await run(probe({ api, ftp }))
+  const use = results.find(({ message }) => message.startsWith('use: '))
+  expect(use).toMatchObject({ check: 'step', status: 'failed', fault: 'auth', address: ftp.address })
+  expect(use?.message).toMatch(/refused the sign-in of "svc-probe-/)
+  expect(api.accounts.size).toBe(0)
+  expect(everything(results)).not.toContain(triedHere()[0])
+})
+
+test('a step that does not answer is cut off in time for the cleanup, and is named', async () => {
+  const all = await peers((request) => (request.startsWith('GET /v1/accounts/') ? 'silence' : undefined))
+  const results = await run(probe(all), { timeoutMs: 3_000 })
+  expect(shown(results).slice(3)).toEqual([
+    expect.stringMatching(
+      /^step failed read: GET \/v1\/accounts\/a-1001: 127\.0\.0\.1:\d+ gave no answer within [\d.]+ m?s$/,
+    ),
+    'step failed use: not run: step "read" failed',
+    'cleanup ok remove: DELETE /v1/accounts/a-1001 was answered 204 with 0 B',
+    'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
+  ])
+  expect(results[3]?.fault).toBe('timeout')
+  expect(all.api.accounts.size).toBe(0)
+  await expect.poll(() => all.api.open()).toBe(0)
+})
+
+test('a run that is given up in the middle removes what it has made, and keeps nothing open', async () => {
+  const given = new AbortController()
+  const all = await peers((request) => {
+    if (!request.startsWith('GET /v1/accounts/')) return undefined
+    given.abort()
+    return 'silence'
+  })
+  await expect(run(probe(all), { signal: given.signal })).rejects.toThrow()
+  expect(all.api.told().map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
+    'POST /v1/sign-in',
+    'POST /v1/accounts',
+    'GET /v1/accounts/a-1001',
+    'DELETE /v1/accounts/a-1001',
+    'POST /v1/sign-out',
+  ])
+  expect(all.api.accounts.size).toBe(0)
+  await expect.poll(() => all.api.open()).toBe(0)
+})
+
+test('a slow step fails by its threshold, and the sequence goes on', async () => {
+  const all = await peers()
+  const results = await run(probe(all, { latency: '0ms' }))
+  expect(results[1]).toMatchObject({ status: 'failed', fault: 'threshold' })
+  expect(results.at(-1)?.message).toMatch(/^sign out: POST \/v1\/sign-out was answered 204/)
+  expect(results.at(-1)?.message).not.toContain('left behind')
+  expect(all.api.accounts.size).toBe(0)
+})
+
+test.each([
+  ['a quote', 'a"b', '/v1/accounts/a%22b'],
+  ['a newline', 'a\r\nX-Evil: 1', '/v1/accounts/a%0D%0AX-Evil%3A%201'],
+  ['a question mark', 'a?b#c&d', '/v1/accounts/a%3Fb%23c%26d'],
+  ['a slash', 'a/b', '/v1/accounts/a%2Fb'],
+])('%s in a captured value stays a part of the path', async (_, id, asked) => {
+  const all = await peers((request) =>
+    request === 'POST /v1/accounts' ? { status: 201, body: { id, name: 'x' } } : undefined,
+  )
+  const raw = probe(all)
+  const [signIn, make, ...rest] = raw.steps as readonly Raw[]
+  await run({ ...raw, steps: [signIn, { ...make, json: {} }, ...rest] })
+  expect(all.api.told()).toContain(`GET ${asked}`)
+})
+
+test.each(['..', '.', '../../admin', 'x/..'])(
+  'a captured %s never leads out of its path: nothing is sent',
+  async (id) => {
+    const all = await peers((request) =>
+      request === 'POST /v1/accounts' ? { status: 201, body: { id, name: 'x' } } : undefined,
+    )
+    const raw = probe(all)
+    const [signIn, make, ...rest] = raw.steps as readonly Raw[]
+    const results = await run({ ...raw, steps: [signIn, { ...make, json: {} }, ...rest] })
+    expect(results.filter(({ status }) => status === 'failed').map(({ fault }) => fault)).toEqual([
+      'data',
+      'dependency',
+      'data',
+    ])
+    expect(all.api.told().some((line) => line.startsWith('DELETE') || line.startsWith('GET'))).toBe(false)
+  },
+)
+
+test('a value in a JSON body is a text and nothing else, whatever it holds', async () => {
+  const value = `", "admin": true, "x": "\\\n${escapeSequences}`
+  const all = await peers((request) => (request === 'GET /v1/first' ? { status: 200, body: { value } } : undefined))
+  const results = await run({
+    url: `${all.api.origin}/v1`,
+    allowWrites: true,
+    steps: [
+      { name: 'first', path: '/first', capture: { value: '$.value' } },
+      { name: 'json', method: 'POST', path: '/json', body: `{"a": "-\${value}-"}`, status: [401] },
+      { name: 'form', method: 'POST', path: '/form', form: { a: `\${value}`, b: '&=' }, status: [401] },
+      { name: 'xml', method: 'POST', path: '/xml', body: `<a b="\${value}"/>`, status: [401] },
+      { name: 'header', path: '/header', headers: { 'X-Value': `\${value}` } },
+    ],
+  })
+  const [, json = '', form = '', xml = ''] = all.api.told().map((line) => line.split(' ').slice(2).join(' '))
+  expect(JSON.parse(json)).toEqual({ a: `-${value}-` })
+  expect([...new URLSearchParams(form)]).toEqual([
+    ['a', value],
+    ['b', '&='],
+  ])
+  expect(xml).not.toContain('"admin"')
+  expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'data' })
+  expect(results.at(-1)?.message).toMatch(
+    /a value for the header X-Value holds a character that no header may: nothing was sent$/,
+  )
+  expect(all.api.told()).toHaveLength(4)
+})
+
+test.each([
+  [
+    'huge',
+    'h'.repeat(9_000),
+    /has a \$\.value of 9000 characters, more than the 8192 that are taken, so no \$\{value\}$/,
+  ],
+  ['empty', '', /has an empty \$\.value, so no/],
+  ['a list', ['x'], /has a \$\.value that is no text and no number, so no/],
+  ['null', null, /has a \$\.value that is no text and no number, so no/],
+])('a captured value that is %s is refused', async (_, value, says) => {
+  const all = await peers((request) => (request === 'GET /v1/first' ? { status: 200, body: { value } } : undefined))
+  const results = await run({
+    url: `${all.api.origin}/v1`,
+    steps: [{ name: 'first', path: '/first', capture: { value: '$.value' } }],
+  })
+  expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'data' })
+  expect(results.at(-1)?.message).toMatch(says)
+})
+
+test('secrets are shown nowhere: given, captured, of cookies, echoed by the peer', async () => {
+  const long = randomBytes(2_500).toString('hex')
+  const all = await peers((request) => {
+    if (request.endsWith('/sign-in')) {
+      return { status: 200, body: { token: long }, headers: { 'Set-Cookie': 'session=crumb-5566; Path=/v1' } }
+    }
+    if (!request.endsWith('/accounts')) return undefined
+    const body = { name: `${escapeSequences}${long} ${ftpApiPassword} crumb-5566` }
+    return { status: 201, body, headers: { Location: `/v1/${long}` } }
+  })
+  const results = await run(probe(all))
+  const make = results.find(({ message }) => message.startsWith('make: '))
+  expect(make).toMatchObject({ status: 'failed', fault: 'data' })
+  expect(make?.message).toContain('$.name is "red gnp[secret]')
+  for (const secret of [ftpApiPassword, 'crumb-5566', long.slice(0, 12), long.slice(2_000, 2_012)])
+    expect(everything(results)).not.toContain(secret)
+  expect(everything(results)).not.toMatch(/\\u001b/)
+})
+
+test('a redirect is not followed, and is told where to', async () => {
+  const all = await peers((request) =>
+    request.endsWith('/sign-in')
+      ? { status: 302, headers: { Location: 'https://elsewhere.test/?token=abcdefg' } }
+      : undefined,
+  )
+  const results = await run(probe(all))
+  expect(results[1]?.message).toBe(
+    'sign in: POST /v1/sign-in was answered 302 to https://elsewhere.test/?token=… (expected 2xx)',
+  )
+  expect(all.api.told()).toHaveLength(1)
+})
+
+test('a refused connection is told as such, and nothing is undone', async () => {
+  const port = await refusedPort()
+  const results = await run({
+    url: `http://127.0.0.1:${port}`,
+    steps: [{ name: 'out', method: 'POST', path: '/x', signIn: true }],
+    cleanup: [{ name: 'back', method: 'POST', path: '/y', undoes: 'out' }],
+  })
+  expect(results).toMatchObject([{ check: 'connect', status: 'failed', fault: 'refused' }])
+})
+
+suiteWith(opensslMissing(), 'over TLS', () => {
+  test('a certificate that is not trusted gets nothing, one of caFile all of it', async () => {
+    const certificates = makeCertificates()
+    ends.push(async () => certificates.remove())
+    const api = await startFtpApi(undefined, certificates.good)
+    ends.push(() => api[Symbol.asyncDispose]())
+    const distrusted = await run(probe(use(api)))
+    expect(distrusted).toMatchObject([{ check: 'connect', status: 'failed', fault: 'tls' }])
+    expect(api.told()).toEqual([])
+    const trusted = await run(probe({ api, ftp }, { caFile: certificates.caFile }))
+    expect(trusted.filter(({ status }) => status !== 'ok')).toEqual([])
+    expect(trusted[0]?.message).toMatch(/ accepted, TLSv1\.3$/)
+  })
+})
+
+suiteWith(vsftpdMissing ?? opensslMissing(), 'at vsftpd', () => {
+  test('given credentials sign in over TLS and list a folder; wrong ones are refused once', async () => {
+    const certificates = makeCertificates()
+    ends.push(async () => certificates.remove())
+    const server = await startVsftpd({ certificate: certificates.good })
+    ends.push(server.remove)
+    const { api } = await peers()
+    const { caFile } = certificates
+    const { port } = server
+    const raw = (variable: string): Raw => ({
+      url: `${api.origin}/v1`,
+      token: { env: variable },
+      steps: [{ name: 'use', ftp: { host: 'localhost', port, caFile, username: 'ftp', password: `\${token}` } }],
+    })
+    const well = await run(raw('FTP_PASSWORD'))
+    expect(well.map(({ status }) => status)).toEqual(['ok', 'ok'])
+    expect(well[1]?.message).toMatch(/^use: signed in at 127\.0\.0\.1:\d+ as "ftp" in .*listed over it in/)
+    const [, refused] = await run(raw('WRONG'))
+    expect(refused).toMatchObject({ check: 'step', status: 'failed', fault: 'auth' })
+    await expect.poll(() => server.sessions()).toBe(0)
+  })
+})
+
+const one = (step: Raw, more: Raw = {}): Raw => ({
+  url: 'http://127.0.0.1/api',
+  steps: [{ name: 'a', path: '/a', ...step }],
+  ...more,
+})
+
+test.each<[string, Raw, RegExp]>([
+  ['a write without leave', one({ method: 'DELETE' }), /step "a" sends DELETE, which needs allowWrites: true/],
+  [
+    'a value that nothing gives',
+    one({ path: `/\${id}` }),
+    /uses \$\{id\}, which nothing before it gives: it is one of probe, probePassword/,
+  ],
+  [
+    'a value out of quotes',
+    one({ method: 'POST', body: `{"id": \${probe}}` }, { allowWrites: true }),
+    /is not JSON: values stand in quotes/,
+  ],
+  [
+    'a value in other bodies',
+    one({ method: 'POST', body: `id=\${probe}` }, { allowWrites: true }),
+    /neither JSON nor XML; use form/,
+  ],
+  ['a typing error', one({ path: `/\${id` }), /holds "\$\{id", which is no \$\{name\}/],
+  ['a body of a GET', one({ body: '{}' }), /sends no body with GET/],
+  ['a header that is ours', one({ headers: { Host: 'x' } }), /may not set the header Host/],
+  ['a capture of nothing', one({ capture: { id: 'id' } }), /captures id from "id", which is none of/],
+  ['a capture over what is given', one({ capture: { password: '$.id' } }), /may not capture password, which is given/],
+  ['a status', one({ status: ['ok'] }), /expects a status that cannot be read/],
+  ['a health check', one({ path: '/healthcheck' }), /for the kinds http and svc/],
+  ['no path', { url: 'http://127.0.0.1', steps: [{ name: 'a' }] }, /has neither a path nor ftp/],
+  [
+    'two of a name',
+    {
+      url: 'http://127.0.0.1',
+      steps: [
+        { name: 'a', path: '/' },
+        { name: 'a', path: '/' },
+      ],
+    },
+    /two steps are called "a"/,
+  ],
+  [
+    'a cleanup of nothing',
+    one({}, { cleanup: [{ name: 'b', path: '/b', undoes: 'c' }] }),
+    /undoes "c", which is no step that makes anything/,
+  ],
+  [
+    'an FTP host of their choice',
+    {
+      url: 'http://127.0.0.1',
+      steps: [{ name: 'a', ftp: { host: `\${probe}`, username: 'x', password: `\${probe}` } }],
+    },
+    /who is signed in to must stand in svc.yaml/,
+  ],
+  [
+    'a query of url',
+    { url: 'http://127.0.0.1/?a', steps: [{ name: 'a', path: '/' }] },
+    /a query belongs to the path of a step/,
+  ],
+  ['show', one({}, { show: ['id'] }), /show names id, which no step captures/],
+])('%s is refused before anything is sent', (_, raw, says) => {
+  expect(problemOf(raw)).toMatch(says)
+})
+
+test('a secret of the keychain belongs to the host of url, and is not sent to the FTP host', () => {
+  const settings = settingsOf({
+    url: 'http://127.0.0.1/',
+    username: 'x',
+    password: { keychain: 'api' },
+    steps: [{ name: 'a', ftp: { host: 'ftp.test', username: `\${username}`, password: `\${password}` } }],
+  })
+  expect((settings.password as Secret).origin).toBe('{keychain: api}')
+  expect(steps.validate?.(settings)).toMatch(/would send \$\{password\} to ftp\.test/)
+})
+
+test('cookies are kept by path, ended by Max-Age, and sent secure ones over TLS only', () => {
+  const jar = new CookieJar()
+  const now = new Date('2026-01-01T00:00:00Z')
+  expect(jar.take('a=1; Path=/v1; HttpOnly', '/v1/in', now)).toBe('1')
+  jar.take('b=2; Secure; Path=/', '/v1/in', now)
+  jar.take('c=3; Expires=Thu, 01 Jan 2026 00:00:00 GMT', '/v1/in', now)
+  jar.take('d=\u0007', '/v1/in', now)
+  expect(jar.header('/v1/x', false)).toBe('a=1')
+  expect(jar.header('/v12', true)).toBe('b=2')
+  jar.take('a=; Max-Age=0; Path=/v1', '/v1/out', now)
+  expect(jar.header('/v1/x', false)).toBeUndefined()
+})

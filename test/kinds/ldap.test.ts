@@ -1,0 +1,591 @@
+import { Socket } from 'node:net'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { limits } from '../../src/core/engine/index.ts'
+import { refuseReadable } from '../../src/core/kinds/ldap/connect.ts'
+import ldap from '../../src/core/kinds/ldap/index.ts'
+import { LdapFrames } from '../../src/core/kinds/ldap/message.ts'
+import { ldapSettings } from '../../src/core/kinds/ldap/settings.ts'
+import { newestChange } from '../../src/core/kinds/ldap/visit.ts'
+import { ProbeError } from '../../src/core/probe-error.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { readSettings } from '../../src/core/settings/index.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import {
+  type Behaviour,
+  blackHole,
+  endless,
+  escapeSequences,
+  type PeerOptions,
+  peer,
+  refusedPort,
+  replies,
+  reset,
+  settled,
+} from '../support/faults.ts'
+import { suiteWith } from '../support/peer.ts'
+import { processorMs } from '../support/processor-time.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { dedicated, probe, type Slapd, slapdMissing, startSlapd, suffix } from '../support/slapd.ts'
+
+type Settings = Parameters<typeof runKind<typeof ldap.settings>>[1]
+const account = { user: probe.user, password: secret(probe.password) }
+
+/** BER by hand: what servers, and worse ones, say. */
+const ber = (tag: number, ...content: readonly (Buffer | string)[]): Buffer => {
+  const body = Buffer.concat(content.map((one) => Buffer.from(one)))
+  const head = body.length < 128 ? [tag, body.length] : [tag, 0x82, body.length >> 8, body.length & 255]
+  return Buffer.concat([Buffer.from(head), body])
+}
+const int = (value: number, tag = 2): Buffer => ber(tag, Buffer.from([value]))
+const text = (value: string): Buffer => ber(4, value)
+const message = (id: number, operation: Buffer): Buffer => ber(0x30, int(id), operation)
+const result = (tag: number, code: number, told = ''): Buffer => ber(tag, int(code, 10), text(''), text(told))
+const [bindResponse, done, extended] = [0x61, 0x65, 0x78]
+
+/** Whose a request is, and what it asks for. */
+const request = (asked: Buffer): { readonly id: number; readonly operation: number } => {
+  const length = asked.readUInt8(1)
+  const at = length < 128 ? 2 : 2 + (length & 127)
+  return { id: asked.readUInt8(at + 2), operation: asked.readUInt8(at + 3) }
+}
+
+/** An LDAP server that gives to each kind of request what it is told to; the id is the one that it was asked with. */
+const answers = (bind: (id: number) => Buffer, search: (id: number) => Buffer = () => Buffer.alloc(0)): Behaviour => {
+  return (socket) => {
+    socket.on('data', (asked) => {
+      const { id, operation } = request(asked)
+      if (operation === 0x60) socket.write(bind(id))
+      else if (operation === 0x63) socket.write(search(id))
+    })
+  }
+}
+const bound = (id: number): Buffer => message(id, result(bindResponse, 0))
+const refuses = (code: number, told = '') => answers((id) => message(id, result(bindResponse, code, told)))
+
+async function look(behave: Behaviour, given: Settings = {}, mode: ExecutionMode = 'Basic', options: Options = {}) {
+  await using there = await peer(behave, options.peer)
+  const url = `${options.peer?.tls ? 'ldaps' : 'ldap'}://127.0.0.1:${there.port}`
+  const results = await runKind(ldap, { url, ...given }, mode, options)
+  await expect.poll(there.open).toBe(0)
+  return { results, heard: there.heard(), seen: there.seen(), port: there.port }
+}
+type Options = RunKindOptions & { readonly peer?: PeerOptions }
+const levels = (results: readonly { readonly check: string; readonly status: string }[]) =>
+  results.map(({ check, status }) => `${check} ${status}`)
+
+describe('ldap settings', () => {
+  const context = { env: { P: 'x' }, folder: '.' }
+  const wrong = (given: object) => {
+    const { values, problems } = readSettings(ldap.settings, given, context)
+    expect(problems).toEqual([])
+    return ldap.validate?.(values as never)
+  }
+  const url = 'ldap://dc1.example.com'
+  const password = { env: 'P' }
+
+  test('only ldap and ldaps URLs are taken, and the secrets are pointed at', () => {
+    const given = { url: 'http://dc1', user: 'cn=a', password: 'hunter2', refusesWrongPassword: {} }
+    const { problems } = readSettings(ldap.settings, given, context)
+    expect(problems.map(({ path }) => path.join('.')).sort()).toEqual(['password', 'refusesWrongPassword.user', 'url'])
+    expect(JSON.stringify(problems)).not.toContain('hunter2')
+  })
+
+  test('the target is the host and the port of the URL, 389 and 636 where it names none', () => {
+    const target = (one: string) => ldap.target?.(withDefaults(ldapSettings, { url: one }))
+    expect(target('ldap://dc1.example.com')).toEqual({ host: 'dc1.example.com', port: 389 })
+    expect(target('ldaps://dc1.example.com')).toEqual({ host: 'dc1.example.com', port: 636 })
+    expect(target('ldaps://[::1]:1636')).toEqual({ host: '::1', port: 1636 })
+  })
+
+  test.each([
+    [{ url: 'ldap://cn=a@dc1' }, 'url holds a user'],
+    [{ url: 'ldap://dc1/dc=example' }, 'name the entry in base'],
+    [{ url: 'ldaps://dc1', startTls: true }, 'ldaps:// begins with TLS'],
+    [{ url, user: 'cn=a' }, 'user needs a password'],
+    [{ url, password }, 'password needs a user'],
+    [{ url, user: 'cn=a,dc=b', password, refusesWrongPassword: { user: 'CN = A, DC=b' } }, 'would lock it'],
+  ])('%j contradicts itself', (given, why) => {
+    expect(wrong(given)).toContain(why)
+  })
+
+  test('a dedicated account beside another one is no contradiction', () => {
+    expect(wrong({ url, user: 'cn=a', password, refusesWrongPassword: { user: 'cn=b' } })).toBeUndefined()
+  })
+})
+
+describe('LDAP messages', () => {
+  const sound = [
+    message(1, result(bindResponse, 0)),
+    message(2, ber(0x64, text('dc=a'), ber(0x30, ber(0x30, text('cn'), ber(0x31, text('x'), text('')))))),
+    message(3, ber(0x73, text('ldap://b'))),
+    ber(0x30, int(4), result(done, 32, 'told'), ber(0xa0, ber(0x30, text('1.2.3'), int(255, 1), text('v')))),
+    // As Active Directory writes lengths.
+    Buffer.from('308400000010020101618400000007 0a010004000400'.replaceAll(' ', ''), 'hex'),
+  ]
+
+  test('are cut out of a stream wherever that is chopped', () => {
+    const stream = Buffer.concat(sound)
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: stream.length }), { maxLength: 8 }), (cuts) => {
+        const frames = new LdapFrames('peer')
+        const at = [0, ...cuts.sort((a, b) => a - b), stream.length]
+        const got = at.slice(1).flatMap((end, index) => [...frames.take(stream.subarray(at[index], end))])
+        expect(got.map((one) => one.toString('hex'))).toEqual(sound.map((one) => one.toString('hex')))
+        expect(frames.empty).toBe(true)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('that are anything else throw ProbeError and nothing else', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 64 }), fc.integer({ min: 0, max: 4 }), fc.nat(30), (noise, which, at) => {
+        const bytes = Buffer.from(sound[which] ?? [])
+        Buffer.from(noise).copy(bytes, Math.min(at, bytes.length))
+        for (const heard of [bytes, Buffer.from(noise)]) {
+          try {
+            new LdapFrames('peer').take(heard)
+          } catch (error) {
+            expect(error).toBeInstanceOf(ProbeError)
+          }
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test.each([
+    ['HTTP', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), 'not the beginning of a message'],
+    ['an endless length', Buffer.from('3080', 'hex'), 'a length of an unknown form'],
+    ['2 GiB', Buffer.from('30847fffffff', 'hex'), 'a message of more than 1 MiB'],
+    ['a bind without a result', message(1, ber(bindResponse)), 'cut short'],
+    ['a result without its text', message(1, ber(done, int(0, 10), text(''))), 'cut short'],
+    ['a number of 5 bytes', message(1, ber(done, ber(10, '12345'), text(''), text(''))), 'a number of the wrong size'],
+    ['a request', message(1, ber(0x63, text(''))), 'that is no answer'],
+    [
+      'an entry whose list leads out of it',
+      message(1, ber(0x64, text('dc=a'), Buffer.from('30847fffffff', 'hex'))),
+      'longer than its message',
+    ],
+    ['a list that is none', message(1, ber(0x64, text('dc=a'), text('xx'))), 'in the wrong place'],
+  ])('%s is no LDAP', (_, bytes, why) => {
+    expect(() => new LdapFrames('peer').take(bytes)).toThrow(why)
+  })
+
+  test('dripped byte by byte are not copied each time', () => {
+    const large = ber(0x64, text('dc=a'), ber(0x30, ber(0x30, text('cn'), ber(0x31, text('x'.repeat(50_000))))))
+    const whole = message(1, large)
+    const frames = new LdapFrames('peer')
+    const started = processorMs()
+    let got = 0
+    for (const byte of whole) got += frames.take(Buffer.from([byte])).length
+    expect(got).toBe(1)
+    // Each time would be 50,000 copies of 25 KB on average.
+    expect(processorMs() - started).toBeLessThan(500)
+  })
+
+  test('the newest of several changes counts', () => {
+    const values = ['20260730120000.1Z#000000#000#000000', '20260731120000.123456Z#000000#001#000000', 'nonsense']
+    expect(newestChange(values)).toBe(Date.parse('2026-07-31T12:00:00Z'))
+    expect(newestChange(['99999999999999Z#'])).toBeUndefined()
+  })
+})
+
+describe('ldap over a bad connection', () => {
+  test('refused is refused, without a threshold', async () => {
+    const results = await runKind(ldap, { url: `ldap://127.0.0.1:${await refusedPort()}`, ...account }, 'Standard')
+    expect(results).toMatchObject([{ check: 'connect', status: 'failed', fault: 'refused' }])
+    expect(results[0]?.message).not.toContain('limit')
+  })
+
+  test('a black hole ends at the deadline, with nothing left open', async () => {
+    const { results } = await look(blackHole, {}, 'Basic', { timeoutMs: 300 })
+    expect(checked(results, 'rootDSE')).toMatchObject({ status: 'failed', fault: 'timeout' })
+  })
+
+  test('a black hole behind StartTLS and behind ldaps ends at the deadline too', async () => {
+    const { results } = await look(blackHole, { startTls: true }, 'Basic', { timeoutMs: 600 })
+    expect(results[0]?.message).toMatch(/did not answer StartTLS within|gave no answer within/)
+    expect(results[0]?.fault).toBe('timeout')
+    await using deaf = await peer(blackHole)
+    const silent = await runKind(ldap, { url: `ldaps://127.0.0.1:${deaf.port}` }, 'Basic', { timeoutMs: 300 })
+    expect(silent).toMatchObject([{ check: 'connect', status: 'failed', fault: 'timeout' }])
+    await expect.poll(deaf.open).toBe(0)
+  })
+
+  test('a peer that resets, or hangs up, is said to have closed the connection', async () => {
+    const { results } = await look(reset, account, 'Standard')
+    expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault: 'protocol' })
+    const half = await look(replies(Buffer.from('300c0201', 'hex')), account, 'Standard')
+    expect(checked(half.results, 'bind').message).toMatch(/closed the connection before it answered$/)
+  })
+
+  test('a server that hangs up in between is not connected to again', async () => {
+    const { results, seen } = await look(
+      (socket) => socket.on('data', (asked) => void socket.end(bound(request(asked).id))),
+      account,
+      'Standard',
+    )
+    expect(levels(results)).toEqual(['connect ok', 'bind ok', 'rootDSE failed'])
+    expect(checked(results, 'rootDSE').message).toContain('closed the connection')
+    expect(seen).toBe(1)
+  })
+
+  test('a notice of disconnection is told in its own words', async () => {
+    const notice = ber(extended, int(52, 10), text(''), text('back at 4'), ber(0x8a, '1.3.6.1.4.1.1466.20036'))
+    const { results } = await look(
+      answers(() => message(0, notice)),
+      account,
+      'Standard',
+    )
+    expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault: 'refused' })
+    expect(checked(results, 'bind').message).toMatch(/hung up: it is shutting down or its data is offline/)
+    expect(checked(results, 'bind').details).toContain('the server said "back at 4"')
+  })
+})
+
+describe('a simulated server that answers badly', () => {
+  test.each([
+    [49, '', 'auth', 'it refused the name or the password'],
+    [
+      49,
+      '80090308: LdapErr: DSID-0C090446, comment: AcceptSecurityContext error, data 52e, v4563',
+      'auth',
+      'wrong password',
+    ],
+    [49, 'AcceptSecurityContext error, data 525, v1', 'auth', 'there is no such user'],
+    [49, 'AcceptSecurityContext error, data 532, v1', 'auth', 'the password has expired'],
+    [49, 'AcceptSecurityContext error, data 533, v1', 'auth', 'the account is disabled'],
+    [49, 'AcceptSecurityContext error, data 773, v1', 'auth', 'the password must be changed first'],
+    [49, 'AcceptSecurityContext error, data 775, v1', 'auth', 'the account is locked'],
+    [48, '', 'auth', 'inappropriateAuthentication'],
+    [13, '', 'data', 'demands encryption'],
+    [8, '', 'data', 'strongerAuthRequired'],
+    [51, '', 'refused', 'is too busy'],
+    [52, '', 'refused', 'is shutting down'],
+    [53, '', 'data', 'is unwilling'],
+    [80, '', 'protocol', 'failed within'],
+    [123, '', 'protocol', 'answered with code 123'],
+  ])('code %i "%s" is %s: %s', async (code, told, fault, words) => {
+    const { results } = await look(refuses(code, told), account, 'Standard')
+    expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault })
+    expect(checked(results, 'bind').message).toContain(words)
+  })
+
+  test('escapes and our own password in its words do neither get through', async () => {
+    const { results } = await look(
+      refuses(49, `${escapeSequences} ${probe.password} ${'x'.repeat(20_000)}`),
+      account,
+      'Standard',
+    )
+    const shown = JSON.stringify(results)
+    expect(shown).not.toContain(probe.password)
+    expect(shown).not.toMatch(/\\u001b|\\u0007|\u202e/)
+    expect(shown.length).toBeLessThan(2_000)
+  })
+
+  test.each<[string, Behaviour]>([
+    ['says HTTP', replies('HTTP/1.1 400 Bad Request\r\n\r\n')],
+    ['says a banner', (socket) => void socket.write('220 ready\r\n')],
+    ['answers without a result', answers((id) => message(id, ber(bindResponse)))],
+    [
+      'leads out of its message',
+      answers(bound, (id) => message(id, ber(0x64, text('a'), Buffer.from('30847fffffff', 'hex')))),
+    ],
+    [
+      'references out of its message',
+      answers(bound, (id) => message(id, ber(0x73, Buffer.from('04847fffffff', 'hex')))),
+    ],
+    ['nests without end', answers(bound, (id) => message(id, ber(0x64, Buffer.from('30827fff'.repeat(4_000), 'hex'))))],
+  ])('that %s is a fault of the protocol, at once', async (_, behave) => {
+    const started = performance.now()
+    const { results } = await look(behave, account, 'Standard')
+    expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(performance.now() - started).toBeLessThan(4_000)
+  })
+
+  test('that never stops with entries is left after 1 MiB', async () => {
+    const { results } = await look(
+      (socket) => {
+        socket.once('data', (asked) => {
+          socket.write(bound(request(asked).id))
+          socket.once('data', (next) => {
+            const entry = message(request(next).id, ber(0x64, text('dc=a'), ber(0x30)))
+            endless('', entry.toString('latin1').repeat(500))(socket)
+            socket.emit('data', Buffer.alloc(0))
+          })
+        })
+      },
+      account,
+      'Standard',
+    )
+    expect(checked(results, 'rootDSE')).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(checked(results, 'rootDSE').message).toContain('more than 1 MiB')
+  })
+
+  test('whose answer is for another question is not believed', async () => {
+    const { results } = await look(
+      answers((id) => message(id + 1, result(bindResponse, 0))),
+      account,
+      'Standard',
+      { timeoutMs: 400 },
+    )
+    expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault: 'timeout' })
+  })
+
+  test('that goes on unencrypted after StartTLS is refused', async () => {
+    const agreed = message(1, result(extended, 0))
+    const { results } = await look(replies(Buffer.concat([agreed, message(2, result(done, 0))])), { startTls: true })
+    expect(results[0]).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(results[0]?.message).toContain('went on unencrypted')
+  })
+
+  test('that knows no StartTLS is told so, and hears no password', async () => {
+    const { results, heard } = await look(
+      replies(message(1, result(extended, 2))),
+      { startTls: true, ...account },
+      'Standard',
+    )
+    expect(results).toMatchObject([{ check: 'connect', status: 'failed', fault: 'tls' }])
+    expect(results[0]?.message).toMatch(/refused StartTLS: it did not understand the request/)
+    expect(heard).not.toContain(probe.password)
+  })
+
+  test('that shows strangers no root entry is well in Basic', async () => {
+    const { results } = await look(answers(bound, (id) => message(id, result(done, 1, 'bind first'))))
+    expect(checked(results, 'rootDSE')).toMatchObject({ status: 'ok', message: 'not shown without a sign-in' })
+  })
+
+  test('that is a domain controller without its first replication is a failure', async () => {
+    const root = (id: number, state: string): Buffer =>
+      Buffer.concat([
+        message(id, ber(0x64, text(''), ber(0x30, ber(0x30, text('isSynchronized'), ber(0x31, text(state)))))),
+        message(id, result(done, 0)),
+      ])
+    const judged = async (state: string) =>
+      checked(
+        (
+          await look(
+            answers(bound, (id) => root(id, state)),
+            account,
+            'Advanced',
+          )
+        ).results,
+        'synchronized',
+      ).status
+    expect([await judged('TRUE'), await judged('FALSE')]).toEqual(['ok', 'failed'])
+  })
+
+  test('that refuses a dedicated account for another reason proves nothing', async () => {
+    const other = { user: 'uid=other', password: account.password }
+    const behave: Behaviour = (socket) =>
+      void socket.on('data', (asked) => {
+        const told = asked.includes('uid=locked')
+          ? message(request(asked).id, result(bindResponse, 49, 'x data 775, v1'))
+          : bound(request(asked).id)
+        socket.write(request(asked).operation === 0x60 ? told : message(request(asked).id, result(done, 0)))
+      })
+    const { results } = await look(behave, { ...other, refusesWrongPassword: { user: 'uid=locked' } }, 'Advanced')
+    expect(checked(results, 'wrong password').status).toBe('warning')
+    expect(checked(results, 'wrong password').message).toContain('not for the password: the account is locked')
+    const open = await look(behave, { ...other, refusesWrongPassword: { user: 'uid=open' } }, 'Advanced')
+    expect(checked(open.results, 'wrong password')).toMatchObject({ status: 'failed', fault: 'data' })
+  })
+})
+
+test('no password goes over plain ldap to another machine, unless that is wanted', () => {
+  const { signal } = new AbortController()
+  const at = (ip: string) => ({ ip, port: 389, address: `${ip}:389`, signal, step: () => {} })
+  const plain = { socket: new Socket(), chain: undefined }
+  const given = withDefaults(ldapSettings, { url: 'ldap://dc1' })
+  expect(() => refuseReadable(plain, at('192.0.2.7'), given)).toThrow(
+    'a password is not sent to 192.0.2.7:389 over plain ldap: use ldaps://, startTls, or insecureLdap',
+  )
+  expect(refuseReadable(plain, at('127.0.0.1'), given)).toBeUndefined()
+  expect(refuseReadable(plain, at('::1'), given)).toBeUndefined()
+  expect(refuseReadable(plain, at('192.0.2.7'), { ...given, insecureLdap: true })).toBeUndefined()
+})
+
+test('the boundaries of latency and age belong to the better side', () => {
+  const settings = withDefaults(ldap.settings, { url: 'ldap://a', lastChange: { warn: 10, limit: 20 } })
+  const status = (seen: Parameters<typeof ldap.evaluate>[0]) => [ldap.evaluate(seen, settings)].flat()[0]?.status
+  const connect = (ms: number) => status({ see: 'connect', address: 'a:1', ms, protocol: undefined })
+  expect([1_000, 1_001, 3_000, 3_001].map(connect)).toEqual(['ok', 'warning', 'warning', 'failed'])
+  const change = (ageMs: number | undefined) => status({ see: 'last change', address: 'a:1', ageMs })
+  expect([-5, 10, 11, 20, 21, undefined].map(change)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed', 'warning'])
+})
+
+suiteWith(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
+  let server: Slapd
+  let certs: Certificates
+  beforeAll(async () => {
+    certs = makeCertificates()
+    server = await startSlapd({
+      tls: certs.good,
+      database: [
+        'access to attrs=userPassword by anonymous auth by * none',
+        `access to dn.base="ou=people,${suffix}" by anonymous none by * read`,
+        'access to * by * read',
+      ],
+    })
+  }, 60_000)
+  afterAll(async () => {
+    await server?.remove()
+    certs?.remove()
+  })
+  const whole = () => ({
+    ...account,
+    caFile: certs.caFile,
+    base: suffix,
+    entry: { filter: '(uid=probe)', atLeast: 1 },
+    lastChange: { limit: 86_400_000 },
+    refusesWrongPassword: { user: dedicated.user, password: secret(dedicated.password) },
+  })
+  const gone = () => expect.poll(() => server.open()).toBe(0)
+
+  test('Basic connects and reads the root entry, and signs in nobody', async () => {
+    const binds = server.logged(/ BIND dn=/)
+    const results = await runKind(ldap, { url: server.url, ...account })
+    expect(levels(results)).toEqual(['connect ok', 'rootDSE ok'])
+    expect(checked(results, 'rootDSE').message).toContain(`LDAP 3; ${suffix}`)
+    expect(server.logged(/ BIND dn=/)).toBe(binds)
+    await gone()
+  })
+
+  test('Standard signs in and finds the base that the server names', async () => {
+    const results = await runKind(ldap, { url: server.url, ...account }, 'Standard')
+    expect(levels(results)).toEqual(['connect ok', 'bind ok', 'rootDSE ok', 'search ok'])
+    expect(checked(results, 'search').message).toContain(`"${suffix}" was found in`)
+    await gone()
+  })
+
+  test.each(['plain', 'StartTLS', 'ldaps'])('Advanced does all of it, %s', async (how) => {
+    const given = { ...whole(), url: how === 'ldaps' ? server.ldaps : server.url, startTls: how === 'StartTLS' }
+    const results = await runKind(ldap, given, 'Advanced')
+    expect(levels(results)).toEqual([
+      'connect ok',
+      ...(how === 'plain' ? [] : ['certificate ok']),
+      'bind ok',
+      'rootDSE ok',
+      'search ok',
+      'entry ok',
+      'last change ok',
+      'wrong password ok',
+    ])
+    expect(checked(results, 'wrong password').message).toContain('and let the right one in')
+    await gone()
+  })
+
+  test('a wrong password is refused once, without a retry, and shown nowhere', async () => {
+    const before = server.logged(/ BIND dn=/)
+    const [shared, password] = [limits(), secret('entirely wrong')]
+    const given = { url: server.url, user: probe.user, password }
+    const results = await runKind(ldap, given, 'Standard', { retries: 3, limits: shared })
+    expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault: 'auth' })
+    expect(JSON.stringify(results)).not.toContain('entirely wrong')
+    expect(levels(await runKind(ldap, given, 'Standard', { limits: shared }))).toEqual(['sign-in failed'])
+    await expect.poll(() => server.logged(/ BIND dn=/)).toBe(before + 1)
+    await gone()
+  })
+
+  test('the dedicated account without its password is shown a wrong one only', async () => {
+    const given = { url: server.url, ...account, refusesWrongPassword: { user: dedicated.user } }
+    const results = await runKind(ldap, given, 'Advanced')
+    expect(checked(results, 'wrong password')).toMatchObject({
+      status: 'ok',
+      message: expect.stringMatching(/refused a wrong password of "uid=dedicated[^"]+"$/),
+    })
+    const mistaken = { user: dedicated.user, password: secret('mistaken too') }
+    const both = await runKind(ldap, { ...given, refusesWrongPassword: mistaken }, 'Advanced')
+    expect(checked(both, 'wrong password')).toMatchObject({ status: 'failed', fault: 'auth' })
+    await gone()
+  })
+
+  test('what is missing, hidden or malformed is told apart', async () => {
+    const search = async (base: string, given: Settings = account) =>
+      checked(await runKind(ldap, { url: server.url, base, ...given }, 'Standard'), 'search')
+    expect(await search(`ou=nowhere,${suffix}`)).toMatchObject({ status: 'failed', fault: 'data' })
+    expect((await search(`ou=nowhere,${suffix}`)).message).toContain('has no such entry (noSuchObject)')
+    expect((await search('no name at all')).message).toContain('takes that for no distinguished name')
+    expect((await search(`ou=people,${suffix}`, {})).message).toContain('noSuchObject')
+    expect((await search(`ou=people,${suffix}`)).status).toBe('ok')
+    await gone()
+  })
+
+  test('a search that finds too little, and a filter that cannot be read, hide nothing else', async () => {
+    const entry = (filter: string, atLeast = 1) => ({ url: server.url, ...account, entry: { filter, atLeast } })
+    const few = await runKind(
+      ldap,
+      { ...entry('(objectClass=inetOrgPerson)', 3), lastChange: { limit: 86_400_000 } },
+      'Advanced',
+    )
+    expect(checked(few, 'entry')).toMatchObject({
+      status: 'failed',
+      fault: 'data',
+      measurement: { value: 2, limit: 3 },
+    })
+    expect(checked(few, 'last change').status).toBe('ok')
+    const unread = checked(await runKind(ldap, entry('(uid=)('), 'Advanced'), 'entry')
+    expect(unread.message).toContain('cannot be read: write it like (uid=alice)')
+    const more = checked(await runKind(ldap, entry('(objectClass=*)', 2), 'Advanced'), 'entry')
+    expect(more).toMatchObject({ status: 'ok', measurement: { value: 2 } })
+    await gone()
+  })
+
+  test('a certificate of an unknown CA, or for another name, is a fault of TLS before anything is said', async () => {
+    const binds = server.logged(/ BIND dn=/)
+    for (const given of [{ url: server.ldaps }, { url: server.url, startTls: true }]) {
+      const unknown = await runKind(ldap, { ...given, ...account }, 'Standard')
+      expect(unknown).toMatchObject([{ check: 'connect', status: 'failed', fault: 'tls' }])
+      const other = { ...given, ...account, caFile: certs.caFile, servername: 'elsewhere.test' }
+      expect(await runKind(ldap, other, 'Standard')).toMatchObject([
+        { check: 'connect', fault: 'tls', message: expect.stringContaining('not for elsewhere.test') },
+      ])
+    }
+    expect(server.logged(/ BIND dn=/)).toBe(binds)
+    await gone()
+  })
+
+  test('a frozen server is a timeout at the deadline, and what was seen before is kept', async () => {
+    server.freeze()
+    try {
+      await expect.poll(server.stopped).toBe(true)
+      const results = await runKind(ldap, { url: server.url, ...account }, 'Standard', { timeoutMs: 500 })
+      expect(levels(results)).toEqual(['connect ok', 'bind failed'])
+      expect(checked(results, 'bind').fault).toBe('timeout')
+    } finally {
+      server.thaw()
+    }
+    await gone()
+  })
+
+  test('a slow sign-in warns', async () => {
+    const results = await runKind(ldap, { url: server.url, ...account, latency: { warn: 0 } }, 'Standard')
+    expect(checked(results, 'bind').status).toBe('warning')
+    await gone()
+  })
+})
+
+suiteWith(slapdMissing, 'ldap with a real OpenLDAP that demands more', () => {
+  test('strangers that may not look, and passwords that may not be readable', async () => {
+    const server = await startSlapd({ global: ['require authc', 'security simple_bind=128'] })
+    try {
+      const basic = await runKind(ldap, { url: server.url })
+      expect(levels(basic)).toEqual(['connect ok', 'rootDSE ok'])
+      const standard = await runKind(ldap, { url: server.url, ...account }, 'Standard')
+      expect(checked(standard, 'bind')).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(checked(standard, 'bind').message).toContain('use ldaps:// or startTls (confidentialityRequired)')
+      const tls = await runKind(ldap, { url: server.url, startTls: true })
+      expect(tls[0]).toMatchObject({ check: 'connect', fault: 'tls' })
+    } finally {
+      await server.remove()
+    }
+  })
+})
+
+test('nothing of a probe stays in this process', async () => {
+  const before = await settled('')
+  await runKind(ldap, { url: `ldap://127.0.0.1:${await refusedPort()}` })
+  expect(await settled(before)).toBe(before)
+})

@@ -1,0 +1,736 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Document, Timestamp } from 'bson'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { limits, type Result } from '../../src/core/engine/index.ts'
+import { openMongo } from '../../src/core/kinds/mongo/driver.ts'
+import mongo from '../../src/core/kinds/mongo/index.ts'
+import type { MongoSeen } from '../../src/core/kinds/mongo/judge.ts'
+import { type MongoSettings, mongoTarget } from '../../src/core/kinds/mongo/settings.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
+import { type FerretdbServer, startFerretdb, suiteWithFerretdb } from '../support/ferretdb.ts'
+import {
+  deepBson,
+  type MongoAnswer,
+  type MongoPeer,
+  type MongoPeerOptions,
+  message,
+  mongoPeer,
+  opMessage,
+} from '../support/mongo.ts'
+import { suiteWith } from '../support/peer.ts'
+import { proxy } from '../support/proxy.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { hungUp } from '../support/until.ts'
+
+type Given = Partial<MongoSettings>
+type Mode = 'Basic' | 'Standard' | 'Advanced'
+const word = 'correct horse'
+const users = { monitor: word }
+const GiB = 1024 ** 3
+const now = Date.now()
+
+const member = (name: string, state: number, stateStr: string, more: Document = {}): Document => ({
+  name,
+  state,
+  stateStr,
+  health: 1,
+  optimeDate: new Date(now),
+  ...more,
+})
+/** What a healthy primary of three answers. */
+const set: Readonly<Record<string, Document>> = {
+  replSetGetStatus: {
+    set: 'rs0',
+    members: [
+      member('db1:27017', 1, 'PRIMARY', { self: true }),
+      member('db2:27017', 2, 'SECONDARY', { optimeDate: new Date(now - 2_000) }),
+      member('db3:27017', 7, 'ARBITER', { optimeDate: undefined }),
+    ],
+    ok: 1,
+  },
+  replSetGetConfig: { config: { members: [{ host: 'db2:27017', secondaryDelaySecs: 0 }] }, ok: 1 },
+  collStats: { size: 9.5 * GiB, maxSize: 10 * GiB, ok: 1 },
+  serverStatus: {
+    connections: { current: 40, available: 760 },
+    globalLock: { currentQueue: { total: 1, readers: 1, writers: 0 } },
+    wiredTiger: {
+      cache: {
+        'maximum bytes configured': 10 * GiB,
+        'bytes currently in the cache': 8 * GiB,
+        'tracked dirty bytes in the cache': GiB / 2,
+      },
+    },
+    ok: 1,
+  },
+}
+const hello = {
+  primary: { setName: 'rs0', isWritablePrimary: true, secondary: false, primary: 'db1:27017', me: 'db1:27017' },
+  secondary: { setName: 'rs0', isWritablePrimary: false, secondary: true, primary: 'db1:27017', me: 'db2:27017' },
+  mongos: { msg: 'isdbgrid', isWritablePrimary: true },
+  recovering: { setName: 'rs0', isWritablePrimary: false, secondary: false, primary: 'db1:27017', me: 'db2:27017' },
+  uninitiated: { isreplicaset: true, isWritablePrimary: false },
+  arbiter: { setName: 'rs0', isWritablePrimary: false, secondary: false, arbiterOnly: true, primary: 'db1:27017' },
+} as const
+
+/** Answers by the name of a command; it keeps what is inserted. `over` comes first. */
+function answers(over: Readonly<Record<string, MongoAnswer>> = {}): (command: Document) => MongoAnswer | undefined {
+  const kept = new Map<string, Document>()
+  const cursor = (firstBatch: readonly Document[]): Document => ({ cursor: { id: 0, ns: 'x.y', firstBatch }, ok: 1 })
+  return (command) => {
+    const [name = ''] = Object.keys(command)
+    if (over[name] !== undefined) return over[name]
+    if (command.find === 'oplog.rs') {
+      const t = Math.floor(now / 1_000) - (command.sort.$natural === 1 ? 30 * 3_600 : 0)
+      return cursor([{ ts: new Timestamp({ t, i: 1 }) }])
+    }
+    if (name === 'insert') for (const one of command.documents as Document[]) kept.set(String(one._id), one)
+    if (name === 'find') return cursor([kept.get(String(command.filter._id))].filter((one) => one !== undefined))
+    if (name === 'delete') return { n: kept.delete(String(command.deletes[0].q._id)) ? 1 : 0, ok: 1 }
+    return set[name]
+  }
+}
+const healthy: MongoPeerOptions = { users, hello: hello.primary, answer: answers() }
+
+const url = (port: number, user = 'monitor@'): string => `mongodb://${user}127.0.0.1:${port}/`
+const run = (port: number, mode: Mode = 'Basic', given: Given = {}, options: RunKindOptions = {}) =>
+  runKind(mongo, { url: url(port), password: secret(word), ...given }, mode, options)
+async function using<T>(options: MongoPeerOptions, use: (server: MongoPeer) => Promise<T>): Promise<T> {
+  await using server = await mongoPeer({ ...healthy, ...options })
+  const result = await use(server)
+  await hungUp(server)
+  return result
+}
+const one = (check: string, options: MongoPeerOptions, mode: Mode = 'Basic', given: Given = {}): Promise<Result> =>
+  using(options, async (server) => checked(await run(server.port, mode, given), check))
+const names = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
+
+describe('a healthy simulated node', () => {
+  test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+    await using({}, async (server) => {
+      const at = async (mode: Mode, given: Given = {}): Promise<readonly string[]> => {
+        const results = await run(server.port, mode, given)
+        expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+        expect(results.every(({ address }) => address === `127.0.0.1:${server.port}`)).toBe(true)
+        return names(results)
+      }
+      expect(await at('Basic')).toEqual(['connect', 'hello', 'ping'])
+      const standard = ['connect', 'hello', 'ping', 'role', 'primary', 'members', 'connections']
+      expect(await at('Standard')).toEqual(standard)
+      const all = mongo.checks.map(({ name }) => name)
+      expect(await at('Advanced')).toEqual(all.filter((name) => name !== 'write concern'))
+      expect(await at('Advanced', { allowWrites: true })).toEqual(all)
+    })
+  })
+  test('what a simulated primary says is said', async () => {
+    await using({}, async (server) => {
+      const results = await run(server.port, 'Advanced')
+      const said = (check: string): string => checked(results, check).message
+      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('hello')).toMatch(/^hello answered by a primary of rs0 in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('primary')).toBe('this node is the primary of rs0')
+      expect(said('members')).toBe('3 members of rs0 healthy')
+      expect(said('connections')).toBe('40 of 800 connections: 5 % (limit 95 %)')
+      expect(said('replication lag')).toBe('db2:27017 is behind by 2 s (limit 30 s)')
+      expect(said('oplog window')).toBe('reaches back 30 h (at least 4 h)')
+      expect(said('cache')).toBe('cache of 10 GiB full to 80 % (warns above 95 %)')
+    })
+  })
+  test('a run signs in once to a simulated node, and what it asks is limited there', async () => {
+    await using({}, async (server) => {
+      await run(server.port, 'Advanced', { allowWrites: true })
+      expect(server.signIns()).toEqual({ begun: 1, right: 1 })
+      expect(server.seen()).toBe(2)
+      expect(server.commands().length).toBeGreaterThan(10)
+      expect(server.commands().every(({ maxTimeMS }) => maxTimeMS > 0 && maxTimeMS <= 30_000)).toBe(true)
+    })
+  })
+  test('without a user a simulated node is looked at without a sign-in', async () => {
+    await using({}, async (server) => {
+      const results = await run(server.port, 'Standard', { url: url(server.port, '') })
+      expect(checked(results, 'connect').message).toMatch(/^connected to 127\.0\.0\.1:\d+ without a sign-in in/)
+      expect(results.filter(({ status }) => status !== 'ok').map(({ check }) => check)).toEqual([
+        'members',
+        'connections',
+      ])
+      const hidden = checked(results, 'members')
+      expect(hidden).toMatchObject({ status: 'warning', details: ['next: give the url a user, and set password:'] })
+      expect(server.signIns().begun).toBe(0)
+    })
+  })
+  test('only what it was allowed to write is written to a simulated node, and taken away again', async () => {
+    const writes = (server: MongoPeer): readonly string[] =>
+      server
+        .commands()
+        .map((command) => Object.keys(command)[0] ?? '')
+        .filter((name) => !/^(hello|ping|find|collStats|serverStatus|replSetGet(Status|Config))$/.test(name))
+    await using({}, async (server) => {
+      await run(server.port, 'Advanced')
+      expect(writes(server)).toEqual([])
+      await run(server.port, 'Advanced', { allowWrites: true, probeDatabase: 'probes' })
+      expect(writes(server)).toEqual(['insert', 'delete', 'delete'])
+      const [insert, remove, sweep] = server
+        .commands()
+        .filter(({ $db }) => $db === 'probes')
+        .filter((command) => !command.find)
+      expect(insert).toMatchObject({ insert: 'probe', writeConcern: { w: 'majority', wtimeout: 5_000 } })
+      expect(remove?.deletes).toEqual([{ q: { _id: insert?.documents[0]._id }, limit: 1 }])
+      expect(sweep?.deletes[0].q).toMatchObject({ _id: { $regex: '^svc-probe-' } })
+      const age = insert?.documents[0].at.getTime() - sweep?.deletes[0].q.at.$lt.getTime()
+      expect(age).toBe(3_600_000)
+    })
+  })
+  test('the kind names host and port, and signs in only with a user', () => {
+    const given = (text: string) => withDefaults(mongo.settings, { url: text })
+    expect(mongo.target?.(given('mongodb://m@db1/'))).toEqual({ host: 'db1', port: 27_017, database: 'db1:27017' })
+    expect(mongo.signsIn?.(given('mongodb://m@db1/'), 'Basic')).toBe(true)
+    expect(mongo.signsIn?.(given('mongodb://db1/'), 'Advanced')).toBe(false)
+  })
+  test('mongodb+srv is refused with the way out, and nothing is looked up', async () => {
+    const resolve = () => Promise.reject(new Error('looked up'))
+    const [found] = await runKind(mongo, { url: 'mongodb+srv://m@cluster.example/' }, 'Basic', { resolve })
+    expect(found).toMatchObject({ check: 'settings', status: 'failed' })
+    expect(found?.message).toContain('give each node a monitor, with url: mongodb://host:port')
+  })
+})
+
+describe('the clock of a simulated node', () => {
+  const off = (ms: number): Promise<Result> => {
+    const told = { ...hello.primary }
+    Object.defineProperty(told, 'localTime', { enumerable: true, get: () => new Date(Date.now() + ms) })
+    return one('clock', { hello: told }, 'Advanced')
+  }
+  test('is judged against ours, as far as a difference is proved', async () => {
+    expect(await off(0)).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
+    const behind = await off(-600_000)
+    expect(behind).toMatchObject({ status: 'failed', fault: 'threshold' })
+    expect(behind.message).toBe("the server's clock is behind ours by 10 min (limit 30 s)")
+    const ahead = await off(12_000)
+    expect(ahead.status).toBe('warning')
+    expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
+  })
+  test('is not looked at where it is not told, and that is said', async () => {
+    const told = { ...hello.primary, localTime: undefined }
+    expect(await one('clock', { hello: told }, 'Advanced')).toMatchObject({
+      status: 'warning',
+      message: 'not looked at: this server does not tell its time',
+    })
+  })
+})
+
+describe('what a simulated node says it is', () => {
+  const kinds = ['standalone', 'mongos', 'secondary', 'recovering', 'uninitiated', 'arbiter'] as const
+  test.each(kinds)('a simulated %s is told from the others, and asked only what it can know', async (kind) => {
+    const said = kind === 'standalone' ? {} : hello[kind]
+    const results = await using({ hello: { setName: undefined, ...said } }, (server) =>
+      run(server.port, 'Advanced', { allowWrites: true }),
+    )
+    const role = checked(results, 'role')
+    const basic = ['connect', 'hello', 'ping', 'role']
+    const load = ['queues', 'cache', 'cache dirty']
+    const expected: Record<
+      (typeof kinds)[number],
+      readonly [status: string, message: string, checks: readonly string[]]
+    > = {
+      standalone: ['ok', 'is a standalone', [...basic, 'connections', ...load, 'clock', 'write concern']],
+      mongos: ['ok', 'is a mongos', [...basic, 'connections', ...load, 'clock', 'write concern']],
+      secondary: [
+        'ok',
+        'is a secondary of rs0',
+        [...basic, 'primary', 'members', 'connections', 'replication lag', 'oplog window', ...load, 'clock'],
+      ],
+      recovering: ['failed', 'is a node of rs0 that serves nobody', [...basic, 'primary', 'clock']],
+      uninitiated: ['failed', 'is a node that waits for its replica set to be initiated', [...basic, 'clock']],
+      arbiter: ['ok', 'is an arbiter of rs0', [...basic, 'primary', 'clock']],
+    }
+    const [status, message_, checks] = expected[kind]
+    expect(role).toMatchObject({ status, message: message_ })
+    expect(names(results)).toEqual(checks)
+  })
+  test('a simulated secondary judges its own lag only', async () => {
+    const members = [
+      member('db1:27017', 1, 'PRIMARY'),
+      member('db2:27017', 2, 'SECONDARY', { self: true, optimeDate: new Date(now - 31_000) }),
+      member('db3:27017', 2, 'SECONDARY', { optimeDate: new Date(now - 900_000) }),
+    ]
+    const answer = answers({ replSetGetStatus: { set: 'rs0', members, ok: 1 } })
+    const found = await one('replication lag', { hello: hello.secondary, answer }, 'Advanced')
+    expect(found).toMatchObject({ status: 'failed', message: 'db2:27017 is behind by 31 s (limit 30 s)' })
+  })
+  test('a delay that a simulated secondary is configured to have is no lag', async () => {
+    const members = [
+      member('db1:27017', 1, 'PRIMARY', { self: true }),
+      member('db2:27017', 2, 'SECONDARY', { optimeDate: new Date(now - 3_605_000) }),
+    ]
+    const config = { config: { members: [{ host: 'db2:27017', secondaryDelaySecs: 3_600 }] }, ok: 1 }
+    const answer = answers({ replSetGetStatus: { set: 'rs0', members, ok: 1 }, replSetGetConfig: config })
+    const found = await one('replication lag', { answer }, 'Advanced')
+    expect(found).toMatchObject({
+      status: 'ok',
+      message: 'db2:27017 is behind beyond its delay of 1 h by 5 s (limit 30 s)',
+    })
+  })
+})
+
+describe('a simulated node that cannot be reached or does not let in', () => {
+  test('refused: nothing listens, and that is known at once', async () => {
+    const started = performance.now()
+    const found = checked(await run(await refusedPort()), 'connect')
+    expect(found).toMatchObject({ status: 'failed', fault: 'refused' })
+    expect(performance.now() - started).toBeLessThan(4_500)
+  })
+  test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
+    await using hole = await peer(blackHole)
+    const started = performance.now()
+    const found = checked(await run(hole.port, 'Basic', {}, { timeoutMs: 500 }), 'connect')
+    expect(performance.now() - started).toBeLessThan(4_500)
+    expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.5 s` })
+    await hungUp(hole)
+    await hole.close()
+    expect(await settled('')).toBe('')
+  })
+  test('black hole: the deadline comes before the patience of the driver, however the timers fall', async () => {
+    await using hole = await peer(blackHole)
+    const asked = async (): Promise<Result> => checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
+    const found = await Promise.all(Array.from({ length: 60 }, asked))
+    const told = `127.0.0.1:${hole.port} gave no answer within 0.2 s`
+    expect([...new Set(found.map(({ message }) => message))]).toEqual([told])
+    await hungUp(hole)
+  })
+  test('slow: a simulated node late by 80 ms at each step is a threshold, with the figure', async () => {
+    const found = await one('ping', { delayMs: 80 }, 'Basic', { latency: { warn: 20, limit: 60 } })
+    expect(found).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 60 } })
+    expect(found.measurement?.value).toBeGreaterThan(70)
+  })
+  test('a wrong password is auth at a simulated node, is shown nowhere, and is not tried again, nor elsewhere', async () => {
+    await using({}, async (server) => {
+      const shared = limits()
+      const options = { limits: shared, retries: 3, resolve: async () => ['127.0.0.1', '127.0.0.2'] }
+      const given = { url: `mongodb://monitor@db.test:${server.port}/`, password: secret('hunter2-wrong') }
+      const found = checked(await run(server.port, 'Basic', given, options), 'connect')
+      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(found.message).toBe(`127.0.0.1:${server.port} refused the sign-in of "monitor": Authentication failed.`)
+      expect(JSON.stringify(found)).not.toContain('hunter2')
+      expect(checked(await run(server.port, 'Basic', given, options), 'sign-in').message).toContain('not signed in')
+      expect(server.signIns()).toEqual({ begun: 1, right: 0 })
+    })
+  })
+  test('a user without a configured password is auth, and nothing is sent to a simulated node', async () => {
+    await using({}, async (server) => {
+      const found = checked(await runKind(mongo, { url: url(server.port) }), 'connect')
+      expect(found).toMatchObject({ fault: 'auth', message: expect.stringContaining('no password is configured') })
+      expect(server.seen()).toBe(0)
+    })
+  })
+  test('a simulated server that is too old for the driver is said as such', async () => {
+    const found = await one('connect', { hello: { maxWireVersion: 5 } })
+    expect(found).toMatchObject({ fault: 'protocol' })
+    expect(found.message).toContain('speaks no version that the driver knows')
+  })
+  test('a simulated impostor that does not know the password is no server to trust', async () => {
+    await using server = await mongoPeer({
+      ...healthy,
+      answer: (command) => command.saslContinue && { ok: 1 },
+      users: { monitor: 'something else' },
+    })
+    const found = checked(await run(server.port), 'connect')
+    expect(found.status).toBe('failed')
+    expect(server.signIns().right).toBe(0)
+  })
+  test.each([
+    ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n')],
+    ['an HTTP server', replies('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')],
+    ['a message of no length', replies(Buffer.alloc(64))],
+    ['a message of a negative length', replies(Buffer.alloc(64, 0xff))],
+    ['a message of 2 GiB', replies(Buffer.from('ffffff7f01000000010000000dd07000', 'hex'))],
+    ['a message that is cut', replies(Buffer.from('ff00000001000000010000000100000000', 'hex'))],
+    ['a compressed message', replies(message(undefined, 2_012, Buffer.alloc(64)))],
+    ['a document that is longer than its message', replies(opMessage(Buffer.from('ffffff0010610001000000', 'hex')))],
+    ['a reply without a document', replies(message(undefined, 1, Buffer.alloc(20)))],
+    ['a message that never ends', endless('', '\x00\x00\x70\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00')],
+    ['messages without an end', endless('', message(undefined, 2_013, Buffer.alloc(10)).toString('latin1'))],
+    ['a connection that is closed at once', (socket) => void socket.end()],
+    ['a connection that is reset', (socket) => void socket.resetAndDestroy()],
+  ] satisfies [string, Parameters<typeof peer>[0]][])('%s is a failure, and nothing breaks', async (_, behave) => {
+    await using other = await peer(behave)
+    const found = checked(await run(other.port, 'Basic', {}, { timeoutMs: 800 }), 'connect')
+    expect(found.status).toBe('failed')
+    expect(['protocol', 'timeout']).toContain(found.fault)
+    await hungUp(other)
+  })
+  test.each([
+    ['of no length', Buffer.from('000000000100000001000000dd07000000', 'hex'), 'does not answer as MongoDB does'],
+    ['of 9 MiB', Buffer.from('000090000100000001000000dd07000000', 'hex'), 'does not answer as MongoDB does'],
+    ['that is compressed', message(undefined, 2_012, Buffer.alloc(64)), 'in a form that was not asked for'],
+  ])('a message %s ends the connection to a simulated node at once', async (_, bytes, words) => {
+    await using server = await mongoPeer({ ...healthy, first: bytes })
+    const found = checked(await run(server.port), 'connect')
+    expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(found.message).toContain(words)
+  })
+  test('100 answers of random bytes from a simulated node are 100 failures, and nothing breaks', async () => {
+    for (let round = 0; round < 100; round += 1) {
+      const bytes = Buffer.from(Array.from({ length: 80 }, (_, i) => (round * 31 + i * i * 17 + (round >> 2)) & 0xff))
+      // A document whose length is right takes the rest to its own parser.
+      bytes.writeInt32LE(80)
+      bytes[79] = 0
+      await using server = await mongoPeer({ ...healthy, first: opMessage(bytes) })
+      const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 300 }), 'connect')
+      expect(found.status).toBe('failed')
+    }
+  }, 60_000)
+})
+
+describe('a simulated node that answers badly', () => {
+  test('a document 200,000 levels deep fails that check of a simulated node, and nothing breaks', async () => {
+    const answer = answers({ ping: opMessage(deepBson(200_000)) })
+    const found = await one('ping', { answer })
+    expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
+  })
+  test('a document of 200 levels is cut, and read, from a simulated node', async () => {
+    const deep = (levels: number): Document => (levels === 0 ? { end: 1 } : { a: deep(levels - 1) })
+    const answer = answers({ serverStatus: { ...set.serverStatus, deep: deep(200) } })
+    expect(await one('connections', { answer }, 'Standard')).toMatchObject({ status: 'ok' })
+  })
+  test.each([
+    ['more rounds of hashing than is right', 2_000_000_000],
+    ['such rounds, written otherwise', ' +2000000000'],
+  ])('a simulated node that asks for %s is left', async (_, rounds) => {
+    const started = performance.now()
+    const found = await one('connect', { rounds })
+    expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(found.message).toContain('more rounds of hashing than is right')
+    expect(performance.now() - started).toBeLessThan(4_500)
+  })
+  test('what a simulated node says is shown without escapes, is cut, and never holds the password', async () => {
+    const errmsg = `${escapeSequences} you sent ${word} ${'x'.repeat(3_000)}`
+    const refused = { ok: 0, code: 18, codeName: 'AuthenticationFailed', errmsg }
+    const failing = { ok: 0, code: 9_999, codeName: 'Odd', errmsg }
+    const members = [member(`${escapeSequences}${word}`, 8, word, { health: 0, lastHeartbeatMessage: errmsg })]
+    const found = [
+      await one('ping', { answer: answers({ ping: failing }) }),
+      await one('ping', { answer: answers({ ping: refused }) }),
+      await one('members', { answer: answers({ replSetGetStatus: { set: word, members, ok: 1 } }) }, 'Standard'),
+    ]
+    for (const result of found) {
+      const text = JSON.stringify(result)
+      expect(result.status).toBe('failed')
+      expect(text).not.toContain(word)
+      expect(text).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
+      expect(text.length).toBeLessThan(2_000)
+      expect(text).toContain('[secret]')
+    }
+  })
+  test('one question that fails hides none of the others, at a simulated node', async () => {
+    const broken = { ok: 0, code: 1, codeName: 'InternalError', errmsg: 'oh' }
+    const results = await using({ answer: answers({ replSetGetStatus: broken }) }, (server) =>
+      run(server.port, 'Standard'),
+    )
+    expect(results.filter(({ status }) => status !== 'ok').map(({ check }) => check)).toEqual(['members'])
+    expect(checked(results, 'members')).toMatchObject({ fault: 'protocol', message: 'the command failed: oh' })
+    expect(checked(results, 'connections').status).toBe('ok')
+  })
+  test('what an account may not see is said with the role that it lacks, at a simulated node', async () => {
+    const denied = { ok: 0, code: 13, codeName: 'Unauthorized', errmsg: 'not authorized on admin to execute command' }
+    const answer = answers({
+      replSetGetStatus: denied,
+      serverStatus: denied,
+      collStats: denied,
+      find: denied,
+      insert: denied,
+    })
+    const results = await using({ answer }, (server) => run(server.port, 'Advanced', { allowWrites: true }))
+    const grant = (role: string, db: string): string[] => [
+      `db.grantRolesToUser("monitor", [{role: "${role}", db: "${db}"}])`,
+    ]
+    expect(
+      Object.fromEntries(results.filter(({ status }) => status === 'warning').map((f) => [f.check, f.details])),
+    ).toEqual({
+      members: grant('clusterMonitor', 'admin'),
+      connections: grant('clusterMonitor', 'admin'),
+      'replication lag': grant('clusterMonitor', 'admin'),
+      'oplog window': grant('read', 'local'),
+      queues: grant('clusterMonitor', 'admin'),
+      'write concern': grant('readWrite', 'svc_health'),
+    })
+    expect(results.filter(({ status }) => status === 'failed')).toEqual([])
+  })
+  test('what a simulated server does not know is no failure', async () => {
+    const absent = { ok: 0, code: 59, codeName: 'CommandNotFound', errmsg: 'no such command' }
+    const found = await one('members', { answer: answers({ replSetGetStatus: absent }) }, 'Standard')
+    expect(found).toMatchObject({
+      status: 'warning',
+      message: 'not looked at: this server does not tell: no such command',
+    })
+    expect(found.details).toBeUndefined()
+  })
+  test.each([
+    [
+      'a write concern that fails',
+      { n: 1, ok: 1, writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } },
+      'timeout',
+    ],
+    [
+      'a refused document',
+      { n: 0, ok: 1, writeErrors: [{ index: 0, code: 121, errmsg: 'Document failed validation' }] },
+      'data',
+    ],
+    ['a node that is no primary any more', { ok: 0, code: 10_107, errmsg: 'not primary' }, 'data'],
+    ['a set that has too few members for it', { ok: 0, code: 100, errmsg: 'Not enough data-bearing nodes' }, 'timeout'],
+    ['a disk that is full', { ok: 0, code: 14_031, errmsg: 'No space left' }, 'protocol'],
+  ])(
+    '%s fails the round trip at a simulated node, and what was written is deleted all the same',
+    async (_, insert, fault) => {
+      await using({ answer: answers({ insert }) }, async (server) => {
+        const results = await run(server.port, 'Advanced', { allowWrites: true })
+        expect(checked(results, 'write concern')).toMatchObject({ status: 'failed', fault })
+        const written = server.commands().find(({ insert: into }) => into)
+        expect(server.commands().find(({ delete: from }) => from)?.deletes).toEqual([
+          { q: { _id: written?.documents[0]._id }, limit: 1 },
+        ])
+      })
+    },
+  )
+})
+
+describe('what a run opens at a simulated node ends with the run', () => {
+  test('a command that hangs ends at the deadline, with every socket of the driver', async () => {
+    await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
+    const started = performance.now()
+    const results = await run(server.port, 'Standard', {}, { timeoutMs: 800 })
+    expect(performance.now() - started).toBeLessThan(4_500)
+    expect(checked(results, 'members').status).toBe('ok')
+    expect(checked(results, 'connections')).toMatchObject({
+      fault: 'timeout',
+      message: `127.0.0.1:${server.port} gave no answer within 0.8 s`,
+    })
+    await hungUp(server)
+    await server.close()
+    expect(await settled('')).toBe('')
+  })
+  test('called off at any moment, a run leaves no connection', async () => {
+    await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
+    for (let ms = 0; ms < 80; ms += 4) {
+      const control = new AbortController()
+      const found = run(server.port, 'Standard', {}, { signal: control.signal }).catch(() => [])
+      await wait(ms)
+      control.abort()
+      await found
+    }
+    await hungUp(server)
+  })
+  test('a node that hangs in the middle of the sign-in leaves no connection', async () => {
+    await using server = await mongoPeer({ ...healthy, rounds: 4_096 })
+    await using slow = await proxy(server.port, 250)
+    const found = checked(await run(slow.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
+    expect(found).toMatchObject({ fault: 'timeout' })
+    await hungUp(server)
+  })
+  test('an end that comes while the driver is loaded is not missed', async () => {
+    await using server = await mongoPeer(healthy)
+    const control = new AbortController()
+    const settings = withDefaults(mongo.settings, { url: url(server.port), password: secret(word) })
+    const way = { ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
+    const opening = openMongo(mongoTarget(settings), way)
+    control.abort(new Error('too late'))
+    await expect(opening).rejects.toThrow('too late')
+    expect(server.seen()).toBe(0)
+  })
+  test('other sockets of the process are left alone', async () => {
+    await using other = await peer(blackHole)
+    const { connect } = await import('node:net')
+    await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
+    const running = run(server.port, 'Standard', {}, { timeoutMs: 500 })
+    const bystander = connect(other.port, '127.0.0.1')
+    await running
+    expect(bystander.destroyed).toBe(false)
+    bystander.destroy()
+    await hungUp(server)
+  })
+})
+
+suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
+  let certificates: Certificates
+  beforeAll(() => {
+    certificates = makeCertificates()
+  })
+  afterAll(() => certificates.remove())
+  type Tls = NonNullable<Given['tls']>
+  const shown = (
+    certificate: Certificates['good'] | undefined,
+    tls: Tls,
+    host = 'svc.test',
+  ): Promise<readonly [found: Result, server: MongoPeer]> =>
+    using(certificate ? { tls: certificate } : {}, async (server) => {
+      const given = { url: `mongodb://monitor@${host}:${server.port}/`, password: secret(word), tls }
+      const options = { resolve: async () => ['127.0.0.1'], timeoutMs: 2_000 }
+      return [checked(await runKind(mongo, given, 'Basic', options), 'connect'), server] as const
+    })
+  const verify = (): Tls => ({ mode: 'verify', caFile: certificates.caFile })
+
+  test('a trusted certificate is accepted, for a name and for an address', async () => {
+    expect((await shown(certificates.good, verify()))[0].message).toContain('as monitor over TLS in')
+    expect((await shown(certificates.good, verify(), '127.0.0.1'))[0].status).toBe('ok')
+    expect((await shown(certificates.good, { ...verify(), servername: 'svc.test' }, 'db1.internal'))[0].status).toBe(
+      'ok',
+    )
+  })
+  test('a certificate that is not trusted is tls, and nothing is signed in to', async () => {
+    for (const [certificate, tls, words] of [
+      [certificates.good, { mode: 'verify' }, /unable to get|self.signed/i],
+      [certificates.selfSigned, verify(), /self.signed/i],
+      [certificates.expired, verify(), /expired/],
+      [certificates.wrongHost, verify(), /elsewhere\.test/],
+    ] as const) {
+      const [found, server] = await shown(certificate, tls)
+      expect(found).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(found.message).toMatch(words)
+      expect(server.signIns().begun).toBe(0)
+    }
+  })
+  test('a node that speaks no TLS, or nothing else, is a failure that says so', async () => {
+    const [without] = await shown(undefined, verify())
+    expect(without.status).toBe('failed')
+    const [only, server] = await shown(certificates.good, { mode: 'off' })
+    expect(only).toMatchObject({ fault: 'protocol', message: expect.stringContaining('closed the connection') })
+    expect(only.details?.join()).toContain('tls: {mode: verify}')
+    expect(server.signIns().begun).toBe(0)
+  })
+})
+
+suiteWithFerretdb('a real FerretDB', () => {
+  let server: FerretdbServer
+  beforeAll(async () => {
+    server = await startFerretdb('monitor', word)
+  }, 60_000)
+  afterAll(() => server.remove())
+
+  test('each mode signs in, and what it can tell is well', async () => {
+    expect(names(await run(server.port))).toEqual(['connect', 'hello', 'ping'])
+    const results = await run(server.port, 'Advanced', { role: 'standalone' })
+    expect(results.filter(({ status }) => status === 'failed')).toEqual([])
+    expect(checked(results, 'role').message).toBe('is a standalone')
+  })
+  test('the round trip writes, reads, deletes, and sweeps what an earlier run left', async () => {
+    const { MongoClient } = await import('mongodb')
+    const auth = { username: 'monitor', password: word }
+    const client = await MongoClient.connect(`mongodb://127.0.0.1:${server.port}/`, { auth, directConnection: true })
+    const probes = client.db('svc_health').collection<{ _id: string; at: Date }>('probe')
+    const hoursAgo = (hours: number): Date => new Date(Date.now() - hours * 3_600_000)
+    await probes.insertMany([
+      { _id: 'svc-probe-old', at: hoursAgo(2) },
+      { _id: 'svc-probe-young', at: hoursAgo(0.5) },
+      { _id: 'not-ours', at: hoursAgo(2) },
+    ])
+    const found = checked(await run(server.port, 'Advanced', { allowWrites: true }), 'write concern')
+    const left = (await probes.find().toArray()).map(({ _id }) => _id)
+    await client.close()
+    expect(found).toMatchObject({ status: 'ok', details: ['swept 1 document that earlier runs left behind'] })
+    expect(left.sort()).toEqual(['not-ours', 'svc-probe-young'])
+  })
+  test('a wrong password, and a user that does not exist, are auth', async () => {
+    const wrong = checked(await run(server.port, 'Basic', { password: secret('hunter2-wrong') }), 'connect')
+    expect(wrong).toMatchObject({ status: 'failed', fault: 'auth' })
+    expect(JSON.stringify(wrong)).not.toContain('hunter2')
+    const nobody = await run(server.port, 'Basic', { url: url(server.port, 'nobody@') })
+    expect(checked(nobody, 'connect')).toMatchObject({ fault: 'auth' })
+  })
+  test('a frozen server ends at the deadline, and leaves no socket', async () => {
+    server.freeze()
+    try {
+      const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
+      expect(found).toMatchObject({ fault: 'timeout' })
+    } finally {
+      server.thaw()
+    }
+    expect(await settled('')).toBe('')
+  })
+})
+
+describe('what is judged', () => {
+  const judged = (look: MongoSeen, given: Given = {}): readonly Result[] =>
+    [
+      mongo.evaluate(
+        { see: 'look', address: 'db', look },
+        withDefaults(mongo.settings, { url: 'mongodb://m@h/', ...given }),
+      ),
+    ].flat()
+  const status = (look: MongoSeen, given: Given = {}): string | undefined => judged(look, given)[0]?.status
+  const text = (look: MongoSeen, given: Given = {}): string | undefined => judged(look, given)[0]?.message
+
+  test('role and replica set as they should be', () => {
+    const node = { see: 'node', role: 'secondary', set: 'rs0', primary: 'db1:27017', self: 'db2:27017' } as const
+    expect(status(node, { role: 'secondary', replicaSet: 'rs0' })).toBe('ok')
+    expect(text(node, { role: 'primary' })).toBe('should be a primary, and is a secondary of rs0')
+    expect(text(node, { replicaSet: 'rs1' })).toBe('should belong to the replica set rs1: it belongs to rs0')
+    const leaderless = judged({ ...node, primary: '' })
+    expect(leaderless[1]).toMatchObject({ check: 'primary', status: 'failed', fault: 'data' })
+    expect(judged(node)[1]?.message).toBe('db1:27017 is the primary of rs0')
+  })
+  test('members: unreachable is a failure, on the way a warning', () => {
+    const seen = (state: number, stateName: string, healthy = true) =>
+      ({
+        see: 'members',
+        set: 'rs0',
+        members: [
+          { name: 'db1', self: true, state: 1, stateName: 'PRIMARY', healthy: true, told: '' },
+          { name: 'db2', self: false, state, stateName, healthy, told: 'because' },
+        ],
+      }) as const
+    expect([1, 2, 7].map((state) => status(seen(state, 'X')))).toEqual(['ok', 'ok', 'ok'])
+    expect([0, 3, 5].map((state) => status(seen(state, 'X')))).toEqual(['warning', 'warning', 'warning'])
+    expect([6, 8, 9, 10].map((state) => status(seen(state, 'X')))).toEqual(['failed', 'failed', 'failed', 'failed'])
+    expect(status(seen(2, 'SECONDARY', false))).toBe('failed')
+    expect(text(seen(8, '(not reachable/healthy)', false))).toBe(
+      '1 of 2 members of rs0 not healthy: db2 is not reachable ((not reachable/healthy)): because',
+    )
+  })
+  test('connections: 80 % and 95 % are ok to the boundary', () => {
+    const seen = (current: number) => ({ see: 'connections', current, available: 100 - current }) as const
+    expect([80, 81, 95, 96].map((n) => status(seen(n)))).toEqual(['ok', 'warning', 'warning', 'failed'])
+  })
+  test('lag: 10 s and 30 s are ok to the boundary; without a primary it is not known', () => {
+    const seen = (ms: number) => ({ see: 'lag', led: true, behind: [{ name: 'db2', ms, delayMs: 0 }] }) as const
+    expect([10_000, 10_001, 30_000, 30_001].map((n) => status(seen(n)))).toEqual(['ok', 'warning', 'warning', 'failed'])
+    expect(status({ see: 'lag', led: false, behind: [] })).toBe('warning')
+    expect(status({ see: 'lag', led: true, behind: [] })).toBe('ok')
+  })
+  test('oplog window: 24 h and 4 h, once it is full', () => {
+    const hour = 3_600_000
+    const seen = (hours: number, full: number | undefined) => ({ see: 'oplog', windowMs: hours * hour, full }) as const
+    expect([24, 23, 4, 3].map((n) => status(seen(n, 95)))).toEqual(['ok', 'warning', 'warning', 'failed'])
+    expect(status(seen(1, 89))).toBe('ok')
+    expect(status(seen(1, undefined))).toBe('failed')
+    expect(text(seen(1, 12))).toBe('reaches back 1 h, and is full to 12 % only')
+  })
+  test('queues: 10 and 30; the cache 95 %, what is dirty 20 %', () => {
+    const queue = (queued: number) => status({ see: 'load', queued, cache: undefined })
+    expect([10, 11, 30, 31].map(queue)).toEqual(['ok', 'warning', 'warning', 'failed'])
+    const cache = (used: number, dirty: number) =>
+      judged({ see: 'load', queued: undefined, cache: { used, dirty, most: 100 } }).map((result) => result.status)
+    expect(cache(95, 20)).toEqual(['ok', 'ok'])
+    expect(cache(96, 21)).toEqual(['warning', 'warning'])
+  })
+  test('clock: 2 s and 30 s are ok to the boundary, either way', () => {
+    const off = (aheadMs: number) => status({ see: 'clock', aheadMs, tripMs: 4 })
+    expect([2_000, -2_000, 2_001, -2_001, 30_000, 30_001, -30_001].map(off)).toEqual([
+      'ok',
+      'ok',
+      'warning',
+      'warning',
+      'warning',
+      'failed',
+      'failed',
+    ])
+  })
+  test('a majority has 1 s and 5 s', () => {
+    const seen = (ms: number) => status({ see: 'round trip', ms, swept: 0 })
+    expect([1_000, 1_001, 5_000, 5_001].map(seen)).toEqual(['ok', 'warning', 'warning', 'failed'])
+  })
+  test('the name of the user cannot end the command that is said', () => {
+    const seen = { see: 'hidden', check: 'members', told: 'x', role: 'clusterMonitor' } as const
+    expect(judged(seen, { url: 'mongodb://a%22b@h/' })[0]?.details).toEqual([
+      'db.grantRolesToUser("a\\"b", [{role: "clusterMonitor", db: "admin"}])',
+    ])
+  })
+})

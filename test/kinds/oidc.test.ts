@@ -1,0 +1,660 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { inspect } from 'node:util'
+import { exportJWK, type JWK, SignJWT } from 'jose'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { limits, type Result } from '../../src/core/engine/index.ts'
+import oidc from '../../src/core/kinds/oidc/index.ts'
+import type { OidcSettings } from '../../src/core/kinds/oidc/settings.ts'
+import { ProbeError } from '../../src/core/probe-error.ts'
+import { keychainSecret, Secret } from '../../src/core/settings/index.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import {
+  type Behaviour,
+  blackHole,
+  cutAfter,
+  endless,
+  escapeSequences,
+  http,
+  hugeHeaders,
+  type Peer,
+  peer,
+  refusedPort,
+  replies,
+  reset,
+} from '../support/faults.ts'
+import { account, client, type OidcServer, passwordClient, resource, startOidc } from '../support/oidc.ts'
+import { suiteWith } from '../support/peer.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { hungUp } from '../support/until.ts'
+
+type Given = Partial<OidcSettings>
+type Mode = 'Basic' | 'Standard' | 'Advanced'
+const secretWord = 'hunter2-of-the-client'
+const probe: Given = { clientId: client.clientId, clientSecret: secret(client.clientSecret) }
+const bad = (results: readonly Result[]): readonly Result[] => results.filter(({ status }) => status !== 'ok')
+const names = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
+
+describe('a real provider (oidc-provider)', () => {
+  let server: OidcServer
+  const run = (some: Given = {}, mode: Mode = 'Advanced', options: RunKindOptions = {}) =>
+    runKind(oidc, { issuer: server.issuer, ...some }, mode, options)
+  beforeAll(async () => {
+    server = await startOidc()
+  })
+  afterAll(() => server.close())
+
+  test('each mode runs its checks and those of the shallower ones, all are well, and nothing is left open', async () => {
+    const all: Given = { ...probe, resource, refusesWrongSecret: true }
+    const standard = ['discovery', 'issuer', 'endpoints', 'keys']
+    for (const [mode, wanted] of [
+      ['Basic', ['discovery']],
+      ['Standard', standard],
+      ['Advanced', [...standard, 'token', 'signature', 'claims', 'clock', 'wrong secret']],
+    ] as const) {
+      const results = await run(all, mode)
+      expect(bad(results)).toEqual([])
+      expect(names(results)).toEqual(wanted)
+      expect(results.every(({ address }) => address === server.address)).toBe(true)
+    }
+    await hungUp(server)
+  })
+  test('Basic and Standard only read what is public; Advanced without a client does too', async () => {
+    const from = server.asked().length
+    await run(probe, 'Basic')
+    await run(probe, 'Standard')
+    await run({}, 'Advanced')
+    expect(
+      server
+        .asked()
+        .slice(from)
+        .filter((line) => line.startsWith('POST')),
+    ).toEqual([])
+    expect(server.asked().slice(from)).toContain('GET /jwks')
+  })
+  test('a signed token is verified, and it is said by which key and for whom', async () => {
+    const results = await run({ ...probe, resource })
+    expect(checked(results, 'token').message).toMatch(/gave the client "svc-probe" a signed token for 10 min, in /)
+    expect(checked(results, 'signature').message).toContain('(RS256, kid "rsa-1")')
+    expect(checked(results, 'claims').message).toContain('in force for "urn:example:orders"')
+    const other = await run({ ...probe, resource, audience: 'urn:example:other' })
+    expect(checked(other, 'claims')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(checked(other, 'claims').message).toContain('aud is "urn:example:orders", not "urn:example:other"')
+  })
+  test('an opaque token is said to be opaque, and asked about only when that is configured', async () => {
+    const from = server.asked().length
+    const plain = await run(probe)
+    expect(checked(plain, 'token').message).toContain('an opaque token, which only the provider can read')
+    expect(names(plain)).not.toContain('signature')
+    expect(server.asked().slice(from).join()).not.toContain('introspection')
+    expect(checked(await run({ ...probe, introspect: true }), 'introspection').status).toBe('ok')
+  })
+  test('a password grant lets the account in, its refresh token works, and the session is ended', async () => {
+    const people: Given = {
+      clientId: passwordClient.clientId,
+      clientSecret: secret(passwordClient.clientSecret),
+      user: account.user,
+      password: secret(account.password),
+    }
+    const results = await run(people)
+    expect(bad(results)).toEqual([])
+    expect(checked(results, 'user').message).toContain(`gave "${account.user}" an opaque token`)
+    expect(checked(results, 'refresh').message).toContain('gave a new token for the refresh token')
+    expect(checked(results, 'refresh').details).toEqual([])
+    expect(server.asked().at(-1)).toBe('POST /token/revocation')
+    expect(server.sessions()).toBe(0)
+    const shared = limits()
+    const wrong = await run({ ...people, password: secret('wrong-wrong-wrong') }, 'Advanced', { limits: shared })
+    expect(checked(wrong, 'user')).toMatchObject({ status: 'failed', fault: 'auth' })
+    expect(checked(wrong, 'user').message).toContain(`refused "${account.user}": 400: invalid_grant`)
+    expect(inspect(wrong, { depth: 9 })).not.toContain('wrong-wrong')
+  })
+  test('a wrong secret is auth, is not shown, and is not tried again soon', async () => {
+    const shared = limits()
+    const wrong: Given = { ...probe, clientSecret: secret(secretWord) }
+    const from = server.asked().length
+    const found = checked(await run(wrong, 'Advanced', { limits: shared, retries: 3 }), 'token')
+    expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
+    expect(found.message).toContain('refused the client "svc-probe": 401: invalid_client')
+    expect(found.details).toEqual(['clientId or clientSecret is wrong, or the client was removed'])
+    expect(JSON.stringify(found)).not.toContain(secretWord)
+    await run(wrong, 'Advanced', { limits: shared })
+    expect(
+      server
+        .asked()
+        .slice(from)
+        .filter((line) => line === 'POST /token'),
+    ).toHaveLength(1)
+  })
+  test('a target that the provider does not know is data with its words, not a refused sign-in', async () => {
+    const found = checked(await run({ ...probe, resource: 'urn:example:nothing' }), 'token')
+    expect(found).toMatchObject({ status: 'failed', fault: 'data', details: ['look at audience and resource'] })
+    expect(found.message).toContain('400: invalid_target: nobody knows that resource')
+  })
+  test('the slash at the end of the issuer matters, and then no secret is sent', async () => {
+    const from = server.asked().length
+    const results = await run({ ...probe, issuer: `${server.issuer}/` })
+    expect(checked(results, 'issuer')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(checked(results, 'issuer').message).toMatch(/: they differ by the slash at the end$/)
+    expect(checked(results, 'token')).toMatchObject({ status: 'failed', fault: 'dependency' })
+    expect(server.asked().slice(from).join()).not.toContain('POST')
+  })
+  test('another path is no issuer there', async () => {
+    const results = await run({ issuer: `${server.issuer}/realms/none` })
+    expect(results).toMatchObject([
+      { check: 'discovery', status: 'failed', fault: 'data', measurement: { value: 404 } },
+    ])
+    expect(results[0]?.message).toContain('is issuer right, its path too?')
+  })
+  test('a clock of ours that is wrong is told', async () => {
+    const late = (ms: number): RunKindOptions => ({ date: () => new Date(Date.now() - ms) })
+    const off = checked(await run({ ...probe, resource }, 'Advanced', late(20_000)), 'clock')
+    expect(off).toMatchObject({ status: 'warning', measurement: { unit: 'milliseconds' } })
+    expect(off.message).toMatch(/^the clock of \S+ is ahead of ours \(.+\) by (19|20)/)
+    const far = await run({ ...probe, resource }, 'Advanced', late(-3_600_000))
+    expect(checked(far, 'clock')).toMatchObject({ status: 'failed', fault: 'threshold' })
+    expect(checked(far, 'claims').message).toContain('it expired at')
+  })
+})
+
+suiteWith(opensslMissing(), 'a real provider (oidc-provider) over TLS', () => {
+  let made: Certificates
+  beforeAll(() => {
+    made = makeCertificates()
+  })
+  afterAll(() => made.remove())
+  const over = async (shown: 'good' | 'twoDays' | 'expired' | 'wrongHost', some: Given = {}) => {
+    const secure = await startOidc({ tls: made[shown] })
+    try {
+      const given = { issuer: secure.issuer, caFile: made.caFile, ...probe, resource, ...some }
+      return { results: await runKind(oidc, given, 'Advanced'), asked: [...secure.asked()] }
+    } finally {
+      await secure.close()
+    }
+  }
+  test('a good certificate is well, and its days are judged', async () => {
+    const { results } = await over('good')
+    expect(bad(results)).toEqual([])
+    expect(checked(results, 'certificate').message).toMatch(/in 89\.9 d/)
+    expect(names(results).filter((name) => name === 'certificate')).toHaveLength(1)
+    expect(checked((await over('twoDays')).results, 'certificate')).toMatchObject({ status: 'failed' })
+  })
+  test('an expired certificate, a wrong name and an unknown CA are tls, and nothing is sent', async () => {
+    for (const [shown, some] of [
+      ['expired', {}],
+      ['wrongHost', {}],
+      ['good', { caFile: made.selfSignedFile }],
+    ] as const) {
+      const { results, asked } = await over(shown, some)
+      expect(results).toMatchObject([{ check: 'discovery', status: 'failed', fault: 'tls' }])
+      expect(asked).toEqual([])
+    }
+  })
+})
+
+type Key = { readonly jwk: JWK; readonly key: KeyObject }
+const pair = async (
+  made: { readonly publicKey: KeyObject; readonly privateKey: KeyObject },
+  more: JWK,
+): Promise<Key> => ({
+  jwk: { ...(await exportJWK(made.publicKey)), ...more },
+  key: made.privateKey,
+})
+const ec = (kid: string): Promise<Key> =>
+  pair(generateKeyPairSync('ec', { namedCurve: 'P-256' }), { kid, use: 'sig', alg: 'ES256' })
+
+type Told = {
+  readonly document?: object
+  readonly keys?: unknown
+  /** The whole answer of the token endpoint. */
+  readonly token?: string | ((issuer: string) => Promise<string>)
+}
+
+describe('providers that are not sound', () => {
+  let good: Key
+  beforeAll(async () => {
+    good = await ec('k1')
+  })
+
+  /** A provider on which everything is well but what is told. */
+  async function provider(
+    told: Told,
+    tls?: { readonly key: string; readonly cert: string },
+  ): Promise<Peer & { issuer: string }> {
+    const at = { issuer: '', token: '' }
+    const there = await peer(
+      replies((asked) => {
+        const path = /^\w+ (\S+)/.exec(asked)?.[1] ?? ''
+        const { issuer } = at
+        if (path.startsWith('/.well-known/')) {
+          const document = {
+            issuer,
+            authorization_endpoint: `${issuer}/auth`,
+            token_endpoint: `${issuer}/token`,
+            jwks_uri: `${issuer}/keys`,
+            response_types_supported: ['code'],
+            subject_types_supported: ['public'],
+            id_token_signing_alg_values_supported: ['ES256'],
+            ...told.document,
+          }
+          return http(200, JSON.stringify(document))
+        }
+        if (path === '/keys') return http(200, JSON.stringify(told.keys ?? { keys: [good.jwk] }))
+        return path === '/token' ? at.token : http(404, '')
+      }),
+      tls ? { tls } : {},
+    )
+    at.issuer = `${tls ? 'https' : 'http'}://127.0.0.1:${there.port}`
+    at.token = typeof told.token === 'function' ? await told.token(at.issuer) : (told.token ?? http(500, ''))
+    return { ...there, issuer: at.issuer }
+  }
+  const look = async (told: Told, some: Given = {}, mode: Mode = 'Advanced'): Promise<readonly Result[]> => {
+    await using there = await provider(told)
+    const results = await runKind(oidc, { issuer: there.issuer, ...some }, mode)
+    await hungUp(there)
+    return results
+  }
+  const keysOf = async (keys: unknown, some: Given = {}): Promise<Result> => checked(await look({ keys }, some), 'keys')
+
+  test('simulated: everything is well but what the next tests tell', async () => {
+    expect(bad(await look({}))).toEqual([])
+  })
+
+  describe('discovery', () => {
+    test('simulated: members that must be there are named when they are not', async () => {
+      const found = checked(await look({ document: { jwks_uri: 7, subject_types_supported: undefined } }), 'discovery')
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toMatch(/has no sound jwks_uri, subject_types_supported$/)
+    })
+    test('simulated: another issuer is told, and its words are made safe', async () => {
+      const found = checked(await look({ document: { issuer: `https://evil.test/${escapeSequences}` } }), 'issuer')
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('says that it is "https://evil.test/')
+      expect(found.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+    })
+    test('simulated: ID tokens signed by nothing that can be verified', async () => {
+      const document = { id_token_signing_alg_values_supported: ['none', 'HS256'] }
+      const found = (await look({ document })).find(({ message }) => message.includes('none, HS256'))
+      expect(found).toMatchObject({ check: 'keys', status: 'failed' })
+    })
+    test('simulated: an endpoint elsewhere fails until its host is listed, and is not asked', async () => {
+      await using other = await peer(replies(http(200, JSON.stringify({ keys: [good.jwk] }))))
+      const document = { jwks_uri: `http://127.0.0.1:${other.port}/keys` }
+      const results = await look({ document }, {}, 'Standard')
+      expect(checked(results, 'endpoints')).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(checked(results, 'endpoints').message).toContain(`name "127.0.0.1:${other.port}" in endpointHosts`)
+      expect(checked(results, 'keys')).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(other.seen()).toBe(0)
+      expect(bad(await look({ document }, { endpointHosts: [`127.0.0.1:${other.port}`] }, 'Standard'))).toEqual([])
+      expect(other.seen()).toBe(1)
+    })
+    suiteWith(opensslMissing(), 'over TLS', () => {
+      test('simulated: plain http endpoints of an https issuer fail, as behind a proxy that hides its scheme', async () => {
+        const made = makeCertificates()
+        try {
+          await using there = await provider({ document: { token_endpoint: 'http://127.0.0.1:1/token' } }, made.good)
+          const given: Given = { issuer: there.issuer, caFile: made.caFile, ...probe }
+          const results = await runKind(oidc, given, 'Advanced')
+          expect(checked(results, 'endpoints').message).toContain('although the issuer is https')
+          expect(checked(results, 'token').message).toContain('nothing was sent: token_endpoint is http://')
+        } finally {
+          made.remove()
+        }
+      })
+    })
+  })
+
+  describe('keys', () => {
+    const rsa = (bits: number, kid: string): Promise<Key> =>
+      pair(generateKeyPairSync('rsa', { modulusLength: bits }), { kid, use: 'sig' })
+    test('simulated: a weak RSA key fails below the limit, and is well at it', async () => {
+      const [weak, strong] = [await rsa(1_024, 'old'), await rsa(2_048, 'new')]
+      const found = await keysOf({ keys: [weak.jwk, strong.jwk] })
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('key "old" is RSA of 1024 bits (at least 2048)')
+      expect((await keysOf({ keys: [strong.jwk] })).status).toBe('ok')
+      expect((await keysOf({ keys: [strong.jwk] }, { keyBits: 2_049 })).status).toBe('failed')
+    })
+    test('simulated: two keys of one kid, and several without one', async () => {
+      const twice = await keysOf({ keys: [good.jwk, (await ec('k1')).jwk] })
+      expect(twice.message).toContain('2 keys have the kid "k1"')
+      const { kid: _, ...nameless } = good.jwk
+      expect((await keysOf({ keys: [nameless, (await ec('k2')).jwk] })).message).toContain('key 1 has no kid')
+      expect((await keysOf({ keys: [nameless] })).status).toBe('warning')
+    })
+    test('simulated: a private or a shared key for all to read comes first, and is not repeated', async () => {
+      const all = await exportJWK(good.key)
+      const found = await keysOf({
+        keys: [{ kty: 'XX' }, { ...all, kid: 'open' }, { kty: 'oct', kid: 'mac', k: 'c2VjcmV0LXNlY3JldA' }],
+      })
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('key "open" shows its private part: anybody can sign tokens; replace it now')
+      expect(found.details?.join()).toContain('key "mac" is a shared secret')
+      expect(JSON.stringify(found)).not.toContain(String(all.d))
+      expect(JSON.stringify(found)).not.toContain('c2VjcmV0')
+    })
+    test('simulated: unknown curves, broken points, the algorithm none, and no key to verify with', async () => {
+      const odd = async (jwk: object): Promise<string> => (await keysOf({ keys: [{ ...good.jwk, ...jwk }] })).message
+      expect(await odd({ crv: 'secp256k1' })).toContain('is on the curve "secp256k1"')
+      expect(await odd({ x: good.jwk.y })).toContain('is no sound EC key')
+      expect(await odd({ alg: 'none' })).toContain('is for the algorithm none')
+      expect(await odd({ use: 'enc' })).toContain('it holds no sound key to verify a signature with')
+      expect((await keysOf({ keys: [] })).message).toContain('no sound key')
+      expect((await keysOf([good.jwk])).message).toContain('it holds no list of keys')
+      expect((await keysOf({ keys: [null, 7, 'x', good.jwk] })).status).toBe('warning')
+    })
+    test('simulated: more keys than a hundred are not looked at', async () => {
+      const many = (n: number) => ({ keys: Array.from({ length: n }, (_, i) => ({ ...good.jwk, kid: `k${i}` })) })
+      expect((await keysOf(many(101))).message).toContain('it holds 101 keys, more than 100')
+      expect((await keysOf(many(100))).status).toBe('ok')
+    })
+    suiteWith(opensslMissing(), 'with certificates', () => {
+      test('simulated: the certificate of a key tells its age in Advanced, and must be that of the key', async () => {
+        const made = makeCertificates()
+        try {
+          const key = createPrivateKey(made.expired.key)
+          const own = await exportJWK(createPublicKey(key))
+          const x5c = [(made.expired.cert.split('-----END')[0] ?? '').replaceAll(/-----.*-----|\s/g, '')]
+          const results = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } })
+          expect(bad(results)).toEqual([])
+          expect(checked(results, 'key age').message).toMatch(/the newest signing key is old by (?:90|89\.9) d \(/)
+          const standard = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } }, {}, 'Standard')
+          expect(names(standard)).not.toContain('key age')
+          expect((await keysOf({ keys: [{ ...good.jwk, x5c }] })).message).toContain(
+            'has a certificate of another key (x5c)',
+          )
+        } finally {
+          made.remove()
+        }
+      })
+    })
+    test('simulated: names in keys are made safe', async () => {
+      const found = await keysOf({ keys: [{ ...good.jwk, kid: `x${escapeSequences}`, alg: 'none' }] })
+      expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u0007|\u202e/)
+    })
+  })
+
+  describe('tokens', () => {
+    const now = (): number => Math.floor(Date.now() / 1_000)
+    const given: Given = { ...probe, audience: 'orders' }
+    const answered = (token: string): string =>
+      http(200, JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 60 }))
+    const signed =
+      (claims: object = {}, header: object = {}, by?: Key): Told['token'] =>
+      async (issuer) => {
+        const all = { iss: issuer, aud: ['orders'], iat: now(), exp: now() + 60, ...claims }
+        return answered(
+          await new SignJWT(all).setProtectedHeader({ alg: 'ES256', kid: 'k1', ...header }).sign((by ?? good).key),
+        )
+      }
+    const of = async (check: string, token: Told['token']): Promise<Result> =>
+      checked(await look(token === undefined ? {} : { token }, given), check)
+    const written = (header: object, claims: object = {}, signature = ''): string =>
+      answered(
+        [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.') +
+          `.${signature}`,
+      )
+
+    test('simulated: a sound token is well', async () => {
+      expect(bad(await look({ token: signed() } as Told, given))).toEqual([])
+    })
+    test('simulated: alg none, a shared secret and unknown algorithms prove nothing', async () => {
+      for (const [alg, why] of [
+        ['none', 'is not signed (alg none)'],
+        ['NONE', 'is not signed (alg none)'],
+        ['HS256', 'is signed with a shared secret (HS256)'],
+        ['ROT13', 'is signed by "ROT13"'],
+      ] as const) {
+        const found = await of('signature', written({ alg, kid: 'k1' }, {}, alg === 'HS256' ? 'c2ln' : ''))
+        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(found.message).toContain(why)
+      }
+    })
+    test('simulated: a token that brings its own key, or says where it is, is not believed, and nobody is asked', async () => {
+      const forger = await ec('k1')
+      await using elsewhere = await peer(replies(http(200, JSON.stringify({ keys: [forger.jwk] }))))
+      for (const header of [
+        { jwk: forger.jwk },
+        { jku: `http://127.0.0.1:${elsewhere.port}/keys` },
+        { x5u: 'https://evil.test' },
+      ]) {
+        const found = await of('signature', signed({}, header, forger))
+        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(found.message).toContain(`brings its own key (${Object.keys(header).join()})`)
+      }
+      expect(elsewhere.seen()).toBe(0)
+    })
+    test('simulated: a forged signature, and a key that was rotated and not published', async () => {
+      const other = await ec('k1')
+      expect((await of('signature', signed({}, {}, other))).message).toContain('the signature of the token is wrong')
+      const rotated = await of('signature', signed({}, { kid: 'b7' }))
+      expect(rotated).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(rotated.message).toContain(
+        'kid "b7", and 1 key of the provider do not fit: was it rotated, and not published?',
+      )
+    })
+    test('simulated: a header that must be understood and is not', async () => {
+      const found = await of('signature', written({ alg: 'ES256', kid: 'k1', crit: ['x'], x: 1 }, {}, 'c2ln'))
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('Extension Header Parameter "x" is not recognized')
+    })
+    test('simulated: a token that holds our secret does not bring it into a message', async () => {
+      const echoes = signed(
+        { iss: `${'x'.repeat(190)}${secretWord}`, aud: [secretWord] },
+        { kid: `${'k'.repeat(55)}${secretWord}` },
+      )
+      const results = await look({ token: echoes } as Told, { ...given, clientSecret: secret(secretWord) })
+      expect(checked(results, 'signature').message).toContain('kid "[secret]"')
+      expect(checked(results, 'claims').message).toContain('iss is "[secret]"')
+      expect(JSON.stringify(results)).not.toContain('hunter2')
+    })
+    test('simulated: expired, future, endless, foreign and misdirected tokens', async () => {
+      for (const [claims, why] of [
+        [{ exp: now() - 5 }, 'it expired at'],
+        [{ nbf: now() + 3_600 }, 'it is not valid before'],
+        [{ exp: undefined }, 'exp is missing: the token never ends'],
+        [{ exp: 'soon' }, 'exp is no time'],
+        [{ exp: 1e300 }, 'exp is no time'],
+        [{ iss: 'https://evil.test' }, 'iss is "https://evil.test", not "http://127'],
+        [{ aud: 'payments' }, 'aud is "payments", not "orders"'],
+        [{ aud: undefined }, 'aud is missing, not "orders"'],
+      ] as const) {
+        const found = await of('claims', signed(claims))
+        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(found.message).toContain(why)
+      }
+    })
+    test('simulated: the clock is judged by iat: well at 2 s, a warning beyond, a failure beyond 30 s', async () => {
+      const status = async (seconds: number): Promise<string> =>
+        (await of('clock', signed({ iat: now() + seconds }))).status
+      expect(await status(0)).toBe('ok')
+      expect(await status(20)).toBe('warning')
+      expect(await status(90)).toBe('failed')
+      expect(await status(-90)).toBe('failed')
+    })
+    test('simulated: what a refusing server says is shown safely, without the secret that it echoes', async () => {
+      const echo = { error: 'invalid_client', error_description: `${escapeSequences} no ${secretWord} here` }
+      const results = await look(
+        { token: http(401, JSON.stringify(echo)) },
+        { ...probe, clientSecret: secret(secretWord) },
+      )
+      const found = checked(results, 'token')
+      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(found.message).toContain('401: invalid_client: ')
+      expect(found.message).toContain('no [secret] here')
+      expect(JSON.stringify(results)).not.toMatch(/hunter2|\\u001b|\\u0007/)
+    })
+    test('simulated: a token in an answer is never shown', async () => {
+      const token = await (signed() as (issuer: string) => Promise<string>)('http://other.test')
+      const results = await look({ token }, given)
+      const value = (JSON.parse(token.slice(token.indexOf('{'))) as { access_token: string }).access_token
+      expect(inspect(results, { depth: 9 })).not.toContain(value.split('.')[2])
+    })
+    test('simulated: answers that are none are told apart', async () => {
+      const said = async (token: string): Promise<string> => {
+        const { fault, message } = await of('token', token)
+        return `${fault}: ${message.replace(/127\S+ /, '')}`
+      }
+      expect(await said(http(200, '<html>'))).toBe('protocol: answered 200 to the request for a token, with no JSON')
+      expect(await said(http(200, '{}'))).toContain(
+        'protocol: answered 200 to the request for a token, with JSON without',
+      )
+      expect(await said(http(503, ''))).toContain('data: answered the client "svc-probe" with 503: its own trouble')
+      expect(await said(http(400, '{"error":"unauthorized_client"}'))).toContain('data: ')
+      expect(await said(answered('x'.repeat(70_000)))).toContain('data: the token has 70000 characters')
+    })
+    test('simulated: a redirect is never followed, so the secret goes nowhere else', async () => {
+      await using other = await peer(replies(answered('x')))
+      for (const status of [302, 307, 308]) {
+        const found = await of('token', http(status, '', { Location: `http://127.0.0.1:${other.port}/token` }))
+        expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
+        expect(found.message).toContain(`to 127.0.0.1:${other.port} (${status}): not followed`)
+      }
+      expect(other.seen()).toBe(0)
+    })
+    test('simulated: a provider that takes any secret is found out', async () => {
+      const found = checked(
+        await look({ token: signed() } as Told, { ...probe, refusesWrongSecret: true }),
+        'wrong secret',
+      )
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('for a wrong secret: anybody may be this client')
+    })
+    test('simulated: a secret goes to no place that is not listed, and one of the keychain to none but its own', async () => {
+      await using other = await peer(replies(answered('x')))
+      const document = { token_endpoint: `http://127.0.0.1:${other.port}/token` }
+      const unlisted = checked(await look({ document }, probe), 'token')
+      expect(unlisted).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(unlisted.message).toContain('nothing was sent: token_endpoint is http://127.0.0.1')
+      await using there = await provider({ document })
+      const place = oidc.target?.(withDefaults(oidc.settings, { issuer: there.issuer }))
+      expect(place).toEqual({ host: '127.0.0.1', port: there.port })
+      const kept = keychainSecret('oidc', {
+        env: {},
+        folder: '/',
+        keychain: () => Promise.resolve({ secret: secretWord, host: '127.0.0.1', port: there.port }),
+        target: () => place,
+      })
+      expect(await kept.reveal()).toBe(secretWord)
+      const listed: Given = { issuer: there.issuer, endpointHosts: [`127.0.0.1:${other.port}`], clientId: 'svc' }
+      const bound = checked(await runKind(oidc, { ...listed, clientSecret: kept }, 'Advanced'), 'token')
+      expect(bound).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(bound.message).toMatch(/is kept for 127\S+, and the provider takes it at 127\S+: nothing was sent/)
+      expect(other.seen()).toBe(0)
+      await runKind(oidc, { ...listed, clientSecret: secret(secretWord) }, 'Advanced')
+      expect(other.heard()).toContain('POST /token')
+    })
+    test('simulated: a secret that cannot be read is told, and nothing is sent', async () => {
+      await using there = await provider({ token: answered('x') })
+      const unread = new Secret('{env: GONE}', () =>
+        Promise.reject(new ProbeError('internal', 'the variable GONE is not set')),
+      )
+      const found = checked(
+        await runKind(oidc, { issuer: there.issuer, clientId: 'svc', clientSecret: unread }, 'Advanced'),
+        'token',
+      )
+      expect(found).toMatchObject({ status: 'failed', fault: 'internal', message: 'the variable GONE is not set' })
+      expect(there.heard()).not.toContain('POST')
+    })
+    test('simulated: client_secret_post where the provider takes nothing else, and neither where it takes no secret', async () => {
+      const document = { token_endpoint_auth_methods_supported: ['client_secret_post'] }
+      await using there = await provider({ document, token: answered('x') })
+      await runKind(oidc, { issuer: there.issuer, ...probe }, 'Advanced')
+      expect(there.heard()).toContain('client_secret=a+secret%3A+of+the+probe%2F%2B%25')
+      expect(there.heard()).not.toMatch(/authorization:/i)
+      const none = await look({ document: { token_endpoint_auth_methods_supported: ['private_key_jwt'] } }, probe)
+      expect(checked(none, 'token')).toMatchObject({ status: 'failed', fault: 'data' })
+    })
+  })
+})
+
+describe('oidc peers that misbehave', () => {
+  const asked = async (behave: Behaviour, some: Given = {}, timeoutMs = 5_000): Promise<readonly Result[]> => {
+    await using there = await peer(behave)
+    const given = { issuer: `http://127.0.0.1:${there.port}`, ...some }
+    const results = await runKind(oidc, given, 'Standard', { timeoutMs })
+    await hungUp(there)
+    return results
+  }
+  const fault = async (behave: Behaviour): Promise<string> => {
+    const found = checked(await asked(behave), 'discovery')
+    return `${found.status} ${found.fault}`
+  }
+  test('refused and black hole are told apart', async () => {
+    const refused = await runKind(oidc, { issuer: `http://127.0.0.1:${await refusedPort()}` })
+    expect(checked(refused, 'discovery')).toMatchObject({ status: 'failed', fault: 'refused' })
+    expect(checked(await asked(blackHole, {}, 300), 'discovery')).toMatchObject({ status: 'failed', fault: 'timeout' })
+  })
+  test('slow is a threshold', async () => {
+    const document = {
+      issuer: 'http://x',
+      ...{ authorization_endpoint: 'http://x/a', token_endpoint: 'http://x/t', jwks_uri: 'http://x/k' },
+      ...{
+        response_types_supported: [],
+        subject_types_supported: [],
+        id_token_signing_alg_values_supported: ['RS256'],
+      },
+    }
+    const slow = await asked(replies(http(200, JSON.stringify(document)), 150), { latency: { warn: 50, limit: 100 } })
+    expect(checked(slow, 'discovery')).toMatchObject({
+      status: 'failed',
+      fault: 'threshold',
+      measurement: { limit: 100 },
+    })
+  })
+  test('cut, reset, endless, huge and deep answers, and pages of others, are protocol, and end', async () => {
+    const began = performance.now()
+    expect(await fault(cutAfter(60, http(200, 'x'.repeat(200))))).toBe('failed protocol')
+    expect(await fault(reset)).toBe('failed protocol')
+    expect(await fault(replies(hugeHeaders(64 * 1024)))).toBe('failed protocol')
+    expect(await fault(endless('HTTP/1.1 200 OK\r\n\r\n'))).toBe('failed protocol')
+    expect(await fault(replies(http(200, '<html>sign in</html>')))).toBe('failed protocol')
+    expect(await fault(replies(http(200, '[]')))).toBe('failed protocol')
+    expect(await fault(replies(http(200, `"${'\\"'.repeat(200_000)}`)))).toBe('failed protocol')
+    const deep = checked(await asked(replies(http(200, `{"a":${'['.repeat(33)}${']'.repeat(33)}}`))), 'discovery')
+    expect(deep.message).toContain('JSON nested more than 32 deep')
+    expect(performance.now() - began).toBeLessThan(20_000)
+  })
+  test('a redirect is told, and not followed', async () => {
+    await using other = await peer(replies(http(200, '{}')))
+    const location = `http://127.0.0.1:${other.port}/.well-known/openid-configuration?token=abcd`
+    const found = checked(await asked(replies(http(301, '', { Location: location }))), 'discovery')
+    expect(found).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 301 } })
+    expect(found.message).toContain(
+      `redirects to http://127.0.0.1:${other.port}/.well-known/openid-configuration?token=…`,
+    )
+    expect(other.seen()).toBe(0)
+  })
+})
+
+describe('settings of oidc', () => {
+  const said = (some: Given): string | undefined =>
+    oidc.validate?.(withDefaults(oidc.settings, { issuer: 'https://id.example.org', ...some }))
+  test('what cannot be used together is told with the way out', () => {
+    expect(said({})).toBeUndefined()
+    expect(said({ ...probe, user: 'a', password: secret('b') })).toBeUndefined()
+    expect(said({ issuer: 'https://id.example.org/.well-known/openid-configuration' })).toContain(
+      'before /.well-known/',
+    )
+    expect(said({ issuer: 'https://id.example.org/?a=b' })).toContain('query')
+    expect(said({ issuer: 'https://me@id.example.org' })).toContain('clientId')
+    expect(said({ endpointHosts: ['https://keys.example.org'] })).toContain('without https://')
+    expect(said({ clientId: 'a' })).toBe('clientId needs a clientSecret')
+    expect(said({ clientSecret: secret('b') })).toBe('clientSecret needs a clientId')
+    expect(said({ ...probe, user: 'a' })).toBe('user needs a password')
+    expect(said({ ...probe, password: secret('b') })).toBe('password needs a user')
+    expect(said({ user: 'a', password: secret('b') })).toContain('user needs a clientId')
+    expect(said({ refusesWrongSecret: true })).toContain('refusesWrongSecret needs')
+    expect(said({ introspect: true })).toContain('introspect needs')
+  })
+  test('a key that is old is told: well at 90 days, a warning beyond', () => {
+    const at = new Date('2026-06-01T00:00:00Z')
+    const given = withDefaults(oidc.settings, { issuer: 'https://id.example.org' })
+    const aged = (days: number) =>
+      oidc.evaluate({ see: 'key age', address: 'a', at, newest: new Date(at.getTime() - days * 86_400_000) }, given)
+    expect(aged(90)).toMatchObject({ check: 'key age', status: 'ok' })
+    expect(aged(91)).toMatchObject({
+      status: 'warning',
+      message: 'a: the newest signing key is old by 91 d (warns above 90 d)',
+    })
+  })
+})

@@ -1,0 +1,759 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { databaseTarget, PeerSocket } from '../../src/core/database/index.ts'
+import { limits, monitorKind, type Result } from '../../src/core/engine/index.ts'
+import { openPostgres } from '../../src/core/kinds/postgres/driver.ts'
+import postgres from '../../src/core/kinds/postgres/index.ts'
+import type { PostgresLook } from '../../src/core/kinds/postgres/judge.ts'
+import type { PostgresSettings } from '../../src/core/kinds/postgres/settings.ts'
+import { type Certificates, makeCertificates } from '../support/certs.ts'
+import { blackHole, endless, peer, refusedPort, settled, speaks } from '../support/faults.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { proxy } from '../support/proxy.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { asServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+const word = 'correct horse'
+type Given = Partial<PostgresSettings>
+
+suiteWith(postgresMissing, 'postgres', () => {
+  let server: PostgresServer
+  beforeAll(async () => {
+    server = await startPostgres([
+      'max_prepared_transactions=5',
+      'archive_mode=on',
+      'archive_command=true',
+      'wal_level=logical',
+    ])
+    await server.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
+    await server.query(`CREATE ROLE stranger LOGIN PASSWORD '${word}'`)
+  })
+  afterAll(() => server.remove())
+
+  const run = (given: Given = {}, mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic', options: RunKindOptions = {}) =>
+    runKind(postgres, { url: server.url('monitor'), password: secret(word), ...given }, mode, options)
+  const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
+    checked(await run(...args), check)
+  /** What svc has open on the server, once it has had a moment to end. */
+  async function left(which = 'true'): Promise<unknown[]> {
+    let rows: unknown[] = []
+    for (let tries = 0; tries < 200; tries += 1) {
+      rows = await server.query(
+        `SELECT pid, state, query FROM pg_stat_activity WHERE application_name = 'svc-health' AND ${which}`,
+      )
+      if (rows.length === 0) return rows
+      await wait(50)
+    }
+    return rows
+  }
+
+  describe('a healthy server', () => {
+    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+      const names = async (mode: 'Basic' | 'Standard' | 'Advanced'): Promise<string[]> => {
+        const results = await run({ restarted: {}, replicas: 0 }, mode)
+        expect(results.filter((result) => result.status !== 'ok')).toEqual([])
+        expect(results.every((result) => result.address === server.address)).toBe(true)
+        return results.map((result) => result.check)
+      }
+      // Nothing of one's own is asked.
+      const all = postgres.checks.map((check) => check.name).filter((name) => name !== 'queries')
+      expect(await names('Basic')).toEqual(['connect', 'query'])
+      expect(await names('Standard')).toEqual(all.slice(0, 7))
+      expect(await names('Advanced')).toEqual(all)
+      expect(await left()).toEqual([])
+    })
+    test('the clock is judged against ours, as far as a difference is proved', async () => {
+      const off = (ms: number) => one('clock', {}, 'Advanced', { date: () => new Date(Date.now() + ms) })
+      const agrees = await off(0)
+      expect(agrees).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
+      expect(agrees.message).toMatch(
+        /^the server's clock agrees with ours, as far as a round trip of [\d.]+ m?s shows \(/,
+      )
+      const behind = await off(600_000)
+      expect(behind).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(behind.message).toBe("the server's clock is behind ours by 10 min (limit 30 s)")
+      const ahead = await off(-12_000)
+      expect(ahead.status).toBe('warning')
+      expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
+    })
+    test('it says what it saw', async () => {
+      const results = await run({}, 'Standard')
+      const said = (check: string): string => checked(results, check).message
+      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('role')).toMatch(/^primary, PostgreSQL \d+\.\d+$/)
+      expect(said('connections')).toMatch(/^\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)$/)
+    })
+    test('what stands in the environment and in no setting is not used', async () => {
+      process.env.PGPASSWORD = word
+      process.env.PGSSLMODE = 'require'
+      try {
+        const { message, fault } = await one('connect', {
+          password: secret('wrong'),
+        })
+        expect([fault, message]).toEqual(['auth', expect.stringContaining('password authentication failed')])
+        const none = await runKind(postgres, { url: server.url('monitor') })
+        expect(checked(none, 'connect')).toMatchObject({
+          fault: 'auth',
+          message: `${server.address} wants a password, and none is configured: add \`password:\``,
+        })
+      } finally {
+        delete process.env.PGPASSWORD
+        delete process.env.PGSSLMODE
+      }
+    })
+  })
+
+  describe('a server that cannot be reached or does not let in', () => {
+    test('refused: nothing listens', async () => {
+      const url = `postgres://monitor@127.0.0.1:${await refusedPort()}/postgres`
+      expect(await one('connect', { url })).toMatchObject({
+        status: 'failed',
+        fault: 'refused',
+        message: expect.stringContaining('refused the connection'),
+      })
+    })
+    test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
+      await using hole = await peer(blackHole)
+      const url = `postgres://monitor@127.0.0.1:${hole.port}/postgres`
+      const started = performance.now()
+      const found = await one('connect', { url }, 'Basic', { timeoutMs: 400 })
+      expect(performance.now() - started).toBeLessThan(4_500)
+      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
+      await hole.close()
+      expect(await settled('')).toBe('')
+    })
+    test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
+      await using slow = await proxy(server.port, 150)
+      const url = `postgres://monitor@127.0.0.1:${slow.port}/postgres`
+      const results = await run({ url, latency: { warn: 50, limit: 120 } })
+      for (const check of ['connect', 'query']) {
+        expect(checked(results, check)).toMatchObject({
+          status: 'failed',
+          fault: 'threshold',
+          measurement: { limit: 120 },
+        })
+        expect(checked(results, check).measurement?.value).toBeGreaterThan(150)
+      }
+    })
+    test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
+      const shared = limits()
+      const wrong = { password: secret('hunter2-wrong') }
+      const found = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(found.message).toContain('refused the sign-in of "monitor"')
+      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const refusals = (): number => server.log().split('password authentication failed').length
+      const before = refusals()
+      expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
+      expect(refusals()).toBe(before)
+    })
+    test('an account that is not allowed from here is auth', async () => {
+      await server.query('ALTER ROLE stranger NOLOGIN')
+      expect(await one('connect', { url: server.url('stranger') })).toMatchObject({ fault: 'auth' })
+      await server.query('ALTER ROLE stranger LOGIN')
+    })
+    test('a missing database is data, and named', async () => {
+      const found = await one('connect', { url: server.url('monitor', 'nowhere') })
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('database "nowhere" does not exist')
+    })
+    test('a database that is not for this account is data: the password was right', async () => {
+      await server.query('CREATE DATABASE closed')
+      await server.query('REVOKE CONNECT ON DATABASE closed FROM PUBLIC')
+      const found = await one('connect', { url: server.url('monitor', 'closed') })
+      await server.query('DROP DATABASE closed')
+      expect(found).toMatchObject({ fault: 'data', message: expect.stringContaining('does not let "monitor" into') })
+    })
+    test('a database that is dropped stops the next run, not this process', async () => {
+      await server.query('CREATE DATABASE short')
+      const url = server.url('monitor', 'short')
+      expect(await one('query', { url })).toMatchObject({ status: 'ok' })
+      await server.query('DROP DATABASE short')
+      expect(await one('connect', { url })).toMatchObject({ fault: 'data' })
+    })
+    test('too many clients is said as such, and is not a refused sign-in', async () => {
+      await server.query('ALTER ROLE stranger CONNECTION LIMIT 0')
+      const found = await one('connect', { url: server.url('stranger') })
+      expect(found).toMatchObject({
+        fault: 'refused',
+        message: expect.stringContaining('is full: too many connections'),
+      })
+      await server.query('ALTER ROLE stranger CONNECTION LIMIT -1')
+    })
+    test.each([
+      ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n')],
+      ['an HTTP server', speaks('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')],
+      ['zeroes', speaks(Buffer.alloc(4_096))],
+      ['rows before any question', speaks(Buffer.from('D\0\0\0\x0a\0\x02\0\0\0\x01', 'latin1'))],
+      ['a row that is shorter than it says', speaks(Buffer.from('T\0\0\0\x08\x7f\xff\0\0E\0\0\0\x04', 'latin1'))],
+      ['an endless answer', endless('R')],
+      ['a connection that is closed at once', (socket) => void socket.end()],
+      ['a connection that is reset', (socket) => void socket.resetAndDestroy()],
+    ] satisfies [string, Parameters<typeof peer>[0]][])('%s is a failure, and nothing breaks', async (_, behave) => {
+      await using other = await peer(behave)
+      const url = `postgres://monitor@127.0.0.1:${other.port}/postgres`
+      const found = await one('connect', { url }, 'Basic', { timeoutMs: 700 })
+      expect(found.status).toBe('failed')
+      expect(['protocol', 'timeout']).toContain(found.fault)
+    })
+    test('200 answers of random bytes are 200 failures, and nothing breaks', async () => {
+      for (let round = 0; round < 200; round += 1) {
+        const bytes = Buffer.from(Array.from({ length: 64 }, (_, i) => (round * 31 + i * i * 17 + (round >> 2)) & 0xff))
+        await using other = await peer((socket) => void socket.end(bytes))
+        const found = await one('connect', { url: `postgres://m@127.0.0.1:${other.port}/d` }, 'Basic', {
+          timeoutMs: 300,
+        })
+        expect(found.status).toBe('failed')
+      }
+    })
+    test('a frozen server ends at the deadline, and nothing of ours is there when it goes on', async () => {
+      server.freeze()
+      let found: Result
+      const started = performance.now()
+      try {
+        found = await one('connect', {}, 'Basic', { timeoutMs: 500 })
+      } finally {
+        server.thaw()
+      }
+      expect(performance.now() - started).toBeLessThan(4_500)
+      expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
+      expect(await left()).toEqual([])
+    })
+    test('a name is resolved by svc, and an address that refuses is passed over with a warning', async () => {
+      const resolve = async (): Promise<readonly string[]> => ['127.0.0.2', '127.0.0.1']
+      const url = `postgres://monitor@db.example.test:${server.port}/postgres`
+      const results = await run({ url, tls: { mode: 'off' } }, 'Basic', { resolve })
+      expect(results[0]).toMatchObject({ status: 'warning', address: `127.0.0.2:${server.port}` })
+      expect(results.at(-1)).toMatchObject({ check: 'query', status: 'ok', address: server.address })
+    })
+  })
+
+  describe('what runs on the server ends with the run', () => {
+    /** The session of the kind, with a statement of the test's own. */
+    const asking = (sql: string, msLeft: (left: number) => number, port = server.port) =>
+      monitorKind({
+        name: 'asking',
+        title: '',
+        settings: {},
+        checks: [{ name: 'ask', depth: 'Basic', doc: '' }],
+        async *observe(_, context) {
+          const { signal } = context
+          const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, port)
+          const socket = await PeerSocket.reach('127.0.0.1', port, signal)
+          const address = `127.0.0.1:${port}`
+          const opened = { socket, ip: '127.0.0.1', address, signal, msLeft: () => msLeft(context.msLeft()) }
+          const session = await openPostgres({ ...target, port }, opened)
+          try {
+            yield await session.ask(sql)
+          } finally {
+            await session.close()
+            socket.destroy()
+          }
+        },
+        evaluate: (rows) => ({ check: 'ask', status: 'ok', message: JSON.stringify(rows) }),
+      })
+    const sleeping = (): Promise<unknown[]> =>
+      server.query(
+        "SELECT application_name FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()",
+      )
+    test('a query that hangs is cancelled at the deadline', async () => {
+      // The server's own limit is far off: it is the cancel request that ends it.
+      const started = performance.now()
+      const found = runKind(
+        asking('SELECT pg_sleep(60)', () => 60_000),
+        {},
+        'Basic',
+        { timeoutMs: 2_000 },
+      )
+      await until(async () => (await sleeping()).length > 0)
+      expect(await sleeping()).toEqual([{ application_name: 'svc-health' }])
+      expect((await found)[0]).toMatchObject({ fault: 'timeout' })
+      expect(performance.now() - started).toBeLessThan(4_500)
+      expect(await left()).toEqual([])
+      expect(await settled('')).toBe('')
+    })
+    test('where no cancel request gets through, the server itself ends it at the deadline', async () => {
+      await using once = await proxy(server.port, 0, 1)
+      const started = performance.now()
+      const kind = asking('SELECT pg_sleep(60)', (msLeft) => msLeft, once.port)
+      const found = await runKind(kind, {}, 'Basic', { timeoutMs: 1_000 })
+      expect(found[0]).toMatchObject({ fault: 'timeout' })
+      // The server has not heard that the connection is gone; but nothing runs, and nothing is open.
+      expect(await left("state <> 'idle'")).toEqual([])
+      expect(performance.now() - started).toBeLessThan(15_000)
+    })
+    test('a cancel request that overtakes its query is sent again', async () => {
+      await using late = await proxy(server.port, 0, 50, 150)
+      const control = new AbortController()
+      const socket = await PeerSocket.reach('127.0.0.1', late.port, control.signal)
+      const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
+      const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, late.port)
+      const session = await openPostgres({ ...target, port: late.port }, opened)
+      const asked = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)
+      await wait(20)
+      control.abort()
+      await session.close()
+      expect(await asked).toBeInstanceOf(Error)
+      expect(await left("state = 'active'")).toEqual([])
+    })
+    test('an end that comes while the driver is loaded is not missed', async () => {
+      const control = new AbortController()
+      const socket = await PeerSocket.reach('127.0.0.1', server.port, control.signal)
+      const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
+      const opening = openPostgres(databaseTarget({ url: server.url('monitor'), password: secret(word) }, 0), opened)
+      control.abort(new Error('too late'))
+      await expect(opening).rejects.toThrow('too late')
+      socket.destroy()
+    })
+    test('a run that is called off ends the query too', async () => {
+      const control = new AbortController()
+      const kind = asking('SELECT pg_sleep(60)', () => 60_000)
+      const found = runKind(kind, {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
+      await until(async () => (await sleeping()).length > 0)
+      control.abort(new Error('called off'))
+      expect(await found).toMatchObject({ message: 'called off' })
+      expect(await left()).toEqual([])
+    })
+    test('called off at any moment, a run leaves no query, no session and no socket', async () => {
+      for (let ms = 0; ms < 60; ms += 3) {
+        const control = new AbortController()
+        const found = run({}, 'Advanced', { signal: control.signal }).catch(() => [])
+        const query = runKind(
+          asking('SELECT pg_sleep(60)', () => 60_000),
+          {},
+          'Basic',
+          { signal: control.signal },
+        )
+        await Promise.all([wait(ms).then(() => control.abort()), found, query.catch(() => [])])
+      }
+      expect(await left()).toEqual([])
+      expect(await settled('')).toBe('')
+    })
+    test('it only reads, and under the name svc-health', async () => {
+      const ask = async (sql: string): Promise<Result | undefined> =>
+        (
+          await runKind(
+            asking(sql, (msLeft) => msLeft),
+            {},
+            'Basic',
+          )
+        )[0]
+      expect(await ask('CREATE TABLE x (y int)')).toMatchObject({
+        fault: 'protocol',
+        message: expect.stringContaining('in a read-only transaction'),
+      })
+      expect(await ask("SELECT current_setting('application_name') AS name")).toMatchObject({
+        message: '[{"name":"svc-health"}]',
+      })
+    })
+    test('a view that somebody holds locked is that check only; the others go on', async () => {
+      const holder = await server.client()
+      await holder.query('BEGIN; LOCK TABLE pg_stat_archiver IN ACCESS EXCLUSIVE MODE')
+      try {
+        const results = await run({ restarted: {} }, 'Advanced')
+        expect(results.filter((result) => result.status !== 'ok')).toEqual([
+          expect.objectContaining({ check: 'archiver', fault: 'timeout', message: 'waited for a lock, in vain' }),
+        ])
+        expect(checked(results, 'checksum failures').status).toBe('ok')
+      } finally {
+        await holder.end()
+      }
+    })
+    test('what users have put in their schemas is never called', async () => {
+      await server.query(`CREATE SCHEMA trap; GRANT USAGE ON SCHEMA trap TO PUBLIC;
+        CREATE VIEW trap.pg_stat_activity AS SELECT pg_sleep(60)::text; GRANT SELECT ON trap.pg_stat_activity TO PUBLIC;
+        CREATE FUNCTION trap.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT pg_sleep(60) IS NULL';
+        ALTER ROLE monitor SET search_path = trap, pg_catalog`)
+      const results = await run({ restarted: {} }, 'Advanced', { timeoutMs: 5_000 })
+      await server.query('ALTER ROLE monitor RESET search_path; DROP SCHEMA trap CASCADE')
+      expect(results.filter((result) => result.status !== 'ok')).toEqual([])
+    })
+  })
+
+  describe('what it finds on a real server', () => {
+    test('a view that is not for this account is that check only, with the cure, and no refused sign-in', async () => {
+      await server.query('REVOKE SELECT ON pg_stat_archiver FROM PUBLIC')
+      try {
+        const bad = (await run({ restarted: {} }, 'Advanced')).filter((result) => result.status !== 'ok')
+        expect(bad).toEqual([
+          expect.objectContaining({
+            check: 'archiver',
+            fault: 'data',
+            message: '"monitor" may not look: permission denied for view pg_stat_archiver',
+          }),
+        ])
+        expect(bad[0]?.details?.[0]).toBe('GRANT pg_monitor TO "monitor"')
+      } finally {
+        await server.query('GRANT SELECT ON pg_stat_archiver TO PUBLIC')
+      }
+    })
+    test('sessions that are hidden from this account are told, and not taken for healthy', async () => {
+      const other = await server.client()
+      await other.query('BEGIN')
+      const results = await run({ url: server.url('stranger') }, 'Standard')
+      await other.end()
+      expect(checked(results, 'longest transaction')).toMatchObject({
+        fault: 'data',
+        message: expect.stringMatching(/hidden from this account/),
+        details: ['GRANT pg_monitor TO "stranger"'],
+      })
+      expect(checked(results, 'connections').measurement?.value).toBeGreaterThan(100 / 17)
+    })
+    test('a transaction that is open for too long, and who has it', async () => {
+      const other = await server.client()
+      await other.query('BEGIN; SELECT 1')
+      await wait(80)
+      const found = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
+      await other.end()
+      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(found.message).toMatch(/^pid \d+, user postgres, idle in transaction, for \d+ ms \(limit 60 ms\)$/)
+    })
+    test('a session that waits for a lock for too long', async () => {
+      const [holder, waiter] = [await server.client(), await server.client()]
+      await holder.query('CREATE TABLE wanted ()')
+      await holder.query('BEGIN; LOCK TABLE wanted')
+      // It has run for longer than it waits, and only the wait counts.
+      const started = performance.now()
+      const waiting = waiter.query('DO $$ BEGIN PERFORM pg_sleep(0.5); LOCK TABLE wanted; END $$').catch(() => {})
+      await until(
+        async () =>
+          (await server.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DO %'"))
+            .length,
+      )
+      await wait(100)
+      const found = await one('lock wait', { lockWait: { warn: 10, limit: 50 } }, 'Standard')
+      const took = performance.now() - started
+      await holder.query('ROLLBACK')
+      await waiting
+      await holder.query('DROP TABLE wanted')
+      await Promise.all([holder.end(), waiter.end()])
+      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(found.message).toMatch(/^1 session waits for a lock, the longest for \d+ ms/)
+      expect(found.measurement?.value).toBeLessThan(took - 500)
+      expect(found.details?.[0]).toMatch(/^look: SELECT pg_blocking_pids\(\d+\)$/)
+    })
+    test('another role than expected, and a read-only primary', async () => {
+      expect(await one('role', { role: 'standby' }, 'Standard')).toMatchObject({
+        fault: 'data',
+        message: 'is a primary, and should be a standby',
+      })
+      await server.query('ALTER ROLE monitor SET default_transaction_read_only = on')
+      expect(await one('role', { role: 'primary' }, 'Standard')).toMatchObject({ fault: 'data' })
+      expect(await one('role', {}, 'Standard')).toMatchObject({ status: 'warning' })
+      await server.query('ALTER ROLE monitor RESET default_transaction_read_only')
+    })
+    test('a slot without a consumer, and one that holds back too much', async () => {
+      await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
+      try {
+        await wait(20)
+        const found = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
+        expect(found.status).toBe('warning')
+        expect(found.message).toMatch(
+          /^forgotten has had no consumer for \d+ ms, and holds back .* \(warns above 10 ms\)$/,
+        )
+        await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
+        expect(await one('slots', { slots: { limit: 10_000 } }, 'Advanced')).toMatchObject({ fault: 'threshold' })
+      } finally {
+        await server.query("SELECT pg_drop_replication_slot('forgotten')")
+      }
+    })
+    test('an archiver that fails', async () => {
+      await server.query("ALTER SYSTEM SET archive_command = 'false'")
+      await server.query('SELECT pg_reload_conf()')
+      // The command line goes before the file: nothing changes there until it is left out.
+      await server.query('SELECT pg_switch_wal()')
+      expect(await one('archiver', {}, 'Advanced')).toMatchObject({ status: 'ok' })
+    })
+    test('a prepared transaction that is forgotten', async () => {
+      await server.query("BEGIN; CREATE TABLE p (); PREPARE TRANSACTION 'order-7'")
+      await wait(30)
+      const found = await one('prepared transactions', { preparedTransactions: { limit: 20 } }, 'Advanced')
+      await server.query("ROLLBACK PREPARED 'order-7'")
+      expect(found).toMatchObject({ fault: 'threshold' })
+      expect(found.message).toMatch(
+        /^1 wait for their second phase, the oldest \(order-7 of postgres in postgres\) for/,
+      )
+    })
+    test('a page with a wrong checksum', async () => {
+      await server.query('CREATE TABLE page AS SELECT 1 AS x; CHECKPOINT')
+      const [row] = await server.query("SELECT pg_relation_filepath('page') AS path")
+      server = await server.restart()
+      const file = join(server.folder, 'data', String(row?.path))
+      const bytes = readFileSync(file)
+      bytes.fill(0x55, 8_000, 8_100)
+      writeFileSync(file, bytes)
+      await expect(server.query('SELECT * FROM page')).rejects.toThrow(/invalid page/)
+      const found = await until(async () => {
+        const result = await one('checksum failures', {}, 'Advanced')
+        return result.status === 'failed' && result
+      })
+      await server.query('DROP TABLE page')
+      await server.query('SELECT pg_stat_reset()')
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('postgres: 1')
+    })
+    test('a server that was restarted is a warning', async () => {
+      expect(await one('restarted', {}, 'Standard')).toMatchObject({ status: 'warning' })
+    })
+  })
+
+  describe('a primary and its standby', () => {
+    let primary: PostgresServer
+    let standby: PostgresServer
+    beforeAll(async () => {
+      const fresh = await startPostgres(['archive_mode=on', 'archive_command=false'])
+      await fresh.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
+      ;({ primary, standby } = await fresh.standby())
+      await until(
+        async () => (await primary.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")).length,
+      )
+    })
+    afterAll(async () => {
+      await standby.remove()
+      await primary.remove()
+    })
+    const at = async (which: PostgresServer, check: string, given: Given = {}): Promise<Result> =>
+      checked(await run({ url: which.url('monitor'), ...given }, 'Advanced'), check)
+
+    test('a standby that has replayed everything is not behind, however long the primary is idle', async () => {
+      await until(async () => (await at(standby, 'replication lag')).status === 'ok')
+      expect(await at(standby, 'replication lag', { replicationLag: { limit: 0 } })).toMatchObject({
+        status: 'ok',
+        measurement: { value: 0 },
+      })
+      expect(await at(standby, 'role', { role: 'standby' })).toMatchObject({ status: 'ok' })
+      expect(await at(standby, 'role', { role: 'primary' })).toMatchObject({ fault: 'data' })
+    })
+    test('the primary knows its replicas by name, and counts them', async () => {
+      await until(async () => (await at(primary, 'replication lag', { replicationLag: { limit: 0 } })).status === 'ok')
+      expect((await at(primary, 'replication lag')).message).toContain('reporting-1 is behind by')
+      expect(await at(primary, 'replicas', { replicas: 1 })).toMatchObject({ status: 'ok' })
+      expect(await at(primary, 'replicas', { replicas: 2 })).toMatchObject({
+        fault: 'threshold',
+        message: '1 of 2 expected replicas streams',
+        details: ['reporting-1: streaming'],
+      })
+    })
+    test('a standby that does not replay is behind, as seen from both ends', async () => {
+      await standby.query('SELECT pg_wal_replay_pause()')
+      await primary.query('CREATE TABLE later AS SELECT generate_series(1, 100)')
+      const found = await until(async () => {
+        const result = await at(standby, 'replication lag', { replicationLag: { limit: 100 } })
+        return result.fault === 'threshold' && result
+      })
+      expect(found).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
+      expect(found.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
+      expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
+      await standby.query('SELECT pg_wal_replay_resume()')
+    })
+    test('an archiver that fails on the primary', async () => {
+      await primary.query('SELECT pg_switch_wal()')
+      await until(async () => (await at(primary, 'archiver')).status === 'failed')
+      const found = await at(primary, 'archiver')
+      expect(found).toMatchObject({ fault: 'data' })
+      expect(found.message).toMatch(/^archiving fails: \d+ failures?, the last with [0-9A-F]{24}; never succeeded$/)
+    })
+    test('a standby that has lost its primary says so, and is not green for having replayed all it had', async () => {
+      await primary.stop()
+      await until(async () => (await at(standby, 'replication lag')).status === 'failed')
+      expect(await at(standby, 'replication lag')).toMatchObject({
+        fault: 'data',
+        message: expect.stringMatching(/^not connected to its primary \(no WAL receiver\); last replay .* ago$/),
+      })
+    })
+  })
+
+  describe('TLS', () => {
+    let certificates: Certificates
+    let secured: PostgresServer
+    beforeAll(async () => {
+      certificates = makeCertificates()
+      const folder = join(server.folder, 'tls')
+      const { mkdirSync, chownSync } = await import('node:fs')
+      mkdirSync(folder)
+      for (const [name, text] of [
+        ['key.pem', certificates.good.key],
+        ['cert.pem', certificates.good.cert],
+      ] as const) {
+        writeFileSync(join(folder, name), text, { mode: 0o600 })
+        if (asServer.uid !== undefined) chownSync(join(folder, name), asServer.uid, asServer.gid)
+      }
+      const files = [`ssl_cert_file=${join(folder, 'cert.pem')}`, `ssl_key_file=${join(folder, 'key.pem')}`]
+      secured = await startPostgres(['ssl=on', ...files], 'hostnossl all monitor all reject\n')
+      await secured.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'`)
+    })
+    afterAll(async () => {
+      certificates.remove()
+      await secured.remove()
+    })
+    const tls = async (host: string, more: PostgresSettings['tls']): Promise<Result> => {
+      const url = `postgres://monitor@${host}:${secured.port}/postgres`
+      const options = { resolve: async () => ['127.0.0.1'] }
+      return checked(await run({ url, tls: { mode: 'verify', ...more } }, 'Basic', options), 'connect')
+    }
+    test('a trusted certificate for the right name or address lets the sign-in go on', async () => {
+      const { caFile } = certificates
+      for (const found of [
+        await tls('svc.test', { mode: 'verify', caFile }),
+        await tls('127.0.0.1', { mode: 'verify', caFile }),
+      ]) {
+        expect(found).toMatchObject({ status: 'ok', message: expect.stringContaining('as monitor over TLSv1.3 in') })
+      }
+      expect(await tls('other.test', { mode: 'verify', caFile, servername: 'svc.test' })).toMatchObject({
+        status: 'ok',
+      })
+    })
+    test('an unknown issuer or another name is tls, before any password is sent', async () => {
+      expect(await tls('svc.test', { mode: 'verify' })).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(await tls('other.test', { mode: 'verify', caFile: certificates.caFile })).toMatchObject({
+        fault: 'tls',
+        message: expect.stringMatching(/altnames|does not match/i),
+      })
+    })
+    test('auto verifies on the way to another machine, and does without on the way to this one', async () => {
+      const plain = await tls('127.0.0.1', { mode: 'auto' })
+      expect(plain).toMatchObject({ fault: 'auth', message: expect.stringContaining('no encryption') })
+      const url = `postgres://monitor@db.test:${server.port}/postgres`
+      await using far = await peer((socket) => void socket.once('data', () => socket.end('N')))
+      const found = await runKind(
+        postgres,
+        { url: `postgres://m@[::1]:${far.port}/d`, password: secret(word) },
+        'Basic',
+        {
+          resolve: async () => ['127.0.0.1'],
+        },
+      )
+      expect(checked(found, 'connect').status).toBe('failed')
+      expect(far.heard()).not.toContain('SSL')
+      expect(
+        await one('connect', { url, tls: { mode: 'verify' } }, 'Basic', { resolve: async () => ['127.0.0.1'] }),
+      ).toMatchObject({
+        fault: 'tls',
+        message: `${server.address} does not offer TLS`,
+        details: [expect.stringContaining('tls: {mode: off}')],
+      })
+    })
+  })
+
+  test('nothing of the whole test run is left on the server, and no password in its log', async () => {
+    expect(await left()).toEqual([])
+    expect(server.log()).not.toContain('hunter2')
+    expect(readdirSync(server.folder)).toContain('data')
+  })
+})
+
+describe('postgres: figures against limits', () => {
+  const settings = (given: Given = {}): PostgresSettings =>
+    withDefaults(postgres.settings, { url: 'postgres://monitor@db/orders', ...given })
+  const evaluate = (look: PostgresLook, given: Given = {}): readonly Result[] =>
+    [postgres.evaluate({ see: 'look', address: 'db:5432', look }, settings(given))].flat()
+  const status = (look: PostgresLook, given: Given = {}): string =>
+    evaluate(look, given)
+      .map((f) => f.status)
+      .join(' ')
+  const server = { see: 'server', standby: false, readOnly: false, version: '17.2', upMs: 3_600_000 } as const
+  const replica = { name: 'r1', state: 'streaming', bytes: 0, lagMs: undefined, silentMs: 1_000 }
+  const replicas = (...list: (typeof replica | { lagMs: number })[]): PostgresLook => ({
+    see: 'replicas',
+    cascading: false,
+    hidden: 0,
+    replicas: list.map((one) => ({ ...replica, ...one })),
+  })
+  let slot = { name: 's', active: true, inactiveMs: undefined as number | undefined, bytes: 0, lost: false }
+  beforeEach(() => {
+    slot = { name: 's', active: true, inactiveMs: undefined, bytes: 0, lost: false }
+  })
+
+  test('the boundaries of the clock belong to what is well, in both directions', () => {
+    const clock = (aheadMs: number) => status({ see: 'clock', aheadMs, tripMs: 1 })
+    expect([2_000, -2_000, 2_001, -30_000, -30_001].map(clock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
+  })
+
+  test('boundaries belong to what is well', () => {
+    expect(status({ see: 'connections', used: 80, usable: 100 })).toBe('ok')
+    expect(status({ see: 'connections', used: 81, usable: 100 })).toBe('warning')
+    expect(status({ see: 'connections', used: 95, usable: 100 })).toBe('warning')
+    expect(status({ see: 'connections', used: 96, usable: 100 })).toBe('failed')
+    expect(status({ see: 'connections', used: 1, usable: 0 })).toBe('failed')
+    expect(status({ ...server, upMs: 60_000 })).toBe('ok ok')
+    expect(status({ ...server, upMs: 59_999 })).toBe('ok warning')
+    const transaction = { see: 'transactions', hidden: 0, who: 'pid 1' } as const
+    expect(status({ ...transaction, longestMs: 120_000 })).toBe('ok')
+    expect(status({ ...transaction, longestMs: 120_001 })).toBe('warning')
+    expect(status({ ...transaction, longestMs: 300_001 })).toBe('failed')
+    expect(status({ see: 'locks', waiting: 1, pid: 1, longestMs: 60_000 })).toBe('ok')
+    expect(status({ see: 'locks', waiting: 1, pid: 1, longestMs: 60_001 })).toBe('warning')
+    expect(status({ see: 'locks', waiting: 1, pid: 1, longestMs: 120_001 })).toBe('failed')
+    expect(status({ see: 'prepared', count: 1, who: 'x', oldestMs: 1_000 })).toBe('ok')
+    expect(status({ see: 'prepared', count: 1, who: 'x', oldestMs: 30_001 })).toBe('failed')
+  })
+  test('hidden sessions fail, but never hide a transaction that is too long', () => {
+    expect(evaluate({ see: 'transactions', hidden: 2, who: '', longestMs: 0 })[0]).toMatchObject({ fault: 'data' })
+    expect(evaluate({ see: 'transactions', hidden: 2, who: 'pid 1', longestMs: 400_000 })[0]).toMatchObject({
+      fault: 'threshold',
+    })
+  })
+  test('replication lag: nothing to replay is no lag, whatever the clock says', () => {
+    expect(status(replicas({ ...replica, bytes: 0, lagMs: 3_600_000 } as never))).toBe('ok')
+    const behind = (lagMs: number): PostgresLook => replicas({ ...replica, bytes: 4_096, lagMs } as never)
+    expect(status(behind(5_000))).toBe('ok')
+    expect(status(behind(5_001))).toBe('warning')
+    expect(status(behind(30_001))).toBe('failed')
+    expect(evaluate(behind(412_000))[0]?.message).toBe('r1 is behind by 6.9 min (limit 30 s)')
+  })
+  test('a replica that is behind and silent for longer than it reports is behind by that silence', () => {
+    const silent = (silentMs: number): PostgresLook =>
+      replicas({ ...replica, bytes: 4_096, lagMs: 3, silentMs } as never)
+    expect(status(silent(19_000))).toBe('ok')
+    expect(status(silent(31_000))).toBe('failed')
+  })
+  test('a standby: paused, unconnected, or fed from an archive', () => {
+    const replay = {
+      see: 'replay',
+      connected: true,
+      follows: true,
+      paused: false,
+      current: false,
+      sinceReplayMs: 30_000,
+    } as const
+    expect(status(replay)).toBe('warning')
+    expect(status({ ...replay, sinceReplayMs: 30_001 })).toBe('failed')
+    expect(status({ ...replay, current: true, sinceReplayMs: 1e9 })).toBe('ok')
+    expect(evaluate({ ...replay, connected: false, current: true })[0]).toMatchObject({ fault: 'data' })
+    expect(status({ ...replay, connected: false, follows: false, current: true })).toBe('ok')
+  })
+  test('slots: too much is a warning unless a limit is set; unused for long, or lost, is one too', () => {
+    const slots = (): PostgresLook => ({ see: 'slots', slots: [slot] })
+    slot = { ...slot, bytes: 10 * 1024 ** 3 }
+    expect(status(slots())).toBe('ok')
+    slot = { ...slot, bytes: 10 * 1024 ** 3 + 1 }
+    expect(status(slots())).toBe('warning')
+    expect(status(slots(), { slots: { limit: 1 } })).toBe('failed')
+    slot = { ...slot, bytes: 0, active: false, inactiveMs: 600_000 }
+    expect(status(slots())).toBe('ok')
+    slot = { ...slot, inactiveMs: 600_001 }
+    expect(status(slots())).toBe('warning')
+    slot = { ...slot, inactiveMs: undefined }
+    expect(status(slots())).toBe('warning')
+    slot = { ...slot, active: true, lost: true }
+    expect(evaluate(slots())[0]?.message).toContain('has lost WAL')
+  })
+  test('wraparound is judged against the age of emergency measures', () => {
+    const at = (age: number): PostgresLook => ({
+      see: 'wraparound',
+      database: 'd',
+      of: 'transaction',
+      age,
+      failsafe: 1.6e9,
+    })
+    // A forced vacuum of a healthy server begins at 2e8.
+    expect(status(at(2.1e8))).toBe('ok')
+    expect(status(at(1.44e9))).toBe('ok')
+    expect(status(at(1.45e9))).toBe('warning')
+    expect(status(at(1.53e9))).toBe('failed')
+  })
+})

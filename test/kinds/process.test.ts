@@ -1,0 +1,288 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import processKind, { pidIn } from '../../src/core/kinds/process/index.ts'
+import { evaluateProcess, type ProcessSeen } from '../../src/core/kinds/process/judge.ts'
+import { parseOpenFilesLimit, parseRss, parseStat, parseUptime } from '../../src/core/system/proc.ts'
+import { fromProcessListing, isAlive, isCalled, startedAt } from '../../src/core/system/processes.ts'
+import { checked, runKind, withDefaults } from '../support/run-kind.ts'
+import { until } from '../support/until.ts'
+
+const never = new AbortController().signal
+/** Longer than the 15 characters that the kernel keeps of a name. */
+const name = `svc-test-sleeper-${process.pid}`
+let folder = ''
+const children: ChildProcess[] = []
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-process-'))
+  await copyFile('/bin/sleep', join(folder, name))
+})
+afterEach(async () => {
+  const ended = children.splice(0).map((child) => {
+    const gone =
+      child.exitCode === null && child.signalCode === null ? new Promise((done) => child.once('exit', done)) : 0
+    child.kill('SIGKILL')
+    return gone
+  })
+  await Promise.all(ended)
+})
+afterAll(async () => await rm(folder, { recursive: true }))
+
+/** A real process of that name; resolves when it runs. */
+async function sleeper(): Promise<number> {
+  const child = spawn(join(folder, name), ['47.11'])
+  children.push(child)
+  await new Promise((resolve, reject) => child.once('spawn', () => resolve(0)).once('error', reject))
+  return child.pid ?? 0
+}
+
+describe('a process of this machine', () => {
+  test('is found by the exact name of its executable, also beyond 15 characters', async () => {
+    const pid = await sleeper()
+    const results = await runKind(processKind, { executable: name })
+    expect(results).toEqual([
+      expect.objectContaining({
+        check: 'running',
+        status: 'ok',
+        message: `running: process ${pid}`,
+        measurement: { value: 1, unit: 'count' },
+      }),
+    ])
+    expect(await runKind(processKind, { executable: name.slice(0, -1) })).toMatchObject([{ status: 'failed' }])
+  })
+
+  test('that does not run is a failure', async () => {
+    expect(await runKind(processKind, { executable: name })).toMatchObject([
+      { check: 'running', status: 'failed', fault: 'data', message: 'not running' },
+    ])
+  })
+
+  test('is found by text of its command line, which is never shown', async () => {
+    const pid = await sleeper()
+    const results = await runKind(processKind, { match: `${name} 47.11` }, 'Advanced')
+    expect(checked(results, 'running').message).toBe(`running: process ${pid}`)
+    expect(JSON.stringify(results)).not.toContain('47.11')
+    expect(JSON.stringify(results)).not.toContain(name)
+  })
+
+  test('svc itself does not stand for what it looks for', async () => {
+    const before = process.title
+    // Replaces the command line that /proc shows of this process.
+    process.title = `svcself${process.pid}`
+    try {
+      expect(await readFile('/proc/self/cmdline', 'utf8')).toContain(process.title)
+      expect(await runKind(processKind, { match: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
+      expect(await runKind(processKind, { executable: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
+    } finally {
+      process.title = before
+    }
+  })
+
+  test('as many as should run: too few and too many fail in Standard, not in Basic', async () => {
+    await sleeper()
+    await sleeper()
+    const count = async (wanted: { readonly min: number; readonly max?: number }) =>
+      checked(await runKind(processKind, { executable: name, count: wanted }, 'Standard'), 'count')
+    expect(await count({ min: 2, max: 2 })).toMatchObject({ status: 'ok', message: '2 running (exactly 2)' })
+    expect(await count({ min: 3 })).toMatchObject({
+      status: 'failed',
+      fault: 'threshold',
+      message: '2 running (at least 3)',
+    })
+    expect(await count({ min: 0, max: 1 })).toMatchObject({ status: 'failed', message: '2 running (0 to 1)' })
+    expect(await runKind(processKind, { executable: name, count: { min: 3 } })).toMatchObject([
+      { check: 'running', status: 'ok', message: expect.stringMatching(/^running: process \d+ and 1 more$/) },
+    ])
+  })
+
+  test('none is well when none should run', async () => {
+    const results = await runKind(processKind, { executable: name, count: { min: 0, max: 0 } }, 'Advanced')
+    expect(results).toMatchObject([
+      { check: 'running', status: 'ok', message: 'none running, as allowed' },
+      { check: 'count', status: 'ok', message: '0 running (exactly 0)' },
+    ])
+  })
+
+  test('that has ended and was not collected does not run', async () => {
+    // The shell becomes a sleep that never collects the child it inherits.
+    const parent = spawn('/bin/sh', ['-c', `"${join(folder, name)}" 0.01 & exec sleep 30`])
+    children.push(parent)
+    let message = ''
+    await until(async () => {
+      const [result] = await runKind(processKind, { executable: name })
+      message = `${result?.status}: ${result?.message}`
+      return message.includes('zombie')
+    })
+    expect(message).toBe('failed: not running; 1 ended and not collected by the parent (zombie)')
+  })
+
+  test('memory is that of the kernel, and judged where a threshold is set', async () => {
+    const pid = await sleeper()
+    const memory = async (limit: number) =>
+      checked(await runKind(processKind, { executable: name, memory: { limit } }, 'Standard'), 'memory')
+    const seen = await memory(2 ** 30)
+    expect(seen).toMatchObject({
+      status: 'ok',
+      measurement: { unit: 'bytes' },
+      message: expect.stringContaining(`process ${pid} holds `),
+    })
+    expect(seen.measurement?.value).toBeGreaterThan(100_000)
+    expect(await memory(1_000)).toMatchObject({ status: 'failed', fault: 'threshold' })
+    const without = await runKind(processKind, { executable: name }, 'Standard')
+    expect(without.map((result) => result.check)).toEqual(['running', 'count'])
+  })
+
+  test('processor use is measured over half a second and only ever warns', async () => {
+    const child = spawn(process.execPath, ['-e', 'for (;;) {}', name])
+    children.push(child)
+    await new Promise((resolve) => child.once('spawn', resolve))
+    const result = checked(await runKind(processKind, { match: name, cpu: { limit: 5 } }, 'Standard'), 'cpu')
+    expect(result).toMatchObject({ status: 'warning', measurement: { unit: 'percent' } })
+    expect(result.measurement?.value).toBeGreaterThan(10)
+  })
+
+  test('one that started lately is a warning in Advanced, with its open files beside it', async () => {
+    const pid = await sleeper()
+    const results = await runKind(processKind, { executable: name }, 'Advanced')
+    const restarted = checked(results, 'restarted')
+    expect(restarted).toMatchObject({ status: 'warning', message: expect.stringContaining(`process ${pid} up `) })
+    expect(restarted.measurement?.value).toBeLessThan(60_000)
+    expect(checked(results, 'open files').message).toMatch(/^process \d+ has \d+ of \d+ open: [\d.]+ % \(limit 90 %\)$/)
+  })
+
+  test('settings that name no process are an error, not a success', async () => {
+    expect(await runKind(processKind, {})).toMatchObject([
+      { status: 'failed', fault: 'data', message: 'does not say which process: give executable, match or pidFile' },
+    ])
+  })
+})
+
+describe('a process id file', () => {
+  const file = async (content: string): Promise<string> => {
+    const path = join(folder, 'test.pid')
+    await writeFile(path, content)
+    return path
+  }
+
+  test('names the process', async () => {
+    const pid = await sleeper()
+    expect(await runKind(processKind, { pidFile: await file(`${pid}\n`) })).toMatchObject([
+      { status: 'ok', message: `running: process ${pid}` },
+    ])
+    // svc's own file may be looked at too.
+    expect(await runKind(processKind, { pidFile: await file(`${process.pid}`) })).toMatchObject([{ status: 'ok' }])
+  })
+
+  test('of a process that has ended, or that another has taken the id of, is a failure that says so', async () => {
+    const pid = await sleeper()
+    const pidFile = await file(`${pid}\n`)
+    expect(await runKind(processKind, { pidFile, executable: 'postgres' })).toMatchObject([{ status: 'failed' }])
+    children[0]?.kill('SIGKILL')
+    await new Promise((resolve) => children[0]?.once('exit', resolve))
+    expect(await runKind(processKind, { pidFile })).toMatchObject([
+      { status: 'failed', message: `not running; ${pidFile} names process ${pid}` },
+    ])
+  })
+
+  test('that is missing or holds something else is a failure that says so', async () => {
+    const missing = join(folder, 'missing.pid')
+    expect(await runKind(processKind, { pidFile: missing })).toMatchObject([
+      { status: 'failed', message: `not running; ${missing} is not there` },
+    ])
+    for (const content of ['', 'abc', '-1', '0', '12x', '99999999999']) {
+      const path = await file(content)
+      expect(await pidIn(path, never)).toBe(`${path} holds no process id`)
+    }
+    expect(await pidIn(await file(' 42 \nanything\n'), never)).toBe(42)
+    expect(await pidIn(folder, never)).toBe(`${folder} is not a regular file`)
+    expect(await pidIn(await file('1'.repeat(5_000)), never)).toContain('is larger than 4096 bytes')
+  })
+})
+
+describe('thresholds', () => {
+  const defaults = withDefaults(processKind.settings, {})
+  const evaluate = (seen: ProcessSeen, given: Partial<typeof defaults> = {}) =>
+    evaluateProcess(seen, { ...defaults, ...given })
+
+  test.each([
+    [70, 'ok'],
+    [71, 'warning'],
+    [90, 'warning'],
+    [91, 'failed'],
+  ])('%s of 100 open files: %s', (open, status) => {
+    expect(evaluate({ see: 'files', pid: 1, open, limit: 100 })).toMatchObject({ check: 'open files', status })
+  })
+
+  test('the youngest may be ten minutes old', () => {
+    expect(evaluate({ see: 'age', pid: 1, ms: 600_000 })).toMatchObject({ status: 'ok' })
+    expect(evaluate({ see: 'age', pid: 1, ms: 599_999 })).toMatchObject({ status: 'warning' })
+  })
+
+  test('memory and processor use at the boundary are ok', () => {
+    const memory = { memory: { warn: 100, limit: 200 } }
+    expect(evaluate({ see: 'memory', pid: 1, bytes: 100 }, memory)).toMatchObject({ status: 'ok' })
+    expect(evaluate({ see: 'memory', pid: 1, bytes: 200 }, memory)).toMatchObject({ status: 'warning' })
+    expect(evaluate({ see: 'memory', pid: 1, bytes: 201 }, memory)).toMatchObject({ status: 'failed' })
+    expect(evaluate({ see: 'cpu', percent: 90 }, { cpu: { limit: 90 } })).toMatchObject({ status: 'ok' })
+    expect(evaluate({ see: 'cpu', percent: 91 }, { cpu: { limit: 90 } })).toMatchObject({ status: 'warning' })
+  })
+})
+
+describe('what the kernel and other systems list', () => {
+  test('a name may hold blanks and brackets', () => {
+    const fields = 'S 1 1 1 0 -1 4194304 96 0 0 0 250 150 0 0 20 0 1 0 144796 3133440 382'
+    expect(parseStat(`42 (a) b (c) ${fields}`)).toEqual({
+      name: 'a) b (c',
+      state: 'S',
+      flags: 4_194_304,
+      startTicks: 144_796,
+      cpuTicks: 400,
+    })
+    expect(parseStat('')).toBeUndefined()
+    expect(parseStat('42 (cut')).toBeUndefined()
+    expect(parseStat('42 (cut) S 1')).toBeUndefined()
+  })
+
+  test('memory, limits and uptime', () => {
+    expect(parseRss('VmPeak:\t  9000 kB\nVmRSS:\t    2048 kB\n')).toBe(2 * 2 ** 20)
+    expect(parseRss('Name: kthreadd\n')).toBeUndefined()
+    const limits =
+      'Limit                     Soft Limit           Hard Limit           Units\nMax open files            1024                 524288               files\n'
+    expect(parseOpenFilesLimit(limits)).toBe(1024)
+    expect(
+      parseOpenFilesLimit('Max open files            unlimited            unlimited            files\n'),
+    ).toBeUndefined()
+    expect(parseUptime('1447.96 2663.96\n')).toBe(1_447_960)
+  })
+
+  test('the listing of macOS and Windows', () => {
+    const row = { params: '--flag secret', state: 'sleeping', memRss: 2048, started: '2026-01-01 10:00:00' }
+    const at = Date.parse('2026-01-01T10:05:00')
+    const [mac, windows] = fromProcessListing(
+      [
+        { ...row, pid: 7, name: 'nginx', command: '/usr/sbin/nginx' },
+        { ...row, pid: 8, name: 'Store.EXE', command: 'C:\\Store.EXE', started: '' },
+      ],
+      at,
+    )
+    expect(mac).toMatchObject({ pid: 7, rss: 2 * 2 ** 20, age: 300_000, zombie: false })
+    expect(mac?.command).toBe('/usr/sbin/nginx --flag secret')
+    expect(windows?.age).toBeUndefined()
+    expect(mac && isCalled(mac, 'nginx', 'darwin')).toBe(true)
+    expect(mac && isCalled(mac, 'Nginx', 'darwin')).toBe(false)
+    expect(windows && isCalled(windows, 'store', 'win32')).toBe(true)
+    expect(windows && isCalled(windows, 'store.exe', 'win32')).toBe(true)
+  })
+
+  test('this process is alive and began when it did; an id beyond all is not', async () => {
+    expect(isAlive(process.pid)).toBe(true)
+    expect(isAlive(1)).toBe(true)
+    expect(isAlive(2 ** 22 + 1)).toBe(false)
+    const began = await startedAt(process.pid, Date.now())
+    expect(Math.abs((began ?? 0) - (Date.now() - process.uptime() * 1_000))).toBeLessThan(2_000)
+    expect(await startedAt(2 ** 22 + 1, Date.now())).toBeUndefined()
+  })
+})

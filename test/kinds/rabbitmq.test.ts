@@ -1,0 +1,443 @@
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { limits, type Result } from '../../src/core/engine/index.ts'
+import rabbitmq from '../../src/core/kinds/rabbitmq/index.ts'
+import { evaluateLook, type RabbitmqLook } from '../../src/core/kinds/rabbitmq/judge.ts'
+import type { Node, Queue } from '../../src/core/kinds/rabbitmq/look.ts'
+import type { RabbitmqSettings } from '../../src/core/kinds/rabbitmq/settings.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import {
+  type Behaviour,
+  blackHole,
+  cutAfter,
+  endless,
+  escapeSequences,
+  http,
+  hugeHeaders,
+  peer,
+  refusedPort,
+  replies,
+  reset,
+  settled,
+} from '../support/faults.ts'
+import { suiteWith } from '../support/peer.ts'
+import { proxy } from '../support/proxy.ts'
+import { administrator, type RabbitmqServer, rabbitmqMissing, startRabbitmq } from '../support/rabbitmq.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { hungUp, until } from '../support/until.ts'
+
+type Given = Partial<RabbitmqSettings>
+type Mode = 'Basic' | 'Standard' | 'Advanced'
+const word = administrator.password
+const account: Given = { username: administrator.username, password: secret(word) }
+
+/** Settings of queues as svc.yaml gives them, defaults filled in. */
+const given = (some: object): Given =>
+  withDefaults(rabbitmq.settings, { url: 'http://h', ...account, ...some } as Given)
+
+suiteWith(rabbitmqMissing, 'rabbitmq', () => {
+  let server: RabbitmqServer
+  const queue = (name: string, more: object = {}): object => ({ queues: [{ name, ...more }] })
+  const run = (some: object = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+    runKind(rabbitmq, given({ url: server.url, ...some }), mode, options)
+  const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
+    checked(await run(...args), check)
+  /** Declares a queue with some messages in it. */
+  const declare = async (name: string, messages: number, properties: object = {}): Promise<void> => {
+    await server.api('PUT', `queues/%2f/${name}`, { durable: true })
+    for (let i = 0; i < messages; i += 1) await server.publish(name, properties)
+  }
+  /** The server gathers its figures now and then. */
+  const counted = async (name: string, ready: number, consumers: number): Promise<void> => {
+    const come = async (): Promise<boolean> => {
+      const seen = (await server.api('GET', `queues/%2f/${name}`)) as Record<string, unknown>
+      return seen.messages_ready === ready && seen.consumers === consumers
+    }
+    await until(come, 30_000, 100)
+  }
+  let started: readonly number[] = []
+  beforeAll(async () => {
+    server = await startRabbitmq()
+    started = server.processes()
+    await declare('orders', 3, { timestamp: Math.floor(Date.now() / 1_000) - 120 })
+    await declare('dead', 1)
+    await declare('empty', 0)
+    const consumer = await server.consume('orders', 1)
+    afterAll(() => void consumer.destroy())
+    const idle = await server.consume('empty', 1)
+    afterAll(() => void idle.destroy())
+    await counted('orders', 2, 1)
+    await counted('dead', 1, 0)
+    await counted('empty', 0, 1)
+  }, 90_000)
+  afterAll(async () => {
+    await server.remove()
+    // Neither the server nor its epmd nor what they started is left.
+    expect(started.length).toBeGreaterThan(2)
+    expect(server.processes()).toEqual([])
+  }, 30_000)
+
+  describe('a healthy server', () => {
+    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+      const names = async (mode: Mode): Promise<string[]> => {
+        const results = await run({ ...queue('empty'), nodes: 1, messages: { limit: 100 } }, mode)
+        expect(results.filter((result) => result.status !== 'ok')).toEqual([])
+        expect(results.every((result) => result.address === server.address)).toBe(true)
+        return results.map((result) => result.check)
+      }
+      const standard = ['management', 'sign-in', 'messages', 'node', 'alarms', 'memory', 'file descriptors', 'sockets']
+      expect(await names('Basic')).toEqual(['management'])
+      expect(await names('Standard')).toEqual([...standard, 'queue', 'consumers'])
+      expect(await names('Advanced')).toEqual([...standard, 'partitions', 'cluster', 'queue', 'consumers'])
+    })
+    test('Basic sends no password, and nothing but GET is ever sent', async () => {
+      await using watcher = await proxy(server.port, 0)
+      const url = `http://127.0.0.1:${watcher.port}`
+      await run({ url })
+      expect(watcher.heard()).toContain('GET /api/overview HTTP/1.1')
+      expect(watcher.heard()).not.toMatch(/authorization/i)
+      await run({ url, ...queue('empty') }, 'Advanced')
+      const methods = [...watcher.heard().matchAll(/^([A-Z]+) \/\S* HTTP/gm)].map(([, method]) => method)
+      expect(new Set(methods)).toEqual(new Set(['GET']))
+      await hungUp(watcher)
+    })
+    test('it says what it saw', async () => {
+      const results = await run({}, 'Standard')
+      expect(checked(results, 'sign-in').message).toMatch(/^signed in, RabbitMQ \d+\.\d+/)
+      expect(checked(results, 'node').message).toBe('1 node runs')
+      expect(checked(results, 'memory').message).toMatch(
+        /^svc\d+@localhost: \d+ MiB of [\d.]+ GiB \(high watermark\): [\d.]+ % \(limit 95 %\)$/,
+      )
+      expect(checked(results, 'file descriptors').message).toMatch(/\d+ of \d+ file descriptors: /)
+    })
+  })
+
+  describe('queues', () => {
+    test('what waits, who consumes and what is held are judged', async () => {
+      const some = queue('orders', { ready: { warn: 1, limit: 5 }, unacknowledged: { limit: 0 }, consumers: 2 })
+      const results = await run(some, 'Standard')
+      expect(checked(results, 'queue')).toMatchObject({
+        status: 'warning',
+        message: 'queue "orders": messages ready: 2 (warns above 1)',
+      })
+      expect(checked(results, 'consumers')).toMatchObject({
+        status: 'failed',
+        fault: 'data',
+        measurement: { value: 1, limit: 2 },
+      })
+      expect(checked(results, 'unacknowledged')).toMatchObject({
+        status: 'failed',
+        fault: 'threshold',
+        measurement: { value: 1 },
+      })
+    })
+    test('one without consumers fails', async () => {
+      const found = await one('consumers', queue('dead'), 'Standard')
+      expect(found.message).toBe('queue "dead": 0 consumers (at least 1): look at the workers, not at the server')
+    })
+    test('Advanced: the age of the message at its head, and consumers that take none', async () => {
+      const results = await run({ ...queue('orders'), stalled: 1_500 }, 'Advanced')
+      expect(checked(results, 'oldest message')).toMatchObject({
+        status: 'warning',
+        measurement: { unit: 'milliseconds' },
+      })
+      expect(checked(results, 'oldest message').message).toMatch(/^queue "orders": its oldest message waits [2-9]/)
+      const stuck = checked(results, 'stalled')
+      expect(stuck).toMatchObject({ status: 'warning' })
+      expect(stuck.message).toBe(
+        'queue "orders": 2 messages ready, none delivered in 1.5 s to 1 consumer, who hold 1 without acknowledging them: are they stuck?',
+      )
+    })
+    test('Advanced: dead letters', async () => {
+      const found = await one('dead letters', { deadLetters: [{ name: 'dead' }] }, 'Advanced')
+      expect(found).toMatchObject({ status: 'warning', message: 'queue "dead": dead letters: 1 (warns above 0)' })
+    })
+    test('one that is not there, and one whose vhost is not, fail and hide no other', async () => {
+      const queues = [{ name: 'gone' }, { name: 'empty', vhost: 'else where/' }, { name: 'empty' }]
+      const results = (await run({ queues }, 'Standard')).filter(({ check }) => check === 'queue')
+      expect(results.map(({ status }) => status)).toEqual(['failed', 'failed', 'ok'])
+      expect(results[0]?.message).toBe(`${server.address} has no queue "gone" in the vhost "/"`)
+    })
+    test('a queue that was just declared has no figures: a warning, not a silent green', async () => {
+      await declare('fresh', 1)
+      expect(await one('queue', queue('fresh'), 'Standard')).toMatchObject({ status: 'warning' })
+    })
+  })
+
+  describe('an account that is not let in, or not to all', () => {
+    const as = (username: string): object => ({ username, password: secret('secret-9') })
+    beforeAll(async () => {
+      for (const [name, tags] of [
+        ['nobody', ''],
+        ['manager', 'management'],
+        ['monitor', 'monitoring'],
+      ] as const) {
+        await server.api('PUT', `users/${name}`, { password: 'secret-9', tags })
+      }
+    })
+    test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
+      const shared = limits()
+      const wrong = { password: secret('hunter2-wrong') }
+      const found = await one('sign-in', wrong, 'Standard', { limits: shared, retries: 3 })
+      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(found.message).toContain('refused the sign-in of "administrator": Login failed')
+      expect(JSON.stringify(found)).not.toContain('hunter2')
+      expect((await one('sign-in', wrong, 'Standard', { limits: shared })).message).toContain('not signed in')
+    })
+    test('one without the right tag is told what it lacks, and its sign-in is not held against it', async () => {
+      const found = await one('sign-in', as('nobody'), 'Standard')
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toBe('"nobody" may not see overview: Not management user')
+      expect(found.details).toEqual([expect.stringContaining('set_user_tags nobody monitoring')])
+      const results = await run({ ...as('manager'), ...queue('empty') }, 'Standard')
+      expect(checked(results, 'sign-in').status).toBe('ok')
+      expect(checked(results, 'node')).toMatchObject({ fault: 'data' })
+    })
+    test('one without a right in the vhost does not see its queues', async () => {
+      const results = await run({ ...as('monitor'), ...queue('empty') }, 'Standard')
+      expect(checked(results, 'node').status).toBe('ok')
+      expect(checked(results, 'queue')).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(checked(results, 'queue').message).toContain('User not authorised to access virtual host')
+    })
+  })
+
+  describe('a server in trouble', () => {
+    test('stopped in its tracks it ends at the deadline', async () => {
+      server.freeze()
+      try {
+        expect(await one('management', {}, 'Basic', { timeoutMs: 400 })).toMatchObject({ fault: 'timeout' })
+      } finally {
+        server.thaw()
+      }
+    })
+    test('slow: each answer late by 150 ms is a threshold', async () => {
+      await using slow = await proxy(server.port, 150)
+      const some = { url: `http://127.0.0.1:${slow.port}`, latency: { warn: 50, limit: 100 } }
+      expect(await one('management', some)).toMatchObject({
+        status: 'failed',
+        fault: 'threshold',
+        measurement: { limit: 100 },
+      })
+    })
+    test('a memory alarm is told, with what it means', async () => {
+      const alarms = async (status: string): Promise<Result> => {
+        const found = async () => {
+          const result = await one('alarms', {}, 'Standard')
+          return result.status === status && result
+        }
+        return await until(found, 30_000, 100)
+      }
+      server.ctl('set_vm_memory_high_watermark', 'absolute', '1000')
+      try {
+        const found = await alarms('failed')
+        expect(found.fault).toBe('data')
+        expect(found.message).toMatch(
+          /^memory alarm on svc\d+@localhost \(\d+ MiB used\): every publisher of the cluster is blocked until it ends$/,
+        )
+        expect(await one('memory', {}, 'Standard')).toMatchObject({ status: 'failed', fault: 'threshold' })
+      } finally {
+        server.ctl('set_vm_memory_high_watermark', '0.6')
+        await alarms('ok')
+      }
+    }, 30_000)
+  })
+
+  suiteWith(opensslMissing(), 'over TLS', () => {
+    let made: Certificates
+    beforeAll(() => {
+      made = makeCertificates()
+    })
+    afterAll(() => made.remove())
+    /** TLS ends before the server, as at a reverse proxy. */
+    const front: Behaviour = (socket) => {
+      const far = connect(server.port, '127.0.0.1')
+      far.on('error', () => socket.destroy())
+      socket.on('close', () => far.destroy())
+      socket.pipe(far).pipe(socket)
+    }
+    const over = async (
+      shown: 'good' | 'fiveDays' | 'expired' | 'wrongHost',
+      some: object = {},
+      mode: Mode = 'Basic',
+    ) => {
+      await using there = await peer(front, { tls: made[shown] })
+      const url = `https://127.0.0.1:${there.port}`
+      const results = await run({ url, caFile: made.caFile, ...some }, mode)
+      return { results, heard: there.heard() }
+    }
+    test('a good certificate is well, and its days are judged', async () => {
+      const { results } = await over('good', {}, 'Advanced')
+      expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+      expect(checked(results, 'certificate').message).toMatch(/in 89\.9 d/)
+      const soon = await over('fiveDays', {}, 'Advanced')
+      expect(checked(soon.results, 'certificate').status).toBe('warning')
+    })
+    test('an expired certificate, a wrong name and an unknown CA are tls, and nothing is sent', async () => {
+      for (const [shown, some] of [
+        ['expired', {}],
+        ['wrongHost', {}],
+        ['good', { caFile: undefined }],
+      ] as const) {
+        const { results, heard } = await over(shown, some, 'Standard')
+        expect(results).toMatchObject([{ check: 'management', status: 'failed', fault: 'tls' }])
+        expect(heard).not.toContain('GET')
+      }
+    })
+  })
+})
+
+describe('rabbitmq peers that misbehave', () => {
+  const asked = async (behave: Behaviour, mode: Mode = 'Standard', timeoutMs = 3_000): Promise<readonly Result[]> => {
+    await using there = await peer(behave)
+    const results = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${there.port}` }), mode, { timeoutMs })
+    await hungUp(there)
+    return results
+  }
+  /** Lets strangers ask for the sign-in, and answers the account as given. */
+  const answers = (body: string | ((path: string) => string)): Behaviour =>
+    replies((said) => {
+      if (!/authorization/i.test(said)) return http(401, '')
+      return typeof body === 'string' ? body : body(/^GET (\S+)/.exec(said)?.[1] ?? '')
+    })
+  const json = (value: unknown): string => http(200, JSON.stringify(value))
+
+  test('refused and black hole are told apart, and no socket is left', async () => {
+    const port = await refusedPort()
+    const refused = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${port}` }))
+    expect(checked(refused, 'management')).toMatchObject({ status: 'failed', fault: 'refused' })
+    expect(checked(await asked(blackHole, 'Basic', 300), 'management')).toMatchObject({ fault: 'timeout' })
+    expect(await settled('')).toBe('')
+  })
+  test('another server on that port is told', async () => {
+    const at = async (answer: string): Promise<string> => checked(await asked(replies(answer)), 'management').message
+    expect(await at(http(404, 'nothing'))).toContain('no RabbitMQ management is there (is its plugin enabled?)')
+    expect(await at(http(301, '', { Location: 'https://else.test:15671/' }))).toContain(
+      '301 to https://else.test:15671/',
+    )
+    expect(await at(http(200, '<html>'))).toContain('200, but no JSON')
+    expect(await at(http(503, ''))).toContain('answered 503')
+  })
+  test('a redirect is never followed, so the password goes nowhere else', async () => {
+    await using other = await peer(replies(json({})))
+    const away = http(302, '', { Location: `http://127.0.0.1:${other.port}/api/overview` })
+    expect(checked(await asked(answers(away)), 'sign-in')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(other.seen()).toBe(0)
+  })
+  test('cut, reset, endless, huge and deep answers are protocol or data, and end', async () => {
+    const began = performance.now()
+    const status = async (behave: Behaviour): Promise<string> => {
+      const bad = (await asked(behave)).find(({ status: found }) => found === 'failed')
+      return `${bad?.check} ${bad?.fault}`
+    }
+    expect(await status(cutAfter(60, json({ a: 'x'.repeat(200) })))).toBe('management protocol')
+    expect(await status(reset)).toBe('management protocol')
+    expect(await status(replies(hugeHeaders(64 * 1024)))).toBe('management protocol')
+    expect(await status(endless('HTTP/1.1 200 OK\r\n\r\n'))).toBe('management protocol')
+    expect(await status(answers(http(200, '['.repeat(1_000_000))))).toBe('sign-in protocol')
+    const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
+    expect(await status(answers((path) => (path.includes('nodes') ? http(200, deep) : json({}))))).toMatch(/^node /)
+    expect(performance.now() - began).toBeLessThan(10_000)
+  })
+  test('escape sequences and our own password do not come back', async () => {
+    const packed = Buffer.from(`${administrator.username}:${word}`).toString('base64')
+    const hostile = `${escapeSequences} ${word} ${packed}`
+    const results = [
+      ...(await asked(answers(http(401, JSON.stringify({ reason: hostile }))))),
+      ...(await asked(
+        answers((path) =>
+          path.includes('nodes') ? json([{ name: hostile, running: false }]) : json({ rabbitmq_version: hostile }),
+        ),
+      )),
+    ]
+    expect(results.filter(({ status }) => status === 'failed').length).toBeGreaterThan(1)
+    expect(JSON.stringify(results)).not.toMatch(/\\u001b|\\u202e|\\u0007/)
+    expect(JSON.stringify(results)).not.toContain(word)
+    expect(JSON.stringify(results)).not.toContain(packed)
+  })
+  test('values of the wrong kind are taken for missing, never for well', async () => {
+    const strange = answers((path) => (path.includes('nodes') ? json([7, null, 'x']) : json({ queue_totals: [] })))
+    expect(checked(await asked(strange), 'node')).toMatchObject({ status: 'failed' })
+    const empty = answers((path) => (path.includes('nodes') ? json({}) : json([])))
+    expect(checked(await asked(empty), 'node')).toMatchObject({ status: 'failed', fault: 'protocol' })
+  })
+  test('a password does not leave this machine over http', async () => {
+    const resolve = () => Promise.resolve(['192.0.2.1'])
+    const options = { resolve, timeoutMs: 300 }
+    const results = await runKind(rabbitmq, given({ url: 'http://queue.test:15672' }), 'Standard', options)
+    expect(JSON.stringify(results)).not.toContain(word)
+    expect(results.some(({ status }) => status === 'ok')).toBe(false)
+  })
+})
+
+describe('rabbitmq judgement', () => {
+  const settings = (some: object = {}): RabbitmqSettings => given(some) as RabbitmqSettings
+  const evaluate = (look: RabbitmqLook, some: object = {}): readonly Result[] => evaluateLook(look, settings(some))
+  const node: Node = {
+    name: 'a',
+    running: true,
+    memoryAlarm: false,
+    diskAlarm: false,
+    memory: { used: 80, of: 100 },
+    fileDescriptors: undefined,
+    sockets: undefined,
+    diskFree: { used: 5, of: 10 },
+    partitions: [],
+  }
+  const nodes = (...some: readonly Partial<Node>[]): RabbitmqLook => ({
+    see: 'nodes',
+    nodes: some.map((one) => ({ ...node, ...one })),
+    advanced: true,
+  })
+  const queue: Queue = {
+    state: 'running',
+    ready: 5,
+    unacknowledged: 1,
+    consumers: 1,
+    head: 0,
+    delivered: 10,
+    rate: 0,
+  }
+  const of = { name: 'q', vhost: '/', ready: { warn: 5, limit: 6 }, consumers: 1, oldest: { warn: 60_000 } }
+  const levels = (results: readonly Result[]): string =>
+    results.map(({ check, status }) => `${check} ${status}`).join(', ')
+
+  test('boundaries belong to what is well; the fullest node speaks', () => {
+    const memory = (...used: readonly number[]): Result =>
+      checked(evaluate(nodes(...used.map((one) => ({ name: `n${one}`, memory: { used: one, of: 100 } })))), 'memory')
+    expect([80, 81, 95, 96].map((used) => memory(used).status)).toEqual(['ok', 'warning', 'warning', 'failed'])
+    expect(memory(10, 96, 20)).toMatchObject({ status: 'failed', message: expect.stringContaining('n96: ') })
+  })
+  test('nodes that do not run, alarms, partitions and a small cluster fail', () => {
+    const broken = nodes({ running: false, name: 'b' }, { diskAlarm: true, partitions: ['b'] })
+    expect(levels(evaluate(broken, { nodes: 2 }))).toBe(
+      'node failed, alarms failed, memory ok, partitions failed, cluster failed',
+    )
+    expect(checked(evaluate(broken), 'node').message).toBe('b not running, 1 of 2 are')
+    expect(checked(evaluate(broken), 'alarms').message).toContain('disk alarm on a (5 B free)')
+  })
+  test('queue: ready, consumers, age; a queue that does not serve has one finding', () => {
+    const at = (more: Partial<Queue>, date = 60_000): string =>
+      levels(evaluate({ see: 'queue', queue: { ...queue, ...more }, of, date: new Date(date), advanced: true }))
+    expect(at({})).toBe('queue ok, consumers ok, oldest message ok')
+    expect(at({ ready: 6 }, 60_001)).toBe('queue warning, consumers ok, oldest message warning')
+    expect(at({ ready: 7, consumers: 0 })).toBe('queue failed, consumers failed, oldest message ok')
+    expect(at({ head: undefined })).toBe('queue ok, consumers ok')
+    expect(at({ ready: 0 })).toBe('queue ok, consumers ok')
+    expect(at({ ready: undefined })).toBe('queue warning')
+    expect(at({ state: 'crashed' })).toBe('queue failed')
+  })
+  test('deliveries: only what stands still in both looks is stalled', () => {
+    const at = (before: Partial<Queue>, after: Partial<Queue>): string =>
+      levels(evaluate({ see: 'deliveries', before: { ...queue, ...before }, after: { ...queue, ...after }, ms: 1, of }))
+    expect(at({}, {})).toBe('stalled warning')
+    expect(at({}, { delivered: 11 })).toBe('stalled ok')
+    expect(at({}, { ready: 0 })).toBe('stalled ok')
+    expect(at({}, { rate: 0.2 })).toBe('stalled ok')
+  })
+  test('settings that cannot be used together are told; the target is host and port', () => {
+    expect(rabbitmq.validate?.(settings({ url: 'http://h:15672' }))).toBeUndefined()
+    expect(rabbitmq.validate?.(settings({ url: 'http://me@h' }))).toContain('user')
+    expect(rabbitmq.validate?.(settings({ username: 'a:b' }))).toContain('colon')
+    expect(rabbitmq.target?.(settings({ url: 'http://[::1]:15672/x' }))).toEqual({ host: '::1', port: 15_672 })
+  })
+})

@@ -1,0 +1,664 @@
+import { chmodSync, chownSync } from 'node:fs'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { limits, type Result } from '../../src/core/engine/index.ts'
+import redis from '../../src/core/kinds/redis/index.ts'
+import { evaluateLook } from '../../src/core/kinds/redis/judge.ts'
+import type { Info, RedisLook } from '../../src/core/kinds/redis/look.ts'
+import { RespReader } from '../../src/core/kinds/redis/resp.ts'
+import type { RedisSettings } from '../../src/core/kinds/redis/settings.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import {
+  blackHole,
+  cutAfter,
+  endless,
+  escapeSequences,
+  peer,
+  refusedPort,
+  replies,
+  reset,
+  settled,
+} from '../support/faults.ts'
+import { suiteWith } from '../support/peer.ts'
+import { processorMs } from '../support/processor-time.ts'
+import { proxy } from '../support/proxy.ts'
+import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { asServer } from '../support/server.ts'
+import { hungUp, until } from '../support/until.ts'
+
+const word = 'correct-horse-7'
+type Given = Partial<RedisSettings>
+type Mode = 'Basic' | 'Standard' | 'Advanced'
+const quiet: Given = { restarted: {}, pings: {} }
+const one = async (check: string, given: Given, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<Result> =>
+  checked(await runKind(redis, given, mode, options), check)
+
+suiteWith(redisMissing, 'redis', () => {
+  let server: RedisServer
+  beforeAll(async () => {
+    server = await startRedis({ settings: ['--enable-debug-command', 'yes'] })
+  })
+  afterAll(() => server.remove())
+  const run = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+    runKind(redis, { url: server.url, ...quiet, ...given }, mode, options)
+
+  describe('a healthy server', () => {
+    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+      const names = async (mode: Mode): Promise<string[]> => {
+        const results = await run({ allowWrites: true }, mode)
+        expect(results.filter((result) => result.status !== 'ok')).toEqual([])
+        expect(results.every((result) => result.address === server.address)).toBe(true)
+        return results.map((result) => result.check)
+      }
+      const basic = ['connect', 'ping']
+      const standard = [...basic, 'role', 'memory', 'clients', 'rejected', 'persistence', 'restarted']
+      expect(await names('Basic')).toEqual(basic)
+      expect(await names('Standard')).toEqual(standard)
+      expect(await names('Advanced')).toEqual([...standard, 'latency', 'round trip'])
+      expect(await server.left()).toEqual([])
+    })
+    test('it says what it saw', async () => {
+      const results = await run({}, 'Standard')
+      const said = (check: string): string => checked(results, check).message
+      expect(said('connect')).toMatch(/^127\.0\.0\.1:\d+ let in in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('role')).toBe('a primary of 0 replicas')
+      expect(said('memory')).toMatch(/^[\d.]+ [KM]iB used, without a limit \(maxmemory 0\)$/)
+      expect(said('clients')).toMatch(/^\d of 10000 clients: [\d.]+ % \(limit 95 %\)$/)
+    })
+    test('nothing is written without allowWrites, and with it the key of the probe is gone again', async () => {
+      const writes = (): string => /cmdstat_set:calls=(\d+)/.exec(server.cli('INFO', 'commandstats'))?.[1] ?? '0'
+      const before = writes()
+      await run({}, 'Advanced')
+      expect(writes()).toBe(before)
+      await run({ allowWrites: true }, 'Advanced')
+      expect(writes()).toBe(String(Number(before) + 1))
+      expect(server.cli('DBSIZE')).toBe('0')
+    })
+    test('the key of the probe would expire by itself', async () => {
+      await using watcher = await proxy(server.port, 0)
+      await run({ url: `redis://127.0.0.1:${watcher.port}`, allowWrites: true }, 'Advanced')
+      expect(watcher.heard()).toMatch(/SET\r\n\$\d+\r\nsvc:probe:[\s\S]*NX\r\n\$2\r\nPX\r\n\$5\r\n60000\r\n/)
+    })
+    test('no command but those that read is ever said', async () => {
+      await using watcher = await proxy(server.port, 0)
+      const queues = [{ key: 'jobs', length: {} }]
+      await run({ url: `redis://127.0.0.1:${watcher.port}/3`, queues }, 'Advanced')
+      const commands = [...watcher.heard().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n/g)].map(([, name]) => name)
+      expect([...new Set(commands)]).toEqual(['PING', 'INFO', 'SELECT', 'TYPE'])
+    })
+  })
+
+  describe('queues', () => {
+    const queue = async (key: string, more: { length?: object; group?: string } = {}, url = server.url) =>
+      one('queue', { url, queues: [{ key, length: { warn: 1, limit: 2 }, ...more }] }, 'Standard')
+    beforeAll(() => {
+      server.cli('RPUSH', 'list', 'a', 'b', 'c')
+      server.cli('ZADD', 'later', '1', 'a', '2', 'b')
+      server.cli('SET', 'text', 'x')
+      for (let i = 0; i < 4; i += 1) server.cli('XADD', 'stream', '*', 'n', String(i))
+      server.cli('XGROUP', 'CREATE', 'stream', 'workers', '0')
+      server.cli('XREADGROUP', 'GROUP', 'workers', 'me', 'COUNT', '3', 'STREAMS', 'stream', '>')
+      const [first = ''] = server.cli('XRANGE', 'stream', '-', '+', 'COUNT', '1').split('\n')
+      server.cli('XACK', 'stream', 'workers', first)
+      server.cli('-n', '5', 'RPUSH', 'list', 'a')
+    })
+    afterAll(() => server.cli('FLUSHALL'))
+
+    test('lists, streams and sorted sets are counted and judged', async () => {
+      expect(await queue('list')).toMatchObject({
+        status: 'failed',
+        fault: 'threshold',
+        message: 'list "list", items waiting: 3 (limit 2)',
+        measurement: { value: 3 },
+      })
+      expect(await queue('later')).toMatchObject({ status: 'warning', measurement: { value: 2 } })
+      expect(await queue('stream')).toMatchObject({ status: 'failed', measurement: { value: 4 } })
+    })
+    test('of a consumer group, what is not read and what is not acknowledged', async () => {
+      expect(await queue('stream', { group: 'workers' })).toMatchObject({ status: 'failed', measurement: { value: 3 } })
+      const found = await queue('stream', { group: 'gone' })
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toBe('the stream "stream" has no consumer group "gone"')
+    })
+    test('a key that is not there is an empty queue; one of another type is told', async () => {
+      expect(await queue('none')).toMatchObject({ status: 'ok', measurement: { value: 0 } })
+      expect(await queue('text')).toMatchObject({ fault: 'data', message: '"text" is no queue: it is a "string"' })
+    })
+    test('they lie in the database that the URL names', async () => {
+      expect(await queue('list', {}, `${server.url}/5`)).toMatchObject({ status: 'ok', measurement: { value: 1 } })
+    })
+    test('one that cannot be counted does not hide the next', async () => {
+      const queues = ['text', 'list'].map((key) => ({ key, length: {} }))
+      const results = await run({ queues }, 'Standard')
+      expect(results.filter(({ check }) => check === 'queue').map(({ status }) => status)).toEqual(['failed', 'ok'])
+    })
+  })
+
+  describe('a server that cannot be reached', () => {
+    test('refused: nothing listens', async () => {
+      const url = `redis://127.0.0.1:${await refusedPort()}`
+      expect(await one('connect', { url })).toMatchObject({ status: 'failed', fault: 'refused' })
+    })
+    test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
+      await using hole = await peer(blackHole)
+      const started = performance.now()
+      const found = await one('ping', { url: `redis://127.0.0.1:${hole.port}` }, 'Basic', { timeoutMs: 400 })
+      expect(performance.now() - started).toBeLessThan(4_500)
+      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
+      await hole.close()
+      expect(await settled('')).toBe('')
+    })
+    test('a server that is stopped in its tracks ends at the deadline', async () => {
+      server.freeze()
+      try {
+        expect(await one('ping', { url: server.url }, 'Basic', { timeoutMs: 300 })).toMatchObject({ fault: 'timeout' })
+      } finally {
+        server.thaw()
+      }
+      expect(await server.left()).toEqual([])
+    })
+    test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
+      await using slow = await proxy(server.port, 150)
+      const url = `redis://127.0.0.1:${slow.port}`
+      const results = await run({ url, latency: { warn: 50, limit: 120 }, pings: { warn: 50 } }, 'Advanced')
+      expect(checked(results, 'ping')).toMatchObject({
+        status: 'failed',
+        fault: 'threshold',
+        measurement: { limit: 120 },
+      })
+      expect(checked(results, 'ping').measurement?.value).toBeGreaterThan(145)
+      expect(checked(results, 'latency')).toMatchObject({ status: 'warning' })
+    })
+    test('a full server says so, and what it rejected is counted', async () => {
+      const small = await startRedis({ settings: ['--maxclients', '2'] })
+      try {
+        const held = [connect(small.port, '127.0.0.1'), connect(small.port, '127.0.0.1')]
+        for (const socket of held) socket.on('error', () => {})
+        await until(() => held.every((socket) => !socket.connecting))
+        const found = (await runKind(redis, { url: small.url })).find(({ status }) => status === 'failed')
+        // The refusal is said unasked; where our PING comes first, the server resets.
+        expect(found?.message).toMatch(/is full: it has as many clients|instead of answering PING/)
+        for (const socket of held) socket.destroy()
+        await until(() => small.cli('INFO', 'clients').includes('connected_clients:1'))
+        const rejected = await one('rejected', { url: small.url }, 'Standard')
+        expect(rejected).toMatchObject({ status: 'warning' })
+        expect(rejected.message).toMatch(/connections? of \d+ rejected since the start: \d/)
+      } finally {
+        await small.remove()
+      }
+    })
+  })
+
+  describe('a server that lets in, or does not', () => {
+    let locked: RedisServer
+    const auth: Given = { password: secret(word) }
+    beforeAll(async () => {
+      locked = await startRedis({ settings: ['--requirepass', word], password: word })
+      locked.cli('ACL', 'SETUSER', 'monitor', 'on', `>${word}`, '~svc:probe:*', '+@all')
+      locked.cli('ACL', 'SETUSER', 'stranger', 'on', `>${word}`, '+ping', '-info')
+      locked.cli('ACL', 'SETUSER', 'gone', 'off', `>${word}`)
+    })
+    afterAll(() => locked.remove())
+    const as = (user: string): string => `redis://${user}@127.0.0.1:${locked.port}`
+
+    test('the password of the server, and a user of its own, sign in', async () => {
+      expect((await runKind(redis, { url: locked.url, ...auth })).map(({ status }) => status)).toEqual(['ok', 'ok'])
+      expect((await one('connect', { url: as('monitor'), ...auth })).message).toContain('let in as monitor in')
+      expect(await locked.left()).toEqual([])
+    })
+    test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
+      const shared = limits()
+      const wrong = { url: as('monitor'), password: secret('hunter2-wrong') }
+      const found = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(found.message).toContain('refused the sign-in of "monitor"')
+      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const stats = (): string => /cmdstat_auth:calls=(\d+)/.exec(locked.cli('INFO', 'commandstats'))?.[1] ?? ''
+      const before = Number(stats())
+      expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
+      // redis-cli signs in too, once for each command.
+      expect(Number(stats())).toBe(before + 1)
+    })
+    test('a user that is off, and no password where one is wanted, are auth', async () => {
+      expect(await one('connect', { url: as('gone'), ...auth })).toMatchObject({ fault: 'auth' })
+      const found = await one('ping', { url: locked.url })
+      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(found.message).toContain('wants a sign-in: set password')
+    })
+    test('a password where the server has none is told: anyone gets in', async () => {
+      const found = await one('connect', { url: server.url, ...auth })
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('has no password, but one is configured here')
+    })
+    test('an account that may not look is told what it lacks, and PING is still well', async () => {
+      const results = await runKind(redis, { url: as('stranger'), ...auth }, 'Standard')
+      expect(checked(results, 'ping').status).toBe('ok')
+      expect(checked(results, 'info')).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(checked(results, 'info').message).toMatch(/"stranger" may not look: .*'info'/)
+    })
+    test('a key that the account may not touch is told', async () => {
+      const found = await one(
+        'queue',
+        { url: as('monitor'), ...auth, queues: [{ key: 'jobs', length: {} }] },
+        'Standard',
+      )
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('"monitor" may not look')
+    })
+    test('an account with its own keys only makes the round trip', async () => {
+      expect(await one('round trip', { url: as('monitor'), ...auth, allowWrites: true }, 'Advanced')).toMatchObject({
+        status: 'ok',
+      })
+    })
+    test('a password does not leave this machine without TLS', async () => {
+      const resolve = () => Promise.resolve(['192.0.2.1'])
+      const found = await one('connect', { url: 'redis://cache.test', ...auth }, 'Basic', { resolve })
+      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(found.message).toContain('the password is not sent to 192.0.2.1:6379 without TLS: use rediss://')
+    })
+  })
+
+  describe('a server in trouble', () => {
+    test('while it loads its data it says how far it is, and fails', async () => {
+      const first = await startRedis({ settings: ['--enable-debug-command', 'yes'] })
+      first.cli('DEBUG', 'POPULATE', '5000')
+      first.cli('SAVE')
+      await first.stop('SIGKILL')
+      const slow = ['--key-load-delay', '2000', '--loading-process-events-interval-bytes', '1024']
+      const loading = await startRedis({ folder: first.folder, settings: slow, ready: /Loading RDB|RDB age/ })
+      try {
+        await until(() => loading.cli('PING').includes('LOADING'))
+        const found = await one('ping', { url: loading.url })
+        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(found.message).toMatch(/has just started and is loading its data: .*; [\d.]+ % are loaded, about \d+ s/)
+      } finally {
+        await loading.remove()
+      }
+    })
+    test('one that a script keeps busy says so', async () => {
+      server.cli('CONFIG', 'SET', 'busy-reply-threshold', '50')
+      const end = server.cliAside('EVAL', 'while true do end', '0')
+      try {
+        await until(() => server.cli('PING').includes('BUSY'))
+        const found = await one('ping', { url: server.url })
+        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(found.message).toContain('is busy with a script')
+      } finally {
+        server.cli('SCRIPT', 'KILL')
+        end()
+      }
+    })
+    test('a memory that is nearly full fails, unless the server is a cache that makes room', async () => {
+      const full = await startRedis({ settings: ['--maxmemory', '2mb', '--enable-debug-command', 'yes'] })
+      try {
+        full.cli('SET', 'large', 'x'.repeat(100_000))
+        full.cli('EVAL', "redis.call('SET', 'x', string.rep('x', 900000))", '0')
+        full.cli(
+          'CONFIG',
+          'SET',
+          'maxmemory',
+          String(Number(/used_memory:(\d+)/.exec(full.cli('INFO', 'memory'))?.[1])),
+        )
+        const found = await one('memory', { url: full.url }, 'Standard')
+        expect(found).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 95 } })
+        expect(found.message).toMatch(/^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(limit 95 %\)$/)
+        const write = await one('round trip', { url: full.url, allowWrites: true }, 'Advanced')
+        expect(write).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(write.message).toContain('takes no writes: its memory is full')
+        full.cli('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
+        expect(await one('memory', { url: full.url }, 'Standard')).toMatchObject({ status: 'ok' })
+      } finally {
+        await full.remove()
+      }
+    })
+    test('a save that failed is told, and so is what it stops', async () => {
+      const unsaved = await startRedis({ settings: ['--save', '3600', '1000'] })
+      try {
+        if (asServer.uid !== undefined) chownSync(unsaved.folder, 0, 0)
+        chmodSync(unsaved.folder, 0o555)
+        unsaved.cli('SET', 'a', 'b')
+        unsaved.cli('BGSAVE')
+        await until(() => unsaved.cli('INFO', 'persistence').includes('rdb_last_bgsave_status:err'))
+        const found = await one('persistence', { url: unsaved.url }, 'Standard')
+        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(found.message).toContain('the last save to disk failed, 1 change is unsaved')
+        const results = await run({ url: unsaved.url, allowWrites: true }, 'Advanced')
+        // Redis answers PING with that too.
+        expect(results.filter(({ status }) => status === 'failed').map(({ check }) => check)).toEqual([
+          'ping',
+          'persistence',
+          'round trip',
+        ])
+        expect(checked(results, 'round trip').message).toContain('takes no writes: its last save to disk failed')
+      } finally {
+        chmodSync(unsaved.folder, 0o755)
+        await unsaved.remove()
+      }
+    })
+    test('a cluster without its slots fails; one that has them all is well', async () => {
+      const node = await startRedis({ settings: ['--cluster-enabled', 'yes', '--cluster-require-full-coverage', 'no'] })
+      try {
+        const given = { url: node.url, allowWrites: true }
+        node.cli('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+        await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:ok'))
+        const well = await runKind(redis, given, 'Advanced')
+        expect(checked(well, 'cluster')).toMatchObject({
+          status: 'ok',
+          message: '1 node, 16384 of 16384 slots assigned',
+        })
+        expect(checked(well, 'round trip')).toMatchObject({ status: 'ok' })
+        node.cli('CONFIG', 'SET', 'cluster-require-full-coverage', 'yes')
+        node.cli('CLUSTER', 'DELSLOTSRANGE', '0', '8191')
+        await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:fail'))
+        const broken = await runKind(redis, given, 'Advanced')
+        expect(checked(broken, 'cluster')).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(checked(broken, 'round trip').message).toContain('its cluster is down')
+      } finally {
+        await node.remove()
+      }
+    })
+  })
+
+  describe('a primary and its replica', () => {
+    let replica: RedisServer
+    beforeAll(async () => {
+      const follow = ['--replicaof', '127.0.0.1', String(server.port), '--repl-diskless-sync-delay', '0']
+      server.cli('CONFIG', 'SET', 'repl-diskless-sync-delay', '0')
+      replica = await startRedis({ settings: follow })
+      await until(() => replica.cli('INFO', 'replication').includes('master_link_status:up'))
+      await until(() => server.cli('INFO', 'replication').includes('state=online'))
+    }, 30_000)
+    afterAll(() => replica.remove())
+
+    test('each is what it should be, and they hear each other', async () => {
+      const primary = await run({ role: 'primary', replicas: 1 }, 'Advanced')
+      expect(primary.filter(({ status }) => status !== 'ok')).toEqual([])
+      expect(checked(primary, 'role').message).toBe('a primary of 1 replica')
+      expect(checked(primary, 'replicas').details).toEqual([`127.0.0.1:${replica.port} is online`])
+      expect(checked(primary, 'replication lag').message).toMatch(/^replica 127\.0\.0\.1:\d+ was last heard/)
+      expect(checked(primary, 'replication offset').status).toBe('ok')
+      const follows = await run({ url: replica.url, role: 'replica', allowWrites: true }, 'Advanced')
+      expect(follows.filter(({ status }) => status !== 'ok')).toEqual([])
+      expect(checked(follows, 'replica link').message).toBe(`up, to 127.0.0.1:${server.port}`)
+      expect(checked(follows, 'round trip').message).toBe('left out: a replica takes no writes')
+    })
+    test('the wrong role, and too few replicas, fail', async () => {
+      expect(checked(await run({ role: 'replica' }, 'Standard'), 'role')).toMatchObject({
+        status: 'failed',
+        message: 'is a primary of 1 replica, and should be a replica: was it promoted?',
+      })
+      const few = checked(await run({ replicas: 2 }, 'Advanced'), 'replicas')
+      expect(few).toMatchObject({ status: 'failed', message: '1 replica is online, of 2 that should be' })
+    })
+    test('a replica that has lost its primary fails, and where it serves nothing it says why', async () => {
+      replica.cli('CONFIG', 'SET', 'replica-serve-stale-data', 'no')
+      replica.cli('REPLICAOF', '127.0.0.1', String(await refusedPort()))
+      await until(() => replica.cli('INFO', 'replication').includes('master_link_status:down'))
+      const results = await run({ url: replica.url, queues: [{ key: 'jobs', length: {} }] }, 'Standard')
+      const lost = results.filter(({ status }) => status === 'failed')
+      expect(lost.map(({ message }) => message).join(' | ')).toMatch(
+        /is a replica that has lost its primary, and serves nothing meanwhile/,
+      )
+      replica.cli('CONFIG', 'SET', 'replica-serve-stale-data', 'yes')
+      const stale = checked(await run({ url: replica.url }, 'Standard'), 'replica link')
+      expect(stale).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(stale.message).toMatch(/^the link to its primary 127\.0\.0\.1:\d+ is down.*: its data are old$/)
+    })
+  })
+})
+
+suiteWith(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
+  let made: Certificates
+  let server: RedisServer
+  const tls = (given: Given = {}): Given => ({ url: server.url, servername: 'svc.test', caFile: made.caFile, ...given })
+  const start = (shown: 'good' | 'fiveDays' | 'expired', ...settings: string[]): Promise<RedisServer> =>
+    startRedis({ tls: { ...made[shown], caFile: made.caFile }, settings })
+  beforeAll(async () => {
+    made = makeCertificates()
+    // Redis runs as nobody, and reads its CA itself.
+    chmodSync(made.caFile, 0o644)
+    chmodSync(new URL('.', `file://${made.caFile}`).pathname, 0o755)
+    server = await start('good')
+  })
+  afterAll(async () => {
+    await server.remove()
+    made.remove()
+  })
+
+  test('a good certificate is well, and its days are judged', async () => {
+    const results = await runKind(redis, tls(quiet), 'Advanced')
+    expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+    expect(checked(results, 'connect').message).toMatch(/let in over TLSv1\.3 in/)
+    expect(checked(results, 'certificate').message).toMatch(/in 89\.9 d/)
+    expect(await server.left()).toEqual([])
+  })
+  test('an unknown CA and a wrong name are tls, before a password is sent', async () => {
+    const given = { password: secret(word) }
+    expect(await one('connect', tls({ ...given, caFile: undefined }))).toMatchObject({ status: 'failed', fault: 'tls' })
+    const named = await one('connect', tls({ ...given, servername: 'elsewhere.test' }))
+    expect(named).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(named.message).toContain('the certificate is not for elsewhere.test')
+    expect(server.cli('INFO', 'commandstats')).not.toContain('cmdstat_auth')
+  })
+  test('redis:// to a port that wants TLS, and rediss:// to one that does not, say so', async () => {
+    const plain = await one('ping', { url: server.url.replace('rediss', 'redis') })
+    expect(plain).toMatchObject({ status: 'failed', fault: 'protocol' })
+    await using clear = await peer(replies('-ERR unknown command\r\n'))
+    const url = `rediss://127.0.0.1:${clear.port}`
+    expect(await one('connect', tls({ url }))).toMatchObject({
+      fault: 'tls',
+      message: expect.stringContaining('does not speak TLS'),
+    })
+  })
+  test('five days are a warning; an expired certificate is dated', async () => {
+    const five = await start('fiveDays')
+    expect(await one('certificate', tls({ url: five.url }), 'Advanced')).toMatchObject({ status: 'warning' })
+    await five.remove()
+    const expired = await start('expired')
+    const found = await one('connect', tls({ url: expired.url }))
+    expect(found).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(found.message).toMatch(/expired on \d{4}-/)
+    await expired.remove()
+  })
+  test('a server that wants a certificate of its clients is told as such', async () => {
+    const strict = await start('good', '--tls-auth-clients', 'yes')
+    const found = (await runKind(redis, tls({ url: strict.url }))).find(({ status }) => status === 'failed')
+    expect(found).toMatchObject({ fault: 'tls' })
+    expect(found?.message).toContain('wants a certificate of the client, and svc has none')
+    await strict.remove()
+  })
+})
+
+describe('redis peers that misbehave', () => {
+  const pinged = async (behave: Parameters<typeof peer>[0], given: Given = {}): Promise<Result> => {
+    await using there = await peer(behave)
+    const results = await runKind(redis, { url: `redis://127.0.0.1:${there.port}`, ...given }, 'Basic', {
+      timeoutMs: 3_000,
+    })
+    await hungUp(there)
+    const bad = results.find(({ status }) => status === 'failed')
+    if (!bad) throw new Error(JSON.stringify(results))
+    return bad
+  }
+  test('an endless answer is not kept', async () => {
+    const started = performance.now()
+    const before = process.memoryUsage().rss
+    const string = await pinged(endless('$900000000\r\n'))
+    expect(string).toMatchObject({ fault: 'protocol', message: expect.stringContaining('a string of more than 1 MiB') })
+    const line = await pinged(endless('+'))
+    expect(line).toMatchObject({ fault: 'protocol', message: expect.stringContaining('a line that does not end') })
+    const list = await pinged(endless('*9999\r\n', '$4\r\nxxxx\r\n'.repeat(200)))
+    expect(list.fault).toBe('protocol')
+    const many = await pinged(endless('', '+x\r\n'.repeat(500)))
+    expect(many).toMatchObject({ fault: 'protocol' })
+    expect(performance.now() - started).toBeLessThan(8_000)
+    expect(process.memoryUsage().rss - before).toBeLessThan(300 * 1024 ** 2)
+  })
+  test('a deep, a huge and a senseless answer are refused', async () => {
+    expect((await pinged(replies('*1\r\n'.repeat(10_000)))).message).toContain('nests lists too deep')
+    expect((await pinged(replies('*1000000000\r\n'))).message).toContain('a list of more than 10000')
+    expect((await pinged(replies('$NaN\r\n'))).message).toContain('does not answer as Redis does')
+    expect((await pinged(replies('HTTP/1.1 400 Bad Request\r\n\r\n'))).message).toContain('HTTP/1.1 400')
+  })
+  test('a cut answer and a reset are protocol, and say during what', async () => {
+    expect(await pinged(cutAfter(3, '+PONG\r\n'))).toMatchObject({
+      fault: 'protocol',
+      message: expect.stringContaining('closed the connection instead of answering PING'),
+    })
+    expect((await pinged(reset)).message).toContain('reset the connection instead of answering PING')
+  })
+  test('escape sequences and our own password do not come back', async () => {
+    const echoes = replies((asked) => `-ERR ${escapeSequences} ${asked.replaceAll('\r\n', ' ')}\r\n`)
+    const found = await pinged(echoes, { password: secret(word) })
+    expect(found.status).toBe('failed')
+    expect(JSON.stringify(found)).not.toContain(word)
+    expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u202e/)
+    expect(found.message).toContain('[secret]')
+  })
+  test('nor do they by way of figures and names', async () => {
+    const info = `role:slave\r\nmaster_host:${escapeSequences}${word}\r\nmaster_link_status:${word}\r\nmaxmemory:1\r\nmaxmemory_policy:${word}`
+    await using there = await peer((socket) => {
+      socket.on('data', (chunk) => {
+        const asked = chunk.toString('latin1')
+        if (asked.includes('INFO')) socket.write(`$${Buffer.byteLength(info)}\r\n${info}\r\n`)
+        else socket.write(asked.includes('PING') ? '+PONG\r\n' : asked.includes('TYPE') ? `+${word}\r\n` : '+OK\r\n')
+      })
+    })
+    const url = `redis://127.0.0.1:${there.port}`
+    const queues = [{ key: 'jobs', length: {} }]
+    const results = await runKind(redis, { url, password: secret(word), queues }, 'Standard')
+    expect(checked(results, 'replica link').message).toContain('[secret]')
+    expect(checked(results, 'queue').message).toContain('[secret]')
+    expect(JSON.stringify(results)).not.toContain(word)
+    expect(JSON.stringify(results)).not.toMatch(/\\u001b|\\u202e/)
+  })
+  test('a TLS alert names the scheme that is wanted', async () => {
+    const found = await pinged(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])))
+    expect(found).toMatchObject({ fault: 'protocol', details: [expect.stringContaining('rediss://')] })
+  })
+})
+
+describe('redis judgement', () => {
+  const settings = (given: Given = {}): RedisSettings => withDefaults(redis.settings, { url: 'redis://h', ...given })
+  const evaluate = (look: RedisLook, given: Given = {}): readonly Result[] =>
+    [evaluateLook(look, settings(given))].flat()
+  const row = {
+    role: 'master',
+    connected_slaves: '0',
+    used_memory: '800',
+    maxmemory: '1000',
+    maxmemory_policy: 'noeviction',
+    connected_clients: '80',
+    maxclients: '100',
+    rejected_connections: '1',
+    total_connections_received: '99',
+    blocked_clients: '3',
+    evicted_keys: '5',
+    rdb_changes_since_last_save: '7',
+    rdb_last_bgsave_status: 'ok',
+    rdb_last_save_time: '1000',
+    uptime_in_seconds: '60',
+  }
+  const status = (check: string, fields: object, given: Given = {}): string => {
+    const look: Info = { see: 'info', row: { ...row, ...fields }, advanced: true, date: new Date(1_060_000) }
+    return checked(evaluate(look, given), check).status
+  }
+  test('boundaries belong to what is well', () => {
+    expect([800, 801, 950, 951].map((used) => status('memory', { used_memory: used }))).toEqual([
+      'ok',
+      'warning',
+      'warning',
+      'failed',
+    ])
+    expect([80, 81, 95, 96].map((n) => status('clients', { connected_clients: n }))).toEqual([
+      'ok',
+      'warning',
+      'warning',
+      'failed',
+    ])
+    expect(status('rejected', {})).toBe('ok')
+    expect(status('rejected', { rejected_connections: '2' })).toBe('warning')
+    expect(status('restarted', {})).toBe('ok')
+    expect(status('restarted', { uptime_in_seconds: '59' })).toBe('warning')
+    expect(status('blocked', {}, { blocked: { limit: 3 } })).toBe('ok')
+    expect(status('blocked', {}, { blocked: { limit: 2 } })).toBe('failed')
+    expect(status('evicted', {}, { evicted: { warn: 4 } })).toBe('warning')
+    expect(status('last save', {}, { lastSave: { limit: 60_000 } })).toBe('ok')
+    expect(status('last save', {}, { lastSave: { limit: 59_999 } })).toBe('failed')
+    expect(status('last save', { rdb_changes_since_last_save: '0' }, { lastSave: { limit: 1 } })).toBe('ok')
+  })
+  test('what is not counted against maxmemory is not held against it', () => {
+    expect(status('memory', { used_memory: 990, mem_not_counted_for_evict: 200 })).toBe('ok')
+  })
+  test('the append-only file: a failed write fails, a failed rewrite warns, and only where it is on', () => {
+    expect(status('persistence', { aof_enabled: '1', aof_last_write_status: 'err' })).toBe('failed')
+    expect(status('persistence', { aof_enabled: '1', aof_last_bgrewrite_status: 'err' })).toBe('warning')
+    expect(status('persistence', { aof_enabled: '0', aof_last_write_status: 'err' })).toBe('ok')
+  })
+  test('the slowest and the farthest replica speak; one that is not online is told', () => {
+    const replicas = {
+      connected_slaves: '3',
+      master_repl_offset: '100000000',
+      slave0: 'ip=10.0.0.1,port=6379,state=online,offset=100000000,lag=1',
+      slave1: 'ip=10.0.0.2,port=6379,state=online,offset=1000,lag=61',
+      slave2: 'ip=10.0.0.3,port=6379,state=wait_bgsave,offset=0,lag=0',
+    }
+    const look: Info = { see: 'info', row: { ...row, ...replicas }, advanced: true, date: new Date(0) }
+    const results = evaluate(look)
+    expect(checked(results, 'replicas')).toMatchObject({ status: 'warning', message: '1 of 3 replicas not online' })
+    expect(checked(results, 'replication lag')).toMatchObject({ status: 'failed', measurement: { value: 61_000 } })
+    expect(checked(results, 'replication lag').message).toContain('10.0.0.2:6379')
+    expect(checked(results, 'replication offset')).toMatchObject({
+      status: 'warning',
+      measurement: { value: 99_999_000 },
+    })
+  })
+  test('a replica that receives a whole copy warns', () => {
+    const replica = { role: 'slave', master_link_status: 'up', master_sync_in_progress: '1' }
+    expect(status('replica link', replica)).toBe('warning')
+    expect(status('replication lag', { ...replica, master_last_io_seconds_ago: '15' })).toBe('ok')
+    expect(status('replication lag', { ...replica, master_last_io_seconds_ago: '16' })).toBe('warning')
+  })
+  test('a group whose lag the server does not tell is never well', () => {
+    const queue = { see: 'queue', key: 'k', threshold: {}, type: 'stream', length: undefined, group: 'g' } as const
+    expect(evaluate(queue)[0]?.status).toBe('warning')
+  })
+})
+
+describe('redis replies', () => {
+  const reader = () => new RespReader('h:1', String)
+  const wire = '+OK\r\n:-7\r\n$5\r\na\r\nbc\r\n$-1\r\n*3\r\n*2\r\n$1\r\nx\r\n:1\r\n*0\r\n-ERR no\r\n$0\r\n\r\n'
+  const meant = ['OK', -7, 'a\r\nbc', null, [['x', 1], [], { error: 'ERR no' }], '']
+  test('are the same in one piece and byte by byte', () => {
+    expect(reader().push(Buffer.from(wire))).toEqual(meant)
+    const slow = reader()
+    expect([...Buffer.from(wire)].flatMap((byte) => slow.push(Buffer.from([byte])))).toEqual(meant)
+  })
+  test('a megabyte in drops costs no more than it weighs', () => {
+    const drops = reader()
+    const started = processorMs()
+    drops.push(Buffer.from('$1000000\r\n'))
+    for (let i = 0; i < 100_000; i += 1) drops.push(Buffer.from('0123456789'))
+    expect(drops.push(Buffer.from('\r\n'))).toHaveLength(1)
+    expect(processorMs() - started).toBeLessThan(3_000)
+  })
+})
+
+describe('redis settings', () => {
+  const wrong = (given: Given): string | undefined => redis.validate?.(withDefaults(redis.settings, given))
+  test('what cannot be used together is told', () => {
+    expect(wrong({ url: 'redis://h/0' })).toBeUndefined()
+    expect(wrong({ url: 'rediss://h', caFile: '/ca' })).toBeUndefined()
+    expect(wrong({ url: 'redis://h/orders' })).toContain('no database by its number')
+    expect(wrong({ url: 'redis://h?tls=true' })).toContain('parameters')
+    expect(wrong({ url: 'redis://me@h' })).toContain('there is no password')
+    expect(wrong({ url: 'redis://h', caFile: '/ca' })).toContain('rediss')
+    expect(wrong({ url: 'redis://%zz@h', password: secret('x') })).toContain('%')
+  })
+  test('the target is host and port, for a keychain secret', () => {
+    const target = (url: string) => redis.target?.(withDefaults(redis.settings, { url }))
+    expect(target('redis://h')).toEqual({ host: 'h', port: 6379, database: 'h:6379' })
+    expect(target('rediss://[::1]:7000/2')).toEqual({ host: '::1', port: 7000, database: '::1:7000' })
+  })
+})

@@ -1,0 +1,412 @@
+import { readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { limits, type Result } from '../../src/core/engine/index.ts'
+import { probeFile } from '../../src/core/folders/index.ts'
+import sftp from '../../src/core/kinds/sftp/index.ts'
+import { hostKeyOf } from '../../src/core/kinds/sftp/open.ts'
+import type { SftpSettings } from '../../src/core/kinds/sftp/settings.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { blackHole, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults.ts'
+import { sessionsLeft } from '../support/own-daemon.ts'
+import { suiteWith } from '../support/peer.ts'
+import { proxy } from '../support/proxy.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { type SftpOptions, type SftpServer, startSftpServer } from '../support/sftp-server.ts'
+import { type Sshd, sshdMissing, startSshd } from '../support/sshd.ts'
+import { hungUp } from '../support/until.ts'
+
+type Given = Partial<SftpSettings>
+const host = '127.0.0.1'
+const names = (results: readonly Result[]): readonly string[] => results.map((result) => result.check)
+const bad = (results: readonly Result[]): readonly string[] =>
+  results.filter((result) => result.status !== 'ok').map((result) => `${result.check}: ${result.message}`)
+const strange = `SHA256:${'A'.repeat(43)}`
+
+suiteWith(sshdMissing, 'sftp against OpenSSH', () => {
+  let server: Sshd
+  beforeAll(async () => {
+    server = await startSshd()
+  })
+  afterAll(() => server.remove())
+  const run = (given: Given = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
+    runKind(
+      sftp,
+      {
+        host,
+        port: server.port,
+        username: server.user,
+        privateKey: secret(server.privateKey),
+        hostKey: [server.hostKey],
+        ...given,
+      },
+      mode,
+      options,
+    )
+  const signedIn = (): number => server.log().match(/Accepted publickey/g)?.length ?? 0
+
+  test('each mode runs its checks, and leaves no session and no file', async () => {
+    const writes: Given = {
+      folder: server.files,
+      files: { limit: 5 },
+      allowWrites: true,
+      probeFolder: server.files,
+      throughput: { limit: 1 },
+    }
+    const basic = await run(writes, 'Basic')
+    expect(bad(basic)).toEqual([])
+    expect(names(basic)).toEqual(['banner'])
+    const standard = await run(writes, 'Standard')
+    expect(bad(standard)).toEqual([])
+    expect(names(standard)).toEqual(['banner', 'host key', 'sign-in', 'listing'])
+    const advanced = await run(writes, 'Advanced')
+    expect(bad(advanced)).toEqual([])
+    expect(names(advanced)).toEqual(sftp.checks.map((check) => check.name))
+    expect(advanced.every((result) => result.address === server.address)).toBe(true)
+    expect(readdirSync(server.files)).toEqual([])
+    expect(await sessionsLeft(server)).toBe(0)
+  })
+  test('it says what it saw', async () => {
+    const results = await run()
+    const said = (check: string): string => checked(results, check).message
+    expect(said('banner')).toMatch(/^127\.0\.0\.1:\d+ said "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
+    expect(said('host key')).toBe(`${server.address} showed ssh-ed25519 ${server.hostKey}`)
+    expect(said('sign-in')).toMatch(new RegExp(`^signed in at .* as "${server.user}" in [\\d.]+ m?s`))
+    expect(said('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
+  })
+  test('4 MiB come back the same, in many requests at once', async () => {
+    const given: Given = { allowWrites: true, probeFolder: server.files, probeSize: 4 * 1024 * 1024 }
+    const results = await run(given, 'Advanced')
+    expect(bad(results)).toEqual([])
+    expect(checked(results, 'round trip').message).toContain('4 MiB written in')
+    expect(readdirSync(server.files)).toEqual([])
+  })
+  test('a key under a passphrase, and one without its newline at the end', async () => {
+    const locked = { privateKey: secret(server.lockedKey), passphrase: secret('correct horse') }
+    expect(bad(await run(locked))).toEqual([])
+    expect(bad(await run({ privateKey: secret(server.privateKey.trimEnd()) }))).toEqual([])
+  })
+  test.each([
+    ['a wrong passphrase', 'locked', 'battery staple', 'its passphrase is missing or wrong'],
+    ['no passphrase', 'locked', undefined, 'its passphrase is missing or wrong'],
+    ['no key at all', 'battery staple', undefined, 'it is not a private key'],
+  ])('%s is told before anything is opened, and not shown', async (_, which, passphrase, told) => {
+    const given: Given = {
+      privateKey: secret(which === 'locked' ? server.lockedKey : which),
+      ...(passphrase === undefined ? {} : { passphrase: secret(passphrase) }),
+    }
+    const results = await run(given)
+    expect(results).toHaveLength(1)
+    expect(results[0]).toMatchObject({ check: 'sign-in', status: 'failed', fault: 'internal' })
+    expect(results[0]?.message).toContain(told)
+    expect(JSON.stringify(results)).not.toContain('battery')
+  })
+  test('a key that opens nothing is auth, and is not tried again soon', async () => {
+    const shared = limits()
+    const stranger = { privateKey: secret(server.strangerKey) }
+    const results = await run(stranger, 'Standard', { limits: shared, retries: 3 })
+    expect(checked(results, 'host key').status).toBe('ok')
+    expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
+    expect(checked(results, 'sign-in').message).toBe(`${server.address} did not let "${server.user}" in by publickey`)
+    const again = await run(stranger, 'Standard', { limits: shared })
+    expect(again).toHaveLength(1)
+    expect(again[0]?.message).toContain('not signed in')
+  })
+  test('a password where only keys are taken is told as such', async () => {
+    const results = await run({ privateKey: undefined, password: secret('correct horse') })
+    expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
+    expect(checked(results, 'sign-in').message).toContain('in none of the ways that are configured')
+  })
+  test('without hostKey nobody signs in, and the one that was seen is told', async () => {
+    const before = signedIn()
+    const results = await run({ hostKey: undefined })
+    expect(names(results)).toEqual(['banner', 'host key'])
+    expect(checked(results, 'host key')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(checked(results, 'host key').message).toContain(`showed ssh-ed25519 ${server.hostKey}, and no hostKey`)
+    expect(await sessionsLeft(server)).toBe(0)
+    expect(signedIn()).toBe(before)
+  })
+  test('with another hostKey nobody signs in, and what to compare with is told', async () => {
+    const before = signedIn()
+    const results = await run({ hostKey: [strange] })
+    expect(names(results)).toEqual(['banner', 'host key'])
+    expect(checked(results, 'host key')).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(checked(results, 'host key').message).toContain('which hostKey does not name')
+    expect(checked(results, 'host key').details?.join()).toContain('ssh-keygen -lf')
+    expect(await sessionsLeft(server)).toBe(0)
+    expect(signedIn()).toBe(before)
+  })
+  test('one of several hostKeys is enough, with or without the padding of base64', async () => {
+    expect(bad(await run({ hostKey: [strange, `${server.hostKey}=`] }))).toEqual([])
+  })
+  test('without an account the host key is told, and well', async () => {
+    const results = await run({ username: undefined, privateKey: undefined, hostKey: undefined })
+    expect(bad(results)).toEqual([])
+    expect(names(results)).toEqual(['banner', 'host key'])
+    const known = await run({ username: undefined, privateKey: undefined })
+    expect(bad(known)).toEqual([])
+  })
+  test('the oldest file of the drop folder is found by its date, folders and other endings aside', async () => {
+    const now = Date.now()
+    const write = (name: string, minutes: number): void => {
+      writeFileSync(join(server.files, name), 'x')
+      utimesSync(join(server.files, name), new Date(), new Date(now - minutes * 60_000))
+    }
+    write('a.xml', 20)
+    write('b.xml', 90)
+    write('old.txt', 600)
+    const results = await run({ folder: server.files, ending: '.xml', files: { limit: 1 } }, 'Advanced')
+    const oldest = checked(results, 'oldest file')
+    expect(oldest).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 3_600_000 } })
+    expect(oldest.message).toMatch(/"b\.xml", waits 1\.5 h \(limit 1 h\)$/)
+    expect(checked(results, 'backlog')).toMatchObject({ status: 'failed', measurement: { value: 2 } })
+    const { rmSync } = await import('node:fs')
+    for (const name of ['a.xml', 'b.xml', 'old.txt']) rmSync(join(server.files, name))
+  })
+  test('leftovers of our own are swept, and nothing else is', async () => {
+    const old = probeFile(1, new Date(Date.now() - 2 * 3_600_000))
+    const young = probeFile(1, new Date())
+    const others = [young.name, 'report.xml']
+    for (const name of [old.name, old.renamed, ...others]) writeFileSync(join(server.files, name), 'x')
+    const results = await run({ allowWrites: true, probeFolder: server.files }, 'Advanced')
+    expect(checked(results, 'sweep').message).toBe('2 of 2 leftovers of earlier round trips deleted')
+    expect(readdirSync(server.files).sort()).toEqual([...others].sort())
+    const { rmSync } = await import('node:fs')
+    for (const name of others) rmSync(join(server.files, name))
+  })
+  test('a drop folder that is not there fails its check, and the round trip goes on', async () => {
+    const given: Given = { folder: '/gone/for/good', allowWrites: true, probeFolder: server.files }
+    const results = await run(given, 'Advanced')
+    expect(checked(results, 'oldest file')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(checked(results, 'oldest file').message).toMatch(/refused opening "\/gone\/for\/good": "No such file/)
+    expect(checked(results, 'round trip').status).toBe('ok')
+  })
+  test('a server without SFTP is told apart from a refused sign-in', async () => {
+    const without = await startSshd(['ForceCommand false'])
+    try {
+      const results = await run({
+        port: without.port,
+        hostKey: [without.hostKey],
+        privateKey: secret(without.privateKey),
+      })
+      expect(checked(results, 'sign-in').status).toBe('ok')
+      expect(checked(results, 'listing')).toMatchObject({ status: 'failed' })
+      expect(checked(results, 'listing').fault).not.toBe('auth')
+    } finally {
+      await without.remove()
+    }
+  })
+  test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
+    await using slow = await proxy(server.port, 150)
+    const results = await run({ port: slow.port, latency: { warn: 50, limit: 120 } })
+    for (const check of ['banner', 'sign-in', 'listing']) {
+      expect(checked(results, check)).toMatchObject({
+        status: 'failed',
+        fault: 'threshold',
+        measurement: { limit: 120 },
+      })
+      expect(checked(results, check).measurement?.value).toBeGreaterThan(140)
+    }
+  })
+})
+
+describe('sftp with passwords', () => {
+  const word = 'correct horse'
+  const run = async (
+    options: SftpOptions,
+    given: Given | ((server: SftpServer) => Given) = {},
+    mode: ExecutionMode = 'Standard',
+    context: RunKindOptions = {},
+  ) => {
+    await using server = await startSftpServer(options)
+    const more = typeof given === 'function' ? given(server) : given
+    const base = { host, port: server.port, username: 'monitor', password: secret(word), hostKey: [server.hostKey] }
+    const results = await runKind(sftp, { ...base, ...more }, mode, { timeoutMs: 6_000, ...context })
+    await hungUp(server)
+    return { results, server }
+  }
+
+  test.each(['password', 'keyboard-interactive'] as const)('%s lets in, and is said once', async (method) => {
+    const { results, server } = await run({ method })
+    expect(bad(results)).toEqual([])
+    expect(server.heard()).toEqual([word])
+  })
+  test.each(['password', 'keyboard-interactive'] as const)(
+    'a wrong one by %s is auth, is said once whatever the retries, and is not shown',
+    async (method) => {
+      const { results, server } = await run({ method }, { password: secret('hunter2-wrong') }, 'Standard', {
+        retries: 5,
+      })
+      expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(checked(results, 'sign-in').message).toContain(`did not let "monitor" in by ${method}`)
+      expect(server.heard()).toEqual(['hunter2-wrong'])
+      expect(JSON.stringify(results)).not.toContain('hunter2')
+    },
+  )
+  test('a server whose key is unknown never hears a password, nor that somebody tries', async () => {
+    for (const hostKey of [undefined, [strange]]) {
+      const { results, server } = await run({}, { hostKey })
+      expect(names(results)).toEqual(['banner', 'host key'])
+      expect(server.heard()).toEqual([])
+      expect(server.tries()).toBe(0)
+    }
+  })
+  test('a round trip in memory, and the listing of a folder with files', async () => {
+    const files = { '/home/in/a.txt': { bytes: Buffer.from('x'), at: new Date(Date.now() - 20 * 60_000) } }
+    const { results, server } = await run({ files }, { folder: 'in', allowWrites: true }, 'Advanced')
+    expect(names(results)).toEqual(expect.arrayContaining(['round trip', 'rename', 'delete', 'sweep']))
+    expect(checked(results, 'oldest file')).toMatchObject({ status: 'warning' })
+    expect(bad(results)).toHaveLength(1)
+    expect([...server.files.keys()]).toEqual(['/home/in/a.txt'])
+  })
+  test.each([
+    ['another SHA-256', (bytes: Buffer) => Buffer.from(bytes).fill(0, 100, 164), 'with another SHA-256'],
+    ['cut', (bytes: Buffer) => bytes.subarray(0, 60_000), 'as 60000 of 65536 bytes'],
+  ])('a file that comes back %s fails the round trip, and is deleted all the same', async (_, spoil, told) => {
+    const { results, server } = await run({ spoil }, { allowWrites: true }, 'Advanced')
+    expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(checked(results, 'round trip').message).toContain(told)
+    expect(checked(results, 'delete').status).toBe('ok')
+    expect(server.files.size).toBe(0)
+  })
+  test('a folder that may not be written fails the round trip, and what it says is passed on', async () => {
+    const { results } = await run({ readOnly: true }, { allowWrites: true }, 'Advanced')
+    expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(checked(results, 'round trip').message).toContain('refused creating our own file: "Permission denied"')
+    expect(names(results)).not.toContain('delete')
+  })
+  test('an endless listing is counted up to a bound, which is told', async () => {
+    const endless = Array.from({ length: 400 }, (_, index) => `file ${index}`)
+    const { results } = await run({ endless }, { folder: 'in', files: { limit: 20_000 } }, 'Advanced')
+    expect(checked(results, 'listing').message).toMatch(/^more than 1000 entries of "\/home" listed in /)
+    expect(checked(results, 'backlog').message).toContain('of those that were looked at: 10000')
+  })
+  test('a listing whose answers are empty for ever ends', async () => {
+    const { results } = await run({ endless: [] })
+    expect(checked(results, 'listing')).toMatchObject({ status: 'failed', fault: 'protocol' })
+  })
+  test('names with line breaks and escapes do not reach a terminal', async () => {
+    const files = { [`/home/in/a${escapeSequences}\r\nb`]: { bytes: Buffer.from('x'), at: new Date(0) } }
+    const { results } = await run({ files }, { folder: 'in' }, 'Advanced')
+    const { message } = checked(results, 'oldest file')
+    expect([...message].every((character) => character >= ' ' && character <= '~')).toBe(true)
+    expect(message).toMatch(/"ared.* b", waits/)
+  })
+  test.each([
+    ['starts no SFTP', 'sftp', 'Standard', 'listing'],
+    ['opens no folder', 'OPENDIR', 'Standard', 'listing'],
+    ['takes no bytes', 'WRITE', 'Advanced', 'round trip'],
+  ] as const)('a server that says nothing and %s is a timeout on that check', async (_, deafTo, mode, check) => {
+    const { results } = await run({ deafTo }, { allowWrites: true }, mode, { timeoutMs: 1_500 })
+    expect(checked(results, 'sign-in').status).toBe('ok')
+    expect(checked(results, check)).toMatchObject({ status: 'failed', fault: 'timeout' })
+    expect(await settled('')).toBe('')
+  })
+  test('a server that hangs up when SFTP begins is a fault of protocol', async () => {
+    const { results } = await run({ hangUp: true })
+    expect(checked(results, 'listing')).toMatchObject({ status: 'failed', fault: 'protocol' })
+  })
+})
+
+describe('sftp against what is no SSH server', () => {
+  const probe = (port: number, mode: ExecutionMode = 'Basic', timeoutMs = 3_000) =>
+    runKind(sftp, { host, port, username: 'a', password: secret('word'), hostKey: [strange] }, mode, { timeoutMs })
+  test('refused: nothing listens', async () => {
+    const result = checked(await probe(await refusedPort()), 'banner')
+    expect(result).toMatchObject({
+      status: 'failed',
+      fault: 'refused',
+      message: expect.stringContaining('nothing listens'),
+    })
+  })
+  test('a sound banner is known without a clock: on a (simulated) busy machine too it is not called a wrong one', async () => {
+    await using there = await peer(speaks('SSH-2.0-sound\r\n'))
+    // What a regular expression of svc.yaml is run in gives up after a while, however little it has to do.
+    const busy = vi.spyOn(process.getBuiltinModule('node:vm'), 'runInNewContext').mockImplementation(() => {
+      throw Object.assign(new Error('timed out'), { code: 'ERR_SCRIPT_EXECUTION_TIMEOUT' })
+    })
+    try {
+      expect(checked(await probe(there.port), 'banner')).toMatchObject({ status: 'ok' })
+    } finally {
+      busy.mockRestore()
+    }
+  })
+  test('black hole: accepted and never answered ends before the deadline, and leaves no socket', async () => {
+    await using hole = await peer(blackHole)
+    const result = checked(await probe(hole.port, 'Standard', 500), 'banner')
+    expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
+    expect(result.message).toContain('accepted the connection and then said nothing for')
+    await hungUp(hole)
+  })
+  test('a server that greets and then says nothing is told as that', async () => {
+    await using half = await peer(speaks('SSH-2.0-Half\r\n'))
+    const results = await probe(half.port, 'Standard', 700)
+    expect(checked(results, 'banner').status).toBe('ok')
+    expect(checked(results, 'host key')).toMatchObject({ status: 'failed', fault: 'timeout' })
+    await hungUp(half)
+  })
+  test.each([
+    ['an FTP server', speaks('220 Welcome\r\n'), 'timeout', 'said "220 Welcome" and no more'],
+    ['an old SSH server', speaks('SSH-1.5-Old\r\n'), 'protocol', 'not version 2 of SSH'],
+    ['a server that hangs up', (socket: Socket) => void socket.end(), 'refused', 'hung up before it said anything'],
+    ['half a line', (socket: Socket) => void socket.end('SSH-2.'), 'protocol', 'does not answer as SSH does'],
+    ['a long talk', speaks('x\r\n'.repeat(10_000)), 'protocol', 'does not answer as SSH does'],
+    ['a reset', (socket: Socket) => void socket.resetAndDestroy(), 'protocol', 'closed the connection'],
+  ])('%s is a failure that says so', async (_, behave, fault, told) => {
+    await using other = await peer(behave)
+    const result = checked(await probe(other.port, 'Basic', 700), 'banner')
+    expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(told) })
+    await hungUp(other)
+  })
+  test('lines before the banner are allowed (RFC 4253, 4.2), and escapes in it are not passed on', async () => {
+    await using chatty = await peer(speaks(`Hello\r\nSSH-2.0-a${escapeSequences}b\r\n`))
+    const result = checked(await probe(chatty.port), 'banner')
+    expect(result.status).toBe('ok')
+    expect([...result.message].every((character) => character >= ' ' && character <= '~')).toBe(true)
+  })
+  test('100 key exchanges of random bytes are 100 failures, and nothing breaks', async () => {
+    for (let round = 0; round < 100; round += 1) {
+      const bytes = Buffer.from(Array.from({ length: 200 }, (_, i) => (round * 31 + i * i * 17 + (round >> 2)) & 0xff))
+      // A length that is right takes the rest to the parser of the key exchange.
+      if (round % 2) bytes.set([0, 0, 0, 196, 4, 20])
+      await using other = await peer((socket) => void socket.end(Buffer.concat([Buffer.from('SSH-2.0-x\r\n'), bytes])))
+      const results = await probe(other.port, 'Standard', 1_000)
+      expect(checked(results, 'host key').status).toBe('failed')
+    }
+  })
+})
+
+describe('sftp settings and judgements', () => {
+  const settings = (given: Given): SftpSettings => withDefaults(sftp.settings, { host, ...given })
+  test.each([
+    [{ password: secret('x') }, 'need a username'],
+    [{ username: 'a' }, 'username needs a password or a privateKey'],
+    [{ username: 'a', password: secret('x'), passphrase: secret('y') }, 'passphrase needs a privateKey'],
+    [{ hostKey: ['ssh-ed25519 AAAA'] }, 'hostKey is no fingerprint'],
+    [{ hostKey: [`MD5:${'A'.repeat(43)}`] }, 'hostKey is no fingerprint'],
+    [{ folder: '/in' }, 'folder needs a username'],
+    [{ username: 'a', password: secret('x'), probeFolder: 'a\0b' }, 'probeFolder holds a control character'],
+  ] satisfies [Given, string][])('%j cannot be used together', (given, told) => {
+    expect(sftp.validate?.(settings(given))).toContain(told)
+  })
+  test('it signs in from Standard on, and only with an account; the target names host and port', () => {
+    expect(sftp.signsIn?.(settings({ username: 'a' }), 'Basic')).toBe(false)
+    expect(sftp.signsIn?.(settings({ username: 'a' }), 'Standard')).toBe(true)
+    expect(sftp.signsIn?.(settings({}), 'Advanced')).toBe(false)
+    expect(sftp.target?.(settings({}))).toEqual({ host, port: 22 })
+  })
+  test('the boundaries of latency belong to the better side', () => {
+    const status = (ms: number) => {
+      const seen = { see: 'banner', address: 'a:22', ended: 'met', said: '"SSH-2.0-x"', version: '2.0', ms } as const
+      const judged = sftp.evaluate(seen, settings({}))
+      return 'status' in judged ? judged.status : 'several'
+    }
+    expect([1_000, 1_000.1, 3_000, 3_000.1].map(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
+  })
+  test('a host key that is cut short or hostile is told without harm', () => {
+    expect(hostKeyOf(Buffer.alloc(0)).type).toBe('')
+    expect(hostKeyOf(Buffer.from([0xff, 0xff, 0xff, 0xff, 0x1b, 0x5b, 0x32, 0x4a])).type).toBe('')
+    expect(hostKeyOf(Buffer.alloc(3)).fingerprint).toMatch(/^SHA256:[A-Za-z0-9+/]{43}$/)
+  })
+})

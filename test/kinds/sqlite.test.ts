@@ -1,0 +1,489 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { runInChild } from '../../src/core/child/index.ts'
+import type { Result } from '../../src/core/engine/index.ts'
+import { storeApplicationId } from '../../src/core/kinds/sqlite/file.ts'
+import sqlite from '../../src/core/kinds/sqlite/index.ts'
+import type { SqliteLook } from '../../src/core/kinds/sqlite/judge.ts'
+import probe, { type Backup } from '../../src/core/kinds/sqlite/probe.ts'
+import type { SqliteSettings } from '../../src/core/kinds/sqlite/settings.ts'
+import { withoutSqliteWarning } from '../../src/core/sqlite.ts'
+import { applicationId, openStore } from '../../src/core/store/index.ts'
+import { migrations } from '../../src/core/store/migrate.ts'
+import { ownChildren as children } from '../support/processes.ts'
+import { checked, type RunKindOptions, runKind, withDefaults } from '../support/run-kind.ts'
+
+type Given = Partial<SqliteSettings>
+type Mode = 'Basic' | 'Standard' | 'Advanced'
+const posix = process.platform !== 'win32'
+const root = process.getuid?.() === 0
+
+let folder = ''
+let path = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-sqlite-'))
+  path = join(folder, 'home', 'svc.db')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const run = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
+  runKind(sqlite, { path, diskFree: {}, ...given }, mode, { inChild: runInChild, ...options })
+const own = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
+  run({ ownStore: true, ...given }, mode, options)
+const store = (): void => openStore({ path, create: true }).close()
+/** A database of some application, with rollback journal. */
+function plain(rows = 10): void {
+  mkdirSync(dirname(path), { recursive: true })
+  const database = new DatabaseSync(path)
+  database.exec('BEGIN; CREATE TABLE songs (name TEXT)')
+  const insert = database.prepare('INSERT INTO songs VALUES (?)')
+  for (let row = 0; row < rows; row += 1) insert.run(`song ${row} ${'la'.repeat(200)}`)
+  database.exec('COMMIT')
+  database.close()
+}
+const bad = (results: readonly Result[]): Result[] => results.filter((result) => result.status !== 'ok')
+/** Another process that holds the file as `sql` says, until it is killed. */
+async function holding(sql: string): Promise<() => Promise<void>> {
+  const program = `const { DatabaseSync } = require('node:sqlite')
+    const d = new DatabaseSync(${JSON.stringify(path)}); d.exec(${JSON.stringify(sql)}); console.log('held')
+    setInterval(() => d.isOpen, 1000)`
+  const child = spawn(process.execPath, ['--no-warnings', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(child.stdout, 'data')
+  return async () => {
+    child.kill('SIGKILL')
+    await once(child, 'close')
+  }
+}
+
+describe("svc's own store", () => {
+  test('is well in every mode, and nothing is written to it', async () => {
+    store()
+    const names = async (mode: Mode): Promise<string[]> => {
+      const results = await own({}, mode)
+      expect(bad(results)).toEqual([])
+      return results.map((result) => result.check)
+    }
+    const all = sqlite.checks.map((check) => check.name)
+    const before = readFileSync(path)
+    expect(await names('Basic')).toEqual(all.slice(0, 2))
+    expect(await names('Standard')).toEqual(all.slice(0, 5))
+    // Without a configured backup there is no age to judge.
+    expect(await names('Advanced')).toEqual(all.slice(0, 7))
+    expect(readFileSync(path).equals(before)).toBe(true)
+    if (posix) {
+      for (const name of readdirSync(dirname(path))) {
+        expect([name, statSync(join(dirname(path), name)).mode & 0o077]).toEqual([name, 0])
+      }
+    }
+    store()
+    expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+  })
+  test('it says what it saw', async () => {
+    store()
+    const results = await own({}, 'Advanced')
+    const said = (check: string): string => checked(results, check).message
+    expect(said('open')).toMatch(/^opened in [\d.]+ ms \(limit 3 s\)$/)
+    expect(said('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
+    expect(said('schema')).toBe(`schema ${migrations.length}`)
+    expect(said('round trip')).toMatch(/^written, read and taken back in [\d.]+ m?s/)
+    expect(said('quick check')).toMatch(/^no damage found, in/)
+  })
+  test('is looked at while this process holds it and writes', async () => {
+    const held = openStore({ path, create: true })
+    held.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
+    const entries = () => held.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
+    const before = entries()
+    expect(bad(await own({}, 'Advanced'))).toEqual([])
+    // Still ours: no lock was lost, and nothing of the probe has stayed.
+    held.database.exec('INSERT INTO t VALUES (2)')
+    expect(entries()).toEqual(before)
+    held.close()
+  })
+  test('that does not exist is said, and is not made', async () => {
+    expect(await own()).toMatchObject([{ check: 'open', fault: 'data', message: `${path} does not exist` }])
+    expect(existsSync(dirname(path))).toBe(false)
+  })
+  test('the store and the monitor know it by the same mark', () => {
+    expect(storeApplicationId).toBe(applicationId)
+  })
+  test('a database of something else in its place is said as such', async () => {
+    plain()
+    chmodSync(path, 0o600)
+    chmodSync(dirname(path), 0o700)
+    expect(await own()).toMatchObject([
+      { fault: 'data', message: `${path} is a SQLite database, but not a store of svc` },
+    ])
+  })
+  test.runIf(posix)('modes that let others in are said, with the chmod to type', async () => {
+    store()
+    chmodSync(path, 0o644)
+    expect(await own()).toMatchObject([
+      {
+        fault: 'data',
+        message: `${path} is open to other accounts (mode 0644, and not 0600)`,
+        details: [`next: chmod 600 ${path}`],
+      },
+    ])
+    chmodSync(path, 0o600)
+    chmodSync(dirname(path), 0o755)
+    expect(await own()).toMatchObject([{ details: [`next: chmod 700 ${dirname(path)}`] }])
+  })
+  test.runIf(posix)('a symbolic link in its place is refused; another database may be one', async () => {
+    const real = path
+    store()
+    path = join(folder, 'link.db')
+    symlinkSync(real, path)
+    expect((await own())[0]?.message).toBe(`${path} is a symbolic link, and the store is not opened over one`)
+    expect(bad(await run())).toEqual([])
+  })
+  test('another journal mode fails, and so does a header that contradicts the table', async () => {
+    store()
+    const database = new DatabaseSync(path)
+    database.exec('PRAGMA journal_mode = DELETE; PRAGMA user_version = 7')
+    database.close()
+    const results = await own({}, 'Standard')
+    expect(checked(results, 'wal')).toMatchObject({ fault: 'data', message: 'journal mode delete, and should be wal' })
+    expect(checked(results, 'schema')).toMatchObject({
+      fault: 'data',
+      message: `the header says schema 7, the table ${migrations.length}: the store is damaged`,
+    })
+  })
+  test('another schema version than expected is deployment-related', async () => {
+    store()
+    expect(checked(await own({ schemaVersion: migrations.length + 1 }, 'Standard'), 'schema')).toMatchObject({
+      status: 'failed',
+      deployment: true,
+      message: `schema ${migrations.length}, and should be ${migrations.length + 1}`,
+    })
+  })
+})
+
+describe('a file that is no sound database', () => {
+  test.each([
+    [
+      'garbage',
+      () => writeFileSync(path, 'not a database '.repeat(500)),
+      /is not a SQLite database: damaged, or something/,
+    ],
+    ['an empty file', () => writeFileSync(path, ''), /is empty \(0 bytes\)/],
+    ['a damaged header', () => overwrite(0, 40), /is not a SQLite database/],
+    ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages do not fit together/],
+    ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages do not fit together/],
+    ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages do not fit together/],
+  ])('%s is said, in Basic already, and the file is left as it is', async (_, damage, said) => {
+    plain(50)
+    damage()
+    const before = readFileSync(path)
+    const results = await run()
+    expect(bad(results)).toMatchObject([{ status: 'failed', fault: 'data', message: expect.stringMatching(said) }])
+    expect(readFileSync(path).equals(before)).toBe(true)
+    expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+  })
+  test('a folder, a relative path', async () => {
+    mkdirSync(path, { recursive: true })
+    expect((await run())[0]?.message).toBe(`${path} is not a file`)
+    expect((await run({ path: 'svc.db' }))[0]).toMatchObject({ fault: 'internal' })
+  })
+  test('a page damaged further in is found by the quick check, and by nothing shallower', async () => {
+    plain(200)
+    overwrite(5 * 4_096, 3_000)
+    expect(bad(await run({}, 'Standard'))).toEqual([])
+    const [found, ...others] = bad(await run({}, 'Advanced'))
+    expect(others).toEqual([])
+    expect(found).toMatchObject({ check: 'quick check', fault: 'data' })
+    expect(found?.message).toMatch(/is damaged: its pages do not fit together$/)
+    expect(found?.details?.at(-1)).toBe('next: restore it from a backup')
+  })
+  test('rows that break their own rules are found by the quick check, one by one', async () => {
+    plain()
+    const database = new DatabaseSync(path)
+    database.exec(`PRAGMA ignore_check_constraints = ON;
+      CREATE TABLE a (x CHECK (x > 0)); INSERT INTO a VALUES (-1);
+      CREATE TABLE b (x CHECK (x > 0)); INSERT INTO b VALUES (-1)`)
+    database.close()
+    expect(checked(await run({}, 'Advanced'), 'quick check')).toMatchObject({
+      fault: 'data',
+      message: 'the database is damaged: CHECK constraint failed in b',
+      details: ['CHECK constraint failed in a', 'next: restore it from a backup'],
+    })
+  })
+  test('an unfinished write of a process that died is said, and is not taken back by looking', async () => {
+    plain()
+    const insert = 'INSERT INTO songs SELECT hex(zeroblob(2000)) FROM n'
+    const kill = await holding(`PRAGMA cache_size = 2; BEGIN IMMEDIATE;
+      WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300) ${insert}`)
+    await kill()
+    expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
+    expect(bad(await run({}, 'Advanced'))).toMatchObject([
+      {
+        check: 'open',
+        fault: 'data',
+        message: expect.stringContaining('holds an unfinished write of a process that died'),
+      },
+    ])
+    expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
+  })
+  describe('as another account than that of the file', () => {
+    /** The findings of a process that runs as nobody. */
+    async function asNobody(mode: Mode): Promise<readonly Result[]> {
+      const from = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href)
+      const program = `
+        import { runKind } from ${from('test/support/run-kind.ts')}
+        import { runInChild } from ${from('src/core/child/index.ts')}
+        import sqlite from ${from('src/core/kinds/sqlite/index.ts')}
+        const settings = { path: ${JSON.stringify(path)}, diskFree: {} }
+        console.log(JSON.stringify(await runKind(sqlite, settings, '${mode}', { inChild: runInChild })))`
+      const args = ['--input-type=module', '-e', program]
+      const child = spawn(process.execPath, args, {
+        uid: 65_534,
+        gid: 65_534,
+        stdio: ['ignore', 'pipe', 'inherit'],
+        cwd: '/',
+      })
+      let out = ''
+      child.stdout.on('data', (chunk: Buffer) => {
+        out += String(chunk)
+      })
+      await once(child, 'close')
+      return JSON.parse(out) as Result[]
+    }
+    const open = (modes: { folder: number; file: number }): void => {
+      chmodSync(folder, 0o755)
+      chmodSync(dirname(path), modes.folder)
+      chmodSync(path, modes.file)
+    }
+    test.runIf(posix && root)('a file that it may not read', async () => {
+      plain()
+      open({ folder: 0o755, file: 0 })
+      expect(bad(await asNobody('Basic'))).toMatchObject([
+        { fault: 'data', message: `${path} cannot be opened by this account` },
+      ])
+    })
+    test.runIf(posix && root)('what it may only read gets no round trip, says so, and is well', async () => {
+      plain()
+      open({ folder: 0o755, file: 0o644 })
+      const results = await asNobody('Advanced')
+      expect(bad(results)).toEqual([])
+      expect(checked(results, 'round trip').message).toBe('left out: this account may only read the file')
+    })
+    test.runIf(posix && root)(
+      'a database in WAL mode is not opened when that would leave files of its own',
+      async () => {
+        store()
+        open({ folder: 0o777, file: 0o644 })
+        expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and nobody has it open')
+        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+        const held = new DatabaseSync(path)
+        held.prepare('SELECT * FROM meta').get()
+        expect(bad(await asNobody('Basic'))).toEqual([])
+        held.close()
+        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+      },
+    )
+  })
+})
+
+describe('a database that others use', () => {
+  test('held exclusively by another process, it is said to be locked, and this process never stood still', async () => {
+    plain()
+    const release = await holding('BEGIN EXCLUSIVE')
+    let longest = 0
+    let last = performance.now()
+    const beat = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last)
+      last = performance.now()
+    }, 5)
+    const results = await run()
+    clearInterval(beat)
+    await release()
+    expect(results).toMatchObject([
+      { check: 'open', fault: 'timeout', message: `${path} is locked by another process` },
+    ])
+    expect(longest).toBeLessThan(400)
+    expect(bad(await run())).toEqual([])
+  })
+  test('a lock that is let go in time is waited for', async () => {
+    plain()
+    const release = await holding('BEGIN EXCLUSIVE')
+    const results = run()
+    await wait(200)
+    await release()
+    expect(bad(await results)).toEqual([])
+  })
+  test('a writer that does not end is told by the round trip; reading goes on', async () => {
+    store()
+    const release = await holding('BEGIN IMMEDIATE; CREATE TABLE held (x)')
+    const results = await own({}, 'Advanced', { timeoutMs: 4_000 })
+    await release()
+    expect(bad(results)).toMatchObject([
+      { check: 'round trip', fault: 'timeout', message: `${path} is locked by another process` },
+    ])
+    expect(checked(results, 'quick check').status).toBe('ok')
+  })
+  test('a log that has grown is told with its size', async () => {
+    const held = openStore({ path, create: true })
+    held.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
+    held.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
+    const results = await own({ walSize: { warn: 100_000 } }, 'Standard')
+    held.close()
+    expect(checked(results, 'wal').status).toBe('warning')
+    expect(checked(results, 'wal').message).toMatch(/^write-ahead log 2\d\d KiB \(warns above 98 KiB\)$/)
+  })
+})
+
+describe('what cannot be cancelled runs in a child', () => {
+  /** A check constraint that quick_check evaluates for every row, at great cost. */
+  function endless(): void {
+    mkdirSync(dirname(path), { recursive: true })
+    const database = new DatabaseSync(path)
+    database.exec(`PRAGMA ignore_check_constraints = ON;
+      CREATE TABLE slow (x INT CHECK (length(hex(zeroblob(20000000 + x))) > 0));
+      WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000) INSERT INTO slow SELECT x FROM n`)
+    database.close()
+  }
+  test('a quick check that does not end is killed at the deadline; what was seen before is kept', async () => {
+    endless()
+    const started = performance.now()
+    const results = await run({}, 'Advanced', { timeoutMs: 1_500 })
+    expect(performance.now() - started).toBeLessThan(10_000)
+    expect(checked(results, 'quick check')).toMatchObject({ status: 'failed', fault: 'timeout' })
+    expect(checked(results, 'round trip').status).toBe('ok')
+    expect(children()).toEqual([])
+    // And nothing of it holds the file.
+    const database = new DatabaseSync(path, { timeout: 0 })
+    database.exec('BEGIN EXCLUSIVE; ROLLBACK')
+    database.close()
+  })
+  test('a large file without WAL gets no check that would keep its writers out', async () => {
+    plain()
+    const database = new DatabaseSync(path)
+    database.exec('CREATE TABLE large (x); INSERT INTO large VALUES (zeroblob(17000000))')
+    database.close()
+    expect(checked(await run({}, 'Advanced'), 'quick check')).toMatchObject({
+      status: 'ok',
+      message: 'left out: 16 MiB without WAL, and writers would wait for it',
+    })
+  })
+})
+
+describe('backup', () => {
+  /** As the child would answer, and judged as the kind would. */
+  const at = async (backup: string): Promise<Result> => {
+    const seen = (await probe({ task: 'backup', path: backup })) as Backup
+    const look = { ...seen, ageMs: Date.now() - seen.modifiedAt }
+    const judged = sqlite.evaluate({ see: 'look', look }, withDefaults(sqlite.settings, { path }))
+    return [judged].flat()[0] as Result
+  }
+  const aged = (file: string, hours: number, text = 'x'): void => {
+    writeFileSync(file, text)
+    const when = new Date(Date.now() - hours * 3_600_000)
+    utimesSync(file, when, when)
+  }
+  test('its age is that of the file, or of the newest file of a folder', async () => {
+    const backups = join(folder, 'backups')
+    mkdirSync(backups)
+    await expect(at(backups)).rejects.toThrow(`there is no backup: ${backups} holds no file`)
+    mkdirSync(join(backups, 'newer-folder'))
+    aged(join(backups, 'monday.db'), 100)
+    expect(await at(backups)).toMatchObject({ status: 'failed', fault: 'threshold' })
+    aged(join(backups, 'tuesday.db'), 50)
+    expect((await at(backups)).status).toBe('warning')
+    expect((await at(backups)).message).toBe('the newest, tuesday.db (1 B), is old: 50 h (warns above 48 h)')
+    aged(join(backups, 'wednesday.db'), 47)
+    expect((await at(backups)).status).toBe('ok')
+    expect((await at(join(backups, 'monday.db'))).status).toBe('failed')
+  })
+  test('an empty one is no backup, however young', async () => {
+    const backup = join(folder, 'backup.db')
+    aged(backup, 1, '')
+    expect(await at(backup)).toMatchObject({ fault: 'data', message: expect.stringContaining('is empty (0 bytes)') })
+  })
+  test('a run looks at it, in Advanced only, and says when there is none', async () => {
+    plain()
+    const backup = join(folder, 'backup.db')
+    expect((await run({ backup }, 'Standard')).map((result) => result.check)).not.toContain('backup')
+    expect(checked(await run({ backup }, 'Advanced'), 'backup')).toMatchObject({
+      fault: 'data',
+      message: `there is no backup: ${backup} does not exist`,
+    })
+    aged(backup, 1)
+    expect(bad(await run({ backup }, 'Advanced'))).toEqual([])
+    expect(bad(await run({ backup: 'backup.db' }, 'Advanced'))).toMatchObject([{ check: 'backup', fault: 'internal' }])
+  })
+})
+
+describe('figures against limits', () => {
+  const status = (look: SqliteLook, given: Given = {}): string =>
+    [sqlite.evaluate({ see: 'look', look }, withDefaults(sqlite.settings, { path: '/x', ...given }))].flat()[0]
+      ?.status ?? ''
+
+  test('boundaries belong to what is well', () => {
+    expect(status({ see: 'open', ms: 1_000 })).toBe('ok')
+    expect(status({ see: 'open', ms: 1_001 })).toBe('warning')
+    expect(status({ see: 'query', ms: 3_001 })).toBe('failed')
+    expect(status({ see: 'round trip', ms: 3_001 })).toBe('failed')
+    expect(status({ see: 'wal', mode: 'wal', bytes: 64 * 1024 ** 2 })).toBe('ok')
+    expect(status({ see: 'wal', mode: 'wal', bytes: 64 * 1024 ** 2 + 1 })).toBe('warning')
+    expect(status({ see: 'wal', mode: 'delete', bytes: 0 })).toBe('ok')
+    expect(status({ see: 'wal', mode: 'delete', bytes: 0 }, { ownStore: true })).toBe('failed')
+    expect(status({ see: 'disk', freeBytes: 1, percent: 20 })).toBe('ok')
+    expect(status({ see: 'disk', freeBytes: 1, percent: 19.9 })).toBe('warning')
+    expect(status({ see: 'disk', freeBytes: 1, percent: 9.9 })).toBe('failed')
+    const backup = { see: 'backup', name: 'b', bytes: 1, modifiedAt: 0 } as const
+    expect(status({ ...backup, ageMs: 48 * 3_600_000 })).toBe('ok')
+    expect(status({ ...backup, ageMs: 72 * 3_600_000 })).toBe('warning')
+    expect(status({ ...backup, ageMs: 72 * 3_600_000 + 1 })).toBe('failed')
+    expect(status({ ...backup, ageMs: -5 })).toBe('ok')
+  })
+})
+
+describe('node:sqlite', () => {
+  test('its ExperimentalWarning is dropped while it is loaded, and no other warning', () => {
+    const heard: unknown[] = []
+    const emit = process.emitWarning
+    process.emitWarning = ((...given: unknown[]) => void heard.push(given)) as typeof emit
+    try {
+      const loaded = withoutSqliteWarning(() => {
+        process.emitWarning('SQLite is an experimental feature and might change at any time', 'ExperimentalWarning')
+        process.emitWarning('Another is an experimental feature', 'ExperimentalWarning')
+        process.emitWarning('SQLite is deprecated', 'DeprecationWarning')
+        return 'loaded'
+      })
+      expect(loaded).toBe('loaded')
+      process.emitWarning('SQLite is an experimental feature and might change at any time', 'ExperimentalWarning')
+    } finally {
+      process.emitWarning = emit
+    }
+    expect(heard.map((given) => (given as string[])[1])).toEqual([
+      'ExperimentalWarning',
+      'DeprecationWarning',
+      'ExperimentalWarning',
+    ])
+    expect((heard[0] as string[])[0]).toContain('Another')
+  })
+})
+
+function overwrite(from: number, length: number): void {
+  const bytes = readFileSync(path)
+  bytes.fill(0xa5, from, from + length)
+  writeFileSync(path, bytes)
+}

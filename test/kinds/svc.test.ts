@@ -1,0 +1,357 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import svc from '../../src/core/kinds/svc/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { type ExecutionMode, inStyle } from '../../src/core/protocol/index.ts'
+import { type RunningServer, startServer } from '../../src/core/server/index.ts'
+import { serveDefaults } from '../../src/core/service.ts'
+import { readSettings } from '../../src/core/settings/index.ts'
+import { isOwnProcess } from '../../src/core/system/own-process.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import {
+  http as answer,
+  type Behaviour,
+  blackHole,
+  cutAfter,
+  endless,
+  escapeSequences,
+  hugeHeaders,
+  type PeerOptions,
+  peer,
+  redirectLoop,
+  refusedPort,
+  replies,
+  reset,
+  settled,
+} from '../support/faults.ts'
+import { suiteWith } from '../support/peer.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { freePort } from '../support/server.ts'
+import { hungUp } from '../support/until.ts'
+
+type Settings = Parameters<typeof runKind<typeof svc.settings>>[1]
+
+async function look(
+  behave: Behaviour,
+  settings: Settings = {},
+  mode: ExecutionMode = 'Basic',
+  options: RunKindOptions & { readonly peer?: PeerOptions } = {},
+) {
+  await using there = await peer(behave, options.peer)
+  const url = `${options.peer?.tls ? 'https' : 'http'}://127.0.0.1:${there.port}`
+  const results = await runKind(svc, { url, ...settings }, mode, options)
+  await hungUp(there)
+  return { results, heard: there.heard(), seen: there.seen() }
+}
+const one = async (...args: Parameters<typeof look>) => checked((await look(...args)).results, 'health')
+const json = (value: unknown, status = 200): Behaviour =>
+  replies(answer(status, JSON.stringify(value), { 'Content-Type': 'application/json' }))
+const summary = (MonitorName: string, Status = 'Failure', message = 'it is so') => ({
+  MonitorName,
+  Status,
+  Results: [{ MonitoringName: 'check', Status, StatusMessage: message, ErrorMessages: [] }],
+  ErrorMessages: Status === 'Failure' ? [`check: ${message}`] : [],
+})
+const healthy = { Status: 'Success', FailedMonitorCount: 0, MonitorSummaries: [summary('http shop', 'Success')] }
+
+describe('how old the answer is', () => {
+  const aged = (age: string, status = 'Success') =>
+    one(replies(answer(200, JSON.stringify({ ...healthy, Status: status }), { Age: age })))
+
+  test('an answer that the peer has kept for more than a second says so', async () => {
+    expect((await aged('12')).message).toMatch(/ says Success; seen there 12 s ago$/)
+    expect((await aged('12', 'Failure')).message).toMatch(/; seen there 12 s ago$/)
+  })
+
+  test.each(['0', '1', 'soon', '-5', '1e9'])('an Age of %s does not', async (age) => {
+    expect((await aged(age)).message).toMatch(/ says Success$/)
+  })
+})
+
+describe('what is asked', () => {
+  const asked = async (mode: ExecutionMode, settings: Settings = {}) => {
+    const { heard } = await look(json(healthy), settings, mode)
+    const [line = '', ...headers] = heard.split('\r\n')
+    return { line, headers: headers.join('\n') }
+  }
+
+  test.each([
+    ['Basic', 'Standard', 'Basic'],
+    ['Standard', 'Standard', 'Standard'],
+    ['Advanced', 'Standard', 'Standard'],
+    ['Advanced', 'Advanced', 'Advanced'],
+    ['Advanced', 'Basic', 'Basic'],
+    ['Basic', 'Advanced', 'Basic'],
+  ] as const)('a run in %s, at most %s, asks %s', async (mode, most, expected) => {
+    const { line } = await asked(mode, { mode: most, type: 'Sql' })
+    expect(line).toBe(`GET /healthcheck?ExecutionMode=${expected}&ServerType=Sql&SuppressErrorCodes=true HTTP/1.1`)
+  })
+
+  test('under a prefix, at the health check itself, and with deployment-related failures let pass', async () => {
+    const at = async (path: string, more: Settings = {}) => {
+      await using there = await peer(json(healthy))
+      await runKind(svc, { url: `http://127.0.0.1:${there.port}${path}`, ...more })
+      return there.heard().split(/[ ?]/)[1]
+    }
+    expect(await at('')).toBe('/healthcheck')
+    expect(await at('/ops/')).toBe('/ops/healthcheck')
+    expect(await at('/ops/healthcheck.json')).toBe('/ops/healthcheck.json')
+    expect((await asked('Basic', { suppressDeployment: true })).line).toContain('&SuppressDeploymentErrors=true ')
+  })
+
+  test('it says that it is a hop, takes a shared answer, and how long it will wait', async () => {
+    const { headers } = await asked('Basic')
+    expect(headers).toContain('X-Svc-Hops: 1')
+    expect(headers).not.toContain('no-cache')
+    expect(headers).toMatch(/X-Prometheus-Scrape-Timeout-Seconds: [45]\.\d{3}/)
+  })
+
+  test('the token is sent from Standard on, and shows itself nowhere', async () => {
+    const token = secret('svc_key_of_the_other')
+    expect((await asked('Basic', { token })).headers).not.toContain('Authorization')
+    expect((await asked('Standard', { token })).headers).toContain('Authorization: Bearer svc_key_of_the_other')
+    const echo = json({ ...healthy, Status: 'Failure', StatusMessage: 'you sent svc_key_of_the_other' })
+    expect((await one(echo, { token }, 'Standard')).message).toContain('you sent [secret]')
+    expect(svc.signsIn?.(withDefaults(svc.settings, { url: 'http://a', token }), 'Basic')).toBe(false)
+    expect(svc.target?.(withDefaults(svc.settings, { url: 'https://a.test/x' }))).toEqual({ host: 'a.test', port: 443 })
+  })
+
+  test('a user in the URL is refused, and what svc.yaml may say is read', () => {
+    const settings = withDefaults(svc.settings, { url: 'http://me@a.test/' })
+    expect(svc.validate?.(settings)).toContain('url holds a user or a password')
+    const read = readSettings(svc.settings, { url: 'http://a.test', type: 'Sqll' }, { env: {}, folder: '.' })
+    expect(read.problems[0]?.message).toContain('did you mean Sql?')
+  })
+})
+
+describe('what it says', () => {
+  test('Success is ok, its warnings are one of ours', async () => {
+    expect(await one(json(healthy))).toMatchObject({ status: 'ok' })
+    const warned = { ...healthy, MonitorSummaries: [summary('http shop', 'Success', 'warning: slow')] }
+    expect(await one(json(warned))).toMatchObject({
+      status: 'warning',
+      message: expect.stringMatching(/^127\.0\.0\.1:\d+ says Success with 1 warning: "http shop check: slow"$/),
+    })
+  })
+
+  test.each(['camelCase', 'snake_case'] as const)('a peer whose names are in %s is understood alike', async (style) => {
+    const spelled = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(spelled)
+      if (typeof value !== 'object' || value === null) return value
+      return Object.fromEntries(Object.entries(value).map(([name, one]) => [inStyle(name, style), spelled(one)]))
+    }
+    expect(await one(json(spelled(healthy)))).toMatchObject({ status: 'ok' })
+    const failed = { ...healthy, Status: 'Failure', FailedMonitorCount: 1, MonitorSummaries: [summary('http shop')] }
+    expect(await one(json(spelled(failed), 503))).toMatchObject({
+      status: 'failed',
+      message: expect.stringMatching(/says Failure, 1 failed monitor; failed there: http shop$/),
+      details: ['http shop: check: it is so'],
+    })
+    const refused = { ResponseStatus: { ErrorCode: 'Forbidden', Message: 'not from here' } }
+    expect((await one(json(spelled(refused), 403))).message).toContain('not from here')
+  })
+
+  test('Failure names the monitors that failed there', async () => {
+    const failed = {
+      Status: 'Failure',
+      StatusMessage: 'Sql is unhealthy',
+      FailedMonitorCount: 2,
+      MonitorSummaries: [summary('postgres orders'), summary('host', 'Success'), summary('mysql shop')],
+    }
+    for (const status of [200, 503]) {
+      const found = await one(json(failed, status))
+      expect(found).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 2 } })
+      expect(found.message).toMatch(/says Failure, 2 failed monitors.*; failed there: postgres orders, mysql shop$/)
+      expect(found.details).toEqual(['postgres orders: check: it is so', 'mysql shop: check: it is so'])
+    }
+    const many = { ...failed, MonitorSummaries: Array.from({ length: 9 }, (_, n) => summary(`m${n}`)) }
+    expect((await one(json(many))).message).toMatch(/failed there: m0, m1, m2, m3, m4 and 4 more$/)
+  })
+
+  test.each([
+    [401, 'auth', /answered 401/],
+    [403, 'auth', /answered 403/],
+    [404, 'protocol', /no health operation at this URL/],
+    [405, 'protocol', /no health operation at this URL/],
+    [503, 'protocol', /answered 503: "The server is stopping"/],
+    [500, 'protocol', /answered 500/],
+    [302, 'protocol', /answered 302/],
+  ])('%i is no verdict', async (status, fault, said) => {
+    const found = await one(json({ ResponseStatus: { Message: 'The server is stopping' } }, status))
+    expect(found).toMatchObject({ status: 'failed', fault })
+    expect(found.message).toMatch(said)
+  })
+
+  test('a refused token says so, and is not tried again', async () => {
+    const options = { retries: 3 }
+    const { results, seen } = await look(json({}, 401), { token: secret('svc_key_x1') }, 'Standard', options)
+    expect(checked(results, 'health')).toMatchObject({ fault: 'auth', message: expect.stringContaining('is refused') })
+    expect(seen).toBe(1)
+  })
+
+  test.each([
+    ['an answer without a verdict', json({ ok: true })],
+    ['a web page', replies(answer(200, '<html>sign in</html>', { 'Content-Type': 'text/html' }))],
+    ['Success that counts failures', json({ ...healthy, FailedMonitorCount: 3 })],
+    ['a list', json([healthy])],
+    ['nothing', json(null)],
+    ['one longer than 1 MiB', json({ ...healthy, StatusMessage: 'x'.repeat(1_100_000) })],
+  ])('%s is never Success', async (_, behave) => {
+    expect(await one(behave)).toMatchObject({ status: 'failed', fault: 'protocol' })
+  })
+
+  test('what it says is hostile: one line, bounded, without escapes', async () => {
+    const bad = `${escapeSequences}${'x'.repeat(3_000)}`
+    const deep = JSON.parse(`${'['.repeat(500)}${']'.repeat(500)}`) as unknown
+    const hostile = {
+      Status: 'Failure',
+      StatusMessage: bad,
+      MonitorSummaries: [deep, 7, null, summary(bad, 'Failure', bad)],
+    }
+    const found = await one(json(hostile))
+    expect(found.status).toBe('failed')
+    for (const line of [found.message, ...(found.details ?? [])]) {
+      expect(line).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+      expect(line.length).toBeLessThan(800)
+    }
+  })
+
+  test('a limit of its latency fails what comes too late', async () => {
+    const slow = replies(answer(200, JSON.stringify(healthy)), 80)
+    const { results } = await look(slow, { latency: { limit: 40 } })
+    expect(checked(results, 'latency')).toMatchObject({ status: 'failed', fault: 'threshold' })
+    expect(checked((await look(json(healthy))).results, 'latency').status).toBe('ok')
+  })
+})
+
+describe('what goes wrong on the way', () => {
+  test('nobody there is told as refused', async () => {
+    const [found] = await runKind(svc, { url: `http://127.0.0.1:${await refusedPort()}` })
+    expect(found).toMatchObject({ check: 'connect', status: 'failed', fault: 'refused' })
+  })
+
+  test.each<[string, Behaviour, string]>([
+    ['a black hole', blackHole, 'timeout'],
+    ['a reset', reset, 'protocol'],
+    ['a cut answer', cutAfter(120, answer(200, JSON.stringify(healthy))), 'protocol'],
+    ['headers without end', replies(hugeHeaders(64 * 1024)), 'protocol'],
+    ['a body without end', endless('HTTP/1.1 200 OK\r\n\r\n'), 'protocol'],
+    ['a redirect, which is not followed', redirectLoop, 'protocol'],
+  ])('%s is told, and leaves no connection open', async (_, behave, fault) => {
+    const { results } = await look(behave, {}, 'Basic', { timeoutMs: 700 })
+    expect(results.at(-1)?.status === 'failed' ? results.at(-1) : checked(results, 'health')).toMatchObject({ fault })
+    expect(await settled('')).toBe('')
+  })
+})
+
+suiteWith(opensslMissing(), 'over https', () => {
+  let certificates: Certificates
+  beforeAll(async () => {
+    certificates = await makeCertificates()
+  })
+  afterAll(() => certificates.remove())
+  test('a server whose certificate is not trusted is asked nothing; a private CA is', async () => {
+    const tls = certificates.good
+    const refused = await look(json(healthy), {}, 'Basic', { peer: { tls } })
+    expect(checked(refused.results, 'connect')).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(refused.heard).toBe('')
+    const trusted = await look(json(healthy), { caFile: certificates.caFile }, 'Basic', { peer: { tls } })
+    expect(checked(trusted.results, 'health').status).toBe('ok')
+  })
+})
+
+describe('hops', () => {
+  test('a run that another svc asked for asks no further', async () => {
+    const { results, seen } = await look(json(healthy), {}, 'Advanced', { calledByPeer: true })
+    expect(results).toMatchObject([{ check: 'health', status: 'ok', message: expect.stringContaining('not asked') }])
+    expect(seen).toBe(0)
+  })
+
+  test('this very process is never asked, however its address is spelt', async () => {
+    for (const own of ['127.0.0.1', '0.0.0.0', 'localhost']) {
+      await using there = await peer(json(healthy))
+      const ownUrl = () => `http://${own}:${there.port}/`
+      const [found] = await runKind(svc, { url: `http://127.0.0.1:${there.port}` }, 'Basic', { ownUrl })
+      expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('is this very process') })
+      expect(there.seen()).toBe(0)
+    }
+  })
+
+  test('another process of this machine is another one', () => {
+    expect(isOwnProcess('127.0.0.1', 8790, undefined)).toBe(false)
+    expect(isOwnProcess('127.0.0.1', 8791, 'http://127.0.0.1:8790')).toBe(false)
+    expect(isOwnProcess('127.0.0.2', 8790, 'http://127.0.0.1:8790')).toBe(false)
+    expect(isOwnProcess('127.0.0.2', 8790, 'http://0.0.0.0:8790')).toBe(true)
+    expect(isOwnProcess('192.0.2.7', 8790, 'http://0.0.0.0:8790')).toBe(false)
+    expect(isOwnProcess('::1', 8790, 'http://[::]:8790')).toBe(true)
+    expect(isOwnProcess('127.0.0.1', 443, 'https://127.0.0.1')).toBe(true)
+  })
+})
+
+describe('real servers', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-peers-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const closing: (() => Promise<void>)[] = []
+  afterEach(async () => {
+    for (const close of closing.splice(0).reverse()) await close()
+  })
+  /** A svc serve as the command makes it. */
+  async function serve(name: string, yaml: string, port = 0): Promise<RunningServer> {
+    const path = join(folder, `${name}.yaml`)
+    writeFileSync(path, yaml, { mode: 0o600 })
+    const config = await loadConfig({ path, env: {}, platform: process.platform, home: folder })
+    const store = join(folder, name, 'svc.db')
+    const core = await openCore({ version: '1', config, store, shared: true, details: 'signed-in' })
+    const { service, runtime } = core
+    const more = { host: '127.0.0.1', port, tls: undefined, log: () => {} }
+    const server = await startServer({ service, runtime, options: serveDefaults, ...more })
+    runtime.answersAt?.(server.url)
+    closing.push(async () => {
+      await server.stop()
+      await runtime.close()
+    })
+    return server
+  }
+  const monitors = (...lines: string[]): string =>
+    `types:\n  App:\n    host: false\n    monitors:\n${lines.map((line) => `      - ${line}\n`).join('')}`
+
+  test('a healthy svc serve is ok at three depths, and a failing one names its monitor', async () => {
+    const well = await serve('well', 'types: {}')
+    for (const mode of ['Basic', 'Standard', 'Advanced'] as const) {
+      const found = await runKind(svc, { url: well.url, mode: 'Advanced' }, mode)
+      expect(found.map(({ check }) => check)).toEqual(['connect', 'health', 'latency'])
+      expect(checked(found, 'health').status).not.toBe('failed')
+    }
+    const ill = await serve('ill', monitors(`{kind: tcp, name: gone, host: 127.0.0.1, port: ${await refusedPort()}}`))
+    const found = checked(await runKind(svc, { url: ill.url }), 'health')
+    expect(found).toMatchObject({ status: 'failed', message: expect.stringContaining('failed there: tcp gone') })
+  })
+
+  const ask = async (url: string): Promise<string> =>
+    await (await fetch(`${url}/healthcheck?ExecutionMode=Basic&ServerType=App`)).text()
+
+  test('of a chain only the next is asked: a run so asked asks no further', async () => {
+    const a = await serve('a', 'types: {}')
+    const b = await serve('b', monitors(`{kind: svc, name: a, url: "${a.url}"}`))
+    const c = await serve('c', monitors(`{kind: svc, name: b, url: "${b.url}"}`))
+    expect(await ask(c.url)).toContain('says Success')
+    expect(await ask(b.url)).toContain('says Success')
+    const asPeer = await fetch(`${b.url}/healthcheck?ExecutionMode=Basic&ServerType=App`, {
+      headers: { 'x-svc-hops': '1' },
+    })
+    expect(await asPeer.text()).toContain('not asked: another svc asked for this run')
+  })
+
+  test('two that ask each other, and one that is told to ask itself, answer at once', async () => {
+    const [left, right, own] = [await freePort(), await freePort(), await freePort()]
+    const asking = (port: number): string => monitors(`{kind: svc, url: "http://127.0.0.1:${port}"}`)
+    const one = await serve('left', asking(right), left)
+    await serve('right', asking(left), right)
+    expect(await ask(one.url)).toContain('says Success')
+    const itself = await serve('own', asking(own), own)
+    expect(await ask(itself.url)).toContain('is this very process, which does not ask itself')
+  })
+})

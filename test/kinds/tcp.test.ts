@@ -1,0 +1,337 @@
+import { describe, expect, test } from 'vitest'
+import tcp from '../../src/core/kinds/tcp.ts'
+import {
+  blackHole,
+  cutAfter,
+  echo,
+  endless,
+  escapeSequences,
+  peer,
+  refusedPort,
+  replies,
+  reset,
+  settled,
+  speaks,
+} from '../support/faults.ts'
+import { processorMs } from '../support/processor-time.ts'
+import { checked, runKind, withDefaults } from '../support/run-kind.ts'
+
+const host = '127.0.0.1'
+const defaults = withDefaults(tcp.settings, { host, port: 1 })
+
+describe('tcp connect', () => {
+  test('a listening port is ok and hears nothing', async () => {
+    await using there = await peer(blackHole)
+    const results = await runKind(tcp, { host, port: there.port })
+    expect(results.map((result) => [result.check, result.status])).toEqual([['connect', 'ok']])
+    expect(checked(results, 'connect').address).toBe(`127.0.0.1:${there.port}`)
+    expect(there.heard()).toBe('')
+  })
+
+  test('a refused port says that the host is up and nothing listens', async () => {
+    const port = await refusedPort()
+    const result = checked(await runKind(tcp, { host, port }), 'connect')
+    expect(result).toMatchObject({ status: 'failed', fault: 'refused', address: `127.0.0.1:${port}` })
+    expect(result.message).toMatch(/refused the connection in .*: host up, nothing listens/)
+  })
+
+  test('a name that does not resolve is a fault of dns', async () => {
+    const resolve = () => Promise.reject(Object.assign(new Error('queryA ENOTFOUND'), { code: 'ENOTFOUND' }))
+    const result = checked(await runKind(tcp, { host: 'gone.test', port: 1 }, 'Basic', { resolve }), 'connect')
+    expect(result).toMatchObject({ status: 'failed', fault: 'dns' })
+    expect(result.message).toContain('gone.test:1')
+  })
+
+  test('the boundaries of latency belong to the better side', () => {
+    const status = (ms: number) => {
+      const judged = tcp.evaluate({ see: 'connect', address: 'a:1', ms }, defaults)
+      return 'status' in judged ? judged.status : 'several'
+    }
+    expect([1_000, 1_000.1, 3_000, 3_000.1].map(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
+  })
+})
+
+describe('tcp answer', () => {
+  const answer = async (behave: Parameters<typeof peer>[0], settings: Partial<typeof defaults>, timeoutMs = 5_000) => {
+    await using there = await peer(behave)
+    return checked(await runKind(tcp, { host, port: there.port, ...settings }, 'Basic', { timeoutMs }), 'answer')
+  }
+
+  test('a banner of several lines is read to the line that is expected', async () => {
+    const result = await answer(speaks('220-Welcome\r\n220-to the\r\n220 Ready\r\n'), { expect: '/^220 /m' })
+    expect(result.status).toBe('ok')
+    expect(result.message).toContain('said "220-Welcome 220-to the 220 Ready" in')
+  })
+
+  test('an answer in pieces is put together', async () => {
+    const inPieces = (socket: Parameters<Parameters<typeof peer>[0]>[0]) => {
+      for (const [index, piece] of ['+PO', 'N', 'G\r\n'].entries()) setTimeout(() => socket.write(piece), index * 20)
+    }
+    expect((await answer(inPieces, { send: 'PING\r\n', expect: '+PONG' })).status).toBe('ok')
+  })
+
+  test('what is sent arrives, and any answer will do without expect', async () => {
+    const result = await answer(
+      replies((asked) => `you said ${asked.length} bytes`),
+      { send: 'PING\r\n' },
+    )
+    expect(result.status).toBe('ok')
+    expect(result.message).toContain('"you said 6 bytes"')
+  })
+
+  test('a slow banner warns', async () => {
+    const settings = { expect: 'hello', latency: { warn: 50, limit: 2_000 } }
+    const result = await answer(speaks('hello', 120), settings)
+    expect(result.status).toBe('warning')
+    expect(result.message).toContain('(warns above 50 ms)')
+  })
+
+  test('a wrong banner says what was said and what was expected', async () => {
+    const result = await answer((socket) => void socket.end('421 Too many connections\r\n'), { expect: '/^220 /m' })
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toMatch(/said "421 Too many connections" and hung up, expected "\/\^220 \/m"$/)
+  })
+
+  test('a banner cut short is a fault of protocol', async () => {
+    const result = await answer(cutAfter(5, '+PONG\r\n'), { send: 'PING\r\n', expect: '/^\\+PONG\\r\\n/' })
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toContain('said "+PONG" and hung up')
+  })
+
+  test('a reset says that the peer hung up before it answered', async () => {
+    const result = await answer(reset, { send: 'x', expect: 'y' })
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toMatch(/closed the connection after .*, before it answered/)
+  })
+
+  test('a black hole ends at its deadline and leaves nothing open', async () => {
+    expect(await settled('')).toBe('')
+    await using there = await peer(blackHole)
+    const start = performance.now()
+    const results = await runKind(tcp, { host, port: there.port, expect: 'x' }, 'Basic', { timeoutMs: 300 })
+    expect(performance.now() - start).toBeLessThan(4_500)
+    expect(checked(results, 'connect').status).toBe('ok')
+    expect(checked(results, 'answer')).toMatchObject({ status: 'failed', fault: 'timeout' })
+    expect(checked(results, 'answer').message).toMatch(/accepted the connection and then said nothing for \d+ ms/)
+    expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
+  })
+
+  test('an endless answer is read up to maxAnswer', async () => {
+    await using there = await peer(endless('begin '))
+    const settings = { host, port: there.port, send: 'x', expect: 'never', maxAnswer: 2048 }
+    const result = checked(await runKind(tcp, settings), 'answer')
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toContain('said 2 KiB without "never"')
+    expect(result.message.length).toBeLessThan(400)
+  })
+
+  test('what comes after maxAnswer does not count', async () => {
+    const result = await answer(speaks(`${'x'.repeat(100)}needle`), { expect: 'needle', maxAnswer: 64 })
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+  })
+
+  test('escape sequences of a peer reach no terminal', async () => {
+    const result = await answer((socket) => void socket.end(escapeSequences), { expect: 'x' })
+    expect(result.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+    expect(result.message).toContain('said "red gnp"')
+  })
+
+  test('what was sent is not shown, even by a peer that echoes it', async () => {
+    const result = await answer(echo, { send: 'PASS hunter22\r\n', expect: 'OK' }, 300)
+    expect(result.status).toBe('failed')
+    expect(result.message).toContain('said "[what was sent]" and no more')
+    expect(JSON.stringify(result)).not.toContain('hunter22')
+  })
+
+  test('a pattern that backtracks is given up and named', async () => {
+    const start = processorMs()
+    const result = await answer(speaks(`${'a'.repeat(40)}b`), { expect: '/^(a+)+$/' })
+    expect(processorMs() - start).toBeLessThan(3_000)
+    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(result.message).toContain('did not end within 250 ms')
+  })
+})
+
+describe('tcp addresses', () => {
+  const resolve = () => Promise.resolve(['127.0.0.2', '127.0.0.1'])
+
+  test('first probes one, all each by itself, any until one accepts', async () => {
+    await using there = await peer(blackHole)
+    const levels = async (addresses: 'first' | 'all' | 'any' | undefined, mode: 'Basic' | 'Advanced' = 'Basic') => {
+      const settings = { host: 'two.test', port: there.port, ...(addresses ? { addresses } : {}) }
+      const results = await runKind(tcp, settings, mode, { resolve })
+      return results.map((result) => `${result.address?.split(':')[0]} ${result.status}`).sort()
+    }
+    expect(await levels('first')).toEqual(['127.0.0.2 failed'])
+    expect(await levels('all')).toEqual(['127.0.0.1 ok', '127.0.0.2 failed'])
+    expect(await levels('any')).toEqual(['127.0.0.1 ok', '127.0.0.2 warning'])
+    expect(await levels(undefined)).toEqual(['127.0.0.2 failed'])
+    expect(await levels(undefined, 'Advanced')).toEqual(['127.0.0.1 ok', '127.0.0.2 failed'])
+  })
+
+  test('any fails when no address accepts', async () => {
+    const port = await refusedPort()
+    const results = await runKind(tcp, { host: 'two.test', port, addresses: 'any' }, 'Basic', { resolve })
+    expect(results.map((result) => result.status)).toEqual(['warning', 'failed'])
+  })
+
+  test('a name with very many addresses has the first sixteen probed, and says so', async () => {
+    await using there = await peer(blackHole)
+    const many = () => Promise.resolve(Array.from({ length: 40 }, () => '127.0.0.1'))
+    const results = await runKind(tcp, { host: 'many.test', port: there.port, addresses: 'all' }, 'Basic', {
+      resolve: many,
+    })
+    expect(results.filter((result) => result.check === 'connect')).toHaveLength(16)
+    expect(checked(results, 'addresses')).toMatchObject({ status: 'warning' })
+    expect(checked(results, 'addresses').message).toContain('40 addresses')
+  })
+})
+
+describe('tcp xml', () => {
+  const ask = async (behave: Parameters<typeof peer>[0], settings: Partial<typeof defaults>) => {
+    await using there = await peer(behave)
+    const results = await runKind(tcp, { host, port: there.port, maxAnswer: 1024 * 1024, ...settings }, 'Basic', {
+      timeoutMs: 3_000,
+    })
+    await expect.poll(() => there.open()).toBe(0)
+    return { results, heard: there.heard() }
+  }
+
+  test('what leads says the length of what is sent, in bytes', async () => {
+    const { heard } = await ask(replies('<a/>'), { lead: 'Frame {length} ', send: '<ä/>', xml: { 'count(/a)': '1' } })
+    expect(Buffer.from(heard, 'latin1').toString()).toBe('Frame 5 <ä/>')
+  })
+
+  test('a document is whole when its root ends, in however many pieces it comes', async () => {
+    const rows = Array.from({ length: 3_000 }, (_, n) => `<Row n="${n}"/>`).join('')
+    const whole = `Frame 1 <Reply ok="yes">${rows}</Reply>`
+    const inPieces: Parameters<typeof peer>[0] = (socket) => {
+      let at = 0
+      const more = (): void => {
+        socket.write(whole.slice(at, at + 500))
+        at += 500
+        if (at < whole.length) setImmediate(more)
+      }
+      socket.once('data', more)
+    }
+    const measure = [{ name: 'rows', path: '/Reply/Row', value: '.', count: { limit: 5_000 } }]
+    const { results } = await ask(inPieces, {
+      send: 'x',
+      xml: { '/Reply/@ok': 'yes', 'count(/Reply/Row)': '3000' },
+      measure,
+    })
+    expect(results.map((one) => [one.check, one.status])).toEqual([
+      ['connect', 'ok'],
+      ['answer', 'ok'],
+      ['xml', 'ok'],
+      ['measure', 'ok'],
+    ])
+  })
+
+  test('many patterns that backtrack are given up together', async () => {
+    const many = Array.from({ length: 12 }, (_, index) => index)
+    const text = `${'a'.repeat(60)}!`
+    const reply = `<a>${many.map((n) => `<k${n}>${text}</k${n}>`).join('')}</a>`
+    const xml = Object.fromEntries(many.map((n) => [`/a/k${n}`, `/^(\\w+)+${n}$/`]))
+    const start = processorMs()
+    const { results } = await ask(replies(reply), { send: 'x', xml })
+    // Once 250 ms; each by itself, they take 3 s.
+    expect(processorMs() - start).toBeLessThan(1_500)
+    expect(checked(results, 'xml')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(checked(results, 'xml').message).toMatch(/did not end within 250 ms.* \(and 11 others\)$/)
+  })
+
+  test('a wrong value and what is no XML fail', async () => {
+    const wrong = await ask(replies('<Reply ok="no"/>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
+    expect(checked(wrong.results, 'xml')).toMatchObject({ status: 'failed', fault: 'data' })
+    const none = await ask(replies('<Reply><a></Reply>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
+    expect(checked(none.results, 'xml')).toMatchObject({ status: 'failed', fault: 'protocol' })
+    const text = await ask(replies('no XML at all'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
+    expect(checked(text.results, 'answer').message).toMatch(/and hung up, expected a whole XML document$/)
+  })
+
+  test('settings that cannot be used together are told before anything is asked', async () => {
+    const told = async (settings: Partial<typeof defaults>) =>
+      checked((await ask(blackHole, settings)).results, 'settings').message
+    expect(await told({ lead: 'x' })).toBe('lead needs send')
+    expect(await told({ xml: { a: 'x' } })).toMatch(/is not a path such as/)
+    expect(await told({ measure: [{ name: 'm', path: '$.a', value: '.', count: {} }] })).toMatch(
+      /the answer is read as XML/,
+    )
+  })
+})
+
+describe('tcp nonce', () => {
+  const round = async (
+    behave: Parameters<typeof peer>[0],
+    settings: Partial<typeof defaults>,
+    options: Parameters<typeof runKind>[3] = {},
+  ) => {
+    await using there = await peer(behave)
+    const results = await runKind(tcp, { host, port: there.port, ...settings }, 'Basic', {
+      timeoutMs: 3_000,
+      ...options,
+    })
+    return { results, heard: there.heard() }
+  }
+  const asks = { send: 'ECHO {nonce}\n', expect: 'ECHO {nonce}' }
+
+  test('an echo of this connection is ok, and every attempt has another nonce', async () => {
+    const { results, heard } = await round(echo, asks)
+    expect(checked(results, 'answer').status).toBe('ok')
+    expect(heard).toMatch(/^ECHO [0-9a-f]{16}\n$/)
+    const again = await round(replies('no'), asks, { retries: 2 })
+    const sent = again.heard.match(/[0-9a-f]{16}/g)
+    expect(new Set(sent).size).toBe(3)
+  })
+
+  test.each([
+    ['canned', () => 'ECHO 0123456789abcdef\n'],
+    ['unfilled', () => 'ECHO {nonce}\n'],
+  ])('an answer that is %s fails, and names the nonce that was expected', async (_, answer) => {
+    const { results, heard } = await round(replies(answer), asks)
+    const result = checked(results, 'answer')
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toMatch(/and hung up, expected "ECHO [0-9a-f]{16}"$/)
+    expect(result.message).toContain(`expected "${heard.trim()}"`)
+  })
+
+  test('an answer that belongs to the connection before fails', async () => {
+    let before = 'ECHO nothing\n'
+    const late = replies((asked) => {
+      const answer = before
+      before = asked
+      return answer
+    })
+    await using there = await peer(late)
+    const settings = { host, port: there.port, ...asks }
+    const levels = async () => checked(await runKind(tcp, settings), 'answer').status
+    expect([await levels(), await levels()]).toEqual(['failed', 'failed'])
+  })
+
+  test('in a pattern and in XML the nonce is the one that was sent, and nothing that a pattern could mean', async () => {
+    const pattern = await round(echo, { send: '{nonce}.\n', expect: '/^{nonce}\\.$/m' })
+    expect(checked(pattern.results, 'answer').status).toBe('ok')
+    const shouts = replies((asked) => asked.toUpperCase())
+    expect(checked((await round(shouts, { send: 'a{nonce}', expect: '/^a{nonce}$/' })).results, 'answer').status).toBe(
+      'failed',
+    )
+    const xml = { send: '<Ask Id="{nonce}"/>', lead: '{length} ', maxAnswer: 1024, xml: { '/Ask/@Id': '{nonce}' } }
+    const { results, heard } = await round(echo, xml)
+    expect(checked(results, 'xml').status).toBe('ok')
+    expect(heard).toMatch(/^28 <Ask Id="[0-9a-f]{16}"\/>$/)
+    const canned = await round(replies('<Ask Id="0123456789abcdef"/>'), xml)
+    expect(checked(canned.results, 'xml').message).toMatch(/\/Ask\/@Id is "0123456789abcdef", expected "[0-9a-f]{16}"$/)
+  })
+
+  test('what only looks like it is sent as it is', async () => {
+    const { heard } = await round(replies('x'), { send: '\x24{nonce} {Nonce} { nonce } {length}' })
+    expect(heard).toBe('\x24{nonce} {Nonce} { nonce } {length}')
+  })
+
+  test('a nonce that is expected and not sent is told before anything is asked', async () => {
+    const { results, heard } = await round(echo, { send: 'x', expect: '{nonce}' })
+    expect(checked(results, 'settings').message).toBe('expects {nonce}, which send does not say: put it there too')
+    expect(heard).toBe('')
+  })
+})

@@ -1,0 +1,168 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { Control } from '../../src/core/kinds/ftp/control.ts'
+import { ReplyReader as FtpReader } from '../../src/core/kinds/ftp/reply.ts'
+import { ReplyReader as SmtpReader } from '../../src/core/kinds/smtp/reply.ts'
+import { Talk } from '../../src/core/kinds/smtp/talk.ts'
+import { Exchange } from '../../src/core/net/request-reply.ts'
+import { until } from '../support/until.ts'
+
+const servers: Server[] = []
+const sockets: Socket[] = []
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+  for (const server of servers.splice(0)) server.close()
+})
+
+/** Both ends of a connection, and what the far one has heard. */
+async function pair(): Promise<{ readonly near: Socket; readonly far: Socket; readonly heard: () => string }> {
+  const server = createServer().listen(0, '127.0.0.1')
+  servers.push(server)
+  await once(server, 'listening')
+  const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [far] = (await once(server, 'connection')) as [Socket]
+  sockets.push(near, far)
+  let text = ''
+  far.on('data', (chunk) => {
+    text += String(chunk)
+  })
+  return { near, far, heard: () => text }
+}
+/** Has the far end say something, and waits until it has arrived. */
+async function says({ near, far }: { readonly near: Socket; readonly far: Socket }, words: string): Promise<void> {
+  const before = near.bytesRead
+  far.write(words)
+  await until(() => near.bytesRead - before >= words.length)
+}
+const hide = String
+const lines = (chunk: Uint8Array): readonly string[] => String(chunk).trim().split('\n')
+
+describe('one question, one answer', () => {
+  test('FTP: a second word about a transfer does not answer the next command', async () => {
+    const ends = await pair()
+    const control = new Control(ends.near, 'h:21', hide)
+    await says(ends, '220 hello\r\n')
+    expect((await control.first(10_000)).code).toBe(220)
+    await says(ends, '426 the transfer was cut\r\n')
+    const asked = control.ask('PWD', 10_000)
+    await until(() => ends.heard() === 'PWD\r\n')
+    ends.far.write('257 "/"\r\n')
+    expect((await asked).code).toBe(257)
+  })
+
+  test('FTP: after a 421 nothing is said any more, and every command hears of it', async () => {
+    const ends = await pair()
+    const control = new Control(ends.near, 'h:21', hide)
+    await says(ends, '421 shutting down\r\n')
+    const cause = { fault: 'refused', message: 'h:21 ended the session: "421 shutting down"' }
+    await expect(control.ask('USER x', 10_000)).rejects.toMatchObject(cause)
+    expect(control.usable).toBe(false)
+    await expect(control.ask('PASS y', 10_000)).rejects.toMatchObject(cause)
+    expect(ends.heard()).toBe('')
+  })
+
+  test('it waits no longer than it is told to, and says for what', async () => {
+    const { near } = await pair()
+    const silent = new Exchange(near, 'h:1', { push: lines })
+    await expect(silent.next(30)).rejects.toMatchObject({
+      fault: 'timeout',
+      message: 'h:1 accepted the connection and then said nothing for 30 ms',
+    })
+    expect(silent.usable).toBe(false)
+    const other = new Exchange((await pair()).near, 'h:1', { push: lines })
+    await expect(other.ask('x', 'PING', 30)).rejects.toMatchObject({
+      fault: 'timeout',
+      message: 'h:1 gave no answer to PING for 30 ms',
+    })
+  })
+
+  test.each([
+    ['before it said anything', '', undefined],
+    ['after what it said first', 'hello\n', undefined],
+    ['instead of answering PING', 'hello\n', 'PING'],
+  ])('a peer that hangs up is told as %s', async (when, first, name) => {
+    const ends = await pair()
+    const exchange = new Exchange(ends.near, 'h:1', { push: lines })
+    if (first !== '') {
+      await says(ends, first)
+      expect(await exchange.next()).toBe('hello')
+    }
+    const asked = name === undefined ? exchange.next() : exchange.ask('x', name)
+    ends.far.end()
+    await expect(asked).rejects.toMatchObject({ fault: 'protocol', message: `h:1 closed the connection ${when}` })
+  })
+
+  test('more than it was asked for is a flood', async () => {
+    const ends = await pair()
+    const exchange = new Exchange(ends.near, 'h:1', { push: lines })
+    ends.far.write('a\n'.repeat(16))
+    await until(() => exchange.unasked.length === 16)
+    expect(exchange.usable).toBe(true)
+    ends.far.write('b\n')
+    await until(() => !exchange.usable)
+    expect(ends.near.destroyed).toBe(true)
+    // What came before is not lost.
+    expect(await exchange.next()).toBe('a')
+  })
+
+  test.each(['220 more\r\n', '220-half', '220-half\r\n'])(
+    '%j in the clear is not taken for said under TLS',
+    async (words) => {
+      for (const speak of [Control, Talk]) {
+        const ends = await pair()
+        const spoken = new speak(ends.near, 'h:1', hide)
+        const agreed =
+          spoken instanceof Talk ? spoken.startTls() : spoken.ask('AUTH TLS', 10_000).then(() => spoken.detach())
+        await until(() => ends.heard() !== '')
+        ends.far.write(`220 go on\r\n${words}`)
+        await expect(agreed).rejects.toThrow('h:1 went on in the clear after it had agreed to TLS')
+      }
+    },
+  )
+})
+
+describe('replies that begin with a code', () => {
+  const smtp = (...pieces: readonly string[]) => {
+    const reader = new SmtpReader('h:25', hide)
+    return pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
+  }
+  const ftp = (...pieces: readonly string[]) => {
+    const reader = new FtpReader('h:21', hide)
+    return pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
+  }
+
+  test('SMTP: in pieces, each line with its code', () => {
+    expect(smtp('250-m', 'ail\r\n250-SIZE', ' 5\r', '\n250', '\r\n354 go\n')).toEqual([
+      { code: 250, lines: ['mail', 'SIZE 5', ''] },
+      { code: 354, lines: ['go'] },
+    ])
+    for (const other of ['\r\n', '150 x\r\n', '250-a\r\nb\r\n', '250-a\r\n251 b\r\n', '2500\r\n']) {
+      expect(() => smtp(other)).toThrow('h:25 does not answer as SMTP does: it said ')
+    }
+  })
+
+  test('FTP: empty lines between replies and any line within one', () => {
+    expect(ftp('\r\n150-a\r\n\r\n151 b\r\n150-c\r\n150\r\n')).toEqual([
+      { code: 150, text: '150-a\n\n151 b\n150-c\n150' },
+    ])
+    for (const other of ['650 x\r\n', 'SSH-2.0-x\r\n', '2200\r\n']) {
+      expect(() => ftp(other)).toThrow('h:21 does not answer as FTP does: it said ')
+    }
+  })
+
+  test('16 KiB is a reply, more is none, however it is cut', () => {
+    const longest = 16 * 1024
+    expect(ftp(`220 ${'x'.repeat(longest - 4)}\r\n`)).toHaveLength(1)
+    for (const read of [smtp, ftp]) {
+      for (const flood of [
+        `220 ${'x'.repeat(longest - 3)}\r\n`,
+        'x'.repeat(longest + 1),
+        '220-x\r\n'.repeat(longest / 5),
+      ]) {
+        expect(() => read(flood)).toThrow('sends a reply that does not end')
+      }
+    }
+    expect(() => ftp('220-x\r\n', '\n'.repeat(longest))).toThrow('sends a reply that does not end')
+  })
+})

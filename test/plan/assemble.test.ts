@@ -1,0 +1,177 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { answer, includes, type PlannedMonitor, runMonitors } from '../../src/core/engine/index.ts'
+import { Fault } from '../../src/core/errors.ts'
+import {
+  type AssembleOptions,
+  assemble,
+  configurableKinds,
+  describeKinds,
+  describePlan,
+  isKindName,
+  loadKind,
+  plans,
+} from '../../src/core/plan/index.ts'
+import { ServerType } from '../../src/core/protocol/index.ts'
+import { readSettings } from '../../src/core/settings/index.ts'
+import { engineWorld } from '../support/engine-world.ts'
+
+const never = new AbortController().signal
+const given = (more: Partial<AssembleOptions> = {}): AssembleOptions => ({
+  configured: [],
+  host: {},
+  parts: { storePath: '/var/lib/svc/svc.db', version: '1.2.3' },
+  listening: async () => [],
+  signal: never,
+  ...more,
+})
+const names = (planned: readonly PlannedMonitor[]): readonly string[] => planned.map(({ name }) => name)
+
+async function tcp(name: string, port: number, more: Partial<PlannedMonitor> = {}): Promise<PlannedMonitor> {
+  const kind = await loadKind('tcp')
+  const { values } = readSettings(kind.settings, { host: '127.0.0.1', port }, { env: {}, folder: '/' })
+  const settings: unknown = values
+  return { name, kind, settings, depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false, ...more }
+}
+
+test.each(ServerType.values)('%s without configuration is never a plan of nothing', async (type) => {
+  const planned = await assemble(type, given())
+  expect(planned.filter(({ host }) => !host).length).toBeGreaterThan(0)
+  const [configuration] = planned.filter(({ name }) => name === 'Configuration')
+  const own = (plans[type].own?.(given().parts) ?? []).length
+  expect(configuration?.settings).toMatchObject({ level: own > 0 ? 'warn' : 'fail' })
+})
+
+test("Sql without configuration checks svc's own store and says so as a warning", async () => {
+  const planned = await assemble('Sql', given())
+  expect(names(planned)).toEqual(['host', 'sqlite own store', 'Configuration'])
+  expect(planned[1]?.settings).toMatchObject({ path: '/var/lib/svc/svc.db' })
+  expect(planned[2]?.settings).toEqual({
+    level: 'warn',
+    message: "Sql: no server configured; svc's own store was checked",
+  })
+})
+
+test('Sql without configuration and without a store of its own is a failure', async () => {
+  const planned = await assemble('Sql', given({ parts: { storePath: undefined, version: '1' } }))
+  expect(names(planned)).toEqual(['host', 'Configuration'])
+  expect(planned[1]?.settings).toMatchObject({ level: 'fail' })
+})
+
+test('a type with nothing of its own fails for real, and names the next step', async () => {
+  const planned = await assemble('XcodeC', given({ host: false }))
+  const run = await runMonitors(planned, engineWorld(), { mode: 'Basic', signal: never })
+  const { Status, StatusMessage, FailedMonitorCount } = answer(run, {
+    type: 'XcodeC',
+    correlationId: 'c',
+    flags: {},
+    view: 'full',
+  })
+  expect([Status, FailedMonitorCount]).toEqual(['Failure', 1])
+  expect(StatusMessage).toContain('XcodeC is not configured here: add it under types: in svc.yaml')
+})
+
+test('what is configured takes the place of the own parts', async () => {
+  const planned = await assemble('Sql', given({ configured: [await tcp('tcp orders', 1)] }))
+  expect(names(planned)).toEqual(['host', 'tcp orders'])
+})
+
+test('the host block is planned with what svc.yaml sets of it, or left out', async () => {
+  const configured = [await tcp('tcp orders', 1)]
+  const [host] = await assemble('Sql', given({ configured, host: { disk: { warn: '40%', limit: '30%' } } }))
+  expect(host).toMatchObject({ name: 'host', host: true, settings: { disk: { warn: 40, limit: 30 } } })
+  expect(names(await assemble('Sql', given({ configured, host: false })))).toEqual(['tcp orders'])
+  const wrong = assemble('Sql', given({ configured, host: { dsik: 1 } }))
+  await expect(wrong).rejects.toThrow(Fault)
+})
+
+test('a usual port that listens is looked at and never counts as something found', async () => {
+  const asked: number[] = []
+  const listening: AssembleOptions['listening'] = async (ports) => {
+    asked.push(...ports.map(({ port }) => port))
+    return ports.slice(0, 1)
+  }
+  const planned = await assemble('Mongo', given({ listening }))
+  expect(asked).toEqual([27_017])
+  expect(names(planned)).toEqual(['host', 'Configuration', 'listening'])
+  expect(planned.at(-1)?.host).toBe(true)
+})
+
+test('a type that is configured is not looked around for', async () => {
+  const listening = (): never => {
+    throw new Error('looked around')
+  }
+  await assemble('Mongo', given({ configured: [await tcp('tcp m', 1)], listening }))
+})
+
+test('what cannot be looked around for costs nothing, but a cancelled run ends', async () => {
+  const listening: AssembleOptions['listening'] = async (_, signal) => {
+    signal.throwIfAborted()
+    throw new Error('no sockets left')
+  }
+  expect(names(await assemble('Mongo', given({ listening })))).toEqual(['host', 'Configuration'])
+  const stopped = AbortSignal.abort(new Error('stopped'))
+  await expect(assemble('Mongo', given({ listening, signal: stopped }))).rejects.toThrow('stopped')
+})
+
+test('a mode in which nothing configured is due is a failure that names the mode', async () => {
+  const configured = [await tcp('tcp a', 1, { depth: 'Advanced' }), await tcp('tcp b', 1, { depth: 'Standard' })]
+  const basic = await assemble('Sql', given({ configured, mode: 'Basic' }))
+  expect(basic.at(-1)?.settings).toEqual({
+    level: 'fail',
+    message: 'Sql: nothing of it is checked in Basic: its monitors begin in Standard, use --mode Standard',
+  })
+  expect(names(await assemble('Sql', given({ configured, mode: 'Standard' })))).toEqual(['host', 'tcp a', 'tcp b'])
+})
+
+test('an assembled plan runs for real', async () => {
+  const server = createServer((socket) => socket.end())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const planned = await assemble('Ftp', given({ configured: [await tcp('tcp ftp1', port)], host: false }))
+  const run = await runMonitors(planned, engineWorld(), { mode: 'Basic', signal: never })
+  expect(run.monitors.map(({ name, results }) => [name, results[0]?.status])).toEqual([['tcp ftp1', 'ok']])
+})
+
+test('a plan is described by mode, without running it', async () => {
+  const planned = await assemble('Sql', given({ configured: [await tcp('tcp late', 1, { depth: 'Standard' })] }))
+  expect(describePlan(planned, 'Basic').map(({ MonitorName }) => MonitorName)).toEqual(['host'])
+  const rows = describePlan(planned, 'Advanced')
+  expect(rows.map(({ MonitorName, Kind, Depth, Host }) => [MonitorName, Kind, Depth, Host])).toEqual([
+    ['host', 'host', 'Basic', true],
+    ['tcp late', 'tcp', 'Standard', false],
+  ])
+  expect(rows[1]?.Checks[0]).toMatchObject({ Name: 'connect', Depth: 'Standard' })
+  for (const { Checks } of describePlan(planned, 'Standard')) {
+    expect(Checks.every(({ Depth }) => includes('Standard', Depth))).toBe(true)
+  }
+})
+
+test('every kind is described but the internal ones', async () => {
+  const kinds = await describeKinds()
+  const listed = kinds.map(({ name }) => name)
+  expect(listed).toEqual([...listed].sort())
+  expect(listed).toEqual([...(await configurableKinds()).map(({ name }) => name), 'host'].sort())
+  expect(listed).not.toContain('configuration')
+  expect(kinds.find(({ name }) => name === 'tcp')?.settings).toContainEqual({
+    name: 'latency',
+    type: 'warn and limit in durations',
+    default: '{warn: 1s, limit: 3s}',
+    required: false,
+    doc: expect.any(String),
+  })
+})
+
+test('what the plans propose can be configured', async () => {
+  const configurable = (await configurableKinds()).map(({ name }) => name)
+  for (const type of ServerType.values) {
+    expect(plans[type].kinds.length, type).toBeGreaterThan(0)
+    for (const kind of plans[type].kinds) {
+      expect(isKindName(kind) && configurable.includes(kind), `${type}: ${kind}`).toBe(true)
+    }
+  }
+})

@@ -1,0 +1,90 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { monitors } from '../../src/core/kinds/index.ts'
+import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+
+const folder = new URL('../../src/core/kinds', import.meta.url).pathname
+const script = new URL('../support/preloaded.ts', import.meta.url).pathname
+
+async function preloaded(...args: readonly string[]): Promise<unknown> {
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    '--disable-warning=ExperimentalWarning',
+    script,
+    ...args,
+  ])
+  return JSON.parse(stdout)
+}
+
+/** What a file imports at once, and what it imports when it is due; types left aside. */
+function importsOf(file: string): { readonly atOnce: readonly string[]; readonly whenDue: readonly string[] } {
+  const code = readFileSync(file, 'utf8')
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/(^|\s)\/\/.*$/gm, '$1')
+  const found = (pattern: RegExp): readonly string[] =>
+    [...code.matchAll(pattern)].map(([, specifier = '']) => specifier)
+  return {
+    atOnce: found(/(?:^|\n)(?:import|export) (?!type )[^'"]*?from '([^']+)'/g),
+    whenDue: found(/(?<!typeof )\bimport\('([^']+)'\)/g),
+  }
+}
+
+/** Packages that the files of a kind import when they are due. */
+function packagesWhenDue(kind: string): readonly string[] {
+  const [files, packages] = [new Set<string>(), new Set<string>()]
+  const visit = (file: string): void => {
+    if (files.has(file)) return
+    files.add(file)
+    const { atOnce, whenDue } = importsOf(file)
+    for (const one of atOnce) if (one.startsWith('.')) visit(join(dirname(file), one))
+    // Parts of Node are in its program: nothing has to be opened for them.
+    for (const one of whenDue) if (!one.startsWith('.') && !one.startsWith('node:')) packages.add(one)
+  }
+  const inFolder = join(folder, kind, 'index.ts')
+  visit(existsSync(inFolder) ? inFolder : join(folder, `${kind}.ts`))
+  // It asks the other systems what Linux has in /proc.
+  if (process.platform === 'linux') packages.delete('systeminformation')
+  return [...packages]
+}
+
+test('each kind preloads the packages that its sources import when they are due', async () => {
+  const due = Object.fromEntries(Object.keys(monitors).map((kind) => [kind, packagesWhenDue(kind)]))
+  expect(due).toMatchObject({ postgres: ['pg'], oidc: ['jose'], sftp: ['ssh2'], http: ['fast-xml-parser'], dns: [] })
+  const asked = (await preloaded()) as Readonly<Record<string, readonly string[]>>
+  const missing = Object.entries(due).map(([kind, packages]) => [
+    kind,
+    packages.filter((one) => !asked[kind]?.includes(one)),
+  ])
+  expect(missing.filter(([, packages]) => packages?.length !== 0)).toEqual([])
+})
+
+suiteWith(postgresMissing, 'a run at a real PostgreSQL', () => {
+  let server: PostgresServer
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterAll(() => server.remove())
+
+  test('opens no file of the driver', async () => {
+    expect(await preloaded('postgres', server.url('postgres'))).toEqual({ files: [], failed: [] })
+  })
+})
+
+suiteWith(mariadbMissing, 'a run at a real MariaDB', () => {
+  let server: MariadbServer
+  beforeAll(async () => {
+    server = await startMariadb()
+    await server.query(
+      "CREATE USER monitor@'127.0.0.1' IDENTIFIED BY 'word'; GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@'127.0.0.1'",
+    )
+  })
+  afterAll(() => server.remove())
+
+  test('opens no file of the driver, and none of its encodings', async () => {
+    expect(await preloaded('mysql', server.url('monitor'), 'word')).toEqual({ files: [], failed: [] })
+  })
+})

@@ -1,0 +1,368 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { ProbeError } from '../../src/core/probe-error.ts'
+import {
+  parseBytes,
+  parseDuration,
+  parsePercent,
+  readSettings,
+  type Secret,
+  type Setting,
+  type SettingsContext,
+  type SettingsSpec,
+  writeBytes,
+  writeDuration,
+} from '../../src/core/settings/index.ts'
+import { didYouMean } from '../../src/core/suggest.ts'
+
+const nowhere: SettingsContext = { env: {}, folder: '/' }
+
+/** What a setting makes of a value, or what it says is wrong with it. */
+function given(setting: object, value: unknown, context = nowhere): unknown {
+  const spec = { it: { doc: 'A thing', ...setting } as Setting }
+  const { values, problems } = readSettings(spec, { it: value }, context)
+  return problems.length === 0 ? values.it : problems.map(({ path, message }) => [path.join('.'), message].join(' '))
+}
+
+test.each([
+  ['250ms', 250],
+  ['5s', 5_000],
+  ['1.5 s', 1_500],
+  ['2m', 120_000],
+  ['48h', 172_800_000],
+  ['30d', 2_592_000_000],
+])('the duration %s is %d ms', (written, ms) => {
+  expect(given({ type: 'duration' }, written)).toBe(ms)
+})
+
+test('a duration without a unit asks for one', () => {
+  expect(given({ type: 'duration' }, 5)).toEqual(['it is 5, without a unit: write 5s or 5ms'])
+  for (const wrong of ['5', '5 weeks', '-5s', '5sec', '', 's', '1e3s', '1h30m', [], {}, true]) {
+    const [problem] = given({ type: 'duration' }, wrong) as string[]
+    expect(problem).toMatch(/^it must be written like 250ms, 5s, 2m, 48h or 30d, not /)
+  }
+  expect(given({ type: 'duration' }, '9999999d')).toEqual(['it is longer than 3650d: give less'])
+})
+
+test.each([
+  ['512B', 512],
+  ['64KiB', 65_536],
+  ['64KB', 65_536],
+  ['512MB', 512 * 2 ** 20],
+  ['10GB', 10 * 2 ** 30],
+  ['0.5TiB', 2 ** 39],
+])('%s is %d bytes: a megabyte is 2^20 bytes', (written, bytes) => {
+  expect(given({ type: 'bytes' }, written)).toBe(bytes)
+})
+
+test('bytes without a unit ask for one', () => {
+  expect(given({ type: 'bytes' }, 10)).toEqual(['it is 10, without a unit: write 10KiB or 10MB'])
+  expect(given({ type: 'bytes' }, '10 gigs')).toEqual([
+    'it must be written like 512B, 64KiB, 512MB or 10GB, not "10 gigs"',
+  ])
+})
+
+test('figures are written as they are read', () => {
+  for (const ms of [0, 1, 250, 1_500, 60_000, 5_400_000, 86_400_000]) expect(parseDuration(writeDuration(ms))).toBe(ms)
+  for (const bytes of [0, 1, 1_000, 1_024, 3 * 2 ** 30]) expect(parseBytes(writeBytes(bytes))).toBe(bytes)
+  expect(parsePercent('80.5 %')).toBe(80.5)
+})
+
+test('a percentage may come with or without its sign', () => {
+  const percent = { type: 'threshold', unit: 'percent' }
+  expect(given(percent, '80%')).toEqual({ limit: 80 })
+  expect(given(percent, 80)).toEqual({ limit: 80 })
+  expect(given(percent, '80')).toEqual(['it must be written like 80% or 80, not "80"'])
+  expect(given(percent, -1)).toEqual(['it must be written like 80% or 80, not -1'])
+})
+
+test('a bare threshold is the limit alone', () => {
+  const latency = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
+  expect(given(latency, '5s')).toEqual({ limit: 5_000 })
+  expect(given(latency, { warn: '2s', limit: '5s' })).toEqual({ warn: 2_000, limit: 5_000 })
+})
+
+test('half a threshold keeps the other half, and off is none', () => {
+  const latency = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
+  expect(given(latency, { warn: '2s' })).toEqual({ warn: 2_000, limit: 3_000 })
+  expect(given(latency, { limit: '9s' })).toEqual({ warn: 1_000, limit: 9_000 })
+  expect(given(latency, { warn: 'off', limit: '9s' })).toEqual({ warn: undefined, limit: 9_000 })
+  expect(given(latency, 'off')).toEqual({})
+})
+
+test('a threshold that fails before it warns is refused, whichever way it runs', () => {
+  const most = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
+  const least = { type: 'threshold', unit: 'percent', default: { warn: 20, limit: 10 } }
+  const wrong = ['it would fail before it warns: exchange warn and limit']
+  expect(given(most, { warn: '5s', limit: '2s' })).toEqual(wrong)
+  expect(given(least, { warn: 5, limit: 10 })).toEqual(wrong)
+  expect(given(least, { warn: 30, limit: 15 })).toEqual({ warn: 30, limit: 15 })
+})
+
+test('a threshold names its wrong half', () => {
+  const latency = { type: 'threshold', unit: 'duration' }
+  expect(given(latency, { warn: 5, limit: '3s', wran: 1 })).toEqual([
+    'it.wran is not a setting here: did you mean `warn`?',
+    'it.warn is 5, without a unit: write 5s or 5ms',
+  ])
+})
+
+test('days may be a number or a duration', () => {
+  expect(given({ type: 'threshold', unit: 'days' }, { warn: 20, limit: '72h' })).toEqual({ warn: 20, limit: 3 })
+})
+
+test('numbers keep to their range', () => {
+  const port = { type: 'integer', min: 1, max: 65_535 }
+  expect(given(port, 65_535)).toBe(65_535)
+  expect(given(port, 0)).toEqual(['it is 0: give 1 to 65535'])
+  expect(given(port, 1.5)).toEqual(['it must be a whole number, not 1.5'])
+  expect(given(port, '80')).toEqual(['it must be a number: remove the quotes'])
+  expect(given(port, Number.NaN)).toEqual(['it must be a whole number, not NaN'])
+  expect(given({ type: 'number', min: 0 }, -1)).toEqual(['it is -1: give 0 or more'])
+  expect(given({ type: 'number', max: 5 }, 6)).toEqual(['it is 6: give 5 or less'])
+  expect(given({ type: 'number' }, Number.POSITIVE_INFINITY)).toEqual(['it must be a number, not Infinity'])
+})
+
+test('text that YAML took for something else asks for quotes', () => {
+  expect(given({ type: 'text' }, 1.1)).toEqual(['it must be text: put it in quotes'])
+  expect(given({ type: 'text' }, true)).toEqual(['it must be text: put it in quotes'])
+  expect(given({ type: 'text' }, ['a'])).toEqual(['it must be text, not a list'])
+  expect(given({ type: 'text' }, ' ')).toEqual(['it is empty: give it a value'])
+  expect(given({ type: 'text', pattern: /^a+$/ }, 'b')).toEqual(['it is "b", which does not fit: A thing'])
+})
+
+test('a flag is true or false, and nothing that looks like it', () => {
+  expect(given({ type: 'flag' }, false)).toBe(false)
+  expect(given({ type: 'flag' }, 'yes')).toEqual(['it must be true or false (without quotes), not "yes"'])
+})
+
+test('a choice suggests what was meant', () => {
+  const choice = { type: 'choice', values: ['disable', 'require', 'verify-full'] }
+  expect(given(choice, 'require')).toBe('require')
+  expect(given(choice, 'Requier')).toEqual([
+    'it must be one of disable, require, verify-full, not "Requier": did you mean require?',
+  ])
+})
+
+test('one text stands for a list of one, and a whole number for its text', () => {
+  expect(given({ type: 'texts' }, 'a')).toEqual(['a'])
+  expect(given({ type: 'texts' }, ['2xx', 404])).toEqual(['2xx', '404'])
+  expect(given({ type: 'texts' }, 200)).toEqual(['200'])
+  expect(given({ type: 'texts' }, ['a', 1.1, null])).toEqual([
+    'it.1 must be text: put it in quotes',
+    'it.2 must be text, not nothing',
+  ])
+  expect(given({ type: 'texts' }, { a: 1 })).toEqual(['it must be a list of texts, not a map'])
+})
+
+test('a map holds texts, and what reads the same as text', () => {
+  expect(given({ type: 'map' }, { Accept: 'text/plain', Empty: '', '$.count': 5, '$.ok': true })).toEqual({
+    Accept: 'text/plain',
+    Empty: '',
+    '$.count': '5',
+    '$.ok': 'true',
+  })
+  expect(given({ type: 'map' }, { Version: 1.1 })).toEqual(['it.Version must be text: put it in quotes'])
+  expect(given({ type: 'map' }, ['a'])).toEqual(['it must be a map (`name: text`), not a list'])
+})
+
+test('a map holds no credentials', () => {
+  for (const header of ['Authorization', 'proxy-authorization', 'Cookie']) {
+    expect(given({ type: 'map' }, { [header]: 'Bearer hunter2' })).toEqual([
+      `it.${header} carries a credential: use a setting that takes {env: NAME} or {file: /path}`,
+    ])
+  }
+})
+
+test('groups are checked to the bottom', () => {
+  const fields = {
+    port: { type: 'integer', required: true, doc: 'Port' },
+    on: { type: 'flag', default: true, doc: '' },
+  }
+  expect(given({ type: 'group', fields }, { port: 1 })).toEqual({ port: 1, on: true })
+  expect(given({ type: 'group', fields }, { prot: 1 })).toEqual([
+    'it.prot is not a setting here: did you mean `port`?',
+    'it.port is missing: add `port:` (Port)',
+  ])
+  expect(given({ type: 'groups', fields }, [{ port: 1 }, { port: 'x' }])).toEqual([
+    'it.1.port must be a number, not "x"',
+  ])
+  expect(given({ type: 'groups', fields }, { port: 1 })).toEqual([
+    'it must be a list (lines that begin with "- "), not a map',
+  ])
+})
+
+test('a URL keeps to its protocols, and never holds or repeats a password', () => {
+  const url = { type: 'url', protocols: ['postgres', 'postgresql'] }
+  expect(given(url, 'postgres://monitor@db1/orders')).toBe('postgres://monitor@db1/orders')
+  const holds = ['it holds a password: take it out, and point at it with {env: NAME} or {file: /path}']
+  expect(given(url, 'postgres://monitor:hunter2@db1/orders')).toEqual(holds)
+  expect(given(url, 'postgres://db1/orders?sslmode=require&Password=hunter2')).toEqual(holds)
+  expect(given(url, 'https://u:hunter2@db1')).toEqual([
+    'it begins with https: — it must begin with postgres:// or postgresql://',
+  ])
+  expect(given(url, 'monitor:hunter2@db1')).toEqual([
+    'it begins with monitor: — it must begin with postgres:// or postgresql://',
+  ])
+  expect(given(url, '//hunter2 db1')).toEqual(['it is not a URL: write it like postgres://host:port/path'])
+  expect(given(url, 'postgres:orders')).toEqual(['it names no host: write it after the //'])
+})
+
+test('defaults fill in what is not said, and only that', () => {
+  const spec = {
+    host: { type: 'text', required: true, doc: 'Host' },
+    port: { type: 'integer', default: 80, doc: 'Port' },
+    note: { type: 'text', doc: 'Note' },
+  } as const satisfies SettingsSpec
+  expect(readSettings(spec, { host: 'a' }, nowhere).values).toEqual({ host: 'a', port: 80 })
+  expect(readSettings(spec, undefined, nowhere).problems).toEqual([
+    { path: ['host'], message: 'is missing: add `host:` (Host)' },
+  ])
+  expect(readSettings(spec, { host: 'a', port: null }, nowhere).problems).toEqual([
+    { path: ['port'], message: 'has no value: give it one, or remove the line' },
+  ])
+  for (const wrong of ['text', ['a'], 5]) {
+    expect(readSettings(spec, wrong, nowhere).problems[0]?.message).toMatch(/^must be settings/)
+  }
+})
+
+test('keys that every object inherits are unknown like any other', () => {
+  const raw = JSON.parse('{"__proto__": {"polluted": true}, "constructor": 1, "toString": 2}') as unknown
+  const { problems } = readSettings({}, raw, nowhere)
+  expect(problems.map(({ path }) => path[0])).toEqual(['__proto__', 'constructor', 'toString'])
+  expect('polluted' in {}).toBe(false)
+})
+
+test('every problem is told at once', () => {
+  const spec = { a: { type: 'integer', doc: 'A' }, b: { type: 'duration', doc: 'B' } } as const
+  expect(readSettings(spec, { a: 'x', b: 1, c: 2 }, nowhere).problems.map(({ path }) => path)).toEqual([
+    ['c'],
+    ['a'],
+    ['b'],
+  ])
+})
+
+const secretOf = (value: unknown, context: SettingsContext): Secret =>
+  given({ type: 'secret' }, value, context) as Secret
+
+test('a secret in the file itself is refused and not repeated', () => {
+  expect(given({ type: 'secret' }, 'hunter2')).toEqual([
+    'it must point at a secret, never hold it: write {env: NAME}, {file: /path} or {keychain: name}',
+  ])
+  for (const wrong of [
+    12_345,
+    ['hunter2'],
+    { env: 'hunter2!' },
+    { env: 'A', file: '/hunter2' },
+    { plain: 'hunter2' },
+    { env: 5 },
+    { file: '' },
+    { file: 'a\nhunter2' },
+    {},
+  ]) {
+    const problems = given({ type: 'secret' }, wrong) as string[]
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).not.toContain('hunter2')
+  }
+  expect(given({ type: 'secret' }, { file: '~/key' })).toEqual([
+    'it.file begins with "~", which is not expanded: write the whole path',
+  ])
+})
+
+test('a secret is read from the variable when it is used, and shows itself nowhere', async () => {
+  const env: Record<string, string> = { DB_PASSWORD: 'first' }
+  const secret = secretOf({ env: 'DB_PASSWORD' }, { env, folder: '/' })
+  expect(await secret.reveal()).toBe('first')
+  env['DB_PASSWORD'] = 'rotated'
+  expect(await secret.reveal()).toBe('rotated')
+  const shown = [String(secret), JSON.stringify({ secret }), inspect({ secret }, { depth: 9, showHidden: true })].join()
+  expect(shown).not.toContain('rotated')
+  expect(secret.origin).toBe('{env: DB_PASSWORD}')
+})
+
+test('a missing variable warns when it is validated and fails when it is used', async () => {
+  const { values, problems, warnings } = readSettings(
+    { password: { type: 'secret', doc: 'Password' } },
+    { password: { env: 'NOT_SET' } },
+    { env: { NOT_SET: '' }, folder: '/' },
+  )
+  expect(problems).toEqual([])
+  expect(warnings).toEqual([
+    { path: ['password'], message: 'names the variable NOT_SET, which is not set here: what needs it will fail' },
+  ])
+  const error: unknown = await values.password?.reveal().catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(ProbeError)
+  expect(error).toMatchObject({
+    fault: 'internal',
+    message: 'the secret {env: NOT_SET} cannot be read: the variable NOT_SET is set but empty',
+  })
+})
+
+async function scratch(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'svc-secret-'))
+  onTestFinished(() => rm(path, { recursive: true, force: true }))
+  return path
+}
+
+test('a secret file is read at every use, beside svc.yaml when its path is relative, one newline trimmed', async () => {
+  const folder = await scratch()
+  const secret = secretOf({ file: 'key' }, { env: {}, folder })
+  for (const [content, expected] of [
+    ['s3cret\n', 's3cret'],
+    ['s3cret\r\n', 's3cret'],
+    ['s3cret\n\n', 's3cret\n'],
+    [' s3cret ', ' s3cret '],
+    ['x'.repeat(65_536), 'x'.repeat(65_536)],
+  ] as const) {
+    await writeFile(join(folder, 'key'), content)
+    expect(await secret.reveal()).toBe(expected)
+  }
+})
+
+test('a secret file that cannot serve says why, and nothing of what it holds', async () => {
+  const folder = await scratch()
+  await writeFile(join(folder, 'large'), 's3cret'.repeat(20_000))
+  await writeFile(join(folder, 'empty'), '\n')
+  await writeFile(join(folder, 'binary'), Buffer.from([0x73, 0xff]))
+  execFileSync('sh', ['-c', 'mkfifo "$0"', join(folder, 'pipe')])
+  for (const [file, why] of [
+    ['missing', 'there is no such file'],
+    ['large', 'it is larger than 64 KiB: is it the right file?'],
+    ['empty', 'the file is empty'],
+    ['binary', 'it is not UTF-8 text'],
+    ['pipe', 'it is not a regular file'],
+    ['/dev/zero', 'it is not a regular file'],
+    ['.', 'it is not a regular file'],
+  ] as const) {
+    const error: unknown = await secretOf({ file }, { env: {}, folder })
+      .reveal()
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(ProbeError)
+    expect(error).toMatchObject({ fault: 'internal', message: `the secret {file: ${file}} cannot be read: ${why}` })
+  }
+})
+
+test('a secret file that is not there is a warning when somebody can look', () => {
+  const { warnings } = readSettings(
+    { key: { type: 'secret', doc: 'Key' } },
+    { key: { file: '/no/such/key' } },
+    { env: {}, folder: '/', exists: () => false },
+  )
+  expect(warnings.map(({ message }) => message)).toEqual([
+    'names the file /no/such/key, which is not there: what needs it will fail',
+  ])
+})
+
+test('a mistyped word finds the one that was meant', () => {
+  const words = ['timeout', 'retries', 'dependsOn', 'depth', 'deployment']
+  expect(didYouMean('timeuot', words)).toBe('timeout')
+  expect(didYouMean('DEPENDSON', words)).toBe('dependsOn')
+  expect(didYouMean('depl', words)).toBe('deployment')
+  expect(didYouMean('password', words)).toBeUndefined()
+  expect(didYouMean('x'.repeat(10_000), words)).toBeUndefined()
+  expect(didYouMean('Sqll', ['App', 'Sql'])).toBe('Sql')
+})
