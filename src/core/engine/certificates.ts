@@ -12,7 +12,7 @@ import type { Threshold } from '../settings/index.ts'
 import { atLeast, fail, ok, type Result } from './result.ts'
 
 /** The dates of every certificate of the chain; the one that ends first speaks for it. */
-export function evaluateExpiry(check: string, chain: Chain, threshold: Threshold): Result {
+export function evaluateExpiry<const Name extends string>(check: Name, chain: Chain, threshold: Threshold): Result<Name> {
   const { address } = chain
   const [first, ...rest] = [...chain.certificates].sort((a, b) => a.to.getTime() - b.to.getTime())
   if (first === undefined) return fail(check, 'tls', `${address} showed no certificate`, { address })
@@ -43,7 +43,7 @@ export function evaluateExpiry(check: string, chain: Chain, threshold: Threshold
 }
 
 /** Whether signatures lead to a root that this machine or `caFile` trusts. */
-export function evaluateTrust(check: string, chain: Chain): Result {
+export function evaluateTrust<const Name extends string>(check: Name, chain: Chain): Result<Name> {
   const { address, trustError } = chain
   const problem = trustProblem(chain)
   if (problem === undefined) return ok(check, `${address}: ${trustedSentence(chain)}`, { address })
@@ -51,7 +51,7 @@ export function evaluateTrust(check: string, chain: Chain): Result {
 }
 
 /** Whether the certificate is for the name that clients use. */
-export function evaluateHost(check: string, chain: Chain): Result {
+export function evaluateHost<const Name extends string>(check: Name, chain: Chain): Result<Name> {
   const { address, host } = chain
   const problem = hostProblem(chain)
   return problem === undefined
@@ -62,7 +62,7 @@ export function evaluateHost(check: string, chain: Chain): Result {
 const versions = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
 
 /** Whether the best version that the server agreed to is at least `least`. */
-export function evaluateProtocol(check: string, chain: Chain, least: 'TLSv1.2' | 'TLSv1.3'): Result {
+export function evaluateProtocol<const Name extends string>(check: Name, chain: Chain, least: 'TLSv1.2' | 'TLSv1.3'): Result<Name> {
   const { address, protocol } = chain
   const sound = versions.indexOf(protocol) >= versions.indexOf(least)
   const message = `${address} speaks ${protocol} at best (at least ${least})`

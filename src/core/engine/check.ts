@@ -13,6 +13,11 @@ type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}
 /** Results under declared names. None: the check does not apply here. */
 export type ResultsOf<Name extends string> = Result<NameOf<Name>> | readonly Result<NameOf<Name>>[]
 
+/** What a result proves; with `when` where it has conditions of its own among the results of its check. */
+export type ResultDoc<Key extends string = string> =
+  | string
+  | { readonly doc: string; readonly when: readonly Key[] }
+
 /** An observation and the address that it comes from. */
 export type Located<Observation> = { readonly address: string; readonly observation: Observation }
 
@@ -21,7 +26,7 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   /** The shallowest mode that runs it. */
   readonly depth: ExecutionMode
   /** Result name → what it proves. The reference, `svc monitors list` and completion read it. */
-  readonly results: Readonly<Record<Name, string>>
+  readonly results: Readonly<Record<Name, ResultDoc<keyof NoInfer<Spec> & string>>>
   /** Settings that it adds to its kind. Checks share a setting by sharing its declaration. */
   readonly settings: Spec
   /** Left out unless one of these settings is given. */
@@ -50,7 +55,7 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
 /** A check as its kind holds it: the type of its observation is its own affair. */
 export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
   readonly depth: ExecutionMode
-  readonly results: Readonly<Record<string, string>>
+  readonly results: Readonly<Record<string, ResultDoc>>
   readonly settings: Spec
   readonly when?: readonly string[]
   readonly privilege?: string
@@ -217,7 +222,11 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
   const reads = new Set<string>()
   return checks.flatMap(({ depth, results, when, privilege, observe }) => {
     const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
-    const declared = Object.entries(results).map(([name, doc]) => ({ name, depth, doc, when, privilege }))
+    const declared = Object.entries(results).map(([name, about]) =>
+      typeof about === 'string'
+        ? { name, depth, doc: about, when, privilege }
+        : { name, depth, doc: about.doc, when: about.when, privilege },
+    )
     if (!failure || reads.has(failure.name)) return declared
     reads.add(failure.name)
     return [{ ...failure, depth }, ...declared]

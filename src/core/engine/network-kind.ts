@@ -19,6 +19,16 @@ type Joined<U> = (U extends unknown ? (x: U) => void : never) extends (x: infer 
 export type JoinedSettings<Own, Checks extends readonly { readonly settings: SettingsSpec }[]> = Own &
   (Checks extends readonly [] ? unknown : Joined<Checks[number]['settings']>)
 
+/** Declares the result that the runner itself yields where a name has more addresses than are probed. */
+export const addressesResult = (depth: ExecutionMode): Check<unknown, Readonly<Record<never, never>>> => ({
+  depth,
+  results: { addresses: 'Told when a name has more addresses than are probed' },
+  settings: {},
+  applies: () => false,
+  observe: () => Promise.resolve(),
+  evaluate: () => [],
+})
+
 /** Opening a connection, which is the first check of every address. */
 export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> = {
   /** Result name → what it proves. What `open` throws becomes a failure of the step under way, at first the first of them. */
