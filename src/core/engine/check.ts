@@ -35,9 +35,14 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly privilege?: string
   /** When it fails, the checks after it are not run on this connection: a greeting, a sign-in. */
   readonly gate?: true
+  /** Runs after the checks without this, although it is listed in its place: it waits, and they need not. */
+  readonly last?: true
   /** False leaves it out of this connection: there is no certificate without TLS. */
   readonly applies?: (connection: NoInfer<Connection>, settings: Values<NoInfer<Spec>>) => boolean
-  /** Reads only. A stream is evaluated piece by piece, so that what arrived before the deadline is kept. */
+  /**
+   * Reads only. A stream is evaluated piece by piece, so that what arrived before the deadline is kept. Checks
+   * with the same function share its stream: each of them evaluates each piece, at the place of the first.
+   */
   readonly observe: (
     connection: Connection,
     settings: Values<NoInfer<Spec>>,
@@ -60,6 +65,7 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
   readonly when?: readonly string[]
   readonly privilege?: string
   readonly gate?: true
+  readonly last?: true
   readonly applies?: (connection: Connection, settings: never) => boolean
   readonly observe: (
     connection: Connection,
@@ -133,6 +139,16 @@ export function sharedRead<Connection extends object, Observation>(
   return Object.assign(observe, { failure: { name, doc } })
 }
 
+/** An error that kept a check from observing, with what its result says besides. Its cause is what is classified. */
+export class ObservationError extends Error {
+  override readonly name = 'ObservationError'
+  readonly about: Pick<Result, 'address' | 'deployment'>
+  constructor(cause: unknown, about: Pick<Result, 'address' | 'deployment'>) {
+    super('the check could not observe', { cause })
+    this.about = about
+  }
+}
+
 /** What checks run on. */
 export type CheckTarget<Connection> = {
   readonly connection: Connection
@@ -160,9 +176,11 @@ export async function* runChecks<Connection>(
   context: CheckContext,
 ): AsyncGenerator<readonly Result[]> {
   const { connection, address, signal } = target
-  for (const check of checks) {
-    if (!isDue(check, settings, context.mode)) continue
-    if (check.applies && !check.applies(connection, settings as never)) continue
+  const due = checks.filter((check) => isDue(check, settings, context.mode))
+  const applies = (check: Check<Connection>): boolean => check.applies?.(connection, settings as never) ?? true
+  const evaluated = new Set<Check<Connection>>()
+  for (const check of [...due.filter(({ last }) => !last), ...due.filter(({ last }) => last)]) {
+    if (evaluated.has(check) || !applies(check)) continue
     let name = firstName(check)
     let place = address
     let since = context.now()
@@ -178,20 +196,29 @@ export async function* runChecks<Connection>(
     let failed = false
     try {
       const observed = check.observe(connection, settings as never, { ...context, signal, step })
+      const readers =
+        Symbol.asyncIterator in observed
+          ? due.filter((other) => other === check || (other.observe === check.observe && applies(other)))
+          : [check]
+      for (const reader of readers) evaluated.add(reader)
       for await (const observation of pieces(observed)) {
-        target.keep?.(check, observation)
-        const results = located(check.evaluate(observation as never, settings as never))
-        failed ||= results.some(({ status }) => status === 'failed')
-        yield results
+        for (const reader of readers) {
+          target.keep?.(reader, observation)
+          const results = located(reader.evaluate(observation as never, settings as never))
+          failed ||= results.some(({ status }) => status === 'failed')
+          yield results
+        }
       }
     } catch (error) {
-      const shared = error instanceof SharedReadError
-      const cause: unknown = shared ? error.cause : error
+      const shared = error instanceof SharedReadError ? error : undefined
+      const thrown: unknown = shared ? shared.cause : error
+      const { cause, about } = thrown instanceof ObservationError ? thrown : { cause: thrown, about: {} }
       if (signal.aborted || !target.usable()) throw cause
-      if (shared && error.reported) continue
-      if (shared) error.reported = true
-      const { fault, message, details } = classify(cause, place, context.now() - since)
-      yield [{ check: shared ? error.read : name, status: 'failed', fault, message, details, address: place }]
+      if (shared?.reported) continue
+      if (shared) shared.reported = true
+      const at = about.address ?? place
+      const { fault, message, details } = classify(cause, at, context.now() - since)
+      yield [{ check: shared?.read ?? name, status: 'failed', fault, message, details, ...about, address: at }]
       failed = true
     }
     if (failed && check.gate) return
@@ -217,9 +244,12 @@ export const isWanted = (when: readonly string[] | undefined, settings: object):
 
 const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object.keys(results)[0] ?? 'check'
 
-/** The results that checks declare, in their order; a shared read's own stands before its first check. */
+/**
+ * The results that checks declare, in their order. A shared read's own stands before its first check, unless it
+ * fails under the name of one of theirs.
+ */
 export function declaredResults(checks: readonly Check<never>[]): readonly DeclaredResult[] {
-  const reads = new Set<string>()
+  const reads = new Set(checks.flatMap(({ results }) => Object.keys(results)))
   return checks.flatMap(({ depth, results, when, privilege, observe }) => {
     const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
     const declared = Object.entries(results).map(([name, about]) =>

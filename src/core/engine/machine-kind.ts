@@ -15,11 +15,13 @@ export type MachineKindDeclaration<C extends object, Own extends SettingsSpec, C
   readonly internal?: true
   /** Loads what it reads with: `Kind.preload`. */
   readonly preload?: () => Promise<unknown>
-  /** What the checks share: a process that was found, a first sample. Nothing that would have to be closed. */
+  /** What the checks share: a process that was found, a first sample. */
   readonly open: (
     settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>,
     context: CheckContext,
   ) => Promise<C> | C
+  /** Ends what was opened. Called once, also after the deadline. */
+  readonly close?: (connection: NoInfer<C>) => void
   readonly checks: Checks
 }
 
@@ -27,7 +29,7 @@ export type MachineKindDeclaration<C extends object, Own extends SettingsSpec, C
 export function machineKind<C extends object, const Own extends SettingsSpec, const Checks extends readonly Check<C>[]>(
   declaration: MachineKindDeclaration<C, Own, Checks>,
 ): Kind<JoinedSettings<Own, Checks> & SettingsSpec> {
-  const { name, title, settings: own, checks, target, open, internal, preload } = declaration
+  const { name, title, settings: own, checks, target, open, close, internal, preload } = declaration
   return {
     name,
     title,
@@ -42,7 +44,11 @@ export function machineKind<C extends object, const Own extends SettingsSpec, co
     async *run(settings, context) {
       const connection = await open(settings as never, context)
       const { signal, step } = context
-      yield* runChecks(checks, { connection, usable: () => true, signal, step }, settings, context)
+      try {
+        yield* runChecks(checks, { connection, usable: () => true, signal, step }, settings, context)
+      } finally {
+        close?.(connection)
+      }
     },
   }
 }
