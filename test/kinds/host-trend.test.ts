@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import host from '../../src/core/kinds/host/index.ts'
-import { evaluateTrend, trendOf } from '../../src/core/kinds/host/trend.ts'
+import type { Reading } from '../../src/core/engine/index.ts'
+import host, { trend } from '../../src/core/kinds/host/index.ts'
+import { trendOf } from '../../src/core/kinds/host/trend.ts'
 import type { Threshold } from '../../src/core/settings/index.ts'
-import { runKind } from '../support/run-kind.ts'
+import { evaluated, runKind } from '../support/run-kind.ts'
 
 const hour = 3_600_000
 const GiB = 1024 ** 3
 const usual: Threshold = { warn: 24 * hour }
 /** Free bytes at each hour. */
 const hourly = (free: readonly number[]) => free.map((value, n) => ({ at: n * hour, value }))
-const judged = (free: readonly number[], threshold = usual) => {
-  const trend = trendOf(hourly(free))
-  return trend && evaluateTrend('/data', trend, threshold)
-}
+const resultOf = (readings: readonly Reading[], threshold = usual) =>
+  evaluated(trend, { mount: '/data', readings }, { diskTrend: threshold })[0]
+const judged = (free: readonly number[], threshold = usual) => resultOf(hourly(free), threshold)
 const falling = (from: number, by: number, count = 10) => Array.from({ length: count }, (_, n) => from - n * by)
 
 describe('the trend of a disk', () => {
@@ -54,8 +54,7 @@ describe('the trend of a disk', () => {
   test('one reading a day is a trend of days', () => {
     const daily = falling(6.5 * GiB, GiB, 7).map((value, n) => ({ at: n * 24 * hour, value }))
     expect(trendOf(daily)).toMatchObject({ readings: 7, spanMs: 144 * hour })
-    const trend = trendOf(daily)
-    expect(trend && evaluateTrend('/', trend, usual)).toMatchObject({ status: 'warning' })
+    expect(resultOf(daily)).toMatchObject({ status: 'warning' })
   })
   test('less than 6 readings or 3 hours say nothing', () => {
     expect(trendOf(undefined)).toBeUndefined()

@@ -4,24 +4,30 @@ import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
-import host from '../../src/core/kinds/host/index.ts'
-import { evaluateHost, type HostSeen } from '../../src/core/kinds/host/judge.ts'
+import host, {
+  clock as clockCheck,
+  cpu,
+  fileDescriptors,
+  inodes,
+  load,
+  memory,
+  restarted,
+  space,
+} from '../../src/core/kinds/host/index.ts'
 import { parseReference, question, readAnswer } from '../../src/core/net/sntp.ts'
 import { type Disk, disks, fromListing, type SilentDisk } from '../../src/core/system/disks.ts'
-import { checked, runKind, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, runKind } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
 const GiB = 2 ** 30
-const defaults = withDefaults(host.settings, {})
-const evaluate = (seen: HostSeen, given: Partial<typeof defaults> = {}): readonly Result[] =>
-  [evaluateHost(seen, { ...defaults, ...given })].flat()
 const clock = (port: number) => ({ reference: `127.0.0.1:${port}`, offset: { warn: 50, limit: 1_000 } })
 
 describe('thresholds', () => {
-  const disk = (percent: number, inodes?: number): HostSeen => ({
-    see: 'disk',
+  const mount = '/data'
+  const disk = (percent: number, inodes?: number): { readonly mount: string; readonly disk: Disk } => ({
+    mount,
     disk: {
-      mount: '/data',
+      mount,
       type: 'ext4',
       total: 120 * GiB,
       available: (percent / 100) * 120 * GiB,
@@ -37,34 +43,37 @@ describe('thresholds', () => {
     [9.96, 'failed', '9.9 % free of 120 GiB (limit 10 %)'],
     [0, 'failed', '0 % free of 120 GiB (limit 10 %)'],
   ])('a disk that is %s %% free: %s', (percent, status, message) => {
-    const [result] = evaluate(disk(percent))
+    const [result] = evaluated(space, disk(percent))
     expect(result).toMatchObject({ check: 'disk /data', status, message, measurement: { unit: 'percent', limit: 10 } })
     expect(result?.fault).toBe(status === 'failed' ? 'threshold' : undefined)
   })
 
   test('too few inodes are a warning, and where there is no fixed number there is no check', () => {
-    expect(evaluate(disk(50, 100))[1]).toMatchObject({ check: 'inodes /data', status: 'ok' })
-    expect(evaluate(disk(50, 99))[1]).toMatchObject({
+    expect(evaluated(inodes, disk(50, 100))[0]).toMatchObject({ check: 'inodes /data', status: 'ok' })
+    expect(evaluated(inodes, disk(50, 99))[0]).toMatchObject({
       status: 'warning',
       message: '9.9 % free of 1000 (warns below 10 %)',
     })
-    expect(evaluate(disk(50))).toHaveLength(1)
+    expect(evaluated(space, disk(50))).toHaveLength(1)
+    expect(evaluated(inodes, disk(50))).toEqual([])
   })
 
   test('a file system that does not answer is a failure', () => {
     const error = Object.assign(new Error('EIO: i/o error, statfs'), { code: 'EIO' })
-    expect(evaluate({ see: 'disk', disk: { mount: '/data', error } })).toMatchObject([
+    expect(evaluated(space, { mount, disk: { mount, error } })).toMatchObject([
       { check: 'disk /data', status: 'failed', message: 'the file system cannot be read (EIO)' },
     ])
   })
 
   test('little memory is a warning, unless a limit says fail', () => {
-    const seen: HostSeen = { see: 'memory', memory: { total: 1000, available: 99 } }
-    expect(evaluate(seen)).toMatchObject([
+    const little = { total: 1000, available: 99 }
+    expect(evaluated(memory, little)).toMatchObject([
       { status: 'warning', message: '9.9 % available of 1000 B (warns below 10 %)' },
     ])
-    expect(evaluate({ ...seen, memory: { total: 1000, available: 100 } })).toMatchObject([{ status: 'ok' }])
-    expect(evaluate(seen, { memory: { limit: 10 } })).toMatchObject([{ status: 'failed', fault: 'threshold' }])
+    expect(evaluated(memory, { total: 1000, available: 100 })).toMatchObject([{ status: 'ok' }])
+    expect(evaluated(memory, little, { memory: { limit: 10 } })).toMatchObject([
+      { status: 'failed', fault: 'threshold' },
+    ])
   })
 
   test.each([
@@ -72,23 +81,19 @@ describe('thresholds', () => {
     [80.1, 'warning'],
     [100, 'warning'],
   ])('%s %% of the processors: %s', (percent, status) => {
-    expect(evaluate({ see: 'cpu', percent, ms: 500 })).toMatchObject([{ check: 'cpu', status }])
+    expect(evaluated(cpu, { percent, ms: 500 })).toMatchObject([{ check: 'cpu', status }])
   })
 
   test('processors and load only ever warn, also when a limit is set', () => {
-    expect(evaluate({ see: 'cpu', percent: 100, ms: 500 }, { cpu: { warn: 50, limit: 90 } })).toMatchObject([
+    expect(evaluated(cpu, { percent: 100, ms: 500 }, { cpu: { warn: 50, limit: 90 } })).toMatchObject([
       { status: 'warning', message: 'in use over 500 ms: 100 % (warns above 50 %)' },
     ])
-    expect(evaluate({ see: 'load', load: 40, processors: 2 }, { load: { limit: 3 } })).toMatchObject([
-      { status: 'warning' },
-    ])
+    expect(evaluated(load, { load: 40, processors: 2 }, { load: { limit: 3 } })).toMatchObject([{ status: 'warning' }])
   })
 
   test('load is judged per processor', () => {
-    expect(evaluate({ see: 'load', load: 8, processors: 4 })).toMatchObject([
-      { status: 'ok', measurement: { value: 2 } },
-    ])
-    expect(evaluate({ see: 'load', load: 8.1, processors: 4 })).toMatchObject([{ status: 'warning' }])
+    expect(evaluated(load, { load: 8, processors: 4 })).toMatchObject([{ status: 'ok', measurement: { value: 2 } }])
+    expect(evaluated(load, { load: 8.1, processors: 4 })).toMatchObject([{ status: 'warning' }])
   })
 
   test.each([
@@ -97,10 +102,8 @@ describe('thresholds', () => {
     [1_000, 'warning', 'behind 127.0.0.1:1 by 1 s (warns above 50 ms)'],
     [-1_001, 'failed', 'ahead of 127.0.0.1:1 by 1 s (limit 1 s)'],
   ])('a clock that is %s ms off: %s', (offset, status, message) => {
-    const reading = { offset, roundTrip: 2, stratum: 1 }
-    expect(evaluate({ see: 'clock', reading, address: '127.0.0.1:1' }, { clock: clock(1) })).toMatchObject([
-      { check: 'clock', status, message },
-    ])
+    const reading = { offset, roundTrip: 2, address: '127.0.0.1:1' }
+    expect(evaluated(clockCheck, reading, { clock: clock(1) })).toMatchObject([{ check: 'clock', status, message }])
   })
 
   test.each([
@@ -108,12 +111,12 @@ describe('thresholds', () => {
     [71, 'warning'],
     [91, 'failed'],
   ])('%s %% of the file descriptors: %s', (open, status) => {
-    expect(evaluate({ see: 'descriptors', open, max: 100 })).toMatchObject([{ check: 'file descriptors', status }])
+    expect(evaluated(fileDescriptors, { open, max: 100 })).toMatchObject([{ check: 'file descriptors', status }])
   })
 
   test('a machine that started less than ten minutes ago is a warning', () => {
-    expect(evaluate({ see: 'since start', ms: 599_999 })).toMatchObject([{ check: 'restarted', status: 'warning' }])
-    expect(evaluate({ see: 'since start', ms: 600_000 })).toMatchObject([{ status: 'ok' }])
+    expect(evaluated(restarted, 599_999)).toMatchObject([{ check: 'restarted', status: 'warning' }])
+    expect(evaluated(restarted, 600_000)).toMatchObject([{ status: 'ok' }])
   })
 })
 

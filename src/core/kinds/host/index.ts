@@ -1,96 +1,341 @@
 import { loadavg, uptime } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type CheckContext, includes, monitorKind, part } from '../../engine/index.ts'
+import {
+  atLeast,
+  atMost,
+  type CheckContext,
+  checksOn,
+  fail,
+  includes,
+  machineKind,
+  ok,
+  type Reading,
+  type Result,
+} from '../../engine/index.ts'
+import { show, showBytes, showDuration } from '../../format.ts'
 import { hostPort } from '../../net/connect.ts'
 import { askTime, parseReference } from '../../net/sntp.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { ownLimits } from '../../system/cgroup.ts'
-import { cpuSample, cpuWindowMs, usedPercent } from '../../system/cpu.ts'
-import { disks } from '../../system/disks.ts'
-import { readText } from '../../system/files.ts'
+import type { SettingsSpec, Threshold, Values } from '../../settings/index.ts'
+import { type OwnLimits, ownLimits } from '../../system/cgroup.ts'
+import { type CpuSample, cpuSample, cpuWindowMs, usedPercent } from '../../system/cpu.ts'
+import { type Disk, disks, type SilentDisk } from '../../system/disks.ts'
+import { fileTrouble, readText } from '../../system/files.ts'
 import { preloadSystemInformation } from '../../system/listing.ts'
 import { hostMemory } from '../../system/memory.ts'
-import { evaluateHost, type HostSeen, type HostSettings, hostSettings } from './judge.ts'
 import { trendEveryMs, trendOf } from './trend.ts'
 
-/** This machine. What cannot be judged on it (load on Windows, a clock without a reference) is left out. */
-export default monitorKind({
+/** What is measured before the first check: the checks that follow are the time between two processor samples. */
+type Host = { readonly upMs: number; readonly limits: OwnLimits; readonly before: CpuSample }
+const check = checksOn<Host>()
+
+export const up = check({
+  depth: 'Basic',
+  results: { uptime: 'How long the machine has been up; informational' },
+  settings: {},
+  observe: ({ upMs }) => Promise.resolve(upMs),
+  evaluate: (ms) => ok('uptime', `up ${showDuration(ms)}`, { measurement: { value: ms, unit: 'milliseconds' } }),
+})
+
+/** Which file systems are walked over; the walk is one for all checks of disks. */
+const mounts = {
+  disks: { type: 'texts', default: [], doc: 'Look only at these mount points; one that is not mounted is a failure' },
+  skipDisks: { type: 'texts', default: [], doc: 'Mount points to leave out' },
+} as const satisfies SettingsSpec
+
+/** What the walk reads at one mount point: how full it is, where it is mounted, and then how full it was. */
+type Mount = {
+  readonly mount: string
+  readonly disk?: Disk | SilentDisk | 'not mounted'
+  /** What was free, in Advanced. */
+  readonly readings?: readonly Reading[] | undefined
+}
+
+async function* walk(
+  _: Host,
+  { disks: only, skipDisks }: Values<typeof mounts>,
+  context: CheckContext,
+): AsyncGenerator<Mount> {
+  context.step('disk')
+  const missing = new Set(only)
+  for await (const disk of disks()) {
+    const { mount } = disk
+    missing.delete(mount)
+    if ((only.length > 0 && !only.includes(mount)) || skipDisks.includes(mount)) continue
+    yield { mount, disk }
+    if (!includes(context.mode, 'Advanced') || 'error' in disk) continue
+    yield { mount, readings: await context.history(`free ${mount}`, disk.available, trendEveryMs) }
+  }
+  for (const mount of missing) yield { mount, disk: 'not mounted' }
+}
+
+export const space = check({
+  depth: 'Standard',
+  results: { 'disk <mount>': 'Free space of each writable local file system' },
+  settings: {
+    disk: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 20, limit: 10 },
+      doc: 'Free space of every writable local file system',
+    },
+    ...mounts,
+  },
+  observe: walk,
+  evaluate: ({ mount, disk }, { disk: threshold }) => {
+    const name = `disk ${mount}` as const
+    if (disk === undefined) return []
+    if (disk === 'not mounted') return fail(name, 'data', 'no writable local file system is mounted there')
+    if ('error' in disk) return fail(name, 'internal', `the file system ${fileTrouble(disk.error)}`)
+    return evaluateFree(name, 'free', disk, threshold)
+  },
+})
+
+export const inodes = check({
+  depth: 'Standard',
+  results: { 'inodes <mount>': 'Free inodes, where the file system has a fixed number' },
+  settings: {
+    inodes: { type: 'threshold', unit: 'percent', default: { warn: 10 }, doc: 'Free inodes of the same file systems' },
+    ...mounts,
+  },
+  observe: walk,
+  evaluate: ({ mount, disk }, { inodes: threshold }) => {
+    if (disk === undefined || disk === 'not mounted' || 'error' in disk || !disk.inodes) return []
+    const { total, free } = disk.inodes
+    return evaluateFree(`inodes ${mount}`, 'free', { total, available: free }, threshold, String)
+  },
+})
+
+export const memory = check({
+  depth: 'Standard',
+  results: { memory: 'Available memory' },
+  settings: {
+    memory: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 10 },
+      doc: 'Available memory, of the container inside one',
+    },
+  },
+  observe: ({ limits }) => hostMemory(limits),
+  evaluate: (figures, { memory: threshold }) => evaluateFree('memory', 'available', figures, threshold),
+})
+
+export const cpu = check({
+  depth: 'Standard',
+  results: { cpu: 'Processor use over at least 500 ms' },
+  settings: {
+    cpu: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 80 },
+      doc: 'Processor use over half a second; only ever warns',
+    },
+  },
+  last: true,
+  observe: async ({ limits, before }, _, { now, signal }) => {
+    const rest = Math.max(0, Math.ceil(cpuWindowMs - (now() - before.at)) + 1)
+    await pause(rest, undefined, { signal })
+    const after = cpuSample(now, limits.cpu())
+    return { percent: usedPercent(before, after), ms: after.at - before.at }
+  },
+  evaluate: ({ percent, ms }, { cpu: threshold }) =>
+    percent === undefined
+      ? []
+      : atMost({
+          check: 'cpu',
+          what: `in use over ${showDuration(ms)}:`,
+          value: percent,
+          unit: 'percent',
+          threshold: onlyWarning(threshold),
+        }),
+})
+
+export const load = check({
+  depth: 'Standard',
+  results: { load: 'Load per processor; not on Windows' },
+  settings: {
+    load: {
+      type: 'threshold',
+      unit: 'ratio',
+      default: { warn: 2 },
+      doc: 'Load of one minute per processor; only ever warns',
+    },
+  },
+  applies: ({ before }) => process.platform !== 'win32' && before.processors > 0,
+  observe: ({ before: { processors } }) => Promise.resolve({ load: loadavg()[0] ?? 0, processors }),
+  evaluate: ({ load, processors }, { load: threshold }) =>
+    atMost({
+      check: 'load',
+      what: `${load.toFixed(2)} over 1 min, per processor`,
+      value: load / processors,
+      unit: 'ratio',
+      threshold: onlyWarning(threshold),
+    }),
+})
+
+export const clock = check({
+  depth: 'Standard',
+  results: { clock: 'Offset to the configured time server' },
+  settings: {
+    clock: {
+      type: 'group',
+      doc: 'Compares the clock with a time server; left out without one',
+      fields: {
+        reference: { type: 'text', required: true, doc: 'Time server (NTP), host or host:port' },
+        offset: {
+          type: 'threshold',
+          unit: 'duration',
+          default: { warn: 50, limit: 1_000 },
+          doc: 'How far the clock may be off, either way',
+        },
+      },
+    },
+  },
+  // It waits for another machine.
+  last: true,
+  applies: (_, settings) => settings.clock !== undefined,
+  observe: async (_, settings, context) => {
+    const { reference = '' } = settings.clock ?? {}
+    context.step('clock', reference)
+    const target = parseReference(reference)
+    if (!target) throw new ProbeError('data', `clock.reference is neither a host nor host:port: ${reference}`)
+    const [ip] = await context.resolve(target.host)
+    if (ip === undefined) throw new ProbeError('dns', `${target.host} has no address`)
+    const { offset, roundTrip } = await askTime(ip, target.port, () => context.date().getTime(), context.signal)
+    return { offset, roundTrip, address: hostPort(ip, target.port) }
+  },
+  evaluate: ({ offset, roundTrip, address }, settings) =>
+    atMost({
+      check: 'clock',
+      what: `${offset > 0 ? 'behind' : 'ahead of'} ${address} by`,
+      value: Math.abs(offset),
+      unit: 'duration',
+      threshold: settings.clock?.offset ?? {},
+      address,
+      details: [`round trip ${showDuration(roundTrip)}: the figure may be off by half of that`],
+    }),
+})
+
+export const trend = check({
+  depth: 'Advanced',
+  results: {
+    'trend <mount>':
+      'How long until the disk is full; from 6 Advanced runs over 3 hours on, with a store to keep what they saw',
+  },
+  settings: {
+    diskTrend: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 24 * 3_600_000 },
+      doc: 'How long until one of them is full, if it goes on filling as in the Advanced runs before',
+    },
+    ...mounts,
+  },
+  observe: walk,
+  evaluate: ({ mount, readings }, { diskTrend: threshold }) => {
+    const filling = trendOf(readings)
+    if (!filling) return []
+    const { free, slope, readings: count, spanMs } = filling
+    const basis = `by ${count} readings of the last ${showDuration(spanMs)}`
+    if (slope >= 0 || free / -slope > furthestMs) return ok(`trend ${mount}`, `does not fill up, ${basis}`)
+    return atLeast({
+      check: `trend ${mount}`,
+      what: `fills by ${showBytes(-slope * 3_600_000)} an hour: full in`,
+      value: free / -slope,
+      unit: 'duration',
+      threshold,
+      details: [basis],
+    })
+  },
+})
+/** What is further away is not foreseen. Milliseconds. */
+const furthestMs = 90 * 86_400_000
+
+export const fileDescriptors = check({
+  depth: 'Advanced',
+  results: { 'file descriptors': 'Open files of the whole machine; Linux only' },
+  settings: {
+    fileDescriptors: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 70, limit: 90 },
+      doc: 'Open files of the machine, of those that the kernel allows (Linux)',
+    },
+  },
+  observe: () => {
+    const [open, , max] = (readText('/proc/sys/fs/file-nr') ?? '').trim().split(/\s+/).map(Number)
+    return Promise.resolve({ open, max })
+  },
+  evaluate: ({ open, max = 0 }, { fileDescriptors: threshold }) => {
+    if (open === undefined || !(max > 0)) return []
+    return atMost({
+      check: 'file descriptors',
+      what: `${open} open of ${max < 2 ** 53 ? max : 'any number'}:`,
+      value: (open / max) * 100,
+      unit: 'percent',
+      threshold,
+    })
+  },
+})
+
+export const restarted = check({
+  depth: 'Advanced',
+  results: { restarted: 'Warns when the machine started lately' },
+  settings: {
+    restarted: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 600_000 },
+      doc: 'How long the machine should have been up',
+    },
+  },
+  observe: ({ upMs }) => Promise.resolve(upMs),
+  evaluate: (value, { restarted: threshold }) =>
+    atLeast({ check: 'restarted', what: 'up', value, unit: 'duration', threshold }),
+})
+
+/**
+ * Compares what is left of a total in percent, and names both: `41 % free of 120 GiB (limit 10 %)`. Fails below
+ * the limit, warns below `warn`; the boundary itself is ok.
+ */
+function evaluateFree<const Name extends string>(
+  name: Name,
+  word: 'free' | 'available',
+  { total, available }: { readonly total: number; readonly available: number },
+  { warn, limit }: Threshold,
+  showTotal: (total: number) => string = showBytes,
+): Result<Name> {
+  const percent = total > 0 ? (available / total) * 100 : 0
+  const status =
+    limit !== undefined && percent < limit ? 'failed' : warn !== undefined && percent < warn ? 'warning' : 'ok'
+  // Rounded down, so that 9.96 % never reads "10 % (limit 10 %)" on a failure.
+  const share = `${show(Math.floor(percent * 10) / 10, 'percent')} ${word} of ${showTotal(total)}`
+  const warns = warn === undefined ? '' : ` (warns below ${show(warn, 'percent')})`
+  return {
+    check: name,
+    status,
+    message: `${share}${status === 'warning' || limit === undefined ? warns : ` (limit ${show(limit, 'percent')})`}`,
+    ...(status === 'failed' ? { fault: 'threshold' as const } : {}),
+    measurement: { value: percent, unit: 'percent', warn, limit, bound: 'atLeast' },
+  }
+}
+
+/** A busy machine is not a broken one: whatever the figures, the worst is a warning. */
+function onlyWarning({ warn, limit }: Threshold): Threshold {
+  const bound = warn ?? limit
+  return bound === undefined ? {} : { warn: bound }
+}
+
+/** This machine. What cannot be evaluated on it (load on Windows, a clock without a reference) is left out. */
+export default machineKind({
   name: 'host',
   title: 'This machine: disks, memory, processors, clock',
   preload: preloadSystemInformation,
-  settings: hostSettings,
-  checks: [
-    { name: 'uptime', depth: 'Basic', doc: 'How long the machine has been up; informational' },
-    { name: 'disk <mount>', depth: 'Standard', doc: 'Free space of each writable local file system' },
-    { name: 'inodes <mount>', depth: 'Standard', doc: 'Free inodes, where the file system has a fixed number' },
-    { name: 'memory', depth: 'Standard', doc: 'Available memory' },
-    { name: 'cpu', depth: 'Standard', doc: 'Processor use over at least 500 ms' },
-    { name: 'load', depth: 'Standard', doc: 'Load per processor; not on Windows' },
-    { name: 'clock', depth: 'Standard', doc: 'Offset to the configured time server' },
-    {
-      name: 'trend <mount>',
-      depth: 'Advanced',
-      doc: 'How long until the disk is full; from 6 Advanced runs over 3 hours on, with a store to keep what they saw',
-    },
-    { name: 'file descriptors', depth: 'Advanced', doc: 'Open files of the whole machine; Linux only' },
-    { name: 'restarted', depth: 'Advanced', doc: 'Warns when the machine started lately' },
-  ],
-  async *observe(settings, context): AsyncGenerator<HostSeen> {
-    context.step('uptime')
-    const up = uptime() * 1_000
-    yield { see: 'uptime', ms: up }
-    if (!includes(context.mode, 'Standard')) return
-
+  settings: {},
+  open(_: object, { now }: CheckContext): Host {
     const limits = ownLimits(readText)
-    const before = cpuSample(context.now, limits.cpu())
-    context.step('disk')
-    yield* lookAtDisks(settings, context)
-    context.step('memory')
-    yield await part('memory', context, async () => ({ see: 'memory', memory: await hostMemory(limits) }))
-    const { processors } = before
-    if (process.platform !== 'win32' && processors > 0) yield { see: 'load', load: loadavg()[0] ?? 0, processors }
-    if (includes(context.mode, 'Advanced')) {
-      const [open, , max] = (readText('/proc/sys/fs/file-nr') ?? '').trim().split(/\s+/).map(Number)
-      if (open !== undefined && max !== undefined && max > 0) yield { see: 'descriptors', open, max }
-      yield { see: 'since start', ms: up }
-    }
-    context.step('cpu')
-    await pause(Math.max(0, Math.ceil(cpuWindowMs - (context.now() - before.at)) + 1), undefined, {
-      signal: context.signal,
-    })
-    const after = cpuSample(context.now, limits.cpu())
-    const percent = usedPercent(before, after)
-    if (percent !== undefined) yield { see: 'cpu', percent, ms: after.at - before.at }
-    // Last, because it waits for another machine.
-    if (settings.clock) {
-      const { reference } = settings.clock
-      context.step('clock', reference)
-      yield await part('clock', context, () => lookAtClock(reference, context), reference)
-    }
+    return { upMs: uptime() * 1_000, limits, before: cpuSample(now, limits.cpu()) }
   },
-  evaluate: evaluateHost,
+  checks: [up, space, inodes, memory, cpu, load, clock, trend, fileDescriptors, restarted],
 })
-
-async function* lookAtDisks({ disks: only, skipDisks }: HostSettings, context: CheckContext): AsyncGenerator<HostSeen> {
-  const missing = new Set(only)
-  for await (const disk of disks()) {
-    missing.delete(disk.mount)
-    const wanted = only.length === 0 || only.includes(disk.mount)
-    if (!wanted || skipDisks.includes(disk.mount)) continue
-    yield { see: 'disk', disk }
-    if (!includes(context.mode, 'Advanced') || 'error' in disk) continue
-    const kept = await context.history(`free ${disk.mount}`, disk.available, trendEveryMs)
-    const trend = trendOf(kept)
-    if (trend) yield { see: 'trend', mount: disk.mount, trend }
-  }
-  for (const mount of missing) yield { see: 'not mounted', mount }
-}
-
-async function lookAtClock(reference: string, context: CheckContext): Promise<HostSeen> {
-  const target = parseReference(reference)
-  if (!target) throw new ProbeError('data', `clock.reference is neither a host nor host:port: ${reference}`)
-  const [address] = await context.resolve(target.host)
-  if (address === undefined) throw new ProbeError('dns', `${target.host} has no address`)
-  const reading = await askTime(address, target.port, () => context.date().getTime(), context.signal)
-  return { see: 'clock', reading, address: hostPort(address, target.port) }
-}

@@ -1,6 +1,4 @@
-import { atLeast, ok, type Reading, type Result } from '../../engine/index.ts'
-import { showBytes, showDuration } from '../../format.ts'
-import type { Threshold } from '../../settings/index.ts'
+import type { Reading } from '../../engine/index.ts'
 
 /** How fast a file system fills. */
 export type Trend = {
@@ -20,8 +18,6 @@ const fewest = 6
 const shortestMs = 3 * 3_600_000
 /** What is older is left out, where what is younger says enough: a log that runs away began a while ago. */
 const recentMs = 6 * 3_600_000
-/** What is further away is not foreseen. Milliseconds. */
-const furthestMs = 90 * 86_400_000
 
 /** The trend of what was free, the last reading being now's; undefined while too little is known. */
 export function trendOf(readings: readonly Reading[] = []): Trend | undefined {
@@ -54,18 +50,4 @@ function medianSlope(readings: readonly Reading[]): number {
   slopes.sort((a, b) => a - b)
   const middle = slopes.length / 2
   return ((slopes[Math.ceil(middle) - 1] ?? 0) + (slopes[Math.floor(middle)] ?? 0)) / 2
-}
-
-export function evaluateTrend(mount: string, { free, slope, readings, spanMs }: Trend, threshold: Threshold): Result {
-  const check = `trend ${mount}`
-  const told = `by ${readings} readings of the last ${showDuration(spanMs)}`
-  if (slope >= 0 || free / -slope > furthestMs) return ok(check, `does not fill up, ${told}`)
-  return atLeast({
-    check,
-    what: `fills by ${showBytes(-slope * 3_600_000)} an hour: full in`,
-    value: free / -slope,
-    unit: 'duration',
-    threshold,
-    details: [told],
-  })
 }
