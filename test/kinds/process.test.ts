@@ -3,11 +3,10 @@ import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import processKind, { pidIn } from '../../src/core/kinds/process/index.ts'
-import { evaluateProcess, type ProcessSeen } from '../../src/core/kinds/process/judge.ts'
+import processKind, { cpu, memory, openFiles, pidIn, restarted } from '../../src/core/kinds/process.ts'
 import { parseOpenFilesLimit, parseRss, parseStat, parseUptime } from '../../src/core/system/proc.ts'
-import { fromProcessListing, isAlive, isCalled, startedAt } from '../../src/core/system/processes.ts'
-import { checked, runKind, withDefaults } from '../support/run-kind.ts'
+import { fromProcessListing, isAlive, isCalled, startedAt, type Usage } from '../../src/core/system/processes.ts'
+import { checked, evaluated, runKind } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
 const never = new AbortController().signal
@@ -121,16 +120,16 @@ describe('a process of this machine', () => {
 
   test('memory is that of the kernel, and judged where a threshold is set', async () => {
     const pid = await sleeper()
-    const memory = async (limit: number) =>
+    const resident = async (limit: number) =>
       checked(await runKind(processKind, { executable: name, memory: { limit } }, 'Standard'), 'memory')
-    const seen = await memory(2 ** 30)
+    const seen = await resident(2 ** 30)
     expect(seen).toMatchObject({
       status: 'ok',
       measurement: { unit: 'bytes' },
       message: expect.stringContaining(`process ${pid} holds `),
     })
     expect(seen.measurement?.value).toBeGreaterThan(100_000)
-    expect(await memory(1_000)).toMatchObject({ status: 'failed', fault: 'threshold' })
+    expect(await resident(1_000)).toMatchObject({ status: 'failed', fault: 'threshold' })
     const without = await runKind(processKind, { executable: name }, 'Standard')
     expect(without.map((result) => result.check)).toEqual(['running', 'count'])
   })
@@ -203,9 +202,7 @@ describe('a process id file', () => {
 })
 
 describe('thresholds', () => {
-  const defaults = withDefaults(processKind.settings, {})
-  const evaluate = (seen: ProcessSeen, given: Partial<typeof defaults> = {}) =>
-    evaluateProcess(seen, { ...defaults, ...given })
+  const figures = (figure: Usage) => ({ since: 0, processes: [{ pid: 1, ...figure }] })
 
   test.each([
     [70, 'ok'],
@@ -213,21 +210,23 @@ describe('thresholds', () => {
     [90, 'warning'],
     [91, 'failed'],
   ])('%s of 100 open files: %s', (open, status) => {
-    expect(evaluate({ see: 'files', pid: 1, open, limit: 100 })).toMatchObject({ check: 'open files', status })
+    expect(evaluated(openFiles, figures({ openFiles: { open, limit: 100 } }))).toMatchObject([
+      { check: 'open files', status },
+    ])
   })
 
   test('the youngest may be ten minutes old', () => {
-    expect(evaluate({ see: 'age', pid: 1, ms: 600_000 })).toMatchObject({ status: 'ok' })
-    expect(evaluate({ see: 'age', pid: 1, ms: 599_999 })).toMatchObject({ status: 'warning' })
+    expect(evaluated(restarted, figures({ age: 600_000 }))).toMatchObject([{ status: 'ok' }])
+    expect(evaluated(restarted, figures({ age: 599_999 }))).toMatchObject([{ status: 'warning' }])
   })
 
   test('memory and processor use at the boundary are ok', () => {
-    const memory = { memory: { warn: 100, limit: 200 } }
-    expect(evaluate({ see: 'memory', pid: 1, bytes: 100 }, memory)).toMatchObject({ status: 'ok' })
-    expect(evaluate({ see: 'memory', pid: 1, bytes: 200 }, memory)).toMatchObject({ status: 'warning' })
-    expect(evaluate({ see: 'memory', pid: 1, bytes: 201 }, memory)).toMatchObject({ status: 'failed' })
-    expect(evaluate({ see: 'cpu', percent: 90 }, { cpu: { limit: 90 } })).toMatchObject({ status: 'ok' })
-    expect(evaluate({ see: 'cpu', percent: 91 }, { cpu: { limit: 90 } })).toMatchObject({ status: 'warning' })
+    const threshold = { memory: { warn: 100, limit: 200 } }
+    expect(evaluated(memory, figures({ rss: 100 }), threshold)).toMatchObject([{ status: 'ok' }])
+    expect(evaluated(memory, figures({ rss: 200 }), threshold)).toMatchObject([{ status: 'warning' }])
+    expect(evaluated(memory, figures({ rss: 201 }), threshold)).toMatchObject([{ status: 'failed' }])
+    expect(evaluated(cpu, { percent: 90 }, { cpu: { limit: 90 } })).toMatchObject([{ status: 'ok' }])
+    expect(evaluated(cpu, { percent: 91 }, { cpu: { limit: 90 } })).toMatchObject([{ status: 'warning' }])
   })
 })
 

@@ -1,0 +1,247 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { preloadSystemInformation } from '../../system/listing.ts'
+import {
+  atLeast,
+  atMost,
+  type CheckContext,
+  checksOn,
+  fail,
+  includes,
+  machineKind,
+  ok,
+  sharedRead,
+} from '../engine/index.ts'
+import type { SettingsSpec, Values } from '../settings/index.ts'
+import { cpuWindowMs } from '../system/cpu.ts'
+import { fileTrouble, readSmallFile } from '../system/files.ts'
+import { type Candidate, findProcesses, type Usage, usage } from '../system/processes.ts'
+
+/** Figures are read of so many processes; more of one name are counted only. */
+const maxRead = 200
+
+const selection = {
+  executable: { type: 'text', doc: 'Name of the executable, exactly' },
+  match: { type: 'text', doc: 'Text that the command line contains' },
+  pidFile: { type: 'text', doc: 'File that holds the process id' },
+} as const satisfies SettingsSpec
+type Selection = Values<typeof selection>
+
+const countSetting = {
+  type: 'group',
+  doc: 'How many should run; at least one unless said',
+  fields: {
+    min: { type: 'integer', default: 1, min: 0, doc: 'At least so many' },
+    max: { type: 'integer', min: 0, doc: 'At most so many' },
+  },
+} as const satisfies SettingsSpec[string]
+
+/** The processes that fit the selection. */
+type Processes = {
+  readonly alive: readonly Candidate[]
+  readonly zombies: number
+  /** Why none of them is there, as far as that is known. */
+  readonly details: readonly string[]
+}
+const check = checksOn<Processes>()
+
+export const running = check({
+  depth: 'Basic',
+  results: { running: 'At least one runs, by name, command line or process id file' },
+  settings: { count: countSetting },
+  observe: ({ alive, zombies, details }) => Promise.resolve({ pids: alive.map(({ pid }) => pid), zombies, details }),
+  evaluate: ({ pids, zombies, details }, { count }) => {
+    const [first, ...others] = pids
+    const dead = zombies > 0 ? [`${zombies} ended and not collected by the parent (zombie)`] : []
+    const measurement = { value: pids.length, unit: 'count' } as const
+    if (first === undefined && (count?.min ?? 1) > 0) {
+      return fail('running', 'data', ['not running', ...dead, ...details].join('; '), { measurement })
+    }
+    const which = others.length > 0 ? ` and ${others.length} more` : ''
+    const summary = first === undefined ? 'none running, as allowed' : `running: process ${first}${which}`
+    return ok('running', [summary, ...dead].join('; '), { measurement })
+  },
+})
+
+export const count = check({
+  depth: 'Standard',
+  results: { count: 'As many run as should' },
+  settings: { count: countSetting },
+  observe: ({ alive }) => Promise.resolve(alive.length),
+  evaluate: (value, { count: { min = 1, max } = {} }) => {
+    const range = max === undefined ? `at least ${min}` : min === max ? `exactly ${min}` : `${min} to ${max}`
+    const message = `${value} running (${range})`
+    if (value < min) {
+      return fail('count', 'threshold', message, {
+        measurement: { value, unit: 'count', limit: min, bound: 'atLeast' },
+      })
+    }
+    const measurement = {
+      value,
+      unit: 'count',
+      limit: max ?? min,
+      bound: max === undefined ? 'atLeast' : 'atMost',
+    } as const
+    if (max !== undefined && value > max) return fail('count', 'threshold', message, { measurement })
+    return ok('count', message, { measurement })
+  },
+})
+
+type Figures = Usage & { readonly pid: number }
+const readFigures = (processes: readonly Candidate[], withFiles: boolean): Promise<readonly Figures[]> =>
+  Promise.all(processes.slice(0, maxRead).map(async (one) => ({ pid: one.pid, ...(await usage(one, withFiles)) })))
+
+/** The figures of each process, and when they were read: the beginning of the window of `cpu`. */
+const figures = sharedRead('memory', 'Figures of the processes', async ({ alive }: Processes, { mode, now }) => {
+  const since = now()
+  return { since, processes: await readFigures(alive, includes(mode, 'Advanced')) }
+})
+
+export const memory = check({
+  depth: 'Standard',
+  results: { memory: 'Resident memory of the largest, where a threshold is set' },
+  settings: { memory: { type: 'threshold', unit: 'bytes', doc: 'Resident memory of the largest of them' } },
+  observe: figures,
+  evaluate: ({ processes }, { memory: threshold }) => {
+    const largest = greatest(processes, ({ rss }) => rss)
+    if (!threshold || !largest) return []
+    return atMost({
+      check: 'memory',
+      what: `process ${largest.pid} holds`,
+      value: largest.value,
+      unit: 'bytes',
+      threshold,
+    })
+  },
+})
+
+export const cpu = check({
+  depth: 'Standard',
+  results: { cpu: 'Processor use over 500 ms, where a threshold is set; Linux only' },
+  settings: {
+    cpu: {
+      type: 'threshold',
+      unit: 'percent',
+      doc: 'Of one processor, all of them together, over half a second; only ever warns (Linux)',
+    },
+  },
+  last: true,
+  applies: (_, { cpu: threshold }) => threshold !== undefined,
+  observe: async (processes, settings, context) => {
+    const { since, processes: before } = await figures(processes, settings, context)
+    if (!before.some(({ cpu: spent }) => spent !== undefined)) return undefined
+    const rest = Math.max(0, Math.ceil(cpuWindowMs - (context.now() - since)) + 1)
+    await pause(rest, undefined, { signal: context.signal })
+    const after = await readFigures(processes.alive, false)
+    const window = context.now() - since
+    const later = new Map(after.map(({ pid, cpu: spent }) => [pid, spent]))
+    // One that ended meanwhile took no time that could still be read.
+    const spent = before.map(({ pid, cpu: ms = 0 }) => Math.max(0, (later.get(pid) ?? ms) - ms))
+    return { percent: (spent.reduce((sum, ms) => sum + ms, 0) / window) * 100 }
+  },
+  evaluate: (use, { cpu: { warn, limit } = {} }) => {
+    const bound = warn ?? limit
+    const threshold = bound === undefined ? {} : { warn: bound }
+    if (!use) return []
+    return atMost({ check: 'cpu', what: 'of one processor', value: use.percent, unit: 'percent', threshold })
+  },
+})
+
+export const restarted = check({
+  depth: 'Advanced',
+  results: { restarted: 'Warns when the youngest started lately' },
+  settings: {
+    restarted: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 600_000 },
+      doc: 'How long the youngest of them should have run',
+    },
+  },
+  observe: figures,
+  evaluate: ({ processes }, { restarted: threshold }) => {
+    const youngest = greatest(processes, ({ age }) => (age === undefined ? undefined : -age))
+    if (!youngest) return []
+    return atLeast({
+      check: 'restarted',
+      what: `process ${youngest.pid} up`,
+      value: -youngest.value,
+      unit: 'duration',
+      threshold,
+    })
+  },
+})
+
+export const openFiles = check({
+  depth: 'Advanced',
+  results: { 'open files': 'Open files of the fullest; left out where not readable' },
+  settings: {
+    openFiles: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 70, limit: 90 },
+      doc: 'Open files, of those that the process may open; only where this account may look (Linux)',
+    },
+  },
+  observe: figures,
+  evaluate: ({ processes }, { openFiles: threshold }) => {
+    const fullest = greatest(processes, ({ openFiles: files }) => files && files.open / files.limit)
+    const files = processes.find(({ pid }) => pid === fullest?.pid)?.openFiles
+    if (!fullest || !files) return []
+    return atMost({
+      check: 'open files',
+      what: `process ${fullest.pid} has ${files.open} of ${files.limit} open:`,
+      value: fullest.value * 100,
+      unit: 'percent',
+      threshold,
+    })
+  },
+})
+
+/** The process with the greatest figure, of those whose figure is known. */
+function greatest(
+  processes: readonly Figures[],
+  figure: (process: Figures) => number | undefined,
+): { readonly pid: number; readonly value: number } | undefined {
+  const known = processes.flatMap((process) => {
+    const value = figure(process)
+    return value === undefined ? [] : [{ pid: process.pid, value }]
+  })
+  return known.toSorted((a, b) => b.value - a.value)[0]
+}
+
+/** Those that fit everything that the settings name; the name tells a process id that another process has now. */
+async function open(settings: Selection, { signal, step }: CheckContext): Promise<Processes> {
+  const { executable, match, pidFile } = settings
+  step('running')
+  const pid = pidFile ? await pidIn(pidFile, signal) : undefined
+  if (typeof pid === 'string') return { alive: [], zombies: 0, details: [pid] }
+  const fitting = await findProcesses({ name: executable, match, pid }, signal)
+  // svc itself must not stand for what it looks for, unless its own process id file is meant.
+  const processes = fitting.filter((one) => pid !== undefined || one.pid !== process.pid)
+  const alive = processes.filter(({ zombie }) => !zombie)
+  const details = pid === undefined || processes.length > 0 ? [] : [`${pidFile} names process ${pid}`]
+  return { alive, zombies: processes.length - alive.length, details }
+}
+
+/** The process id in a file, or why there is none. */
+export async function pidIn(path: string, signal: AbortSignal): Promise<number | string> {
+  try {
+    const [, digits] = /^\s*(\d{1,10})\s*(?:\n|$)/.exec((await readSmallFile(path, 4096, signal)).text) ?? []
+    return digits === undefined || Number(digits) < 1 ? `${path} holds no process id` : Number(digits)
+  } catch (error) {
+    signal.throwIfAborted()
+    return `${path} ${fileTrouble(error)}`
+  }
+}
+
+/** The command line is never shown: it may hold secrets. */
+export default machineKind({
+  name: 'process',
+  title: 'A process of this machine: running, how many, how large',
+  preload: preloadSystemInformation,
+  settings: selection,
+  validate: ({ executable, match, pidFile }) =>
+    executable || match || pidFile ? undefined : 'does not say which process: give executable, match or pidFile',
+  open,
+  checks: [running, count, memory, cpu, restarted, openFiles],
+})
