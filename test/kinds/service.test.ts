@@ -1,14 +1,18 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { askManager } from '../../src/core/kinds/service/ask.ts'
-import service from '../../src/core/kinds/service/index.ts'
-import { parseLaunchd } from '../../src/core/kinds/service/launchd.ts'
-import type { ServiceState } from '../../src/core/kinds/service/state.ts'
-import { parseSystemd, systemctlArgs } from '../../src/core/kinds/service/systemd.ts'
-import { parseWindows, scArgs } from '../../src/core/kinds/service/windows.ts'
+import service, { restarted, restarts, state } from '../../src/core/kinds/service/index.ts'
+import {
+  parseLaunchd,
+  parseSystemd,
+  parseWindows,
+  type ServiceState,
+  scArgs,
+  serviceState,
+  systemctlArgs,
+} from '../../src/core/kinds/service/managers.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
 import { escapeSequences } from '../support/faults.ts'
-import { runKind, withDefaults } from '../support/run-kind.ts'
+import { evaluated, runKind } from '../support/run-kind.ts'
 
 const systemd = (values: Readonly<Record<string, string>>): string =>
   Object.entries({
@@ -26,11 +30,7 @@ const systemd = (values: Readonly<Record<string, string>>): string =>
     .join('')
 const nowUs = 100_000_000
 
-const judged = (state: ServiceState, see: 'state' | 'more' = 'state', advanced = true) => {
-  const settings = withDefaults(service.settings, { service: 'nginx' })
-  const found = service.evaluate({ see, state, advanced }, settings)
-  return Array.isArray(found) ? found : [found]
-}
+const judged = (observed: ServiceState) => evaluated(state, observed, { service: 'nginx' })
 
 describe('systemd, simulated: what systemctl show prints', () => {
   test('one that runs: since when, how often again, and its process', () => {
@@ -160,11 +160,15 @@ describe('how it is judged', () => {
   })
 
   test('restarts and a late start warn, with the boundary on the side of ok', () => {
-    const more = (restarts: number, sinceMs: number) =>
-      judged({ is: 'running', words: 'x', restarts, sinceMs }, 'more').map(({ check, status }) => `${check} ${status}`)
+    const more = (times: number, sinceMs: number) => {
+      const observed: ServiceState = { is: 'running', words: 'x', restarts: times, sinceMs }
+      const results = [...evaluated(restarts, observed), ...evaluated(restarted, observed)]
+      return results.map(({ check, status }) => `${check} ${status}`)
+    }
     expect(more(3, 300_000)).toEqual(['restarts ok', 'restarted ok'])
     expect(more(4, 299_999)).toEqual(['restarts warning', 'restarted warning'])
-    expect(judged({ is: 'running', words: 'x', sinceMs: 1 }, 'more', false)).toEqual([])
+    expect(evaluated(restarts, { is: 'running', words: 'x', sinceMs: 1 })).toEqual([])
+    expect(restarted.depth).toBe('Advanced')
   })
 
   test('what the manager says is shown without escapes', () => {
@@ -195,5 +199,5 @@ test('this machine is asked, and says what there is to say', async () => {
     expect(found?.message).toContain(runs ? 'there is no service' : 'systemd does not run here (as in most containers)')
   }
   const ended = AbortSignal.abort(new Error('ended'))
-  await expect(askManager('nobody', ended)).rejects.toThrow()
+  await expect(serviceState('nobody', ended)).rejects.toThrow()
 })

@@ -1,0 +1,219 @@
+import { said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { system32File } from '../../system/end-process.ts'
+import { plainEnvironment, runProgram } from '../../system/run-program.ts'
+
+/** A service as its manager describes it. */
+export type ServiceState = {
+  /** `running`: as it should be. `changing`: being started, stopped or replaced. */
+  readonly is: 'running' | 'changing' | 'stopped' | 'failed' | 'absent'
+  /** The manager's own words: `active (running)`. */
+  readonly words: string
+  /** Milliseconds that it has been so. */
+  readonly sinceMs?: number | undefined
+  /** How often its manager has started it again after it ended. */
+  readonly restarts?: number | undefined
+  readonly pid?: number | undefined
+  /** Why it is not running, as far as its manager says: `exit-code`, `exit code 1`. */
+  readonly why?: string | undefined
+}
+
+type Manager = {
+  readonly file: string
+  readonly args: readonly string[]
+  readonly parse: (text: string) => ServiceState | undefined
+}
+
+/** Bytes that are read of what a manager prints. */
+const maxBytes = 64 * 1024
+
+/**
+ * What this machine's manager says of a service. Throws ProbeError `internal` where there is none, and
+ * `protocol` when what it says cannot be read.
+ */
+export async function serviceState(service: string, signal: AbortSignal): Promise<ServiceState> {
+  const { file, args, parse } = await managerFor(service)
+  const ended = await runProgram({ file, args, env: plainEnvironment(), keep: maxBytes }, signal)
+  const state = parse(ended.stdout) ?? parse(ended.stderr)
+  if (state) return state
+  const output = [ended.stderr, ended.stdout].map((text) => said(text.trim())).find((text) => text !== '') ?? 'nothing'
+  throw new ProbeError('protocol', `${file} does not tell how the service is: ${output}`)
+}
+
+async function managerFor(service: string): Promise<Manager> {
+  switch (process.platform) {
+    case 'win32':
+      return { file: system32File('sc.exe'), args: scArgs(service), parse: parseWindows }
+    case 'darwin':
+      return { file: launchctl, args: launchctlArgs(service), parse: parseLaunchd }
+    case 'linux':
+      return {
+        file: await systemctl(),
+        args: systemctlArgs(service),
+        parse: (text) => parseSystemd(text, Number(process.hrtime.bigint() / 1_000n)),
+      }
+    default:
+      throw new ProbeError('internal', `services of ${process.platform} cannot be asked for: use the kind process`)
+  }
+}
+
+/** Where systemd runs the machine, this folder is there: systemctl alone may lie in an image that runs without. */
+const systemdFolder = '/run/systemd/system'
+
+async function systemctl(): Promise<string> {
+  const { access } = await import('node:fs/promises')
+  const exists = async (path: string): Promise<boolean> =>
+    await access(path).then(
+      () => true,
+      () => false,
+    )
+  const [runs, ...places] = await Promise.all([systemdFolder, ...systemctlPlaces].map(exists))
+  if (!runs) {
+    throw new ProbeError(
+      'internal',
+      'systemd does not run here (as in most containers), so no service can be asked for: use the kind process',
+    )
+  }
+  const file = systemctlPlaces[places.indexOf(true)]
+  if (file === undefined) throw new ProbeError('internal', `systemctl is not at ${systemctlPlaces.join(' or ')}`)
+  return file
+}
+
+const properties = [
+  'LoadState',
+  'ActiveState',
+  'SubState',
+  'Result',
+  'NRestarts',
+  'MainPID',
+  'StateChangeTimestampMonotonic',
+  'ActiveEnterTimestampMonotonic',
+] as const
+
+/** Where distributions put it. The PATH is not searched: whoever sets it would choose what runs. */
+const systemctlPlaces = ['/usr/bin/systemctl', '/bin/systemctl', '/run/current-system/sw/bin/systemctl']
+
+export const systemctlArgs = (service: string): readonly string[] => [
+  'show',
+  '--no-pager',
+  `--property=${properties.join(',')}`,
+  '--',
+  service,
+]
+
+/**
+ * Reads what `systemctl show` prints. `nowUs` is the same monotonic clock, in microseconds. Undefined
+ * when it is something else.
+ */
+export function parseSystemd(text: string, nowUs: number): ServiceState | undefined {
+  const values = new Map<string, string>()
+  for (const line of text.split(/\r?\n/).slice(0, 100)) {
+    const at = line.indexOf('=')
+    if (at > 0) values.set(line.slice(0, at), line.slice(at + 1))
+  }
+  const [load, active, sub] = [values.get('LoadState'), values.get('ActiveState'), values.get('SubState')]
+  if (load === undefined || active === undefined) return undefined
+  if (load === 'not-found') return { is: 'absent', words: 'not found' }
+  const is = systemdState(active, sub ?? '')
+  const whole = (name: string): number | undefined => {
+    const value = values.get(name) ?? ''
+    return /^\d{1,16}$/.test(value) ? Number(value) : undefined
+  }
+  const since = whole(is === 'running' ? 'ActiveEnterTimestampMonotonic' : 'StateChangeTimestampMonotonic')
+  const pid = whole('MainPID')
+  const result = values.get('Result')
+  return {
+    is,
+    words: `${active} (${sub ?? 'unknown'})${load === 'loaded' ? '' : `, ${load}`}`,
+    // 0: it has never been so.
+    sinceMs: since ? Math.max(0, (nowUs - since) / 1_000) : undefined,
+    restarts: whole('NRestarts'),
+    pid: pid || undefined,
+    why: result !== undefined && result !== '' && result !== 'success' ? result : undefined,
+  }
+}
+
+function systemdState(active: string, sub: string): ServiceState['is'] {
+  // It ended, and is waiting to be started again.
+  if (sub === 'auto-restart' || active === 'failed') return 'failed'
+  if (active === 'active' || active === 'reloading') return 'running'
+  return active === 'activating' || active === 'deactivating' || active === 'maintenance' ? 'changing' : 'stopped'
+}
+
+export const scArgs = (service: string): readonly string[] => ['queryex', service]
+
+/** The states by number: their names may be in any language. */
+const states: Readonly<Record<number, readonly [ServiceState['is'], string]>> = {
+  1: ['stopped', 'stopped'],
+  2: ['changing', 'being started'],
+  3: ['changing', 'being stopped'],
+  4: ['running', 'running'],
+  5: ['changing', 'being continued'],
+  6: ['changing', 'being paused'],
+  7: ['stopped', 'paused'],
+}
+/** `ERROR_SERVICE_NEVER_STARTED`: no error. */
+const neverStarted = 1077
+
+/** Reads what `sc.exe queryex` prints, in any language of Windows. Undefined when it is something else. */
+export function parseWindows(text: string): ServiceState | undefined {
+  // ERROR_SERVICE_DOES_NOT_EXIST
+  if (/\b1060\b/.test(text.split(/\r?\n/, 1)[0] ?? '')) return { is: 'absent', words: 'not installed' }
+  const values = text.split(/\r?\n/).flatMap((line) => {
+    const colon = line.indexOf(':')
+    const [label, value] = [line.slice(0, Math.max(0, colon)).trim(), line.slice(colon + 1).trim()]
+    return /^\s/.test(line) && label !== '' && value !== '' ? [{ label, value }] : []
+  })
+  // The type comes first and the state second, whatever they are called.
+  const state = /^(\d)\b/.exec(values[1]?.value ?? '')?.[1]
+  const known = state === undefined ? undefined : states[Number(state)]
+  if (!known) return undefined
+  const [is, words] = known
+  const figure = (name: string): number | undefined => {
+    const found = values.find(({ label }) => label === name)?.value
+    return found !== undefined && /^\d{1,10}\b/.test(found) ? Number.parseInt(found, 10) : undefined
+  }
+  const [exit = 0, own = 0] = [figure('WIN32_EXIT_CODE'), figure('SERVICE_EXIT_CODE')]
+  // 1066: the service's own code says more.
+  const code = exit === 1066 ? own : exit
+  const wrong = is === 'stopped' && code !== 0 && code !== neverStarted
+  return {
+    is: wrong ? 'failed' : is,
+    words,
+    pid: figure('PID') || undefined,
+    why: wrong ? `exit code ${code}` : undefined,
+  }
+}
+
+const launchctl = '/bin/launchctl'
+const launchctlArgs = (service: string): readonly string[] => ['print', `system/${service}`]
+
+/** Reads what `launchctl print system/LABEL` prints. Undefined when it is something else. */
+export function parseLaunchd(text: string): ServiceState | undefined {
+  if (/^(?:Could not find service|Bad request)/m.test(text)) return { is: 'absent', words: 'not found' }
+  // Of the service itself: what belongs to a part of it stands further in.
+  const lines = text.split('\n')
+  const value = (name: string): string | undefined => {
+    const begin = `\t${name} = `
+    return lines
+      .find((line) => line.startsWith(begin) && line.length > begin.length)
+      ?.slice(begin.length)
+      .trim()
+  }
+  const state = value('state')
+  if (state === undefined) return undefined
+  const [pid, runs] = [value('pid'), value('runs')].map((one) =>
+    one && /^\d{1,10}$/.test(one) ? Number(one) : undefined,
+  )
+  const exit = value('last exit code')
+  const code = exit === undefined ? undefined : /^-?\d{1,10}/.exec(exit)?.[0]
+  const wrong = state !== 'running' && code !== undefined && code !== '0'
+  return {
+    is: state === 'running' ? 'running' : wrong ? 'failed' : 'stopped',
+    words: state.slice(0, 64),
+    pid,
+    // The first start is none again.
+    restarts: runs === undefined ? undefined : Math.max(0, runs - 1),
+    why: wrong ? `exit code ${code}` : undefined,
+  }
+}
