@@ -7,7 +7,7 @@ import { runInChild } from '../../src/core/child/index.ts'
 import type { Query } from '../../src/core/database/index.ts'
 import type { Result } from '../../src/core/engine/index.ts'
 import sqlite from '../../src/core/kinds/sqlite/index.ts'
-import { type ReadTask, readOnly } from '../../src/core/kinds/sqlite/read.ts'
+import { type ReadTask, readOnly } from '../../src/core/kinds/sqlite/probe.ts'
 import { ownChildren } from '../support/processes.ts'
 import { type RunKindOptions, runKind } from '../support/run-kind.ts'
 

@@ -21,18 +21,25 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { runInChild } from '../../src/core/child/index.ts'
 import type { Result } from '../../src/core/engine/index.ts'
+import {
+  backup as backupCheck,
+  disk,
+  open as openCheck,
+  query,
+  roundTrip,
+  wal,
+} from '../../src/core/kinds/sqlite/checks.ts'
 import { storeApplicationId } from '../../src/core/kinds/sqlite/file.ts'
 import sqlite from '../../src/core/kinds/sqlite/index.ts'
-import type { SqliteLook } from '../../src/core/kinds/sqlite/judge.ts'
 import probe, { type Backup } from '../../src/core/kinds/sqlite/probe.ts'
-import type { SqliteSettings } from '../../src/core/kinds/sqlite/settings.ts'
+import type { Values } from '../../src/core/settings/index.ts'
 import { withoutSqliteWarning } from '../../src/core/sqlite.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/migrate.ts'
 import { ownChildren as children } from '../support/processes.ts'
-import { checked, type RunKindOptions, runKind, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
 
-type Given = Partial<SqliteSettings>
+type Given = Partial<Values<typeof sqlite.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const posix = process.platform !== 'win32'
 const root = process.getuid?.() === 0
@@ -389,9 +396,7 @@ describe('backup', () => {
   /** As the child would answer, and judged as the kind would. */
   const at = async (backup: string): Promise<Result> => {
     const seen = (await probe({ task: 'backup', path: backup })) as Backup
-    const look = { ...seen, ageMs: Date.now() - seen.modifiedAt }
-    const judged = sqlite.evaluate({ see: 'look', look }, withDefaults(sqlite.settings, { path }))
-    return [judged].flat()[0] as Result
+    return evaluated(backupCheck, { ...seen, ageMs: Date.now() - seen.modifiedAt })[0] as Result
   }
   const aged = (file: string, hours: number, text = 'x'): void => {
     writeFileSync(file, text)
@@ -432,27 +437,25 @@ describe('backup', () => {
 })
 
 describe('figures against limits', () => {
-  const status = (look: SqliteLook, given: Given = {}): string =>
-    [sqlite.evaluate({ see: 'look', look }, withDefaults(sqlite.settings, { path: '/x', ...given }))].flat()[0]
-      ?.status ?? ''
+  const status = (results: readonly Result[]): string => results[0]?.status ?? ''
 
   test('boundaries belong to what is well', () => {
-    expect(status({ see: 'open', ms: 1_000 })).toBe('ok')
-    expect(status({ see: 'open', ms: 1_001 })).toBe('warning')
-    expect(status({ see: 'query', ms: 3_001 })).toBe('failed')
-    expect(status({ see: 'round trip', ms: 3_001 })).toBe('failed')
-    expect(status({ see: 'wal', mode: 'wal', bytes: 64 * 1024 ** 2 })).toBe('ok')
-    expect(status({ see: 'wal', mode: 'wal', bytes: 64 * 1024 ** 2 + 1 })).toBe('warning')
-    expect(status({ see: 'wal', mode: 'delete', bytes: 0 })).toBe('ok')
-    expect(status({ see: 'wal', mode: 'delete', bytes: 0 }, { ownStore: true })).toBe('failed')
-    expect(status({ see: 'disk', freeBytes: 1, percent: 20 })).toBe('ok')
-    expect(status({ see: 'disk', freeBytes: 1, percent: 19.9 })).toBe('warning')
-    expect(status({ see: 'disk', freeBytes: 1, percent: 9.9 })).toBe('failed')
-    const backup = { see: 'backup', name: 'b', bytes: 1, modifiedAt: 0 } as const
-    expect(status({ ...backup, ageMs: 48 * 3_600_000 })).toBe('ok')
-    expect(status({ ...backup, ageMs: 72 * 3_600_000 })).toBe('warning')
-    expect(status({ ...backup, ageMs: 72 * 3_600_000 + 1 })).toBe('failed')
-    expect(status({ ...backup, ageMs: -5 })).toBe('ok')
+    expect(status(evaluated(openCheck, { ms: 1_000 }))).toBe('ok')
+    expect(status(evaluated(openCheck, { ms: 1_001 }))).toBe('warning')
+    expect(status(evaluated(query, { ms: 3_001 }))).toBe('failed')
+    expect(status(evaluated(roundTrip, { ms: 3_001 }))).toBe('failed')
+    expect(status(evaluated(wal, { mode: 'wal', bytes: 64 * 1024 ** 2 }))).toBe('ok')
+    expect(status(evaluated(wal, { mode: 'wal', bytes: 64 * 1024 ** 2 + 1 }))).toBe('warning')
+    expect(status(evaluated(wal, { mode: 'delete', bytes: 0 }))).toBe('ok')
+    expect(status(evaluated(wal, { mode: 'delete', bytes: 0 }, { ownStore: true }))).toBe('failed')
+    expect(status(evaluated(disk, { freeBytes: 1, percent: 20 }))).toBe('ok')
+    expect(status(evaluated(disk, { freeBytes: 1, percent: 19.9 }))).toBe('warning')
+    expect(status(evaluated(disk, { freeBytes: 1, percent: 9.9 }))).toBe('failed')
+    const aged = (ageMs: number) => status(evaluated(backupCheck, { name: 'b', bytes: 1, ageMs }))
+    expect(aged(48 * 3_600_000)).toBe('ok')
+    expect(aged(72 * 3_600_000)).toBe('warning')
+    expect(aged(72 * 3_600_000 + 1)).toBe('failed')
+    expect(aged(-5)).toBe('ok')
   })
 })
 

@@ -1,10 +1,90 @@
 import { access, constants, lstat, open, stat } from 'node:fs/promises'
 import { dirname, isAbsolute } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type CheckContext, ObservationError } from '../../engine/index.ts'
 import { said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
+import { sqlite } from '../../sqlite.ts'
+
+/** A database file that this process has open to read, until a child process opens it. */
+export type SqliteFile = {
+  readonly path: string
+  readonly database: DatabaseSync
+  /** How long opening it took. */
+  readonly openMs: number
+  /** `wal`, `delete` and the like; undefined as long as the check `wal` has not read it. */
+  journalMode?: string
+}
+
+/** Throws ProbeError, or what a file system throws. */
+export async function openFile(
+  { path, ownStore }: { readonly path: string; readonly ownStore: boolean },
+  context: CheckContext,
+): Promise<SqliteFile> {
+  context.step('open', path)
+  const start = context.now()
+  await refuseFile(path, ownStore)
+  const database = await openToRead(path, context.signal)
+  try {
+    if (ownStore) refuseForeign(path, database)
+    return { path, database, openMs: context.now() - start }
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+export const closeFile = ({ database }: SqliteFile): void => {
+  if (database.isOpen) database.close()
+}
+
+/** Runs one observation. What it throws means what `sqliteFault` says, and is of this file. */
+export async function explained<T>({ path }: SqliteFile, observe: () => T | Promise<T>): Promise<T> {
+  try {
+    return await observe()
+  } catch (error) {
+    throw new ObservationError(sqliteFault(error, path), { address: path })
+  }
+}
+
+/** Milliseconds for which a lock is waited for: a commit takes a few. */
+const maxWaitMs = 1_000
+const againMs = 25
+
+/**
+ * Opens a database to read, and reads its first page, without ever waiting inside SQLite, where
+ * everything else in this process would wait too. Throws ProbeError.
+ */
+async function openToRead(path: string, signal: AbortSignal): Promise<DatabaseSync> {
+  for (let waited = 0; ; waited += againMs) {
+    const database = new (sqlite().DatabaseSync)(path, { readOnly: true, timeout: 0, open: false })
+    try {
+      database.open()
+      pragma(database, 'schema_version')
+      return database
+    } catch (error) {
+      if (database.isOpen) database.close()
+      if (!isBusy(error) || waited >= maxWaitMs) throw sqliteFault(error, path)
+      await pause(againMs, undefined, { signal })
+    }
+  }
+}
+
+/** The first column of the first row. Throws what SQLite throws. */
+export const value = (database: DatabaseSync, sql: string): unknown =>
+  Object.values(database.prepare(sql).get() ?? {})[0]
+export const pragma = (database: DatabaseSync, name: string): unknown => value(database, `PRAGMA ${name}`)
 
 /** What marks a store of svc among SQLite files: `svc1` in the header. The store writes the same. */
 export const storeApplicationId = 0x73766331
+
+/** Throws ProbeError `data` for a database that is no store of svc. */
+function refuseForeign(path: string, database: DatabaseSync): void {
+  const id = Number(pragma(database, 'application_id'))
+  if (id === storeApplicationId) return
+  throw new ProbeError('data', `${path} is a SQLite database, but not a store of svc`, [`application id ${id}`])
+}
 
 const wrong = (message: string, ...details: string[]): ProbeError => new ProbeError('data', message, details)
 
@@ -13,19 +93,19 @@ const wrong = (message: string, ...details: string[]): ProbeError => new ProbeEr
  * at as `openStore` does. The file itself is left to SQLite: to close another descriptor of it would
  * drop the locks that this process has on it by SQLite.
  */
-export async function refuseFile(path: string, ownStore: boolean): Promise<void> {
+async function refuseFile(path: string, ownStore: boolean): Promise<void> {
   if (!isAbsolute(path)) throw new ProbeError('internal', 'the setting path must be the whole path of a file')
-  const found = await (ownStore ? lstat : stat)(path).catch((error: NodeJS.ErrnoException) => {
+  const file = await (ownStore ? lstat : stat)(path).catch((error: NodeJS.ErrnoException) => {
     throw wrong(error.code === 'ENOENT' ? `${path} does not exist` : `${path} cannot be looked at: ${error.code}`)
   })
-  if (found.isSymbolicLink()) throw wrong(`${path} is a symbolic link, and the store is not opened over one`)
-  if (!found.isFile()) throw wrong(`${path} is not a file`)
-  if (found.size === 0) throw wrong(`${path} is empty (0 bytes): it is not a database any more`)
+  if (file.isSymbolicLink()) throw wrong(`${path} is a symbolic link, and the store is not opened over one`)
+  if (!file.isFile()) throw wrong(`${path} is not a file`)
+  if (file.size === 0) throw wrong(`${path} is empty (0 bytes): it is not a database any more`)
   if (process.platform === 'win32') return
   if (ownStore) {
-    refuseMode(path, found.mode, '600')
+    refuseMode(path, file.mode, '600')
     refuseMode(dirname(path), (await stat(dirname(path))).mode, '700')
-  } else if (found.uid !== process.geteuid?.() && process.geteuid?.() !== 0) {
+  } else if (file.uid !== process.geteuid?.() && process.geteuid?.() !== 0) {
     await refuseToLeaveFiles(path)
   }
 }
@@ -79,7 +159,7 @@ const meanings: Readonly<Record<number, string>> = {
 const damages: ReadonlySet<number> = new Set([11, 26])
 
 /** True where another connection holds the file: a moment later it may not. */
-export const isBusy = (error: unknown): boolean => [5, 6].includes(codeOf(error) & 0xff)
+const isBusy = (error: unknown): boolean => [5, 6].includes(codeOf(error) & 0xff)
 const codeOf = (error: unknown): number => Number((error as { errcode?: unknown } | null)?.errcode ?? 0)
 
 /** What an error of SQLite means; any other is given back as it is. */

@@ -2,22 +2,31 @@ import { randomUUID } from 'node:crypto'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import type { Column } from '../../database/index.ts'
+import { Worker } from 'node:worker_threads'
+import { type Column, ColumnReader } from '../../database/index.ts'
+import { showBytes } from '../../format.ts'
+import { said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { sqlite } from '../../sqlite.ts'
 import { sqliteFault } from './file.ts'
-import { type ReadTask, readOnly } from './read.ts'
 
 /** What the child process is asked; it is killed when that takes too long. */
 export type SqliteTask =
   | { readonly task: 'round trip' | 'quick check'; readonly path: string; readonly busyMs: number }
   | { readonly task: 'backup'; readonly path: string }
   | ReadTask
+export type ReadTask = {
+  readonly task: 'read'
+  readonly path: string
+  readonly sql: string
+  readonly busyMs: number
+  /** Milliseconds that it may take. */
+  readonly ms: number
+}
 
-export type RoundTrip = { readonly see: 'round trip'; readonly ms: number }
-export type QuickCheck = { readonly see: 'quick check'; readonly ms: number; readonly problems: readonly string[] }
+export type RoundTrip = { readonly ms: number }
+export type QuickCheck = { readonly ms: number; readonly problems: readonly string[] }
 export type Backup = {
-  readonly see: 'backup'
   readonly name: string
   readonly bytes: number
   /** Milliseconds since 1970. */
@@ -34,9 +43,12 @@ export default async function probe(input: unknown): Promise<RoundTrip | QuickCh
     database.open()
     // What the schema holds is not to be trusted: no functions of its own choosing.
     database.exec('PRAGMA trusted_schema = OFF')
-    const problems = task.task === 'quick check' ? quickCheck(database) : roundTrip(database)
-    const ms = performance.now() - start
-    return problems ? { see: 'quick check', ms, problems } : { see: 'round trip', ms }
+    if (task.task === 'quick check') {
+      const problems = quickCheck(database)
+      return { ms: performance.now() - start, problems }
+    }
+    roundTrip(database)
+    return { ms: performance.now() - start }
   } catch (error) {
     throw sqliteFault(error, task.path)
   } finally {
@@ -55,7 +67,7 @@ function quickCheck(database: DatabaseSync): readonly string[] {
 }
 
 /** Writes, reads and takes back. Nothing of it is ever committed, whenever this process is killed. */
-function roundTrip(database: DatabaseSync): undefined {
+function roundTrip(database: DatabaseSync): void {
   const table = `svc_probe_${randomUUID().replaceAll('-', '')}`
   const wrote = randomUUID()
   database.exec('BEGIN IMMEDIATE')
@@ -70,21 +82,92 @@ function roundTrip(database: DatabaseSync): undefined {
 }
 
 /** More files than this are not looked at: a backup folder has few. */
-const mostFiles = 100_000
+const maxFiles = 100_000
 
 /** A backup: the file itself, or the newest file of a folder. */
 function newest(path: string): Backup {
-  const found = look(path)
-  if (!found) throw new ProbeError('data', `there is no backup: ${path} does not exist`)
-  if (!found.isDirectory()) return { see: 'backup', name: path, bytes: found.size, modifiedAt: found.mtimeMs }
+  const target = look(path)
+  if (!target) throw new ProbeError('data', `there is no backup: ${path} does not exist`)
+  if (!target.isDirectory()) return { name: path, bytes: target.size, modifiedAt: target.mtimeMs }
   let last: Backup | undefined
-  for (const name of readdirSync(path).slice(0, mostFiles)) {
+  for (const name of readdirSync(path).slice(0, maxFiles)) {
     const file = look(join(path, name))
     if (!file?.isFile() || (last && last.modifiedAt >= file.mtimeMs)) continue
-    last = { see: 'backup', name, bytes: file.size, modifiedAt: file.mtimeMs }
+    last = { name, bytes: file.size, modifiedAt: file.mtimeMs }
   }
   if (!last) throw new ProbeError('data', `there is no backup: ${path} holds no file`)
   return last
 }
 
 const look = (path: string) => statSync(path, { throwIfNoEntry: false })
+
+/** Bytes of a value, and of a row: as many as a server may send. */
+const maxBytes = 8 * 1024 ** 2
+
+/** Reads the first column of one statement, over a connection that cannot write. */
+export async function readOnly({ path, sql, busyMs, ms }: ReadTask): Promise<Column> {
+  const database = new (sqlite().DatabaseSync)(path, { readOnly: true, timeout: busyMs, open: false })
+  const limit = answerAfter(ms)
+  try {
+    database.open()
+    // What the schema holds is not to be trusted: no functions of its own choosing.
+    database.exec('PRAGMA trusted_schema = OFF; PRAGMA query_only = ON')
+    return columnOf(database, sql)
+  } catch (error) {
+    throw queryFault(error, path, database)
+  } finally {
+    await limit.terminate()
+    if (database.isOpen) database.close()
+  }
+}
+
+function columnOf(database: DatabaseSync, sql: string): Column {
+  const statement = database.prepare(sql)
+  // SQLite reads the first statement, and leaves the others alone without a word.
+  const rest = sql.slice(statement.sourceSQL.length).replace(/--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|[\s;]/g, '')
+  if (rest !== '') throw new ProbeError('data', 'the query failed: sql holds more than one statement')
+  // All columns of a row come at once. Node knows this limit since 24.15.
+  const each = Math.floor((8 * maxBytes) / Math.max(8, statement.columns().length))
+  if (limitsOf(database)) database.limits.length = each
+  statement.setReturnArrays(true)
+  statement.setReadBigInts(true)
+  const reader = new ColumnReader()
+  for (const row of statement.iterate() as unknown as Iterable<readonly unknown[]>) if (!reader.take(row[0])) break
+  return reader.column()
+}
+
+const limitsOf = (database: DatabaseSync) => (database as Partial<Pick<DatabaseSync, 'limits'>>).limits
+
+/** An error of the statement itself is told in the words of SQLite; any other is one of the file. */
+function queryFault(error: unknown, path: string, database: DatabaseSync): unknown {
+  const { errcode, message } = error as { readonly errcode?: unknown; readonly message?: unknown }
+  const words = said(String(message))
+  if (errcode === 8) return new ProbeError('data', `it would write, and was refused: ${words}`)
+  const max = database.isOpen ? limitsOf(database)?.length : undefined
+  if (errcode === 18 && max !== undefined) {
+    const instead = 'read less of it, by length(…) or substr(…)'
+    return new ProbeError('data', `a value of it is larger than ${showBytes(max)}: ${instead}`)
+  }
+  if (errcode === 1) return new ProbeError('data', `the query failed: ${words}`)
+  return sqliteFault(error, path)
+}
+
+/**
+ * Nothing in this process stops SQLite at work: a thread beside it answers in its stead when the time is
+ * up. The parent reads one line, the first, and then ends this process whatever it does.
+ */
+function answerAfter(ms: number): Worker {
+  // In the words of the child's own answer.
+  const late = {
+    error: { message: 'the query was called off: it took too long', fault: 'timeout', details: [] },
+  }
+  const limit = new Worker(answerLate, { eval: true, workerData: { ms, line: `${JSON.stringify(late)}\n` } })
+  limit.unref()
+  return limit
+}
+
+const answerLate = `
+const { writeSync } = require('node:fs')
+const { workerData } = require('node:worker_threads')
+setTimeout(() => writeSync(1, workerData.line), workerData.ms)
+`
