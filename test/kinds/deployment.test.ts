@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { answer, runMonitors } from '../../src/core/engine/index.ts'
-import deployment, { evaluateDeployment, versionIn } from '../../src/core/kinds/deployment/index.ts'
-import { checked, runKind, withDefaults } from '../support/run-kind.ts'
+import deployment, { progress, versionIn } from '../../src/core/kinds/deployment.ts'
+import { checked, evaluated, runKind, withDefaults } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
 let folder = ''
@@ -199,10 +199,10 @@ describe('the marker of a deployment', () => {
   })
 
   test('its age at the limit is still a deployment in progress', () => {
-    const settings = withDefaults(deployment.settings, { marker: '/m' })
-    const evaluate = (ageMs: number) => evaluateDeployment({ see: 'marker', path: '/m', ageMs }, settings)
+    const evaluate = (ageMs: number) => evaluated(progress, { path: '/m', ageMs }, { marker: '/m' })[0]
     expect(evaluate(1_800_000)).toMatchObject({ status: 'failed', deployment: true })
-    expect(evaluate(1_800_001).deployment).toBeUndefined()
+    expect(evaluate(1_800_001)?.status).toBe('failed')
+    expect(evaluate(1_800_001)?.deployment).toBeUndefined()
   })
 })
 

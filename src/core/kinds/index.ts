@@ -5,7 +5,7 @@ type Load = () => Promise<{ readonly default: AnyKind }>
 /** Every monitor kind: its name and how to load it. A driver is loaded only when its kind is due. */
 export const monitors = {
   configuration: () => import('./configuration.ts'),
-  deployment: () => import('./deployment/index.ts'),
+  deployment: () => import('./deployment.ts'),
   dns: () => import('./dns/index.ts'),
   exec: () => import('./exec/index.ts'),
   'file-age': () => import('./file-age/index.ts'),

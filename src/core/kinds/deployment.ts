@@ -1,0 +1,179 @@
+import { parseJsonPath, readJsonPath } from '../assert/json-path.ts'
+import { type CheckContext, checksOn, fail, machineKind, ObservationError, ok } from '../engine/index.ts'
+import { show } from '../format.ts'
+import { get } from '../net/http/get.ts'
+import { safeUrl, said } from '../net/text.ts'
+import { ProbeError } from '../probe-error.ts'
+import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
+import { fileTrouble, isMissing, readSmallFile } from '../system/files.ts'
+
+const maxBytes = 65_536
+const maxVersionLength = 100
+
+/** What the check `deployment` finds out for `version`: a deployment of sane age is under way. */
+type Deployment = { inProgress: boolean }
+const check = checksOn<Deployment>()
+
+const markerSettings = {
+  marker: { type: 'text', doc: 'File that exists while a deployment is in progress' },
+  markerAge: {
+    type: 'threshold',
+    unit: 'duration',
+    default: { limit: 1_800_000 },
+    doc: 'How long a deployment may take; an older marker is a failure that nothing suppresses',
+  },
+} as const satisfies SettingsSpec
+
+const isStale = (ageMs: number, { limit }: Threshold): boolean => limit !== undefined && ageMs > limit
+
+/** A deployment in progress is deployment-related. A marker that was left behind is not: it has ended badly. */
+export const progress = check({
+  depth: 'Standard',
+  results: { deployment: 'No deployment is in progress, or one was left behind' },
+  settings: markerSettings,
+  applies: (_, { marker = '' }) => marker !== '',
+  observe: async (deployment, { marker: path = '', markerAge }, context) => {
+    const ageMs = await markerAgeMs(path, context)
+    deployment.inProgress = ageMs !== undefined && !isStale(ageMs, markerAge)
+    return { path, ageMs }
+  },
+  evaluate: ({ path, ageMs }, { markerAge }) => {
+    if (ageMs === undefined) return ok('deployment', 'none in progress')
+    const { limit } = markerAge
+    const age = show(ageMs, 'duration')
+    const measurement = { value: ageMs, unit: 'milliseconds', limit, bound: 'atMost' } as const
+    if (isStale(ageMs, markerAge)) {
+      const message = `began ${age} ago and has not ended (limit ${show(limit ?? 0, 'duration')}): finish it, or remove ${path}`
+      return fail('deployment', 'threshold', message, { measurement })
+    }
+    const allowed = limit === undefined ? '' : ` (limit ${show(limit, 'duration')})`
+    return fail('deployment', 'data', `in progress for ${age}${allowed}: ${path} exists`, {
+      measurement,
+      deployment: true,
+    })
+  },
+})
+
+/** Milliseconds since the marker was written; undefined where there is none. Throws ProbeError `data`. */
+async function markerAgeMs(path: string, context: CheckContext): Promise<number | undefined> {
+  const { stat } = await import('node:fs/promises')
+  try {
+    const { mtime } = await stat(path)
+    return Math.max(0, context.date().getTime() - mtime.getTime())
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw new ProbeError('data', `${path} ${fileTrouble(error)}`)
+  }
+}
+
+const versionSettings = {
+  expected: { type: 'text', doc: 'The version or build that should run' },
+  expectedFile: { type: 'text', doc: 'File that says it, in place of expected' },
+  expectedKey: { type: 'text', doc: 'Where it stands in that file, if that is JSON: a path such as build.version' },
+  versionFile: { type: 'text', doc: 'File that says which version is deployed' },
+  url: { type: 'url', protocols: ['http', 'https'], doc: 'Address that says it, in place of versionFile' },
+  versionKey: {
+    type: 'text',
+    doc: 'Where it stands in that file or answer, if that is JSON: a path such as build.version',
+  },
+} as const satisfies SettingsSpec
+type VersionSettings = Values<typeof versionSettings>
+
+const hasSource = ({ versionFile, url }: Pick<VersionSettings, 'versionFile' | 'url'>): boolean =>
+  versionFile !== undefined || url !== undefined
+
+/** A version that differs is deployment-related, and so is one that cannot be read during a deployment. */
+export const version = check({
+  depth: 'Standard',
+  results: { version: 'Found and expected version are the same text' },
+  settings: versionSettings,
+  applies: (_, settings) => hasSource(settings),
+  observe: async ({ inProgress }, settings, context) => {
+    const { versionFile, url } = settings
+    const from = versionFile ?? (url === undefined ? '' : safeUrl(new URL(url)))
+    context.step('version', from)
+    try {
+      const expected =
+        settings.expected ?? (await versionInFile(settings.expectedFile ?? '', settings.expectedKey, context))
+      const actual =
+        url === undefined
+          ? await versionInFile(versionFile ?? '', settings.versionKey, context)
+          : versionIn(await bodyOf(new URL(url), context), settings.versionKey, from)
+      return { actual, expected: expected.trim(), from }
+    } catch (error) {
+      throw inProgress ? new ObservationError(error, { deployment: true }) : error
+    }
+  },
+  evaluate: ({ actual, expected, from }) => {
+    const words = said(actual, maxVersionLength)
+    if (actual === expected) return ok('version', `${words}, as expected`, { facts: { version: words } })
+    return fail('version', 'data', `${from} says ${words}, expected ${said(expected, maxVersionLength)}`, {
+      deployment: true,
+      facts: { version: words },
+    })
+  },
+})
+
+async function versionInFile(path: string, key: string | undefined, context: CheckContext): Promise<string> {
+  const file = await readSmallFile(path, maxBytes, context.signal).catch((error: unknown) => {
+    context.signal.throwIfAborted()
+    throw new ProbeError('data', `${path} ${fileTrouble(error)}`)
+  })
+  return versionIn(file.text, key, path)
+}
+
+async function bodyOf(url: URL, { signal, lookup }: CheckContext): Promise<string> {
+  const { status, body } = await get(url, { signal, lookup, maxBytes, accept: 'application/json, text/plain' })
+  if (status !== 200) throw new ProbeError('protocol', `${safeUrl(url)} answered ${status}, not 200`)
+  return body
+}
+
+/** The version in a text, or at a key of a JSON text. Throws ProbeError `data` when there is none. */
+export function versionIn(text: string, key: string | undefined, from: string): string {
+  if (key === undefined) {
+    const whole = text.trim()
+    if (whole === '') throw new ProbeError('data', `${from} is empty`)
+    return whole
+  }
+  const steps = parseJsonPath(key.startsWith('$') ? key : `$.${key}`)
+  if (!steps) throw new ProbeError('data', `${key} is not a path such as build.version`)
+  let value: unknown
+  try {
+    value = readJsonPath(JSON.parse(text), steps)?.value
+  } catch {
+    throw new ProbeError('data', `${from} is not JSON`)
+  }
+  const part = typeof value === 'number' ? String(value) : value
+  if (typeof part !== 'string' || part.trim() === '') throw new ProbeError('data', `${from} has no text at ${key}`)
+  return part.trim()
+}
+
+/** Settings that would silently compare nothing are an error. */
+function validate(settings: VersionSettings & Values<typeof markerSettings>): string | undefined {
+  const { expected, expectedFile, versionFile, url, marker } = settings
+  const isExpected = expected !== undefined || expectedFile !== undefined
+  const source = hasSource(settings)
+  if (versionFile !== undefined && url !== undefined) {
+    return 'gives both versionFile and url: the version can come from one of them'
+  }
+  if (expected !== undefined && expectedFile !== undefined) {
+    return 'gives both expected and expectedFile: give one of them'
+  }
+  if (source && !isExpected) return 'does not say which version is expected: give expected or expectedFile'
+  if (isExpected && !source) return 'does not say where the version is found: give versionFile or url'
+  if (!source && marker === undefined) {
+    return 'does not say what to look at: give expected with versionFile or url, or a marker'
+  }
+  return undefined
+}
+
+/** What SuppressDeploymentErrors acts on (H5). */
+export default machineKind({
+  name: 'deployment',
+  title: 'The deployed version is the expected one, and no deployment is in progress',
+  settings: versionSettings,
+  target: ({ url }) => (url ? { host: new URL(url).hostname } : {}),
+  validate,
+  open: (): Deployment => ({ inProgress: false }),
+  checks: [progress, version],
+})
