@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import self, { evaluateSelf } from '../../src/core/kinds/self/index.ts'
+import self, { eventLoop } from '../../src/core/kinds/self.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { onThisMachine, parseMarker } from '../../src/core/system/serve-marker.ts'
-import { checked, runKind } from '../support/run-kind.ts'
+import { checked, evaluated, runKind } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
 let folder = ''
@@ -91,7 +91,7 @@ describe('this program', () => {
     [1_000, 'warning'],
     [1_001, 'failed'],
   ])('a delay of %s ms: %s', (ms, status) => {
-    expect(evaluateSelf({ see: 'delay', ms })).toMatchObject({ check: 'event loop', status })
+    expect(evaluated(eventLoop, { ms })).toMatchObject([{ check: 'event loop', status }])
   })
 })
 
