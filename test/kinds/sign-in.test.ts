@@ -9,14 +9,13 @@ import { passwords } from '../../src/core/auth/passwords.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import type { OwnSignIn } from '../../src/core/engine/index.ts'
 import { Fault } from '../../src/core/errors.ts'
-import signIn from '../../src/core/kinds/sign-in/index.ts'
-import { evaluateSignIn } from '../../src/core/kinds/sign-in/own-sign-in.ts'
+import signIn, { lookUp } from '../../src/core/kinds/sign-in.ts'
 import { openCore } from '../../src/core/open.ts'
 import { assemble } from '../../src/core/plan/index.ts'
 import type { ExecutionMode, HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import { faultOf, withWorld } from '../auth/world.ts'
 import { peer, refusedPort } from '../support/faults.ts'
-import { checked, runKind } from '../support/run-kind.ts'
+import { checked, evaluated, runKind } from '../support/run-kind.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-own-sign-in-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -238,7 +237,7 @@ describe('the rehearsal of a sign-in', () => {
   })
 
   test('the boundary of a second, and of three, belongs to the better side', () => {
-    const status = (ms: number) => evaluateSignIn({ see: 'timed', check: 'look-up', ms }).status
+    const status = (ms: number) => evaluated(lookUp, { ms, value: undefined })[0]?.status
     expect([1_000, 1_001, 3_000, 3_001].map(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
 })

@@ -1,0 +1,106 @@
+import {
+  atMost,
+  type CheckContext,
+  checksOn,
+  fail,
+  machineKind,
+  ObservationError,
+  type OwnSignIn,
+  ok,
+  warn,
+} from '../engine/index.ts'
+import { Fault } from '../errors.ts'
+import { ProbeError } from '../probe-error.ts'
+
+/** What svc's own sign-in needs; absent where this svc has no accounts of its own. */
+type Accounts = { readonly own?: OwnSignIn | undefined }
+const check = checksOn<Accounts>()
+
+/** Milliseconds. A hash costs some 30 ms on an idle machine; a sign-in that takes seconds is broken for its user. */
+const threshold = { warn: 1_000, limit: 3_000 }
+
+/** Asks one question, and measures it. A Fault of ours says in its own words what is in the way. */
+async function measure<T>(
+  { own }: Accounts,
+  { now }: CheckContext,
+  ask: (own: OwnSignIn) => Promise<T>,
+): Promise<{ readonly ms: number; readonly value: T }> {
+  if (!own) throw new ProbeError('data', 'this svc has no accounts of its own')
+  const start = now()
+  try {
+    const value = await ask(own)
+    return { ms: now() - start, value }
+  } catch (error) {
+    const cause = error instanceof Fault ? new ProbeError('internal', error.message, error.details.hints ?? []) : error
+    throw new ObservationError(cause, { address: 'own accounts' })
+  }
+}
+
+/** Nothing else can be asked of a store that is not there. */
+export const store = check({
+  depth: 'Basic',
+  results: { store: 'The store of the accounts opens and answers, in time' },
+  settings: {},
+  gate: true,
+  observe: (accounts, _, context) => measure(accounts, context, (own) => own.store(context.signal)),
+  evaluate: ({ ms: value }) =>
+    atMost({ check: 'store', what: 'the store of the accounts answered in', value, unit: 'duration', threshold }),
+})
+
+export const administrator = check({
+  depth: 'Basic',
+  results: { administrator: 'Told when nobody who may sign in is Admin' },
+  settings: {},
+  observe: (accounts, _, context) => measure(accounts, context, (own) => own.anyAdmin()),
+  evaluate: ({ value: any }) =>
+    any
+      ? ok('administrator', 'there is an Admin who may sign in')
+      : warn('administrator', 'nobody here is Admin: svc users add NAME --role Admin'),
+})
+
+export const lookUp = check({
+  depth: 'Standard',
+  results: { 'look-up': 'What a sign-in reads can be read, in time' },
+  settings: {},
+  observe: (accounts, _, context) => measure(accounts, context, (own) => own.lookUp()),
+  evaluate: ({ ms: value }) =>
+    atMost({ check: 'look-up', what: 'an account is looked up in', value, unit: 'duration', threshold }),
+})
+
+export const passwordHash = check({
+  depth: 'Standard',
+  results: { 'password hash': 'A made-up password is hashed and told from another, in time' },
+  settings: {},
+  observe: (accounts, _, context) =>
+    measure(accounts, context, async (own) => {
+      try {
+        return await own.hash(context.signal)
+      } catch (error) {
+        if (error instanceof Fault && error.fault === 'Unavailable') return 'busy'
+        throw error
+      }
+    }),
+  evaluate: ({ ms, value }) => {
+    if (value === 'busy') {
+      return warn('password hash', 'too many sign-ins at once: further ones are refused for the moment')
+    }
+    if (!value) return fail('password hash', 'internal', 'a right password is not told from a wrong one')
+    return atMost({
+      check: 'password hash',
+      what: 'a password was hashed and checked, right and wrong, in',
+      value: ms,
+      unit: 'duration',
+      threshold,
+    })
+  },
+})
+
+/** svc's own sign-in: what stands for an identity server while none is configured. Nobody signs in, nothing is written. */
+export default machineKind({
+  name: 'sign-in',
+  title: "svc's own accounts and sign-in",
+  settings: {},
+  internal: true,
+  open: (_: object, { ownSignIn }: CheckContext): Accounts => ({ own: ownSignIn }),
+  checks: [store, administrator, lookUp, passwordHash],
+})
