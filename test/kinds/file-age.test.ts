@@ -16,9 +16,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { runInChild } from '../../src/core/child/index.ts'
 import type { Result } from '../../src/core/engine/index.ts'
-import fileAge from '../../src/core/kinds/file-age/index.ts'
+import fileAge, { age as ageCheck, backlog } from '../../src/core/kinds/file-age/index.ts'
 import { ownChildren } from '../support/processes.ts'
-import { checked, type RunKindOptions, runKind, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
 import { asServer } from '../support/server.ts'
 
 let folder: string
@@ -118,10 +118,13 @@ describe('a folder with a backlog', () => {
     expect(message).toContain('oldest file red gnp: age ')
   })
   test('boundaries belong to ok', () => {
-    const settings = withDefaults(fileAge.settings, { path: '/in', age: { warn: 5, limit: 10 }, files: { limit: 3 } })
     const judged = (ms: number, files: number) => {
-      const seen = { see: 'backlog', files, oldest: { name: 'f', ms }, more: false } as const
-      return [fileAge.evaluate(seen, settings)].flat().map(({ status }) => status)
+      const observed = { name: '/in', folder: { files, oldest: { name: 'f', ms }, more: false } }
+      const results = [
+        ...evaluated(ageCheck, observed, { age: { warn: 5, limit: 10 } }),
+        ...evaluated(backlog, observed, { files: { limit: 3 } }),
+      ]
+      return results.map(({ status }) => status)
     }
     expect(judged(5, 3)).toEqual(['ok', 'ok'])
     expect(judged(10, 4)).toEqual(['warning', 'failed'])

@@ -15,34 +15,34 @@ export type BacklogTask = {
 
 /** Times are milliseconds since 1970. */
 export type BacklogAnswer =
-  | { readonly see: 'missing'; readonly why: string }
-  | { readonly see: 'file'; readonly modified: number; readonly bytes: number }
+  | { readonly type: 'missing'; readonly why: string }
+  | { readonly type: 'file'; readonly modified: number; readonly bytes: number }
   | {
-      readonly see: 'folder'
+      readonly type: 'folder'
       readonly files: number
       readonly oldest: { readonly name: string; readonly modified: number } | undefined
-      /** True when there is more than was looked at. */
+      /** True when the folder holds more than was read. */
       readonly more: boolean
     }
 
 /** Files that are dated, and entries that are gone through for them. */
-export const mostFiles = 10_000
-const mostEntries = 200_000
+export const maxFiles = 10_000
+const maxEntries = 200_000
 
 export default async function probe(input: unknown): Promise<BacklogAnswer> {
   const task = input as BacklogTask
   try {
     return look(task)
   } catch (error) {
-    return { see: 'missing', why: fileTrouble(error) }
+    return { type: 'missing', why: fileTrouble(error) }
   }
 }
 
 function look(task: BacklogTask): BacklogAnswer {
-  const found = statSync(task.path)
-  if (found.isFile()) return { see: 'file', modified: found.mtimeMs, bytes: found.size }
+  const target = statSync(task.path)
+  if (target.isFile()) return { type: 'file', modified: target.mtimeMs, bytes: target.size }
   // A pipe or a device has a date too, and it means nothing.
-  if (!found.isDirectory()) return { see: 'missing', why: 'is neither a file nor a folder' }
+  if (!target.isDirectory()) return { type: 'missing', why: 'is neither a file nor a folder' }
   return folder(task)
 }
 
@@ -53,10 +53,10 @@ function folder({ path, list, ending, hidden }: BacklogTask): BacklogAnswer {
   let oldest: { name: string; modified: number } | undefined
   let more = false
   try {
-    for (let seen = 0; ; seen += 1) {
+    for (let entryCount = 0; ; entryCount += 1) {
       const entry = entries.readSync()
       if (entry === null || !list) break
-      if (seen >= mostEntries || files >= mostFiles) {
+      if (entryCount >= maxEntries || files >= maxFiles) {
         more = true
         break
       }
@@ -71,7 +71,7 @@ function folder({ path, list, ending, hidden }: BacklogTask): BacklogAnswer {
   } finally {
     entries.closeSync()
   }
-  return { see: 'folder', files, oldest, more }
+  return { type: 'folder', files, oldest, more }
 }
 
 /**

@@ -1,117 +1,132 @@
 import { isAbsolute } from 'node:path'
-import { atMost, fail, includes, monitorKind, ok, type Result, warn } from '../../engine/index.ts'
+import {
+  atMost,
+  type CheckContext,
+  checksOn,
+  fail,
+  includes,
+  machineKind,
+  ok,
+  type Result,
+  sharedRead,
+  warn,
+} from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
 import { count, said } from '../../net/text.ts'
-import type { Threshold } from '../../settings/index.ts'
-import { type BacklogAnswer, type BacklogTask, mostFiles } from './backlog-probe.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { type BacklogAnswer, type BacklogTask, maxFiles } from './backlog-probe.ts'
 
-type Seen =
-  | { readonly see: 'missing'; readonly why: string }
-  | { readonly see: 'there'; readonly folder: boolean }
-  | { readonly see: 'file'; readonly ms: number; readonly bytes: number }
-  | {
-      readonly see: 'backlog'
-      readonly files: number
-      readonly oldest: { readonly name: string; readonly ms: number } | undefined
-      readonly more: boolean
+const selection = {
+  path: { type: 'text', required: true, doc: 'The whole path of a file or a folder' },
+  ending: { type: 'text', doc: 'Of a folder, only files whose names end so, for example .xml' },
+  hidden: { type: 'flag', default: false, doc: 'Of a folder, also files whose names begin with a dot' },
+} as const satisfies SettingsSpec
+
+/** The path as messages show it, and what a child process reads there. */
+type Path = { readonly name: string; readonly task: BacklogTask }
+const check = checksOn<Path>()
+
+/** Reads in a child process: a share whose server is gone would hold up this one for ever. */
+const content = sharedRead('there', 'The file or folder', async ({ name, task }: Path, context: CheckContext) => {
+  context.step('there', name)
+  const answer = (await context.inChild('backlog', task)) as BacklogAnswer
+  const now = context.date().getTime()
+  // A clock that is ahead elsewhere makes no file younger than new.
+  const age = (modified: number): number => Math.max(0, now - modified)
+  switch (answer.type) {
+    case 'missing':
+      return { name, why: answer.why }
+    case 'file':
+      return { name, file: { ms: age(answer.modified), bytes: answer.bytes } }
+    case 'folder': {
+      const { files, oldest, more } = answer
+      return { name, folder: { files, oldest: oldest && { name: oldest.name, ms: age(oldest.modified) }, more } }
     }
+  }
+})
 
-/**
- * A file that must be fresh (a backup, a report), or a folder whose backlog must stay small and
- * young. Reads names and times only, never what a file holds; does not descend into folders. Looks
- * in a child process: a share whose server is gone would hold up this one for ever.
- */
-export default monitorKind({
-  name: 'file-age',
-  title: 'A file is fresh, or the backlog of a folder is small and young',
+export const there = check({
+  depth: 'Basic',
+  results: { there: 'The file is there, or the folder, and can be listed' },
+  settings: {},
+  gate: true,
+  observe: content,
+  evaluate: ({ name, why, folder }) =>
+    why === undefined
+      ? ok('there', `${name} is ${folder ? 'a folder' : 'a file'}`)
+      : fail('there', 'data', `${name} ${why}`),
+})
+
+export const age = check({
+  depth: 'Standard',
+  results: { age: 'The file, or the oldest of the folder, is young enough' },
   settings: {
-    path: { type: 'text', required: true, doc: 'The whole path of a file or a folder' },
-    ending: { type: 'text', doc: 'Of a folder, only files whose names end so, for example .xml' },
-    hidden: { type: 'flag', default: false, doc: 'Of a folder, also files whose names begin with a dot' },
     age: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 15 * 60_000, limit: 60 * 60_000 },
       doc: 'How old the file, or the oldest file of the folder, may be',
     },
-    files: { type: 'threshold', unit: 'count', doc: 'How many files may wait in the folder' },
-    size: { type: 'bytes', doc: 'How large the file must be at least: an empty backup is none' },
   },
-  checks: [
-    { name: 'there', depth: 'Basic', doc: 'The file is there, or the folder, and can be listed' },
-    { name: 'age', depth: 'Standard', doc: 'The file, or the oldest of the folder, is young enough' },
-    { name: 'size', depth: 'Standard', doc: 'The file is large enough; left out without `size`', when: ['size'] },
-    {
-      name: 'backlog',
-      depth: 'Standard',
-      doc: 'No more files wait in the folder than should; left out without `files`',
-      when: ['files'],
-    },
-  ],
-  validate: ({ path }) => (isAbsolute(path) ? undefined : `path is no whole path: ${said(path, 100)}`),
-  async *observe(settings, context): AsyncGenerator<Seen> {
-    const { path, ending = '', hidden } = settings
-    const list = includes(context.mode, 'Standard')
-    context.step('there', said(path, 200))
-    const task: BacklogTask = { path, list, ending, hidden }
-    const found = (await context.inChild('backlog', task)) as BacklogAnswer
-    if (found.see === 'missing') return yield found
-    yield { see: 'there', folder: found.see === 'folder' }
-    if (!list) return
-    // A clock that is ahead elsewhere makes no file younger than new.
-    const now = context.date().getTime()
-    const age = (modified: number): number => Math.max(0, now - modified)
-    if (found.see === 'file') return yield { see: 'file', ms: age(found.modified), bytes: found.bytes }
-    const { files, oldest, more } = found
-    yield { see: 'backlog', files, oldest: oldest && { name: oldest.name, ms: age(oldest.modified) }, more }
-  },
-  evaluate: (seen, settings): Result | readonly Result[] => {
-    const path = said(settings.path, 200)
-    switch (seen.see) {
-      case 'missing':
-        return fail('there', 'data', `${path} ${seen.why}`)
-      case 'there':
-        return ok('there', `${path} is ${seen.folder ? 'a folder' : 'a file'}`)
-      case 'file':
-        return [
-          evaluateAge(`file ${path}`, seen.ms, settings.age),
-          ...(settings.size === undefined ? [] : [evaluateSize(path, seen.bytes, settings.size)]),
-        ]
-      case 'backlog': {
-        const { files, oldest, more } = seen
-        const told = more ? 'files waiting, and there are more:' : 'files waiting:'
-        return [
-          evaluateOldest(path, oldest, more, settings.age),
-          ...(settings.files
-            ? [atMost({ check: 'backlog', what: told, value: files, unit: 'count', threshold: settings.files })]
-            : []),
-        ]
-      }
+  observe: content,
+  evaluate: ({ name, file, folder }, { age: threshold }) => {
+    const evaluateAge = (what: string, value: number): Result<'age'> =>
+      atMost({ check: 'age', what: `${what}: age`, value, unit: 'duration', threshold })
+    if (file) return evaluateAge(`file ${name}`, file.ms)
+    if (!folder) return []
+    const { oldest, more } = folder
+    if (oldest === undefined) {
+      return more ? warn('age', `${name} holds too much to find a file`) : ok('age', 'no file waits')
     }
+    const part = more ? `, of more than can be dated (${count(maxFiles, 'file')})` : ''
+    const result = evaluateAge(`oldest file ${said(oldest.name, 100)}${part}`, oldest.ms)
+    const hasLimits = threshold.warn !== undefined || threshold.limit !== undefined
+    // The oldest may be among those that were not read.
+    return more && hasLimits && result.status === 'ok' ? { ...result, status: 'warning' } : result
   },
 })
 
-const evaluateAge = (what: string, ms: number, threshold: Threshold): Result =>
-  atMost({ check: 'age', what: `${what}: age`, value: ms, unit: 'duration', threshold })
+export const size = check({
+  depth: 'Standard',
+  results: { size: 'The file is large enough; left out without `size`' },
+  settings: { size: { type: 'bytes', doc: 'How large the file must be at least: an empty backup is none' } },
+  when: ['size'],
+  observe: content,
+  evaluate: ({ name, file }, { size: limit = 0 }) => {
+    if (!file) return []
+    const message = `file ${name} has ${showBytes(file.bytes)} (at least ${showBytes(limit)})`
+    const measurement = { value: file.bytes, unit: 'bytes', limit, bound: 'atLeast' } as const
+    return file.bytes < limit
+      ? fail('size', 'threshold', message, { measurement })
+      : ok('size', message, { measurement })
+  },
+})
 
-function evaluateOldest(
-  path: string,
-  oldest: { readonly name: string; readonly ms: number } | undefined,
-  more: boolean,
-  threshold: Threshold,
-): Result {
-  const unknown = `of more than can be dated (${count(mostFiles, 'file')})`
-  if (oldest === undefined)
-    return more ? warn('age', `${path} holds too much to find a file`) : ok('age', 'no file waits')
-  const name = said(oldest.name, 100)
-  const found = evaluateAge(`oldest file ${name}${more ? `, ${unknown}` : ''}`, oldest.ms, threshold)
-  const judged = threshold.warn !== undefined || threshold.limit !== undefined
-  // The oldest may be among those that were not looked at.
-  return more && judged && found.status === 'ok' ? { ...found, status: 'warning' } : found
-}
+export const backlog = check({
+  depth: 'Standard',
+  results: { backlog: 'No more files wait in the folder than should; left out without `files`' },
+  settings: { files: { type: 'threshold', unit: 'count', doc: 'How many files may wait in the folder' } },
+  when: ['files'],
+  observe: content,
+  evaluate: ({ folder }, { files: threshold = {} }) => {
+    if (!folder) return []
+    const what = folder.more ? 'files waiting, and there are more:' : 'files waiting:'
+    return atMost({ check: 'backlog', what, value: folder.files, unit: 'count', threshold })
+  },
+})
 
-function evaluateSize(path: string, bytes: number, least: number): Result {
-  const told = `file ${path} has ${showBytes(bytes)} (at least ${showBytes(least)})`
-  const more: Partial<Result> = { measurement: { value: bytes, unit: 'bytes', limit: least } }
-  return bytes < least ? fail('size', 'threshold', told, more) : ok('size', told, more)
-}
+/**
+ * A file that must be fresh (a backup, a report), or a folder whose backlog must stay small and
+ * young. Reads names and times only, never what a file holds; does not descend into folders.
+ */
+export default machineKind({
+  name: 'file-age',
+  title: 'A file is fresh, or the backlog of a folder is small and young',
+  settings: selection,
+  validate: ({ path }) => (isAbsolute(path) ? undefined : `path is no whole path: ${said(path, 100)}`),
+  open: ({ path, ending = '', hidden }: Values<typeof selection>, { mode }: CheckContext): Path => ({
+    name: said(path, 200),
+    task: { path, list: includes(mode, 'Standard'), ending, hidden },
+  }),
+  checks: [there, age, size, backlog],
+})
