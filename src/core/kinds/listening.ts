@@ -1,45 +1,48 @@
-import { monitorKind, ok } from '../engine/index.ts'
+import { type CheckContext, checksOn, machineKind, ok } from '../engine/index.ts'
 import { hostPort } from '../net/connect.ts'
 import { type Listening, listeningPorts } from '../system/listening.ts'
 
-/** Ports of this machine that a type's servers usually have: connects and hears a banner, never signs in or sends. */
-export default monitorKind({
-  name: 'listening',
-  title: 'What listens on this machine and is not configured',
+const portFields = {
+  port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
+  what: { type: 'text', required: true, doc: 'What usually listens there' },
+} as const
+
+const ports = checksOn<object>()({
+  depth: 'Basic',
+  results: {
+    'port <port>': 'Something listens there; never a failure',
+    ports: 'None of the usual ports listens; never a failure',
+  },
   settings: {
-    ports: {
-      type: 'groups',
-      doc: 'The usual ports, to be looked at now',
-      fields: {
-        port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
-        what: { type: 'text', required: true, doc: 'What usually listens there' },
-      },
-    },
+    ports: { type: 'groups', doc: 'The usual ports, to be looked at now', fields: portFields },
     found: {
       type: 'groups',
       doc: 'What the plan has already seen to listen, in place of a second look',
-      fields: {
-        port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
-        what: { type: 'text', required: true, doc: 'What usually listens there' },
-        banner: { type: 'text', doc: 'What it said unasked' },
-      },
+      fields: { ...portFields, banner: { type: 'text', doc: 'What it said unasked' } },
     },
   },
-  checks: [{ name: 'port <port>', depth: 'Basic', doc: 'Something listens there; never a failure' }],
-  internal: true,
-  async *observe(settings, context): AsyncGenerator<Listening | 'nothing'> {
+  async *observe(_, settings, context: CheckContext): AsyncGenerator<Listening | undefined> {
     context.step('ports', '127.0.0.1')
-    const found = settings.found ?? (await listeningPorts(settings.ports ?? [], context.signal))
-    yield* found
+    const listening = settings.found ?? (await listeningPorts(settings.ports ?? [], context.signal))
+    yield* listening
     // What listened when the plan was made may have gone: that is no fault either.
-    if (found.length === 0) yield 'nothing'
+    if (listening.length === 0) yield undefined
   },
-  evaluate: (seen) => {
-    if (seen === 'nothing') return ok('ports', 'none of the usual ports listens on 127.0.0.1')
-    const address = hostPort('127.0.0.1', seen.port)
-    const says = seen.banner === undefined ? '' : ` (says ${seen.banner})`
-    return ok(`port ${seen.port}`, `${seen.what} on ${address}${says}, not configured: svc monitors discover`, {
-      address,
-    })
+  evaluate: (listening) => {
+    if (!listening) return ok('ports', 'none of the usual ports listens on 127.0.0.1')
+    const { port, what, banner } = listening
+    const address = hostPort('127.0.0.1', port)
+    const says = banner === undefined ? '' : ` (says ${banner})`
+    return ok(`port ${port}`, `${what} on ${address}${says}, not configured: svc monitors discover`, { address })
   },
+})
+
+/** Ports of this machine that a type's servers usually have: connects and hears a banner, never signs in or sends. */
+export default machineKind({
+  name: 'listening',
+  title: 'What listens on this machine and is not configured',
+  settings: {},
+  internal: true,
+  open: () => ({}),
+  checks: [ports],
 })
