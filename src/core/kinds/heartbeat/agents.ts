@@ -1,6 +1,6 @@
 import type { Heartbeat } from '../../engine/index.ts'
 import { type Due, isOverdue, wasOverdue } from './due.ts'
-import type { HeartbeatSettings } from './settings.ts'
+import type { ReportSettings } from './settings.ts'
 
 /** An agent as it is judged. Times are milliseconds. */
 export type Agent = Heartbeat & {
@@ -12,14 +12,28 @@ const usualInterval = 60_000
 /** Who reports at intervals, is not named, and has been silent for so long, is gone and no alarm any more. Milliseconds. */
 const goneMs = 30 * 86_400_000
 
-/** The agents that the settings mean, as of `now`; and those that are named and have never reported. */
+/** The agents that the settings mean. */
+export type Agents = {
+  /** Those that have reported: the alive and the silent ones. */
+  readonly known: readonly Agent[]
+  readonly alive: readonly Agent[]
+  readonly silent: readonly Agent[]
+  /** Named in the settings without a pattern, and never heard of. */
+  readonly missing: readonly string[]
+  /** Where there is a schedule. */
+  readonly due: Due | undefined
+}
+
+/** The agents of the last heartbeats, as of `now`. */
 export function agentsOf(
   heartbeats: readonly Heartbeat[],
-  { agents, interval, schedule }: HeartbeatSettings,
+  settings: ReportSettings,
+  due: Due | undefined,
   now: number,
-): { readonly known: readonly Agent[]; readonly missing: readonly string[] } {
+): Agents {
+  const { agents, interval, schedule } = settings
   const patterns = (agents ?? ['*']).map(matcher)
-  const expected = new Set(named(agents))
+  const expected = new Set(plainNames(agents))
   const known = heartbeats
     .filter(({ name, at }) => schedule !== undefined || expected.has(name) || now - at <= goneMs)
     .filter(({ name }) => patterns.some((matches) => matches(name)))
@@ -28,12 +42,18 @@ export function agentsOf(
       ageMs: Math.max(0, now - one.at),
       everyMs: Math.max(1, interval ?? one.intervalMs ?? usualInterval),
     }))
-  const there = new Set(known.map(({ name }) => name))
-  return { known, missing: [...expected].filter((name) => !there.has(name)) }
+  const names = new Set(known.map(({ name }) => name))
+  return {
+    known,
+    alive: known.filter((agent) => !isSilent(agent, settings, due)),
+    silent: known.filter((agent) => isSilent(agent, settings, due)),
+    missing: [...expected].filter((name) => !names.has(name)),
+    due,
+  }
 }
 
 /** Names without a pattern, each once. */
-export const named = (agents: readonly string[] = []): readonly string[] => [
+export const plainNames = (agents: readonly string[] = []): readonly string[] => [
   ...new Set(agents.filter((one) => !one.includes('*'))),
 ]
 
@@ -55,22 +75,26 @@ function matcher(pattern: string): (name: string) => boolean {
 }
 
 /** Beyond the limit; without one, beyond the warning. What is due counts, where there is a schedule. */
-export const isSilent = ({ at, ageMs, everyMs }: Agent, { late }: HeartbeatSettings, due: Due | undefined): boolean => {
+const isSilent = (
+  { at, ageMs, everyMs }: Agent,
+  { late }: Pick<ReportSettings, 'late'>,
+  due: Due | undefined,
+): boolean => {
   if (due) return isOverdue(at, due)
   const bound = late.limit ?? late.warn
   return bound !== undefined && ageMs > bound * everyMs
 }
 
-/** Heartbeats that a history must hold before it is judged. */
-const enough = 5
+/** Heartbeats that a history must hold before it is evaluated. */
+const minHistory = 5
 
 /** How often an agent went from well to unwell or silent, or back; undefined while too little is known. */
 export function changesOf(
   { history, everyMs }: Agent,
-  { late }: HeartbeatSettings,
+  { late }: Pick<ReportSettings, 'late'>,
   due: Due | undefined,
 ): number | undefined {
-  if (history.length < enough) return undefined
+  if (history.length < minHistory) return undefined
   const bound = late.limit ?? late.warn
   const gap = bound === undefined ? Number.POSITIVE_INFINITY : bound * everyMs
   let changes = 0

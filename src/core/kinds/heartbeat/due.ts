@@ -1,3 +1,5 @@
+import { showDuration } from '../../format.ts'
+import { count } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
 
 /** A scheduled time, and from when on a heartbeat counts for it. Milliseconds since 1970. */
@@ -8,17 +10,17 @@ export type Due = {
   readonly now: number
   readonly timezone: string
   readonly grace: Threshold
-  /** The last `mostRuns` scheduled times up to now, newest first. */
+  /** The last `maxRuns` scheduled times up to now, newest first. */
   readonly runs: readonly Run[]
   /** The last that was longer ago than the grace allows: a heartbeat of before is too old. */
   readonly past: { readonly warn: Run | undefined; readonly limit: Run | undefined }
 }
 
 /** Scheduled times that are looked back at: what was before is not counted one by one. */
-export const mostRuns = 300
+export const maxRuns = 300
 
 /** A clock that is ahead by so much reports before the time has come. Milliseconds. */
-const earliest = 60_000
+const earlyMs = 60_000
 
 /**
  * Scheduled times, newest first, as runs; the last of them only says how far apart they are. A
@@ -26,7 +28,7 @@ const earliest = 60_000
  * that is less: it could be for that one.
  */
 export const runsOf = (times: readonly number[]): readonly Run[] =>
-  times.slice(0, -1).map((at, index) => ({ at, from: at - Math.min(earliest, (at - (times[index + 1] ?? at)) / 4) }))
+  times.slice(0, -1).map((at, index) => ({ at, from: at - Math.min(earlyMs, (at - (times[index + 1] ?? at)) / 4) }))
 
 /** How an agent whose last heartbeat came `at` stands to what is due. */
 export type Standing = {
@@ -76,4 +78,38 @@ function unmetCount(at: number, runs: readonly Run[]): number {
     else high = middle
   }
   return low
+}
+
+/** Of an agent that is overdue, by the time of its last heartbeat: `has not reported since …`. */
+export function overdue(at: number, due: Due, bound?: string): string {
+  const { since, missed, many, status } = standingOf(at, due)
+  const [from, why] = since === undefined ? [at, 'its heartbeat of '] : [since, '']
+  const runs = many
+    ? `more than ${maxRuns} runs missed`
+    : // A single one that is not over its limit may still come.
+      missed === undefined || (status !== 'failed' && missed < 2)
+      ? undefined
+      : `${count(missed, 'run')} missed`
+  const ago = [`${showDuration(due.now - from)} ago`, runs].filter(Boolean).join(', ')
+  const when = since === undefined ? '' : ', when it was due'
+  return `has not reported since ${why}${clock(from, due)}${when} (${[ago, bound].filter(Boolean).join('; ')})`
+}
+
+/** `02:00 UTC`, and of another day than today the date too. */
+export function clock(at: number, { now, timezone }: Due): string {
+  const zoned = new Intl.DateTimeFormat('en', {
+    timeZone: timezone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  })
+  const read = (time: number): { readonly date: string; readonly time: string } => {
+    const parts = Object.fromEntries(zoned.formatToParts(time).map(({ type, value }) => [type, value]))
+    return { date: `${parts['year']}-${parts['month']}-${parts['day']}`, time: `${parts['hour']}:${parts['minute']}` }
+  }
+  const then = read(at)
+  return `${then.date === read(now).date ? '' : `${then.date} `}${then.time} ${timezone}`
 }

@@ -1,27 +1,28 @@
+import { createRequire } from 'node:module'
+import type * as Croner from 'croner'
 import { showDuration } from '../../format.ts'
 import { count, quoted, said } from '../../net/text.ts'
 import { didYouMean } from '../../suggest.ts'
-import { type Cron, readCron } from './cron.ts'
-import { type Due, mostRuns, type Run, runsOf } from './due.ts'
-import { type HeartbeatSettings, heartbeatSettings } from './settings.ts'
+import { type Due, maxRuns, type Run, runsOf } from './due.ts'
+import { type ReportSettings, reportSettings } from './settings.ts'
 
 const dayMs = 86_400_000
 /** The store forgets an agent that has been silent for so long. */
 export const rememberedMs = 100 * dayMs
 const usualZone = 'UTC'
-/** The order of what is asked more often comes first. */
+/** The most frequent first. */
 const names = ['@hourly', '@daily', '@midnight', '@weekly', '@monthly', '@yearly', '@annually']
 
 /** Why schedule and what belongs to it cannot be used, or undefined. Loads croner where a schedule is set. */
-export function scheduleProblem(settings: HeartbeatSettings): string | undefined {
+export function scheduleProblem(settings: ReportSettings): string | undefined {
   const { schedule, timezone, grace, interval, late } = settings
   // Defaults are given as the very objects of the table: any other is written.
   if (schedule === undefined) {
-    const alone = timezone !== undefined ? 'timezone' : grace !== heartbeatSettings.grace.default ? 'grace' : undefined
+    const alone = timezone !== undefined ? 'timezone' : grace !== reportSettings.grace.default ? 'grace' : undefined
     return alone && `gives ${alone} without schedule: agents that report at intervals are judged by interval and late`
   }
   if (interval !== undefined) return 'gives both schedule and interval: agents report by the clock or at intervals'
-  if (late !== heartbeatSettings.late.default) {
+  if (late !== reportSettings.late.default) {
     return 'gives both schedule and late: how late a heartbeat may be for a schedule is said by grace'
   }
   return zoneProblem(timezone ?? usualZone) ?? expressionProblem(schedule, timezone ?? usualZone, settings)
@@ -41,36 +42,36 @@ function zoneProblem(timezone: string): string | undefined {
   }
 }
 
-function expressionProblem(schedule: string, timezone: string, { grace }: HeartbeatSettings): string | undefined {
-  const written = `schedule ${quoted(schedule, 100)}`
+function expressionProblem(schedule: string, timezone: string, { grace }: ReportSettings): string | undefined {
+  const place = `schedule ${quoted(schedule, 100)}`
   const fields = schedule.split(/\s+/).filter((field) => field !== '')
   if (schedule.trim().startsWith('@')) {
-    if (!names.includes(schedule.trim().toLowerCase())) return `${written} is none of ${names.join(', ')}`
+    if (!names.includes(schedule.trim().toLowerCase())) return `${place} is none of ${names.join(', ')}`
   } else if (fields.length !== 5) {
-    return `${written} has ${count(fields.length, 'field')}: write 5, which are minute, hour, day, month and weekday (0 2 * * *), or a name such as @daily`
+    return `${place} has ${count(fields.length, 'field')}: write 5, which are minute, hour, day, month and weekday (0 2 * * *), or a name such as @daily`
   }
   let cron: Cron
   try {
     cron = readCron(schedule.trim(), timezone)
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : ''
-    return `${written} cannot be read: ${said(why, 200)}`
+    return `${place} cannot be read: ${said(why, 200)}`
   }
   const gap = tooLong(cron, rememberedMs - (grace.limit ?? grace.warn ?? 0))
   if (gap === undefined) return undefined
-  if (gap === Number.POSITIVE_INFINITY) return `${written} never comes: no date fits it`
-  return `${written} leaves ${showDuration(gap)} between two times, and with grace that is more than 100 d: an agent that is silent for so long is forgotten. Look at what the job leaves behind instead (kind file-age)`
+  if (gap === Number.POSITIVE_INFINITY) return `${place} never comes: no date fits it`
+  return `${place} leaves ${showDuration(gap)} between two times, and with grace that is more than 100 d: an agent that is silent for so long is forgotten. Look at what the job leaves behind instead (kind file-age)`
 }
 
 /** From a date on that is always the same, so that a file is right or wrong whenever it is read. */
 const firstLook = Date.UTC(2026, 0, 1)
 const lookMs = 400 * dayMs
-const mostSteps = 100
+const maxSteps = 100
 
 /** A time between two runs that is longer than `room`, or undefined; infinite where none ever comes. */
 function tooLong(cron: Cron, room: number): number | undefined {
   let at = cron.after(firstLook)
-  for (let steps = 0; steps < mostSteps; steps += 1) {
+  for (let steps = 0; steps < maxSteps; steps += 1) {
     if (at === undefined) return Number.POSITIVE_INFINITY
     // As far as one stride reaches; where that is nowhere, the next run is too far.
     const [reached = at] = cron.before(at + room + 1, 1)
@@ -82,13 +83,13 @@ function tooLong(cron: Cron, room: number): number | undefined {
 }
 
 /** What is due by now; undefined without a schedule. Of settings that `scheduleProblem` lets pass. */
-export function dueAt({ schedule, timezone = usualZone, grace }: HeartbeatSettings, now: number): Due | undefined {
+export function dueAt({ schedule, timezone = usualZone, grace }: ReportSettings, now: number): Due | undefined {
   if (schedule === undefined) return undefined
   const { cron, times } = timesUpTo(schedule.trim(), timezone, now)
   const longerAgo = (ms: number | undefined): Run | undefined => {
     if (ms === undefined) return undefined
-    const found = times.filter((time) => time < now - ms).slice(0, 2)
-    return runsOf(found.length === 2 ? found : cron.before(now - ms, 2))[0]
+    const last = times.filter((time) => time < now - ms).slice(0, 2)
+    return runsOf(last.length === 2 ? last : cron.before(now - ms, 2))[0]
   }
   return {
     now,
@@ -101,22 +102,53 @@ export function dueAt({ schedule, timezone = usualZone, grace }: HeartbeatSettin
 
 type Times = {
   readonly cron: Cron
-  /** The last `mostRuns` and one, newest first. */
+  /** The last `maxRuns` and one, newest first. */
   readonly times: readonly number[]
   /** Until when no further one comes. */
   readonly next: number
 }
-const known = new Map<string, Times>()
-const mostKnown = 100
+const cache = new Map<string, Times>()
+const maxTimes = 100
 
 /** Counting back takes some 20 ms, and between two scheduled times it gives the same. */
 function timesUpTo(expression: string, timezone: string, now: number): Times {
   const key = `${timezone} ${expression}`
-  const before = known.get(key)
+  const before = cache.get(key)
   if (before && now < before.next && now >= (before.times[0] ?? 0)) return before
   const cron = before?.cron ?? readCron(expression, timezone)
-  const times = { cron, times: cron.before(now + 1, mostRuns + 1), next: cron.after(now) ?? Number.POSITIVE_INFINITY }
-  if (known.size >= mostKnown) known.clear()
-  known.set(key, times)
+  const times = { cron, times: cron.before(now + 1, maxRuns + 1), next: cron.after(now) ?? Number.POSITIVE_INFINITY }
+  if (cache.size >= maxTimes) cache.clear()
+  cache.set(key, times)
   return times
+}
+
+/** The times of a cron expression; milliseconds since 1970. */
+type Cron = {
+  /** The last `n` before a time, that time not among them; newest first. */
+  readonly before: (time: number, n: number) => readonly number[]
+  /** The first after a time, if one ever comes. */
+  readonly after: (time: number) => number | undefined
+}
+
+/**
+ * Reads an expression of five fields, or a name such as `@daily`. Days that begin or end summer time
+ * are as in Debian's cron: a fixed time that they skip comes as soon as they have skipped it, one that
+ * they repeat comes once; what comes every hour or minute comes in every hour that there is. Throws an
+ * Error that says what cannot be read.
+ */
+function readCron(expression: string, timezone: string): Cron {
+  // Read where a schedule is set, and then at once: settings are judged without waiting.
+  const croner = createRequire(import.meta.url)('croner') as typeof Croner
+  const cron = new croner.Cron(expression, {
+    paused: true,
+    timezone,
+    mode: '5-part',
+    fixedTimeRule: 'no-wildcard',
+  })
+  // It knows whole seconds only.
+  const second = (time: number, round: (value: number) => number): Date => new Date(round(time / 1_000) * 1_000)
+  return {
+    before: (time, n) => cron.previousRuns(n, second(time, Math.ceil)).map((date) => date.getTime()),
+    after: (time) => cron.nextRun(second(time, Math.floor))?.getTime(),
+  }
 }

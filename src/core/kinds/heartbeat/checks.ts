@@ -1,0 +1,321 @@
+import { atLeast, atMost, checksOn, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { show, showDuration } from '../../format.ts'
+import { count, quoted, said } from '../../net/text.ts'
+import type { Threshold, ThresholdUnit } from '../../settings/index.ts'
+import { type Agent, type Agents, changesOf, plainNames } from './agents.ts'
+import { clock as clockText, type Due, overdue, standingOf } from './due.ts'
+import { reportSettings } from './settings.ts'
+
+const check = checksOn<Agents>()
+
+/** Agents that details name. */
+const maxDetails = 20
+const nameOf = (agent: { readonly name: string }): string => said(agent.name, 64)
+
+/** Some names in one line. */
+function list(names: readonly string[]): string {
+  const some = names.slice(0, 3).join(', ')
+  return names.length > 3 ? `${some} and ${names.length - 3} more` : some
+}
+
+export const newest = check({
+  depth: 'Basic',
+  results: { newest: 'The newest heartbeat of all is young, or has come as scheduled' },
+  settings: { agents: reportSettings.agents, late: reportSettings.late },
+  observe: (agents) => Promise.resolve(agents),
+  evaluate: ({ known, due }, { agents, late }) => {
+    const [first, ...rest] = known
+    if (first === undefined) {
+      const whose = agents === undefined ? 'any agent' : list(agents.map((one) => said(one, 64)))
+      return fail('newest', 'data', `no heartbeat of ${whose} has come in: svc heartbeat NAME sends one`)
+    }
+    const agent = rest.reduce((a, b) => (b.ageMs < a.ageMs ? b : a), first)
+    if (due) return evaluateDue(agent, due)
+    const times = (factor: number | undefined): number | undefined => factor && factor * agent.everyMs
+    return atMost({
+      check: 'newest',
+      what: `last heartbeat, of ${nameOf(agent)}, came`,
+      value: agent.ageMs,
+      after: 'ago',
+      unit: 'duration',
+      threshold: { warn: times(late.warn), limit: times(late.limit) },
+    })
+  },
+})
+
+/** The newest heartbeat of all, against what is due. */
+function evaluateDue(agent: Agent, due: Due): Result<'newest'> {
+  const { grace, runs, now } = due
+  const { status, since, many } = standingOf(agent.at, due)
+  const name = nameOf(agent)
+  // Of what is too far back only the heartbeat itself is known.
+  const lateMs = since === undefined ? (many ? agent.ageMs : 0) : now - since
+  const more: Partial<Result> = {
+    measurement: { value: lateMs, unit: 'milliseconds', ...grace, bound: 'atMost' },
+  }
+  const limit = grace.limit === undefined ? undefined : `limit ${show(grace.limit, 'duration')}`
+  const warning = grace.warn === undefined ? undefined : `warns above ${show(grace.warn, 'duration')}`
+  if (status === 'failed') return fail('newest', 'threshold', `${name} ${overdue(agent.at, due, limit)}`, more)
+  if (status === 'warning') return warn('newest', `${name} ${overdue(agent.at, due, warning)}`, more)
+  const bound = limit ?? warning
+  const limits = bound === undefined ? '' : ` (${bound})`
+  if (since !== undefined) {
+    const message = `${name} is due since ${clockText(since, due)}, ${showDuration(lateMs)} ago${limits}`
+    return ok('newest', message, more)
+  }
+  const [last] = runs
+  const schedule = many || last === undefined ? '' : `; it was due at ${clockText(last.at, due)}`
+  return ok('newest', `last heartbeat, of ${name}, came ${showDuration(agent.ageMs)} ago${schedule}${limits}`, more)
+}
+
+export const reporting = check({
+  depth: 'Standard',
+  results: { reporting: 'As many agents report as should' },
+  settings: {
+    agents: reportSettings.agents,
+    expected: {
+      type: 'integer',
+      min: 1,
+      doc: 'How many must report; when left out every agent that is named without a pattern',
+    },
+  },
+  observe: (agents) => Promise.resolve(agents),
+  evaluate: ({ known, alive, silent: quiet, missing, due }, { agents, expected }) => {
+    const min = expected ?? plainNames(agents).length
+    const lost = [...missing.map((one) => said(one, 64)), ...quiet.map(nameOf)]
+    const details = [
+      ...missing.map((one) => `${said(one, 64)}: never heard of`),
+      ...quiet
+        .slice(0, maxDetails)
+        .map(
+          (agent) => `${nameOf(agent)}: ${due ? overdue(agent.at, due) : `silent for ${showDuration(agent.ageMs)}`}`,
+        ),
+    ].slice(0, maxDetails)
+    const all = Math.max(known.length + missing.length, min)
+    const gone = lost.length === 0 ? '' : `; not ${list(lost)}`
+    const message = `${alive.length} of ${count(all, 'agent')} ${alive.length === 1 ? 'reports' : 'report'}${gone}`
+    const more: Partial<Result> = {
+      measurement: { value: alive.length, unit: 'count', limit: min || undefined, bound: 'atLeast' },
+      details,
+    }
+    if (alive.length < min) return fail('reporting', 'threshold', `${message} (at least ${min})`, more)
+    // Nobody at all is never well, even where nobody is named.
+    if (alive.length === 0) return fail('reporting', 'threshold', message, more)
+    return lost.length === 0 || expected !== undefined
+      ? ok('reporting', message, more)
+      : warn('reporting', message, more)
+  },
+})
+
+// Of agents that are silent nothing else is known any more: the checks below look at the others.
+
+export const status = check({
+  depth: 'Standard',
+  results: { status: 'What the agents say of themselves' },
+  settings: {},
+  observe: ({ alive }) => Promise.resolve(alive),
+  evaluate: (alive) => {
+    const [one, ...rest] = alive
+    if (one === undefined) return []
+    const unwell = (['Fail', 'Warn'] as const).flatMap((level) => alive.filter((agent) => agent.status === level))
+    const [first, ...others] = unwell
+    if (first === undefined) {
+      const all = `all ${alive.length} say that they are well`
+      return ok('status', rest.length === 0 ? `${nameOf(one)} says that it is well` : all)
+    }
+    const line = (agent: Agent): string =>
+      `${nameOf(agent)} says ${agent.status}${agent.message === undefined ? '' : `: ${quoted(agent.message, 160)}`}`
+    // Of one agent the message says all of it.
+    const more = { details: others.length > 0 ? unwell.slice(0, maxDetails).map(line) : [] }
+    const message = `${line(first)}${others.length > 0 ? ` (and ${count(others.length, 'other')})` : ''}`
+    return first.status === 'Fail' ? fail('status', 'data', message, more) : warn('status', message, more)
+  },
+})
+
+/** Version skew is deployment-related (H5). Agents that say none are left out. */
+export const version = check({
+  depth: 'Standard',
+  results: { version: 'All run the same version, or the expected one' },
+  settings: { version: { type: 'text', doc: 'The version that all must run; when left out, all the same one' } },
+  observe: ({ alive }) => Promise.resolve(alive),
+  evaluate: (alive, { version: expected }) => {
+    if (alive.length === 0) return []
+    const reports = alive.flatMap((agent) => (agent.version === undefined ? [] : [{ agent, version: agent.version }]))
+    const groups = [...Map.groupBy(reports, (one) => one.version)].sort(([, a], [, b]) => b.length - a.length)
+    const [usual] = groups
+    const more = { deployment: true }
+    if (usual === undefined) {
+      if (expected === undefined) return []
+      return fail('version', 'data', `no agent says which version it runs, expected ${quoted(expected, 64)}`, more)
+    }
+    const names = ([, those]: typeof usual): string => list(those.map(({ agent }) => nameOf(agent)))
+    const details = groups.slice(0, maxDetails).map((group) => `${quoted(group[0], 64)}: ${names(group)}`)
+    const other = expected === undefined ? undefined : groups.find(([one]) => one !== expected)
+    if (other !== undefined) {
+      const runs = `${names(other)} ${other[1].length === 1 ? 'runs' : 'run'} ${quoted(other[0], 64)}`
+      return fail('version', 'data', `${runs}, expected ${quoted(expected ?? '', 64)}`, { ...more, details })
+    }
+    if (groups.length > 1) {
+      const message = `${groups.length} versions run side by side, mostly ${quoted(usual[0], 64)}`
+      return warn('version', message, { ...more, details })
+    }
+    const facts = { version: said(usual[0], 64) }
+    return ok('version', `${count(reports.length, 'agent')}: ${quoted(usual[0], 64)}`, { ...more, facts })
+  },
+})
+
+export const disk = check({
+  depth: 'Standard',
+  results: { disk: 'Free disk of the fullest; of agents that report it' },
+  settings: {
+    disk: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 20, limit: 10 },
+      doc: 'How much of its disk must be free, of agents that report it',
+    },
+  },
+  observe: ({ alive }) => Promise.resolve(alive),
+  evaluate: (alive, { disk: threshold }) =>
+    evaluateWorst({
+      check: 'disk',
+      what: 'free disk',
+      figures: figuresOf(alive, ({ diskFreePercent }) => diskFreePercent),
+      unit: 'percent',
+      threshold,
+      bound: 'atLeast',
+    }),
+})
+
+export const clock = check({
+  depth: 'Standard',
+  results: { clock: 'The clock that is off the most; of agents that report it' },
+  settings: {
+    clock: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 2_000, limit: 30_000 },
+      doc: 'How far the clock of an agent may be off, of those that report it',
+    },
+  },
+  observe: ({ alive }) => Promise.resolve(alive),
+  evaluate: (alive, { clock: threshold }) =>
+    evaluateWorst({
+      check: 'clock',
+      what: 'clock off by',
+      figures: figuresOf(alive, ({ skewMs }) => skewMs && Math.abs(skewMs)),
+      unit: 'duration',
+      threshold,
+      bound: 'atMost',
+    }),
+})
+
+export const backlog = check({
+  depth: 'Advanced',
+  results: { backlog: 'Waiting work of the busiest, where a threshold is set' },
+  settings: {
+    backlog: { type: 'threshold', unit: 'count', doc: 'How much work may wait at one agent, of those that report it' },
+  },
+  observe: ({ alive }) => Promise.resolve(alive),
+  evaluate: (alive, { backlog: threshold = {} }) =>
+    evaluateWorst({
+      check: 'backlog',
+      what: 'waiting work',
+      figures: figuresOf(alive, ({ backlog: waiting }) => waiting),
+      unit: 'count',
+      threshold,
+      bound: 'atMost',
+    }),
+})
+
+export const silent = check({
+  depth: 'Advanced',
+  results: { silent: 'How many agents that once reported are silent' },
+  settings: {
+    silent: {
+      type: 'threshold',
+      unit: 'count',
+      default: { limit: 0 },
+      doc: 'How many agents that once reported may be silent; one that is gone for good: svc heartbeats remove NAME',
+    },
+  },
+  observe: ({ silent: agents, due }) => Promise.resolve({ agents, due }),
+  evaluate: ({ agents, due }, { silent: threshold }) => {
+    const those = agents.toSorted((a, b) => b.ageMs - a.ageMs)
+    if (those.length === 0) {
+      const measurement = { value: 0, unit: 'count', ...threshold, bound: 'atMost' } as const
+      return ok('silent', 'no agent is silent', { measurement })
+    }
+    return atMost({
+      check: 'silent',
+      what: `${list(those.map(nameOf))}:`,
+      value: those.length,
+      after: those.length === 1 ? 'silent agent' : 'silent agents',
+      unit: 'count',
+      threshold,
+      details: those
+        .slice(0, maxDetails)
+        .map((agent) => `${nameOf(agent)}: ${due ? overdue(agent.at, due) : `for ${showDuration(agent.ageMs)}`}`),
+    })
+  },
+})
+
+export const flapping = check({
+  depth: 'Advanced',
+  results: { flapping: 'Changes between well and unwell or silent; of agents with 5 heartbeats' },
+  settings: {
+    late: reportSettings.late,
+    flapping: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 4, limit: 8 },
+      doc: 'How often an agent may have gone from well to unwell or silent, and back, in its last 20 heartbeats',
+    },
+  },
+  observe: ({ known, due }) => Promise.resolve({ known, due }),
+  evaluate: ({ known, due }, { late, flapping: threshold }) =>
+    evaluateWorst({
+      check: 'flapping',
+      what: 'well and unwell or silent, changes:',
+      figures: figuresOf(known, (agent) => changesOf(agent, { late }, due)),
+      unit: 'count',
+      threshold,
+      bound: 'atMost',
+    }),
+})
+
+type Figure = { readonly agent: Agent; readonly value: number }
+
+/** The figure of each agent that reports it. */
+const figuresOf = (agents: readonly Agent[], figure: (agent: Agent) => number | undefined): readonly Figure[] =>
+  agents.flatMap((agent) => {
+    const value = figure(agent)
+    return value === undefined ? [] : [{ agent, value }]
+  })
+
+/** The agent with the worst figure; nothing where none reports it or no limit is set. */
+function evaluateWorst<const Name extends string>({
+  check: name,
+  what,
+  figures,
+  unit,
+  threshold,
+  bound,
+}: {
+  readonly check: Name
+  readonly what: string
+  readonly figures: readonly Figure[]
+  readonly unit: ThresholdUnit
+  readonly threshold: Threshold
+  readonly bound: 'atMost' | 'atLeast'
+}): Result<Name> | [] {
+  if (threshold.warn === undefined && threshold.limit === undefined) return []
+  const sorted = figures.toSorted((a, b) => (bound === 'atMost' ? b.value - a.value : a.value - b.value))
+  const [first] = sorted
+  if (first === undefined) return []
+  const measured = { check: name, what: `${nameOf(first.agent)}: ${what}`, value: first.value, unit, threshold }
+  const result = bound === 'atMost' ? atMost(measured) : atLeast(measured)
+  if (result.status === 'ok') return result
+  const details = sorted.slice(0, maxDetails).map(({ agent, value }) => `${nameOf(agent)}: ${show(value, unit)}`)
+  return { ...result, details }
+}
