@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { preloadSystemInformation } from '../../system/listing.ts'
 import {
   atLeast,
   atMost,
@@ -14,6 +13,7 @@ import {
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { cpuWindowMs } from '../system/cpu.ts'
 import { fileTrouble, readSmallFile } from '../system/files.ts'
+import { preloadSystemInformation } from '../system/listing.ts'
 import { type Candidate, findProcesses, type Usage, usage } from '../system/processes.ts'
 
 /** Figures are read of so many processes; more of one name are counted only. */
