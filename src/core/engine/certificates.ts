@@ -12,7 +12,11 @@ import type { Threshold } from '../settings/index.ts'
 import { atLeast, fail, ok, type Result } from './result.ts'
 
 /** The dates of every certificate of the chain; the one that ends first speaks for it. */
-export function evaluateExpiry<const Name extends string>(check: Name, chain: Chain, threshold: Threshold): Result<Name> {
+export function evaluateExpiry<const Name extends string>(
+  check: Name,
+  chain: Chain,
+  threshold: Threshold,
+): Result<Name> {
   const { address } = chain
   const [first, ...rest] = [...chain.certificates].sort((a, b) => a.to.getTime() - b.to.getTime())
   if (first === undefined) return fail(check, 'tls', `${address} showed no certificate`, { address })
@@ -62,7 +66,11 @@ export function evaluateHost<const Name extends string>(check: Name, chain: Chai
 const versions = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
 
 /** Whether the best version that the server agreed to is at least `least`. */
-export function evaluateProtocol<const Name extends string>(check: Name, chain: Chain, least: 'TLSv1.2' | 'TLSv1.3'): Result<Name> {
+export function evaluateProtocol<const Name extends string>(
+  check: Name,
+  chain: Chain,
+  least: 'TLSv1.2' | 'TLSv1.3',
+): Result<Name> {
   const { address, protocol } = chain
   const sound = versions.indexOf(protocol) >= versions.indexOf(least)
   const message = `${address} speaks ${protocol} at best (at least ${least})`

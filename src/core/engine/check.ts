@@ -14,9 +14,7 @@ type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}
 export type ResultsOf<Name extends string> = Result<NameOf<Name>> | readonly Result<NameOf<Name>>[]
 
 /** What a result proves; with `when` where it has conditions of its own among the results of its check. */
-export type ResultDoc<Key extends string = string> =
-  | string
-  | { readonly doc: string; readonly when: readonly Key[] }
+export type ResultDoc<Key extends string = string> = string | { readonly doc: string; readonly when: readonly Key[] }
 
 /** An observation and the address that it comes from. */
 export type Located<Observation> = { readonly address: string; readonly observation: Observation }
@@ -33,15 +31,18 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly when?: readonly (keyof NoInfer<Spec> & string)[]
   /** What the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string
-  /** When it fails, the checks after it are not run on this connection: a greeting, a sign-in. */
+  /**
+   * When it fails, the checks after it are not run on this connection: a greeting, a sign-in. Not when a figure only
+   * exceeds its limit.
+   */
   readonly gate?: true
-  /** Runs after the checks without this, although it is listed in its place: it waits, and they need not. */
+  /** Runs after all other checks, wherever it is declared: it waits for long, or may end the connection. */
   readonly last?: true
   /** False leaves it out of this connection: there is no certificate without TLS. */
   readonly applies?: (connection: NoInfer<Connection>, settings: Values<NoInfer<Spec>>) => boolean
   /**
-   * Reads only. A stream is evaluated piece by piece, so that what arrived before the deadline is kept. Checks
-   * with the same function share its stream: each of them evaluates each piece, at the place of the first.
+   * Reads only. A stream is evaluated piece by piece, so that what arrived before the deadline is kept. Checks that
+   * have the very same function are observed once, at the place of the first of them, and each evaluates every piece.
    */
   readonly observe: (
     connection: Connection,
@@ -176,12 +177,13 @@ export async function* runChecks<Connection>(
   context: CheckContext,
 ): AsyncGenerator<readonly Result[]> {
   const { connection, address, signal } = target
-  const due = checks.filter((check) => isDue(check, settings, context.mode))
-  const applies = (check: Check<Connection>): boolean => check.applies?.(connection, settings as never) ?? true
-  const evaluated = new Set<Check<Connection>>()
-  for (const check of [...due.filter(({ last }) => !last), ...due.filter(({ last }) => last)]) {
-    if (evaluated.has(check) || !applies(check)) continue
-    let name = firstName(check)
+  for (const group of observedTogether(checks)) {
+    const due = group.filter(
+      (check) => isDue(check, settings, context.mode) && (check.applies?.(connection, settings as never) ?? true),
+    )
+    const [first] = due
+    if (!first) continue
+    let name = firstName(first)
     let place = address
     let since = context.now()
     const step = (next: string, elsewhere?: string): void => {
@@ -193,36 +195,47 @@ export async function* runChecks<Connection>(
     step(name)
     const located = (results: Result | readonly Result[]): readonly Result[] =>
       address === undefined ? [results].flat() : [results].flat().map((result) => ({ ...result, address }))
-    let failed = false
+    const failed = (as: string, error: unknown): Result => {
+      const { cause, about } = error instanceof ObservationError ? error : { cause: error, about: {} }
+      const at = about.address ?? place
+      const { fault, message, details } = classify(cause, at, context.now() - since)
+      return { check: as, status: 'failed', fault, message, details, ...about, address: at }
+    }
+    const evaluate = (check: Check<Connection>, observation: unknown): readonly Result[] => {
+      try {
+        return located(check.evaluate(observation as never, settings as never))
+      } catch (cause) {
+        return [failed(check === first ? name : firstName(check), cause)]
+      }
+    }
+    let closed = false
     try {
-      const observed = check.observe(connection, settings as never, { ...context, signal, step })
-      const readers =
-        Symbol.asyncIterator in observed
-          ? due.filter((other) => other === check || (other.observe === check.observe && applies(other)))
-          : [check]
-      for (const reader of readers) evaluated.add(reader)
+      const observed = first.observe(connection, settings as never, { ...context, signal, step })
       for await (const observation of pieces(observed)) {
-        for (const reader of readers) {
-          target.keep?.(reader, observation)
-          const results = located(reader.evaluate(observation as never, settings as never))
-          failed ||= results.some(({ status }) => status === 'failed')
+        for (const check of due) {
+          target.keep?.(check, observation)
+          const results = evaluate(check, observation)
+          closed ||=
+            check.gate === true && results.some(({ status, fault }) => status === 'failed' && fault !== 'threshold')
           yield results
         }
       }
     } catch (error) {
       const shared = error instanceof SharedReadError ? error : undefined
       const thrown: unknown = shared ? shared.cause : error
-      const { cause, about } = thrown instanceof ObservationError ? thrown : { cause: thrown, about: {} }
-      if (signal.aborted || !target.usable()) throw cause
-      if (shared?.reported) continue
+      if (signal.aborted || !target.usable()) throw thrown instanceof ObservationError ? thrown.cause : thrown
+      if (!shared?.reported) yield [failed(shared?.read ?? name, thrown)]
       if (shared) shared.reported = true
-      const at = about.address ?? place
-      const { fault, message, details } = classify(cause, at, context.now() - since)
-      yield [{ check: shared?.read ?? name, status: 'failed', fault, message, details, ...about, address: at }]
-      failed = true
+      closed = due.some(({ gate }) => gate)
     }
-    if (failed && check.gate) return
+    if (closed) return
   }
+}
+
+/** Groups the checks that have one `observe`, in the order in which they run. */
+function observedTogether<Connection>(checks: readonly Check<Connection>[]): Iterable<readonly Check<Connection>[]> {
+  const ordered = [...checks.filter(({ last }) => !last), ...checks.filter(({ last }) => last)]
+  return Map.groupBy(ordered, ({ observe }) => observe).values()
 }
 
 async function* pieces(observed: Promise<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown> {

@@ -1,5 +1,6 @@
 export * from './addresses.ts'
 export * from './answer.ts'
+export * from './attempt.ts'
 export * from './certificates.ts'
 export * from './check.ts'
 export * from './check-context.ts'
