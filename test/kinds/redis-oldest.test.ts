@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import redis from '../../src/core/kinds/redis/index.ts'
-import { evaluateLook } from '../../src/core/kinds/redis/judge.ts'
-import type { Oldest } from '../../src/core/kinds/redis/look.ts'
-import type { QueueSettings, RedisSettings } from '../../src/core/kinds/redis/settings.ts'
+import { oldestItem } from '../../src/core/kinds/redis/queues.ts'
+import type { Threshold, Values } from '../../src/core/settings/index.ts'
 import { escapeSequences, peer } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
-import { checked, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, runKind, secret, withDefaults } from '../support/run-kind.ts'
 
 const minute = 60_000
 const now = Date.UTC(2026, 0, 14, 2)
 const check = 'oldest item'
 const age = { warn: minute, limit: 5 * minute }
+type QueueSettings = NonNullable<Values<typeof oldestItem.settings>['queues']>[number]
 type Queue = Partial<QueueSettings> & { readonly key: string }
-const asQueues = (queues: readonly Queue[]): NonNullable<RedisSettings['queues']> =>
+const asQueues = (queues: readonly Queue[]): readonly QueueSettings[] =>
   queues.map((queue) => ({ length: {}, age, ...queue }))
 const date = () => new Date(now)
 const iso = (ago: number): string => new Date(now - ago).toISOString()
@@ -322,9 +322,9 @@ test('our own password does not come back by way of an item (simulated)', async 
 })
 
 test('the judgement: a boundary is ok, also where there is but one figure', () => {
-  const status = (ms: number, threshold: Oldest['threshold']): string | undefined => {
-    const seen: Oldest = { see: 'oldest', key: 'k', group: undefined, type: 'list', threshold, at: now - ms, now }
-    return [evaluateLook(seen, withDefaults(redis.settings, { url: 'redis://h' }))].flat()[0]?.status
+  const status = (ms: number, threshold: Threshold): string | undefined => {
+    const observation = { type: 'list', at: now - ms, now }
+    return evaluated(oldestItem, { key: 'k', group: undefined, threshold, observation })[0]?.status
   }
   expect([status(5, { limit: 5 }), status(6, { limit: 5 })]).toEqual(['ok', 'failed'])
   expect([status(5, { warn: 5 }), status(6, { warn: 5 })]).toEqual(['ok', 'warning'])

@@ -3,10 +3,10 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
 import redis from '../../src/core/kinds/redis/index.ts'
-import { evaluateLook } from '../../src/core/kinds/redis/judge.ts'
-import type { Info, RedisLook } from '../../src/core/kinds/redis/look.ts'
+import * as info from '../../src/core/kinds/redis/info.ts'
+import { queue } from '../../src/core/kinds/redis/queues.ts'
 import { RespReader } from '../../src/core/kinds/redis/resp.ts'
-import type { RedisSettings } from '../../src/core/kinds/redis/settings.ts'
+import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import {
   blackHole,
@@ -23,12 +23,12 @@ import { suiteWith } from '../support/peer.ts'
 import { processorMs } from '../support/processor-time.ts'
 import { proxy } from '../support/proxy.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { asServer } from '../support/server.ts'
 import { hungUp, until } from '../support/until.ts'
 
 const word = 'correct-horse-7'
-type Given = Partial<RedisSettings>
+type Given = Partial<Values<typeof redis.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const quiet: Given = { restarted: {}, pings: {} }
 const one = async (check: string, given: Given, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<Result> =>
@@ -540,9 +540,21 @@ describe('redis peers that misbehave', () => {
 })
 
 describe('redis judgement', () => {
-  const settings = (given: Given = {}): RedisSettings => withDefaults(redis.settings, { url: 'redis://h', ...given })
-  const evaluate = (look: RedisLook, given: Given = {}): readonly Result[] =>
-    [evaluateLook(look, settings(given))].flat()
+  const evaluate = (observation: info.Info, given: Given = {}): readonly Result[] => [
+    ...evaluated(info.role, observation, given),
+    ...evaluated(info.replicaLink, observation, given),
+    ...evaluated(info.memory, observation, given),
+    ...evaluated(info.clients, observation, given),
+    ...evaluated(info.rejected, observation, given),
+    ...evaluated(info.blocked, observation, given),
+    ...evaluated(info.evicted, observation, given),
+    ...evaluated(info.persistence, observation, given),
+    ...evaluated(info.restarted, observation, given),
+    ...evaluated(info.replicas, observation, given),
+    ...evaluated(info.replicationLag, observation, given),
+    ...evaluated(info.replicationOffset, observation, given),
+    ...evaluated(info.lastSave, observation, given),
+  ]
   const row = {
     role: 'master',
     connected_slaves: '0',
@@ -561,8 +573,8 @@ describe('redis judgement', () => {
     uptime_in_seconds: '60',
   }
   const status = (check: string, fields: object, given: Given = {}): string => {
-    const look: Info = { see: 'info', row: { ...row, ...fields }, advanced: true, date: new Date(1_060_000) }
-    return checked(evaluate(look, given), check).status
+    const observation: info.Info = { row: { ...row, ...fields }, date: new Date(1_060_000) }
+    return checked(evaluate(observation, given), check).status
   }
   test('boundaries belong to what is well', () => {
     expect([800, 801, 950, 951].map((used) => status('memory', { used_memory: used }))).toEqual([
@@ -604,8 +616,7 @@ describe('redis judgement', () => {
       slave1: 'ip=10.0.0.2,port=6379,state=online,offset=1000,lag=61',
       slave2: 'ip=10.0.0.3,port=6379,state=wait_bgsave,offset=0,lag=0',
     }
-    const look: Info = { see: 'info', row: { ...row, ...replicas }, advanced: true, date: new Date(0) }
-    const results = evaluate(look)
+    const results = evaluate({ row: { ...row, ...replicas }, date: new Date(0) })
     expect(checked(results, 'replicas')).toMatchObject({ status: 'warning', message: '1 of 3 replicas not online' })
     expect(checked(results, 'replication lag')).toMatchObject({ status: 'failed', measurement: { value: 61_000 } })
     expect(checked(results, 'replication lag').message).toContain('10.0.0.2:6379')
@@ -621,8 +632,8 @@ describe('redis judgement', () => {
     expect(status('replication lag', { ...replica, master_last_io_seconds_ago: '16' })).toBe('warning')
   })
   test('a group whose lag the server does not tell is never well', () => {
-    const queue = { see: 'queue', key: 'k', threshold: {}, type: 'stream', length: undefined, group: 'g' } as const
-    expect(evaluate(queue)[0]?.status).toBe('warning')
+    const observation = { type: 'stream', length: undefined }
+    expect(evaluated(queue, { key: 'k', threshold: {}, group: 'g', observation })[0]?.status).toBe('warning')
   })
 })
 

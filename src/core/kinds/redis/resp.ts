@@ -9,6 +9,12 @@ export type RespError = { readonly error: string }
 export const isError = (reply: Reply): reply is RespError =>
   typeof reply === 'object' && reply !== null && 'error' in reply
 
+export const textOf = (reply: Reply | undefined): string => (typeof reply === 'string' ? reply : '')
+export const figureOf = (reply: Reply | undefined): number | undefined =>
+  typeof reply === 'number' ? reply : undefined
+export const listOf = (reply: Reply | undefined): readonly Reply[] =>
+  Array.isArray(reply) ? (reply as readonly Reply[]) : []
+
 /** Bytes of one reply: INFO has a few thousand. */
 const largestReply = 1024 * 1024
 /** Bytes of a line: an error, a status, a length. */

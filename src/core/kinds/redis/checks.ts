@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto'
+import { figure, text } from '../../database/index.ts'
+import { atMost, evaluateExpiry, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { count, quoted } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { latencySetting, onRedis, type RedisConnection } from './connection.ts'
+import { info, isPrimary, parseInfo } from './info.ts'
+import { queuesSetting } from './queues.ts'
+import { isError, textOf } from './resp.ts'
+
+/** A server that answers PING with these errors still answers the other commands. */
+const answersMore = /^(MISCONF|MASTERDOWN) /
+
+export const ping = onRedis({
+  depth: 'Basic',
+  results: { ping: 'PING is answered in time; loading data and a lost primary are told' },
+  settings: { latency: latencySetting },
+  observe: async (redis, _, { now }) => {
+    const since = now()
+    const reply = await redis.send('PING')
+    const ms = now() - since
+    if (reply === 'PONG') return { ms, error: undefined }
+    const { address } = redis
+    if (!isError(reply)) throw new ProbeError('protocol', `${address} answered PING with something else than PONG`)
+    const error = redis.meaningOf(reply.error)
+    if (answersMore.test(reply.error)) return { ms, error }
+    const progress = reply.error.startsWith('LOADING') ? await loadingProgress(redis) : ''
+    // It is asked for nothing more: every other check would fail for the same reason.
+    throw redis.end(
+      progress === '' ? error : new ProbeError(error.fault, `${error.message}; ${progress}`, error.details),
+    )
+  },
+  evaluate: ({ ms: value, error }, { latency: threshold }) => {
+    if (error) return fail('ping', error.fault, error.message, { details: error.details })
+    return atMost({ check: 'ping', what: 'PING answered in', value, unit: 'duration', threshold })
+  },
+})
+
+/** How far a server that loads its data has come, in words; it answers INFO meanwhile. */
+async function loadingProgress(redis: RedisConnection): Promise<string> {
+  const row = parseInfo(textOf(await redis.send('INFO', 'persistence')), redis.hide)
+  const [done, left] = [figure(row, 'loading_loaded_perc'), figure(row, 'loading_eta_seconds')]
+  return done === undefined ? '' : `${done} % are loaded${left === undefined ? '' : `, about ${left} s are left`}`
+}
+
+const allowWrites = {
+  type: 'flag',
+  default: false,
+  doc: 'Write a key svc:probe:…, read it and delete it; it expires after a minute whatever happens',
+} as const
+
+/** Selects the database of the URL for what reads and writes keys. Without it, they would be another database's. */
+export const selectDatabase = onRedis({
+  depth: 'Standard',
+  results: {},
+  settings: { queues: queuesSetting, allowWrites },
+  gate: true,
+  applies: ({ database }, settings) => database !== 0 && (settings.queues !== undefined || settings.allowWrites),
+  observe: async (redis, _, { step }) => {
+    step('queue')
+    await redis.ask('SELECT', String(redis.database))
+  },
+  evaluate: () => [],
+})
+
+export const cluster = onRedis({
+  depth: 'Advanced',
+  results: { cluster: 'The cluster serves every slot; left out without a cluster' },
+  settings: {},
+  observe: async (redis, settings, context) => {
+    const { row } = await info(redis, settings, context)
+    if (figure(row, 'cluster_enabled') !== 1) return undefined
+    return parseInfo(textOf(await redis.ask('CLUSTER', 'INFO')), redis.hide)
+  },
+  evaluate: (row): Result<'cluster'> | [] => {
+    if (!row) return []
+    const state = text(row, 'cluster_state')
+    const assigned = figure(row, 'cluster_slots_assigned') ?? 0
+    const failed = figure(row, 'cluster_slots_fail') ?? 0
+    const doubtful = figure(row, 'cluster_slots_pfail') ?? 0
+    const size = `${count(figure(row, 'cluster_known_nodes') ?? 0, 'node')}, ${assigned} of 16384 slots assigned`
+    if (state !== 'ok') return fail('cluster', 'data', `the cluster is ${quoted(state, 32)}: ${size}, ${failed} failed`)
+    if (doubtful + failed > 0) return warn('cluster', `${size}, ${doubtful + failed} on nodes that do not answer`)
+    return ok('cluster', size)
+  },
+})
+
+const pingCount = 10
+
+export const latency = onRedis({
+  depth: 'Advanced',
+  results: { latency: 'Ten PINGs are answered quickly' },
+  settings: {
+    pings: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 100, limit: 1_000 },
+      doc: 'How long the slowest of ten further PINGs may take',
+    },
+  },
+  observe: async (redis, _, { now }) => {
+    const ms: number[] = []
+    while (ms.length < pingCount) {
+      const since = now()
+      // What it answers has been evaluated by `ping`.
+      await redis.send('PING')
+      ms.push(now() - since)
+    }
+    return { ms }
+  },
+  evaluate: ({ ms }, { pings: threshold }) => {
+    const what = `slowest of ${ms.length} PINGs took`
+    return atMost({ check: 'latency', what, value: Math.max(...ms), unit: 'duration', threshold })
+  },
+})
+
+/** Milliseconds after which the probe's key is gone, also when this process is. */
+const expiresMs = 60_000
+/** In a cluster a key lies where its name says: other names are tried until one lies here. */
+const maxNames = 32
+
+/** A replica is left alone. */
+export const roundTrip = onRedis({
+  depth: 'Advanced',
+  results: { 'round trip': 'A key of its own is written, read and deleted (`allowWrites`)' },
+  settings: { allowWrites, latency: latencySetting },
+  applies: (_, settings) => settings.allowWrites,
+  observe: async (redis, settings, context) => {
+    const { row } = await info(redis, settings, context)
+    if (!isPrimary(row)) return { skipped: 'a replica takes no writes' }
+    for (let tries = 0; tries < maxNames; tries += 1) {
+      const key = `svc:probe:${randomUUID()}`
+      const value = randomUUID()
+      const since = context.now()
+      const reply = await redis.send('SET', key, value, 'NX', 'PX', String(expiresMs))
+      if (isError(reply) && /^(MOVED|ASK) /.test(reply.error)) continue
+      if (isError(reply)) throw redis.meaningOf(reply.error)
+      if (reply !== 'OK') throw new ProbeError('data', 'the key of the probe was not written')
+      try {
+        if ((await redis.ask('GET', key)) !== value)
+          throw new ProbeError('data', 'what was written is not what was read')
+      } finally {
+        if (redis.usable) await redis.ask('DEL', key)
+      }
+      return { ms: context.now() - since }
+    }
+    return { skipped: `none of ${maxNames} keys lies on this node of the cluster` }
+  },
+  evaluate: ({ skipped, ms: value = 0 }, { latency: threshold }) => {
+    if (skipped !== undefined) return ok('round trip', `left out: ${skipped}`)
+    const what = 'a key was written, read and deleted in'
+    return atMost({ check: 'round trip', what, value, unit: 'duration', threshold })
+  },
+})
+
+export const certificate = onRedis({
+  depth: 'Advanced',
+  results: { certificate: 'Every certificate of the chain stays valid long enough (rediss)' },
+  settings: {
+    certificate: {
+      type: 'threshold',
+      unit: 'days',
+      default: { warn: 20, limit: 3 },
+      doc: 'Days that every certificate of the chain has left at least (rediss)',
+    },
+  },
+  observe: ({ chain }) => Promise.resolve(chain),
+  evaluate: (chain, settings) => (chain ? evaluateExpiry('certificate', chain, settings.certificate) : []),
+})

@@ -1,0 +1,223 @@
+import type { Socket } from 'node:net'
+import { type AddressTurn, type CheckContext, type Connection, checksOn } from '../../engine/index.ts'
+import { isLoopback } from '../../loopback.ts'
+import { readCaFile } from '../../net/ca-file.ts'
+import type { Chain } from '../../net/chain.ts'
+import { connectTcp } from '../../net/connect.ts'
+import { hostOf } from '../../net/http/route.ts'
+import type { PeerAddress } from '../../net/peer-address.ts'
+import { Exchange } from '../../net/request-reply.ts'
+import { type Hide, hiding, said } from '../../net/text.ts'
+import { connectTls } from '../../net/tls-connect.ts'
+import { whyDistrusted } from '../../net/trust.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec, Target, Values } from '../../settings/index.ts'
+import { redisError } from './errors.ts'
+import { encode, isError, type Reply, RespReader } from './resp.ts'
+
+/** How long connecting, PING and the round trip may take. */
+export const latencySetting = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 3_000 },
+  doc: 'How long connection and sign-in, and then PING, may take; also the round trip',
+} as const satisfies SettingsSpec[string]
+
+/** What decides how to connect. */
+export const connectSettings = {
+  url: {
+    type: 'url',
+    protocols: ['redis', 'rediss'],
+    required: true,
+    doc: 'redis://user@host:port/database, rediss:// with TLS; without a password. User and database may be left out',
+  },
+  password: { type: 'secret', doc: "The user's password, or the server's own (requirepass)" },
+  insecure: { type: 'flag', default: false, doc: 'Send the password over redis:// to another machine too' },
+  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system (rediss)' },
+  servername: { type: 'text', doc: "Name to find in the certificate, where it is not the URL's (rediss)" },
+  latency: latencySetting,
+} as const satisfies SettingsSpec
+type ConnectSettings = Values<typeof connectSettings>
+
+const decoded = (part: string): string | undefined => {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return undefined
+  }
+}
+
+/** Where to connect, and as whom; of a URL that `validateUrl` accepts. */
+function targetOf({ url: written }: Pick<ConnectSettings, 'url'>) {
+  const url = new URL(written)
+  return {
+    host: hostOf(url),
+    port: Number(url.port) || 6_379,
+    user: url.username === '' ? undefined : decoded(url.username),
+    database: Number(url.pathname.slice(1)),
+    tls: url.protocol === 'rediss:',
+  }
+}
+
+/** The slot of the server, for the engine. Never throws. */
+export function slotOf(settings: Pick<ConnectSettings, 'url'>): Target {
+  if (!URL.canParse(settings.url)) return {}
+  const { host, port } = targetOf(settings)
+  return { host, port, database: `${host}:${port}` }
+}
+
+/** Why url, password and the settings of TLS cannot be used together, or undefined. */
+export function validateUrl(settings: ConnectSettings): string | undefined {
+  const url = new URL(settings.url)
+  if (!/^\/?\d{0,5}$/.test(url.pathname))
+    return 'url names no database by its number: write it like redis://host:6379/0'
+  if (url.search !== '') return 'url has parameters, which are not read: TLS is rediss://, the rest are settings'
+  if (url.username !== '' && decoded(url.username) === undefined) {
+    return 'url has a "%" that is not followed by two hexadecimal digits'
+  }
+  if (url.username !== '' && settings.password === undefined) return 'url names a user, and there is no password'
+  if (url.protocol === 'redis:' && (settings.caFile !== undefined || settings.servername !== undefined)) {
+    return 'caFile and servername are for rediss://'
+  }
+  return undefined
+}
+
+type Peer = {
+  readonly address: string
+  readonly user: string | undefined
+  /** The number that the URL names. */
+  readonly database: number
+  /** Of the server's certificate; undefined without TLS. */
+  readonly chain: Chain | undefined
+  /** Takes our secrets out of what the server says. */
+  readonly hide: Hide
+}
+
+/**
+ * A connection to a Redis server. It is not the driver's: the driver takes no socket that is connected
+ * already, so names and certificates could not be checked as everywhere else, and it keeps as much of an
+ * answer as a peer cares to send.
+ */
+export class RedisConnection implements Connection {
+  readonly address: string
+  readonly database: number
+  readonly chain: Chain | undefined
+  readonly hide: Hide
+  readonly #user: string | undefined
+  readonly #socket: Socket
+  readonly #exchange: Exchange<Reply>
+
+  constructor(socket: Socket, { address, user, database, chain, hide }: Peer) {
+    this.address = address
+    this.database = database
+    this.chain = chain
+    this.hide = hide
+    this.#user = user
+    this.#socket = socket
+    this.#exchange = new Exchange(socket, address, new RespReader(address, hide))
+  }
+
+  /** False when no further command can be answered. */
+  get usable(): boolean {
+    return this.#exchange.usable
+  }
+
+  /**
+   * Sends a command and returns its reply, which may be an error of the server. A server that is full, or
+   * that lets no one in, sends its error unasked: that is the reply then. Throws as `Exchange.ask`.
+   */
+  send(...command: readonly [name: string, ...string[]]): Promise<Reply> {
+    return this.#exchange.ask(encode(command), command[0])
+  }
+
+  /** The same, but throws ProbeError for an error of the server. */
+  async ask(...command: readonly [name: string, ...string[]]): Promise<Exclude<Reply, { error: string }>> {
+    const reply = await this.send(...command)
+    if (isError(reply)) throw this.meaningOf(reply.error)
+    return reply
+  }
+
+  /** What an error of this server means to an operator. */
+  meaningOf(error: string): ProbeError {
+    return redisError(error, { address: this.address, hide: this.hide, user: this.#user })
+  }
+
+  /** Sends no further command, because of that cause, which it returns. */
+  end<C>(cause: C): C {
+    return this.#exchange.end(cause)
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  /** `let in as monitor over TLSv1.3` */
+  describeSignIn(signedIn: boolean): string {
+    const user = signedIn ? ` as ${said(this.#user ?? 'default', 64)}` : ''
+    return `let in${user}${this.chain === undefined ? '' : ` over ${this.chain.protocol}`}`
+  }
+}
+
+/** Gives the checks of redis their types. */
+export const onRedis = checksOn<RedisConnection>()
+
+/** Reads what all addresses are connected with. Throws what the secret and the CA file throw. */
+export async function prepareRedis(settings: ConnectSettings) {
+  const target = targetOf(settings)
+  const password = await settings.password?.reveal()
+  return {
+    target,
+    password,
+    hide: hiding(password === undefined ? [] : [password]),
+    ca: await readCaFile(settings.caFile),
+  }
+}
+type Prepared = Awaited<ReturnType<typeof prepareRedis>>
+
+/** Connects and, with a password, signs in. Throws ProbeError, or what a socket throws. */
+export async function openRedis(
+  at: AddressTurn,
+  { insecure, servername }: ConnectSettings,
+  context: CheckContext,
+  { target, password, hide, ca }: Prepared,
+): Promise<RedisConnection> {
+  const { address } = at
+  const { user, database } = target
+  if (password !== undefined && !target.tls && !insecure && !isLoopback(at.ip)) {
+    const advice = 'use rediss://, or insecure: true where the network is trusted'
+    throw new ProbeError('data', `the password is not sent to ${address} without TLS: ${advice}`)
+  }
+  const tls = target.tls ? { host: servername ?? target.host, ca, date: context.date } : undefined
+  const { socket, chain } = await openSocket(at, tls)
+  try {
+    // From here on no other address stands in for this one: a refused sign-in is not repeated there.
+    at.commit()
+    const redis = new RedisConnection(socket, { address, user, database, chain, hide })
+    if (password !== undefined) await signIn(redis, user, password)
+    return redis
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+/** With TLS, throws ProbeError `tls` for a server that is not the one it should be. */
+async function openSocket(
+  at: PeerAddress,
+  tls: { readonly host: string; readonly ca: string | undefined; readonly date: () => Date } | undefined,
+): Promise<{ readonly socket: Socket; readonly chain: Chain | undefined }> {
+  if (tls === undefined) return { socket: await connectTcp(at.ip, at.port, at.signal), chain: undefined }
+  const link = await connectTls(at, { ...tls, verify: true })
+  const why = whyDistrusted(link.chain)
+  if (why === undefined) return link
+  link.socket.destroy()
+  throw new ProbeError('tls', why)
+}
+
+/** Throws ProbeError `auth` for a refusal. */
+async function signIn(redis: RedisConnection, user: string | undefined, password: string): Promise<void> {
+  const reply = await (user === undefined ? redis.ask('AUTH', password) : redis.ask('AUTH', user, password))
+  if (reply !== 'OK') {
+    throw new ProbeError('protocol', `${redis.address} answered the sign-in with something else than OK`)
+  }
+}

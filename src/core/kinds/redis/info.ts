@@ -1,0 +1,339 @@
+import { figure, type Row, text } from '../../database/index.ts'
+import { atLeast, atMost, fail, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
+import { showBytes, showDuration } from '../../format.ts'
+import { count, type Hide } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { onRedis, type RedisConnection } from './connection.ts'
+import { textOf } from './resp.ts'
+
+const minute = 60_000
+
+/** Fields beyond this are not read: INFO has two hundred. */
+const maxFields = 5_000
+
+/** The `name:value` lines of INFO and CLUSTER INFO. */
+export const parseInfo = (reply: string, hide: Hide): Row =>
+  Object.fromEntries(
+    reply
+      .split(/\r?\n/, maxFields)
+      .filter((line) => !line.startsWith('#') && line.includes(':'))
+      .map((line) => [line.slice(0, line.indexOf(':')), hide(line.slice(line.indexOf(':') + 1))]),
+  )
+
+/** What the server reports of itself; `date` is when it did. */
+export type Info = { readonly row: Row; readonly date: Date }
+
+/** INFO, which most checks evaluate. */
+export const info = sharedRead(
+  'info',
+  'Told when the account may not ask how the server does',
+  async (redis: RedisConnection, { date }): Promise<Info> => {
+    const row = parseInfo(textOf(await redis.ask('INFO')), redis.hide)
+    if (text(row, 'role') === '') throw new ProbeError('protocol', `${redis.address} tells no role in its INFO`)
+    return { row, date: date() }
+  },
+)
+
+export const isPrimary = (row: Row): boolean => text(row, 'role') === 'master'
+const sourceOf = (row: Row): string => `${text(row, 'master_host', 80)}:${text(row, 'master_port')}`
+
+export const role = onRedis({
+  depth: 'Standard',
+  results: { role: 'It is the primary or the replica that it should be' },
+  settings: {
+    role: { type: 'choice', values: ['any', 'primary', 'replica'], default: 'any', doc: 'What the server must be' },
+  },
+  observe: info,
+  evaluate: ({ row }, { role: wanted }) => {
+    const primary = isPrimary(row)
+    const version = text(row, 'redis_version')
+    const facts = { role: primary ? 'primary' : 'replica', ...(version === '' ? {} : { version }) }
+    const is = primary
+      ? `a primary of ${count(figure(row, 'connected_slaves') ?? 0, 'replica')}`
+      : `a replica of ${sourceOf(row)}`
+    if (wanted === 'any' || (wanted === 'primary') === primary) return ok('role', is, { facts })
+    const swapped = primary ? 'was it promoted?' : 'was another promoted?'
+    return fail('role', 'data', `is ${is}, and should be a ${wanted}: ${swapped}`, { facts })
+  },
+})
+
+export const replicaLink = onRedis({
+  depth: 'Standard',
+  results: { 'replica link': 'As a replica it is connected to its primary; left out elsewhere' },
+  settings: {},
+  observe: info,
+  evaluate: ({ row }): Result<'replica link'> | [] => {
+    if (isPrimary(row)) return []
+    const source = sourceOf(row)
+    const copies = figure(row, 'master_sync_in_progress') === 1
+    if (text(row, 'master_link_status') === 'up') {
+      return copies
+        ? warn('replica link', `receives a whole copy from ${source}`)
+        : ok('replica link', `up, to ${source}`)
+    }
+    const down = figure(row, 'master_link_down_since_seconds')
+    // Never connected yet: -1.
+    const since = down === undefined || down < 0 ? '' : ` for ${showDuration(down * 1_000)}`
+    const copying = copies ? ', a whole copy is under way' : ''
+    return fail('replica link', 'data', `the link to its primary ${source} is down${since}${copying}: its data are old`)
+  },
+})
+
+export const memory = onRedis({
+  depth: 'Standard',
+  results: { memory: 'Memory is left' },
+  settings: {
+    memory: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 80, limit: 95 },
+      doc: 'Memory used, of maxmemory; not judged where the policy (allkeys-…) makes room for any key',
+    },
+  },
+  observe: info,
+  evaluate: ({ row }, settings) => {
+    const used = (figure(row, 'used_memory') ?? 0) - (figure(row, 'mem_not_counted_for_evict') ?? 0)
+    const max = figure(row, 'maxmemory') ?? 0
+    if (max === 0)
+      return ok('memory', `${showBytes(used)} used, without a limit (maxmemory 0)`, {
+        measurement: { value: used, unit: 'bytes' },
+      })
+    const policy = text(row, 'maxmemory_policy')
+    const what = `${showBytes(used)} of ${showBytes(max)} used (${policy || 'unknown policy'}):`
+    // A cache is meant to be full.
+    const threshold = policy.startsWith('allkeys-') ? {} : settings.memory
+    return atMost({ check: 'memory', what, value: (used / max) * 100, unit: 'percent', threshold })
+  },
+})
+
+const blockedClients = (row: Row): number => figure(row, 'blocked_clients') ?? 0
+
+export const clients = onRedis({
+  depth: 'Standard',
+  results: { clients: 'Places for clients are left' },
+  settings: {
+    clients: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 80, limit: 95 },
+      doc: 'Connected clients, of maxclients',
+    },
+  },
+  observe: info,
+  evaluate: ({ row }, { clients: threshold }) => {
+    const connected = figure(row, 'connected_clients') ?? 0
+    const max = figure(row, 'maxclients')
+    const waiting = blockedClients(row) > 0 ? `, ${blockedClients(row)} of them blocked` : ''
+    if (max === undefined || max === 0)
+      return ok('clients', `${count(connected, 'client')}${waiting}; the server tells no maxclients`)
+    const what = `${connected} of ${max} clients${waiting}:`
+    return atMost({ check: 'clients', what, value: (connected / max) * 100, unit: 'percent', threshold })
+  },
+})
+
+export const rejected = onRedis({
+  depth: 'Standard',
+  results: { rejected: 'Few connections were turned away' },
+  settings: {
+    rejected: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 1 },
+      doc: 'Connections rejected for want of a place, of all since the start of the server',
+    },
+  },
+  observe: info,
+  evaluate: ({ row }, { rejected: threshold }) => {
+    const refused = figure(row, 'rejected_connections') ?? 0
+    const all = refused + (figure(row, 'total_connections_received') ?? 0)
+    const what = `${count(refused, 'connection')} of ${all} rejected since the start:`
+    const value = all === 0 ? 0 : (refused / all) * 100
+    return atMost({ check: 'rejected', what, value, unit: 'percent', threshold })
+  },
+})
+
+export const blocked = onRedis({
+  depth: 'Standard',
+  results: { blocked: 'Not too many clients wait; left out without `blocked`' },
+  settings: {
+    blocked: { type: 'threshold', unit: 'count', doc: 'Clients that wait in a blocking command; workers do' },
+  },
+  observe: info,
+  evaluate: ({ row }, { blocked: threshold }) => {
+    if (!threshold) return []
+    return atMost({ check: 'blocked', what: 'blocked clients:', value: blockedClients(row), unit: 'count', threshold })
+  },
+})
+
+export const evicted = onRedis({
+  depth: 'Standard',
+  results: { evicted: 'Not too many keys were evicted; left out without `evicted`' },
+  settings: { evicted: { type: 'threshold', unit: 'count', doc: 'Keys evicted since the start of the server' } },
+  observe: info,
+  evaluate: ({ row }, { evicted: threshold }) => {
+    if (!threshold) return []
+    const value = figure(row, 'evicted_keys') ?? 0
+    return atMost({ check: 'evicted', what: 'keys evicted since the start:', value, unit: 'count', threshold })
+  },
+})
+
+export const persistence = onRedis({
+  depth: 'Standard',
+  results: { persistence: 'The last save and the append-only file were written well' },
+  settings: {},
+  observe: info,
+  evaluate: ({ row }) => {
+    const aof = figure(row, 'aof_enabled') === 1
+    const unsaved = figure(row, 'rdb_changes_since_last_save') ?? 0
+    if (text(row, 'rdb_last_bgsave_status') === 'err') {
+      const lost = `${count(unsaved, 'change is', 'changes are')} unsaved`
+      const stops = 'the server may refuse writes for it (stop-writes-on-bgsave-error)'
+      return fail('persistence', 'data', `the last save to disk failed, ${lost}: ${stops}`)
+    }
+    if (aof && text(row, 'aof_last_write_status') === 'err') {
+      return fail('persistence', 'data', 'the last write to the append-only file failed: look at its disk')
+    }
+    if (aof && text(row, 'aof_last_bgrewrite_status') === 'err') {
+      return warn('persistence', 'the last rewrite of the append-only file failed: it grows until one succeeds')
+    }
+    return ok('persistence', `${count(unsaved, 'change')} since the last save${aof ? ', and an append-only file' : ''}`)
+  },
+})
+
+export const restarted = onRedis({
+  depth: 'Standard',
+  results: { restarted: 'It has not just been restarted' },
+  settings: {
+    restarted: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: minute },
+      doc: 'How long the server should have been up at least',
+    },
+  },
+  observe: info,
+  evaluate: ({ row }, { restarted: threshold }) => {
+    const value = (figure(row, 'uptime_in_seconds') ?? 0) * 1_000
+    return atLeast({ check: 'restarted', what: 'up for', value, unit: 'duration', threshold })
+  },
+})
+
+/** `slave0:ip=10.0.0.2,port=6379,state=online,offset=1234,lag=0` */
+type Replica = { readonly at: string; readonly state: string; readonly offset: number; readonly lagMs: number }
+const maxReplicas = 100
+
+function replicasOf(row: Row): readonly Replica[] {
+  return Object.keys(row)
+    .filter((name) => /^slave\d+$/.test(name))
+    .slice(0, maxReplicas)
+    .map((name) => {
+      const fields: Row = Object.fromEntries(
+        text(row, name, 300)
+          .split(',')
+          .map((pair) => [pair.split('=', 1)[0] ?? '', pair.slice(pair.indexOf('=') + 1)]),
+      )
+      return {
+        at: `${text(fields, 'ip')}:${text(fields, 'port')}`,
+        state: text(fields, 'state'),
+        offset: figure(fields, 'offset') ?? 0,
+        lagMs: (figure(fields, 'lag') ?? 0) * 1_000,
+      }
+    })
+}
+
+const onlineReplicas = (row: Row): readonly Replica[] => replicasOf(row).filter(({ state }) => state === 'online')
+
+/** The replica of which `worse` is true beside every other; undefined where none is online. */
+const worstReplica = (row: Row, worse: (one: Replica, than: Replica) => boolean): Replica | undefined => {
+  const [first, ...rest] = onlineReplicas(row)
+  return first && rest.reduce((worst, one) => (worse(one, worst) ? one : worst), first)
+}
+
+export const replicas = onRedis({
+  depth: 'Advanced',
+  results: { replicas: 'Its replicas are online' },
+  settings: { replicas: { type: 'integer', min: 0, doc: 'How many replicas a primary must have online' } },
+  observe: info,
+  evaluate: ({ row }, { replicas: min }): Result<'replicas'> | [] => {
+    if (!isPrimary(row)) return []
+    const all = replicasOf(row)
+    const online = onlineReplicas(row).length
+    const details = all.map(({ at, state }) => `${at} is ${state || 'in an unknown state'}`)
+    const are = `${count(online, 'replica is', 'replicas are')} online`
+    if (min === undefined) {
+      if (online === all.length) return []
+      return warn('replicas', `${all.length - online} of ${count(all.length, 'replica')} not online`, { details })
+    }
+    const measurement = { value: online, unit: 'count', limit: min, bound: 'atLeast' } as const
+    if (online >= min) return ok('replicas', are, { details, measurement })
+    return fail('replicas', 'data', `${are}, of ${min} that should be`, { details, measurement })
+  },
+})
+
+export const replicationLag = onRedis({
+  depth: 'Advanced',
+  results: { 'replication lag': 'Primary and replicas hear each other; left out without replication' },
+  settings: {
+    replicationLag: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 15_000, limit: minute },
+      doc: 'How long ago a replica may have been heard; they are heard every 1 to 10 s',
+    },
+  },
+  observe: info,
+  evaluate: ({ row }, { replicationLag: threshold }) => {
+    const lag = (what: string, value: number) =>
+      atMost({ check: 'replication lag', what, value, unit: 'duration', threshold })
+    if (isPrimary(row)) {
+      const late = worstReplica(row, (one, than) => one.lagMs > than.lagMs)
+      return late ? lag(`replica ${late.at} was last heard`, late.lagMs) : []
+    }
+    // A link that is down is reported by a check of its own.
+    const silent = figure(row, 'master_last_io_seconds_ago')
+    return silent === undefined || silent < 0 ? [] : lag('last heard its primary', silent * 1_000)
+  },
+})
+
+export const replicationOffset = onRedis({
+  depth: 'Advanced',
+  results: { 'replication offset': 'As a primary its replicas are not far behind' },
+  settings: {
+    replicationBytes: {
+      type: 'threshold',
+      unit: 'bytes',
+      default: { warn: 16 * 1024 ** 2 },
+      doc: "How far a replica's offset may be behind that of its primary (asked of the primary)",
+    },
+  },
+  observe: info,
+  evaluate: ({ row }, { replicationBytes: threshold }) => {
+    const behind = worstReplica(row, (one, than) => one.offset < than.offset)
+    if (!isPrimary(row) || !behind) return []
+    const what = `replica ${behind.at} is behind by`
+    const value = Math.max(0, (figure(row, 'master_repl_offset') ?? 0) - behind.offset)
+    return atMost({ check: 'replication offset', what, value, unit: 'bytes', threshold })
+  },
+})
+
+export const lastSave = onRedis({
+  depth: 'Advanced',
+  results: { 'last save': 'Changes are saved often enough; left out without `lastSave`' },
+  settings: {
+    lastSave: {
+      type: 'threshold',
+      unit: 'duration',
+      doc: 'How old the last save may be while changes wait for the next',
+    },
+  },
+  observe: info,
+  evaluate: ({ row, date }, { lastSave: threshold }) => {
+    const saved = figure(row, 'rdb_last_save_time')
+    if (!threshold || saved === undefined) return []
+    const changes = figure(row, 'rdb_changes_since_last_save') ?? 0
+    if (changes === 0) return ok('last save', 'nothing has changed since the last save')
+    const what = `${count(changes, 'change waits', 'changes wait')}, the last save was`
+    const value = Math.max(0, date.getTime() - saved * 1_000)
+    return atMost({ check: 'last save', what, value, unit: 'duration', threshold })
+  },
+})

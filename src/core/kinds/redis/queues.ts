@@ -1,0 +1,328 @@
+import { readDate } from '../../assert/document.ts'
+import { jsonText, parseJsonPath, readJsonPath } from '../../assert/json-path.ts'
+import { about, atMost, attempt, type Failure, fail, failedAttempt, ok, type Result, warn } from '../../engine/index.ts'
+import { showDuration } from '../../format.ts'
+import { quoted, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec, Threshold, Values } from '../../settings/index.ts'
+import { onRedis, type RedisConnection } from './connection.ts'
+import { figureOf, listOf, type Reply, TooLargeError, textOf } from './resp.ts'
+
+export const queuesSetting = {
+  type: 'groups',
+  doc: 'Lists, streams or sorted sets that serve as queues',
+  fields: {
+    key: { type: 'text', required: true, doc: 'The key; in the database that the URL names' },
+    group: {
+      type: 'text',
+      doc: 'Of a stream, the consumer group: what it has not read or not acknowledged is counted (Redis 7)',
+    },
+    length: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 1_000 },
+      doc: 'How many items may wait',
+    },
+    age: {
+      type: 'threshold',
+      unit: 'duration',
+      doc: 'How long the oldest item may have waited. A stream tells it by its ids; for lists and sorted sets set time',
+    },
+    time: {
+      type: 'text',
+      doc: 'Where the date of an item stands: in a list, whose items are JSON, a path ($.enqueued_at of Sidekiq); ISO 8601, seconds or milliseconds. In a sorted set: score. The lists of BullMQ and RQ hold ids without a date, so they have no age',
+    },
+    oldest: {
+      type: 'choice',
+      values: ['left', 'right'],
+      doc: 'Of a list, the end that is taken from: right where workers say RPOP or BRPOP (Sidekiq, and when left out), left where they say LPOP or BLPOP',
+    },
+    scoreUnit: {
+      type: 'choice',
+      values: ['seconds', 'milliseconds'],
+      doc: 'Of a sorted set, what its scores are since 1970; seconds when left out. One in the future is not due yet (schedule and retry of Sidekiq)',
+    },
+  },
+} as const satisfies SettingsSpec[string]
+type QueueSettings = NonNullable<Values<{ queues: typeof queuesSetting }>['queues']>[number]
+
+const maxQueues = 100
+
+/** Why the queues cannot be used together, or undefined. */
+export function validateQueues(queues: readonly QueueSettings[] = []): string | undefined {
+  if (queues.length > maxQueues) return `queues are more than ${maxQueues}: give less`
+  return queues.map(validateQueue).find((problem) => problem !== undefined)
+}
+
+function validateQueue(queue: QueueSettings): string | undefined {
+  const { key, group, age, time, oldest, scoreUnit } = queue
+  const of = `the queue ${quoted(key, 80)}`
+  const [alone] = Object.entries({ time, oldest, scoreUnit }).find(([, value]) => value !== undefined) ?? []
+  if (alone === undefined) return undefined
+  if (age === undefined) return `${of} has ${alone} and no age: say how long an item may wait, such as age: 5m`
+  if (group !== undefined) return `${of} has group and ${alone}: a group belongs to a stream, whose ids are its times`
+  if (time === undefined) return `${of} has ${alone} and no time: say where the date of an item stands`
+  if (time === 'score') return oldest && `${of} has time: score and oldest: a sorted set has its lowest score first`
+  if (scoreUnit !== undefined) return `${of} has scoreUnit, which goes with time: score only`
+  if (parseJsonPath(time) !== undefined) return undefined
+  return `${of}: time ${quoted(time, 80)} is neither score nor a JSON path such as $.enqueued_at`
+}
+
+/** `sorted set "later"` */
+const describe = (type: string, key: string): string => `${type === 'zset' ? 'sorted set' : type} ${quoted(key, 80)}`
+const forGroup = (group: string | undefined): string =>
+  group === undefined ? '' : ` for the group ${quoted(group, 64)}`
+
+export const queue = onRedis({
+  depth: 'Standard',
+  results: { queue: 'Not too many items wait in a queue' },
+  settings: { queues: queuesSetting },
+  async *observe(redis, { queues = [] }, context) {
+    for (const { key, group, length: threshold } of queues) {
+      context.step('queue')
+      yield { key, group, threshold, ...(await attempt(redis, context, () => countItems(redis, key, group))) }
+    }
+  },
+  evaluate: (piece) => {
+    if ('failure' in piece) return failedAttempt('queue', piece.failure)
+    return about(piece.key, evaluateLength(piece))
+  },
+})
+
+type Length = {
+  readonly key: string
+  readonly group: string | undefined
+  readonly threshold: Threshold
+  /** `length`: items that wait; undefined where they cannot be counted. */
+  readonly observation: { readonly type: string; readonly length: number | undefined }
+}
+
+function evaluateLength({ key, group, threshold, observation: { type, length: value } }: Length): Result<'queue'> {
+  if (value === undefined) {
+    const of = `${quoted(key, 80)}${forGroup(group)}`
+    return warn('queue', `the server does not tell how many items of ${of} wait (a group's lag is known since Redis 7)`)
+  }
+  const name = type === 'none' ? `no such key, so an empty queue ${quoted(key, 80)}` : describe(type, key)
+  const what = `${name}${forGroup(group)}, items waiting:`
+  return atMost({ check: 'queue', what, value, unit: 'count', threshold })
+}
+
+/** Reads only: TYPE and the count that belongs to it. */
+async function countItems(redis: RedisConnection, key: string, group: string | undefined) {
+  const type = await typeOf(redis, key)
+  if (type === 'none') return { type, length: 0 }
+  if (type === 'stream' && group !== undefined) return { type, length: await countGroup(redis, key, group) }
+  const command = { list: 'LLEN', stream: 'XLEN', zset: 'ZCARD' }[type]
+  if (command === undefined) throw notAQueue(key, type)
+  return { type, length: figureOf(await redis.ask(command, key)) }
+}
+
+const typeOf = async (redis: RedisConnection, key: string): Promise<string> =>
+  redis.hide(textOf(await redis.ask('TYPE', key)))
+
+const notAQueue = (key: string, type: string): ProbeError =>
+  new ProbeError('data', `${quoted(key, 80)} is no queue: it is a ${quoted(type, 32)}`)
+
+/** What a consumer group has not read, and what it has read and not acknowledged. */
+async function countGroup(redis: RedisConnection, key: string, group: string): Promise<number | undefined> {
+  const fields = await groupFields(redis, key, group)
+  const lag = figureOf(fields.get('lag'))
+  const pending = figureOf(fields.get('pending'))
+  return lag === undefined || pending === undefined ? undefined : lag + pending
+}
+
+/** The fields of one consumer group of a stream, by name. */
+async function groupFields(redis: RedisConnection, key: string, group: string): Promise<ReadonlyMap<string, Reply>> {
+  const groups = listOf(await redis.ask('XINFO', 'GROUPS', key)).map(fieldsOf)
+  const fields = groups.find((one) => one.get('name') === group)
+  if (!fields) throw new ProbeError('data', `the stream ${quoted(key, 80)} has no consumer group ${quoted(group, 64)}`)
+  return fields
+}
+
+function fieldsOf(reply: Reply): ReadonlyMap<string, Reply> {
+  const list = listOf(reply)
+  return new Map(list.flatMap((name, index) => (index % 2 === 0 ? [[textOf(name), list[index + 1] ?? null]] : [])))
+}
+
+/** Whether a queue is to be asked for the age of its oldest item. */
+const isAged = ({ age }: QueueSettings): boolean => age?.warn !== undefined || age?.limit !== undefined
+
+/** Reads one item of a queue at most. Redis sends no part of an item: one that is too large ends the connection. */
+export const oldestItem = onRedis({
+  depth: 'Advanced',
+  results: { 'oldest item': 'The oldest item of a queue has not waited too long; left out of queues without `age`' },
+  settings: { queues: queuesSetting },
+  when: ['queues'],
+  last: true,
+  async *observe(redis, { queues = [] }, context) {
+    for (const one of queues.filter(isAged)) {
+      context.step('oldest item')
+      const { key, group, age: threshold = {} } = one
+      const attempted = redis.usable
+        ? await attempt(redis, context, () => oldestOf(redis, one, context.date))
+        : { failure: unread(key) }
+      yield { key, group, threshold, ...attempted }
+    }
+  },
+  evaluate: (piece) => {
+    if ('failure' in piece) return failedAttempt('oldest item', piece.failure)
+    return about(piece.key, evaluateAge(piece))
+  },
+})
+
+/** When the item that waits the longest was put into a queue. Milliseconds since 1970. */
+type Oldest = {
+  readonly type: string
+  /** Undefined: nothing waits. */
+  readonly at: number | 'too large' | undefined
+  readonly now: number
+}
+type Age = Omit<Length, 'observation'> & { readonly observation: Oldest }
+
+/** Clocks differ; what is dated further ahead was not. Milliseconds. */
+const maxAheadMs = 60_000
+
+/** How long the oldest item has waited. What cannot be dated is never well. */
+function evaluateAge({ key, group, threshold, observation: { type, at, now } }: Age): Result<'oldest item'> {
+  const of = `${describe(type, key)}${forGroup(group)}`
+  if (at === 'too large') {
+    const why = 'is larger than 1 MiB: it is not read, and its age is unknown'
+    return fail('oldest item', 'data', `the oldest item of ${of} ${why}`)
+  }
+  const limit = threshold.limit ?? threshold.warn
+  const measurement = { value: 0, unit: 'milliseconds', limit } as const
+  if (at === undefined) {
+    const none = type === 'none' ? `no such key as ${quoted(key, 80)}, so nothing waits` : `nothing waits in ${of}`
+    return ok('oldest item', none, { measurement })
+  }
+  const ahead = at - now
+  if (ahead > maxAheadMs && type === 'zset') {
+    return ok('oldest item', `${of}: nothing is due yet, the first in ${showDuration(ahead)}`, { measurement })
+  }
+  if (ahead > maxAheadMs) {
+    const cause = 'a clock is wrong, or the time is written without its zone'
+    const dated = `is dated ${showDuration(ahead)} ahead of our clock`
+    return fail('oldest item', 'data', `the oldest item of ${of} ${dated}: ${cause}`)
+  }
+  const what = `${of}: oldest item has waited`
+  return atMost({ check: 'oldest item', what, value: Math.max(0, -ahead), unit: 'duration', threshold })
+}
+
+const unread = (key: string): Failure => ({
+  fault: 'data',
+  message: `not looked at ${quoted(key, 80)}: the item before ended the connection`,
+  details: [],
+})
+
+async function oldestOf(redis: RedisConnection, one: QueueSettings, date: () => Date): Promise<Oldest> {
+  const type = await typeOf(redis, one.key)
+  const at = await oldestOfType(redis, one, type).catch((cause: unknown) => {
+    if (cause instanceof TooLargeError) return 'too large' as const
+    throw cause
+  })
+  return { type, at, now: date().getTime() }
+}
+
+function oldestOfType(redis: RedisConnection, one: QueueSettings, type: string): Promise<number | undefined> {
+  switch (type) {
+    case 'none':
+      return Promise.resolve(undefined)
+    case 'list':
+      return oldestOfList(redis, one)
+    case 'stream':
+      return oldestOfStream(redis, one)
+    case 'zset':
+      return oldestOfSortedSet(redis, one)
+    default:
+      return Promise.reject(notAQueue(one.key, type))
+  }
+}
+
+const unfit = (message: string): ProbeError => new ProbeError('data', message)
+
+async function oldestOfList(
+  redis: RedisConnection,
+  { key, time, oldest = 'right' }: QueueSettings,
+): Promise<number | undefined> {
+  const steps = time === undefined ? undefined : parseJsonPath(time)
+  if (time === undefined || steps === undefined) {
+    throw unfit(
+      `${quoted(key, 80)} is a list: time must say where in an item its date stands, by a path such as $.enqueued_at`,
+    )
+  }
+  const item = await redis.ask('LINDEX', key, oldest === 'left' ? '0' : '-1')
+  // It was taken since we asked for the type.
+  if (item === null) return undefined
+  const of = `the oldest item of ${quoted(key, 80)}`
+  let document: unknown
+  try {
+    document = JSON.parse(textOf(item))
+  } catch {
+    throw unfit(`${of} is not JSON, so that nothing stands at ${said(time, 80)}`)
+  }
+  const match = readJsonPath(document, steps)
+  if (match === undefined) throw unfit(`${of} has no ${said(time, 80)}`)
+  // What nests is no date, and too deep it could not even be written out.
+  const written = typeof match.value === 'object' && match.value !== null ? '{…}' : jsonText(match.value)
+  const at = readDate(written)
+  if (at !== undefined) return at
+  const value = quoted(redis.hide(written), 40)
+  throw unfit(`${of} has at ${said(time, 80)} no date: ${value}. ISO 8601, seconds or milliseconds are read`)
+}
+
+/** Milliseconds since 1970, from 1973 to 5138: what lies outside is no time. */
+const isTime = (ms: number): boolean => ms >= 1e11 && ms < 1e14
+
+async function oldestOfSortedSet(
+  redis: RedisConnection,
+  { key, time, scoreUnit = 'seconds' }: QueueSettings,
+): Promise<number | undefined> {
+  if (time !== 'score')
+    throw unfit(`${quoted(key, 80)} is a sorted set: its times are its scores, so write time: score`)
+  const [, score] = listOf(await redis.ask('ZRANGE', key, '0', '0', 'WITHSCORES'))
+  if (score === undefined) return undefined
+  const ms = Number(textOf(score)) * (scoreUnit === 'seconds' ? 1_000 : 1)
+  if (isTime(ms)) return ms
+  const other = scoreUnit === 'seconds' ? 'milliseconds' : 'seconds'
+  throw unfit(
+    `the lowest score of ${quoted(key, 80)}, ${quoted(textOf(score), 32)}, is no time in ${scoreUnit}: are they ${other} (scoreUnit), or no times at all?`,
+  )
+}
+
+/** Of a group what it has not acknowledged, and then what it has not read; its ids rise. */
+async function oldestOfStream(redis: RedisConnection, one: QueueSettings): Promise<number | undefined> {
+  const { key, group, time } = one
+  if (time !== undefined) throw unfit(`${quoted(key, 80)} is a stream: its ids are its times, so leave time out`)
+  if (group === undefined) return timeOf(key, await firstId(redis, key, '-'))
+  const fields = await groupFields(redis, key, group)
+  if ((figureOf(fields.get('pending')) ?? 0) > 0) {
+    const [, smallest] = listOf(await redis.ask('XPENDING', key, group))
+    // All may have been acknowledged since.
+    if (typeof smallest === 'string') return timeOf(key, smallest)
+  }
+  return timeOf(key, await firstId(redis, key, idAfter(textOf(fields.get('last-delivered-id')))))
+}
+
+async function firstId(redis: RedisConnection, key: string, from: string): Promise<string | undefined> {
+  const [entry] = listOf(await redis.ask('XRANGE', key, from, '+', 'COUNT', '1'))
+  const [id] = listOf(entry)
+  return id === undefined ? undefined : textOf(id)
+}
+
+const largestSequence = 2n ** 64n - 1n
+
+/** The least id after one. Servers before Redis 6.2 know no range without its start. */
+function idAfter(id: string): string {
+  const [ms, sequence] = /^\d{1,20}-\d{1,20}$/.test(id) ? id.split('-').map(BigInt) : []
+  if (ms === undefined || sequence === undefined) return '-'
+  return sequence < largestSequence ? `${ms}-${sequence + 1n}` : `${ms + 1n}-0`
+}
+
+function timeOf(key: string, id: string | undefined): number | undefined {
+  if (id === undefined) return undefined
+  const ms = Number(/^(\d{1,20})-\d{1,20}$/.exec(id)?.[1] ?? Number.NaN)
+  if (isTime(ms)) return ms
+  throw unfit(
+    `the id ${quoted(id, 48)} in the stream ${quoted(key, 80)} is no time: who writes it makes ids of its own`,
+  )
+}
