@@ -2,9 +2,9 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
 import rabbitmq from '../../src/core/kinds/rabbitmq/index.ts'
-import { evaluateLook, type RabbitmqLook } from '../../src/core/kinds/rabbitmq/judge.ts'
-import type { Node, Queue } from '../../src/core/kinds/rabbitmq/look.ts'
-import type { RabbitmqSettings } from '../../src/core/kinds/rabbitmq/settings.ts'
+import * as ofNodes from '../../src/core/kinds/rabbitmq/nodes.ts'
+import * as ofQueues from '../../src/core/kinds/rabbitmq/queues.ts'
+import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import {
   type Behaviour,
@@ -23,9 +23,10 @@ import {
 import { suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
 import { administrator, type RabbitmqServer, rabbitmqMissing, startRabbitmq } from '../support/rabbitmq.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { hungUp, until } from '../support/until.ts'
 
+type RabbitmqSettings = Values<typeof rabbitmq.settings>
 type Given = Partial<RabbitmqSettings>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const word = administrator.password
@@ -371,8 +372,16 @@ describe('rabbitmq peers that misbehave', () => {
 
 describe('rabbitmq judgement', () => {
   const settings = (some: object = {}): RabbitmqSettings => given(some) as RabbitmqSettings
-  const evaluate = (look: RabbitmqLook, some: object = {}): readonly Result[] => evaluateLook(look, settings(some))
-  const node: Node = {
+  const evaluateNodes = (nodes: readonly ofNodes.Node[], some: { readonly nodes?: number } = {}): readonly Result[] => [
+    ...evaluated(ofNodes.node, nodes),
+    ...evaluated(ofNodes.alarms, nodes),
+    ...evaluated(ofNodes.memory, nodes),
+    ...evaluated(ofNodes.fileDescriptors, nodes),
+    ...evaluated(ofNodes.sockets, nodes),
+    ...evaluated(ofNodes.partitions, nodes),
+    ...evaluated(ofNodes.cluster, nodes, some),
+  ]
+  const node: ofNodes.Node = {
     name: 'a',
     running: true,
     memoryAlarm: false,
@@ -383,12 +392,9 @@ describe('rabbitmq judgement', () => {
     diskFree: { used: 5, of: 10 },
     partitions: [],
   }
-  const nodes = (...some: readonly Partial<Node>[]): RabbitmqLook => ({
-    see: 'nodes',
-    nodes: some.map((one) => ({ ...node, ...one })),
-    advanced: true,
-  })
-  const queue: Queue = {
+  const nodes = (...some: readonly Partial<ofNodes.Node>[]): readonly ofNodes.Node[] =>
+    some.map((one) => ({ ...node, ...one }))
+  const queue: ofQueues.Queue = {
     state: 'running',
     ready: 5,
     unacknowledged: 1,
@@ -403,21 +409,31 @@ describe('rabbitmq judgement', () => {
 
   test('boundaries belong to what is well; the fullest node speaks', () => {
     const memory = (...used: readonly number[]): Result =>
-      checked(evaluate(nodes(...used.map((one) => ({ name: `n${one}`, memory: { used: one, of: 100 } })))), 'memory')
+      checked(
+        evaluateNodes(nodes(...used.map((one) => ({ name: `n${one}`, memory: { used: one, of: 100 } })))),
+        'memory',
+      )
     expect([80, 81, 95, 96].map((used) => memory(used).status)).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect(memory(10, 96, 20)).toMatchObject({ status: 'failed', message: expect.stringContaining('n96: ') })
   })
   test('nodes that do not run, alarms, partitions and a small cluster fail', () => {
     const broken = nodes({ running: false, name: 'b' }, { diskAlarm: true, partitions: ['b'] })
-    expect(levels(evaluate(broken, { nodes: 2 }))).toBe(
+    expect(levels(evaluateNodes(broken, { nodes: 2 }))).toBe(
       'node failed, alarms failed, memory ok, partitions failed, cluster failed',
     )
-    expect(checked(evaluate(broken), 'node').message).toBe('b not running, 1 of 2 are')
-    expect(checked(evaluate(broken), 'alarms').message).toContain('disk alarm on a (5 B free)')
+    expect(checked(evaluateNodes(broken), 'node').message).toBe('b not running, 1 of 2 are')
+    expect(checked(evaluateNodes(broken), 'alarms').message).toContain('disk alarm on a (5 B free)')
   })
   test('queue: ready, consumers, age; a queue that does not serve has one finding', () => {
-    const at = (more: Partial<Queue>, date = 60_000): string =>
-      levels(evaluate({ see: 'queue', queue: { ...queue, ...more }, of, date: new Date(date), advanced: true }))
+    const at = (more: Partial<ofQueues.Queue>, date = 60_000): string => {
+      const reading = { of, date: new Date(date), observation: { ...queue, ...more } }
+      return levels([
+        ...evaluated(ofQueues.queue, reading),
+        ...evaluated(ofQueues.consumers, reading),
+        ...evaluated(ofQueues.unacknowledged, reading),
+        ...evaluated(ofQueues.oldestMessage, reading),
+      ])
+    }
     expect(at({})).toBe('queue ok, consumers ok, oldest message ok')
     expect(at({ ready: 6 }, 60_001)).toBe('queue warning, consumers ok, oldest message warning')
     expect(at({ ready: 7, consumers: 0 })).toBe('queue failed, consumers failed, oldest message ok')
@@ -427,8 +443,15 @@ describe('rabbitmq judgement', () => {
     expect(at({ state: 'crashed' })).toBe('queue failed')
   })
   test('deliveries: only what stands still in both looks is stalled', () => {
-    const at = (before: Partial<Queue>, after: Partial<Queue>): string =>
-      levels(evaluate({ see: 'deliveries', before: { ...queue, ...before }, after: { ...queue, ...after }, ms: 1, of }))
+    const at = (before: Partial<ofQueues.Queue>, after: Partial<ofQueues.Queue>): string =>
+      levels(
+        evaluated(ofQueues.stalled, {
+          of,
+          before: { ...queue, ...before },
+          ms: 1,
+          observation: { ...queue, ...after },
+        }),
+      )
     expect(at({}, {})).toBe('stalled warning')
     expect(at({}, { delivered: 11 })).toBe('stalled ok')
     expect(at({}, { ready: 0 })).toBe('stalled ok')

@@ -8,7 +8,7 @@ import type { Result } from './result.ts'
 
 /** What a kind opens at an address, for its checks to run on. */
 export type Connection = {
-  /** False once it is broken. */
+  /** False once it is broken, or where it turns out to be no server of this kind. */
   readonly usable: boolean
   /** Ends what was opened. Called once, also after the deadline. */
   readonly close: () => void | Promise<void>
@@ -126,9 +126,12 @@ export function networkKind<
         try {
           at.commit()
           const ms = context.now() - start
-          yield [connect.evaluate?.({ connection, ms }, settings) ?? []]
+          const opened = [connect.evaluate?.({ connection, ms }, settings) ?? []]
             .flat()
             .map((result) => ({ ...result, address: at.address }))
+          yield opened
+          // That result says why nothing more is asked.
+          if (!connection.usable && opened.some(({ status }) => status === 'failed')) return
           const running = {
             connection,
             usable: () => connection.usable,

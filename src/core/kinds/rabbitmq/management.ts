@@ -1,15 +1,44 @@
-import type { CheckContext } from '../../engine/index.ts'
+import { type AddressTurn, type CheckContext, type Connection, checksOn } from '../../engine/index.ts'
 import { readCaFile } from '../../net/ca-file.ts'
 import type { Chain } from '../../net/chain.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
-import type { PeerAddress } from '../../net/peer-address.ts'
 import { type Hide, hiding, quoted, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { RabbitmqSettings } from './settings.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+
+/** What decides how to connect. */
+export const connectSettings = {
+  url: {
+    type: 'url',
+    protocols: ['http', 'https'],
+    required: true,
+    doc: 'The management: http://host:15672 or https://host:15671, without user or password',
+  },
+  username: { type: 'text', required: true, doc: 'An account with the tag monitoring and a right in each vhost' },
+  password: { type: 'secret', required: true, doc: 'Its password; sent from Standard on' },
+  insecureHttp: { type: 'flag', default: false, doc: 'Send the password over http:// to another machine too' },
+  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  latency: {
+    type: 'threshold',
+    unit: 'duration',
+    default: { warn: 1_000, limit: 5_000 },
+    doc: 'How long the management may take to answer',
+  },
+} as const satisfies SettingsSpec
+type ConnectSettings = Values<typeof connectSettings>
+
+/** Why url and username cannot be used together, or undefined. */
+export function validateUrl({ url: written, username }: ConnectSettings): string | undefined {
+  const url = new URL(written)
+  if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
+  if (url.search !== '') return 'url has parameters, which are not read'
+  if (username.includes(':')) return 'a username of HTTP basic sign-in holds no colon'
+  return undefined
+}
 
 /** Bytes of one answer: that of /api/nodes has about ten thousand for each node. */
-const largestAnswer = 4 * 1024 * 1024
+const maxAnswerBytes = 4 * 1024 * 1024
 
 export type Answer = {
   readonly status: number
@@ -18,55 +47,91 @@ export type Answer = {
   readonly location: string | undefined
 }
 
-/** The HTTP management of RabbitMQ at one address. Every request has a connection of its own; no redirect is followed. */
-export type Management = {
+/** Requests with the password of the account. */
+export type Account = {
   readonly address: string
+  readonly username: string
+  /** Takes our secrets out of what the server says. */
   readonly hide: Hide
-  readonly ask: (path: string) => Promise<Answer>
+  /** Reads `/api/<path>`. Throws ProbeError, or what a socket throws. */
+  readonly get: (path: string) => Promise<Answer>
+}
+
+/** The HTTP management of RabbitMQ at one address. Every request has a connection of its own; no redirect is followed. */
+export type Management = Connection & {
+  readonly address: string
+  /** What it answered before anybody signed in. */
+  readonly greeting: Answer
+  /** Reveals the password, and sends nothing yet. */
+  readonly account: () => Promise<Account>
   /** The chain of the last connection, with https. */
   readonly chain: () => Chain | undefined
 }
 
-/** `signedIn`: with the account's password. Throws ProbeError, or what a socket throws. */
-export async function managementAt(
-  given: RabbitmqSettings,
-  at: PeerAddress,
+/** Gives the checks of rabbitmq their types. */
+export const onManagement = checksOn<Management>()
+
+/** It asks strangers to sign in; one behind a proxy that signs in for them answers. */
+const isManagement = ({ status, body }: Answer): boolean => status === 401 || (status === 200 && body !== undefined)
+
+/** Asks the management as a stranger. Throws ProbeError, or what a socket throws. */
+export async function openManagement(
+  at: AddressTurn,
+  { url, username, password, insecureHttp, caFile }: ConnectSettings,
   context: CheckContext,
-  signedIn: boolean,
 ): Promise<Management> {
-  const base = new URL(given.url)
+  const base = new URL(url)
   const prefix = base.pathname.replace(/(?<!\/)\/+$/, '')
-  const password = signedIn ? await given.password.reveal() : ''
-  const packed = Buffer.from(`${given.username}:${password}`).toString('base64')
-  const hide = hiding(signedIn ? [password, packed] : [])
-  const headers = { Host: base.host, 'User-Agent': 'svc', Accept: 'application/json', Connection: 'close' }
-  const route: Route = {
-    url: base,
-    method: 'GET',
-    common: headers,
-    own: signedIn ? { Authorization: `Basic ${packed}` } : {},
-    signsIn: signedIn,
-    insecureHttp: given.insecureHttp,
-    redirects: 0,
-    verify: true,
-    ca: await readCaFile(given.caFile),
-    hide,
-  }
+  const common = { Host: base.host, 'User-Agent': 'svc', Accept: 'application/json', Connection: 'close' }
+  const ca = await readCaFile(caFile)
   let chain: Chain | undefined
-  const ask = async (path: string): Promise<Answer> => {
-    const link = await open(at, base, route, context)
-    chain = link.chain
-    try {
-      const request = { method: 'GET', path: `${prefix}/api/${path}`, headers: { ...route.common, ...route.own } }
-      const head = await call(link.socket, at.address, request, hide)
-      const { bytes, more } = await head.read(largestAnswer)
-      if (more) throw new ProbeError('protocol', `${at.address} answered /api/${said(path, 80)} with more than 4 MiB`)
-      return { status: head.status, body: parsed(bytes), location: head.headers.location }
-    } finally {
-      link.socket.destroy()
+  const getter =
+    (own: Readonly<Record<string, string>>, hide: Hide) =>
+    async (path: string): Promise<Answer> => {
+      const signsIn = 'Authorization' in own
+      const route: Route = {
+        url: base,
+        method: 'GET',
+        common,
+        own,
+        signsIn,
+        insecureHttp,
+        redirects: 0,
+        verify: true,
+        ca,
+        hide,
+      }
+      const link = await open(at, base, route, context)
+      chain = link.chain
+      try {
+        const request = { method: 'GET', path: `${prefix}/api/${path}`, headers: { ...common, ...own } }
+        const head = await call(link.socket, at.address, request, hide)
+        const { bytes, more } = await head.read(maxAnswerBytes)
+        if (more) throw new ProbeError('protocol', `${at.address} answered /api/${said(path, 80)} with more than 4 MiB`)
+        return { status: head.status, body: parsed(bytes), location: head.headers.location }
+      } finally {
+        link.socket.destroy()
+      }
     }
+  const signIn = async (): Promise<Account> => {
+    const word = await password.reveal()
+    const packed = Buffer.from(`${username}:${word}`).toString('base64')
+    const hide = hiding([word, packed])
+    return { address: at.address, username, hide, get: getter({ Authorization: `Basic ${packed}` }, hide) }
   }
-  return { address: at.address, hide, ask, chain: () => chain }
+  let account: Promise<Account> | undefined
+  const greeting = await getter({}, hiding([]))('overview')
+  return {
+    address: at.address,
+    greeting,
+    usable: isManagement(greeting),
+    account: () => {
+      account ??= signIn()
+      return account
+    },
+    chain: () => chain,
+    close: () => {},
+  }
 }
 
 function parsed(bytes: Buffer): unknown {
@@ -82,29 +147,34 @@ export type Json = Readonly<Record<string, unknown>>
 export const object = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as readonly unknown[]) : [])
+export const number = (json: Json, name: string): number | undefined => {
+  const value = json[name]
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+}
+/** A text of the server's, fit to be shown; empty for what is none. */
+export const words = (value: unknown, { hide }: Account, max = 80): string =>
+  typeof value === 'string' ? said(hide(value), max) : ''
 
 /** What an answer holds. Throws ProbeError for what is none: a right that is missing, an outage, another server. */
-export function content(answer: Answer, what: string, username: string, management: Management): unknown {
-  const { status, body } = answer
-  const { address, hide } = management
-  const reason = object(body).reason
-  const told = typeof reason === 'string' ? hide(reason).slice(0, 200) : ''
+export function content({ status, body }: Answer, what: string, { address, username, hide }: Account): unknown {
+  const { reason } = object(body)
+  const why = typeof reason === 'string' ? hide(reason).slice(0, 200) : ''
   if (status === 200 && body !== undefined) return body
   if (status === 200) throw new ProbeError('protocol', `${address} answered 200 to ${what}, but no JSON`)
   if (status === 401 || status === 403) {
     // The password was right: this must not be taken for a refused sign-in, which is not repeated for a while.
     const next = `next: rabbitmqctl set_user_tags ${said(username, 64)} monitoring, and set_permissions for the vhost`
-    throw new ProbeError('data', `${quoted(username, 64)} may not see ${what}: ${told || status}`, [next])
+    throw new ProbeError('data', `${quoted(username, 64)} may not see ${what}: ${why || status}`, [next])
   }
   if (status === 404) throw new ProbeError('data', `${address} has no ${what}`)
-  throw new ProbeError('data', `${address} answered ${status} to ${what}${told === '' ? '' : `: ${told}`}`)
+  throw new ProbeError('data', `${address} answered ${status} to ${what}${why === '' ? '' : `: ${why}`}`)
 }
 
 /** As `content`, for the first request that carries the password: here a refusal is one of the sign-in. */
-export function signedIn(answer: Answer, username: string, management: Management): unknown {
-  const reason = object(answer.body).reason
-  if (answer.status !== 401) return content(answer, 'overview', username, management)
-  const told = typeof reason === 'string' ? management.hide(reason).slice(0, 200) : 'without a reason'
-  if (/^not (management|monitor) user/i.test(told)) return content(answer, 'overview', username, management)
-  throw new ProbeError('auth', `${management.address} refused the sign-in of ${quoted(username, 64)}: ${told}`)
+export function signInContent(answer: Answer, account: Account): unknown {
+  const { reason } = object(answer.body)
+  if (answer.status !== 401) return content(answer, 'overview', account)
+  const why = typeof reason === 'string' ? account.hide(reason).slice(0, 200) : 'without a reason'
+  if (/^not (management|monitor) user/i.test(why)) return content(answer, 'overview', account)
+  throw new ProbeError('auth', `${account.address} refused the sign-in of ${quoted(account.username, 64)}: ${why}`)
 }

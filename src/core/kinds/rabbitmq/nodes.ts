@@ -1,0 +1,226 @@
+import { atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { showBytes } from '../../format.ts'
+import { count } from '../../net/text.ts'
+import type { Threshold } from '../../settings/index.ts'
+import {
+  type Account,
+  content,
+  type Json,
+  list,
+  type Management,
+  number,
+  object,
+  onManagement,
+  signInContent,
+  words,
+} from './management.ts'
+
+/** /api/overview, the first request with the password. What the server does not report is undefined. */
+async function readOverview(management: Management) {
+  const account = await management.account()
+  const body = object(signInContent(await account.get('overview'), account))
+  return {
+    version: words(body.rabbitmq_version, account, 32),
+    ready: number(object(body.queue_totals), 'messages_ready'),
+  }
+}
+
+export const signIn = onManagement({
+  depth: 'Standard',
+  results: { 'sign-in': 'The account is let in' },
+  settings: {},
+  gate: true,
+  observe: readOverview,
+  evaluate: ({ version }) =>
+    ok(
+      'sign-in',
+      `signed in, RabbitMQ ${version || 'of an unknown version'}`,
+      version === '' ? {} : { facts: { version } },
+    ),
+})
+
+export const messages = onManagement({
+  depth: 'Standard',
+  results: { messages: 'Not too many messages wait in all; left out without `messages`' },
+  settings: { messages: { type: 'threshold', unit: 'count', doc: 'Messages ready in all queues together' } },
+  observe: readOverview,
+  evaluate: ({ ready: value }, { messages: threshold }) => {
+    if (!threshold) return []
+    if (value === undefined) return warn('messages', 'the server has no statistics of its queues')
+    return atMost({ check: 'messages', what: 'messages ready in all queues:', value, unit: 'count', threshold })
+  },
+})
+
+type Share = { readonly used: number; readonly of: number }
+/** What a node reports. What it does not report is undefined. */
+export type Node = {
+  readonly name: string
+  readonly running: boolean
+  readonly memoryAlarm: boolean
+  readonly diskAlarm: boolean
+  readonly memory: Share | undefined
+  readonly fileDescriptors: Share | undefined
+  readonly sockets: Share | undefined
+  readonly diskFree: Share | undefined
+  /** Nodes that it does not see any more. */
+  readonly partitions: readonly string[]
+}
+const maxNodes = 200
+
+/** /api/nodes */
+async function readNodes(management: Management): Promise<readonly Node[]> {
+  const account = await management.account()
+  return list(content(await account.get('nodes'), 'nodes', account))
+    .slice(0, maxNodes)
+    .map((one) => nodeOf(object(one), account))
+}
+
+function nodeOf(json: Json, account: Account): Node {
+  const share = (used: string, of: string): Share | undefined => {
+    const [a, b] = [number(json, used), number(json, of)]
+    return a === undefined || b === undefined || b <= 0 ? undefined : { used: a, of: b }
+  }
+  return {
+    name: words(json.name, account),
+    running: json.running === true,
+    memoryAlarm: json.mem_alarm === true,
+    diskAlarm: json.disk_free_alarm === true,
+    memory: share('mem_used', 'mem_limit'),
+    fileDescriptors: share('fd_used', 'fd_total'),
+    sockets: share('sockets_used', 'sockets_total'),
+    diskFree: share('disk_free', 'disk_free_limit'),
+    partitions: list(json.partitions)
+      .slice(0, maxNodes)
+      .map((name) => words(name, account)),
+  }
+}
+
+const runningOf = (nodes: readonly Node[]): readonly Node[] => nodes.filter((node) => node.running)
+
+export const node = onManagement({
+  depth: 'Standard',
+  results: { node: 'Every node of the cluster runs' },
+  settings: {},
+  observe: readNodes,
+  evaluate: (nodes) => {
+    if (nodes.length === 0) return fail('node', 'protocol', 'the server lists no node, not even itself')
+    const running = runningOf(nodes).length
+    const down = nodes.filter((one) => !one.running).map(({ name }) => name)
+    if (down.length === 0) return ok('node', count(running, 'node runs', 'nodes run'))
+    return fail('node', 'data', `${down.slice(0, 5).join(', ')} not running, ${running} of ${nodes.length} are`)
+  },
+})
+
+export const alarms = onManagement({
+  depth: 'Standard',
+  results: { alarms: 'No memory or disk alarm blocks the publishers' },
+  settings: {},
+  observe: readNodes,
+  evaluate: (nodes): Result<'alarms'> | [] => {
+    if (nodes.length === 0) return []
+    const lines = runningOf(nodes).flatMap(({ name, memoryAlarm, diskAlarm, memory: used, diskFree }) => [
+      ...(memoryAlarm ? [`memory alarm on ${name}${used ? ` (${showBytes(used.used)} used)` : ''}`] : []),
+      ...(diskAlarm ? [`disk alarm on ${name}${diskFree ? ` (${showBytes(diskFree.used)} free)` : ''}`] : []),
+    ])
+    const [first, ...details] = lines
+    if (first === undefined) return ok('alarms', 'no memory or disk alarm')
+    return fail('alarms', 'data', `${first}: every publisher of the cluster is blocked until it ends`, { details })
+  },
+})
+
+const percent = ({ used, of }: Share): number => (used / of) * 100
+
+/** The fullest of the nodes that run; none where no node reports the figure. */
+function fullest<const Name extends string>(
+  check: Name,
+  shares: readonly (Share & { readonly name: string })[],
+  threshold: Threshold,
+  describe: (share: Share) => string,
+): Result<Name> | [] {
+  const [first, ...rest] = shares
+  if (!first) return []
+  const worst = rest.reduce((most, one) => (percent(one) > percent(most) ? one : most), first)
+  return atMost({
+    check,
+    what: `${worst.name}: ${describe(worst)}:`,
+    value: percent(worst),
+    unit: 'percent',
+    threshold,
+  })
+}
+
+const sharesOf = (nodes: readonly Node[], figure: 'memory' | 'fileDescriptors' | 'sockets') =>
+  runningOf(nodes).flatMap(({ name, [figure]: share }) => (share ? [{ name, ...share }] : []))
+
+const shareLimits = { warn: 80, limit: 95 } as const
+
+export const memory = onManagement({
+  depth: 'Standard',
+  results: { memory: 'Memory is left; the fullest node speaks' },
+  settings: {
+    memory: {
+      type: 'threshold',
+      unit: 'percent',
+      default: shareLimits,
+      doc: 'Memory of a node, of its high watermark',
+    },
+  },
+  observe: readNodes,
+  evaluate: (nodes, { memory: threshold }) =>
+    fullest('memory', sharesOf(nodes, 'memory'), threshold, ({ used, of }) => {
+      return `${showBytes(used)} of ${showBytes(of)} (high watermark)`
+    }),
+})
+
+export const fileDescriptors = onManagement({
+  depth: 'Standard',
+  results: { 'file descriptors': 'File descriptors are left' },
+  settings: {
+    fileDescriptors: { type: 'threshold', unit: 'percent', default: shareLimits, doc: 'File descriptors in use' },
+  },
+  observe: readNodes,
+  evaluate: (nodes, { fileDescriptors: threshold }) =>
+    fullest('file descriptors', sharesOf(nodes, 'fileDescriptors'), threshold, ({ used, of }) => {
+      return `${used} of ${of} file descriptors`
+    }),
+})
+
+export const sockets = onManagement({
+  depth: 'Standard',
+  results: { sockets: 'Sockets are left; left out where the server does not tell' },
+  settings: { sockets: { type: 'threshold', unit: 'percent', default: shareLimits, doc: 'Sockets in use' } },
+  observe: readNodes,
+  evaluate: (nodes, { sockets: threshold }) =>
+    fullest('sockets', sharesOf(nodes, 'sockets'), threshold, ({ used, of }) => `${used} of ${of} sockets`),
+})
+
+export const partitions = onManagement({
+  depth: 'Advanced',
+  results: { partitions: 'All nodes see each other' },
+  settings: {},
+  observe: readNodes,
+  evaluate: (nodes): Result<'partitions'> | [] => {
+    if (nodes.length === 0) return []
+    const lines = nodes
+      .filter((one) => one.partitions.length > 0)
+      .map((one) => `${one.name} does not see ${one.partitions.slice(0, 5).join(', ')}`)
+    const [first, ...others] = lines
+    if (first === undefined) return ok('partitions', 'no network partition')
+    const message = `network partition: ${first}; the parts do not know of each other's messages`
+    return fail('partitions', 'data', message, { details: others.slice(0, 9) })
+  },
+})
+
+export const cluster = onManagement({
+  depth: 'Advanced',
+  results: { cluster: 'As many nodes run as should; left out without `nodes`' },
+  settings: { nodes: { type: 'integer', min: 1, doc: 'How many nodes of the cluster must run' } },
+  observe: readNodes,
+  evaluate: (nodes, { nodes: min }): Result<'cluster'> | [] => {
+    if (nodes.length === 0 || min === undefined) return []
+    const running = runningOf(nodes).length
+    const message = `${count(running, 'node runs', 'nodes run')}, ${min} should`
+    const measurement = { value: running, unit: 'count', limit: min, bound: 'atLeast' } as const
+    return running < min ? fail('cluster', 'data', message, { measurement }) : ok('cluster', message, { measurement })
+  },
+})

@@ -1,0 +1,273 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import {
+  type Attempt,
+  about,
+  atMost,
+  attempt,
+  type CheckContext,
+  fail,
+  failedAttempt,
+  ok,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
+import { showDuration } from '../../format.ts'
+import { count, quoted, said } from '../../net/text.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { content, type Management, number, object, onManagement, words } from './management.ts'
+
+const minute = 60_000
+
+const queuesSetting = {
+  type: 'groups',
+  doc: 'Queues that must work',
+  fields: {
+    name: { type: 'text', required: true, doc: 'Name of the queue' },
+    vhost: { type: 'text', default: '/', doc: 'Its virtual host' },
+    ready: { type: 'threshold', unit: 'count', default: { warn: 1_000 }, doc: 'Messages that may wait' },
+    unacknowledged: {
+      type: 'threshold',
+      unit: 'count',
+      doc: 'Messages that consumers may hold without acknowledging them',
+    },
+    consumers: { type: 'integer', min: 0, default: 1, doc: 'Consumers that it must have at least' },
+    oldest: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: minute, limit: 5 * minute },
+      doc: 'Age of the message at its head; only where publishers set a timestamp',
+    },
+  },
+} as const satisfies SettingsSpec[string]
+const settings = { queues: queuesSetting }
+type QueueSettings = NonNullable<Values<typeof settings>['queues']>[number]
+
+const maxQueues = 100
+
+/** Why there are too many queues, or undefined. */
+export function validateQueues(queues: readonly unknown[] = [], deadLetterQueues: readonly unknown[] = []) {
+  if (queues.length + deadLetterQueues.length <= maxQueues) return undefined
+  return `queues and deadLetters are more than ${maxQueues}: give less`
+}
+
+/** What the management reports of a queue. What it does not report is undefined. */
+export type Queue = {
+  /** Empty where it is not reported. */
+  readonly state: string
+  readonly ready: number | undefined
+  readonly unacknowledged: number | undefined
+  readonly consumers: number | undefined
+  /** Milliseconds since 1970 of the message at its head, where its publisher set one. */
+  readonly head: number | undefined
+  /** How many messages it has ever delivered, and how many a second lately. */
+  readonly delivered: number
+  readonly rate: number
+}
+
+async function readQueue(
+  management: Management,
+  { name, vhost }: { readonly name: string; readonly vhost: string },
+): Promise<Queue> {
+  const account = await management.account()
+  const path = `queues/${encodeURIComponent(vhost)}/${encodeURIComponent(name)}`
+  const what = `queue "${said(name, 80)}" in the vhost "${said(vhost, 80)}"`
+  const json = object(content(await account.get(path), what, account))
+  const head = number(json, 'head_message_timestamp')
+  const stats = object(json.message_stats)
+  return {
+    state: words(json.state, account, 32),
+    ready: number(json, 'messages_ready'),
+    unacknowledged: number(json, 'messages_unacknowledged'),
+    consumers: number(json, 'consumers'),
+    head: head === undefined ? undefined : head * 1_000,
+    delivered: number(stats, 'deliver_get') ?? 0,
+    rate: number(object(stats.deliver_get_details), 'rate') ?? 0,
+  }
+}
+
+/** A configured queue, and what the management reported of it at `date`. */
+type Reading = { readonly of: QueueSettings; readonly date: Date } & Attempt<Queue>
+
+/** The first readings of each connection, for the check that reads the queues again. */
+const readings = new WeakMap<Management, Reading[]>()
+
+async function* readQueues(
+  management: Management,
+  { queues = [] }: Pick<Values<typeof settings>, 'queues'>,
+  context: CheckContext,
+): AsyncGenerator<Reading> {
+  const all: Reading[] = []
+  readings.set(management, all)
+  for (const of of queues) {
+    context.step('queue')
+    const attempted = await attempt(management, context, () => readQueue(management, of))
+    const reading = { of, date: context.date(), ...attempted }
+    all.push(reading)
+    yield reading
+  }
+}
+
+const nameOf = ({ name }: { readonly name: string }): string => `queue ${quoted(name, 80)}`
+
+/** States in which a queue serves; `idle` is what old servers say. */
+const serving = new Set(['', 'running', 'idle', 'live'])
+
+/** A queue that serves, with its figures; the check `queue` reports every other one. */
+function figuresOf(reading: Reading) {
+  if ('failure' in reading) return undefined
+  const { ready, ...figures } = reading.observation
+  return serving.has(figures.state) && ready !== undefined ? { ready, ...figures } : undefined
+}
+
+export const queue = onManagement({
+  depth: 'Standard',
+  results: { queue: 'A configured queue is there, serves, and not too much waits in it' },
+  settings,
+  observe: readQueues,
+  evaluate: (reading) => {
+    if ('failure' in reading) return failedAttempt('queue', reading.failure)
+    return about(reading.of.name, evaluateQueue(reading.observation, reading.of))
+  },
+})
+
+function evaluateQueue({ state, ready: value }: Queue, of: QueueSettings): Result<'queue'> {
+  const name = nameOf(of)
+  if (!serving.has(state)) return fail('queue', 'data', `${name} is ${quoted(state, 32)}: it serves nobody`)
+  // A queue that was just declared, or statistics that are off.
+  if (value === undefined) return warn('queue', `${name}: the server has no statistics of it (yet)`)
+  return atMost({ check: 'queue', what: `${name}: messages ready:`, value, unit: 'count', threshold: of.ready })
+}
+
+export const consumers = onManagement({
+  depth: 'Standard',
+  results: { consumers: 'It has consumers' },
+  settings,
+  observe: readQueues,
+  evaluate: (reading) => {
+    const { of } = reading
+    const figures = figuresOf(reading)
+    if (!figures) return []
+    const value = figures.consumers ?? 0
+    const message = `${nameOf(of)}: ${count(value, 'consumer')} (at least ${of.consumers})`
+    const measurement = { value, unit: 'count', limit: of.consumers, bound: 'atLeast' } as const
+    const result =
+      value >= of.consumers
+        ? ok('consumers', message, { measurement })
+        : fail('consumers', 'data', `${message}: look at the workers, not at the server`, { measurement })
+    return about(of.name, result)
+  },
+})
+
+export const unacknowledged = onManagement({
+  depth: 'Standard',
+  results: { unacknowledged: 'Consumers hold not too much; left out without `unacknowledged`' },
+  settings,
+  observe: readQueues,
+  evaluate: (reading) => {
+    const { of } = reading
+    const value = figuresOf(reading)?.unacknowledged
+    if (!of.unacknowledged || value === undefined) return []
+    const what = `${nameOf(of)}: messages not acknowledged:`
+    const threshold = of.unacknowledged
+    return about(of.name, atMost({ check: 'unacknowledged', what, value, unit: 'count', threshold }))
+  },
+})
+
+export const oldestMessage = onManagement({
+  depth: 'Advanced',
+  results: { 'oldest message': 'The message at its head is young enough, where it is dated' },
+  settings,
+  observe: readQueues,
+  evaluate: (reading) => {
+    const { of, date } = reading
+    const { head, ready = 0 } = figuresOf(reading) ?? {}
+    // Of messages without a timestamp nobody knows the age.
+    if (head === undefined || ready === 0) return []
+    const what = `${nameOf(of)}: its oldest message waits`
+    const value = Math.max(0, date.getTime() - head)
+    return about(of.name, atMost({ check: 'oldest message', what, value, unit: 'duration', threshold: of.oldest }))
+  },
+})
+
+/** Messages wait and somebody is there to take them, but lately none was taken. */
+const isSuspicious = ({ ready, consumers: takers, rate }: Queue): boolean =>
+  (ready ?? 0) > 0 && (takers ?? 0) > 0 && rate === 0
+
+/** Reads a queue that seems to stand still again, after a while. */
+export const stalled = onManagement({
+  depth: 'Advanced',
+  results: { stalled: 'Where messages wait and consumers are there, some are delivered' },
+  settings: {
+    ...settings,
+    stalled: {
+      type: 'duration',
+      default: 6_000,
+      doc: 'How long a queue with messages and consumers may deliver none; at least the statistics interval of the server',
+    },
+  },
+  last: true,
+  async *observe(management, { stalled: pauseMs }, context) {
+    const suspicious = (readings.get(management) ?? []).flatMap((reading) =>
+      'observation' in reading && isSuspicious(reading.observation)
+        ? [{ of: reading.of, before: reading.observation }]
+        : [],
+    )
+    if (suspicious.length === 0) return
+    // Statistics are some seconds old: only what has not moved between two of them stands still.
+    const ms = Math.min(pauseMs, context.msLeft() / 2)
+    await wait(ms, undefined, { signal: context.signal })
+    for (const { of, before } of suspicious) {
+      context.step('stalled')
+      yield { of, before, ms, ...(await attempt(management, context, () => readQueue(management, of))) }
+    }
+  },
+  evaluate: (piece) => {
+    if ('failure' in piece) return failedAttempt('stalled', piece.failure)
+    const { of, before, observation: after, ms } = piece
+    const name = nameOf(of)
+    const stands = isSuspicious(before) && isSuspicious(after) && before.delivered === after.delivered
+    if (!stands) return about(of.name, ok('stalled', `${name}: messages are delivered`))
+    const unconfirmed =
+      after.unacknowledged === undefined ? '' : `, who hold ${after.unacknowledged} without acknowledging them`
+    const waiting = `${count(after.ready ?? 0, 'message')} ready, none delivered in ${showDuration(ms)}`
+    const takers = `${count(after.consumers ?? 0, 'consumer')}${unconfirmed}`
+    return about(of.name, warn('stalled', `${name}: ${waiting} to ${takers}: are they stuck?`))
+  },
+})
+
+export const deadLetters = onManagement({
+  depth: 'Advanced',
+  results: { 'dead letters': 'Not too much could not be processed' },
+  settings: {
+    deadLetters: {
+      type: 'groups',
+      doc: 'Queues that collect what could not be processed',
+      fields: {
+        name: { type: 'text', required: true, doc: 'Name of the queue' },
+        vhost: { type: 'text', default: '/', doc: 'Its virtual host' },
+        messages: {
+          type: 'threshold',
+          unit: 'count',
+          default: { warn: 0, limit: 10 },
+          doc: 'Messages that may lie there',
+        },
+      },
+    },
+  },
+  async *observe(management, { deadLetters: queues = [] }, context) {
+    for (const of of queues) {
+      context.step('dead letters')
+      yield { of, ...(await attempt(management, context, () => readQueue(management, of))) }
+    }
+  },
+  evaluate: (piece) => {
+    if ('failure' in piece) return failedAttempt('dead letters', piece.failure)
+    const { of, observation } = piece
+    const name = nameOf(of)
+    if (observation.ready === undefined)
+      return about(of.name, warn('dead letters', `${name}: the server has no statistics of it (yet)`))
+    const value = observation.ready + (observation.unacknowledged ?? 0)
+    const what = `${name}: dead letters:`
+    return about(of.name, atMost({ check: 'dead letters', what, value, unit: 'count', threshold: of.messages }))
+  },
+})
