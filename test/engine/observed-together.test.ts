@@ -3,6 +3,7 @@ import {
   attempt,
   type Check,
   checksOn,
+  fail,
   failedAttempt,
   machineKind,
   ok,
@@ -84,6 +85,21 @@ test('a shared read that fails is reported once, under its own name', async () =
     check({ ...shared, results: { two: '' }, evaluate: () => ok('two', '') }),
   ]
   expect(await results(checks)).toEqual(['status: not readable', 'other: ran'])
+})
+
+test('a gate that fails ends the checks, and one that only exceeds its limit does not', async () => {
+  const gate = (evaluate: () => ReturnType<typeof fail<'gate'>>) =>
+    check({
+      depth: 'Basic',
+      results: { gate: '' },
+      settings: {},
+      gate: true,
+      observe: () => Promise.resolve(''),
+      evaluate,
+    })
+  expect(await results([gate(() => fail('gate', 'data', 'closed')), other])).toEqual(['gate: closed'])
+  const slow = await results([gate(() => fail('gate', 'threshold', 'slow')), other])
+  expect(slow).toEqual(['gate: slow', 'other: ran'])
 })
 
 test('one of several things that cannot be observed does not hide the next', async () => {
