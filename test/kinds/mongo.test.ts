@@ -2,10 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Document, Timestamp } from 'bson'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
+import * as checks from '../../src/core/kinds/mongo/checks.ts'
+import { clusterMonitor, connectSettings, mongoTarget, obstacleOf } from '../../src/core/kinds/mongo/connection.ts'
 import { openMongo } from '../../src/core/kinds/mongo/driver.ts'
+import { UnavailableError } from '../../src/core/kinds/mongo/errors.ts'
 import mongo from '../../src/core/kinds/mongo/index.ts'
-import type { MongoSeen } from '../../src/core/kinds/mongo/judge.ts'
-import { type MongoSettings, mongoTarget } from '../../src/core/kinds/mongo/settings.ts'
+import { writeConcern } from '../../src/core/kinds/mongo/write-concern.ts'
+import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
 import { type FerretdbServer, startFerretdb, suiteWithFerretdb } from '../support/ferretdb.ts'
@@ -20,10 +23,10 @@ import {
 } from '../support/mongo.ts'
 import { suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { hungUp } from '../support/until.ts'
 
-type Given = Partial<MongoSettings>
+type Given = Partial<Values<typeof mongo.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const word = 'correct horse'
 const users = { monitor: word }
@@ -529,7 +532,7 @@ describe('what a run opens at a simulated node ends with the run', () => {
   test('an end that comes while the driver is loaded is not missed', async () => {
     await using server = await mongoPeer(healthy)
     const control = new AbortController()
-    const settings = withDefaults(mongo.settings, { url: url(server.port), password: secret(word) })
+    const settings = withDefaults(connectSettings, { url: url(server.port), password: secret(word) })
     const way = { ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
     const opening = openMongo(mongoTarget(settings), way)
     control.abort(new Error('too late'))
@@ -555,7 +558,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
     certificates = makeCertificates()
   })
   afterAll(() => certificates.remove())
-  type Tls = NonNullable<Given['tls']>
+  type Tls = NonNullable<Values<typeof connectSettings>['tls']>
   const shown = (
     certificate: Certificates['good'] | undefined,
     tls: Tls,
@@ -648,71 +651,74 @@ suiteWithFerretdb('a real FerretDB', () => {
 })
 
 describe('what is judged', () => {
-  const judged = (look: MongoSeen, given: Given = {}): readonly Result[] =>
-    [
-      mongo.evaluate(
-        { see: 'look', address: 'db', look },
-        withDefaults(mongo.settings, { url: 'mongodb://m@h/', ...given }),
-      ),
-    ].flat()
-  const status = (look: MongoSeen, given: Given = {}): string | undefined => judged(look, given)[0]?.status
-  const text = (look: MongoSeen, given: Given = {}): string | undefined => judged(look, given)[0]?.message
+  const status = (results: readonly Result[]): string | undefined => results[0]?.status
+  const text = (results: readonly Result[]): string | undefined => results[0]?.message
 
   test('role and replica set as they should be', () => {
-    const node = { see: 'node', role: 'secondary', set: 'rs0', primary: 'db1:27017', self: 'db2:27017' } as const
-    expect(status(node, { role: 'secondary', replicaSet: 'rs0' })).toBe('ok')
-    expect(text(node, { role: 'primary' })).toBe('should be a primary, and is a secondary of rs0')
-    expect(text(node, { replicaSet: 'rs1' })).toBe('should belong to the replica set rs1: it belongs to rs0')
-    const leaderless = judged({ ...node, primary: '' })
-    expect(leaderless[1]).toMatchObject({ check: 'primary', status: 'failed', fault: 'data' })
-    expect(judged(node)[1]?.message).toBe('db1:27017 is the primary of rs0')
+    const node = { role: 'secondary', set: 'rs0', primary: 'db1:27017' } as const
+    const role = (given: Given) => evaluated(checks.role, node, given)
+    expect(status(role({ role: 'secondary', replicaSet: 'rs0' }))).toBe('ok')
+    expect(text(role({ role: 'primary' }))).toBe('should be a primary, and is a secondary of rs0')
+    expect(text(role({ replicaSet: 'rs1' }))).toBe('should belong to the replica set rs1: it belongs to rs0')
+    const leaderless = evaluated(checks.primary, { ...node, primary: '' })
+    expect(leaderless[0]).toMatchObject({ check: 'primary', status: 'failed', fault: 'data' })
+    expect(text(evaluated(checks.primary, node))).toBe('db1:27017 is the primary of rs0')
   })
   test('members: unreachable is a failure, on the way a warning', () => {
-    const seen = (state: number, stateName: string, healthy = true) =>
-      ({
-        see: 'members',
+    const members = (state: number, stateName: string, healthy = true) =>
+      evaluated(checks.members, {
         set: 'rs0',
         members: [
-          { name: 'db1', self: true, state: 1, stateName: 'PRIMARY', healthy: true, told: '' },
-          { name: 'db2', self: false, state, stateName, healthy, told: 'because' },
+          { name: 'db1', state: 1, stateName: 'PRIMARY', healthy: true, reason: '' },
+          { name: 'db2', state, stateName, healthy, reason: 'because' },
         ],
-      }) as const
-    expect([1, 2, 7].map((state) => status(seen(state, 'X')))).toEqual(['ok', 'ok', 'ok'])
-    expect([0, 3, 5].map((state) => status(seen(state, 'X')))).toEqual(['warning', 'warning', 'warning'])
-    expect([6, 8, 9, 10].map((state) => status(seen(state, 'X')))).toEqual(['failed', 'failed', 'failed', 'failed'])
-    expect(status(seen(2, 'SECONDARY', false))).toBe('failed')
-    expect(text(seen(8, '(not reachable/healthy)', false))).toBe(
+      })
+    expect([1, 2, 7].map((state) => status(members(state, 'X')))).toEqual(['ok', 'ok', 'ok'])
+    expect([0, 3, 5].map((state) => status(members(state, 'X')))).toEqual(['warning', 'warning', 'warning'])
+    expect([6, 8, 9, 10].map((state) => status(members(state, 'X')))).toEqual(['failed', 'failed', 'failed', 'failed'])
+    expect(status(members(2, 'SECONDARY', false))).toBe('failed')
+    expect(text(members(8, '(not reachable/healthy)', false))).toBe(
       '1 of 2 members of rs0 not healthy: db2 is not reachable ((not reachable/healthy)): because',
     )
   })
   test('connections: 80 % and 95 % are ok to the boundary', () => {
-    const seen = (current: number) => ({ see: 'connections', current, available: 100 - current }) as const
-    expect([80, 81, 95, 96].map((n) => status(seen(n)))).toEqual(['ok', 'warning', 'warning', 'failed'])
+    const connections = (current: number) =>
+      status(evaluated(checks.connections, { current, available: 100 - current }))
+    expect([80, 81, 95, 96].map(connections)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
   test('lag: 10 s and 30 s are ok to the boundary; without a primary it is not known', () => {
-    const seen = (ms: number) => ({ see: 'lag', led: true, behind: [{ name: 'db2', ms, delayMs: 0 }] }) as const
-    expect([10_000, 10_001, 30_000, 30_001].map((n) => status(seen(n)))).toEqual(['ok', 'warning', 'warning', 'failed'])
-    expect(status({ see: 'lag', led: false, behind: [] })).toBe('warning')
-    expect(status({ see: 'lag', led: true, behind: [] })).toBe('ok')
+    const lag = (ms: number) =>
+      status(evaluated(checks.replicationLag, { followers: [{ name: 'db2', ms, delayMs: 0 }] }))
+    expect([10_000, 10_001, 30_000, 30_001].map(lag)).toEqual(['ok', 'warning', 'warning', 'failed'])
+    expect(status(evaluated(checks.replicationLag, { followers: undefined }))).toBe('warning')
+    expect(status(evaluated(checks.replicationLag, { followers: [] }))).toBe('ok')
   })
   test('oplog window: 24 h and 4 h, once it is full', () => {
     const hour = 3_600_000
-    const seen = (hours: number, full: number | undefined) => ({ see: 'oplog', windowMs: hours * hour, full }) as const
-    expect([24, 23, 4, 3].map((n) => status(seen(n, 95)))).toEqual(['ok', 'warning', 'warning', 'failed'])
-    expect(status(seen(1, 89))).toBe('ok')
-    expect(status(seen(1, undefined))).toBe('failed')
-    expect(text(seen(1, 12))).toBe('reaches back 1 h, and is full to 12 % only')
+    const oplog = (hours: number, full: number | undefined) =>
+      evaluated(checks.oplogWindow, { windowMs: hours * hour, full })
+    expect([24, 23, 4, 3].map((n) => status(oplog(n, 95)))).toEqual(['ok', 'warning', 'warning', 'failed'])
+    expect(status(oplog(1, 89))).toBe('ok')
+    expect(status(oplog(1, undefined))).toBe('failed')
+    expect(text(oplog(1, 12))).toBe('reaches back 1 h, and is full to 12 % only')
   })
   test('queues: 10 and 30; the cache 95 %, what is dirty 20 %', () => {
-    const queue = (queued: number) => status({ see: 'load', queued, cache: undefined })
+    const queue = (queued: number) => status(evaluated(checks.queues, { queued, cache: undefined }))
     expect([10, 11, 30, 31].map(queue)).toEqual(['ok', 'warning', 'warning', 'failed'])
-    const cache = (used: number, dirty: number) =>
-      judged({ see: 'load', queued: undefined, cache: { used, dirty, most: 100 } }).map((result) => result.status)
+    const cache = (used: number, dirty: number) => {
+      const load = { queued: undefined, cache: { used, dirty, max: 100 } }
+      const results = [
+        ...evaluated(checks.queues, load),
+        ...evaluated(checks.cache, load),
+        ...evaluated(checks.cacheDirty, load),
+      ]
+      return results.map((result) => result.status)
+    }
     expect(cache(95, 20)).toEqual(['ok', 'ok'])
     expect(cache(96, 21)).toEqual(['warning', 'warning'])
   })
   test('clock: 2 s and 30 s are ok to the boundary, either way', () => {
-    const off = (aheadMs: number) => status({ see: 'clock', aheadMs, tripMs: 4 })
+    const off = (aheadMs: number) => status(evaluated(checks.clock, { see: 'clock', aheadMs, tripMs: 4 }))
     expect([2_000, -2_000, 2_001, -2_001, 30_000, 30_001, -30_001].map(off)).toEqual([
       'ok',
       'ok',
@@ -724,12 +730,13 @@ describe('what is judged', () => {
     ])
   })
   test('a majority has 1 s and 5 s', () => {
-    const seen = (ms: number) => status({ see: 'round trip', ms, swept: 0 })
-    expect([1_000, 1_001, 5_000, 5_001].map(seen)).toEqual(['ok', 'warning', 'warning', 'failed'])
+    const majority = (ms: number) => status(evaluated(writeConcern, { ms, swept: 0 }))
+    expect([1_000, 1_001, 5_000, 5_001].map(majority)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
   test('the name of the user cannot end the command that is said', () => {
-    const seen = { see: 'hidden', check: 'members', told: 'x', role: 'clusterMonitor' } as const
-    expect(judged(seen, { url: 'mongodb://a%22b@h/' })[0]?.details).toEqual([
+    const { user } = mongoTarget(withDefaults(connectSettings, { url: 'mongodb://a%22b@h/' }))
+    const observation = obstacleOf(new UnavailableError('permission', 'x', []), user, clusterMonitor)
+    expect(evaluated(checks.members, observation)[0]?.details).toEqual([
       'db.grantRolesToUser("a\\"b", [{role: "clusterMonitor", db: "admin"}])',
     ])
   })

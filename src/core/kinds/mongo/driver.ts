@@ -4,10 +4,24 @@ import { hostPort } from '../../net/connect.ts'
 import { optionalDriver } from '../../net/driver.ts'
 import { type Hide, hiding, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { mongoFault, type Where } from './faults.ts'
+import { mongoFault, type Where } from './errors.ts'
 import { wires } from './wire.ts'
 
 export type Doc = Readonly<Record<string, unknown>>
+
+export const part = (doc: Doc | undefined, name: string): Doc => {
+  const value = doc?.[name]
+  return typeof value === 'object' && value !== null ? (value as Doc) : {}
+}
+export const parts = (doc: Doc | undefined, name: string): readonly Doc[] => {
+  const value = doc?.[name]
+  return Array.isArray(value) ? value.map((one) => part({ one }, 'one')) : []
+}
+export const moment = (doc: Doc, name: string): number | undefined => {
+  const value = doc[name]
+  return value instanceof Date && !Number.isNaN(value.getTime()) ? value.getTime() : undefined
+}
+
 /** Runs one command. The server ends it by itself in time. Throws ProbeError, or what a socket throws. */
 export type Command = (command: Doc, database?: string) => Promise<Doc>
 

@@ -10,7 +10,7 @@ export type Where = {
 }
 
 /** The account or the kind of server keeps a check from looking: no failure of the database. */
-export class Unlooked extends ProbeError {
+export class UnavailableError extends ProbeError {
   readonly why: 'permission' | 'absent'
   constructor(why: 'permission' | 'absent', message: string, details: readonly string[]) {
     super('data', message, details)
@@ -78,9 +78,9 @@ function fromServer(code: number, told: string, { address, target, phase }: Wher
         `the user is looked for in the database ${said(target.database || 'admin', 64)}, which the url may name`,
       )
     case 'may not':
-      return new Unlooked('permission', `${user} may not look: ${told}`, [`error ${code}`])
+      return new UnavailableError('permission', `${user} may not look: ${told}`, [`error ${code}`])
     case 'absent':
-      return new Unlooked('absent', `this server does not tell: ${told}`, [`error ${code}`])
+      return new UnavailableError('absent', `this server does not tell: ${told}`, [`error ${code}`])
     case 'too long':
       return found('timeout', `the server called it off, it took too long: ${told}`)
     case 'no longer':

@@ -1,53 +1,96 @@
 import { randomUUID } from 'node:crypto'
 import { figure, text } from '../../database/index.ts'
+import { atMost } from '../../engine/index.ts'
+import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { Command, Doc } from './driver.ts'
-import { part, parts } from './look.ts'
-import type { Node } from './node.ts'
-
-export type RoundTrip = { readonly see: 'round trip'; readonly ms: number; readonly swept: number }
+import { isWritable, onMongo, permitted, warnOf } from './connection.ts'
+import { type Command, type Doc, part, parts } from './driver.ts'
 
 const collection = 'probe'
 const mark = 'svc-probe-'
 /** Milliseconds after which what another run left behind is nobody's any more. */
 const leftoverMs = 3_600_000
 
-export type RoundTripSettings = {
+/** Only where a client would write. */
+export const writeConcern = onMongo({
+  depth: 'Advanced',
+  results: {
+    'write concern': 'With `allowWrites`, where clients write: a majority acknowledges a write of our own',
+  },
+  settings: {
+    allowWrites: {
+      type: 'flag',
+      default: false,
+      doc: 'Lets `write concern` insert, read and delete a document of its own; documents that it left behind are swept',
+    },
+    probeDatabase: {
+      type: 'text',
+      default: 'svc_health',
+      pattern: /^[A-Za-z0-9_-]{1,38}$/,
+      doc: 'Database in which `write concern` writes, in the collection `probe`',
+    },
+    writeConcern: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 1_000, limit: 5_000 },
+      doc: 'How long a majority may take to acknowledge a write',
+    },
+  },
+  applies: ({ node }, { allowWrites }) => allowWrites && isWritable(node),
+  observe: (mongo, { probeDatabase: database, writeConcern: threshold }, { msLeft, now, date }) => {
+    const { limit = Number.POSITIVE_INFINITY } = threshold
+    // Half of the time is left, to take the document away again.
+    const timeoutMs = Math.min(limit, msLeft() / 2)
+    return permitted(mongo, { role: 'readWrite', database }, () =>
+      roundTrip(mongo.command, { database, timeoutMs, now, date }),
+    )
+  },
+  evaluate: (observation, { writeConcern: threshold }) => {
+    if ('obstacle' in observation) return warnOf('write concern', observation)
+    const { ms: value, swept } = observation
+    return atMost({
+      check: 'write concern',
+      what: 'a majority acknowledged a write in',
+      value,
+      unit: 'duration',
+      threshold,
+      details: swept > 0 ? [`swept ${count(swept, 'document')} that earlier runs left behind`] : undefined,
+    })
+  },
+})
+
+type RoundTripSettings = {
   readonly database: string
   /** Milliseconds that a majority may take. */
-  readonly patienceMs: number
+  readonly timeoutMs: number
   readonly now: () => number
   readonly date: () => Date
 }
 
-/** Only where a client would write: a secondary is written to by its primary. */
-export const writable = ({ role }: Node): boolean => role === 'primary' || role === 'standalone' || role === 'mongos'
-
 /** Writes a document with write concern majority, reads it, deletes it, and sweeps what earlier runs left. */
-export async function roundTrip(command: Command, settings: RoundTripSettings): Promise<RoundTrip> {
-  const { database, patienceMs, now, date } = settings
+async function roundTrip(command: Command, { database, timeoutMs, now, date }: RoundTripSettings) {
   const id = `${mark}${randomUUID()}`
   const at = date()
-  const run = async (asked: Doc): Promise<Doc> => accepted(await command(asked, database))
-  const started = now()
+  const run = async (request: Doc): Promise<Doc> => accepted(await command(request, database))
+  const since = now()
   let ms: number
   try {
     await run({
       insert: collection,
       documents: [{ _id: id, at }],
-      writeConcern: { w: 'majority', wtimeout: Math.max(1, Math.floor(patienceMs)) },
+      writeConcern: { w: 'majority', wtimeout: Math.max(1, Math.floor(timeoutMs)) },
     })
-    ms = now() - started
-    const found = await run({ find: collection, filter: { _id: id }, limit: 1, singleBatch: true })
-    const [first] = parts(part(found, 'cursor'), 'firstBatch')
+    ms = now() - since
+    const answer = await run({ find: collection, filter: { _id: id }, limit: 1, singleBatch: true })
+    const [first] = parts(part(answer, 'cursor'), 'firstBatch')
     if (text(first, '_id', 64) !== id) throw new ProbeError('data', 'the document that was written is not there')
   } finally {
     // A connection that broke leaves it to the sweep of a later run.
     await run({ delete: collection, deletes: [{ q: { _id: id }, limit: 1 }] }).catch(() => {})
   }
   const old = { _id: { $regex: `^${mark}` }, at: { $lt: new Date(at.getTime() - leftoverMs) } }
-  const swept = await run({ delete: collection, deletes: [{ q: old, limit: 0 }] })
-  return { see: 'round trip', ms, swept: figure(swept, 'n') ?? 0 }
+  const removal = await run({ delete: collection, deletes: [{ q: old, limit: 0 }] })
+  return { ms, swept: figure(removal, 'n') ?? 0 }
 }
 
 /** A write that fails is answered with ok. */

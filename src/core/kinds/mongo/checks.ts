@@ -1,0 +1,397 @@
+import { clockOf, clockSetting, evaluateClock, figure, text } from '../../database/index.ts'
+import { atLeast, atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { show } from '../../format.ts'
+import { count } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import {
+  clusterMonitor,
+  holdsData,
+  inSet,
+  latencySetting,
+  type MongoConnection,
+  type Node,
+  onMongo,
+  permitted,
+  warnOf,
+} from './connection.ts'
+import { type Doc, moment, part, parts } from './driver.ts'
+import { UnavailableError } from './errors.ts'
+
+const hour = 3_600_000
+
+const withArticle = (noun: string): string => `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
+const describeNode = ({ role, set }: Node): string => {
+  if (set === '') return role === 'other' ? 'node that waits for its replica set to be initiated' : role
+  return role === 'other' ? `node of ${set} that serves nobody` : `${role} of ${set}`
+}
+
+export const hello = onMongo({
+  depth: 'Basic',
+  results: { hello: 'hello is answered in time' },
+  settings: { latency: latencySetting },
+  gate: true,
+  observe: async ({ greet }, _, { now }) => {
+    const since = now()
+    const node = await greet()
+    return { node, ms: now() - since }
+  },
+  evaluate: ({ node, ms: value }, { latency: threshold }) => {
+    const what = `hello answered by ${withArticle(describeNode(node))} in`
+    return atMost({ check: 'hello', what, value, unit: 'duration', threshold })
+  },
+})
+
+export const ping = onMongo({
+  depth: 'Basic',
+  results: { ping: 'ping is answered in time' },
+  settings: { latency: latencySetting },
+  gate: true,
+  observe: async ({ command }, _, { now }) => {
+    const since = now()
+    const answer = await command({ ping: 1 })
+    if (figure(answer, 'ok') !== 1) throw new ProbeError('protocol', '`ping` was answered with something else')
+    return { ms: now() - since }
+  },
+  evaluate: ({ ms: value }, { latency: threshold }) =>
+    atMost({ check: 'ping', what: 'ping answered in', value, unit: 'duration', threshold }),
+})
+
+export const mongoRoles = ['primary', 'secondary', 'arbiter', 'standalone', 'mongos'] as const
+
+export const role = onMongo({
+  depth: 'Standard',
+  results: { role: 'It is what it should be, and of the set that it should be of' },
+  settings: {
+    role: {
+      type: 'choice',
+      values: ['any', ...mongoRoles],
+      default: 'any',
+      doc: 'What the node should be; `any`: whatever it says, as long as it serves',
+    },
+    replicaSet: { type: 'text', doc: 'Name of the replica set that the node should belong to' },
+  },
+  observe: ({ node }) => Promise.resolve(node),
+  evaluate: (node, { role: expected, replicaSet }) => {
+    const { set } = node
+    const facts = { role: node.role, ...(set === '' ? {} : { replicaSet: set }) }
+    const is = withArticle(describeNode(node))
+    if (replicaSet !== undefined && replicaSet !== set) {
+      const belongs = set === '' ? 'it belongs to none' : `it belongs to ${set}`
+      return fail('role', 'data', `should belong to the replica set ${replicaSet}: ${belongs}`, { facts })
+    }
+    if (expected !== 'any' && expected !== node.role)
+      return fail('role', 'data', `should be ${withArticle(expected)}, and is ${is}`, { facts })
+    if (node.role !== 'other') return ok('role', `is ${is}`, { facts })
+    const details = ['it may be starting, catching up, rolling back or removed from its set: rs.status() tells']
+    return fail('role', 'data', `is ${is}`, { details, facts })
+  },
+})
+
+export const primary = onMongo({
+  depth: 'Standard',
+  results: { primary: 'Its replica set has a primary; left out outside a set' },
+  settings: {},
+  observe: ({ node }) => Promise.resolve(node),
+  evaluate: ({ role: own, set, primary: other }): Result<'primary'> | [] => {
+    if (set === '') return []
+    if (own === 'primary') return ok('primary', `this node is the primary of ${set}`)
+    if (other !== '') return ok('primary', `${other} is the primary of ${set}`)
+    return fail('primary', 'data', `${set} has no primary that this node knows: nothing can be written`)
+  },
+})
+
+type Member = {
+  readonly name: string
+  /** The number of its state: 1 primary, 2 secondary, 7 arbiter. */
+  readonly state: number
+  readonly stateName: string
+  readonly healthy: boolean
+  /** What the node reports of the reason. */
+  readonly reason: string
+}
+
+/** Primary, secondary, arbiter. */
+const soundStates = new Set([1, 2, 7])
+/** Starting, recovering, the first copy: on their way to be sound. */
+const passingStates = new Set([0, 3, 5])
+
+const describeMember = ({ name, stateName, healthy, reason }: Member): string =>
+  `${name} is ${healthy ? stateName : `not reachable (${stateName})`}${reason === '' ? '' : `: ${reason}`}`
+
+export const members = onMongo({
+  depth: 'Standard',
+  results: { members: 'Every member of its set is reachable and in order' },
+  settings: {},
+  applies: ({ node }) => inSet(node),
+  observe: (mongo) =>
+    permitted(mongo, clusterMonitor, async () => {
+      const status = await mongo.setStatus()
+      return {
+        set: text(status, 'set'),
+        members: parts(status, 'members').map(
+          (one): Member => ({
+            name: text(one, 'name', 128),
+            state: figure(one, 'state') ?? 6,
+            stateName: text(one, 'stateStr') || 'in an unknown state',
+            healthy: figure(one, 'health') === 1,
+            reason: text(one, 'lastHeartbeatMessage', 200) || text(one, 'infoMessage', 200),
+          }),
+        ),
+      }
+    }),
+  evaluate: (observation) => {
+    if ('obstacle' in observation) return warnOf('members', observation)
+    const { set, members: all } = observation
+    const bad = all.filter(({ healthy, state }) => !healthy || !soundStates.has(state))
+    const [first, ...others] = bad
+    if (!first) return ok('members', `${count(all.length, 'member')} of ${set} healthy`)
+    const message = `${bad.length} of ${count(all.length, 'member')} of ${set} not healthy: ${describeMember(first)}`
+    const details = others.map(describeMember)
+    return bad.every(({ healthy, state }) => healthy && passingStates.has(state))
+      ? warn('members', message, { details })
+      : fail('members', 'data', message, { details })
+  },
+})
+
+/** The sections that take long, or are long, are left out. */
+const serverStatus = { serverStatus: 1, metrics: 0, locks: 0, repl: 0, tcmalloc: 0, opLatencies: 0, transactions: 0 }
+
+export const connections = onMongo({
+  depth: 'Standard',
+  results: { connections: 'Connections are left' },
+  settings: {
+    connections: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 80, limit: 95 },
+      doc: 'Connections in use, of all that the node takes',
+    },
+  },
+  applies: ({ node }) => holdsData(node),
+  observe: (mongo) =>
+    permitted(mongo, clusterMonitor, async () => {
+      const section = part(await mongo.command(serverStatus), 'connections')
+      const current = figure(section, 'current')
+      const available = figure(section, 'available')
+      if (current === undefined || available === undefined) {
+        throw new UnavailableError('absent', 'this server does not tell how many connections it takes', [])
+      }
+      return { current, available }
+    }),
+  evaluate: (observation, { connections: threshold }) => {
+    if ('obstacle' in observation) return warnOf('connections', observation)
+    const { current, available } = observation
+    const max = current + available
+    const what = `${current} of ${max} connections:`
+    const value = max > 0 ? (current / max) * 100 : 100
+    return atMost({ check: 'connections', what, value, unit: 'percent', threshold })
+  },
+})
+
+/** Milliseconds behind the primary, and those that the member is configured to be. */
+type Follower = { readonly name: string; readonly ms: number; readonly delayMs: number }
+
+/** A primary reports all of its secondaries, a secondary itself. Undefined where there is no primary to compare with. */
+async function readFollowers({ setStatus, command, node }: MongoConnection) {
+  const all = parts(await setStatus(), 'members')
+  const leader = all.find((one) => figure(one, 'state') === 1)
+  const newest = leader && moment(leader, 'optimeDate')
+  if (newest === undefined) return { followers: undefined }
+  const delays = await readDelays(command)
+  const followers = all
+    .filter((one) => figure(one, 'state') === 2 && (node.role === 'primary' || one.self === true))
+    .map((one): Follower => {
+      const name = text(one, 'name', 128)
+      return { name, ms: Math.max(0, newest - (moment(one, 'optimeDate') ?? 0)), delayMs: delays.get(name) ?? 0 }
+    })
+  return { followers }
+}
+
+/** Delays by member; nothing where the configuration may not be read. */
+async function readDelays(command: MongoConnection['command']): Promise<ReadonlyMap<string, number>> {
+  const config = await command({ replSetGetConfig: 1 }).catch(emptyIfUnavailable)
+  return new Map(
+    parts(part(config, 'config'), 'members').map((one) => [
+      text(one, 'host', 128),
+      (figure(one, 'secondaryDelaySecs') ?? figure(one, 'slaveDelay') ?? 0) * 1_000,
+    ]),
+  )
+}
+
+const emptyIfUnavailable = (error: unknown): Doc => {
+  if (error instanceof UnavailableError) return {}
+  throw error
+}
+
+export const replicationLag = onMongo({
+  depth: 'Advanced',
+  results: { 'replication lag': 'Its secondaries, or it as a secondary, are not behind' },
+  settings: {
+    replicationLag: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 10_000, limit: 30_000 },
+      doc: 'How far a secondary may be behind, beyond a delay that it is configured to have',
+    },
+  },
+  applies: ({ node }) => inSet(node),
+  observe: (mongo) => permitted(mongo, clusterMonitor, () => readFollowers(mongo)),
+  evaluate: (observation, { replicationLag: threshold }) => {
+    if ('obstacle' in observation) return warnOf('replication lag', observation)
+    const { followers } = observation
+    if (!followers) return warn('replication lag', 'there is no primary to be behind of')
+    const [worst] = followers
+      .map((one) => ({ ...one, lateMs: Math.max(0, one.ms - one.delayMs) }))
+      .sort((a, b) => b.lateMs - a.lateMs)
+    if (!worst) return ok('replication lag', 'no secondary follows')
+    const delayed = worst.delayMs > 0 ? ` beyond its delay of ${show(worst.delayMs, 'duration')}` : ''
+    const what = `${worst.name} is behind${delayed} by`
+    return atMost({ check: 'replication lag', what, value: worst.lateMs, unit: 'duration', threshold })
+  },
+})
+
+/** Percent: until then the window of an oplog still grows, and proves nothing. */
+const minOplogPercent = 90
+
+async function readOplog({ command }: MongoConnection) {
+  const at = async (order: 1 | -1): Promise<number> => {
+    const answer = await command(
+      { find: 'oplog.rs', sort: { $natural: order }, limit: 1, singleBatch: true, projection: { ts: 1 } },
+      'local',
+    )
+    const [first] = parts(part(answer, 'cursor'), 'firstBatch')
+    // A timestamp: its upper half counts seconds.
+    return figure(part(first, 'ts'), 't') ?? 0
+  }
+  const oldest = await at(1)
+  const newest = await at(-1)
+  const stats = await command({ collStats: 'oplog.rs' }, 'local').catch(emptyIfUnavailable)
+  const max = figure(stats, 'maxSize') ?? 0
+  return {
+    windowMs: Math.max(0, newest - oldest) * 1_000,
+    /** Percent; undefined where the size may not be read. */
+    full: max > 0 ? ((figure(stats, 'size') ?? 0) / max) * 100 : undefined,
+  }
+}
+
+export const oplogWindow = onMongo({
+  depth: 'Advanced',
+  results: { 'oplog window': 'A member that was away for long can still catch up' },
+  settings: {
+    oplogWindow: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 24 * hour, limit: 4 * hour },
+      doc: 'How long the oplog should reach back at least, once it is full',
+    },
+  },
+  applies: ({ node }) => inSet(node),
+  observe: (mongo) => permitted(mongo, { role: 'read', database: 'local' }, () => readOplog(mongo)),
+  evaluate: (observation, { oplogWindow: threshold }) => {
+    if ('obstacle' in observation) return warnOf('oplog window', observation)
+    const { windowMs: value, full } = observation
+    if (full !== undefined && full < minOplogPercent) {
+      const message = `reaches back ${show(value, 'duration')}, and is full to ${show(full, 'percent')} only`
+      return ok('oplog window', message)
+    }
+    return atLeast({ check: 'oplog window', what: 'reaches back', value, unit: 'duration', threshold })
+  },
+})
+
+/** Undefined where the server has no such thing: a mongos, another storage engine. */
+type Cache = { readonly used: number; readonly dirty: number; readonly max: number } | undefined
+
+const readLoad = (mongo: MongoConnection) =>
+  permitted(mongo, clusterMonitor, async () => {
+    const status = await mongo.command(serverStatus)
+    const section = part(part(status, 'wiredTiger'), 'cache')
+    const max = figure(section, 'maximum bytes configured')
+    const sizes: Cache = max
+      ? {
+          max,
+          used: figure(section, 'bytes currently in the cache') ?? 0,
+          dirty: figure(section, 'tracked dirty bytes in the cache') ?? 0,
+        }
+      : undefined
+    return { queued: figure(part(part(status, 'globalLock'), 'currentQueue'), 'total'), cache: sizes }
+  })
+
+export const queues = onMongo({
+  depth: 'Advanced',
+  results: { queues: 'Operations do not pile up before locks' },
+  settings: {
+    queues: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 10, limit: 30 },
+      doc: 'Operations that wait for a lock',
+    },
+  },
+  applies: ({ node }) => holdsData(node),
+  observe: readLoad,
+  evaluate: (load, { queues: threshold }) => {
+    if ('obstacle' in load) return warnOf('queues', load)
+    const { queued: value } = load
+    if (value === undefined) return []
+    return atMost({ check: 'queues', what: 'operations that wait for a lock:', value, unit: 'count', threshold })
+  },
+})
+
+export const cache = onMongo({
+  depth: 'Advanced',
+  results: { cache: 'The cache of WiredTiger has room; left out without one' },
+  settings: {
+    cache: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 95 },
+      doc: 'How full the cache of WiredTiger may be',
+    },
+  },
+  applies: ({ node }) => holdsData(node),
+  observe: readLoad,
+  evaluate: (load, { cache: threshold }) => {
+    if ('obstacle' in load || !load.cache) return []
+    const { used, max } = load.cache
+    const what = `cache of ${show(max, 'bytes')} full to`
+    return atMost({ check: 'cache', what, value: (used / max) * 100, unit: 'percent', threshold })
+  },
+})
+
+export const cacheDirty = onMongo({
+  depth: 'Advanced',
+  results: { 'cache dirty': 'What is in the cache is written soon enough' },
+  settings: {
+    cacheDirty: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 20 },
+      doc: 'How much of the cache may wait to be written',
+    },
+  },
+  applies: ({ node }) => holdsData(node),
+  observe: readLoad,
+  evaluate: (load, { cacheDirty: threshold }) => {
+    if ('obstacle' in load || !load.cache) return []
+    const { dirty, max } = load.cache
+    const what = `cache of ${show(max, 'bytes')} not written yet:`
+    return atMost({ check: 'cache dirty', what, value: (dirty / max) * 100, unit: 'percent', threshold })
+  },
+})
+
+export const clock = onMongo({
+  depth: 'Advanced',
+  results: { clock: "The node's clock agrees with ours" },
+  settings: { clock: clockSetting },
+  observe: (mongo, _, { date }) =>
+    permitted(mongo, clusterMonitor, async () => {
+      const sent = date().getTime()
+      const answer = await mongo.command({ hello: 1 })
+      const received = date().getTime()
+      const at = moment(answer, 'localTime')
+      if (at === undefined) throw new UnavailableError('absent', 'this server does not tell its time', [])
+      return clockOf(at, sent, received)
+    }),
+  evaluate: (observation, { clock: threshold }) =>
+    'obstacle' in observation ? warnOf('clock', observation) : evaluateClock(observation, threshold),
+})

@@ -1,0 +1,176 @@
+import { type DatabaseTarget, databaseTarget, figure, text, tlsSetting } from '../../database/index.ts'
+import {
+  type AddressTurn,
+  type CheckContext,
+  type Connection,
+  checksOn,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
+import { said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { type Command, type Doc, loadMongodb, openMongo } from './driver.ts'
+import { UnavailableError } from './errors.ts'
+
+/** How long signing in, `hello` and `ping` may take. */
+export const latencySetting = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 3_000 },
+  doc: 'How long the sign-in, then `hello`, then `ping` may take, each',
+} as const satisfies SettingsSpec[string]
+
+/** What decides how to connect. */
+export const connectSettings = {
+  url: {
+    type: 'url',
+    protocols: ['mongodb', 'mongodb+srv'],
+    required: true,
+    doc: 'mongodb://user@host:port/database: one node, which is asked itself; the database is the one that knows the user (admin when left out). Without a user nothing is signed in to',
+  },
+  password: { type: 'secret', doc: "The user's password" },
+  tls: tlsSetting,
+  latency: latencySetting,
+} as const satisfies SettingsSpec
+
+export const mongoPort = 27_017
+
+/** What the settings name; the user is empty where nothing is to be signed in to. Throws as `databaseTarget`. */
+export function mongoTarget(
+  settings: Pick<Values<typeof connectSettings>, 'url' | 'password' | 'tls'>,
+): DatabaseTarget {
+  const url = new URL(settings.url)
+  if (url.username !== '') return databaseTarget(settings, mongoPort)
+  url.username = 'nobody'
+  return { ...databaseTarget({ ...settings, url: url.href }, mongoPort), user: '' }
+}
+
+/** What a node reports to be. `other`: in a replica set, and serving nobody. */
+type Role = 'primary' | 'secondary' | 'arbiter' | 'standalone' | 'mongos' | 'other'
+export type Node = {
+  readonly role: Role
+  /** Empty outside a replica set. */
+  readonly set: string
+  /** The primary that it knows; empty for none. */
+  readonly primary: string
+}
+
+function nodeOf(hello: Doc): Node {
+  if (figure(hello, 'ok') !== 1) throw new ProbeError('protocol', '`hello` was answered with something else')
+  const set = text(hello, 'setName')
+  return { role: roleOf(hello, set), set, primary: text(hello, 'primary', 128) }
+}
+
+function roleOf(hello: Doc, set: string): Role {
+  if (hello.msg === 'isdbgrid') return 'mongos'
+  // Started for a replica set that was never initiated.
+  if (set === '') return hello.isreplicaset === true ? 'other' : 'standalone'
+  if (hello.isWritablePrimary === true) return 'primary'
+  if (hello.secondary === true) return 'secondary'
+  return hello.arbiterOnly === true ? 'arbiter' : 'other'
+}
+
+export const inSet = ({ role }: Node): boolean => role === 'primary' || role === 'secondary'
+/** An arbiter knows no users, and holds nothing. */
+export const holdsData = ({ role }: Node): boolean => role !== 'arbiter' && role !== 'other'
+/** A secondary is written to by its primary. */
+export const isWritable = ({ role }: Node): boolean => role === 'primary' || role === 'standalone' || role === 'mongos'
+
+/** A connection to one node. */
+export type MongoConnection = Connection & {
+  readonly address: string
+  /** Empty where nothing is signed in to. */
+  readonly user: string
+  /** `as monitor over TLS` */
+  readonly identity: string
+  readonly command: Command
+  /** Sends `hello`, the first command, from which `node` is known. */
+  readonly greet: () => Promise<Node>
+  readonly node: Node
+  /** The answer to `replSetGetStatus`, which is asked for once. */
+  readonly setStatus: () => Promise<Doc>
+}
+
+/** Gives the checks of mongo their types. */
+export const onMongo = checksOn<MongoConnection>()
+
+/** Loads the driver, which is not in the time that the node takes. */
+export async function prepareMongo(settings: Values<typeof connectSettings>): Promise<DatabaseTarget> {
+  const target = mongoTarget(settings)
+  await loadMongodb()
+  return target
+}
+
+/** Connects and, with a user, signs in. Throws ProbeError, or what a socket throws. */
+export async function connectMongo(
+  { ip, address, signal, commit }: AddressTurn,
+  _: unknown,
+  { msLeft }: CheckContext,
+  target: DatabaseTarget,
+): Promise<MongoConnection> {
+  const { user } = target
+  const { command, encrypted, close } = await openMongo(target, { ip, address, signal, msLeft }).catch(
+    (cause: unknown) => {
+      // A refused sign-in is not repeated at another address.
+      if (cause instanceof ProbeError && cause.fault === 'auth' && !signal.aborted) commit()
+      throw cause
+    },
+  )
+  const who = user === '' ? 'without a sign-in' : `as ${user}`
+  let node: Node | undefined
+  let status: Promise<Doc> | undefined
+  return {
+    address,
+    user,
+    identity: said(encrypted ? `${who} over TLS` : who, 100),
+    command,
+    // A command after a broken connection fails by itself.
+    usable: true,
+    close,
+    greet: async () => {
+      node = nodeOf(await command({ hello: 1 }))
+      return node
+    },
+    get node() {
+      if (!node) throw new Error('the checks of mongo begin with hello')
+      return node
+    },
+    setStatus: () => {
+      status ??= command({ replSetGetStatus: 1 })
+      return status
+    },
+  }
+}
+
+/** What keeps a check from observing: the rights of the account, or the kind of server. */
+export type Obstacle = { readonly obstacle: string; readonly details: readonly string[] | undefined }
+
+/** The role that lets an account observe, and the database that it is granted in. */
+type Grant = { readonly role: string; readonly database: string }
+export const clusterMonitor: Grant = { role: 'clusterMonitor', database: 'admin' }
+
+/** Reads, and turns a right or a command that is missing into an observation: neither a failure of the database nor a silent green. */
+export async function permitted<Observation>(
+  { user }: Pick<MongoConnection, 'user'>,
+  grant: Grant,
+  read: () => Promise<Observation>,
+): Promise<Observation | Obstacle> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof UnavailableError) return obstacleOf(error, user, grant)
+    throw error
+  }
+}
+
+export function obstacleOf({ message, why }: UnavailableError, user: string, { role, database }: Grant): Obstacle {
+  const obstacle = `not looked at: ${message}`
+  if (why === 'absent') return { obstacle, details: undefined }
+  if (user === '') return { obstacle, details: ['next: give the url a user, and set password:'] }
+  const name = JSON.stringify(said(user, 64))
+  return { obstacle, details: [`db.grantRolesToUser(${name}, [{role: "${role}", db: "${database}"}])`] }
+}
+
+export const warnOf = <const Name extends string>(check: Name, { obstacle, details }: Obstacle): Result<Name> =>
+  warn(check, obstacle, details ? { details } : {})
