@@ -318,6 +318,12 @@ describe('rabbitmq peers that misbehave', () => {
     expect(await at(http(200, '<html>'))).toContain('200, but no JSON')
     expect(await at(http(503, ''))).toContain('answered 503')
   })
+  test('what is no management has one result, and gets no password', async () => {
+    await using there = await peer(replies(http(404, 'nothing')))
+    const results = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${there.port}` }), 'Advanced')
+    expect(results.map(({ check, status }) => [check, status])).toEqual([['management', 'failed']])
+    expect(there.heard()).not.toMatch(/authorization/i)
+  })
   test('a redirect is never followed, so the password goes nowhere else', async () => {
     await using other = await peer(replies(json({})))
     const away = http(302, '', { Location: `http://127.0.0.1:${other.port}/api/overview` })
