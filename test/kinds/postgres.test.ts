@@ -1,24 +1,38 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { databaseTarget, PeerSocket } from '../../src/core/database/index.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  clockSetting,
+  databaseTarget,
+  evaluateClock,
+  PeerSocket,
+  type TlsSetting,
+} from '../../src/core/database/index.ts'
 import { limits, monitorKind, type Result } from '../../src/core/engine/index.ts'
+import {
+  connections,
+  lockWait,
+  longestTransaction,
+  preparedTransactions,
+  server as serverCheck,
+  wraparound,
+} from '../../src/core/kinds/postgres/checks.ts'
 import { openPostgres } from '../../src/core/kinds/postgres/driver.ts'
 import postgres from '../../src/core/kinds/postgres/index.ts'
-import type { PostgresLook } from '../../src/core/kinds/postgres/judge.ts'
-import type { PostgresSettings } from '../../src/core/kinds/postgres/settings.ts'
+import { replicationLag, slots } from '../../src/core/kinds/postgres/replication.ts'
+import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates } from '../support/certs.ts'
 import { blackHole, endless, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
 import { proxy } from '../support/proxy.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
 import { asServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const word = 'correct horse'
-type Given = Partial<PostgresSettings>
+type Given = Partial<Values<typeof postgres.settings>>
 
 suiteWith(postgresMissing, 'postgres', () => {
   let server: PostgresServer
@@ -590,10 +604,10 @@ suiteWith(postgresMissing, 'postgres', () => {
       certificates.remove()
       await secured.remove()
     })
-    const tls = async (host: string, more: PostgresSettings['tls']): Promise<Result> => {
+    const tls = async (host: string, more: TlsSetting): Promise<Result> => {
       const url = `postgres://monitor@${host}:${secured.port}/postgres`
       const options = { resolve: async () => ['127.0.0.1'] }
-      return checked(await run({ url, tls: { mode: 'verify', ...more } }, 'Basic', options), 'connect')
+      return checked(await run({ url, tls: more }, 'Basic', options), 'connect')
     }
     test('a trusted certificate for the right name or address lets the sign-in go on', async () => {
       const { caFile } = certificates
@@ -647,113 +661,90 @@ suiteWith(postgresMissing, 'postgres', () => {
 })
 
 describe('postgres: figures against limits', () => {
-  const settings = (given: Given = {}): PostgresSettings =>
-    withDefaults(postgres.settings, { url: 'postgres://monitor@db/orders', ...given })
-  const evaluate = (look: PostgresLook, given: Given = {}): readonly Result[] =>
-    [postgres.evaluate({ see: 'look', address: 'db:5432', look }, settings(given))].flat()
-  const status = (look: PostgresLook, given: Given = {}): string =>
-    evaluate(look, given)
-      .map((f) => f.status)
-      .join(' ')
-  const server = { see: 'server', standby: false, readOnly: false, version: '17.2', upMs: 3_600_000 } as const
+  const status = (results: readonly Result[]): string => results.map((result) => result.status).join(' ')
+  const server = { role: 'primary', readOnly: false, version: '17.2', upMs: 3_600_000 } as const
   const replica = { name: 'r1', state: 'streaming', bytes: 0, lagMs: undefined, silentMs: 1_000 }
-  const replicas = (...list: (typeof replica | { lagMs: number })[]): PostgresLook => ({
-    see: 'replicas',
-    cascading: false,
-    hidden: 0,
-    replicas: list.map((one) => ({ ...replica, ...one })),
-  })
-  let slot = { name: 's', active: true, inactiveMs: undefined as number | undefined, bytes: 0, lost: false }
-  beforeEach(() => {
-    slot = { name: 's', active: true, inactiveMs: undefined, bytes: 0, lost: false }
-  })
+  const primary = { user: 'monitor', hidden: 0, replay: undefined }
+  const lag = (...list: { readonly bytes: number; readonly lagMs: number; readonly silentMs?: number }[]) =>
+    evaluated(replicationLag, { ...primary, replicas: list.map((one) => ({ ...replica, ...one })) })
 
   test('the boundaries of the clock belong to what is well, in both directions', () => {
-    const clock = (aheadMs: number) => status({ see: 'clock', aheadMs, tripMs: 1 })
+    const clock = (aheadMs: number) => evaluateClock({ see: 'clock', aheadMs, tripMs: 1 }, clockSetting.default).status
     expect([2_000, -2_000, 2_001, -30_000, -30_001].map(clock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
   })
 
   test('boundaries belong to what is well', () => {
-    expect(status({ see: 'connections', used: 80, usable: 100 })).toBe('ok')
-    expect(status({ see: 'connections', used: 81, usable: 100 })).toBe('warning')
-    expect(status({ see: 'connections', used: 95, usable: 100 })).toBe('warning')
-    expect(status({ see: 'connections', used: 96, usable: 100 })).toBe('failed')
-    expect(status({ see: 'connections', used: 1, usable: 0 })).toBe('failed')
-    expect(status({ ...server, upMs: 60_000 })).toBe('ok ok')
-    expect(status({ ...server, upMs: 59_999 })).toBe('ok warning')
-    const transaction = { see: 'transactions', hidden: 0, who: 'pid 1' } as const
-    expect(status({ ...transaction, longestMs: 120_000 })).toBe('ok')
-    expect(status({ ...transaction, longestMs: 120_001 })).toBe('warning')
-    expect(status({ ...transaction, longestMs: 300_001 })).toBe('failed')
-    expect(status({ see: 'locks', waiting: 1, pid: 1, longestMs: 60_000 })).toBe('ok')
-    expect(status({ see: 'locks', waiting: 1, pid: 1, longestMs: 60_001 })).toBe('warning')
-    expect(status({ see: 'locks', waiting: 1, pid: 1, longestMs: 120_001 })).toBe('failed')
-    expect(status({ see: 'prepared', count: 1, who: 'x', oldestMs: 1_000 })).toBe('ok')
-    expect(status({ see: 'prepared', count: 1, who: 'x', oldestMs: 30_001 })).toBe('failed')
+    const used = (connected: number, usable = 100) => status(evaluated(connections, { used: connected, usable }))
+    expect(used(80)).toBe('ok')
+    expect(used(81)).toBe('warning')
+    expect(used(95)).toBe('warning')
+    expect(used(96)).toBe('failed')
+    expect(used(1, 0)).toBe('failed')
+    expect(status(evaluated(serverCheck, { ...server, upMs: 60_000 }))).toBe('ok ok')
+    expect(status(evaluated(serverCheck, { ...server, upMs: 59_999 }))).toBe('ok warning')
+    const transaction = (longestMs: number) =>
+      status(evaluated(longestTransaction, { user: 'monitor', hidden: 0, who: 'pid 1', longestMs }))
+    expect(transaction(120_000)).toBe('ok')
+    expect(transaction(120_001)).toBe('warning')
+    expect(transaction(300_001)).toBe('failed')
+    const wait = (longestMs: number) => status(evaluated(lockWait, { waiting: 1, pid: 1, longestMs }))
+    expect(wait(60_000)).toBe('ok')
+    expect(wait(60_001)).toBe('warning')
+    expect(wait(120_001)).toBe('failed')
+    const prepared = (oldestMs: number) => status(evaluated(preparedTransactions, { prepared: 1, who: 'x', oldestMs }))
+    expect(prepared(1_000)).toBe('ok')
+    expect(prepared(30_001)).toBe('failed')
   })
   test('hidden sessions fail, but never hide a transaction that is too long', () => {
-    expect(evaluate({ see: 'transactions', hidden: 2, who: '', longestMs: 0 })[0]).toMatchObject({ fault: 'data' })
-    expect(evaluate({ see: 'transactions', hidden: 2, who: 'pid 1', longestMs: 400_000 })[0]).toMatchObject({
+    const hidden = { user: 'monitor', hidden: 2 }
+    expect(evaluated(longestTransaction, { ...hidden, who: '', longestMs: 0 })[0]).toMatchObject({ fault: 'data' })
+    expect(evaluated(longestTransaction, { ...hidden, who: 'pid 1', longestMs: 400_000 })[0]).toMatchObject({
       fault: 'threshold',
     })
   })
   test('replication lag: nothing to replay is no lag, whatever the clock says', () => {
-    expect(status(replicas({ ...replica, bytes: 0, lagMs: 3_600_000 } as never))).toBe('ok')
-    const behind = (lagMs: number): PostgresLook => replicas({ ...replica, bytes: 4_096, lagMs } as never)
+    expect(status(lag({ bytes: 0, lagMs: 3_600_000 }))).toBe('ok')
+    const behind = (lagMs: number) => lag({ bytes: 4_096, lagMs })
     expect(status(behind(5_000))).toBe('ok')
     expect(status(behind(5_001))).toBe('warning')
     expect(status(behind(30_001))).toBe('failed')
-    expect(evaluate(behind(412_000))[0]?.message).toBe('r1 is behind by 6.9 min (limit 30 s)')
+    expect(behind(412_000)[0]?.message).toBe('r1 is behind by 6.9 min (limit 30 s)')
   })
   test('a replica that is behind and silent for longer than it reports is behind by that silence', () => {
-    const silent = (silentMs: number): PostgresLook =>
-      replicas({ ...replica, bytes: 4_096, lagMs: 3, silentMs } as never)
-    expect(status(silent(19_000))).toBe('ok')
-    expect(status(silent(31_000))).toBe('failed')
+    const silent = (silentMs: number) => status(lag({ bytes: 4_096, lagMs: 3, silentMs }))
+    expect(silent(19_000)).toBe('ok')
+    expect(silent(31_000)).toBe('failed')
   })
   test('a standby: paused, unconnected, or fed from an archive', () => {
-    const replay = {
-      see: 'replay',
-      connected: true,
-      follows: true,
-      paused: false,
-      current: false,
-      sinceReplayMs: 30_000,
-    } as const
-    expect(status(replay)).toBe('warning')
-    expect(status({ ...replay, sinceReplayMs: 30_001 })).toBe('failed')
-    expect(status({ ...replay, current: true, sinceReplayMs: 1e9 })).toBe('ok')
-    expect(evaluate({ ...replay, connected: false, current: true })[0]).toMatchObject({ fault: 'data' })
-    expect(status({ ...replay, connected: false, follows: false, current: true })).toBe('ok')
+    const behind = { connected: true, follows: true, paused: false, current: false, sinceReplayMs: 30_000 }
+    const replay = (more: Partial<typeof behind> = {}) =>
+      evaluated(replicationLag, { ...primary, replicas: [], replay: { ...behind, ...more } })
+    expect(status(replay())).toBe('warning')
+    expect(status(replay({ sinceReplayMs: 30_001 }))).toBe('failed')
+    expect(status(replay({ current: true, sinceReplayMs: 1e9 }))).toBe('ok')
+    expect(replay({ connected: false, current: true })[0]).toMatchObject({ fault: 'data' })
+    expect(status(replay({ connected: false, follows: false, current: true }))).toBe('ok')
   })
   test('slots: too much is a warning unless a limit is set; unused for long, or lost, is one too', () => {
-    const slots = (): PostgresLook => ({ see: 'slots', slots: [slot] })
-    slot = { ...slot, bytes: 10 * 1024 ** 3 }
-    expect(status(slots())).toBe('ok')
-    slot = { ...slot, bytes: 10 * 1024 ** 3 + 1 }
-    expect(status(slots())).toBe('warning')
-    expect(status(slots(), { slots: { limit: 1 } })).toBe('failed')
-    slot = { ...slot, bytes: 0, active: false, inactiveMs: 600_000 }
-    expect(status(slots())).toBe('ok')
-    slot = { ...slot, inactiveMs: 600_001 }
-    expect(status(slots())).toBe('warning')
-    slot = { ...slot, inactiveMs: undefined }
-    expect(status(slots())).toBe('warning')
-    slot = { ...slot, active: true, lost: true }
-    expect(evaluate(slots())[0]?.message).toContain('has lost WAL')
+    const slot = { name: 's', active: true, inactiveMs: undefined as number | undefined, bytes: 0, lost: false }
+    const at = (more: Partial<typeof slot>, given: Partial<Values<typeof slots.settings>> = {}) =>
+      evaluated(slots, [{ ...slot, ...more }], given)
+    expect(status(at({ bytes: 10 * 1024 ** 3 }))).toBe('ok')
+    const large = { bytes: 10 * 1024 ** 3 + 1 }
+    expect(status(at(large))).toBe('warning')
+    expect(status(at(large, { slots: { limit: 1 } }))).toBe('failed')
+    expect(status(at({ active: false, inactiveMs: 600_000 }))).toBe('ok')
+    expect(status(at({ active: false, inactiveMs: 600_001 }))).toBe('warning')
+    expect(status(at({ active: false }))).toBe('warning')
+    expect(at({ lost: true })[0]?.message).toContain('has lost WAL')
   })
   test('wraparound is judged against the age of emergency measures', () => {
-    const at = (age: number): PostgresLook => ({
-      see: 'wraparound',
-      database: 'd',
-      of: 'transaction',
-      age,
-      failsafe: 1.6e9,
-    })
+    const at = (age: number) =>
+      status(evaluated(wraparound, { database: 'd', of: 'transaction', age, failsafe: 1.6e9 }))
     // A forced vacuum of a healthy server begins at 2e8.
-    expect(status(at(2.1e8))).toBe('ok')
-    expect(status(at(1.44e9))).toBe('ok')
-    expect(status(at(1.45e9))).toBe('warning')
-    expect(status(at(1.53e9))).toBe('failed')
+    expect(at(2.1e8)).toBe('ok')
+    expect(at(1.44e9)).toBe('ok')
+    expect(at(1.45e9)).toBe('warning')
+    expect(at(1.53e9)).toBe('failed')
   })
 })

@@ -24,7 +24,9 @@ import { type DatabaseTarget, databaseTarget, slotOf, tlsSetting } from './targe
 /** A database that svc has signed in to, for checks to run on. */
 export type DatabaseConnection = Connection & {
   readonly address: string
-  /** Who is signed in, and over which encryption. */
+  /** The account that is signed in. */
+  readonly user: string
+  /** The same and its encryption, for a message. */
   readonly as: string
   /** Runs one statement that only reads. Throws ProbeError, or what a socket throws. */
   readonly ask: Ask
@@ -139,6 +141,7 @@ export function databaseKind<
           const as = session.encryption ? `${target.user} over ${session.encryption}` : target.user
           return {
             address,
+            user: target.user,
             as: said(as, 80),
             ask: session.ask,
             read: session.read,

@@ -45,7 +45,7 @@ function fromServer(code: string, told: string, where: Where): ProbeError {
     case '42501':
       if (phase === 'sign-in') return found('data', `${address} does not let ${user} into the database: ${told}`)
       if (phase === 'query') return found('data', `${user} may not read that: ${told}`, 'next: GRANT SELECT on it')
-      return found('data', `${user} may not look: ${told}`, grant(target.user))
+      return found('data', `${user} may not look: ${told}`, grantTo(target.user))
     default:
       if (phase === 'query' && code === '25006') return found('data', `it would write, and was refused: ${told}`)
       if (phase === 'query') return found('data', `the query failed: ${told}`)
@@ -55,7 +55,7 @@ function fromServer(code: string, told: string, where: Where): ProbeError {
 }
 
 /** The statement that lets a role see what the checks look at. */
-export const grant = (user: string): string => `GRANT pg_monitor TO "${said(user, 64).replaceAll('"', '""')}"`
+export const grantTo = (user: string): string => `GRANT pg_monitor TO "${said(user, 64).replaceAll('"', '""')}"`
 
 /** The driver's own errors have no codes. */
 function fromDriver(told: string, { address }: Where): ProbeError {

@@ -1,83 +1,87 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Ask, figure, type Row, text, truth } from '../../database/index.ts'
-import { ms } from './look.ts'
+import { type DatabaseConnection, figure, onDatabase, type Row, text, truth } from '../../database/index.ts'
+import { atMost, fail, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
+import { show, showBytes, showDuration } from '../../format.ts'
+import { count } from '../../net/text.ts'
+import type { SettingsSpec, Threshold } from '../../settings/index.ts'
+import { hiddenFrom, inMs } from './checks.ts'
 
-export type Replica = {
+type Ask = DatabaseConnection['ask']
+
+/** The newest position that this server has: its own, or on a standby what it has received. */
+const hereLsn = `CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
+  ELSE pg_current_wal_lsn() END`
+
+/** One that streams from this server. */
+type Replica = {
   readonly name: string
   readonly state: string
   /** How much of what is written here it has not replayed. */
   readonly bytes: number | undefined
   readonly lagMs: number | undefined
-  /** Since it was last heard of; undefined before PostgreSQL 12. */
+  /** Since its last report; undefined before PostgreSQL 12. */
   readonly silentMs: number | undefined
 }
-export type Replicas = {
-  readonly see: 'replicas'
-  /** They follow a standby: whether that is behind is its own finding. */
-  readonly cascading: boolean
-  readonly hidden: number
-  readonly replicas: readonly Replica[]
-}
-export type Replay = {
-  readonly see: 'replay'
+
+/** How a standby replays what its primary writes. */
+type Replay = {
   /** Undefined when this account may not see it. */
   readonly connected: boolean | undefined
-  /** It has been told where its primary is, so it ought to be connected. */
+  /** Its configuration names a primary, so it ought to be connected. */
   readonly follows: boolean
   readonly paused: boolean
   /** Everything received is replayed. */
   readonly current: boolean
   readonly sinceReplayMs: number
 }
-export async function lookAtReplication(ask: Ask): Promise<readonly (Replicas | Replay)[]> {
-  const [row] = await ask('SELECT pg_is_in_recovery() AS standby')
-  const cascading = truth(row, 'standby')
-  const replicas = await lookAtReplicas(ask, cascading)
-  return cascading ? [await lookAtReplay(ask), replicas] : [replicas]
-}
 
-async function lookAtReplicas(ask: Ask, cascading: boolean): Promise<Replicas> {
-  const rows = await ask(`SELECT application_name AS name, state, ${ms('replay_lag')} AS lag,
+const lagDoc = 'Its standbys, or it as a standby, are not behind'
+
+const replication = sharedRead('replication lag', lagDoc, async ({ ask, user }: DatabaseConnection) => {
+  const [row] = await ask('SELECT pg_is_in_recovery() AS standby')
+  return {
+    user,
+    ...(await readReplicas(ask)),
+    /** Undefined on a primary. */
+    replay: truth(row, 'standby') ? await readReplay(ask) : undefined,
+  }
+})
+
+async function readReplicas(ask: Ask) {
+  const rows = await ask(`SELECT application_name AS name, state, ${inMs('replay_lag')} AS lag,
       pg_wal_lsn_diff(${hereLsn}, replay_lsn)::float8 AS bytes,
-      ${ms(`clock_timestamp() - (to_jsonb(r)->>'reply_time')::timestamptz`)} AS silent
+      ${inMs(`clock_timestamp() - (to_jsonb(r)->>'reply_time')::timestamptz`)} AS silent
     FROM pg_stat_replication AS r 
     WHERE application_name NOT IN ('pg_basebackup', 'pg_receivewal') AND state IS DISTINCT FROM 'backup' LIMIT 200`)
-  const seen = rows.filter((row) => row.state !== null)
-  return {
-    see: 'replicas',
-    cascading,
-    hidden: rows.length - seen.length,
-    replicas: seen.map((row) => ({
-      name: text(row, 'name'),
-      state: text(row, 'state'),
-      bytes: figure(row, 'bytes'),
-      lagMs: figure(row, 'lag'),
-      silentMs: figure(row, 'silent'),
-    })),
-  }
+  const visible = rows.filter((row) => row.state !== null)
+  const replicas: readonly Replica[] = visible.map((row) => ({
+    name: text(row, 'name'),
+    state: text(row, 'state'),
+    bytes: figure(row, 'bytes'),
+    lagMs: figure(row, 'lag'),
+    silentMs: figure(row, 'silent'),
+  }))
+  /** `hidden`: replicas of which this account sees nothing. */
+  return { replicas, hidden: rows.length - visible.length }
 }
-/** The newest position that this server has: its own, or on a standby what it has received. */
-const hereLsn = `CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
-  ELSE pg_current_wal_lsn() END`
 
 /** Milliseconds until a standby that is behind is looked at again: a record may have just come in. */
-const secondLookMs = 200
+const secondReadMs = 200
 
-async function lookAtReplay(ask: Ask): Promise<Replay> {
-  const look = (received: string): Promise<readonly Row[]> =>
+async function readReplay(ask: Ask): Promise<Replay> {
+  const read = (received: string): Promise<readonly Row[]> =>
     ask(`SELECT ${received} <= pg_last_wal_replay_lsn() AS current, pg_last_wal_receive_lsn()::text AS received,
       pg_is_wal_replay_paused() AS paused,
-      ${ms('clock_timestamp() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time())')} AS since,
+      ${inMs('clock_timestamp() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time())')} AS since,
       (SELECT count(*) FROM pg_stat_wal_receiver WHERE pid IS NOT NULL) > 0 AS connected,
       (SELECT setting <> '' FROM pg_settings WHERE name = 'primary_conninfo') AS follows`)
-  let [row] = await look('pg_last_wal_receive_lsn()')
+  let [row] = await read('pg_last_wal_receive_lsn()')
   const received = text(row, 'received')
   if (!truth(row, 'current') && /^[0-9A-F]+\/[0-9A-F]+$/.test(received)) {
-    await pause(secondLookMs)
-    ;[row] = await look(`'${received}'::pg_lsn`)
+    await pause(secondReadMs)
+    ;[row] = await read(`'${received}'::pg_lsn`)
   }
   return {
-    see: 'replay',
     connected: truth(row, 'connected'),
     follows: truth(row, 'follows'),
     paused: truth(row, 'paused'),
@@ -86,28 +90,173 @@ async function lookAtReplay(ask: Ask): Promise<Replay> {
   }
 }
 
-export type Slot = {
+export const replicationLag = onDatabase({
+  depth: 'Advanced',
+  results: { 'replication lag': lagDoc },
+  settings: {
+    replicationLag: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 5_000, limit: 30_000 },
+      doc: 'How far a standby may be behind',
+    },
+  },
+  observe: replication,
+  // Replicas of a standby: whether that is behind is its own result.
+  evaluate: ({ replay, replicas, hidden, user }, { replicationLag: threshold }) => {
+    if (replay) return evaluateReplay(replay, threshold)
+    const result = evaluateReplicas(replicas, threshold)
+    return hidden === 0 || result.status === 'failed' ? result : hiddenFrom('replication lag', user, hidden, 'replica')
+  },
+})
+
+function evaluateReplicas(replicas: readonly Replica[], threshold: Threshold): Result<'replication lag'> {
+  const lags = replicas
+    .filter(({ bytes }) => bytes !== undefined)
+    .map((replica) => ({ replica, lag: lagOf(replica) }))
+    .sort((a, b) => b.lag - a.lag)
+  const [worst] = lags
+  if (!worst) return ok('replication lag', 'no replica is connected')
+  return atMost({
+    check: 'replication lag',
+    what: `${worst.replica.name} is behind by`,
+    value: worst.lag,
+    unit: 'duration',
+    threshold,
+    details: lags.map(({ replica, lag }) => describeReplica(replica, lag)).slice(0, 20),
+  })
+}
+
+/** Twice the interval at which a standby reports by itself: silent for longer, it hangs. */
+const maxSilenceMs = 20_000
+
+/** An idle primary makes times grow: what has replayed everything is not behind. */
+function lagOf({ bytes = 0, lagMs = 0, silentMs = 0 }: Replica): number {
+  if (bytes <= 0) return 0
+  return Math.max(lagMs, silentMs > maxSilenceMs ? silentMs : 0)
+}
+
+const describeReplica = ({ name, state, bytes = 0 }: Replica, lag: number): string =>
+  `${name}: ${state}, ${showBytes(Math.max(0, bytes))} and ${showDuration(lag)} behind`
+
+const resume = 'SELECT pg_wal_replay_resume() on the standby goes on with it'
+
+function evaluateReplay(
+  { connected, follows, paused, current, sinceReplayMs }: Replay,
+  threshold: Threshold,
+): Result<'replication lag'> {
+  if (follows && connected === false) {
+    const message = `not connected to its primary (no WAL receiver); last replay ${showDuration(sinceReplayMs)} ago`
+    return fail('replication lag', 'data', message, { details: ["look: the standby's log, and primary_conninfo"] })
+  }
+  const result = atMost({
+    check: 'replication lag',
+    what: 'behind by',
+    value: current ? 0 : sinceReplayMs,
+    unit: 'duration',
+    threshold,
+    ...(current ? {} : { details: [paused ? resume : 'look for a long query on the standby'] }),
+  })
+  return paused ? { ...result, message: `${result.message}; replay is paused` } : result
+}
+
+export const replicas = onDatabase({
+  depth: 'Advanced',
+  results: { replicas: 'As many replicas stream as `replicas` says; left out without it' },
+  settings: {
+    replicas: { type: 'integer', min: 0, max: 1_000, doc: 'How many replicas stream from this server at least' },
+  },
+  when: ['replicas'],
+  observe: replication,
+  evaluate: ({ replicas }, { replicas: min = 0 }) => {
+    const streaming = replicas.filter(({ state }) => state === 'streaming').length
+    const message = `${streaming} of ${min} expected replicas ${streaming === 1 ? 'streams' : 'stream'}`
+    const more: Partial<Result> = {
+      measurement: { value: streaming, unit: 'count', limit: min, bound: 'atLeast' },
+      details: replicas.map(({ name, state }) => `${name}: ${state}`).slice(0, 20),
+    }
+    return streaming >= min ? ok('replicas', message, more) : fail('replicas', 'threshold', message, more)
+  },
+})
+
+type Slot = {
   readonly name: string
   readonly active: boolean
   /** Undefined before PostgreSQL 17, or while it is active. */
   readonly inactiveMs: number | undefined
+  /** How much WAL it holds back. */
   readonly bytes: number
   readonly lost: boolean
 }
-export type Slots = { readonly see: 'slots'; readonly slots: readonly Slot[] }
-export async function lookAtSlots(ask: Ask): Promise<Slots> {
-  // A slot that a standby keeps in step with its primary's is inactive by nature.
-  const rows = await ask(`SELECT slot_name AS name, active, to_jsonb(s)->>'wal_status' = 'lost' AS lost,
-      coalesce(pg_wal_lsn_diff(${hereLsn}, restart_lsn), 0)::float8 AS bytes,
-      ${ms(`clock_timestamp() - (to_jsonb(s)->>'inactive_since')::timestamptz`)} AS inactive
-    FROM pg_replication_slots AS s WHERE NOT temporary AND coalesce(to_jsonb(s)->>'synced', 'false') = 'false'
-    LIMIT 1000`)
-  const slots = rows.map((row) => ({
-    name: text(row, 'name'),
-    active: truth(row, 'active'),
-    inactiveMs: figure(row, 'inactive'),
-    bytes: figure(row, 'bytes') ?? 0,
-    lost: truth(row, 'lost'),
-  }))
-  return { see: 'slots', slots }
+
+const slotSettings = {
+  slots: {
+    type: 'threshold',
+    unit: 'bytes',
+    default: { warn: 10 * 1024 ** 3 },
+    doc: 'How much WAL a replication slot may hold back',
+  },
+  inactiveSlots: {
+    type: 'threshold',
+    unit: 'duration',
+    default: { warn: 600_000 },
+    doc: 'How long a replication slot may be without its consumer; before PostgreSQL 17 any such time counts',
+  },
+} as const satisfies SettingsSpec
+
+export const slots = onDatabase({
+  depth: 'Advanced',
+  results: { slots: 'No replication slot is abandoned or holds back too much WAL' },
+  settings: slotSettings,
+  observe: async ({ ask }) => {
+    // A slot that a standby keeps in step with its primary's is inactive by nature.
+    const rows = await ask(`SELECT slot_name AS name, active, to_jsonb(s)->>'wal_status' = 'lost' AS lost,
+        coalesce(pg_wal_lsn_diff(${hereLsn}, restart_lsn), 0)::float8 AS bytes,
+        ${inMs(`clock_timestamp() - (to_jsonb(s)->>'inactive_since')::timestamptz`)} AS inactive
+      FROM pg_replication_slots AS s WHERE NOT temporary AND coalesce(to_jsonb(s)->>'synced', 'false') = 'false'
+      LIMIT 1000`)
+    return rows.map(
+      (row): Slot => ({
+        name: text(row, 'name'),
+        active: truth(row, 'active'),
+        inactiveMs: figure(row, 'inactive'),
+        bytes: figure(row, 'bytes') ?? 0,
+        lost: truth(row, 'lost'),
+      }),
+    )
+  },
+  evaluate: (slots, settings) => {
+    if (slots.length === 0) return ok('slots', 'none')
+    const results = slots
+      .map((slot) => evaluateSlot(slot, settings.slots, settings.inactiveSlots))
+      .sort((a, b) => severity[b.status] - severity[a.status])
+    const [first, ...others] = results.filter(({ status }) => status !== 'ok')
+    if (!first) return ok('slots', `${count(slots.length, 'slot')}, all in use`)
+    return { ...first, details: others.slice(0, 19).map(({ message }) => message) }
+  },
+})
+
+const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 2 }
+
+function evaluateSlot(
+  { name, active, inactiveMs, bytes, lost }: Slot,
+  size: Threshold,
+  inactive: Threshold,
+): Result<'slots'> {
+  if (lost) return warn('slots', `${name} has lost WAL that its consumer needs: it must be set up anew`)
+  const what = `${name} holds back`
+  const result = atMost({ check: 'slots', what, value: bytes, unit: 'bytes', threshold: size })
+  if (result.status === 'failed' || active) return result
+  const since = inactiveMs ?? Number.POSITIVE_INFINITY
+  const time = inactiveMs === undefined ? '' : ` for ${showDuration(inactiveMs)}`
+  const message = `${name} has had no consumer${time}, and holds back ${showBytes(bytes)}`
+  const more: Partial<Result> =
+    inactiveMs === undefined
+      ? {}
+      : { measurement: { value: inactiveMs, unit: 'milliseconds', ...inactive, bound: 'atMost' } }
+  if (inactive.limit !== undefined && since > inactive.limit) {
+    return fail('slots', 'threshold', `${message} (limit ${show(inactive.limit, 'duration')})`, more)
+  }
+  if (inactive.warn === undefined || since <= inactive.warn) return result
+  return warn('slots', `${message} (warns above ${show(inactive.warn, 'duration')})`, more)
 }

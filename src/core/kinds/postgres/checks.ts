@@ -1,0 +1,296 @@
+import { figure, onDatabase, text, truth } from '../../database/index.ts'
+import { atLeast, atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { showDuration } from '../../format.ts'
+import { count } from '../../net/text.ts'
+import { grantTo } from './faults.ts'
+
+const minute = 60_000
+
+/** An interval in milliseconds. */
+export const inMs = (interval: string): string => `(extract(epoch FROM ${interval}) * 1000)::float8`
+
+/**
+ * Something of which the server does not show all to this account. Not ok: what is hidden may be just what is
+ * wrong. `account` is its name, and `one` a word for one of the `hidden` things.
+ */
+export const hiddenFrom = <const Name extends string>(
+  check: Name,
+  account: string,
+  hidden: number,
+  one: string,
+): Result<Name> =>
+  fail(check, 'data', `${count(hidden, one)} ${hidden === 1 ? 'is' : 'are'} hidden from this account`, {
+    details: [grantTo(account)],
+  })
+
+// One statement each, for PostgreSQL 10 and later: a column that older versions lack is read through to_jsonb.
+
+export const server = onDatabase({
+  depth: 'Standard',
+  results: {
+    role: 'It is the primary or the standby that it should be',
+    restarted: 'It has not just been restarted',
+  },
+  settings: {
+    role: { type: 'choice', values: ['primary', 'standby', 'any'], default: 'any', doc: 'What the server should be' },
+    restarted: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: minute },
+      doc: 'How long the server should have been up at least',
+    },
+  },
+  observe: async ({ ask }) => {
+    // Not transaction_read_only: in this transaction that is always on.
+    const [row] = await ask(`SELECT pg_is_in_recovery() AS standby, current_setting('server_version') AS version,
+      current_setting('default_transaction_read_only') = 'on' AS read_only,
+      ${inMs('clock_timestamp() - pg_postmaster_start_time()')} AS up`)
+    return {
+      role: truth(row, 'standby') ? ('standby' as const) : ('primary' as const),
+      /** Every transaction is read-only unless it says otherwise. */
+      readOnly: truth(row, 'read_only'),
+      version: text(row, 'version').split(' ')[0] ?? '',
+      upMs: figure(row, 'up') ?? 0,
+    }
+  },
+  evaluate: ({ upMs, ...server }, { role, restarted: threshold }) => [
+    { ...evaluateRole(server, role), facts: { role: server.role, version: server.version } },
+    atLeast({ check: 'restarted', what: 'up for', value: upMs, unit: 'duration', threshold }),
+  ],
+})
+
+type Role = 'primary' | 'standby'
+
+function evaluateRole(
+  { role, version, readOnly }: { readonly role: Role; readonly version: string; readonly readOnly: boolean },
+  expected: Role | 'any',
+): Result<'role'> {
+  const message = `${role}, PostgreSQL ${version}`
+  if (expected !== 'any' && expected !== role) {
+    return fail('role', 'data', `is a ${role}, and should be a ${expected}`)
+  }
+  if (role === 'standby' || !readOnly) return ok('role', message)
+  const but = `${message}, but read-only (default_transaction_read_only)`
+  return expected === 'primary' ? fail('role', 'data', but) : warn('role', but)
+}
+
+export const connections = onDatabase({
+  depth: 'Standard',
+  results: { connections: 'Connections are left for ordinary accounts' },
+  settings: {
+    connections: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 80, limit: 95 },
+      doc: 'Connections in use, of those that ordinary accounts may use',
+    },
+  },
+  observe: async ({ ask }) => {
+    // The row of another account has no backend_type for us, but it has a user.
+    const [row] = await ask(`SELECT
+      count(*) FILTER (WHERE backend_type = 'client backend' OR (backend_type IS NULL AND usesysid IS NOT NULL)) AS used,
+      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true)::int, 0) AS usable FROM pg_stat_activity`)
+    return { used: figure(row, 'used') ?? 0, usable: figure(row, 'usable') ?? 0 }
+  },
+  evaluate: ({ used, usable }, { connections: threshold }) =>
+    atMost({
+      check: 'connections',
+      what: `${used} of ${usable} usable connections:`,
+      value: usable > 0 ? (used / usable) * 100 : 100,
+      unit: 'percent',
+      threshold,
+    }),
+})
+
+export const longestTransaction = onDatabase({
+  depth: 'Standard',
+  results: { 'longest transaction': 'No transaction of a client is open for too long' },
+  settings: {
+    longestTransaction: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 2 * minute, limit: 5 * minute },
+      doc: 'How long a transaction of a client may last',
+    },
+  },
+  observe: async ({ ask, user }) => {
+    const [row] = await ask(`WITH other AS (SELECT * FROM pg_stat_activity WHERE pid <> pg_backend_pid())
+      SELECT (SELECT count(*) FROM other WHERE backend_type IS NULL AND usesysid IS NOT NULL) AS hidden,
+        oldest.pid, oldest.usename, oldest.state, ${inMs('clock_timestamp() - oldest.xact_start')} AS longest
+      FROM (SELECT 1) AS one LEFT JOIN LATERAL (SELECT * FROM other
+        WHERE backend_type = 'client backend' AND xact_start IS NOT NULL ORDER BY xact_start LIMIT 1) AS oldest ON true`)
+    const isOpen = figure(row, 'pid') !== undefined
+    return {
+      user,
+      /** Sessions of which this account sees nothing. */
+      hidden: figure(row, 'hidden') ?? 0,
+      longestMs: figure(row, 'longest') ?? 0,
+      /** Who has the longest, e.g. `pid 42, user app, idle in transaction`; empty when none is open. */
+      who: isOpen ? `pid ${text(row, 'pid')}, user ${text(row, 'usename')}, ${text(row, 'state')}` : '',
+    }
+  },
+  evaluate: ({ user, hidden, longestMs: value, who }, { longestTransaction: threshold }) => {
+    const check = 'longest transaction'
+    const what = who === '' ? 'no transaction is open, longest' : `${who}, for`
+    const result = atMost({ check, what, value, unit: 'duration', threshold })
+    if (result.status !== 'failed' && hidden > 0) return hiddenFrom(check, user, hidden, 'session')
+    return who === '' ? ok(check, 'no other transaction is open') : result
+  },
+})
+
+export const lockWait = onDatabase({
+  depth: 'Standard',
+  results: { 'lock wait': 'Nobody waits too long for a lock' },
+  settings: {
+    lockWait: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: minute, limit: 2 * minute },
+      doc: 'How long a session may wait for a lock',
+    },
+  },
+  observe: async ({ ask }) => {
+    // Since 14 the server knows when the wait began; before, only when the query did.
+    const [row] = await ask(`SELECT count(*) OVER () AS waiting, l.pid, coalesce(${inMs(`clock_timestamp() -
+        CASE WHEN current_setting('server_version_num')::int >= 140000 THEN (to_jsonb(l)->>'waitstart')::timestamptz
+             ELSE a.query_start END`)}, 0) AS waited
+      FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a USING (pid) WHERE NOT l.granted ORDER BY waited DESC LIMIT 1`)
+    return {
+      waiting: figure(row, 'waiting') ?? 0,
+      longestMs: figure(row, 'waited') ?? 0,
+      /** Of the session that waits longest. */
+      pid: figure(row, 'pid'),
+    }
+  },
+  evaluate: ({ waiting, longestMs, pid }, { lockWait: threshold }) => {
+    if (waiting === 0) return ok('lock wait', 'nobody waits for a lock')
+    return atMost({
+      check: 'lock wait',
+      what: `${count(waiting, 'session waits', 'sessions wait')} for a lock, the longest for`,
+      value: longestMs,
+      unit: 'duration',
+      threshold,
+      details: pid === undefined ? [] : [`look: SELECT pg_blocking_pids(${pid})`],
+    })
+  },
+})
+
+export const wraparound = onDatabase({
+  depth: 'Advanced',
+  results: { wraparound: 'Transaction ids are frozen long before they run out' },
+  settings: {
+    wraparound: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 90, limit: 95 },
+      doc: 'Age of the oldest transaction id, of the age at which the server takes emergency measures (vacuum_failsafe_age)',
+    },
+  },
+  observe: async ({ ask }) => {
+    // The server takes the failsafe for at least 105 % of the age at which autovacuum is forced.
+    const ages = (kind: string, age: string, name: string, forced: string): string =>
+      `SELECT '${kind}' AS kind, datname, ${age}::float8 AS age, greatest(
+        coalesce(current_setting('${name}', true)::float8, 1.6e9), 1.05 * current_setting('${forced}')::float8) AS failsafe
+       FROM pg_database`
+    const [row] = await ask(`SELECT * FROM (
+      ${ages('transaction', 'age(datfrozenxid)', 'vacuum_failsafe_age', 'autovacuum_freeze_max_age')} UNION ALL
+      ${ages('multixact', 'mxid_age(datminmxid)', 'vacuum_multixact_failsafe_age', 'autovacuum_multixact_freeze_max_age')}
+      ) AS ages ORDER BY age / failsafe DESC LIMIT 1`)
+    return {
+      database: text(row, 'datname'),
+      age: figure(row, 'age') ?? 0,
+      /** The age at which the server drops everything else to freeze. */
+      failsafe: figure(row, 'failsafe') ?? 1,
+      of: row?.kind === 'multixact' ? ('multixact' as const) : ('transaction' as const),
+    }
+  },
+  evaluate: ({ database, age, failsafe, of }, { wraparound: threshold }) =>
+    atMost({
+      check: 'wraparound',
+      what: `the oldest ${of} id, in ${database}, is at`,
+      value: (age / failsafe) * 100,
+      unit: 'percent',
+      threshold,
+      details: [`age ${age}; emergency measures begin at ${failsafe}`],
+    }),
+})
+
+export const archiver = onDatabase({
+  depth: 'Advanced',
+  results: { archiver: 'WAL files are archived' },
+  settings: {},
+  observe: async ({ ask }) => {
+    const [row] = await ask(`SELECT current_setting('archive_mode') <> 'off' AS on, failed_count AS failures,
+      coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false) AS failing, last_failed_wal AS wal,
+      ${inMs('clock_timestamp() - last_archived_time')} AS since FROM pg_stat_archiver`)
+    return {
+      on: truth(row, 'on'),
+      /** The last attempt failed. */
+      failing: truth(row, 'failing'),
+      failures: figure(row, 'failures') ?? 0,
+      lastFailedFile: text(row, 'wal'),
+      /** Undefined when it never succeeded. */
+      sinceSuccessMs: figure(row, 'since'),
+    }
+  },
+  evaluate: ({ on, failing, failures, lastFailedFile, sinceSuccessMs }) => {
+    if (!on) return ok('archiver', 'archive_mode is off: there is nothing to archive')
+    if (!failing) return ok('archiver', 'the last WAL file was archived')
+    const since = sinceSuccessMs === undefined ? 'never succeeded' : `last success ${showDuration(sinceSuccessMs)} ago`
+    const message = `archiving fails: ${count(failures, 'failure')}, the last with ${lastFailedFile}; ${since}`
+    return fail('archiver', 'data', message, { details: ["look: archive_command, and the server's log"] })
+  },
+})
+
+export const preparedTransactions = onDatabase({
+  depth: 'Advanced',
+  results: { 'prepared transactions': 'No prepared transaction is forgotten' },
+  settings: {
+    preparedTransactions: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 1_000, limit: 30_000 },
+      doc: 'How long a prepared transaction may wait for its second phase',
+    },
+  },
+  observe: async ({ ask }) => {
+    const [row] = await ask(`SELECT count(*) OVER () AS count, gid, owner, database,
+      ${inMs('clock_timestamp() - prepared')} AS age FROM pg_prepared_xacts ORDER BY prepared LIMIT 1`)
+    return {
+      prepared: figure(row, 'count') ?? 0,
+      oldestMs: figure(row, 'age') ?? 0,
+      who: row ? `${text(row, 'gid')} of ${text(row, 'owner')} in ${text(row, 'database')}` : '',
+    }
+  },
+  evaluate: ({ prepared, oldestMs: value, who }, { preparedTransactions: threshold }) => {
+    if (prepared === 0) return ok('prepared transactions', 'none')
+    const what = `${prepared} wait for their second phase, the oldest (${who}) for`
+    return atMost({ check: 'prepared transactions', what, value, unit: 'duration', threshold })
+  },
+})
+
+export const checksumFailures = onDatabase({
+  depth: 'Advanced',
+  results: { 'checksum failures': 'No page was read with a wrong checksum' },
+  settings: {},
+  observe: async ({ ask }) => {
+    const rows = await ask(`SELECT current_setting('data_checksums') = 'on' AS on, coalesce(datname, 'shared') AS name,
+        coalesce((to_jsonb(d)->>'checksum_failures')::float8, 0) AS failures
+      FROM pg_stat_database AS d ORDER BY failures DESC LIMIT 100`)
+    const failed = rows.filter((row) => (figure(row, 'failures') ?? 0) > 0)
+    return {
+      on: truth(rows[0], 'on'),
+      failures: failed.map((row) => `${text(row, 'name')}: ${figure(row, 'failures')}`),
+    }
+  },
+  evaluate: ({ on, failures }) => {
+    if (!on) return ok('checksum failures', 'data checksums are off: there is nothing to count')
+    if (failures.length === 0) return ok('checksum failures', 'none')
+    const first = failures.slice(0, 3).join(', ')
+    const message = `pages with wrong checksums were read (${first}): the disk or the memory lies`
+    return fail('checksum failures', 'data', message, {
+      details: [...failures.slice(3), 'next: restore those databases elsewhere from a backup, and compare'],
+    })
+  },
+})
