@@ -2,21 +2,35 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { databaseTarget, PeerSocket } from '../../src/core/database/index.ts'
+import {
+  clockSetting,
+  databaseTarget,
+  evaluateClock,
+  PeerSocket,
+  type TlsSetting,
+} from '../../src/core/database/index.ts'
 import { limits, monitorKind, type Result } from '../../src/core/engine/index.ts'
+import { backups, checkdb } from '../../src/core/kinds/sqlserver/backups.ts'
+import {
+  availabilityGroups,
+  blocked,
+  databases,
+  failedJobs,
+  logReuse,
+  sessions,
+} from '../../src/core/kinds/sqlserver/checks.ts'
 import { openSqlserver } from '../../src/core/kinds/sqlserver/driver.ts'
 import sqlserver from '../../src/core/kinds/sqlserver/index.ts'
-import type { SqlserverLook } from '../../src/core/kinds/sqlserver/judge.ts'
-import type { SqlserverSettings } from '../../src/core/kinds/sqlserver/settings.ts'
-import { spaces } from '../../src/core/kinds/sqlserver/space.ts'
+import { dataSpace, logSpace, spaces, tempdb } from '../../src/core/kinds/sqlserver/space.ts'
+import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { done, packets, type TdsAnswer, type TdsOptions, type TdsPeer, tdsPeer } from '../support/tds.ts'
 import { hungUp, until } from '../support/until.ts'
 
-type Given = Partial<SqlserverSettings>
+type Given = Partial<Values<typeof sqlserver.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const word = 'correct horse'
 const GiB = 1024 ** 3 / 8_192
@@ -401,11 +415,12 @@ describe('what an account may not see', () => {
     const found = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
     expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
   })
-  test('the name of the login cannot end the GRANT that is said', () => {
-    const settings = withDefaults(sqlserver.settings, { url: 'sqlserver://a%5D;drop@h/' })
-    const seen = { see: 'hidden', check: 'sessions', told: 'x', need: 'server state' } as const
-    const look = { see: 'look', address: 'a', look: seen } as const
-    expect([sqlserver.evaluate(look, settings)].flat()[0]?.details).toEqual(['GRANT VIEW SERVER STATE TO [a]];drop]'])
+  test('the name of the login cannot end the GRANT that is said', async () => {
+    const hidden = { rows: [{ may: 0, used: 1, configured: 0, most: 32_767 }] }
+    await using({ answer: answers({ 'sys.dm_exec_sessions': hidden }) }, async (server) => {
+      const results = await run(server.port, 'Standard', { url: `sqlserver://a%5D;drop@127.0.0.1:${server.port}/` })
+      expect(checked(results, 'sessions').details).toEqual(['GRANT VIEW SERVER STATE TO [a]];drop]'])
+    })
   })
 })
 
@@ -496,10 +511,9 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
     certificates = makeCertificates()
   })
   afterAll(() => certificates.remove())
-  type Tls = NonNullable<Given['tls']>
   const with_ = (
     shown: Partial<TdsOptions>,
-    tls: Tls,
+    tls: TlsSetting,
     host = 'svc.test',
   ): Promise<readonly [found: Result, server: TdsPeer]> =>
     using(shown, async (server) => {
@@ -507,7 +521,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
       const found = await runKind(sqlserver, given, 'Basic', { resolve: async () => ['127.0.0.1'] })
       return [checked(found, 'connect'), server] as const
     })
-  const verify = (): Tls => ({ mode: 'verify', caFile: certificates.caFile })
+  const verify = (): TlsSetting => ({ mode: 'verify', caFile: certificates.caFile })
 
   test('a trusted certificate is accepted, for a name and for an address', async () => {
     expect((await with_({ tls: certificates.good }, verify()))[0].message).toContain('as monitor over TLSv1.2 in')
@@ -583,62 +597,56 @@ suiteWith(tsqlMissing, 'the simulated server speaks to another client: tsql of F
 })
 
 describe('what is judged', () => {
-  const judged = (look: SqlserverLook, given: Given = {}): readonly Result[] =>
-    [
-      sqlserver.evaluate(
-        { see: 'look', address: 'db', look },
-        withDefaults(sqlserver.settings, { url: 'sqlserver://m@h/', ...given }),
-      ),
-    ].flat()
-  const status = (look: SqlserverLook, given: Given = {}): string | undefined => judged(look, given)[0]?.status
-  const message = (look: SqlserverLook, given: Given = {}): string | undefined => judged(look, given)[0]?.message
+  const status = (results: readonly Result[]): string | undefined => results[0]?.status
+  const message = (results: readonly Result[]): string | undefined => results[0]?.message
   const minute = 60_000
   const hour = 60 * minute
 
   test('databases: ONLINE is ok, on the way there a warning, anything else a failure', () => {
-    const seen = (...states: readonly string[]) =>
-      ({ see: 'databases', databases: states.map((state, at) => ({ name: `d${at}`, state })) }) as const
-    expect(status(seen('ONLINE', 'ONLINE'))).toBe('ok')
-    expect(status(seen('ONLINE', 'RESTORING', 'RECOVERING'))).toBe('warning')
+    const at = (...states: readonly string[]) => states.map((state, at) => ({ name: `d${at}`, state }))
+    const judged = (...states: readonly string[]) => evaluated(databases, at(...states))
+    expect(status(judged('ONLINE', 'ONLINE'))).toBe('ok')
+    expect(status(judged('ONLINE', 'RESTORING', 'RECOVERING'))).toBe('warning')
     for (const state of ['SUSPECT', 'RECOVERY_PENDING', 'EMERGENCY', 'OFFLINE'])
-      expect(status(seen(state))).toBe('failed')
-    expect(message(seen('RESTORING', 'SUSPECT', 'ONLINE'))).toBe(
+      expect(status(judged(state))).toBe('failed')
+    expect(message(judged('RESTORING', 'SUSPECT', 'ONLINE'))).toBe(
       '2 of 3 databases not ONLINE: d1 is SUSPECT, d0 is RESTORING',
     )
-    expect(status(seen('SUSPECT', 'ONLINE'), { ignore: ['D0'] })).toBe('ok')
+    expect(status(evaluated(databases, at('SUSPECT', 'ONLINE'), { ignore: ['D0'] }))).toBe('ok')
   })
   test('log reuse: only a log that fills up while it waits', () => {
-    const seen = (waits: string, used: number) =>
-      ({ see: 'log reuse', logs: [{ name: 'orders', waits, used }] }) as const
-    expect(status(seen('LOG_BACKUP', 50))).toBe('ok')
-    expect(status(seen('LOG_BACKUP', 51))).toBe('warning')
-    expect(status(seen('NOTHING', 99))).toBe('ok')
-    expect(judged(seen('AVAILABILITY_REPLICA', 80))[0]?.details).toEqual([
+    const judged = (waits: string, used: number) => evaluated(logReuse, [{ name: 'orders', waits, used }])
+    expect(status(judged('LOG_BACKUP', 50))).toBe('ok')
+    expect(status(judged('LOG_BACKUP', 51))).toBe('warning')
+    expect(status(judged('NOTHING', 99))).toBe('ok')
+    expect(judged('AVAILABILITY_REPLICA', 80)[0]?.details).toEqual([
       'AVAILABILITY_REPLICA: a secondary replica does not keep up',
     ])
   })
   test('sessions: 80 % and 95 % are ok to the boundary', () => {
-    const seen = (used: number) => ({ see: 'sessions', used, most: 100 }) as const
-    expect([80, 81, 95, 96].map((used) => status(seen(used)))).toEqual(['ok', 'warning', 'warning', 'failed'])
-    expect(status({ see: 'sessions', used: 1, most: 0 })).toBe('failed')
+    const judged = (used: number, max = 100) => status(evaluated(sessions, { used, max }))
+    expect([80, 81, 95, 96].map((used) => judged(used))).toEqual(['ok', 'warning', 'warning', 'failed'])
+    expect(judged(1, 0)).toBe('failed')
   })
   test('blocked: a minute is ok', () => {
-    const seen = (longestMs: number) =>
-      ({ see: 'blocked', requests: 2, longestMs, session: 71, by: 66, wait: 'LCK_M_S' }) as const
-    expect(status(seen(minute))).toBe('ok')
-    expect(status(seen(minute + 1))).toBe('warning')
-    expect(message(seen(5 * minute))).toBe(
+    const judged = (longestMs: number) =>
+      evaluated(blocked, { requests: 2, longestMs, session: 71, blocker: 66, wait: 'LCK_M_S' })
+    expect(status(judged(minute))).toBe('ok')
+    expect(status(judged(minute + 1))).toBe('warning')
+    expect(message(judged(5 * minute))).toBe(
       '2 requests wait; session 71 is blocked by session 66 for 5 min (warns above 1 min)',
     )
   })
   test('space: 10 % and 5 % are ok to the boundary, the tightest is told', () => {
-    const seen = (check: 'data space' | 'log space' | 'tempdb', ...used: readonly number[]) =>
-      ({ see: 'spaces', check, spaces: used.map((one, at) => ({ name: `d${at}`, used: one, room: 100 })) }) as const
-    for (const check of ['data space', 'log space'] as const) {
-      expect([90, 91, 95, 96].map((used) => status(seen(check, used)))).toEqual(['ok', 'warning', 'warning', 'failed'])
+    const seen = (...used: readonly number[]) => used.map((one, at) => ({ name: `d${at}`, used: one, room: 100 }))
+    for (const check of [
+      (used: number) => evaluated(dataSpace, seen(used)),
+      (used: number) => evaluated(logSpace, seen(used)),
+    ]) {
+      expect([90, 91, 95, 96].map((used) => status(check(used)))).toEqual(['ok', 'warning', 'warning', 'failed'])
     }
-    expect([90, 91, 99].map((used) => status(seen('tempdb', used)))).toEqual(['ok', 'warning', 'warning'])
-    expect(message(seen('log space', 10, 97, 50))).toMatch(/^log of d1: 97 B of 100 B used, free 3 %/)
+    expect([90, 91, 99].map((used) => status(evaluated(tempdb, seen(used))))).toEqual(['ok', 'warning', 'warning'])
+    expect(message(evaluated(logSpace, seen(10, 97, 50)))).toMatch(/^log of d1: 97 B of 100 B used, free 3 %/)
   })
   test('space: growth counts up to the limit of a file and to what its volume has left, once', () => {
     const file = { name: 'o', size: 100, growth: 10, most: -1, volume: 'D:', free: 50 * 8_192 }
@@ -652,37 +660,31 @@ describe('what is judged', () => {
   })
   test('backups: 48 h and 72 h, 30 min and 60 min; one that never was counts from the making', () => {
     const at = (ageMs: number, never = false) => [{ name: 'orders', ageMs, never }]
-    const full = (ms: number) => status({ see: 'backups', full: at(ms), log: [] })
-    const log = (ms: number) => status({ see: 'backups', full: [], log: at(ms) })
+    const full = (ms: number) => status(evaluated(backups, { full: at(ms), log: [] }))
+    const log = (ms: number) => status(evaluated(backups, { full: [], log: at(ms) }))
     expect([48 * hour, 49 * hour, 72 * hour, 73 * hour].map(full)).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect([30, 31, 60, 61].map((n) => log(n * minute))).toEqual(['ok', 'warning', 'warning', 'failed'])
-    const never = { see: 'backups', full: at(90 * hour, true), log: [] } as const
-    expect(message(never)).toBe('orders: no full backup since it was made: 3.8 d (limit 3 d)')
-    expect(judged(never, { fullBackup: {} })).toEqual([])
-    const two = {
-      see: 'backups',
-      full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, never: false }],
-      log: [],
-    } as const
-    expect(judged(two)[0]).toMatchObject({ details: ['too old as well: orders'] })
+    const never = { full: at(90 * hour, true), log: [] }
+    expect(message(evaluated(backups, never))).toBe('orders: no full backup since it was made: 3.8 d (limit 3 d)')
+    expect(evaluated(backups, never, { fullBackup: {} })).toEqual([])
+    const two = { full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, never: false }], log: [] }
+    expect(evaluated(backups, two)[0]).toMatchObject({ details: ['too old as well: orders'] })
   })
   test('availability groups are judged on the primary only', () => {
-    const group = (more: object) =>
-      ({
-        see: 'groups',
-        groups: [{ name: 'ag1', primary: 'DB01', role: 'PRIMARY', health: 'HEALTHY', sick: [], ...more }],
-      }) as SqlserverLook
+    const healthy = { name: 'ag1', primary: 'DB01', role: 'PRIMARY', health: 'HEALTHY', unhealthy: [] as string[] }
+    const group = (more: Partial<typeof healthy>) => evaluated(availabilityGroups, [{ ...healthy, ...more }])
     expect(status(group({}))).toBe('ok')
-    expect(status(group({ health: 'PARTIALLY_HEALTHY', sick: ['orders on DB02: NOT SYNCHRONIZING'] }))).toBe('warning')
+    const unhealthy = ['orders on DB02: NOT SYNCHRONIZING']
+    expect(status(group({ health: 'PARTIALLY_HEALTHY', unhealthy }))).toBe('warning')
     expect(status(group({ health: 'NOT_HEALTHY' }))).toBe('failed')
     expect(message(group({ role: 'SECONDARY', health: 'NOT_HEALTHY' }))).toBe(
       'ag1: this is SECONDARY; its health is asked of DB01',
     )
     expect(status(group({ primary: '' }))).toBe('failed')
-    expect(judged({ see: 'groups', groups: [] })).toEqual([])
+    expect(evaluated(availabilityGroups, [])).toEqual([])
   })
   test('clock: 2 s and 30 s are ok to the boundary, either way', () => {
-    const off = (aheadMs: number) => status({ see: 'clock', aheadMs, tripMs: 4 })
+    const off = (aheadMs: number) => evaluateClock({ see: 'clock', aheadMs, tripMs: 4 }, clockSetting.default).status
     expect([0, 2_000, -2_000, 2_001, -2_001, 30_000, 30_001, -30_001].map(off)).toEqual([
       'ok',
       'ok',
@@ -695,12 +697,11 @@ describe('what is judged', () => {
     ])
   })
   test('failed jobs and the age of CHECKDB are warnings', () => {
-    expect(status({ see: 'jobs', enabled: 3, failed: [] })).toBe('ok')
-    expect(message({ see: 'jobs', enabled: 3, failed: ['nightly', 'index'] })).toBe(
+    expect(status(evaluated(failedJobs, { enabled: 3, failed: [] }))).toBe('ok')
+    expect(message(evaluated(failedJobs, { enabled: 3, failed: ['nightly', 'index'] }))).toBe(
       'failed when last run: nightly, index; of 3 enabled Agent jobs 2 (warns above 0)',
     )
-    const age = (days: number) =>
-      status({ see: 'checkdb', databases: [{ name: 'o', ageMs: days * 24 * hour, never: false }] })
+    const age = (days: number) => status(evaluated(checkdb, [{ name: 'o', ageMs: days * 24 * hour, never: false }]))
     expect([14, 15].map(age)).toEqual(['ok', 'warning'])
   })
 })

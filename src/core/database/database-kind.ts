@@ -109,7 +109,9 @@ export function databaseKind<
   readonly port: number
   /** `url` and `password`; what else decides how to connect. */
   readonly settings: O
-  /** Loads the driver: `Kind.preload`. */
+  /** What the result `connect` proves; without it: that the server lets the account in, in time. */
+  readonly connectDoc?: string
+  /** Loads the driver: `Kind.preload`. Awaited before any address is tried, so that it takes none of the server's time. */
   readonly preload: () => Promise<unknown>
   /** Signs in over a connected socket. */
   readonly open: Open
@@ -119,7 +121,8 @@ export function databaseKind<
   readonly account: AccountQuestion
   readonly checks: Checks
 }): DatabaseKind<O, Checks> {
-  const { name, title, port, settings: own, open, checks, clock, account, preload } = declaration
+  const { name, title, port, settings: own, preload, open, checks, clock, account } = declaration
+  const { connectDoc = 'The server lets the account in, in time' } = declaration
   return networkKind<DatabaseConnection, Base, 'connect', readonly Check<DatabaseConnection>[], DatabaseTarget>({
     name,
     title,
@@ -129,9 +132,12 @@ export function databaseKind<
     signsIn: () => true,
     validate: (settings) =>
       queriesProblem((settings as Partial<Values<{ queries: typeof queriesSetting }>>).queries, name),
-    prepare: async (settings) => databaseTarget(settings, port),
+    prepare: async (settings) => {
+      await preload()
+      return databaseTarget(settings, port)
+    },
     connect: {
-      results: { connect: 'The server lets the account in, in time' },
+      results: { connect: connectDoc },
       async open(at, _, context, target): Promise<DatabaseConnection> {
         const { ip, address, signal, commit } = at
         const socket = await PeerSocket.reach(ip, at.port, signal)

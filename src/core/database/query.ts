@@ -2,10 +2,8 @@ import { type CheckContext, includes } from '../engine/index.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Column } from './column.ts'
-import { type Account, type AccountQuestion, lookAtAccount } from './query-account.ts'
 import type { Query } from './query-settings.ts'
 import { type Read, statementMs } from './session.ts'
-import type { Look } from './visit.ts'
 
 /** What became of one question. */
 export type Asked = {
@@ -33,20 +31,6 @@ export async function askQuery(
     if (context.signal.aborted) throw cause
     return { see: 'asked', query, at: context.date().getTime(), cause, afterMs: context.now() - since }
   }
-}
-
-/** Those that are asked in a mode, and before them, if there are any, for whom. */
-export function queryLooks(
-  queries: readonly Query[] | undefined,
-  context: CheckContext,
-  account: AccountQuestion,
-): readonly Look<Asked | Account>[] {
-  const asked = wanted(queries, context.mode)
-  if (asked.length === 0) return []
-  return [
-    ['queries', lookAtAccount(context, account)],
-    ...asked.map((query) => ['queries', (_, read) => askQuery(query, context, read)] satisfies Look<Asked>),
-  ]
 }
 
 /** Milliseconds that are kept from a query: it is to be ended, and named, before the deadline names nothing. */

@@ -12,8 +12,8 @@ export type Where = {
 /** An error token of the server. */
 export type ServerError = { readonly number: number; readonly state: number; readonly message: string }
 
-/** The account, the edition or the version keeps a check from looking: no failure of the database. */
-export class Unlooked extends ProbeError {
+/** The account, the edition or the version keeps a check from reading: no failure of the database. */
+export class UnreadableError extends ProbeError {
   readonly why: 'permission' | 'absent'
   constructor(why: 'permission' | 'absent', message: string, details: readonly string[]) {
     super('data', message, details)
@@ -125,9 +125,9 @@ function fromServer(errors: readonly ServerError[], { target, address, phase, hi
     return new ProbeError('data', `${user} may not read that: ${told}`, [...details, 'next: GRANT SELECT on it'])
   }
   if (phase === 'query' && number !== 1_222) return new ProbeError('data', `the query failed: ${told}`, details)
-  if (permission.has(number)) return new Unlooked('permission', `${user} may not look: ${told}`, details)
+  if (permission.has(number)) return new UnreadableError('permission', `${user} may not look: ${told}`, details)
   if (absent.has(number)) {
-    return new Unlooked('absent', `this edition or version has not what is looked at: ${told}`, details)
+    return new UnreadableError('absent', `this edition or version has not what is looked at: ${told}`, details)
   }
   if (number === 1_222) return new ProbeError('timeout', 'waited for a lock, in vain', details)
   return new ProbeError('protocol', `the query failed: ${told}`, details)

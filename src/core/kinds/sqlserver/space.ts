@@ -1,84 +1,148 @@
-import { type Ask, figure, type Row, text } from '../../database/index.ts'
-import { Unlooked } from './faults.ts'
-import { mustCount } from './look.ts'
+import { figure, type Row, text } from '../../database/index.ts'
+import { atLeast, type Result } from '../../engine/index.ts'
+import { show } from '../../format.ts'
+import type { SettingsSpec, Threshold } from '../../settings/index.ts'
+import { grants, onSqlserver, requireCounters } from './access.ts'
+import { ignore, withoutIgnored } from './checks.ts'
+import { UnreadableError } from './faults.ts'
 
-/** Bytes that files hold by now, and all that they may come to hold. */
-export type Space = { readonly name: string; readonly used: number; readonly room: number }
-export type Spaces = { readonly see: 'spaces'; readonly check: SpaceCheck; readonly spaces: readonly Space[] }
-export type SpaceCheck = 'data space' | 'log space' | 'tempdb'
+/** Bytes that the files of a database hold by now, and all that they may come to hold. */
+type Space = { readonly name: string; readonly used: number; readonly room: number }
 
-const page = 8_192
+const pageBytes = 8_192
 /** The size of a log file that is called unlimited: 2 TiB, in pages. */
 const unlimitedLog = 268_435_456
 
-/** Not a silent green: no database is without files. */
-function mustSee(files: readonly Row[]): readonly Row[] {
+/** Not ok: no database is without files. */
+function requireFiles(files: readonly Row[]): readonly Row[] {
   if (files.length > 0) return files
-  throw new Unlooked('permission', 'this account sees no files without VIEW ANY DEFINITION', [])
+  throw new UnreadableError('permission', 'this account sees no files without VIEW ANY DEFINITION', [])
 }
 
 const columns = `CAST(f.size AS bigint) AS size, f.max_size AS most, f.growth AS growth,
   v.volume_mount_point AS volume, v.available_bytes AS free`
 
-export async function lookAtDataSpace(ask: Ask): Promise<Spaces> {
-  const files =
-    await ask(`SELECT TOP (5000) DB_NAME() AS name, CAST(FILEPROPERTY(f.name, 'SpaceUsed') AS bigint) AS used,
-      ${columns}
-    FROM sys.database_files AS f OUTER APPLY sys.dm_os_volume_stats(DB_ID(), f.file_id) AS v WHERE f.type = 0`)
-  return {
-    see: 'spaces',
-    check: 'data space',
-    spaces: spaces(mustSee(files), (file) => (figure(file, 'used') ?? 0) * page),
-  }
-}
-
-export async function lookAtTempdb(ask: Ask): Promise<Spaces> {
-  const files = await ask(`SELECT TOP (5000) 'tempdb' AS name, ${columns}
-    FROM tempdb.sys.database_files AS f OUTER APPLY sys.dm_os_volume_stats(2, f.file_id) AS v WHERE f.type = 0`)
-  const [row] = await ask(`SELECT SUM(CAST(total_page_count - unallocated_extent_page_count AS bigint)) AS used
-    FROM tempdb.sys.dm_db_file_space_usage`)
-  const used = (figure(row, 'used') ?? 0) * page
-  const all = spaces(mustSee(files), () => 0).map((space) => ({ ...space, used }))
-  return { see: 'spaces', check: 'tempdb', spaces: all }
-}
-
-export async function lookAtLogSpace(ask: Ask): Promise<Spaces> {
-  const counted = await ask(`SELECT TOP (5000) RTRIM(instance_name) AS name, cntr_value AS used
-    FROM sys.dm_os_performance_counters
-    WHERE counter_name = 'Log File(s) Used Size (KB)' AND object_name LIKE '%:Databases%'`)
-  const files = await ask(`SELECT TOP (5000) d.name AS name, ${columns}
-    FROM sys.databases AS d JOIN sys.master_files AS f ON f.database_id = d.database_id
-      OUTER APPLY sys.dm_os_volume_stats(f.database_id, f.file_id) AS v
-    WHERE f.type = 1 AND d.state = 0 AND d.source_database_id IS NULL AND d.name <> 'tempdb'`)
-  const used = new Map(mustCount(counted).map((row) => [text(row, 'name'), (figure(row, 'used') ?? 0) * 1_024]))
-  const all = spaces(mustSee(files), () => 0).map((space) => ({ ...space, used: used.get(space.name) ?? 0 }))
-  return { see: 'spaces', check: 'log space', spaces: all }
-}
-
 /** Files by database. What they may grow by is bounded by their own limits and by their volumes, each counted once. */
 export function spaces(files: readonly Row[], usedIn: (file: Row) => number): readonly Space[] {
-  const found = new Map<string, { used: number; size: number; growth: Map<string, { wanted: number; free: number }> }>()
+  type Volume = { growth: number; readonly free: number }
+  const databases = new Map<string, { used: number; size: number; readonly volumes: Map<string, Volume> }>()
   for (const file of files) {
     const name = text(file, 'name')
-    const of = found.get(name) ?? { used: 0, size: 0, growth: new Map() }
-    found.set(name, of)
-    const size = (figure(file, 'size') ?? 0) * page
+    const of = databases.get(name) ?? { used: 0, size: 0, volumes: new Map<string, Volume>() }
+    databases.set(name, of)
+    const size = (figure(file, 'size') ?? 0) * pageBytes
     of.used += usedIn(file)
     of.size += size
-    const volume = text(file, 'volume', 200)
-    const on = of.growth.get(volume) ?? { wanted: 0, free: figure(file, 'free') ?? 0 }
-    of.growth.set(volume, on)
-    on.wanted += Math.max(0, mostOf(file) - size)
+    const mountPoint = text(file, 'volume', 200)
+    const volume = of.volumes.get(mountPoint) ?? { growth: 0, free: figure(file, 'free') ?? 0 }
+    of.volumes.set(mountPoint, volume)
+    volume.growth += Math.max(0, maxBytes(file) - size)
   }
-  return [...found].map(([name, { used, size, growth }]) => ({
+  return [...databases].map(([name, { used, size, volumes }]) => ({
     name,
     used,
-    room: size + [...growth.values()].reduce((sum, { wanted, free }) => sum + Math.min(wanted, free), 0),
+    room: size + [...volumes.values()].reduce((sum, { growth, free }) => sum + Math.min(growth, free), 0),
   }))
 }
 
-function mostOf(file: Row): number {
-  const most = figure(file, 'most') ?? 0
-  if (figure(file, 'growth') === 0 || most === 0) return (figure(file, 'size') ?? 0) * page
-  return most < 0 || most >= unlimitedLog ? Number.POSITIVE_INFINITY : most * page
+function maxBytes(file: Row): number {
+  const pages = figure(file, 'most') ?? 0
+  if (figure(file, 'growth') === 0 || pages === 0) return (figure(file, 'size') ?? 0) * pageBytes
+  return pages < 0 || pages >= unlimitedLog ? Number.POSITIVE_INFINITY : pages * pageBytes
 }
+
+/** Shows the one with the least free space. `prefix` goes before its name. */
+function evaluateSpaces<const Name extends string>(
+  { check, prefix = '' }: { readonly check: Name; readonly prefix?: string },
+  all: readonly Space[],
+  threshold: Threshold,
+  ignored: readonly string[],
+): readonly Result<Name>[] {
+  const free = ({ used, room }: Space): number => (room > 0 ? Math.max(0, ((room - used) / room) * 100) : 0)
+  const [tightest] = [...withoutIgnored(all, ignored)].sort((a, b) => free(a) - free(b))
+  if (!tightest) return []
+  const { name, used, room } = tightest
+  const what = `${prefix}${name}: ${show(used, 'bytes')} of ${show(room, 'bytes')} used, free`
+  return [atLeast({ check, what, value: free(tightest), unit: 'percent', threshold })]
+}
+
+export const dataSpace = onSqlserver({
+  depth: 'Standard',
+  results: { 'data space': "The url's database has room for data" },
+  settings: {
+    ignore,
+    dataSpace: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 10, limit: 5 },
+      doc: "Free space for the data of the url's database, of all that its files may grow to",
+    },
+  },
+  grant: grants.definitions,
+  observe: async ({ ask }) => {
+    const files =
+      await ask(`SELECT TOP (5000) DB_NAME() AS name, CAST(FILEPROPERTY(f.name, 'SpaceUsed') AS bigint) AS used,
+        ${columns}
+      FROM sys.database_files AS f OUTER APPLY sys.dm_os_volume_stats(DB_ID(), f.file_id) AS v WHERE f.type = 0`)
+    return spaces(requireFiles(files), (file) => (figure(file, 'used') ?? 0) * pageBytes)
+  },
+  evaluate: (all, { dataSpace: threshold, ignore: ignored }) =>
+    evaluateSpaces({ check: 'data space' }, all, threshold, ignored),
+})
+
+const logSpaceSettings = {
+  ignore,
+  logSpace: {
+    type: 'threshold',
+    unit: 'percent',
+    default: { warn: 10, limit: 5 },
+    doc: 'Free space for the log of each database, of all that its files may grow to',
+  },
+} as const satisfies SettingsSpec
+
+export const logSpace = onSqlserver({
+  depth: 'Standard',
+  results: { 'log space': 'Every log has room' },
+  settings: logSpaceSettings,
+  grant: grants.definitions,
+  observe: async ({ ask }) => {
+    const counters = await ask(`SELECT TOP (5000) RTRIM(instance_name) AS name, cntr_value AS used
+      FROM sys.dm_os_performance_counters
+      WHERE counter_name = 'Log File(s) Used Size (KB)' AND object_name LIKE '%:Databases%'`)
+    const files = await ask(`SELECT TOP (5000) d.name AS name, ${columns}
+      FROM sys.databases AS d JOIN sys.master_files AS f ON f.database_id = d.database_id
+        OUTER APPLY sys.dm_os_volume_stats(f.database_id, f.file_id) AS v
+      WHERE f.type = 1 AND d.state = 0 AND d.source_database_id IS NULL AND d.name <> 'tempdb'`)
+    const used = new Map(
+      requireCounters(counters).map((row) => [text(row, 'name'), (figure(row, 'used') ?? 0) * 1_024]),
+    )
+    return spaces(requireFiles(files), () => 0).map((space) => ({ ...space, used: used.get(space.name) ?? 0 }))
+  },
+  evaluate: (all, { logSpace: threshold, ignore: ignored }) =>
+    evaluateSpaces({ check: 'log space', prefix: 'log of ' }, all, threshold, ignored),
+})
+
+export const tempdb = onSqlserver({
+  depth: 'Advanced',
+  results: { tempdb: 'tempdb has room' },
+  settings: {
+    ignore,
+    tempdb: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 10 },
+      doc: 'Free space in tempdb, of all that its files may grow to',
+    },
+  },
+  grant: grants.definitions,
+  observe: async ({ ask }) => {
+    const files = await ask(`SELECT TOP (5000) 'tempdb' AS name, ${columns}
+      FROM tempdb.sys.database_files AS f OUTER APPLY sys.dm_os_volume_stats(2, f.file_id) AS v WHERE f.type = 0`)
+    const [row] = await ask(`SELECT SUM(CAST(total_page_count - unallocated_extent_page_count AS bigint)) AS used
+      FROM tempdb.sys.dm_db_file_space_usage`)
+    const used = (figure(row, 'used') ?? 0) * pageBytes
+    return spaces(requireFiles(files), () => 0).map((space) => ({ ...space, used }))
+  },
+  evaluate: (all, { tempdb: threshold, ignore: ignored }) =>
+    evaluateSpaces({ check: 'tempdb' }, all, threshold, ignored),
+})

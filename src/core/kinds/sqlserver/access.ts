@@ -1,0 +1,81 @@
+import { type DatabaseConnection, figure, onDatabase, type Row } from '../../database/index.ts'
+import { type Result, type ResultsOf, warn } from '../../engine/index.ts'
+import { said } from '../../net/text.ts'
+import type { ExecutionMode } from '../../protocol/index.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { UnreadableError } from './faults.ts'
+
+/** The statements that let a login read what a check reads. The name of the login comes in brackets. */
+type Grant = (login: string) => string
+
+const inMsdb = (login: string, table: string): string =>
+  `USE msdb; CREATE USER ${login} FOR LOGIN ${login}; GRANT SELECT ON dbo.${table} TO ${login}`
+
+export const grants = {
+  databases: (login) => `GRANT VIEW ANY DATABASE TO ${login}`,
+  serverState: (login) => `GRANT VIEW SERVER STATE TO ${login}`,
+  definitions: (login) => `GRANT VIEW SERVER STATE TO ${login}; GRANT VIEW ANY DEFINITION TO ${login}`,
+  backups: (login) => inMsdb(login, 'backupset'),
+  jobs: (login) => `${inMsdb(login, 'sysjobs')}; GRANT SELECT ON dbo.sysjobservers TO ${login}`,
+} as const satisfies Readonly<Record<string, Grant>>
+
+/** Stands in for the observation of a check that the account, the edition or the version keeps from reading. */
+class Unreadable {
+  readonly reason: string
+  readonly details: readonly string[] | undefined
+  constructor({ why, message }: UnreadableError, grant: Grant, user: string) {
+    this.reason = message
+    this.details = why === 'permission' ? [grant(`[${said(user, 64).replaceAll(']', ']]')}]`)] : undefined
+  }
+}
+
+/**
+ * Declares a check of what not every login, edition or version shows. Where it is not shown, the first result of
+ * the check is a warning with the statements that grant it: neither a failure of the database nor a silent ok.
+ */
+export const onSqlserver = <const Spec extends SettingsSpec, const Name extends string, Observation>({
+  grant,
+  observe,
+  evaluate,
+  ...declaration
+}: {
+  readonly depth: ExecutionMode
+  readonly results: Readonly<Record<Name, string>>
+  readonly settings: Spec
+  readonly grant: Grant
+  /** Throws UnreadableError where the server does not show it. */
+  readonly observe: (connection: DatabaseConnection) => Promise<Observation>
+  readonly evaluate: (observation: NoInfer<Observation>, settings: Values<NoInfer<Spec>>) => ResultsOf<NoInfer<Name>>
+}) =>
+  onDatabase({
+    ...declaration,
+    observe: async (connection): Promise<Observation | Unreadable> => {
+      try {
+        return await observe(connection)
+      } catch (error) {
+        if (error instanceof UnreadableError) return new Unreadable(error, grant, connection.user)
+        throw error
+      }
+    },
+    evaluate: (observation, settings): ResultsOf<Name> => {
+      if (!(observation instanceof Unreadable)) return evaluate(observation, settings)
+      const [check = ''] = Object.keys(declaration.results)
+      const { reason, details } = observation
+      const result: Result = warn(check, `not looked at: ${reason}`, details ? { details } : {})
+      return result as unknown as ResultsOf<Name>
+    },
+  })
+
+/** For views that without a permission show an account only itself, or nothing, and no error. */
+export function requirePermission(row: Row | undefined, permission: string): void {
+  if (figure(row, 'may') === 1) return
+  throw new UnreadableError('permission', `this account sees only a part without ${permission}`, [])
+}
+export const mayState = "HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE')"
+
+/** The counters are empty where they could not be set up when the server was installed. */
+export function requireCounters(rows: readonly Row[]): readonly Row[] {
+  if (rows.length > 0) return rows
+  const message = 'the performance counters of this server are empty (lodctr /R sets them up anew)'
+  throw new UnreadableError('absent', message, [])
+}

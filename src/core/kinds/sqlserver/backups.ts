@@ -1,0 +1,123 @@
+import { figure, type Row, text } from '../../database/index.ts'
+import { atMost, type Result } from '../../engine/index.ts'
+import type { SettingsSpec, Threshold } from '../../settings/index.ts'
+import { grants, onSqlserver } from './access.ts'
+import { ignore, listNames, withoutIgnored } from './checks.ts'
+import { UnreadableError } from './faults.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+
+/** How long ago something was last done to a database: since it was made, where that never happened. */
+type Age = { readonly name: string; readonly ageMs: number; readonly never: boolean }
+
+/** `column` and `made` are in minutes. */
+function ageOf(row: Row, column: string): Age {
+  const minutes = figure(row, column)
+  const since = minutes ?? figure(row, 'made') ?? 0
+  return { name: text(row, 'name'), ageMs: Math.max(0, since) * minute, never: minutes === undefined }
+}
+
+/** Shows the oldest; the others that are too old are named beside it. */
+function evaluateAges<const Name extends string>(
+  { check, event }: { readonly check: Name; readonly event: string },
+  all: readonly Age[],
+  threshold: Threshold,
+  ignored: readonly string[],
+): readonly Result<Name>[] {
+  if (threshold.warn === undefined && threshold.limit === undefined) return []
+  const [oldest, ...others] = [...withoutIgnored(all, ignored)].sort((a, b) => b.ageMs - a.ageMs)
+  if (!oldest) return []
+  const { warn = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY } = threshold
+  const old = others.filter(({ ageMs }) => ageMs > Math.min(warn, limit)).map(({ name }) => name)
+  return [
+    atMost({
+      check,
+      what: oldest.never
+        ? `${oldest.name}: no ${event} since it was made:`
+        : `${oldest.name}: age of its last ${event}:`,
+      value: oldest.ageMs,
+      unit: 'duration',
+      threshold,
+      details: old.length === 0 ? [] : [`too old as well: ${listNames(old)}`],
+    }),
+  ]
+}
+
+const backupSettings = {
+  ignore,
+  fullBackup: {
+    type: 'threshold',
+    unit: 'duration',
+    default: { warn: 48 * hour, limit: 72 * hour },
+    doc: 'Age of the last full backup of each database, {} to leave it out',
+  },
+  logBackup: {
+    type: 'threshold',
+    unit: 'duration',
+    default: { warn: 30 * minute, limit: 60 * minute },
+    doc: 'Age of the last log backup of each database in FULL recovery, {} to leave it out',
+  },
+} as const satisfies SettingsSpec
+
+/** What msdb of this server knows; databases whose backups another replica makes are left out. */
+export const backups = onSqlserver({
+  depth: 'Advanced',
+  results: {
+    'full backup': 'Every database has a full backup that is young enough',
+    'log backup': 'So has every log of a database in FULL recovery',
+  },
+  settings: backupSettings,
+  grant: grants.backups,
+  observe: async ({ ask }) => {
+    const rows = await ask(`SELECT TOP (2000) d.name AS name, d.recovery_model_desc AS recovery, d.database_id AS id,
+        DATEDIFF(MINUTE, d.create_date, GETDATE()) AS made,
+        DATEDIFF(MINUTE, MAX(CASE WHEN b.type = 'D' THEN b.backup_finish_date END), GETDATE()) AS fullAge,
+        DATEDIFF(MINUTE, MAX(CASE WHEN b.type = 'L' THEN b.backup_finish_date END), GETDATE()) AS logAge
+      FROM sys.databases AS d LEFT JOIN msdb.dbo.backupset AS b ON b.database_name = d.name
+      WHERE d.state = 0 AND d.source_database_id IS NULL AND d.is_in_standby = 0 AND d.name NOT IN ('tempdb', 'model')
+        AND sys.fn_hadr_backup_is_preferred_replica(d.name) = 1
+      GROUP BY d.name, d.recovery_model_desc, d.database_id, d.create_date ORDER BY d.name`)
+    const own = rows.filter((row) => text(row, 'recovery') === 'FULL' && (figure(row, 'id') ?? 0) > 4)
+    return {
+      full: rows.map((row) => ageOf(row, 'fullAge')),
+      // Until its first full backup a database has no chain of log backups.
+      log: own.filter((row) => figure(row, 'fullAge') !== undefined).map((row) => ageOf(row, 'logAge')),
+    }
+  },
+  evaluate: ({ full, log }, { fullBackup, logBackup, ignore: ignored }) => [
+    ...evaluateAges({ check: 'full backup', event: 'full backup' }, full, fullBackup, ignored),
+    ...evaluateAges({ check: 'log backup', event: 'log backup' }, log, logBackup, ignored),
+  ],
+})
+
+export const checkdb = onSqlserver({
+  depth: 'Advanced',
+  results: { checkdb: 'DBCC CHECKDB found every database sound, not long ago' },
+  settings: {
+    ignore,
+    checkdb: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 14 * day },
+      doc: 'Age of the last DBCC CHECKDB of each database that found nothing wrong',
+    },
+  },
+  grant: grants.definitions,
+  observe: async ({ ask }) => {
+    const rows = await ask(`SELECT TOP (2000) d.name AS name, DATEDIFF(MINUTE, d.create_date, GETDATE()) AS made,
+        CASE WHEN c.good > '19000102' THEN DATEDIFF(MINUTE, c.good, GETDATE()) END AS age,
+        CASE WHEN c.good IS NULL THEN 0 ELSE 1 END AS known
+      FROM sys.databases AS d
+        CROSS APPLY (SELECT CAST(DATABASEPROPERTYEX(d.name, 'LastGoodCheckDbTime') AS datetime) AS good) AS c
+      WHERE d.state = 0 AND d.source_database_id IS NULL AND d.name <> 'tempdb' ORDER BY d.name`)
+    // Servers before 2016 SP2 have no such property.
+    if (rows.length > 0 && rows.every((row) => figure(row, 'known') === 0)) {
+      throw new UnreadableError('absent', 'this version does not tell when DBCC CHECKDB last ran', [])
+    }
+    return rows.map((row) => ageOf(row, 'age'))
+  },
+  evaluate: (ages, { ignore: ignored, checkdb: threshold }) =>
+    evaluateAges({ check: 'checkdb', event: 'good DBCC CHECKDB' }, ages, threshold, ignored),
+})

@@ -1,0 +1,285 @@
+import { figure, type Row, text } from '../../database/index.ts'
+import { atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { count } from '../../net/text.ts'
+import type { SettingsSpec } from '../../settings/index.ts'
+import { grants, mayState, onSqlserver, requireCounters, requirePermission } from './access.ts'
+
+/** Shared by all checks that go through the databases of the server. */
+export const ignore = {
+  type: 'texts',
+  default: [],
+  doc: 'Databases that no check looks at',
+} as const satisfies SettingsSpec[string]
+
+/** Without those that an operator leaves out. */
+export const withoutIgnored = <T extends { readonly name: string }>(
+  databases: readonly T[],
+  names: readonly string[],
+): readonly T[] => databases.filter(({ name }) => !names.some((one) => one.toLowerCase() === name.toLowerCase()))
+
+/** The first of them, and how many there are besides. */
+export const listNames = (names: readonly string[]): string =>
+  names.length > 5 ? `${names.slice(0, 5).join(', ')} and ${names.length - 5} more` : names.join(', ')
+
+/** On the way to ONLINE, or kept there on purpose by log shipping. */
+const passing = new Set(['RESTORING', 'RECOVERING', 'COPYING'])
+
+export const databases = onSqlserver({
+  depth: 'Standard',
+  results: { databases: 'Every database is ONLINE' },
+  settings: { ignore },
+  grant: grants.databases,
+  observe: async ({ ask }) => {
+    const rows = await ask(`SELECT TOP (2000) HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW ANY DATABASE') AS may,
+      name, state_desc AS state FROM sys.databases ORDER BY name`)
+    requirePermission(rows[0], 'VIEW ANY DATABASE')
+    return rows.map((row) => ({ name: text(row, 'name'), state: text(row, 'state') }))
+  },
+  evaluate: (all, { ignore: names }) => {
+    const databases = withoutIgnored(all, names)
+    const bad = databases.filter(({ state }) => state !== 'ONLINE')
+    if (bad.length === 0) return ok('databases', `${count(databases.length, 'database')} ONLINE`)
+    const states = [...bad]
+      .sort((a, b) => Number(passing.has(a.state)) - Number(passing.has(b.state)))
+      .map(({ name, state }) => `${name} is ${state}`)
+    const message = `${bad.length} of ${count(databases.length, 'database')} not ONLINE: ${listNames(states)}`
+    return bad.every(({ state }) => passing.has(state))
+      ? warn('databases', message)
+      : fail('databases', 'data', message)
+  },
+})
+
+/** What every log waits for now and then, and for a moment. */
+const usualWaits = new Set(['', 'NOTHING', 'CHECKPOINT', 'OLDEST_PAGE', 'XTP_CHECKPOINT'])
+const causes: Readonly<Record<string, string>> = {
+  LOG_BACKUP: 'log backups have stopped, or are too rare',
+  ACTIVE_TRANSACTION: 'a transaction is open for long',
+  AVAILABILITY_REPLICA: 'a secondary replica does not keep up',
+  REPLICATION: 'replication or change data capture does not keep up',
+  DATABASE_MIRRORING: 'the mirror does not keep up',
+  ACTIVE_BACKUP_OR_RESTORE: 'a backup or restore runs',
+}
+
+export const logReuse = onSqlserver({
+  depth: 'Standard',
+  results: { 'log reuse': 'No log fills up because something keeps its space' },
+  settings: {
+    ignore,
+    logReuse: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 50 },
+      doc: 'How full a log may be while something keeps its space from being used again',
+    },
+  },
+  grant: grants.serverState,
+  observe: async ({ ask }) => {
+    const rows = await ask(`SELECT TOP (2000) d.name AS name, d.log_reuse_wait_desc AS waits, p.cntr_value AS used
+      FROM sys.databases AS d JOIN sys.dm_os_performance_counters AS p ON p.instance_name = d.name
+      WHERE d.state = 0 AND p.counter_name = 'Percent Log Used' AND p.object_name LIKE '%:Databases%' ORDER BY d.name`)
+    return requireCounters(rows).map((row) => ({
+      name: text(row, 'name'),
+      /** What keeps its space from being used again. */
+      waits: text(row, 'waits'),
+      /** Percent. */
+      used: figure(row, 'used') ?? 0,
+    }))
+  },
+  evaluate: (logs, { ignore: names, logReuse: threshold }) => {
+    const waiting = withoutIgnored(logs, names).filter(({ waits }) => !usualWaits.has(waits))
+    const [worst] = [...waiting].sort((a, b) => b.used - a.used)
+    if (!worst) return ok('log reuse', 'the space of every log can be used again')
+    const cause = causes[worst.waits]
+    return atMost({
+      check: 'log reuse',
+      what: `the log of ${worst.name} waits for ${worst.waits}, and is full to`,
+      value: worst.used,
+      unit: 'percent',
+      threshold,
+      details: cause === undefined ? [] : [`${worst.waits}: ${cause}`],
+    })
+  },
+})
+
+export const sessions = onSqlserver({
+  depth: 'Standard',
+  results: { sessions: 'Connections are left' },
+  settings: {
+    sessions: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 80, limit: 95 },
+      doc: 'User connections, of how many the server takes',
+    },
+  },
+  grant: grants.serverState,
+  observe: async ({ ask }) => {
+    const [row] = await ask(`SELECT ${mayState} AS may,
+      (SELECT COUNT(*) FROM sys.dm_exec_sessions WHERE is_user_process = 1) AS used,
+      (SELECT CAST(value_in_use AS int) FROM sys.configurations WHERE name = 'user connections') AS configured,
+      @@MAX_CONNECTIONS AS most`)
+    requirePermission(row, 'VIEW SERVER STATE')
+    // 0 stands for as many as there can be.
+    return { used: figure(row, 'used') ?? 0, max: figure(row, 'configured') || (figure(row, 'most') ?? 0) }
+  },
+  evaluate: ({ used, max }, { sessions: threshold }) =>
+    atMost({
+      check: 'sessions',
+      what: `${used} of ${max} sessions:`,
+      value: max > 0 ? (used / max) * 100 : 100,
+      unit: 'percent',
+      threshold,
+    }),
+})
+
+export const blocked = onSqlserver({
+  depth: 'Standard',
+  results: { blocked: 'No request waits too long for another' },
+  settings: {
+    blocked: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 60_000 },
+      doc: 'How long a request may wait for another',
+    },
+  },
+  grant: grants.serverState,
+  observe: async ({ ask }) => {
+    const rows =
+      await ask(`SELECT TOP (1000) ${mayState} AS may, r.session_id AS session, r.blocking_session_id AS holder,
+        r.wait_time AS waited, r.wait_type AS wait
+      FROM (VALUES (1)) AS always (one) LEFT JOIN sys.dm_exec_requests AS r ON r.blocking_session_id <> 0
+      ORDER BY r.wait_time DESC`)
+    requirePermission(rows[0], 'VIEW SERVER STATE')
+    const requests = rows.filter((row) => figure(row, 'session') !== undefined)
+    const [longest] = requests
+    return {
+      requests: requests.length,
+      longestMs: figure(longest, 'waited') ?? 0,
+      session: figure(longest, 'session'),
+      /** The session that it waits for. */
+      blocker: figure(longest, 'holder'),
+      wait: text(longest, 'wait'),
+    }
+  },
+  evaluate: ({ requests, longestMs, session, blocker, wait }, { blocked: threshold }) => {
+    if (requests === 0) return ok('blocked', 'no request waits for another')
+    const by = blocker !== undefined && blocker > 0 ? `by session ${blocker}` : 'by a transaction without a session'
+    return atMost({
+      check: 'blocked',
+      what: `${count(requests, 'request waits', 'requests wait')}; session ${session ?? '?'} is blocked ${by} for`,
+      value: longestMs,
+      unit: 'duration',
+      threshold,
+      details: wait === '' ? [] : [`it waits for ${wait}`],
+    })
+  },
+})
+
+const mayDefinition = "HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW ANY DEFINITION')"
+
+type Group = {
+  readonly name: string
+  /** The replica that is primary; empty when there is none. */
+  readonly primary: string
+  /** Of this server. */
+  readonly role: string
+  readonly health: string
+  /** Databases that do not keep up, each in a line. */
+  readonly unhealthy: readonly string[]
+}
+
+export const availabilityGroups = onSqlserver({
+  depth: 'Advanced',
+  results: {
+    'availability group': 'Its availability groups are healthy, as far as this is their primary; left out without any',
+  },
+  settings: {},
+  grant: grants.definitions,
+  observe: async ({ ask }): Promise<readonly Group[]> => {
+    const [server] = await ask(
+      `SELECT CAST(SERVERPROPERTY('IsHadrEnabled') AS int) AS hadr, ${mayState} & ${mayDefinition} AS may`,
+    )
+    if (figure(server, 'hadr') !== 1) return []
+    requirePermission(server, 'VIEW SERVER STATE and VIEW ANY DEFINITION')
+    const groups = await ask(`SELECT TOP (100) g.name AS name, s.primary_replica AS holder, r.role_desc AS role,
+        s.synchronization_health_desc AS health
+      FROM sys.availability_groups AS g
+        LEFT JOIN sys.dm_hadr_availability_group_states AS s ON s.group_id = g.group_id
+        LEFT JOIN sys.dm_hadr_availability_replica_states AS r ON r.group_id = g.group_id AND r.is_local = 1
+      ORDER BY g.name`)
+    const unhealthy = await ask(`SELECT TOP (100) g.name AS name, a.replica_server_name AS replica, d.name AS dbase,
+        s.synchronization_state_desc AS state, s.suspend_reason_desc AS reason,
+        s.log_send_queue_size AS toSend, s.redo_queue_size AS toRedo
+      FROM sys.dm_hadr_database_replica_states AS s JOIN sys.availability_groups AS g ON g.group_id = s.group_id
+        JOIN sys.availability_replicas AS a ON a.replica_id = s.replica_id
+        LEFT JOIN sys.databases AS d ON d.database_id = s.database_id
+      WHERE s.synchronization_health_desc <> 'HEALTHY' OR s.is_suspended = 1 ORDER BY g.name, a.replica_server_name`)
+    return groups.map((row) => ({
+      name: text(row, 'name'),
+      primary: text(row, 'holder'),
+      role: text(row, 'role'),
+      health: text(row, 'health'),
+      unhealthy: unhealthy.filter((one) => text(one, 'name') === text(row, 'name')).map(describeUnhealthy),
+    }))
+  },
+  evaluate: (groups) => groups.map(evaluateGroup),
+})
+
+function describeUnhealthy(row: Row): string {
+  const reason = text(row, 'reason')
+  const state = `${text(row, 'dbase')} on ${text(row, 'replica')}: ${text(row, 'state')}`
+  const queues = `${figure(row, 'toSend') ?? 0} KiB to send, ${figure(row, 'toRedo') ?? 0} KiB to redo`
+  return `${state}${reason === '' ? '' : ` (suspended: ${reason})`}, ${queues}`
+}
+
+function evaluateGroup({ name, primary, role, health, unhealthy }: Group): Result<'availability group'> {
+  const check = 'availability group'
+  if (primary === '') return fail(check, 'data', `${name} has no primary replica`, { details: unhealthy })
+  const facts = { role: role || 'none' }
+  // Only the primary knows of all replicas.
+  if (role !== 'PRIMARY') {
+    return ok(check, `${name}: this is ${role || 'no replica'}; its health is asked of ${primary}`, { facts })
+  }
+  if (health === 'HEALTHY') return ok(check, `${name} is HEALTHY, and this is its primary`, { facts })
+  const [first, ...details] = unhealthy
+  const message = `${name} is ${health || 'in an unknown state'}${first === undefined ? '' : `: ${first}`}`
+  return health === 'PARTIALLY_HEALTHY'
+    ? warn(check, message, { details, facts })
+    : fail(check, 'data', message, { details, facts })
+}
+
+export const failedJobs = onSqlserver({
+  depth: 'Advanced',
+  results: { 'failed jobs': 'No enabled Agent job failed when it last ran' },
+  settings: {
+    failedJobs: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 0 },
+      doc: 'Enabled Agent jobs whose last run failed',
+    },
+  },
+  grant: grants.jobs,
+  observe: async ({ ask }) => {
+    const rows = await ask(`SELECT TOP (1000) j.name AS name, COUNT(*) OVER () AS enabled,
+        CASE WHEN s.last_run_outcome = 0 AND s.last_run_date > 0 THEN 1 ELSE 0 END AS failed
+      FROM msdb.dbo.sysjobs AS j JOIN msdb.dbo.sysjobservers AS s ON s.job_id = j.job_id
+      WHERE j.enabled = 1 ORDER BY failed DESC, j.name`)
+    return {
+      enabled: figure(rows[0], 'enabled') ?? 0,
+      failed: rows.filter((row) => figure(row, 'failed') === 1).map((row) => text(row, 'name')),
+    }
+  },
+  evaluate: ({ enabled, failed }, { failedJobs: threshold }) => {
+    const jobs = count(enabled, 'enabled Agent job')
+    if (failed.length === 0) return ok('failed jobs', `none of ${jobs} failed last`)
+    return atMost({
+      check: 'failed jobs',
+      what: `failed when last run: ${listNames(failed)}; of ${jobs}`,
+      value: failed.length,
+      unit: 'count',
+      threshold,
+    })
+  },
+})
