@@ -5,7 +5,7 @@ import {
   ColumnReader,
   type Dialect,
   evaluateAsked,
-  mostRows,
+  maxRows,
   type Query,
   queriesProblem,
   queryMs,
@@ -60,9 +60,9 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ rows }, ['a', null, 'c'])).toEqual(['failed'])
     expect(levels({ leastRows: { limit: 1 } }, ['a'])).toEqual(['ok'])
     expect(messages({ leastRows: { limit: 1 } }, [])).toEqual(['jobs: rows 0 (at least 1)'])
-    const full = Array.from({ length: mostRows }, () => 1)
-    expect(levels({ rows: { limit: mostRows } }, full)).toEqual(['ok'])
-    expect(messages({ rows: { limit: mostRows } }, full, true)).toEqual(['jobs: rows, at least 1001 (limit 1000)'])
+    const full = Array.from({ length: maxRows }, () => 1)
+    expect(levels({ rows: { limit: maxRows } }, full)).toEqual(['ok'])
+    expect(messages({ rows: { limit: maxRows } }, full, true)).toEqual(['jobs: rows, at least 1001 (limit 1000)'])
   })
   test('the oldest date may be just as old as the limit, however a driver gives it', () => {
     const age = { warn: hour, limit: 2 * hour }
@@ -175,7 +175,7 @@ describe('what is judged of the first column of a query', () => {
 describe('what is taken of an answer', () => {
   test('1,000 rows, and 1,024 characters of a value', () => {
     const reader = new ColumnReader()
-    for (let row = 0; row < mostRows; row += 1) expect(reader.take(row)).toBe(true)
+    for (let row = 0; row < maxRows; row += 1) expect(reader.take(row)).toBe(true)
     expect(reader.column()).toMatchObject({ rows: 1_000, more: false })
     expect(reader.take(1)).toBe(false)
     expect(reader.column()).toMatchObject({ rows: 1_000, more: true })
@@ -198,9 +198,9 @@ describe('what is taken of an answer', () => {
     // Not even what would fit again: the values are the first ones.
     expect(reader.take(1)).toBe(true)
     expect(reader.column()).toMatchObject({ rows: 901, kept: 85 })
-    for (let row = 901; row < mostRows; row += 1) expect(reader.take(wide)).toBe(true)
+    for (let row = 901; row < maxRows; row += 1) expect(reader.take(wide)).toBe(true)
     expect(reader.take(wide)).toBe(false)
-    expect(reader.column()).toMatchObject({ rows: mostRows, kept: 85, more: true })
+    expect(reader.column()).toMatchObject({ rows: maxRows, kept: 85, more: true })
   })
   test('whatever a driver gives is a cell', () => {
     const reader = new ColumnReader()

@@ -22,23 +22,24 @@ export const clockSetting = {
 } as const satisfies SettingsSpec[string]
 
 /** `sql` asks for one `at`: milliseconds since 1970, in UTC. */
-export const lookAtClock =
-  (context: Pick<CheckContext, 'date'>, sql: string) =>
-  async (ask: Ask): Promise<Clock> => {
-    const sent = context.date().getTime()
-    const [row] = await ask(sql)
-    const heard = context.date().getTime()
-    const told = figure(row, 'at')
-    if (told === undefined) throw new ProbeError('protocol', 'the server was asked for its time and told none')
-    return clockOf(told, sent, heard)
-  }
+export async function readClock(ask: Ask, sql: string, { date }: Pick<CheckContext, 'date'>): Promise<Clock> {
+  const sentAt = date().getTime()
+  const [row] = await ask(sql)
+  const receivedAt = date().getTime()
+  const at = figure(row, 'at')
+  if (at === undefined) throw new ProbeError('protocol', 'the server was asked for its time and told none')
+  return clockOf(at, sentAt, receivedAt)
+}
 
-/** What a server told of its time, asked and heard at times of ours; all in milliseconds since 1970. */
-export function clockOf(told: number, sent: number, heard: number): Clock {
+/**
+ * How far a server's clock is from ours. `theirs` is its time, in an answer that we received at `receivedAt` to a
+ * question that we sent at `sentAt`; all in milliseconds since 1970.
+ */
+export function clockOf(theirs: number, sentAt: number, receivedAt: number): Clock {
   // Our clock shows whole milliseconds.
-  const at = Math.floor(told)
-  const aheadMs = at > heard ? at - heard : Math.min(0, at - sent)
-  return { see: 'clock', aheadMs, tripMs: heard - sent }
+  const at = Math.floor(theirs)
+  const aheadMs = at > receivedAt ? at - receivedAt : Math.min(0, at - sentAt)
+  return { see: 'clock', aheadMs, tripMs: receivedAt - sentAt }
 }
 
 export function evaluateClock({ aheadMs, tripMs }: Clock, threshold: Threshold): Result<'clock'> {
@@ -46,7 +47,9 @@ export function evaluateClock({ aheadMs, tripMs }: Clock, threshold: Threshold):
     const bound = threshold.limit ?? threshold.warn
     const within = `the server's clock agrees with ours, as far as a round trip of ${showDuration(tripMs)} shows`
     const limit = bound === undefined ? '' : ` (limit ${show(bound, 'duration')})`
-    return ok('clock', `${within}${limit}`, { measurement: { value: 0, unit: 'milliseconds', limit: bound } })
+    return ok('clock', `${within}${limit}`, {
+      measurement: { value: 0, unit: 'milliseconds', ...threshold, bound: 'atMost' },
+    })
   }
   const what = `the server's clock is ${aheadMs < 0 ? 'behind' : 'ahead of'} ours by`
   return atMost({ check: 'clock', what, value: Math.abs(aheadMs), unit: 'duration', threshold })

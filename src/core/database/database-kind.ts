@@ -10,15 +10,14 @@ import {
 import { said } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
-import { clockSetting, evaluateClock, lookAtClock } from './clock.ts'
+import { clockSetting, evaluateClock, readClock } from './clock.ts'
 import { PeerSocket } from './peer-socket.ts'
-import { type Asked, askQuery, wanted } from './query.ts'
-import { type Account, type AccountQuestion, evaluateAccount, lookAtAccount } from './query-account.ts'
-import { evaluateAsked } from './query-judge.ts'
+import { type AccountQuestion, type Asked, askQuery, readPowers, wanted, warnOfPowers } from './query.ts'
+import { evaluateAsked } from './query-result.ts'
 import { queriesProblem, queriesSetting } from './query-settings.ts'
-import type { Dialect } from './query-sql.ts'
 import { figure } from './rows.ts'
 import type { Ask, Open, Read } from './session.ts'
+import type { Dialect } from './sql.ts'
 import { type DatabaseTarget, databaseTarget, slotOf, tlsSetting } from './target.ts'
 
 /** A database that svc has signed in to, for checks to run on. */
@@ -66,8 +65,8 @@ const clockCheck = (sql: string) =>
     depth: 'Advanced',
     results: { clock: "The server's clock agrees with ours" },
     settings: { clock: clockSetting },
-    observe: ({ ask }, _, context) => lookAtClock(context, sql)(ask),
-    evaluate: (seen, { clock }) => evaluateClock(seen, clock),
+    observe: ({ ask }, _, context) => readClock(ask, sql, context),
+    evaluate: (clock, { clock: threshold }) => evaluateClock(clock, threshold),
   })
 
 const queriesCheck = (account: AccountQuestion) =>
@@ -76,16 +75,18 @@ const queriesCheck = (account: AccountQuestion) =>
     results: { queries: 'What you ask by `queries` is as it should be; each is judged by itself' },
     settings: { queries: queriesSetting },
     when: ['queries'],
-    async *observe({ ask, read }, { queries }, context): AsyncGenerator<Account | Asked> {
+    async *observe({ ask, read }, { queries }, context): AsyncGenerator<{ readonly powers: string } | Asked> {
       const due = wanted(queries, context.mode)
       if (due.length === 0) return
-      yield await lookAtAccount(context, account)(ask)
+      const powers = await readPowers(ask, account, context)
+      if (powers !== undefined) yield { powers }
       for (const query of due) {
         context.step('queries')
         yield await askQuery(query, context, read)
       }
     },
-    evaluate: (seen) => (seen.see === 'account' ? evaluateAccount(seen) : evaluateAsked(seen)),
+    evaluate: (observation) =>
+      'powers' in observation ? warnOfPowers(observation.powers) : evaluateAsked(observation),
   })
 
 /** What every database declares; the texts are the kind's. */

@@ -1,8 +1,8 @@
 import { expectationProblem } from '../assert/expectation.ts'
 import { quoted } from '../net/text.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
-import { mostRows } from './column.ts'
-import { type Dialect, sqlProblem } from './query-sql.ts'
+import { maxRows } from './rows.ts'
+import { type Dialect, sqlProblem } from './sql.ts'
 
 const queryFields = {
   name: { type: 'text', required: true, doc: 'What it is, for messages: `waiting jobs`' },
@@ -68,6 +68,6 @@ function queryProblem(query: Query, dialect: Dialect): string | undefined {
   const lost = query.expect === undefined ? undefined : expectationProblem(query.expect)
   if (lost !== undefined) return `expect: ${lost}`
   const bounds = [query.rows, query.leastRows].flatMap((one: Threshold = {}) => [one.warn ?? 0, one.limit ?? 0])
-  if (Math.max(...bounds) <= mostRows) return undefined
-  return `no more than ${mostRows} rows are read: let the database count them, by SELECT count(*) and atMost or atLeast`
+  if (Math.max(...bounds) <= maxRows) return undefined
+  return `no more than ${maxRows} rows are read: let the database count them, by SELECT count(*) and atMost or atLeast`
 }

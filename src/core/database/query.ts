@@ -1,9 +1,8 @@
-import { type CheckContext, includes } from '../engine/index.ts'
-import { ProbeError } from '../probe-error.ts'
+import { type CheckContext, includes, type Result, warn } from '../engine/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
-import type { Column } from './column.ts'
 import type { Query } from './query-settings.ts'
-import { type Read, statementMs } from './session.ts'
+import type { Column, Row } from './rows.ts'
+import type { Ask, Read } from './session.ts'
 
 /** What became of one question. */
 export type Asked = {
@@ -33,19 +32,30 @@ export async function askQuery(
   }
 }
 
-/** Milliseconds that are kept from a query: it is to be ended, and named, before the deadline names nothing. */
-const keptMs = 300
-const leastMs = 50
-
-/** Milliseconds for one query. Throws ProbeError `timeout` where too few are left. */
-export function queryMs(left: number): number {
-  const ms = Math.min(statementMs(left), left - keptMs)
-  if (ms < leastMs) throw new ProbeError('timeout', 'not asked: the time of this monitor was used up before it')
-  return ms
+/** A cheap question about what an account may do beyond reading. */
+export type AccountQuestion = {
+  readonly sql: string
+  /** What the answer means, in words that follow "queries run"; undefined where the account may only read. */
+  readonly powers: (rows: readonly Row[]) => string | undefined
 }
 
-/** The connection did not outlive what was asked before. */
-export const notAsked = (): ProbeError => new ProbeError('dependency', 'not asked: the connection had ended before it')
+/** The answer to it: a hint only, so a server that does not say is no failure. The deadline is thrown. */
+export async function readPowers(
+  ask: Ask,
+  { sql, powers }: AccountQuestion,
+  { signal }: Pick<CheckContext, 'signal'>,
+): Promise<string | undefined> {
+  try {
+    return powers(await ask(sql))
+  } catch (error) {
+    if (signal.aborted) throw error
+    return undefined
+  }
+}
 
-/** It took longer than it may, and was ended. */
-export const calledOff = (): ProbeError => new ProbeError('timeout', 'the query was called off: it took too long')
+export const warnOfPowers = (powers: string): Result<'queries'> =>
+  warn('queries', `queries run ${powers}: give svc an account that may only read`, {
+    details: [
+      'a transaction that cannot write keeps rows as they are, and no function from doing what its account may',
+    ],
+  })

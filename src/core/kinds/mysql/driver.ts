@@ -1,118 +1,63 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Connection, ConnectionOptions } from 'mysql2'
-import {
-  type Ask,
-  type DatabaseTarget,
-  loadEncodings,
-  notAsked,
-  type Open,
-  PeerSocket,
-  partingMs,
-  queryMs,
-  type Read,
-  refuseToWrite,
-  statementMs,
-  tlsChoice,
-  within,
-} from '../../database/index.ts'
+import { type DatabaseTarget, type Open, openSession, PeerSocket, tlsChoice, within } from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { mysqlFault, type Where } from './faults.ts'
+import { mysqlFault } from './faults.ts'
 import { killed, type Victim } from './kill.ts'
 import { queried, readOnly, signedIn } from './read.ts'
 
 /** Milliseconds for the end of a statement that has ended by itself to come in. */
 const graceMs = 40
 
-/** The driver. Rejects when it cannot be loaded whole. */
-export async function loadMysql() {
-  const driver = await import('mysql2')
-  loadEncodings('mysql2')
-  return driver
-}
-
 export const openMysql: Open = async (target, way) => {
-  const { socket, ip, address, signal, msLeft } = way
-  const at = (phase: Where['phase']): Where => ({ target, address, phase })
+  const { socket, ip, address, signal } = way
   const options = await optionsFor(target, ip)
-  const { createConnection } = await loadMysql()
+  const { createConnection } = await import('mysql2')
   const connect = (over: PeerSocket): Connection => watched(createConnection({ ...options, stream: over }), over)
-  let underway: Promise<unknown> | undefined
+  const connection = connect(socket)
+  // A connection that breaks also fails the query under way, and that is where it is reported.
+  connection.on('error', () => {})
+  let thread = 0
   let mark = ''
   /** A comment that no other statement has, on whatever server it is. */
   const marked = (sql: string): string => {
     mark = `svc-health ${randomUUID()}`
     return `/* ${mark} */ ${sql}`
   }
+  // A query goes on when its client is gone, and when it is not listened to: it is ended from a second connection.
   const kill = (what: Victim['what'], coming: () => boolean) =>
     killed({ what, thread, mark, coming }, { reach: (limit) => PeerSocket.reach(ip, target.port, limit), connect })
-  let hungUp: Promise<void> | undefined
-  let thread = 0
-  const abort = (): void => {
-    // A query goes on when its client is gone: it is ended from a second connection.
-    const stopped = underway && thread > 0 ? kill('CONNECTION', () => underway !== undefined) : Promise.resolve()
-    hungUp = stopped.then(() => void socket.destroy())
+  const stopReading = async (ended: Promise<void>): Promise<void> => {
+    // Meanwhile nothing comes: a server is faster at sending rows than at being told not to.
+    connection.pause()
+    const outcome = await kill('QUERY', () => false)
+    socket.recount()
+    connection.resume()
+    if (outcome !== 'not found') return
+    // It may have ended by itself. Else it runs where there is no way to end it but to hang up.
+    let over = false
+    void ended.then(() => (over = true))
+    await within(ended, graceMs)
+    if (!over) socket.destroy()
   }
-  // Looked at here, for while the driver was loaded nobody listened.
-  signal.throwIfAborted()
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    const connection = connect(socket)
-    await signedIn(connection)
-    thread = connection.threadId ?? 0
-    // The driver takes almost anything for a greeting.
-    if (thread === 0) throw new ProbeError('protocol', `${address} does not answer as MySQL does`)
-    const ask: Ask = async (sql) => {
-      signal.throwIfAborted()
-      try {
-        const query = queried(connection, marked(limited(sql, statementMs(msLeft()))))
-        underway = query
-        return await query
-      } catch (error) {
-        throw mysqlFault(error, at('check'))
-      } finally {
-        underway = undefined
-      }
-    }
-    const read: Read = async (sql, dates) => {
-      signal.throwIfAborted()
-      if (socket.destroyed) throw notAsked()
-      socket.recount()
-      refuseToWrite(sql, 'mysql')
-      const stop = async (ended: Promise<void>): Promise<void> => {
-        // Meanwhile nothing comes: a server is faster at sending rows than at being told not to.
-        connection.pause()
-        const outcome = await kill('QUERY', () => false)
-        socket.recount()
-        connection.resume()
-        if (outcome !== 'not found') return
-        // It may have ended by itself. Else it runs where there is no way to end it but to hang up.
-        let over = false
-        void ended.then(() => (over = true))
-        await within(ended, graceMs)
-        if (!over) socket.destroy()
-      }
-      const reading = readOnly(connection, sql, { ms: queryMs(msLeft()), dates, signal, marked, stop })
-      underway = reading
-      try {
-        return await reading
-      } catch (error) {
-        throw mysqlFault(error, at('query'))
-      } finally {
-        underway = undefined
-      }
-    }
-    const close = async (): Promise<void> => {
-      signal.removeEventListener('abort', abort)
-      if (!signal.aborted && !socket.destroyed) await within(ended(connection, socket), partingMs)
-      await hungUp
-      socket.destroy()
-    }
-    return { ask, read, encryption: options.ssl ? 'TLS' : undefined, close }
-  } catch (error) {
-    signal.removeEventListener('abort', abort)
-    throw mysqlFault(error, at('sign-in'))
-  }
+  return openSession(way, {
+    dialect: 'mysql',
+    signIn: async () => {
+      await signedIn(connection)
+      thread = connection.threadId ?? 0
+      // The driver takes almost anything for a greeting.
+      if (thread === 0) throw new ProbeError('protocol', `${address} does not answer as MySQL does`)
+    },
+    encryption: () => (options.ssl ? 'TLS' : undefined),
+    ask: (sql, ms) => queried(connection, marked(limited(sql, ms))),
+    read: (sql, { ms, dates }) => readOnly(connection, sql, { ms, dates, signal, marked, stop: stopReading }),
+    stop: async (running) => {
+      if (thread > 0) await kill('CONNECTION', () => running() !== undefined)
+    },
+    signOff: () => ended(connection, socket),
+    fault: (error, phase) => mysqlFault(error, { target, address, phase }),
+  })
 }
 
 async function optionsFor(target: DatabaseTarget, ip: string): Promise<ConnectionOptions> {

@@ -1,20 +1,14 @@
-import { type DatabaseTarget, withoutTls } from '../../database/index.ts'
+import { type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { said } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
-export type Where = {
-  readonly target: DatabaseTarget
-  readonly address: string
-  readonly phase: 'sign-in' | 'check' | 'query'
-}
-
 /** What an error of the driver or of the server means; one that classify knows is given back as it is. */
-export function mysqlFault(error: unknown, where: Where): unknown {
+export function mysqlFault(error: unknown, place: ErrorPlace): unknown {
   if (error instanceof ProbeError) return error
   const { code, errno, sqlState, message } = error as Record<'code' | 'errno' | 'sqlState' | 'message', unknown>
   const told = said(typeof message === 'string' ? message : '')
-  if (typeof errno === 'number' && typeof sqlState === 'string') return fromServer(errno, told, where)
-  return fromDriver(code, told, error, where)
+  if (typeof errno === 'number' && typeof sqlState === 'string') return fromServer(errno, told, place)
+  return fromDriver(code, told, error, place)
 }
 
 /** Error numbers of the server, told alike by MySQL and MariaDB. */
@@ -50,7 +44,7 @@ const meaning: Readonly<
 /** A Galera node that is not part of its cluster refuses every query with this number. */
 const unknownCommand = 1_047
 
-function fromServer(errno: number, told: string, { address, target, phase }: Where): ProbeError {
+function fromServer(errno: number, told: string, { address, target, phase }: ErrorPlace): ProbeError {
   const found = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
     new ProbeError(fault, message, [...details, `error ${errno}`])
   const user = `"${said(target.user, 64)}"`
@@ -82,7 +76,7 @@ function fromServer(errno: number, told: string, { address, target, phase }: Whe
     phase === 'sign-in' ? `${address} refused the connection: ${told}` : `the query failed: ${told}`,
   )
 }
-function fromDriver(code: unknown, told: string, error: unknown, { address }: Where): unknown {
+function fromDriver(code: unknown, told: string, error: unknown, { address }: ErrorPlace): unknown {
   if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
   if (code === 'HANDSHAKE_SSL_ERROR') return new ProbeError('tls', `TLS with ${address} failed: ${told}`)
   if (code === 'PROTOCOL_CONNECTION_LOST') {

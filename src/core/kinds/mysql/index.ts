@@ -1,4 +1,4 @@
-import { databaseKind, mysqlAccount } from '../../database/index.ts'
+import { databaseKind, figure } from '../../database/index.ts'
 import { galera, replication, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
 
@@ -19,6 +19,18 @@ export default databaseKind({
   open: openMysql,
   // Whatever the time zone of the server and of the session.
   clock: "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000 AS at",
-  account: mysqlAccount,
+  account: {
+    // The name of a user may hold an @, that of a host may not.
+    sql: `SELECT MAX(privilege_type = 'SUPER') AS super, MAX(privilege_type = 'FILE') AS file
+      FROM information_schema.user_privileges
+      WHERE grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER())
+        - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '''@''',
+        SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')`,
+    powers: ([row]) => {
+      const privileges = ['super', 'file'].filter((name) => figure(row, name) === 1).map((name) => name.toUpperCase())
+      if (privileges.length === 0) return undefined
+      return `with the privilege${privileges.length > 1 ? 's' : ''} ${privileges.join(' and ')}`
+    },
+  },
   checks: [threads, replication, galera, transactions],
 })

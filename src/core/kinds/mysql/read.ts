@@ -1,5 +1,5 @@
 import type { Connection, RowDataPacket } from 'mysql2'
-import { type Column, ColumnReader, calledOff, figure, mostRows, type Row } from '../../database/index.ts'
+import { type Column, ColumnReader, calledOff, figure, maxRows, type Row } from '../../database/index.ts'
 
 export function queried(connection: Connection, sql: string): Promise<readonly Row[]> {
   return new Promise((resolve, reject) => {
@@ -107,7 +107,7 @@ async function oldest(connection: Connection, { cells }: Column): Promise<Column
  * has a LIMIT of its own: MariaDB reads the one comment, MySQL the other.
  */
 function limited(sql: string, ms: number): string {
-  const rows = mostRows + 1
+  const rows = maxRows + 1
   const maria = `SET STATEMENT max_statement_time = ${ms / 1_000}, lock_wait_timeout = 1, sql_select_limit = ${rows} FOR`
   const hints = `MAX_EXECUTION_TIME(${ms}) SET_VAR(sql_select_limit = ${rows})`
   return `/*M!100101 ${maria} */ ${sql.replace(/^\s*select\b/i, (select) => `${select} /*+ ${hints} */`)}`

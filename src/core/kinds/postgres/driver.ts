@@ -1,33 +1,34 @@
 import type { EventEmitter } from 'node:events'
+import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import type { Client, QueryResult } from 'pg'
+import type { Client, QueryArrayResult, QueryResult } from 'pg'
 import {
-  type Ask,
+  type Column,
+  ColumnReader,
+  calledOff,
   type DatabaseTarget,
-  notAsked,
   type Open,
+  openSession,
   partingMs,
-  queryMs,
-  type Read,
   type Row,
-  statementMs,
   tlsChoice,
   within,
 } from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { cancelRequest } from './cancel.ts'
-import { postgresFault, type Where } from './faults.ts'
-import { lockMs, readOnly } from './read.ts'
+import { postgresFault } from './faults.ts'
 
+/** Milliseconds: what needs longer for a lock is in the way of others, and says so instead. */
+const lockMs = 500
 /** Milliseconds after which a cancelled query that still runs is cancelled again. */
 const againMs = 40
+/** Rows that come at once: their other columns are in memory as long as the driver has the portion. */
+const portion = 50
 
 export const loadPg = async () => (await import('pg')).default
 
 export const openPostgres: Open = async (target, way) => {
-  const { socket, ip, address, signal, msLeft } = way
-  const at = (phase: Where['phase']): Where => ({ target, address, phase })
+  const { socket, ip, address, signal } = way
   const ssl = await tlsChoice(target, ip)
   const pg = await loadPg()
   const client = new pg.Client({
@@ -42,72 +43,27 @@ export const openPostgres: Open = async (target, way) => {
     // keeps the driver from PGPASSWORD and ~/.pgpass.
     password: () => passwordOf(target, address),
   })
-  // A connection that breaks also fails the query under way, and that is where it is told.
+  // A connection that breaks also fails the query under way, and that is where it is reported.
   client.on('error', () => {})
   const { connection } = inner(client)
   connection.once('sslconnect', () => socket.watch(connection.stream))
-  let underway: Promise<unknown> | undefined
-  let hungUp: Promise<void> | undefined
-  const hangUp = async (): Promise<void> => {
-    const end = performance.now() + partingMs
-    // Asked again until the query has ended: a request that overtakes the query finds nothing to cancel.
-    for (let left = partingMs; underway && left > 0; left = end - performance.now()) {
-      await cancelRequest(ip, target.port, inner(client), Math.min(left, partingMs / 2))
-      if (underway) await within(underway, Math.min(againMs, Math.max(1, end - performance.now())))
-    }
-    socket.destroy()
-  }
-  const abort = (): void => {
-    hungUp = hangUp()
-  }
-  // Looked at here, for while the driver was loaded nobody listened.
-  signal.throwIfAborted()
-  signal.addEventListener('abort', abort, { once: true })
-  const ask: Ask = async (sql) => {
-    signal.throwIfAborted()
-    try {
-      // Statements that are sent together are one transaction: a single round trip, and after an error
-      // none is left open. The limit counts from its SET on. Names are looked up where no user of the
-      // database can have put something of the same name.
-      const sent = `SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = ${statementMs(msLeft())};
-        SET LOCAL lock_timeout = ${lockMs}; SET LOCAL search_path = pg_catalog, pg_temp; ${sql}`
-      const query = client.query(sent)
-      underway = query
-      const results = (await query) as unknown as readonly QueryResult<Row>[]
-      return results.at(-1)?.rows ?? []
-    } catch (error) {
-      throw postgresFault(error, at('check'))
-    } finally {
-      underway = undefined
-    }
-  }
-  const read: Read = async (sql) => {
-    signal.throwIfAborted()
-    if (socket.destroyed) throw notAsked()
-    socket.recount()
-    const reading = readOnly(client, sql, { ms: queryMs(msLeft()), signal })
-    underway = reading
-    try {
-      return await reading
-    } catch (error) {
-      throw postgresFault(error, at('query'))
-    } finally {
-      underway = undefined
-    }
-  }
-  const close = async (): Promise<void> => {
-    signal.removeEventListener('abort', abort)
-    if (!signal.aborted && !socket.destroyed) await within(client.end(), partingMs)
-    await hungUp
-    socket.destroy()
-  }
-  try {
-    await client.connect()
-  } catch (error) {
-    signal.removeEventListener('abort', abort)
-    throw postgresFault(error, at('sign-in'))
-  }
-  return { ask, read, encryption: ssl ? protocolOf(client) : undefined, close }
+  return openSession(way, {
+    signIn: () => client.connect(),
+    encryption: () => (ssl ? protocolOf(client) : undefined),
+    ask: (sql, ms) => query(client, sql, ms),
+    read: (sql, { ms }) => readColumn(client, sql, { ms, signal }),
+    stop: async (running) => {
+      const end = performance.now() + partingMs
+      // Asked again until the query has ended: a request that overtakes the query finds nothing to cancel.
+      for (let left = partingMs; running() && left > 0; left = end - performance.now()) {
+        await cancelRequest(ip, target.port, inner(client), Math.min(left, partingMs / 2))
+        const query = running()
+        if (query) await within(query, Math.min(againMs, Math.max(1, end - performance.now())))
+      }
+    },
+    signOff: () => client.end(),
+    fault: (error, phase) => postgresFault(error, { target, address, phase }),
+  })
 }
 
 async function passwordOf(target: DatabaseTarget, address: string): Promise<string> {
@@ -115,10 +71,89 @@ async function passwordOf(target: DatabaseTarget, address: string): Promise<stri
   throw new ProbeError('auth', `${address} wants a password, and none is configured: add \`password:\``)
 }
 
+/**
+ * Runs a statement of a check. Statements that are sent together are one transaction: a single round trip, and
+ * after an error none is left open. The limit counts from its SET on. Names are looked up where no user of the
+ * database can have put something of the same name.
+ */
+async function query(client: Client, sql: string, ms: number): Promise<readonly Row[]> {
+  const results = (await client.query(`SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = ${ms};
+    SET LOCAL lock_timeout = ${lockMs}; SET LOCAL search_path = pg_catalog, pg_temp; ${sql}`)) as unknown
+  return (results as readonly QueryResult<Row>[]).at(-1)?.rows ?? []
+}
+
+/**
+ * Reads the first column of one statement. A cursor takes nothing but a query, and its rows one portion
+ * at a time; sent by itself (in the extended protocol) a statement has no second one behind it. Names are
+ * looked up as the account's programs do.
+ */
+async function readColumn(
+  client: Client,
+  sql: string,
+  { ms, signal }: { readonly ms: number; readonly signal: AbortSignal },
+): Promise<Column> {
+  const end = performance.now() + ms
+  await client.query(`BEGIN READ ONLY; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${ms};
+    SET LOCAL cursor_tuple_fraction = 1; SET LOCAL DateStyle = 'ISO, YMD'`)
+  try {
+    // Known to the driver, and not to its types.
+    const declare = { text: `DECLARE svc_query NO SCROLL CURSOR FOR ${sql}`, queryMode: 'extended' }
+    await client.query(declare)
+    const reader = new ColumnReader()
+    while (true) {
+      // A cancel may have come between two portions, where it finds nothing to end.
+      signal.throwIfAborted()
+      const rows = await fetchRows(client, end - performance.now())
+      if (!rows.every(([value]) => reader.take(value)) || rows.length < portion) return reader.column()
+    }
+  } finally {
+    // Of a connection that has gone there is nothing to take back.
+    await client.query('ROLLBACK').catch(() => {})
+  }
+}
+
+/** The next portion, in what is left of the time: the server's own limit is for each statement. */
+async function fetchRows(client: Client, msLeft: number): Promise<readonly (readonly unknown[])[]> {
+  if (msLeft < 1) throw calledOff()
+  const text = `SET LOCAL statement_timeout = ${Math.ceil(msLeft)}; FETCH FORWARD ${portion} FROM svc_query`
+  const results = await client.query<unknown[]>({ text, rowMode: 'array', types: asText })
+  return (results as unknown as readonly QueryArrayResult<unknown[]>[]).at(-1)?.rows ?? []
+}
+
+/** Dates keep their zone, and none is given to those that have none; OID 16 is boolean. */
+const asText = {
+  getTypeParser: (oid: number) => (value: unknown) => (oid === 16 ? String(value === 't') : value),
+}
+
+type Key = { readonly processID: number; readonly secretKey: number }
+
+/**
+ * Asks a server to cancel what one of its backends runs (CancelRequest of the frontend/backend
+ * protocol): 16 bytes on a connection of their own, never answered; the server closes it when it has
+ * passed the wish on. The key is good for this one backend, which ends next, so the request is not
+ * worth the round trips of TLS. Never throws, and resolves after `ms` at the latest.
+ */
+function cancelRequest(host: string, port: number, key: Key, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const message = Buffer.alloc(16)
+    message.writeInt32BE(16, 0)
+    message.writeInt32BE(80_877_102, 4)
+    message.writeInt32BE(key.processID, 8)
+    message.writeInt32BE(key.secretKey, 12)
+    const socket = connect({ host, port })
+    const timer = setTimeout(() => socket.destroy(), ms)
+    socket.on('error', () => {})
+    socket.once('connect', () => socket.write(message))
+    socket.resume()
+    socket.once('close', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
+
 /** What the driver knows and does not declare: the key of the backend, and TLS once there is any. */
-type Inner = {
-  readonly processID: number
-  readonly secretKey: number
+type Inner = Key & {
   readonly connection: EventEmitter & { readonly stream: Duplex & Partial<TLSSocket> }
 }
 const inner = (client: Client): Inner => client as unknown as Inner

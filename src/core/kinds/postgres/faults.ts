@@ -1,27 +1,20 @@
-import { type DatabaseTarget, withoutTls } from '../../database/index.ts'
+import { type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { said } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
-/** Where an error came up: it means something else before the sign-in than in a check, or in a query of an operator's. */
-export type Where = {
-  readonly target: DatabaseTarget
-  readonly address: string
-  readonly phase: 'sign-in' | 'check' | 'query'
-}
-
 /** What an error of the driver or of the server means; one that classify knows is given back as it is. */
-export function postgresFault(error: unknown, where: Where): unknown {
+export function postgresFault(error: unknown, place: ErrorPlace): unknown {
   if (error instanceof ProbeError) return error
   const { code, severity, message } = error as { code?: unknown; severity?: unknown; message?: unknown }
   const told = said(typeof message === 'string' ? message : '')
   // A socket's error has a code too (EPIPE is as long as an SQLSTATE), but no severity.
-  if (typeof severity === 'string' && typeof code === 'string') return fromServer(code, told, where)
+  if (typeof severity === 'string' && typeof code === 'string') return fromServer(code, told, place)
   if (typeof code === 'string' && !/^ERR_(?!TLS|SSL)/.test(code)) return error
-  return fromDriver(told, where)
+  return fromDriver(told, place)
 }
 
-function fromServer(code: string, told: string, where: Where): ProbeError {
-  const { address, target, phase } = where
+function fromServer(code: string, told: string, place: ErrorPlace): ProbeError {
+  const { address, target, phase } = place
   const found = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
     new ProbeError(fault, message, [...details, `SQLSTATE ${said(code, 8)}`])
   const user = `"${said(target.user, 64)}"`
@@ -58,7 +51,7 @@ function fromServer(code: string, told: string, where: Where): ProbeError {
 export const grantTo = (user: string): string => `GRANT pg_monitor TO "${said(user, 64).replaceAll('"', '""')}"`
 
 /** The driver's own errors have no codes. */
-function fromDriver(told: string, { address }: Where): ProbeError {
+function fromDriver(told: string, { address }: ErrorPlace): ProbeError {
   if (/does not support SSL/i.test(told)) return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
   if (/establishing an SSL connection/i.test(told)) {
     return new ProbeError('tls', `${address} answered the wish for TLS with an error`, [withoutTls])

@@ -1,4 +1,4 @@
-import { databaseKind, postgresAccount } from '../../database/index.ts'
+import { databaseKind, truth } from '../../database/index.ts'
 import {
   archiver,
   checksumFailures,
@@ -28,7 +28,11 @@ export default databaseKind({
   },
   open: openPostgres,
   clock: 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at',
-  account: postgresAccount,
+  account: {
+    sql: 'SELECT rolsuper AS super, rolreplication AS replication FROM pg_roles WHERE rolname = current_user',
+    powers: ([row]) =>
+      truth(row, 'super') ? 'as a superuser' : truth(row, 'replication') ? 'as an account with REPLICATION' : undefined,
+  },
   checks: [
     server,
     connections,

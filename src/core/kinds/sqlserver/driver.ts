@@ -1,114 +1,62 @@
 import type { Connection, ConnectionConfiguration, Request } from 'tedious'
 import {
-  type Ask,
+  type Column,
+  ColumnReader,
   type DatabaseTarget,
-  loadEncodings,
-  notAsked,
+  maxRows,
   type Open,
+  openSession,
   type PeerSocket,
   partingMs,
-  queryMs,
-  type Read,
   type Row,
-  refuseToWrite,
-  statementMs,
   type TlsChoice,
   tlsChoice,
   within,
 } from '../../database/index.ts'
 import { optionalDriver } from '../../net/driver.ts'
-import { hiding, quoted } from '../../net/text.ts'
+import { type Hide, hiding, quoted } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type ServerError, sqlserverFault, type Where } from './faults.ts'
-import { readAndTakeBack } from './read.ts'
+import { type ServerError, sqlserverFault } from './faults.ts'
 
 /** Milliseconds: a check that needs longer for a lock is in the way of others, and says so instead. */
 const lockMs = 500
 /** Bytes: a handshake, certificates included, is far smaller, and what comes before is read piece by piece. */
-const mostBeforeSignIn = 128 * 1024
-const mostRows = 5_000
+const maxBytesBeforeSignIn = 128 * 1024
+const maxCheckRows = 5_000
 const prefix = `SET NOCOUNT ON; SET LOCK_TIMEOUT ${lockMs};`
 
-export const loadTedious = () =>
-  optionalDriver('tedious', async () => {
-    const driver = await import('tedious')
-    loadEncodings('tedious')
-    return driver
-  })
+export const loadTedious = () => optionalDriver('tedious', () => import('tedious'))
 
 export const openSqlserver: Open = async (target, way) => {
-  const { socket, ip, address, signal, msLeft } = way
+  const { socket, ip, address } = way
   const password = (await target.password?.reveal()) ?? ''
   const hide = hiding([password])
-  const at = (phase: Where['phase']): Where => ({ target, address, phase, hide })
   const tls = await tlsChoice(target, ip)
-  const driver = await loadTedious()
-  const connection = new driver.Connection(configuration(target, tls, password, once(socket, address)))
-  // A connection that breaks also fails the request under way, and that is where it is told.
+  const { Connection, Request } = await loadTedious()
+  const connection = new Connection(configuration(target, tls, password, once(socket, address)))
+  // A connection that breaks also fails the request under way, and that is where it is reported.
   connection.on('error', () => {})
   let version: string | undefined
   connection.on('secure', (secure) => {
     version = secure.getProtocol() ?? 'TLS'
   })
-  let underway: Promise<unknown> | undefined
-  let hungUp: Promise<void> | undefined
-  const hangUp = async (): Promise<void> => {
-    if (underway) {
+  const signInErrors: ServerError[] = []
+  return openSession(way, {
+    dialect: 'sqlserver',
+    signIn: () => signIn(connection, socket, signInErrors),
+    encryption: () => (tls ? (version ?? 'TLS') : undefined),
+    ask: async (sql, ms) => (await query(connection, Request, sql, ms)).map((row) => withoutSecret(row, hide)),
+    read: (sql, { ms }) => readColumn(connection, Request, sql, { ms, hide }),
+    stop: async (running) => {
       // An attention: the server ends the batch and says so.
       connection.cancel()
-      await within(underway, partingMs)
-    }
-    connection.close()
-    socket.destroy()
-  }
-  const abort = (): void => {
-    hungUp = hangUp()
-  }
-  // Looked at here, for while the driver was loaded nobody listened.
-  signal.throwIfAborted()
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    await signedIn(connection, socket, (error, told) => sqlserverFault(error, at('sign-in'), told))
-  } catch (error) {
-    signal.removeEventListener('abort', abort)
-    connection.close()
-    throw error
-  }
-  const ask: Ask = async (sql) => {
-    signal.throwIfAborted()
-    try {
-      const asked = rowsOf(connection, driver.Request, `${prefix} ${sql}`, msLeft())
-      underway = asked
-      return (await asked).map((row) => shown(row, hide))
-    } catch (error) {
-      throw sqlserverFault(error, at('check'))
-    } finally {
-      underway = undefined
-    }
-  }
-  const read: Read = async (sql) => {
-    signal.throwIfAborted()
-    if (socket.destroyed) throw notAsked()
-    socket.recount()
-    refuseToWrite(sql, 'sqlserver')
-    const reading = readAndTakeBack(connection, driver.Request, sql, { prefix, ms: queryMs(msLeft()), hide })
-    underway = reading
-    try {
-      return await reading
-    } catch (error) {
-      throw sqlserverFault(error, at('query'))
-    } finally {
-      underway = undefined
-    }
-  }
-  const close = async (): Promise<void> => {
-    signal.removeEventListener('abort', abort)
-    await hungUp
+      await within(running() ?? Promise.resolve(), partingMs)
+    },
     // The protocol has no farewell: the session ends with its connection.
-    connection.close()
-    socket.destroy()
-  }
-  return { ask, read, encryption: tls ? (version ?? 'TLS') : undefined, close }
+    release: () => connection.close(),
+    fault: (error, phase) =>
+      sqlserverFault(error, { target, address, phase, hide }, phase === 'sign-in' ? signInErrors : []),
+  })
 }
 
 function configuration(
@@ -158,56 +106,89 @@ function once(socket: PeerSocket, address: string): (where?: unknown) => Promise
   }
 }
 
-async function signedIn(
-  connection: Connection,
-  socket: PeerSocket,
-  fault: (error: unknown, told: readonly ServerError[]) => unknown,
-): Promise<void> {
-  const told: ServerError[] = []
-  const hear = ({ number, state, message }: ServerError): void => {
-    if (told.length < 10) told.push({ number, state, message })
+/** Signs in; adds the error tokens that the server sends meanwhile to `errors`, in their order. */
+async function signIn(connection: Connection, socket: PeerSocket, errors: ServerError[]): Promise<void> {
+  const keep = ({ number, state, message }: ServerError): void => {
+    if (errors.length < 10) errors.push({ number, state, message })
   }
-  let taken = 0
+  let bytes = 0
   const count = (chunk: Buffer): void => {
-    taken += chunk.length
-    if (taken > mostBeforeSignIn) {
+    bytes += chunk.length
+    if (bytes > maxBytesBeforeSignIn) {
       socket.destroy(new ProbeError('protocol', 'the peer sent more than 128 KiB before the sign-in was done'))
     }
   }
-  connection.on('errorMessage', hear)
+  connection.on('errorMessage', keep)
   try {
     await new Promise<void>((resolve, reject) => {
       connection.connect((error) => (error ? reject(error) : resolve()))
       socket.on('data', count)
     })
-  } catch (error) {
-    throw fault(error, told)
   } finally {
-    connection.off('errorMessage', hear)
+    connection.off('errorMessage', keep)
     socket.off('data', count)
   }
 }
 
-function rowsOf(connection: Connection, Batch: typeof Request, sql: string, msLeft: number): Promise<readonly Row[]> {
+type Cells = readonly { readonly metadata: { readonly colName: string }; readonly value: unknown }[]
+
+/** Sends one batch, and takes its rows as they come. */
+function send(
+  connection: Connection,
+  Batch: typeof Request,
+  sql: string,
+  { ms, take }: { readonly ms: number; readonly take: (cells: Cells) => void },
+): Promise<void> {
   return new Promise((resolve, reject) => {
-    const rows: Row[] = []
-    const batch = new Batch(sql, (error) => (error ? reject(error) : resolve(rows)))
-    batch.setTimeout(statementMs(msLeft))
-    batch.on('row', (columns: readonly Column[]) => {
-      if (rows.length >= mostRows) return
-      // A null prototype: the names are the server's.
-      const row = Object.create(null) as Record<string, unknown>
-      for (const { metadata, value } of columns) row[metadata.colName] = value
-      rows.push(row)
-    })
+    const batch = new Batch(sql, (error) => (error ? reject(error) : resolve()))
+    batch.setTimeout(ms)
+    batch.on('row', take)
     connection.execSqlBatch(batch)
   })
 }
-type Column = { readonly metadata: { readonly colName: string }; readonly value: unknown }
+
+async function query(connection: Connection, Batch: typeof Request, sql: string, ms: number): Promise<readonly Row[]> {
+  const rows: Row[] = []
+  const take = (cells: Cells): void => {
+    if (rows.length >= maxCheckRows) return
+    // A null prototype: the names are the server's.
+    const row = Object.create(null) as Record<string, unknown>
+    for (const { metadata, value } of cells) row[metadata.colName] = value
+    rows.push(row)
+  }
+  await send(connection, Batch, `${prefix} ${sql}`, { ms, take })
+  return rows
+}
 
 /** Texts of a row without the secret: a login sends it in a form that the server can read, and give back. */
-function shown(row: Row, hide: (heard: string) => string): Row {
+function withoutSecret(row: Row, hide: Hide): Row {
   const clean = Object.create(null) as Record<string, unknown>
   for (const [name, value] of Object.entries(row)) clean[name] = typeof value === 'string' ? hide(value) : value
   return clean
+}
+
+/**
+ * Reads the first column of one statement, in a transaction that is taken back whatever happens: SQL
+ * Server has none that cannot write. The server sends no more rows than are read.
+ */
+async function readColumn(
+  connection: Connection,
+  Batch: typeof Request,
+  sql: string,
+  { ms, hide }: { readonly ms: number; readonly hide: Hide },
+): Promise<Column> {
+  const reader = new ColumnReader()
+  const take = ([first]: Cells): void => {
+    const value = first?.value
+    reader.take(typeof value === 'string' ? hide(value) : value)
+  }
+  try {
+    const begin = `${prefix} SET ROWCOUNT ${maxRows + 1}; BEGIN TRANSACTION;`
+    await send(connection, Batch, `${begin}\n${sql}`, { ms, take })
+    return reader.column()
+  } finally {
+    // A connection that has gone has taken its transaction with it.
+    const end = 'SET ROWCOUNT 0; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION'
+    await send(connection, Batch, end, { ms, take: () => {} }).catch(() => {})
+  }
 }

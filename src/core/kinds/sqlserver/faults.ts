@@ -1,13 +1,9 @@
-import { calledOff, type DatabaseTarget, withoutTls } from '../../database/index.ts'
+import { calledOff, type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { type Hide, said } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
-export type Where = {
-  readonly target: DatabaseTarget
-  readonly address: string
-  readonly phase: 'sign-in' | 'check' | 'query'
-  readonly hide: Hide
-}
+/** `hide` replaces the password in what a server sends back. */
+export type Place = ErrorPlace & { readonly hide: Hide }
 
 /** An error token of the server. */
 export type ServerError = { readonly number: number; readonly state: number; readonly message: string }
@@ -91,13 +87,13 @@ const states: Readonly<Record<number, string>> = {
 }
 
 /** What an error of the driver or of the server means; `told` are the error tokens of a sign-in, in order. */
-export function sqlserverFault(error: unknown, where: Where, told: readonly ServerError[] = []): unknown {
+export function sqlserverFault(error: unknown, place: Place, told: readonly ServerError[] = []): unknown {
   const { cause, code } = error as { readonly cause?: unknown; readonly code?: unknown }
   if (error instanceof ProbeError) return error
   if (cause instanceof ProbeError) return cause
   const errors = told.length > 0 ? told : serverErrors(error)
-  if (errors.length > 0) return fromServer(errors, where)
-  return fromDriver(error, cause, code, where)
+  if (errors.length > 0) return fromServer(errors, place)
+  return fromDriver(error, cause, code, place)
 }
 
 function serverErrors(error: unknown): readonly ServerError[] {
@@ -108,7 +104,7 @@ function serverErrors(error: unknown): readonly ServerError[] {
   })
 }
 
-function fromServer(errors: readonly ServerError[], { target, address, phase, hide }: Where): ProbeError {
+function fromServer(errors: readonly ServerError[], { target, address, phase, hide }: Place): ProbeError {
   const known = errors.find(({ number }) => meanings[number]) ?? errors.find(({ number }) => number === 18_456)
   const { number, state, message } = known ?? (errors[0] as ServerError)
   const user = `"${said(target.user, 64)}"`
@@ -133,7 +129,7 @@ function fromServer(errors: readonly ServerError[], { target, address, phase, hi
   return new ProbeError('protocol', `the query failed: ${told}`, details)
 }
 
-function fromDriver(error: unknown, cause: unknown, code: unknown, { address, hide }: Where): unknown {
+function fromDriver(error: unknown, cause: unknown, code: unknown, { address, hide }: Place): unknown {
   const { message } = error as { readonly message?: unknown }
   const told = said(hide(typeof message === 'string' ? message : ''))
   if (code === 'EENCRYPT') {

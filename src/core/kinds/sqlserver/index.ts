@@ -1,4 +1,4 @@
-import { databaseKind, sqlserverAccount } from '../../database/index.ts'
+import { databaseKind, figure } from '../../database/index.ts'
 import { backups, checkdb } from './backups.ts'
 import { availabilityGroups, blocked, databases, failedJobs, logReuse, sessions } from './checks.ts'
 import { loadTedious, openSqlserver } from './driver.ts'
@@ -23,7 +23,10 @@ export default databaseKind({
   // Counted from 2020, for DATEDIFF counts seconds in 32 bits, and whole milliseconds at once only since 2016.
   clock: `SELECT (CAST(DATEDIFF(SECOND, '20200101', t) AS bigint) + 1577836800) * 1000
     + DATEPART(MILLISECOND, t) AS [at] FROM (VALUES (SYSUTCDATETIME())) AS clock (t)`,
-  account: sqlserverAccount,
+  account: {
+    sql: "SELECT IS_SRVROLEMEMBER('sysadmin') AS sysadmin",
+    powers: ([row]) => (figure(row, 'sysadmin') === 1 ? 'as a sysadmin' : undefined),
+  },
   checks: [
     databases,
     logReuse,

@@ -4,9 +4,9 @@ import { atLeast, atMost, classify, fail, ok, type Result, warn } from '../engin
 import { showDuration } from '../format.ts'
 import { nothingHidden, quoted, said } from '../net/text.ts'
 import type { Threshold } from '../settings/index.ts'
-import { type Cell, type Column, widest } from './column.ts'
 import type { Asked } from './query.ts'
 import type { Query } from './query-settings.ts'
+import { type Cell, type Column, maxValueLength } from './rows.ts'
 
 const check = 'queries' as const
 /** Milliseconds by which a date may lie ahead of our clock: what lies further is of another zone. */
@@ -61,7 +61,7 @@ function evaluatePart({ rows, kept, more, cut }: Column): readonly Result<'queri
     warn(check, `only the first ${part} were judged, and there are more`, { details: [`next: ${next}`] })
   return [
     ...(more || kept < rows ? [only(`${kept} rows`, 'let the database sum them up: count(*), min(…), max(…)')] : []),
-    ...(cut ? [only(`${widest} characters of a value`, 'let the database pick out the part that counts')] : []),
+    ...(cut ? [only(`${maxValueLength} characters of a value`, 'let the database pick out the part that counts')] : []),
   ]
 }
 
