@@ -64,12 +64,15 @@ async function leastGrowth(
 
 /**
  * How the processor time of `work` grows from one size of a text to ten times that, where it grows faster than the text
- * does; undefined when it does not. The sizes are tried in their order, up to the first that shows it.
+ * does; undefined when it does not. The sizes are tried in their order, up to the first that shows it. `allocates`: for
+ * work whose garbage is cleared away at some sizes and not at others; there a growth that is a little too much must show
+ * once more, from that size to ten times that.
  */
 export async function excessiveGrowth(
   work: (text: string) => unknown,
   textOf: (size: number) => string,
   sizes: readonly number[],
+  allocates = false,
 ): Promise<string | undefined> {
   let before: Work | undefined
   for (const size of sizes) {
@@ -79,11 +82,24 @@ export async function excessiveGrowth(
     const harmless = Math.max(harmlessMs.altogether, (size / 1_000) * harmlessMs.forThousand)
     if (before && first > harmless && first / (await msEach(before, Math.ceil(enoughMs / first))) > maxGrowth) {
       const { ms, growth } = await leastGrowth(before, now, first)
-      if (ms > harmless && growth > maxGrowth) {
+      if (
+        ms > harmless &&
+        growth > maxGrowth &&
+        (!allocates || (await isLasting(now, textOf(10 * size), ms, growth)))
+      ) {
         return `${size / 10} -> ${size} characters: ${growth.toFixed(0)} times the processor time (${ms.toFixed(1)} ms)`
       }
     }
     before = now
   }
   return undefined
+
+  /** Whether the next tenfold text shows it too. What is quadratic shows it at once. */
+  async function isLasting(short: Work, longer: string, ms: number, growth: number): Promise<boolean> {
+    if (growth > 3 * maxGrowth || ms > 2_000) return true
+    const long: Work = () => work(longer)
+    const first = await msEach(long, 1)
+    if (first / ms <= maxGrowth) return false
+    return (await leastGrowth(short, long, first)).growth > maxGrowth
+  }
 }

@@ -84,12 +84,38 @@ export function cut(text: string, columns: number, mark: string): string {
   return kept.trimEnd() + mark
 }
 
-/** Splits a long word where it fits, rather after a `-`, `/` and the like in the later half of the line. */
-function splitWord(word: string, columns: number): readonly [string, string] {
-  const [head] = splitAt(word, columns)
-  const at = Math.max(...Array.from('-/_.:,;', (sign) => head.lastIndexOf(sign))) + 1
-  const length = at > head.length / 2 ? at : head.length
-  return [word.slice(0, length), word.slice(length)]
+/** Characters behind which a long word is rather broken than elsewhere. */
+const breaks: ReadonlySet<string> = new Set('-/_.:,;')
+
+/**
+ * The pieces of a long word: each fits, and ends rather behind a `-`, `/` and the like in the later half of its line.
+ * The word is taken apart once: it may be as long as a server likes.
+ */
+function piecesOf(word: string, columns: number): readonly string[] {
+  const signs = graphemes(word)
+  const pieces: string[] = []
+  for (let from = 0; from < signs.length; ) {
+    const fitting = fittingEnd(signs, from, columns)
+    const end = fitting === signs.length ? fitting : endBehindBreak(signs, from, fitting)
+    pieces.push(signs.slice(from, end).join(''))
+    from = end
+  }
+  return pieces
+}
+
+/** Where the signs from one on no longer fit. Takes at least one, so that loops end. */
+function fittingEnd(signs: readonly string[], from: number, columns: number): number {
+  let used = 0
+  for (let at = from; at < signs.length; at += 1) {
+    used += graphemeWidth(signs[at] ?? '')
+    if (used > columns && at > from) return at
+  }
+  return signs.length
+}
+
+function endBehindBreak(signs: readonly string[], from: number, end: number): number {
+  for (let at = end; at > (from + end) / 2; at -= 1) if (breaks.has(signs[at - 1] ?? '')) return at
+  return end
 }
 
 /** What may follow a figure and is nothing without it, with what closes a bracket or a sentence. */
@@ -120,12 +146,10 @@ export function wrap(text: string, columns: number): readonly string[] {
       continue
     }
     if (line !== '') lines.push(line)
-    line = word
-    while (width(line) > columns) {
-      const [head, tail] = splitWord(line, columns)
-      if (tail === '') break
-      lines.push(head)
-      line = tail
+    line = ''
+    for (const piece of piecesOf(word, columns)) {
+      if (line !== '') lines.push(line)
+      line = piece
     }
   }
   if (line !== '') lines.push(line)
