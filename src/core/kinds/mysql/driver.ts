@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Connection, ConnectionOptions } from 'mysql2'
-import { type DatabaseTarget, type Open, openSession, PeerSocket, tlsChoice, within } from '../../database/index.ts'
+import {
+  type DatabaseTarget,
+  loadEncodings,
+  type Open,
+  openSession,
+  PeerSocket,
+  tlsChoice,
+  within,
+} from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { mysqlFault } from './faults.ts'
 import { killed, type Victim } from './kill.ts'
@@ -10,10 +18,17 @@ import { queried, readOnly, signedIn } from './read.ts'
 /** Milliseconds for the end of a statement that has ended by itself to come in. */
 const graceMs = 40
 
+/** The driver. Rejects when it cannot be loaded whole. */
+export async function loadMysql() {
+  const driver = await import('mysql2')
+  loadEncodings('mysql2')
+  return driver
+}
+
 export const openMysql: Open = async (target, way) => {
   const { socket, ip, address, signal } = way
   const options = await optionsFor(target, ip)
-  const { createConnection } = await import('mysql2')
+  const { createConnection } = await loadMysql()
   const connect = (over: PeerSocket): Connection => watched(createConnection({ ...options, stream: over }), over)
   const connection = connect(socket)
   // A connection that breaks also fails the query under way, and that is where it is reported.

@@ -3,6 +3,7 @@ import {
   type Column,
   ColumnReader,
   type DatabaseTarget,
+  loadEncodings,
   maxRows,
   type Open,
   openSession,
@@ -25,7 +26,12 @@ const maxBytesBeforeSignIn = 128 * 1024
 const maxCheckRows = 5_000
 const prefix = `SET NOCOUNT ON; SET LOCK_TIMEOUT ${lockMs};`
 
-export const loadTedious = () => optionalDriver('tedious', () => import('tedious'))
+export const loadTedious = () =>
+  optionalDriver('tedious', async () => {
+    const driver = await import('tedious')
+    loadEncodings('tedious')
+    return driver
+  })
 
 export const openSqlserver: Open = async (target, way) => {
   const { socket, ip, address } = way
