@@ -83,11 +83,8 @@ async function ask({ session, call }: Pick<Asking, 'session' | 'call'>, operatio
 /** On the wire the whole message is the name (O1). */
 async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session: Session): Promise<Fault> {
   const { remoteStatus } = error.details
-  const known = (await session.runtime?.admin?.users.list().catch(() => [])) ?? []
-  const nearest = didYouMean(
-    UserName,
-    known.map((user) => user.userName),
-  )
+  const known = (await session.runtime?.admin?.users.near(UserName).catch(() => [])) ?? []
+  const nearest = didYouMean(UserName, known)
   return new Fault('NotFound', `there is no user "${UserName}" ${at(session)}`, {
     ...(remoteStatus === undefined ? {} : { remoteStatus }),
     hints: [

@@ -137,7 +137,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
 async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void> {
   const { admin } = runtime
   if (!admin) return
-  if (request.bootstrap && (await admin.users.list()).length === 0) {
+  if (request.bootstrap && !(await admin.users.any())) {
     const { userName, passwordFile } = request.bootstrap
     const password = (await pem(passwordFile, 'bootstrap-password-file')).replace(/\r?\n$/, '')
     const { caller, correlationId } = localCall(new AbortController().signal)

@@ -8,15 +8,12 @@ export async function userNamed(admin: Admin, name: string): Promise<UserFacts> 
     return await admin.users.show(name)
   } catch (error) {
     if (!(error instanceof Fault) || error.fault !== 'NotFound') throw error
-    const users = await admin.users.list()
-    const nearest = didYouMean(
-      name,
-      users.map(({ userName }) => userName),
-    )
+    const known = await admin.users.near(name)
+    const nearest = didYouMean(name, known)
     throw new Fault('NotFound', `there is no user "${name}"`, {
       hints: [
         ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
-        users.length === 0
+        known.length === 0
           ? 'There are no users yet: svc users add NAME --role Admin'
           : 'svc users list shows the users.',
       ],

@@ -176,6 +176,9 @@ export type Admin = {
     /** Makes the store when there is none. Without a password the user cannot sign in with one. */
     readonly add: (user: NewUser, by: AdminActor) => Promise<UserFacts>
     readonly list: () => Promise<readonly UserFacts[]>
+    readonly any: () => Promise<boolean>
+    /** Names that one which is not there may stand for; not all of a large store are looked at. */
+    readonly near: (userName: string) => Promise<readonly string[]>
     /** By exact name, else by e-mail; so are all below. */
     readonly show: (userName: string) => Promise<UserFacts>
     /** Ends every session and token of the user. */
@@ -189,14 +192,18 @@ export type Admin = {
     /** `secret` is the key itself, told this once. */
     readonly create: (key: NewKey, by: AdminActor) => Promise<{ readonly key: KeyFacts; readonly secret: string }>
     readonly list: () => Promise<readonly KeyFacts[]>
+    readonly near: (name: string) => Promise<readonly string[]>
     readonly revoke: (name: string, by: AdminActor) => Promise<void>
   }
   readonly roles: {
     readonly show: (userName: string) => Promise<UserFacts>
     readonly holders: (role: string) => Promise<readonly UserFacts[]>
+    /** The roles that anybody holds, by name, the first 1,000. */
+    readonly names: () => Promise<readonly string[]>
   }
   readonly heartbeats: {
     readonly list: () => Promise<readonly HeartbeatFacts[]>
+    readonly near: (name: string) => Promise<readonly string[]>
     /** Forgets an agent that is gone for good. */
     readonly remove: (name: string, by: AdminActor) => Promise<void>
   }

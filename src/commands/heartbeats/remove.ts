@@ -36,8 +36,7 @@ export default class Remove extends StoreCommand {
 }
 
 async function unknownAgent(admin: Admin, name: string): Promise<Fault> {
-  const known = (await admin.heartbeats.list()).map((one) => one.name)
-  const nearest = didYouMean(name, known)
+  const nearest = didYouMean(name, await admin.heartbeats.near(name))
   return new Fault('NotFound', `no heartbeat of "${name}" is kept`, {
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),

@@ -35,8 +35,7 @@ export default class Revoke extends StoreCommand {
 }
 
 async function unknownKey(admin: Admin, name: string): Promise<Fault> {
-  const keys = (await admin.keys.list()).map((key) => key.name)
-  const nearest = didYouMean(name, keys)
+  const nearest = didYouMean(name, await admin.keys.near(name))
   return new Fault('NotFound', `there is no key "${name}"`, {
     hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), 'svc keys list shows the keys.'],
   })

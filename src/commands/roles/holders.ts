@@ -4,7 +4,6 @@ import { required } from '../../cli/required.ts'
 import { shellWord } from '../../cli/role-change.ts'
 import { StoreCommand } from '../../cli/store-command.ts'
 import { Fault } from '../../core/errors.ts'
-import type { UserFacts } from '../../core/service.ts'
 
 export default class Holders extends StoreCommand {
   static override summary = 'List who holds a role, in the store of this machine'
@@ -19,7 +18,7 @@ export default class Holders extends StoreCommand {
     const role = required(args.role, 'ROLE')
     await this.inStore(flags, signal, async ({ admin }) => {
       const users = await admin.roles.holders(role)
-      if (users.length === 0) refuseOtherCase(role, await admin.users.list())
+      if (users.length === 0) refuseOtherCase(role, await admin.roles.names())
       const { userJson } = await import('../../cli/render/users.ts')
       const { renderHolders } = await import('../../cli/render/roles.ts')
       this.answer(
@@ -32,8 +31,7 @@ export default class Holders extends StoreCommand {
 }
 
 /** "Nobody" must not be the answer to who asks for `admin` when there are Admins. */
-function refuseOtherCase(role: string, users: readonly UserFacts[]): void {
-  const held = users.flatMap((user) => user.roles)
+function refuseOtherCase(role: string, held: readonly string[]): void {
   const other = held.find((name) => name.toLowerCase() === role.toLowerCase())
   if (other === undefined) return
   throw new Fault('NotFound', `nobody holds "${role}", but "${other}" is held: letter case counts`, {

@@ -19,6 +19,7 @@ export function administration(given: {
     roles: {
       show: async (userName) => userFacts(await findUser(await store(), userName)),
       holders: async (role) => (await (await store()).users.holders(role)).map(userFacts),
+      names: async () => await (await store()).users.roleNames(),
     },
     audit: {
       list: async ({ limit, before }) => {

@@ -39,6 +39,7 @@ export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'
       return { key: keyFacts(row, user.userName), secret: secret.text }
     },
     list: async () => (await (await data()).keys.list()).map((row) => keyFacts(row, row.userName)),
+    near: async (name) => await (await data()).keys.near(name),
     revoke: async (name, by) => await (await data()).keys.revoke(name, asActor(by)),
   }
 }

@@ -29,6 +29,8 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
       return userFacts(await store.users.add({ ...user, passwordHash }, asActor(by)))
     },
     list: async () => (await (await data(false)).users.list()).map(userFacts),
+    any: async () => await (await data(false)).users.any(),
+    near: async (userName) => await (await data(false)).users.near(userName),
     show: async (userName) => userFacts(await findUser(await data(false), userName)),
     async passwd(userName, password, by) {
       const store = await data(false)

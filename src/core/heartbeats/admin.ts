@@ -4,6 +4,7 @@ import type { Data, HeartbeatRow } from '../store/index.ts'
 /** `svc heartbeats`, over the store that `data` opens. */
 export const heartbeatAdmin = (data: () => Promise<Data>): Admin['heartbeats'] => ({
   list: async () => (await (await data()).heartbeats.list()).map(facts),
+  near: async (name) => await (await data()).heartbeats.near(name),
   remove: async (name, { who, correlationId, reason }) =>
     await (await data()).heartbeats.remove(name, { who, correlationId, reason }),
 })

@@ -139,10 +139,14 @@ export type Data = {
     readonly find: (nameOrEmail: string) => Promise<User | undefined>
     readonly byId: (id: string) => Promise<User | undefined>
     readonly list: () => Promise<readonly User[]>
+    /** User names that `typed`, which is none, may stand for; a bounded number (rows/near.ts). */
+    readonly near: (typed: string) => Promise<readonly string[]>
     /** True when any user exists; when any user that is not disabled holds Admin. */
     readonly any: () => Promise<boolean>
     readonly anyAdmin: () => Promise<boolean>
     readonly holders: (role: string) => Promise<readonly User[]>
+    /** The roles that anybody holds, by name, the first 1,000. */
+    readonly roleNames: () => Promise<readonly string[]>
     /** Fault Conflict when the name or e-mail is taken, across both columns together. */
     readonly add: (user: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'>, actor: Actor) => Promise<User>
     /**
@@ -186,6 +190,8 @@ export type Data = {
     readonly add: (key: Omit<KeyRow, 'id' | 'createdAt' | 'revokedAt'>, actor: Actor) => Promise<KeyRow>
     readonly find: (hash: string) => Promise<KeyRow | undefined>
     readonly list: () => Promise<readonly (KeyRow & { readonly userName: string })[]>
+    /** As for users. */
+    readonly near: (typed: string) => Promise<readonly string[]>
     /** Fault NotFound for an unknown name. */
     readonly revoke: (name: string, actor: Actor) => Promise<void>
   }
@@ -194,6 +200,8 @@ export type Data = {
     readonly report: (heartbeat: Omit<HeartbeatRow, 'history'>) => Promise<void>
     /** In the order of their names. */
     readonly list: () => Promise<readonly HeartbeatRow[]>
+    /** As for users. */
+    readonly near: (typed: string) => Promise<readonly string[]>
     /** Fault NotFound for an unknown name. */
     readonly remove: (name: string, actor: Actor) => Promise<void>
   }

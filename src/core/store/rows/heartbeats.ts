@@ -4,6 +4,7 @@ import type { Link } from '../link.ts'
 import { present, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
 import { counted } from './counted.ts'
+import { namesNear } from './near.ts'
 
 /** As many names at most: who may report must not fill the disk. */
 const mostHeartbeats = 10_000
@@ -52,6 +53,7 @@ export function heartbeatsOver(link: Link, now: () => number): Data['heartbeats'
         const rows = await db.selectFrom('heartbeats').selectAll().orderBy('name').execute()
         return rows.map(heartbeatOf)
       }),
+    near: (typed) => link.read((db) => namesNear(db, typed, { table: 'heartbeats', key: 'name', name: 'name' })),
     remove: (name, actor) =>
       link.write(async (tx) => {
         const { numDeletedRows } = await tx.deleteFrom('heartbeats').where('name', '=', name).executeTakeFirstOrThrow()

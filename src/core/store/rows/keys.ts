@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import type { Data, KeyRow } from '../data.ts'
 import { type Link, taken } from '../link.ts'
 import { present, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
+import { namesNear } from './near.ts'
 import { userThere } from './user-rows.ts'
 
 /** Held by every transaction that adds or revokes a key. */
@@ -53,14 +55,20 @@ export function keysOver(link: Link, now: () => number): Data['keys'] {
           .execute()
         return rows.map(({ userName, ...row }) => ({ ...keyOf(row), userName }))
       }),
+    near: (typed) =>
+      link.read((db) =>
+        namesNear(db, typed, { table: 'apiKeys', key: 'name', name: 'name', only: sql`"revokedAt" IS NULL` }),
+      ),
     revoke: (name, actor) =>
       link.write(async (tx) => {
         await link.lock(tx, keysLock)
-        const rows = await tx.selectFrom('apiKeys').select(['id', 'revokedAt']).where('name', '=', name).execute()
-        if (rows.length === 0) throw new Fault('NotFound', 'There is no key of that name')
-        const live = rows.find(({ revokedAt }) => revokedAt === null)
-        // Revoked before: nothing changes.
-        if (!live) return
+        const named = tx.selectFrom('apiKeys').select('id').where('name', '=', name).limit(1)
+        const [live] = await named.where('revokedAt', 'is', null).execute()
+        if (!live) {
+          // Revoked before: nothing changes.
+          if ((await named.execute()).length > 0) return
+          throw new Fault('NotFound', 'There is no key of that name')
+        }
         await tx.updateTable('apiKeys').set({ revokedAt: now() }).where('id', '=', live.id).execute()
         await note(tx, now(), actor, { event: 'key.revoked', target: name })
       }),

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import type { Data, User } from '../data.ts'
 import { type Link, taken } from '../link.ts'
@@ -7,6 +8,7 @@ import { type Db, flag } from '../tables.ts'
 import { note } from './audit.ts'
 import { endAll } from './families.ts'
 import { grant, ungrant } from './grants.ts'
+import { namesNear } from './near.ts'
 import { admin, anyAdmin, grantsText, userById, userRows, usersOf, userThere } from './user-rows.ts'
 
 /**
@@ -14,6 +16,7 @@ import { admin, anyAdmin, grantsText, userById, userRows, usersOf, userThere } f
  * other at once do so one after the other.
  */
 const usersLock = 'users'
+const maxRoleNames = 1_000
 
 export function usersOver(link: Link, now: () => number): Data['users'] {
   const change = <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
@@ -30,6 +33,8 @@ export function usersOver(link: Link, now: () => number): Data['users'] {
       }),
     byId: (id) => link.read((db) => userById(db, id)),
     list: () => link.read(async (db) => usersOf(await userRows(db).execute())),
+    near: (typed) =>
+      link.read((db) => namesNear(db, nameKey(typed), { table: 'users', key: 'nameKey', name: 'userName' })),
     any: () => link.read(async (db) => (await db.selectFrom('users').select('id').limit(1).execute()).length > 0),
     anyAdmin: () => link.read((db) => anyAdmin(db)),
     holders: (role) =>
@@ -38,6 +43,7 @@ export function usersOver(link: Link, now: () => number): Data['users'] {
         const holding = ids.where('held.kind', '=', 'role').where('held.name', '=', role)
         return usersOf(await userRows(db).where('users.id', 'in', holding).execute())
       }),
+    roleNames: () => link.read(roleNames),
     add: ({ userName, email, displayName, passwordHash, roles, permissions }, actor) =>
       change(async (tx) => {
         const id = randomUUID()
@@ -123,6 +129,23 @@ export function usersOver(link: Link, now: () => number): Data['users'] {
         return { before, after }
       }),
   }
+}
+
+/**
+ * Goes from name to name by the index instead of through all grants: as many steps as there are names, however many
+ * users hold them. A name that is only a permission's is passed over.
+ */
+async function roleNames(db: Db): Promise<readonly string[]> {
+  const { rows } = await sql<{ name: string }>`
+    WITH RECURSIVE held("name", "step") AS (
+      SELECT min("name"), 1 FROM "grants"
+      UNION ALL
+      SELECT (SELECT min(g."name") FROM "grants" g WHERE g."name" > held."name"), held."step" + 1
+      FROM held WHERE held."name" IS NOT NULL AND held."step" < ${sql.lit(maxRoleNames)}
+    )
+    SELECT "name" FROM held
+    WHERE EXISTS (SELECT 1 FROM "grants" g WHERE g."name" = held."name" AND g."kind" = 'role')`.execute(db)
+  return rows.map(({ name }) => name)
 }
 
 /** Each name once, in its order. */
