@@ -151,6 +151,7 @@ describe.each(backends)('no command and no start reads all of a store on $name',
     ['roles holders Nobody', /^$/],
     ['keys create ci --user user-7700x', /Did you mean/],
     ['keys revoke key-77', /revoked/],
+    ['keys revoke key-7700x', /Did you mean key-7700/],
     ['heartbeats remove agent-x', /no heartbeat of "agent-x"/],
     ['users show user-4711', /user-4711/],
     ['users add someone --no-password', /someone/],
@@ -161,6 +162,18 @@ describe.each(backends)('no command and no start reads all of a store on $name',
       shown = await svc(line.split(' '))
     })
     expect(shown).toMatch(said)
+    expect(rows).toBeLessThan(maxRead)
+  })
+  test('the sweep that svc serve makes every 10 s, where nothing has ended', async () => {
+    const sweep = `import { openData } from '${new URL('../../src/core/store/index.ts', import.meta.url).href}'
+      const data = await openData({ store: process.env.SVC_STORE, create: false })
+      await data.sweep(2)
+      await data.close()`
+    const rows = await read(async () => {
+      const child = spawn(process.execPath, ['--input-type=module', '-e', sweep], { env: env(), stdio: 'ignore' })
+      await once(child, 'exit')
+      expect(child.exitCode).toBe(0)
+    })
     expect(rows).toBeLessThan(maxRead)
   })
   test('svc serve --bootstrap-admin', async () => {

@@ -3,6 +3,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
+import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Fault } from '../../src/core/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
@@ -117,6 +118,22 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     await migratePostgres(client, options, [...postgresMigrations, 'CREATE TABLE next (x INTEGER)'])
     expect((await client.query('SELECT version FROM meta')).rows).toEqual([{ version: postgresMigrations.length + 1 }])
     await client.end()
+  })
+  test('D2 a step may take longer than a question', async () => {
+    const url = await freshDatabase(server)
+    // As the store's own connections.
+    const client = new pg.Client({ connectionString: url, ssl: false, statement_timeout: 500, query_timeout: 700 })
+    await client.connect()
+    try {
+      await migratePostgres(client, { shown: 'it', create: true }, [...postgresMigrations, 'SELECT pg_sleep(1)'])
+      expect((await client.query('SELECT version FROM meta')).rows).toEqual([
+        { version: postgresMigrations.length + 1 },
+      ])
+      // Only a step may.
+      await expect(client.query('SELECT pg_sleep(5)')).rejects.toThrow(/timeout/)
+    } finally {
+      await client.end()
+    }
   })
   test('D2 nobody there, and somebody who never answers, are unavailable within 2 s', async () => {
     const refused = await refusal(open(`postgres://svc:pa55@127.0.0.1:${await freePort()}/svc`))

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { accountTables, heartbeatTables, readingTables, sqliteWords } from './schema.ts'
+import { accountTables, heartbeatTables, lookupIndexes, readingTables, sqliteWords } from './schema.ts'
 
 /** `svc1`: what makes a SQLite file ours, in its header. */
 export const applicationId = 0x73766331
@@ -18,6 +18,7 @@ export const migrations: readonly string[] = [
   accountTables(sqliteWords),
   heartbeatTables(sqliteWords),
   readingTables(sqliteWords),
+  lookupIndexes,
 ]
 
 /** The schema version, from the file's header. */

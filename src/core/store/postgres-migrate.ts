@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg'
 import { Fault } from '../errors.ts'
 import { applicationId } from './migrate.ts'
-import { accountTables, heartbeatTables, postgresWords, readingTables } from './schema.ts'
+import { accountTables, heartbeatTables, lookupIndexes, postgresWords, readingTables } from './schema.ts'
 
 /** The same versions as SQLite's steps (migrate.ts); forwards only, a released one is never changed. */
 export const postgresMigrations: readonly string[] = [
@@ -16,7 +16,11 @@ export const postgresMigrations: readonly string[] = [
   accountTables(postgresWords),
   heartbeatTables(postgresWords),
   readingTables(postgresWords),
+  lookupIndexes,
 ]
+
+/** How long one step may take, and the wait for another process that takes one. Milliseconds. */
+const maxStepMs = 600_000
 
 type Options = {
   /** How the store is named to people. */
@@ -36,12 +40,18 @@ export async function migratePostgres(
   steps: readonly string[] = postgresMigrations,
 ): Promise<void> {
   if ((await versionIn(client, options, steps)) === steps.length) return
+  // A connection of the store limits its statements to what a caller waits for; an index of a large table takes longer.
+  const step = async (text: string): Promise<void> => {
+    const question = { text, query_timeout: maxStepMs }
+    await client.query(question)
+  }
   await client.query('BEGIN')
   try {
-    await client.query(`SELECT pg_advisory_xact_lock(${applicationId})`)
+    await client.query(`SET LOCAL statement_timeout = ${maxStepMs}`)
+    await step(`SELECT pg_advisory_xact_lock(${applicationId})`)
     // Looked at again: another process may have done it meanwhile.
     const version = await versionIn(client, options, steps)
-    for (const step of steps.slice(version)) await client.query(step)
+    for (const missing of steps.slice(version)) await step(missing)
     await client.query('UPDATE "meta" SET "version" = $1 WHERE "id" = 1', [steps.length])
     await client.query('COMMIT')
   } catch (error) {

@@ -154,3 +154,14 @@ CREATE TABLE "readings" (
 )${strict};
 CREATE INDEX "readingsByTime" ON "readings" ("at");
 `
+
+/**
+ * Step 5: what the sweep looks for every few seconds, and keys by name whether revoked or not, without going through
+ * all rows. Released: never changed.
+ */
+export const lookupIndexes = `
+CREATE INDEX "sessionsByIdle" ON "sessions" (("lastUsedAt" + "idleMs"));
+CREATE INDEX "refreshTokensByIdle" ON "refreshTokens" (("lastUsedAt" + "idleMs")) WHERE "usedAt" IS NULL;
+CREATE INDEX "auditOfRefusals" ON "audit" ("at") WHERE "event" IN ('signin.failed', 'signin.locked');
+CREATE INDEX "apiKeysByEveryName" ON "apiKeys" ("name");
+`

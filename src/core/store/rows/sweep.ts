@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Data } from '../data.ts'
 import type { Link } from '../link.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
@@ -15,8 +16,11 @@ const dayMs = 86_400_000
  * What strangers write into the audit: kept for 90 days, or they could fill the disk, and without room
  * for the audit there is no change of any role. What users and Admins did is kept for ever.
  */
-const refusals = ['signin.failed', 'signin.locked']
+const isRefusal = sql<boolean>`"event" IN ('signin.failed', 'signin.locked')`
 const refusalsKeptMs = 90 * dayMs
+
+/** When what is not used ends. This and the refusals above are written as in their indexes (schema.ts). */
+const unusedUntil = sql<number>`"lastUsedAt" + "idleMs"`
 
 /** Removes what has ended by itself, and seals that nobody can ask for any more. */
 export function sweepOver(link: Link): Data['sweep'] {
@@ -24,11 +28,14 @@ export function sweepOver(link: Link): Data['sweep'] {
     await link.write((tx) => eraseSealed(tx, at))
     await inBatches((limit) =>
       link.write(async (tx) => {
-        const ended = tx.selectFrom('sessions').select('hash').limit(limit)
-        const rows = ended.where((eb) =>
-          eb.or([eb('endsAt', '<=', at), eb(eb('lastUsedAt', '+', eb.ref('idleMs')), '<=', at)]),
-        )
-        return (await tx.deleteFrom('sessions').where('hash', 'in', rows).executeTakeFirstOrThrow()).numDeletedRows
+        const ended = tx.selectFrom('sessions').select('hash').where('endsAt', '<=', at).limit(limit)
+        return (await tx.deleteFrom('sessions').where('hash', 'in', ended).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const idle = tx.selectFrom('sessions').select('hash').where(unusedUntil, '<=', at).limit(limit)
+        return (await tx.deleteFrom('sessions').where('hash', 'in', idle).executeTakeFirstOrThrow()).numDeletedRows
       }),
     )
     await inBatches((limit) =>
@@ -39,14 +46,16 @@ export function sweepOver(link: Link): Data['sweep'] {
     )
     await inBatches((limit) =>
       link.write(async (tx) => {
+        const ended = tx.selectFrom('refreshTokens').select('hash').where('endsAt', '<=', at).limit(limit)
+        return (await tx.deleteFrom('refreshTokens').where('hash', 'in', ended).executeTakeFirstOrThrow())
+          .numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
         // One that was exchanged stays to its family's end: its reuse is what gives a thief away.
-        const ended = tx.selectFrom('refreshTokens').select('hash').limit(limit)
-        const rows = ended.where((eb) =>
-          eb.or([
-            eb('endsAt', '<=', at),
-            eb.and([eb('usedAt', 'is', null), eb(eb('lastUsedAt', '+', eb.ref('idleMs')), '<=', at)]),
-          ]),
-        )
+        const idle = tx.selectFrom('refreshTokens').select('hash').where('usedAt', 'is', null).limit(limit)
+        const rows = idle.where(unusedUntil, '<=', at)
         return (await tx.deleteFrom('refreshTokens').where('hash', 'in', rows).executeTakeFirstOrThrow()).numDeletedRows
       }),
     )
@@ -85,7 +94,7 @@ export function sweepOver(link: Link): Data['sweep'] {
         const old = tx
           .selectFrom('audit')
           .select('id')
-          .where('event', 'in', refusals)
+          .where(isRefusal)
           .where('at', '<', at - refusalsKeptMs)
           .limit(limit)
         return (await tx.deleteFrom('audit').where('id', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
