@@ -1,13 +1,18 @@
+import { chownSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import type { Link } from '../../src/core/store/link.ts'
 import { linkPostgres } from '../../src/core/store/postgres-link.ts'
+import { cert, key } from '../server/certificate.ts'
 import { type CutProxy, cutProxy } from '../support/cut-proxy.ts'
 import { actor, faultOf, freshDatabase, newUser } from '../support/data-world.ts'
 import { peer, replies, speaks } from '../support/faults.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { proxy as delayed } from '../support/proxy.ts'
+import { asServer, remove, serverFolder } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 let server: PostgresServer
@@ -17,11 +22,19 @@ let direct = ''
 let url = ''
 const uncaught: unknown[] = []
 const catching = (error: unknown): void => void uncaught.push(error)
+let certificates = ''
 beforeAll(async () => {
-  server = await startPostgres(['max_connections=80'])
+  certificates = serverFolder('certificates')
+  for (const [name, text] of Object.entries({ cert, key })) {
+    writeFileSync(join(certificates, name), text, { mode: 0o600 })
+    if (asServer.uid !== undefined) chownSync(join(certificates, name), asServer.uid, asServer.gid)
+  }
+  const files = [`ssl_cert_file=${join(certificates, 'cert')}`, `ssl_key_file=${join(certificates, 'key')}`]
+  server = await startPostgres(['max_connections=80', 'ssl=on', ...files])
 })
 afterAll(async () => {
   await server.remove()
+  remove(certificates)
 })
 const ends: (() => Promise<void>)[] = []
 beforeEach(async () => {
@@ -36,8 +49,9 @@ afterEach(async () => {
   await proxy.close()
   process.off('uncaughtException', catching)
 })
-async function openLink(): Promise<Link> {
-  const link = await linkPostgres({ url, create: true, env: {} })
+async function openLink(tls = false): Promise<Link> {
+  const parameters = tls ? `?sslmode=verify-full&sslrootcert=${join(certificates, 'cert')}` : ''
+  const link = await linkPostgres({ url: url + parameters, create: true, env: {} })
   ends.push(link.close)
   return link
 }
@@ -51,14 +65,23 @@ const backends = `pid <> pg_backend_pid() AND application_name = 'svc'`
 
 describe('D3 a connection of the store breaks', () => {
   test.each([
-    ['is reset', () => proxy.cutNow({ client: 'reset', server: 'reset' })],
-    ['is ended', () => proxy.cutNow({ client: 'end', server: 'end' })],
-    ['is ended by the server', () => query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${backends}`)],
-    ['is left alone for too long', () => pause(1_900)],
+    ['is reset', false, () => proxy.cutNow({ client: 'reset', server: 'reset' })],
+    ['is reset, over TLS,', true, () => proxy.cutNow({ client: 'reset', server: 'reset' })],
+    ['is ended', false, () => proxy.cutNow({ client: 'end', server: 'end' })],
+    ['is ended, over TLS,', true, () => proxy.cutNow({ client: 'end', server: 'end' })],
+    [
+      'is ended by the server',
+      false,
+      () => query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${backends}`),
+    ],
+    ['is left alone for too long', false, () => pause(1_900)],
   ] as const)(
     'between two statements of a transaction: one that %s is unavailable and ends nothing else',
-    async (_, cut) => {
-      const link = await openLink()
+    async (_, tls, cut) => {
+      const link = await openLink(tls)
+      expect(
+        await query(`SELECT bool_and(ssl) AS tls FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE ${backends}`),
+      ).toEqual([{ tls }])
       const work = link.write(async (tx) => {
         await sql`INSERT INTO failures VALUES ('cut', 1, 1)`.execute(tx)
         await cut()
@@ -150,6 +173,12 @@ describe('D3 a network that goes away without a word', () => {
     const sent = proxy.open()
     expect((await faultOf(own.ping())).fault).toBe('Unavailable')
     expect(proxy.open()).toBeLessThanOrEqual(sent)
+  })
+  test('a server that connects slowly is used all the same, by more callers than there are connections', async () => {
+    await (await open()).ping()
+    await using slow = await delayed(server.port, 100)
+    const data = await open(direct.replace(`:${server.port}/`, `:${slow.port}/`))
+    await Promise.all(Array.from({ length: 20 }, () => data.ping()))
   })
   test('a store that is closed leaves no connection behind', async () => {
     const sockets = (): number => process.getActiveResourcesInfo().filter((name) => /TCP/.test(name)).length
