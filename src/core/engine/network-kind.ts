@@ -33,8 +33,8 @@ export const addressesResult = (depth: ExecutionMode): Check<unknown, Readonly<R
 export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> = {
   /** Result name → what it proves. What `open` throws becomes a failure of the step under way, at first the first of them. */
   readonly results: Readonly<Record<Name, string>>
-  /** What a run's first step is called, where the settings decide it. */
-  readonly firstStep?: (settings: Values<NoInfer<Own>>) => NoInfer<Name>
+  /** What a run's first step is called: where the settings decide it, or a check reports what opening observed. */
+  readonly firstStep?: (settings: Values<NoInfer<Own>>) => string
   /**
    * Opens the connection. `at.commit()` says that no other address may stand in for this one any more: a
    * refused sign-in is not repeated elsewhere. Throws what its driver throws.
