@@ -3,24 +3,25 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
-import { evaluateBacklog, isLeftover, probeFile } from '../../src/core/folders/index.ts'
+import { backlog, isLeftover, probeFile } from '../../src/core/folders/index.ts'
+import { greeting } from '../../src/core/kinds/ftp/checks.ts'
+import { ReplyReader } from '../../src/core/kinds/ftp/control.ts'
 import ftp from '../../src/core/kinds/ftp/index.ts'
 import { roughly, stamp } from '../../src/core/kinds/ftp/list.ts'
-import { ReplyReader } from '../../src/core/kinds/ftp/reply.ts'
-import type { FtpSettings } from '../../src/core/kinds/ftp/settings.ts'
-import { folderOf } from '../../src/core/kinds/ftp/sign-in.ts'
-import { mayHear } from '../../src/core/kinds/ftp/visit.ts'
+import { folderOf, mayHear } from '../../src/core/kinds/ftp/sign-in.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { deafPort, type FtpScript, pasv, scriptedFtp, startFtpServer } from '../support/ftp-server.ts'
 import { sessionsLeft } from '../support/own-daemon.ts'
 import { suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { hungUp } from '../support/until.ts'
 import { startVsftpd, type Vsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
 
+type FtpSettings = Values<typeof ftp.settings>
 type Given = Partial<FtpSettings>
 const host = '127.0.0.1'
 const names = (results: readonly Result[]): readonly string[] => results.map((result) => result.check)
@@ -705,26 +706,17 @@ describe('ftp settings and judgements', () => {
     expect(ftp.signsIn?.(settings({}), 'Advanced')).toBe(false)
   })
   test('the boundaries of age, files and latency belong to the better side', () => {
-    const given = settings({ username: 'a', folder: 'in', files: { warn: 2, limit: 3 } })
     const age = (minutes: number, files = 1) =>
-      evaluateBacklog(
-        {
-          see: 'backlog',
-          folder: 'in',
-          files,
-          more: false,
-          oldest: { name: 'a', ms: minutes * 60_000 },
-          undated: false,
-        },
-        given,
+      evaluated(
+        backlog,
+        { folder: 'in', files, more: false, oldest: { name: 'a', ms: minutes * 60_000 }, undated: false },
+        { folder: 'in', files: { warn: 2, limit: 3 } },
       ).map((result) => result.status)
     expect([15, 15.01, 60, 60.01].map((minutes) => age(minutes)[0])).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect([2, 3, 4].map((files) => age(1, files)[1])).toEqual(['ok', 'warning', 'failed'])
-    const banner = (ms: number) => {
-      const judged = ftp.evaluate({ see: 'banner', address: 'a:21', code: 220, said: '"220"', ms }, given)
-      return 'status' in judged ? judged.status : 'several'
-    }
-    expect([1_000, 1_000.1, 3_000, 3_000.1].map(banner)).toEqual(['ok', 'warning', 'warning', 'failed'])
+    const banner = (ms: number) =>
+      evaluated(greeting, { address: 'a:21', code: 220, text: '"220"', ms }).map((result) => result.status)
+    expect([1_000, 1_000.1, 3_000, 3_000.1].flatMap(banner)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
   test('replies in pieces are put together, and lines within a reply of several may look like its end', () => {
     const reader = new ReplyReader('a:21', (heard) => String(heard))

@@ -4,19 +4,21 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
 import { probeFile } from '../../src/core/folders/index.ts'
+import { banner } from '../../src/core/kinds/sftp/checks.ts'
 import sftp from '../../src/core/kinds/sftp/index.ts'
-import { hostKeyOf } from '../../src/core/kinds/sftp/open.ts'
-import type { SftpSettings } from '../../src/core/kinds/sftp/settings.ts'
+import { hostKeyOf } from '../../src/core/kinds/sftp/ssh.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import type { Values } from '../../src/core/settings/index.ts'
 import { blackHole, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { sessionsLeft } from '../support/own-daemon.ts'
 import { suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { type SftpOptions, type SftpServer, startSftpServer } from '../support/sftp-server.ts'
 import { type Sshd, sshdMissing, startSshd } from '../support/sshd.ts'
 import { hungUp } from '../support/until.ts'
 
+type SftpSettings = Values<typeof sftp.settings>
 type Given = Partial<SftpSettings>
 const host = '127.0.0.1'
 const names = (results: readonly Result[]): readonly string[] => results.map((result) => result.check)
@@ -74,6 +76,11 @@ suiteWith(sshdMissing, 'sftp against OpenSSH', () => {
     expect(said('host key')).toBe(`${server.address} showed ssh-ed25519 ${server.hostKey}`)
     expect(said('sign-in')).toMatch(new RegExp(`^signed in at .* as "${server.user}" in [\\d.]+ m?s`))
     expect(said('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
+  })
+  test('the software of the server and the fingerprint of its key are facts', async () => {
+    const results = await run()
+    expect(checked(results, 'banner').facts).toEqual({ version: expect.stringMatching(/^OpenSSH_\d/) })
+    expect(checked(results, 'host key').facts).toEqual({ hostKey: server.hostKey })
   })
   test('4 MiB come back the same, in many requests at once', async () => {
     const given: Given = { allowWrites: true, probeFolder: server.files, probeSize: 4 * 1024 * 1024 }
@@ -397,12 +404,9 @@ describe('sftp settings and judgements', () => {
     expect(sftp.target?.(settings({}))).toEqual({ host, port: 22 })
   })
   test('the boundaries of latency belong to the better side', () => {
-    const status = (ms: number) => {
-      const seen = { see: 'banner', address: 'a:22', ended: 'met', said: '"SSH-2.0-x"', version: '2.0', ms } as const
-      const judged = sftp.evaluate(seen, settings({}))
-      return 'status' in judged ? judged.status : 'several'
-    }
-    expect([1_000, 1_000.1, 3_000, 3_000.1].map(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
+    const greeting = { address: 'a:22', ended: 'met', said: '"SSH-2.0-x"', version: '2.0', software: 'x' } as const
+    const status = (ms: number) => evaluated(banner, { ...greeting, ms }).map((result) => result.status)
+    expect([1_000, 1_000.1, 3_000, 3_000.1].flatMap(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
   test('a host key that is cut short or hostile is told without harm', () => {
     expect(hostKeyOf(Buffer.alloc(0)).type).toBe('')

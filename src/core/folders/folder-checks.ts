@@ -1,37 +1,29 @@
-import type { DeclaredResult } from '../engine/index.ts'
+import { backlog } from './backlog.ts'
+import { deletion, rename, roundTrip, sweep } from './round-trip.ts'
 
-/** What is looked at in the folders of any file server, in the order of `folderSettings`. */
-export const folderChecks: readonly DeclaredResult[] = [
-  {
-    name: 'oldest file',
-    depth: 'Advanced',
-    doc: 'With `folder`: its oldest file does not wait too long',
-    when: ['folder'],
-  },
-  {
-    name: 'backlog',
-    depth: 'Advanced',
-    doc: 'With `folder` and `files`: no more files wait than should',
-    when: ['files'],
-  },
-  {
-    name: 'round trip',
-    depth: 'Advanced',
-    doc: 'With `allowWrites`: a file of our own comes back with the same SHA-256',
-    when: ['allowWrites'],
-  },
-  {
-    name: 'throughput',
-    depth: 'Advanced',
-    doc: 'With `allowWrites` and `throughput`: it is moved fast enough',
-    when: ['throughput'],
-  },
-  { name: 'rename', depth: 'Advanced', doc: 'With `allowWrites`: it can be renamed', when: ['allowWrites'] },
-  { name: 'delete', depth: 'Advanced', doc: 'With `allowWrites`: it can be deleted', when: ['allowWrites'] },
-  {
-    name: 'sweep',
-    depth: 'Advanced',
-    doc: 'With `allowWrites`: what earlier round trips left behind is deleted',
-    when: ['allowWrites'],
-  },
-]
+/** The checks of the folders of any file server. */
+export const folderChecks = [backlog, roundTrip, rename, deletion, sweep] as const
+
+/** Bytes: more would be a load, not a probe. */
+const maxProbeSize = 4 * 1024 * 1024
+
+type FolderValues = {
+  readonly username?: string | undefined
+  readonly folder?: string | undefined
+  readonly allowWrites: boolean
+  readonly probeFolder?: string | undefined
+  readonly probeSize: number
+}
+
+/** Why the settings cannot be used together, or undefined. */
+export function validateFolders(settings: FolderValues): string | undefined {
+  if (settings.username === undefined) {
+    if (settings.folder !== undefined) return 'folder needs a username'
+    if (settings.allowWrites) return 'allowWrites needs a username'
+  }
+  if (settings.probeSize < 1 || settings.probeSize > maxProbeSize) return 'probeSize must be 1B to 4MiB'
+  for (const name of ['username', 'folder', 'probeFolder'] as const) {
+    if (/\p{Cc}/u.test(settings[name] ?? '')) return `${name} holds a control character`
+  }
+  return undefined
+}

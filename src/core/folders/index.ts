@@ -1,5 +1,4 @@
 export * from './backlog.ts'
 export * from './folder-checks.ts'
-export * from './folder-settings.ts'
+export * from './folder-connection.ts'
 export * from './probe-file.ts'
-export * from './round-trip.ts'

@@ -1,158 +1,150 @@
-import { atLeast, type CheckContext, fail, ok, type Result, warn } from '../engine/index.ts'
+import { atLeast, checksOn, fail, ok, warn } from '../engine/index.ts'
 import { showBytes, showDuration } from '../format.ts'
 import { count } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
-import type { Threshold } from '../settings/index.ts'
+import type { SettingsSpec } from '../settings/index.ts'
+import type { FolderConnection, Trip } from './folder-connection.ts'
 import { isLeftover, probeFile, sha256 } from './probe-file.ts'
 
-/** A signed-in session in the folder where our own file may be written. */
-export type Files = {
-  readonly write: (name: string, bytes: Uint8Array) => Promise<void>
-  /** At most `max` bytes are read. */
-  readonly read: (name: string, max: number) => Promise<Uint8Array>
-  readonly rename: (from: string, to: string) => Promise<void>
-  readonly remove: (name: string) => Promise<void>
-  readonly names: () => Promise<readonly string[]>
-  /** False when the session has ended. */
-  readonly usable: () => boolean
-}
-
-export type TripSeen =
-  | {
-      readonly see: 'round trip'
-      readonly upMs: number
-      readonly downMs: number
-      readonly bytes: number
-      /** How many bytes came back, and whether they were the same. */
-      readonly back: number
-      readonly same: boolean
-    }
-  | { readonly see: 'renamed'; readonly ms: number }
-  | { readonly see: 'deleted'; readonly ms: number }
-  | { readonly see: 'stuck'; readonly check: TripCheck; readonly cause: unknown; readonly afterMs: number }
-  | { readonly see: 'swept'; readonly found: number; readonly removed: number; readonly kept: string | undefined }
-type TripCheck = 'round trip' | 'rename' | 'delete' | 'sweep'
-
 /** Leftovers deleted in one run: the rest is the next run's. */
-const mostSwept = 20
+const maxDeleted = 20
 
-/** Writes our own file, reads it back, renames and deletes it, and sweeps what earlier runs left behind. */
-export async function* roundTrip(
-  files: Files,
-  size: number,
-  context: Pick<CheckContext, 'now' | 'date'>,
-  step: (check: TripCheck) => void,
-): AsyncGenerator<TripSeen> {
-  const { name, renamed, bytes } = probeFile(size, context.date())
-  let there: string | undefined
-  const timed = async (act: Promise<void>): Promise<number> => {
-    const since = context.now()
-    await act
-    return context.now() - since
-  }
-  let check: TripCheck = 'round trip'
-  let since = context.now()
-  const next = (to: TripCheck): void => {
-    check = to
-    since = context.now()
-    step(to)
-  }
-  // One check that could not be done ends none of the others, as long as the session lasts.
-  const stuck = (cause: unknown): TripSeen => {
-    if (!files.usable()) throw cause
-    return { see: 'stuck', check, cause, afterMs: context.now() - since }
-  }
-  let compared = false
-  next('round trip')
-  try {
-    // Part of it may be there, also where writing failed.
-    there = name
-    const upMs = await timed(files.write(name, bytes))
-    const asked = context.now()
-    const back = await files.read(name, bytes.length + 1)
-    const downMs = context.now() - asked
-    const same = sha256(back) === sha256(bytes)
-    yield { see: 'round trip', upMs, downMs, bytes: bytes.length, back: back.length, same }
-    compared = true
-    next('rename')
-    const ms = await timed(files.rename(name, renamed))
-    there = renamed
-    yield { see: 'renamed', ms }
-  } catch (cause) {
-    yield stuck(cause)
-    if (!compared) {
-      // Whether there is anything to delete is not known: no further trouble to tell.
-      await files.remove(there ?? name).catch(() => {})
-      there = undefined
-    }
-  }
-  if (there !== undefined) {
-    next('delete')
-    try {
-      yield { see: 'deleted', ms: await timed(files.remove(there)) }
-    } catch (cause) {
-      yield stuck(cause)
-    }
-  }
-  next('sweep')
-  try {
-    yield await sweep(files, context.date())
-  } catch (cause) {
-    yield stuck(cause)
-  }
+const check = checksOn<FolderConnection>()
+
+const allowWrites = {
+  type: 'flag',
+  default: false,
+  doc: 'Write a file of our own, read it back, rename and delete it (Advanced)',
+} as const satisfies SettingsSpec[string]
+
+/** Milliseconds that an action takes. */
+async function timed(now: () => number, act: () => Promise<void>): Promise<number> {
+  const since = now()
+  await act()
+  return now() - since
 }
 
-async function sweep(files: Files, now: Date): Promise<TripSeen> {
-  const left = (await files.names()).filter((name) => isLeftover(name, now))
-  let removed = 0
-  let kept: string | undefined
-  for (const name of left.slice(0, mostSwept)) {
-    try {
-      await files.remove(name)
-      removed += 1
-    } catch (cause) {
-      if (!files.usable()) throw cause
-      kept ??= cause instanceof ProbeError ? cause.message : String(cause)
-    }
-  }
-  return { see: 'swept', found: left.length, removed, kept }
-}
-
-export function evaluateTrip(
-  seen: Exclude<TripSeen, { see: 'stuck' }>,
-  throughput: Threshold | undefined,
-): readonly Result[] {
-  if (seen.see === 'renamed') return [ok('rename', `our own file was renamed in ${showDuration(seen.ms)}`)]
-  if (seen.see === 'deleted') return [ok('delete', `our own file was deleted in ${showDuration(seen.ms)}`)]
-  if (seen.see === 'swept') return [evaluateSweep(seen)]
-  const size = showBytes(seen.bytes)
-  const told = `${size} written in ${showDuration(seen.upMs)} and read back in ${showDuration(seen.downMs)}`
-  if (!seen.same) {
-    const how = seen.back === seen.bytes ? 'with another SHA-256' : `as ${seen.back} of ${seen.bytes} bytes`
-    const cause =
-      seen.back === seen.bytes ? 'something rewrites what is stored' : 'transfers are cut, or the disk is full'
-    return [fail('round trip', 'data', `${size} written came back ${how}: ${cause}`)]
-  }
-  // A clock that has not moved would make it infinite.
-  const rate = (2 * seen.bytes * 1_000) / Math.max(seen.upMs + seen.downMs, 0.1)
-  const trip = ok('round trip', `${told}, same SHA-256`, {
-    measurement: { value: seen.upMs + seen.downMs, unit: 'milliseconds' },
-  })
-  if (throughput === undefined) return [trip]
-  return [
-    trip,
-    atLeast({
-      check: 'throughput',
-      what: 'bytes a second, both ways:',
-      value: rate,
+export const roundTrip = check({
+  depth: 'Advanced',
+  results: {
+    'round trip': {
+      doc: 'With `allowWrites`: a file of our own comes back with the same SHA-256',
+      when: ['allowWrites'],
+    },
+    throughput: { doc: 'With `allowWrites` and `throughput`: it is moved fast enough', when: ['throughput'] },
+  },
+  settings: {
+    allowWrites,
+    probeFolder: {
+      type: 'text',
+      doc: 'Folder for that file; without it, the one where a sign-in ends. Its name is svc-probe-….tmp',
+    },
+    probeSize: { type: 'bytes', default: 64 * 1024, doc: 'Size of that file, up to 4MiB' },
+    throughput: {
+      type: 'threshold',
       unit: 'bytes',
-      threshold: throughput,
-    }),
-  ]
-}
+      doc: 'Bytes a second that writing and reading that file reach at least; with small files latency rules',
+    },
+  },
+  when: ['allowWrites'],
+  applies: ({ hasFolders }) => hasFolders,
+  async observe(connection, { probeFolder, probeSize }, { now, date }) {
+    const files = await connection.files(probeFolder)
+    const file = probeFile(probeSize, date())
+    const trip: Trip = { files, file, name: file.name, isBack: false }
+    connection.trip = trip
+    const { name, bytes } = file
+    const writeMs = await timed(now, () => files.write(name, bytes))
+    const since = now()
+    const back = await files.read(name, bytes.length + 1)
+    const readMs = now() - since
+    trip.isBack = true
+    return {
+      writeMs,
+      readMs,
+      bytesWritten: bytes.length,
+      bytesRead: back.length,
+      isSame: sha256(back) === sha256(bytes),
+    }
+  },
+  evaluate({ writeMs, readMs, bytesWritten, bytesRead, isSame }, { throughput: threshold }) {
+    const size = showBytes(bytesWritten)
+    if (!isSame) {
+      const isWhole = bytesRead === bytesWritten
+      const how = isWhole ? 'with another SHA-256' : `as ${bytesRead} of ${bytesWritten} bytes`
+      const cause = isWhole ? 'something rewrites what is stored' : 'transfers are cut, or the disk is full'
+      return fail('round trip', 'data', `${size} written came back ${how}: ${cause}`)
+    }
+    const trip = ok(
+      'round trip',
+      `${size} written in ${showDuration(writeMs)} and read back in ${showDuration(readMs)}, same SHA-256`,
+      { measurement: { value: writeMs + readMs, unit: 'milliseconds' } },
+    )
+    if (threshold === undefined) return trip
+    // A clock that has not moved would make it infinite.
+    const value = (2 * bytesWritten * 1_000) / Math.max(writeMs + readMs, 0.1)
+    const what = 'bytes a second, both ways:'
+    return [trip, atLeast({ check: 'throughput', what, value, unit: 'bytes', threshold })]
+  },
+})
 
-function evaluateSweep({ found, removed, kept }: Extract<TripSeen, { see: 'swept' }>): Result {
-  if (found === 0) return ok('sweep', 'no earlier round trip left anything behind')
-  const told = `${removed} of ${count(found, 'leftover')} of earlier round trips deleted`
-  return kept === undefined ? ok('sweep', told) : warn('sweep', told, { details: [kept] })
-}
+export const rename = check({
+  depth: 'Advanced',
+  results: { rename: 'With `allowWrites`: it can be renamed' },
+  settings: { allowWrites },
+  when: ['allowWrites'],
+  async observe({ trip }, _, { now }) {
+    if (!trip?.isBack) return undefined
+    const { files, file } = trip
+    const ms = await timed(now, () => files.rename(file.name, file.renamed))
+    trip.name = file.renamed
+    return ms
+  },
+  evaluate: (ms) => (ms === undefined ? [] : ok('rename', `our own file was renamed in ${showDuration(ms)}`)),
+})
+
+export const deletion = check({
+  depth: 'Advanced',
+  results: { delete: 'With `allowWrites`: it can be deleted' },
+  settings: { allowWrites },
+  when: ['allowWrites'],
+  async observe({ trip }, _, { now }) {
+    if (trip?.isBack) return await timed(now, () => trip.files.remove(trip.name))
+    // The round trip has failed, and nobody knows whether there is a file to delete: no second failure.
+    await trip?.files.remove(trip.name).catch(() => {})
+    return undefined
+  },
+  evaluate: (ms) => (ms === undefined ? [] : ok('delete', `our own file was deleted in ${showDuration(ms)}`)),
+})
+
+export const sweep = check({
+  depth: 'Advanced',
+  results: { sweep: 'With `allowWrites`: what earlier round trips left behind is deleted' },
+  settings: { allowWrites },
+  when: ['allowWrites'],
+  async observe(connection, _, { date, signal }) {
+    if (connection.trip === undefined) return undefined
+    const { files } = connection.trip
+    const now = date()
+    const leftovers = (await files.names()).filter((name) => isLeftover(name, now))
+    let deleted = 0
+    let problem: string | undefined
+    for (const name of leftovers.slice(0, maxDeleted)) {
+      try {
+        await files.remove(name)
+        deleted += 1
+      } catch (cause) {
+        if (!connection.usable || signal.aborted) throw cause
+        problem ??= cause instanceof ProbeError ? cause.message : String(cause)
+      }
+    }
+    return { leftovers: leftovers.length, deleted, problem }
+  },
+  evaluate(observation) {
+    if (observation === undefined) return []
+    const { leftovers, deleted, problem } = observation
+    if (leftovers === 0) return ok('sweep', 'no earlier round trip left anything behind')
+    const message = `${deleted} of ${count(leftovers, 'leftover')} of earlier round trips deleted`
+    return problem === undefined ? ok('sweep', message) : warn('sweep', message, { details: [problem] })
+  },
+})

@@ -1,8 +1,18 @@
 import type { Socket } from 'node:net'
+import { CodedReplyReader } from '../../net/coded-reply.ts'
 import { Exchange } from '../../net/request-reply.ts'
 import { type Hide, quoted } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type Reply, ReplyReader } from './reply.ts'
+
+/** One reply of an FTP server: `text` is all of it, its code in front, as the server sent it. */
+export type Reply = { readonly code: number; readonly text: string }
+
+export class ReplyReader extends CodedReplyReader<Reply> {
+  constructor(address: string, hide: Hide) {
+    const make = (code: number, lines: readonly string[]): Reply => ({ code, text: lines.join('\n') })
+    super({ name: 'FTP', kinds: '1-5', free: true, make }, address, hide)
+  }
+}
 
 /**
  * The control connection of an FTP session. Our own and not the driver's: that one skips lines which

@@ -1,4 +1,4 @@
-import { type Backlog, mostEntries } from '../../folders/index.ts'
+import { type Backlog, maxEntries } from '../../folders/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { askGate, gateSaid, type Passive, reach, transfer } from './data.ts'
 import { type Link, wait } from './link.ts'
@@ -21,7 +21,7 @@ export async function listed(
 }
 
 export function linesOf(bytes: Uint8Array): readonly string[] {
-  const lines = new TextDecoder().decode(bytes).split(/\r?\n/, mostEntries + 1)
+  const lines = new TextDecoder().decode(bytes).split(/\r?\n/, maxEntries + 1)
   return lines.filter((line) => line.trim() !== '' && line.length <= longestLine)
 }
 
@@ -59,9 +59,9 @@ export async function entries(
   const { lines, cut } = await listed(link, mode, machine ? 'MLSD' : 'LIST')
   const { parseList } = await loadFtpLists()
   const now = link.context.date()
-  const more = cut || lines.length > mostEntries
+  const more = cut || lines.length > maxEntries
   // A line that is cut in its middle names a file that is not there.
-  const whole = more ? lines.slice(0, Math.min(lines.length - 1, mostEntries)) : lines
+  const whole = more ? lines.slice(0, Math.min(lines.length - 1, maxEntries)) : lines
   // Line by line: the driver takes the last line for the form of all, and throws where it knows none.
   const files = whole
     // The driver would end a name there, and it would be another file's.
@@ -104,21 +104,15 @@ export function roughly(written: string, now: Date): number {
 }
 
 /** How old the oldest file of the folder is that the session is in. Throws ProbeError. */
-export async function backlog(
-  link: Link,
-  mode: Passive,
-  machine: boolean,
-  folder: string,
-  ending: string,
-): Promise<Backlog> {
+export async function backlog(link: Link, mode: Passive, machine: boolean, ending: string): Promise<Backlog> {
   const { files: all, more } = await entries(link, mode, machine)
   const files = all.filter((file) => file.name.endsWith(ending)).sort((a, b) => a.rough - b.rough)
-  const seen = { see: 'backlog' as const, folder, files: files.length, more }
+  const waiting = { files: files.length, more }
   const now = link.context.date().getTime()
   const of = (file: Entry, at: Date) => ({ name: link.hide(file.name), ms: Math.max(0, now - at.getTime()) })
   const dated = files.flatMap((file) => (file.at ? [{ file, at: file.at }] : []))
   const [oldest] = dated.sort((a, b) => a.at.getTime() - b.at.getTime())
-  if (oldest || files.length === 0) return { ...seen, oldest: oldest && of(oldest.file, oldest.at), undated: false }
+  if (oldest || files.length === 0) return { ...waiting, oldest: oldest && of(oldest.file, oldest.at), undated: false }
   let asked: { name: string; ms: number } | undefined
   for (const file of files.slice(0, mostAsked)) {
     const reply = await link.control.ask(`MDTM ${file.name}`, wait(link.context))
@@ -129,7 +123,7 @@ export async function backlog(
     const one = of(file, at)
     if (asked === undefined || one.ms > asked.ms) asked = one
   }
-  return { ...seen, oldest: asked, undated: asked === undefined }
+  return { ...waiting, oldest: asked, undated: asked === undefined }
 }
 
 /** `213 20261121042700` and its like (RFC 3659, 2.3): always UTC. */

@@ -1,104 +1,111 @@
-import { atMost, evaluateProblem, fail, type Result, warn } from '../../engine/index.ts'
+import { atMost, checksOn, classify, fail, type Result, warn } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { askGate, gateSaid, type Passive, reach, transfer } from './data.ts'
-import type { Link } from './link.ts'
 import { linesOf, longestListing } from './list.ts'
-import type { FtpSettings } from './settings.ts'
+import type { FtpSession } from './session.ts'
+import { ftpSettings } from './settings.ts'
 
 /** One way to a data connection, tried by itself: most real faults are here, and none of them is the account's. */
-export type PassiveSeen = {
-  readonly see: 'passive'
-  readonly mode: Passive
-  readonly address: string
-  readonly signedInMs: number
-  readonly outcome:
-    | {
-        readonly is: 'listed'
-        readonly said: string
-        readonly entries: number
-        readonly cut: boolean
-        readonly ms: number
-      }
-    | { readonly is: 'not offered' | 'unusable'; readonly told: string }
-    | {
-        readonly is: 'unreachable'
-        readonly said: string
-        readonly how: 'timed out' | 'refused' | 'no route' | 'broke'
-        readonly ms: number
-        /** The address that the control connection goes to. */
-        readonly peer: string
-        readonly foreign: boolean
-        /** Another address was told, but this port of the peer itself accepts. */
-        readonly peerAccepts: boolean
-      }
-    | { readonly is: 'elsewhere'; readonly said: string; readonly peer: string }
-    | { readonly is: 'failed'; readonly said: string; readonly cause: unknown; readonly afterMs: number }
-}
+type Way = { readonly address: string; readonly signedInMs: number } & (
+  | {
+      readonly type: 'listed'
+      /** Where the server wants the data connection, as it put it. */
+      readonly endpoint: string
+      readonly entries: number
+      /** True where the listing is longer than what is read. */
+      readonly isCut: boolean
+      readonly ms: number
+    }
+  | { readonly type: 'not offered' | 'unusable'; readonly reply: string }
+  | {
+      readonly type: 'unreachable'
+      readonly endpoint: string
+      readonly how: 'timed out' | 'refused' | 'no route' | 'broke'
+      readonly ms: number
+      /** The address that the control connection goes to. */
+      readonly peer: string
+      /** True where the server named another address than that. */
+      readonly isForeign: boolean
+      /** True where it did, and this port of the peer itself accepts. */
+      readonly peerAccepts: boolean
+    }
+  | { readonly type: 'elsewhere'; readonly endpoint: string; readonly peer: string }
+  | { readonly type: 'failed'; readonly endpoint: string; readonly failure: ReturnType<typeof classify> }
+)
+type Outcome = Way extends infer W ? (W extends Way ? Omit<W, 'address' | 'signedInMs'> : never) : never
 
 /** Milliseconds: whether the peer itself accepts is only an aid to the cause. */
-const secondLookMs = 1_000
+const secondConnectMs = 1_000
 
 /** Asks for a data connection, makes it and lists the folder over it. Throws when the session has ended. */
-export async function tryPassive(link: Link, mode: Passive): Promise<PassiveSeen['outcome']> {
+async function probeWay({ link, address }: FtpSession, mode: Passive): Promise<Outcome> {
   const { control, target, context } = link
   const start = context.now()
   const gate = await askGate(link, mode)
-  if ('why' in gate) return { is: gate.why, told: control.shown(gate.reply) }
-  const said = gateSaid(gate)
-  const { foreign } = gate
+  if ('why' in gate) return { type: gate.why, reply: control.shown(gate.reply) }
+  const endpoint = gateSaid(gate)
+  const { foreign: isForeign } = gate
   const reached = await reach(link, gate.ip, gate.port)
   if ('failed' in reached) {
-    const again = foreign ? await reach(link, target.ip, gate.port, secondLookMs) : undefined
+    const again = isForeign ? await reach(link, target.ip, gate.port, secondConnectMs) : undefined
     const peerAccepts = again !== undefined && 'socket' in again
     if (peerAccepts) again.socket.destroy()
-    return { is: 'unreachable', said, how: reached.failed, ms: reached.ms, peer: target.ip, foreign, peerAccepts }
+    const { failed: how, ms } = reached
+    return { type: 'unreachable', endpoint, how, ms, peer: target.ip, isForeign, peerAccepts }
   }
-  if (foreign && !link.dataHosts.includes(gate.ip)) {
+  if (isForeign && !link.dataHosts.includes(gate.ip)) {
     // A server that points elsewhere must not have us talk to whom it likes.
     reached.socket.destroy()
-    return { is: 'elsewhere', said, peer: target.ip }
+    return { type: 'elsewhere', endpoint, peer: target.ip }
   }
   try {
-    const { bytes, cut } = await transfer(link, 'LIST', reached.socket, { max: longestListing })
-    return { is: 'listed', said, entries: linesOf(bytes).length, cut, ms: context.now() - start }
+    const { bytes, cut: isCut } = await transfer(link, 'LIST', reached.socket, { max: longestListing })
+    return { type: 'listed', endpoint, entries: linesOf(bytes).length, isCut, ms: context.now() - start }
   } catch (cause) {
     if (target.signal.aborted) throw cause
-    return { is: 'failed', said, cause, afterMs: context.now() - start }
+    return { type: 'failed', endpoint, failure: classify(cause, address, context.now() - start) }
   }
 }
 
-export function evaluatePassive(seen: PassiveSeen, given: FtpSettings): Result {
-  const { mode, address, outcome } = seen
-  const before = `signed in after ${showDuration(seen.signedInMs)}`
-  switch (outcome.is) {
+async function observeWay(session: FtpSession, mode: Passive): Promise<Way> {
+  const outcome = await probeWay(session, mode)
+  if (outcome.type === 'listed') session.way ??= mode
+  else if (outcome.type !== 'not offered') session.hasBrokenWay = true
+  return { ...outcome, address: session.address, signedInMs: session.signedInMs }
+}
+
+const { latency, passive } = ftpSettings
+const waySettings = { latency, passive } as const satisfies SettingsSpec
+type WaySettings = Values<typeof waySettings>
+
+function evaluateWay<const Mode extends Passive>(mode: Mode, way: Way, settings: WaySettings): Result<Mode> {
+  const { address } = way
+  const before = `signed in after ${showDuration(way.signedInMs)}`
+  switch (way.type) {
     case 'listed': {
-      const many = `${outcome.cut ? 'more than ' : ''}${count(outcome.entries, 'entry', 'entries')}`
-      const what = `${outcome.said}, ${many} listed over it in`
-      return atMost({ check: mode, what, value: outcome.ms, unit: 'duration', threshold: given.latency, address })
+      const many = `${way.isCut ? 'more than ' : ''}${count(way.entries, 'entry', 'entries')}`
+      const what = `${way.endpoint}, ${many} listed over it in`
+      return atMost({ check: mode, what, value: way.ms, unit: 'duration', threshold: settings.latency })
     }
     case 'not offered': {
-      const told = `${address} does not offer ${mode}: ${outcome.told}`
-      return given.passive === mode
-        ? fail(mode, 'protocol', told, { address })
-        : warn(mode, `${told}; where no client uses it, passive: ${mode === 'EPSV' ? 'PASV' : 'EPSV'} leaves it out`, {
-            address,
-          })
+      const message = `${address} does not offer ${mode}: ${way.reply}`
+      if (settings.passive === mode) return fail(mode, 'protocol', message)
+      const other = mode === 'EPSV' ? 'PASV' : 'EPSV'
+      return warn(mode, `${message}; where no client uses it, passive: ${other} leaves it out`)
     }
     case 'unusable':
-      return fail(mode, 'protocol', `${before}, ${mode} was answered with ${outcome.told}: no place to connect to`, {
-        address,
-      })
+      return fail(mode, 'protocol', `${before}, ${mode} was answered with ${way.reply}: no place to connect to`)
     case 'elsewhere':
       return warn(
         mode,
-        `${outcome.said}, another address than the control peer ${outcome.peer}: it accepts, but was sent nothing; dataHosts lists those that are meant`,
-        { address },
+        `${way.endpoint}, another address than the control peer ${way.peer}: it accepts, but was sent nothing; dataHosts lists those that are meant`,
       )
     case 'unreachable': {
-      const { how, ms, peer, foreign, peerAccepts, said } = outcome
+      const { how, ms, peer, isForeign, peerAccepts, endpoint } = way
       const took = showDuration(ms)
-      const did = {
+      const outcome = {
         'timed out': `timed out after ${took}`,
         refused: `was refused in ${took}`,
         'no route': 'has no route',
@@ -109,22 +116,53 @@ export function evaluatePassive(seen: PassiveSeen, given: FtpSettings): Result {
         : undefined
       const cause = wrong ?? (mode === 'PASV' ? 'passive address or firewall range' : 'firewall or passive port range')
       const fault = how === 'timed out' ? 'timeout' : how === 'broke' ? 'protocol' : 'refused'
-      const note = foreign ? [`PASV told another address than the control connection goes to (${peer})`] : []
-      return fail(mode, fault, `${before}, ${said}, connect ${did} (control peer ${peer}): ${cause}, not the account`, {
-        address,
-        details: note,
-      })
+      const message = `${before}, ${endpoint}, connect ${outcome} (control peer ${peer}): ${cause}, not the account`
+      const details = isForeign ? [`PASV told another address than the control connection goes to (${peer})`] : []
+      return fail(mode, fault, message, { details })
     }
     case 'failed': {
-      const { cause, afterMs, said } = outcome
-      const problem = evaluateProblem({ see: 'problem', check: mode, address, cause, afterMs })
-      return { ...problem, message: `${before}, ${said}, connected: ${problem.message}` }
+      const { fault, message, details } = way.failure
+      return fail(mode, fault, `${before}, ${way.endpoint}, connected: ${message}`, { details })
     }
   }
 }
 
-/** Both ways, unless the settings say one; PASV can only name IPv4 addresses. */
-export const waysOf = (given: FtpSettings, ip: string): readonly Passive[] => {
-  if (given.passive !== 'both') return [given.passive]
+/** Both ways, unless the settings name one; PASV can only name IPv4 addresses. */
+const waysOf = (choice: WaySettings['passive'], ip: string): readonly Passive[] => {
+  if (choice !== 'both') return [choice]
   return ip.includes(':') && !ip.startsWith('::ffff:') ? ['EPSV'] : ['EPSV', 'PASV']
 }
+const applies =
+  (mode: Passive) =>
+  ({ isSignedIn, ip }: FtpSession, settings: WaySettings): boolean =>
+    isSignedIn && waysOf(settings.passive, ip).includes(mode)
+
+const check = checksOn<FtpSession>()
+
+export const extendedPassive = check({
+  depth: 'Standard',
+  results: { EPSV: 'A listing comes over a data connection made by EPSV, in time' },
+  settings: waySettings,
+  applies: applies('EPSV'),
+  observe: (session) => observeWay(session, 'EPSV'),
+  evaluate: (way, settings) => evaluateWay('EPSV', way, settings),
+})
+
+export const classicPassive = check({
+  depth: 'Standard',
+  results: { PASV: 'A listing comes over a data connection made by PASV, in time; not over IPv6' },
+  settings: waySettings,
+  applies: applies('PASV'),
+  observe: (session) => observeWay(session, 'PASV'),
+  evaluate: (way, settings) => evaluateWay('PASV', way, settings),
+})
+
+export const dataConnection = check({
+  depth: 'Standard',
+  results: { 'data connection': 'Told when the server offers no passive data connection at all' },
+  settings: {},
+  applies: ({ isSignedIn }) => isSignedIn,
+  observe: async ({ address, way, hasBrokenWay }) => ({ address, isOffered: way !== undefined || hasBrokenWay }),
+  evaluate: ({ address, isOffered }) =>
+    isOffered ? [] : fail('data connection', 'protocol', `${address} offers no passive data connection`),
+})

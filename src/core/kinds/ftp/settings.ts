@@ -1,7 +1,7 @@
-import { folderContradiction, folderSettings } from '../../folders/index.ts'
-import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { validateFolders } from '../../folders/index.ts'
+import type { SettingsSpec } from '../../settings/index.ts'
 
-/** What svc.yaml may say of an ftp monitor. */
+/** What decides how a session is opened, signed in and tested; http-steps declares the same for its FTP steps. */
 export const ftpSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address' },
   port: { type: 'integer', min: 1, max: 65_535, doc: 'TCP port; without it 21, and 990 with `tls: implicit`' },
@@ -38,14 +38,25 @@ export const ftpSettings = {
     type: 'texts',
     doc: 'Addresses that PASV may name beside the one that the control connection goes to; others get no data',
   },
-  ...folderSettings,
 } as const satisfies SettingsSpec
-export type FtpSettings = Values<typeof ftpSettings>
+
+export type TlsMode = (typeof ftpSettings.tls.values)[number]
+
+const defaultPorts = { explicit: 21, implicit: 990, off: 21 } as const
+export const portOf = ({ port, tls }: { readonly port?: number | undefined; readonly tls: TlsMode }): number =>
+  port ?? defaultPorts[tls]
+
+type FtpValues = Parameters<typeof validateFolders>[0] & {
+  readonly tls: TlsMode
+  readonly servername?: string | undefined
+  readonly caFile?: string | undefined
+  readonly password?: unknown
+}
 
 /** Why the settings cannot be used together, or undefined. */
-export function ftpContradiction(given: FtpSettings): string | undefined {
-  if (given.password !== undefined && given.username === undefined) return 'password needs a username'
-  if (given.tls === 'off' && given.servername !== undefined) return 'servername needs TLS, and tls is off'
-  if (given.tls === 'off' && given.caFile !== undefined) return 'caFile needs TLS, and tls is off'
-  return folderContradiction(given)
+export function validateFtp(settings: FtpValues): string | undefined {
+  if (settings.password !== undefined && settings.username === undefined) return 'password needs a username'
+  if (settings.tls === 'off' && settings.servername !== undefined) return 'servername needs TLS, and tls is off'
+  if (settings.tls === 'off' && settings.caFile !== undefined) return 'caFile needs TLS, and tls is off'
+  return validateFolders(settings)
 }

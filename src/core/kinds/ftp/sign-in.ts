@@ -1,6 +1,11 @@
+import { isLoopback } from '../../loopback.ts'
 import { ProbeError } from '../../probe-error.ts'
+import type { Reply } from './control.ts'
 import { type Link, wait } from './link.ts'
-import type { Reply } from './reply.ts'
+
+/** Whether a password may be sent to an address: in the clear only on loopback, or where it is allowed. */
+export const mayHear = (ip: string, isEncrypted: boolean, insecureFtp: boolean): boolean =>
+  isEncrypted || insecureFtp || isLoopback(ip)
 
 /** Servers that are full say so with the number of a wrong password; the account must not be blamed. */
 const full = /too many|maximum|limit (?:is )?reached|try (?:again )?later/i

@@ -4,7 +4,6 @@ import { atMost, classify, evaluateUnreached, fail, ok, type Result } from '../.
 import { showBytes, showDuration } from '../../format.ts'
 import { said as cleaned, count, quoted } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
-import ftp from '../ftp/index.ts'
 import type { Documents } from './expected.ts'
 import type { Answered, Failed, FtpVisited, StepSeen } from './seen.ts'
 
@@ -102,8 +101,7 @@ function leftBehind(result: Result, seen: Answered | Failed): Result {
 }
 
 /** What the ftp kind judges, as one finding: the worst of it speaks. */
-function evaluateFtp({ name, address, visit, settings, hide }: FtpVisited): Result {
-  const results = visit.flatMap((seen) => [ftp.evaluate(seen, settings)].flat())
+function evaluateFtp({ name, address, results, hide }: FtpVisited): Result {
   const worst =
     results.find(({ status }) => status === 'failed') ??
     results.find(({ status }) => status === 'warning') ??

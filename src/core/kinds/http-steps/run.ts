@@ -1,11 +1,11 @@
-import { type CheckContext, deadlineSignal, eachAddress } from '../../engine/index.ts'
+import { type CheckContext, deadlineSignal, eachAddress, type Result } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { readCaFile } from '../../net/ca-file.ts'
 import { hostPort } from '../../net/connect.ts'
 import { hostOf, open, portOf, type Route } from '../../net/http/route.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { readSettings, Secret } from '../../settings/index.ts'
-import { type FtpSeen, portOf as ftpPort, ftpSettings, visitFtp } from '../ftp/index.ts'
+import ftp, { portOf as ftpPort } from '../ftp/index.ts'
 import { ask, type Run, shownPath } from './ask.ts'
 import { CookieJar } from './cookies.ts'
 import { evaluateStep } from './judge.ts'
@@ -149,14 +149,14 @@ async function visited(run: Run, name: string, step: FtpStep, signal: AbortSigna
   const ends = context.now() + ms
   const { username, password, ...plain } = step
   const hushed = values.fill(password, String)
-  const usual = readSettings(ftpSettings, { host: step.host }, { env: {}, folder: '' }).values
+  const usual = readSettings(ftp.settings, { host: step.host }, { env: {}, folder: '' }).values
   const settings = {
     ...usual,
     ...plain,
     username: values.fill(username, String),
     password: new Secret('a value of this run', () => Promise.resolve(hushed)),
   }
-  const visit: FtpSeen[] = []
+  const results: Result[] = []
   const within: CheckContext = {
     ...context,
     mode: 'Standard',
@@ -165,6 +165,6 @@ async function visited(run: Run, name: string, step: FtpStep, signal: AbortSigna
     // The deadline is told by the name of the step, not by what the visit was at.
     step: () => {},
   }
-  for await (const seen of visitFtp(settings, within)) visit.push(seen)
-  return { see: 'ftp', name, address: hostPort(step.host, ftpPort(settings)), settings, visit, hide: values.hide }
+  for await (const some of ftp.run(settings, within)) results.push(...[some].flat())
+  return { see: 'ftp', name, address: hostPort(step.host, ftpPort(settings)), results, hide: values.hide }
 }

@@ -1,8 +1,7 @@
 import type { Content } from '../../assert/content.ts'
-import type { Unreached } from '../../engine/index.ts'
+import type { Result, Unreached } from '../../engine/index.ts'
 import type { Chain } from '../../net/chain.ts'
 import type { Hide } from '../../net/text.ts'
-import type { FtpSeen, FtpSettings } from '../ftp/index.ts'
 import type { Outcome } from './outcome.ts'
 
 /** What became of the steps, before it is judged. Everything is by the step's name. */
@@ -42,8 +41,8 @@ export type FtpVisited = {
   readonly see: 'ftp'
   readonly name: string
   readonly address: string
-  readonly settings: FtpSettings
-  readonly visit: readonly FtpSeen[]
+  /** Of the ftp kind. */
+  readonly results: readonly Result[]
   readonly hide: Hide
 }
 

@@ -113,7 +113,6 @@ export class Sftp {
       rename: (from, to) => plain('the renaming', (sftp, done) => sftp.rename(at(from), at(to), done)),
       remove: (name) => plain('the deletion', (sftp, done) => sftp.unlink(at(name), done)),
       names: async () => (await this.list(folder, most)).entries.map((entry) => entry.filename),
-      usable: () => this.usable,
     }
   }
 

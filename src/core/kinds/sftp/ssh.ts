@@ -7,7 +7,7 @@ import { optionalDriver } from '../../net/driver.ts'
 import type { PeerAddress } from '../../net/peer-address.ts'
 import { type Hide, quoted, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { SftpSettings } from './settings.ts'
+import type { Secret } from '../../settings/index.ts'
 
 /** What there was of the line with which SSH begins (RFC 4253, 4.2). */
 export type Greeting = {
@@ -15,6 +15,8 @@ export type Greeting = {
   readonly ended: 'met' | 'closed' | 'silent' | 'full' | 'unjudged'
   readonly said: string
   readonly version: string | undefined
+  /** Name and version of the server's software. */
+  readonly software: string | undefined
   readonly ms: number
 }
 
@@ -35,10 +37,22 @@ export async function greeting(
 ): Promise<Greeting> {
   const ms = Math.max(1, context.msLeft() - reserveMs, context.msLeft() / 2)
   const { bytes, ended } = await listen(socket, isWhole, longestGreeting, ms)
-  const line = /^SSH-(\d+\.\d+)-[^\r\n]*/m.exec(bytes.toString('utf8'))
+  const line = /^SSH-(\d+\.\d+)-([^\r\n]*)/m.exec(bytes.toString('utf8'))
   if (ended === 'met') socket.unshift(bytes)
-  return { address, ended, said: quoted(line?.[0] ?? bytes, 100), version: line?.[1], ms: context.now() - start }
+  const [version, software] = line?.slice(1) ?? []
+  return {
+    address,
+    ended,
+    said: quoted(line?.[0] ?? bytes, 100),
+    version,
+    software: software && said(software, 100),
+    ms: context.now() - start,
+  }
 }
+
+/** 1.99 is what a server of version 2 says that speaks version 1 too. */
+export const speaksSsh = ({ ended, version }: Pick<Greeting, 'ended' | 'version'>): boolean =>
+  ended === 'met' && (version === '2.0' || version === '1.99')
 
 /** The key that a server showed; only once it is known does the driver see it proved. */
 export type HostKey = { readonly type: string; readonly fingerprint: string }
@@ -55,19 +69,26 @@ export type Credentials = {
   readonly key: ParsedKey | undefined
 }
 
+type CredentialSettings = {
+  readonly username?: string | undefined
+  readonly password?: Secret | undefined
+  readonly privateKey?: Secret | undefined
+  readonly passphrase?: Secret | undefined
+}
+
 /** Reads the secrets. Throws ProbeError `internal` for a key that cannot be used; never shows it. */
 export async function credentialsOf(
-  given: SftpSettings,
+  settings: CredentialSettings,
 ): Promise<{ readonly credentials: Credentials; readonly secrets: readonly string[] }> {
-  const password = await given.password?.reveal()
-  const pem = await given.privateKey?.reveal()
-  const passphrase = await given.passphrase?.reveal()
+  const password = await settings.password?.reveal()
+  const pem = await settings.privateKey?.reveal()
+  const passphrase = await settings.passphrase?.reveal()
   const secrets = [password, passphrase].filter((secret) => secret !== undefined)
-  const username = given.username ?? ''
+  const username = settings.username ?? ''
   if (pem === undefined) return { credentials: { username, password, key: undefined }, secrets }
-  const { default: ssh2 } = await loadSsh2()
+  const { default: ssh2 } = await driver()
   const key = ssh2.utils.parseKey(`${pem}\n`, passphrase)
-  const origin = given.privateKey?.origin
+  const origin = settings.privateKey?.origin
   if (key instanceof Error) {
     const locked = /passphrase|encrypted|decrypt|integrity/i.test(key.message)
     const why = locked ? 'its passphrase is missing or wrong' : 'it is not a private key of OpenSSH or PEM'
@@ -78,9 +99,10 @@ export async function credentialsOf(
   return { credentials: { username, password, key }, secrets }
 }
 
-export const loadSsh2 = () => optionalDriver('ssh2', () => import('ssh2'))
+const driver = () => optionalDriver('ssh2', () => import('ssh2'))
 
-export type Shaken = {
+/** What the key exchange and the sign-in came to. */
+export type Handshake = {
   readonly hostKey: HostKey
   /** Signed in; undefined where the server's key is not one of those that are known: then nothing was sent to it. */
   readonly client?: Client
@@ -92,14 +114,15 @@ export type Shaken = {
  * Exchanges keys and, where the server's is one of `known`, signs in. Throws ProbeError or what a socket
  * throws, until the key is there to be told.
  */
-export async function shake(
+export async function handshake(
   socket: PeerSocket,
   target: PeerAddress,
   known: readonly string[],
   credentials: Credentials | undefined,
   hide: Hide,
-): Promise<Shaken> {
-  const { default: ssh2 } = await loadSsh2()
+  step: (check: string) => void,
+): Promise<Handshake> {
+  const { default: ssh2 } = await driver()
   const client = new ssh2.Client()
   const username = credentials?.username ?? ''
   let hostKey: HostKey | undefined
@@ -134,7 +157,7 @@ export async function shake(
         return !refusedKey
       },
       authHandler: (left, _, next) => {
-        if (!auth?.begun()) target.step('sign-in')
+        if (!auth?.begun()) step('sign-in')
         next((auth?.next(left) ?? false) as AnyAuthMethod)
       },
     })

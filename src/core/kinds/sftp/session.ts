@@ -1,0 +1,184 @@
+import type { Client, FileEntryWithStats } from 'ssh2'
+import { PeerSocket } from '../../database/index.ts'
+import { type AddressTurn, type CheckContext, type Connection, includes } from '../../engine/index.ts'
+import { type Backlog, type Files, type FolderConnection, maxEntries, type Trip } from '../../folders/index.ts'
+import { hostPort } from '../../net/connect.ts'
+import { type Hide, hiding, nothingHidden } from '../../net/text.ts'
+import { Sftp } from './files.ts'
+import type { ConnectionSettings } from './settings.ts'
+import {
+  type Credentials,
+  credentialsOf,
+  type Greeting,
+  greeting,
+  type Handshake,
+  handshake,
+  speaksSsh,
+} from './ssh.ts'
+
+/** Bytes that one session reads: the largest round trip and the largest listings fit. */
+const maxBytes = 32 * 1024 * 1024
+/** Entries of the first listing that are counted. */
+const maxListed = 1_000
+
+type Account = { readonly credentials: Credentials | undefined; readonly hide: Hide }
+
+/** Reads the credentials before anything is opened: without them there is nothing to open for. */
+export async function readAccount(settings: ConnectionSettings, context: CheckContext): Promise<Account> {
+  if (settings.username === undefined || !includes(context.mode, 'Standard'))
+    return { credentials: undefined, hide: nothingHidden }
+  context.step('sign-in', hostPort(settings.host, settings.port))
+  const { credentials, secrets } = await credentialsOf(settings)
+  return { credentials, hide: hiding(secrets) }
+}
+
+/** An SSH connection at one address. Its checks advance it: the key exchange with the sign-in, SFTP, the folders. */
+export class SftpSession implements Connection, FolderConnection {
+  readonly address: string
+  readonly greeting: Greeting
+  trip?: Trip
+  readonly #at: AddressTurn
+  readonly #socket: PeerSocket
+  readonly #context: CheckContext
+  readonly #account: Account
+  #client: Client | undefined
+  #signIn: (Pick<Handshake, 'cause'> & { readonly ms: number }) | undefined
+  #sftp: Sftp | undefined
+  /** The folder in which the sign-in ended. */
+  #home: string | undefined
+
+  private constructor(
+    at: AddressTurn,
+    socket: PeerSocket,
+    context: CheckContext,
+    account: Account,
+    serverGreeting: Greeting,
+  ) {
+    this.address = at.address
+    this.greeting = serverGreeting
+    this.#at = at
+    this.#socket = socket
+    this.#context = context
+    this.#account = account
+  }
+
+  /** Connects and reads the first line of the server. Throws what a socket throws. */
+  static readonly open = async (
+    at: AddressTurn,
+    _: ConnectionSettings,
+    context: CheckContext,
+    account: Account,
+  ): Promise<SftpSession> => {
+    const start = context.now()
+    const socket = await PeerSocket.reach(at.ip, at.port, at.signal, maxBytes)
+    const destroy = (): void => void socket.destroy()
+    at.signal.addEventListener('abort', destroy, { once: true })
+    socket.once('close', () => at.signal.removeEventListener('abort', destroy))
+    try {
+      return new SftpSession(at, socket, context, account, await greeting(socket, at.address, context, start))
+    } catch (error) {
+      socket.destroy()
+      throw error
+    }
+  }
+
+  get usable(): boolean {
+    return this.#sftp?.usable ?? !this.#socket.destroyed
+  }
+
+  get speaksSsh(): boolean {
+    return speaksSsh(this.greeting)
+  }
+
+  /** True where the server has proved a known key; only then is the account named to it. */
+  get isServerKnown(): boolean {
+    return this.#signIn !== undefined
+  }
+
+  get isSignedIn(): boolean {
+    return this.#client !== undefined
+  }
+
+  get hasFolders(): boolean {
+    return this.#home !== undefined && this.usable
+  }
+
+  /**
+   * Exchanges keys and, where the server's is one of `knownKeys`, signs in; `signIn` reports the outcome of that. Throws
+   * ProbeError, or what a socket throws, where the server shows no key.
+   */
+  async exchangeKeys(knownKeys: readonly string[], { now, step }: CheckContext) {
+    const { credentials, hide } = this.#account
+    const start = now()
+    const { hostKey, client, cause } = await handshake(this.#socket, this.#at, knownKeys, credentials, hide, step)
+    this.#client = client
+    if (client !== undefined || cause !== undefined) this.#signIn = { cause, ms: now() - start }
+    return { address: this.address, ...hostKey }
+  }
+
+  /** The sign-in of `exchangeKeys`; `ms` is the time of both. Throws ProbeError where the server refused it. */
+  async signIn(username: string) {
+    const { cause, ms = 0 } = this.#signIn ?? {}
+    if (cause !== undefined) throw cause
+    return { address: this.address, username: this.#account.hide(username), ms }
+  }
+
+  /** Starts SFTP and lists the folder in which the sign-in ended. Throws ProbeError. */
+  async listHome() {
+    if (this.#client === undefined) throw new Error('nobody has signed in to the SSH server')
+    const { now } = this.#context
+    const { hide } = this.#account
+    const start = now()
+    this.#sftp = await Sftp.start(this.#client, this.address, this.#context, hide)
+    this.#home = await this.#sftp.realpath('.')
+    const { entries, more } = await this.#sftp.list(this.#home, maxListed)
+    return { folder: hide(this.#home), entries: entries.length, more, ms: now() - start }
+  }
+
+  async backlog(folder: string, ending: string): Promise<Backlog> {
+    const { sftp, path } = this.#folder(folder)
+    const { entries, more } = await sftp.list(path, maxEntries)
+    return { ...backlogOf(entries, ending, this.#context.date(), this.#account.hide), more }
+  }
+
+  async files(folder: string | undefined): Promise<Files> {
+    const { sftp, path } = this.#folder(folder)
+    return sftp.files(path, maxEntries)
+  }
+
+  #folder(folder: string | undefined): { readonly sftp: Sftp; readonly path: string } {
+    const [sftp, home] = [this.#sftp, this.#home]
+    if (sftp === undefined || home === undefined) throw new Error('SFTP has not begun')
+    if (folder === undefined) return { sftp, path: home }
+    return { sftp, path: folder.startsWith('/') ? folder : `${home.replace(/(?<!\/)\/+$/, '')}/${folder}` }
+  }
+
+  close(): void {
+    if (this.hasFolders) this.#client?.end()
+    this.#socket.destroy()
+  }
+}
+
+const kindMask = 0o170_000
+const regularFile = 0o100_000
+
+function backlogOf(
+  entries: readonly FileEntryWithStats[],
+  ending: string,
+  now: Date,
+  hide: Hide,
+): Omit<Backlog, 'more'> {
+  // What tells no kind is taken for a file: it may be just the one that waits.
+  const files = entries.filter(({ filename, attrs }) => {
+    const mode: number | undefined = attrs.mode
+    return filename.endsWith(ending) && (mode === undefined || (mode & kindMask) === regularFile)
+  })
+  let oldest: { readonly name: string; readonly ms: number } | undefined
+  for (const { filename, attrs } of files) {
+    const seconds: number | undefined = attrs.mtime
+    if (seconds === undefined) continue
+    const ms = Math.max(0, now.getTime() - seconds * 1_000)
+    if (oldest === undefined || ms > oldest.ms) oldest = { name: hide(filename), ms }
+  }
+  return { files: files.length, oldest, undated: files.length > 0 && oldest === undefined }
+}
