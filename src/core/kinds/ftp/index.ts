@@ -6,6 +6,7 @@ import { classicPassive, dataConnection, extendedPassive } from './passive.ts'
 import { FtpSession, readAccount, stagesOf } from './session.ts'
 import { ftpSettings, portOf, validateFtp } from './settings.ts'
 
+export { loadFtpLists } from './list.ts'
 export { ftpSettings, portOf } from './settings.ts'
 
 /** Speaks FTP up to what the mode allows. Writes only its own file, and only with `allowWrites`. */

@@ -1,9 +1,9 @@
 import { includes, networkKind } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
 import { banner, listing, serverKey, signIn } from './checks.ts'
-import { loadSsh2 } from './driver.ts'
 import { readAccount, SftpSession } from './session.ts'
 import { connectionSettings, validateSftp } from './settings.ts'
+import { loadSsh2 } from './ssh.ts'
 
 /** Speaks SSH up to what the mode allows, and signs in only to a server whose key is known. */
 export default networkKind({

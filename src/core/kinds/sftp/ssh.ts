@@ -86,7 +86,7 @@ export async function credentialsOf(
   const secrets = [password, passphrase].filter((secret) => secret !== undefined)
   const username = settings.username ?? ''
   if (pem === undefined) return { credentials: { username, password, key: undefined }, secrets }
-  const { default: ssh2 } = await driver()
+  const { default: ssh2 } = await loadSsh2()
   const key = ssh2.utils.parseKey(`${pem}\n`, passphrase)
   const origin = settings.privateKey?.origin
   if (key instanceof Error) {
@@ -99,7 +99,7 @@ export async function credentialsOf(
   return { credentials: { username, password, key }, secrets }
 }
 
-const driver = () => optionalDriver('ssh2', () => import('ssh2'))
+export const loadSsh2 = () => optionalDriver('ssh2', () => import('ssh2'))
 
 /** What the key exchange and the sign-in came to. */
 export type Handshake = {
@@ -122,7 +122,7 @@ export async function handshake(
   hide: Hide,
   step: (check: string) => void,
 ): Promise<Handshake> {
-  const { default: ssh2 } = await driver()
+  const { default: ssh2 } = await loadSsh2()
   const client = new ssh2.Client()
   const username = credentials?.username ?? ''
   let hostKey: HostKey | undefined
