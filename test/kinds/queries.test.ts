@@ -19,7 +19,7 @@ const now = Date.UTC(2026, 7, 2, 12)
 const hour = 3_600_000
 const base: Query = { name: 'jobs', sql: 'SELECT x FROM jobs', depth: 'Standard' }
 const judged = (given: Partial<Query>, cells: readonly Cell[], more = false): readonly Result[] =>
-  evaluateAsked({ see: 'asked', query: { ...base, ...given }, at: now, column: whole(cells, more) })
+  evaluateAsked({ query: { ...base, ...given }, at: now, column: whole(cells, more) })
 const whole = (cells: readonly Cell[], more = false): Column => ({
   cells,
   rows: cells.length,
@@ -136,7 +136,7 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ age: { limit: 3 } }, [null], true)).toEqual(['ok', 'warning'])
     const column: Column = { cells: ['a', 'a'], rows: 700, kept: 2, more: false, cut: false }
     const of = (given: Partial<Query>, more: Partial<Column> = {}) =>
-      evaluateAsked({ see: 'asked', query: { ...base, ...given }, at: now, column: { ...column, ...more } })
+      evaluateAsked({ query: { ...base, ...given }, at: now, column: { ...column, ...more } })
     expect(of({ expect: 'a' }).map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: is as expected'],
       ['warning', 'jobs: only the first 2 rows were judged, and there are more'],
@@ -157,8 +157,8 @@ describe('what is judged of the first column of a query', () => {
     }
     const failed = new ProbeError('data', 'the query failed: no such table')
     const found = [
-      ...evaluateAsked({ see: 'asked', query, at: now, column: whole([`v${escapeSequences}`]) }),
-      ...evaluateAsked({ see: 'asked', query, at: now, cause: failed, afterMs: 3 }),
+      ...evaluateAsked({ query, at: now, column: whole([`v${escapeSequences}`]) }),
+      ...evaluateAsked({ query, at: now, cause: failed, afterMs: 3 }),
     ]
     expect(found).toHaveLength(2)
     for (const one of found) {

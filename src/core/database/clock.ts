@@ -7,7 +7,6 @@ import type { Ask } from './session.ts'
 
 /** How far a server's clock is from ours, as far as it is proved: a question and its answer take a while. */
 export type Clock = {
-  readonly see: 'clock'
   /** Milliseconds by which it is ahead of ours (negative: behind); 0 where no difference is proved. */
   readonly aheadMs: number
   /** Milliseconds of the round trip: a smaller difference cannot be seen. */
@@ -39,7 +38,7 @@ export function clockOf(theirs: number, sentAt: number, receivedAt: number): Clo
   // Our clock shows whole milliseconds.
   const at = Math.floor(theirs)
   const aheadMs = at > receivedAt ? at - receivedAt : Math.min(0, at - sentAt)
-  return { see: 'clock', aheadMs, tripMs: receivedAt - sentAt }
+  return { aheadMs, tripMs: receivedAt - sentAt }
 }
 
 export function evaluateClock({ aheadMs, tripMs }: Clock, threshold: Threshold): Result<'clock'> {

@@ -41,13 +41,6 @@ export const queriesSetting = {
   doc: 'Questions of your own to the database, each one statement that reads; asked as an account that may only read',
 } as const satisfies SettingsSpec[string]
 
-export const queriesCheck = {
-  name: 'queries',
-  depth: 'Standard',
-  doc: 'What you ask by `queries` is as it should be; each is judged by itself',
-  when: ['queries'],
-} as const
-
 const judged = ['atMost', 'atLeast', 'age', 'rows', 'leastRows', 'expect'] as const
 const mostQueries = 50
 

@@ -6,7 +6,6 @@ import type { Ask, Read } from './session.ts'
 
 /** What became of one question. */
 export type Asked = {
-  readonly see: 'asked'
   readonly query: Query
   /** Milliseconds since 1970, by our clock. */
   readonly at: number
@@ -25,10 +24,10 @@ export async function askQuery(
   const since = context.now()
   try {
     const column = await read(query.sql, query.age !== undefined)
-    return { see: 'asked', query, at: context.date().getTime(), column }
+    return { query, at: context.date().getTime(), column }
   } catch (cause) {
     if (context.signal.aborted) throw cause
-    return { see: 'asked', query, at: context.date().getTime(), cause, afterMs: context.now() - since }
+    return { query, at: context.date().getTime(), cause, afterMs: context.now() - since }
   }
 }
 
