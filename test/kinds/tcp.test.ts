@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import tcp from '../../src/core/kinds/tcp.ts'
+import tcp, { evaluateConnect } from '../../src/core/kinds/tcp.ts'
 import {
   blackHole,
   cutAfter,
@@ -43,10 +43,8 @@ describe('tcp connect', () => {
   })
 
   test('the boundaries of latency belong to the better side', () => {
-    const status = (ms: number) => {
-      const judged = tcp.evaluate({ see: 'connect', address: 'a:1', ms }, defaults)
-      return 'status' in judged ? judged.status : 'several'
-    }
+    const status = (ms: number) =>
+      evaluateConnect({ connection: { address: 'a:1' }, ms }, { latency: { warn: 1_000, limit: 3_000 } }).status
     expect([1_000, 1_000.1, 3_000, 3_000.1].map(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
 })

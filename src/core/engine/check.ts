@@ -272,7 +272,7 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
     )
     if (!failure || reads.has(failure.name)) return declared
     reads.add(failure.name)
-    return [{ ...failure, depth }, ...declared]
+    return [{ name: failure.name, depth, doc: failure.doc }, ...declared]
   })
 }
 

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { type Content, evaluateAssertions } from '../assert/content.ts'
 import { type Heard, listen } from '../assert/conversation.ts'
 import { asOneAnswer, isPattern, patternProblem } from '../assert/expectation.ts'
@@ -6,48 +7,64 @@ import { measureFields } from '../assert/measure.ts'
 import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../assert/nonce.ts'
 import { loadXmlParser, readXml, xmlEnd } from '../assert/xml.ts'
 import {
+  type AddressTurn,
   addressChoices,
+  addressesResult,
   atMost,
-  eachAddress,
-  evaluateUnreached,
+  type Connection,
+  checksOn,
   fail,
-  monitorKind,
+  networkKind,
   type Result,
-  type Unreached,
 } from '../engine/index.ts'
 import { showBytes } from '../format.ts'
 import { connectTcp } from '../net/connect.ts'
 import { type Hide, hiding, quoted, said } from '../net/text.ts'
-import type { Threshold } from '../settings/index.ts'
+import type { SettingsSpec, Threshold } from '../settings/index.ts'
 
-type Answer = {
-  readonly see: 'answer'
+/** A connected socket, and what the peer answered once it was asked. */
+type TcpConnection = Connection & {
+  readonly address: string
+  readonly socket: Socket
+  /** Stands for {nonce} on this connection. */
+  readonly nonce: string
+  answer?: Answer
+}
+
+/** What a peer answered. */
+type Answer = Heard & {
   readonly address: string
   readonly ms: number
   readonly hide: Hide
-  readonly whole?: boolean
+  /** True where a whole document is expected. */
+  readonly isDocument: boolean
   readonly nonce: string
-} & Heard
-type Document = { readonly see: 'document'; readonly content: Content; readonly nonce: string }
-type Seen = { readonly see: 'connect'; readonly address: string; readonly ms: number } | Answer | Document | Unreached
+}
 
-/** Listening ends this long before the deadline, so that what was heard until then can be told. */
+/** Listening ends this long before the deadline, so that what was received until then can be reported. */
 const reserveMs = 150
 
-/** Connects, says and hears what it is told to, and hangs up. Retries nothing. */
-export default monitorKind({
-  name: 'tcp',
-  title: 'A TCP port accepts connections and answers',
-  preload: loadXmlParser,
+const latency = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 3_000 },
+  doc: 'How long a connection may take, and then the answer',
+} as const satisfies SettingsSpec[string]
+const documentSettings = {
+  xml: {
+    type: 'map',
+    doc: 'Values expected in an XML answer: path such as /Reply/@Success to text, /pattern/ or comparison, in which {nonce} is that of `send`. What stands before its first < is left out',
+  },
+  measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of an XML answer' },
+} as const satisfies SettingsSpec
+
+const check = checksOn<TcpConnection>()
+
+const answer = check({
+  depth: 'Basic',
+  results: { answer: 'With `send` or `expect`: the peer says what it should, in time' },
   settings: {
-    host: { type: 'text', required: true, doc: 'Host name or address' },
-    port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
-    latency: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 1_000, limit: 3_000 },
-      doc: 'How long a connection may take, and then the answer',
-    },
+    latency,
     send: {
       type: 'text',
       doc: 'What to say once connected, e.g. "PING\\r\\n"; never a secret. {nonce} in it stands for 16 random characters, others for each connection',
@@ -60,127 +77,123 @@ export default monitorKind({
       type: 'text',
       doc: 'What the peer must say: a text that its answer contains, or /pattern/. With `send` alone, anything; with `xml` or `measure`, a whole document. {nonce} is that of `send`',
     },
-    xml: {
-      type: 'map',
-      doc: 'Values expected in an XML answer: path such as /Reply/@Success to text, /pattern/ or comparison, in which {nonce} is that of `send`. What stands before its first < is left out',
-    },
-    measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of an XML answer' },
+    ...documentSettings,
     maxAnswer: { type: 'bytes', default: 4096, doc: 'How much of the answer is read' },
+  },
+  when: ['send', 'expect', 'xml', 'measure'],
+  applies: (_, { send, expect, xml, measure = [] }) =>
+    send !== undefined || expect !== undefined || xml !== undefined || measure.length > 0,
+  async observe(connection, { lead = '', maxAnswer, xml, measure = [], ...settings }, { now, msLeft }) {
+    const { address, socket, nonce } = connection
+    const [send, expect] = [withNonce(settings.send, nonce), withNonce(settings.expect, nonce)]
+    const isDocument = xml !== undefined || measure.length > 0
+    const since = now()
+    if (send !== undefined) socket.write(`${lead.replaceAll('{length}', String(Buffer.byteLength(send)))}${send}`)
+    const expected = expect ?? (isDocument ? xmlEnd() : undefined)
+    const received = await listen(socket, expected, maxAnswer, Math.max(msLeft() - reserveMs, msLeft() / 2))
+    const hide = hiding(send === undefined ? [] : [said(send, 4096)], '[what was sent]')
+    connection.answer = { address, ms: now() - since, hide, isDocument, nonce, ...received }
+    return connection.answer
+  },
+  evaluate: (answer, settings) => {
+    const { address, bytes, ended, ms, problem, hide, isDocument, nonce } = answer
+    const { latency: threshold, maxAnswer } = settings
+    const text = bytes.length === 0 ? 'nothing' : quoted(hide(bytes))
+    if (ended === 'met') {
+      // What is read as a document is judged by what stands in it.
+      const what = `${address} ${isDocument ? `answered ${showBytes(bytes.length)}` : `said ${text}`} in`
+      return atMost({ check: 'answer', what, value: ms, unit: 'duration', threshold })
+    }
+    const expect = withNonce(settings.expect, nonce)
+    const anything = isDocument ? 'a whole XML document' : 'an answer'
+    const expected = expect === undefined ? anything : quoted(expect, 80)
+    const took = ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1_000).toFixed(1))} s`
+    if (ended === 'closed')
+      return fail('answer', 'protocol', `${address} said ${text} and hung up, expected ${expected}`)
+    if (ended === 'unjudged') return fail('answer', 'data', `what ${address} said ${problem ?? ''}`)
+    if (ended === 'full')
+      return fail('answer', 'protocol', `${address} said ${showBytes(maxAnswer)} without ${expected}: ${text}`)
+    const half = bytes.length === 0 ? 'accepted the connection and then said nothing' : `said ${text} and no more`
+    return fail('answer', 'timeout', `${address} ${half} for ${took}, expected ${expected}`)
+  },
+})
+
+const document = check({
+  depth: 'Basic',
+  results: {
+    xml: { doc: 'XML values of the answer are as expected', when: ['xml'] },
+    measure: { doc: 'Figures, dates and counts in the answer are within their thresholds', when: ['measure'] },
+  },
+  settings: documentSettings,
+  applies: ({ answer }) => answer?.isDocument === true && answer.ended === 'met',
+  async observe(
+    { address, nonce, answer },
+    _,
+    { date },
+  ): Promise<{ readonly content: Content; readonly nonce: string }> {
+    const { bytes, hide } = answer ?? { bytes: Buffer.alloc(0), hide: hiding([]) }
+    const begin = bytes.indexOf('<')
+    const body = begin < 0 ? bytes : bytes.subarray(begin)
+    return { content: { address, headers: {}, body, more: false, hide, at: date(), xml: await readXml(body) }, nonce }
+  },
+  evaluate: ({ content, nonce }, { xml, measure }) => {
+    const results = asOneAnswer(() => evaluateAssertions(content, { xml: valuesWithNonce(xml, nonce), measure }, true))
+    // Without JSON paths among the assertions there is no result of JSON.
+    return [results].flat() as Result<'xml' | 'measure'>[]
+  },
+})
+
+async function connect({ ip, port, address, signal }: AddressTurn): Promise<TcpConnection> {
+  const socket = await connectTcp(ip, port, signal)
+  return {
+    address,
+    socket,
+    nonce: newNonce(),
+    get usable() {
+      return !socket.destroyed
+    },
+    close: () => void socket.destroy(),
+  }
+}
+
+/** How long a connection took, against its threshold. */
+export const evaluateConnect = (
+  { connection: { address }, ms: value }: { readonly connection: { readonly address: string }; readonly ms: number },
+  { latency: threshold }: { readonly latency: Threshold },
+): Result<'connect'> => atMost({ check: 'connect', what: `${address} accepted in`, value, unit: 'duration', threshold })
+
+/** Connects, sends and receives as configured, and hangs up. Retries nothing. */
+export default networkKind({
+  name: 'tcp',
+  title: 'A TCP port accepts connections and answers',
+  preload: loadXmlParser,
+  settings: {
+    host: { type: 'text', required: true, doc: 'Host name or address' },
+    port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
+    latency,
     addresses: {
       type: 'choice',
       values: addressChoices,
       doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first`, and `all` in Advanced',
     },
   },
-  checks: [
-    { name: 'connect', depth: 'Basic', doc: 'The port accepts a connection, in time' },
-    {
-      name: 'answer',
-      depth: 'Basic',
-      doc: 'With `send` or `expect`: the peer says what it should, in time',
-      when: ['send', 'expect', 'xml', 'measure'],
-    },
-    { name: 'xml', depth: 'Basic', doc: 'XML values of the answer are as expected', when: ['xml'] },
-    {
-      name: 'measure',
-      depth: 'Basic',
-      doc: 'Figures, dates and counts in the answer are within their thresholds',
-      when: ['measure'],
-    },
-    { name: 'addresses', depth: 'Advanced', doc: 'Told when a name has more addresses than are probed' },
-  ],
   target: ({ host, port }) => ({ host, port }),
-  validate: (settings) => {
-    if (settings.lead !== undefined && settings.send === undefined) return 'lead needs send'
-    if (holdsNonce(settings.expect, settings.xml) && !holdsNonce(settings.send)) {
+  addresses: ({ addresses }, mode) => addresses ?? (mode === 'Advanced' ? 'all' : 'first'),
+  validate: ({ lead, send, expect, xml, measure }) => {
+    if (lead !== undefined && send === undefined) return 'lead needs send'
+    if (holdsNonce(expect, xml) && !holdsNonce(send)) {
       return 'expects {nonce}, which send does not say: put it there too'
     }
-    const lost =
-      settings.expect !== undefined && isPattern(settings.expect) ? patternProblem(settings.expect) : undefined
-    if (lost !== undefined) return `expect: ${lost}`
-    const wrong = settings.measure?.find(({ path }) => path.includes('$'))
+    const problem = expect !== undefined && isPattern(expect) ? patternProblem(expect) : undefined
+    if (problem !== undefined) return `expect: ${problem}`
+    const wrong = measure?.find(({ path }) => path.includes('$'))
     if (wrong) return `measure ${quoted(wrong.name, 64)}: the answer is read as XML, write its path like /Reply/Job`
-    return assertionProblem({ xml: settings.xml, measure: settings.measure }, 'this monitor', [])
+    return assertionProblem({ xml, measure }, 'this monitor', [])
   },
-  async *observe(settings, context): AsyncGenerator<Seen> {
-    const { host, port, lead = '', maxAnswer, xml, measure } = settings
-    const reads = xml !== undefined || (measure ?? []).length > 0
-    const which = settings.addresses ?? (context.mode === 'Advanced' ? 'all' : 'first')
-    yield* eachAddress<Seen>(context, { host, port, which, check: 'connect' }, async function* (target) {
-      const start = context.now()
-      const nonce = newNonce()
-      const [send, expect] = [withNonce(settings.send, nonce), withNonce(settings.expect, nonce)]
-      const socket = await connectTcp(target.ip, port, target.signal)
-      try {
-        yield { see: 'connect', address: target.address, ms: context.now() - start }
-        if (send === undefined && expect === undefined && !reads) return
-        target.step('answer')
-        const asked = context.now()
-        if (send !== undefined) socket.write(`${lead.replaceAll('{length}', String(Buffer.byteLength(send)))}${send}`)
-        const wanted = expect ?? (reads ? xmlEnd() : undefined)
-        const heard = await listen(
-          socket,
-          wanted,
-          maxAnswer,
-          Math.max(context.msLeft() - reserveMs, context.msLeft() / 2),
-        )
-        const hide = hiding(send === undefined ? [] : [said(send, 4096)], '[what was sent]')
-        const { address } = target
-        yield { see: 'answer', address, ms: context.now() - asked, hide, whole: reads, nonce, ...heard }
-        if (!reads || heard.ended !== 'met') return
-        const begin = heard.bytes.indexOf('<')
-        const body = begin < 0 ? heard.bytes : heard.bytes.subarray(begin)
-        const content = { address, headers: {}, body, more: false, hide, at: context.date(), xml: await readXml(body) }
-        yield { see: 'document', content, nonce }
-      } finally {
-        socket.destroy()
-      }
-    })
+  connect: {
+    results: { connect: 'The port accepts a connection, in time' },
+    open: connect,
+    evaluate: evaluateConnect,
   },
-  evaluate: (seen, settings) => {
-    if (seen.see === 'unreached') return evaluateUnreached(seen)
-    if (seen.see === 'answer') return evaluateAnswer(seen, settings)
-    if (seen.see === 'document') {
-      const xml = valuesWithNonce(settings.xml, seen.nonce)
-      return asOneAnswer(() => evaluateAssertions(seen.content, { xml, measure: settings.measure }, true))
-    }
-    return atMost({
-      check: 'connect',
-      what: `${seen.address} accepted in`,
-      value: seen.ms,
-      unit: 'duration',
-      threshold: settings.latency,
-      address: seen.address,
-    })
-  },
+  checks: [answer, document, addressesResult('Advanced')],
 })
-
-type Wanted = { readonly expect?: string | undefined; readonly latency: Threshold; readonly maxAnswer: number }
-
-function evaluateAnswer(seen: Answer, { expect: given, latency, maxAnswer }: Wanted): Result {
-  const { address, bytes, ended, ms, problem } = seen
-  const expect = withNonce(given, seen.nonce)
-  const told = bytes.length === 0 ? 'nothing' : quoted(seen.hide(bytes))
-  if (ended === 'met') {
-    return atMost({
-      check: 'answer',
-      // What is read as a document is judged by what stands in it.
-      what: `${address} ${seen.whole ? `answered ${showBytes(bytes.length)}` : `said ${told}`} in`,
-      value: ms,
-      unit: 'duration',
-      threshold: latency,
-      address,
-    })
-  }
-  const whole = seen.whole ? 'a whole XML document' : 'an answer'
-  const wanted = expect === undefined ? whole : quoted(expect, 80)
-  const took = ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1_000).toFixed(1))} s`
-  if (ended === 'closed')
-    return fail('answer', 'protocol', `${address} said ${told} and hung up, expected ${wanted}`, { address })
-  if (ended === 'unjudged') return fail('answer', 'data', `what ${address} said ${problem ?? ''}`, { address })
-  if (ended === 'full') {
-    return fail('answer', 'protocol', `${address} said ${showBytes(maxAnswer)} without ${wanted}: ${told}`, { address })
-  }
-  const half = bytes.length === 0 ? 'accepted the connection and then said nothing' : `said ${told} and no more`
-  return fail('answer', 'timeout', `${address} ${half} for ${took}, expected ${wanted}`, { address })
-}
