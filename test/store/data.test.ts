@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Fault } from '../../src/core/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { actor, backends, faultOf, newUser, nobody, program, signInOf, successorOf } from '../support/data-world.ts'
 import { anyChanges, applied } from '../support/role-changes.ts'
@@ -196,8 +197,12 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     test('D5 100 role changes at once on one user, over two connections, happen in some order', async () => {
       const { id } = await data.users.add(newUser('alice', roles('Ops')), actor())
       const all = anyChanges('parallel', 100)
+      // The last in the queue may wait longer than the store lets anybody wait: whether it was done is unknown then.
+      const unknown = (error: unknown): undefined => {
+        if (!(error instanceof Fault && error.fault === 'Unavailable')) throw error
+      }
       const answers = await Promise.all(
-        all.map((one, n) => (n % 2 ? data : other).users.changeGrants(id, one.change, actor(one.id))),
+        all.map((one, n) => (n % 2 ? data : other).users.changeGrants(id, one.change, actor(one.id)).catch(unknown)),
       )
       const audit = (await data.audit.list({ limit: 1_000 })).toReversed().slice(1)
       expect(audit.length).toBeGreaterThan(20)
@@ -205,20 +210,20 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       for (const { correlationId, before, after } of audit) {
         const n = all.findIndex((one) => one.id === correlationId)
         const [one, answer] = [all[n], answers[n]]
-        if (!one || !answer) throw new Error(`nobody asked for ${correlationId}`)
+        if (!one) throw new Error(`nobody asked for ${correlationId}`)
         expect(JSON.parse(before ?? '')).toEqual(now)
         now = applied(one.change, now)
         expect(JSON.parse(after ?? '')).toEqual(now)
-        expect(held(answer.after)).toEqual(now)
+        if (answer) expect(held(answer.after)).toEqual(now)
       }
       const last = await other.users.byId(id)
       expect(last && held(last)).toEqual(now)
       // What is not in the audit changed nothing, and saw a state that there was.
       const states = new Set([JSON.stringify(roles('Ops')), ...audit.map(({ after }) => after)])
-      for (const [n, { before, after }] of answers.entries()) {
-        if (audit.some(({ correlationId }) => correlationId === all[n]?.id)) continue
-        expect(held(after)).toEqual(held(before))
-        expect(states).toContain(JSON.stringify(held(after)))
+      for (const [n, answer] of answers.entries()) {
+        if (!answer || audit.some(({ correlationId }) => correlationId === all[n]?.id)) continue
+        expect(held(answer.after)).toEqual(held(answer.before))
+        expect(states).toContain(JSON.stringify(held(answer.after)))
       }
     })
     test('two processes that change the roles of one user at once lose nothing of each other', async () => {
