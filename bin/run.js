@@ -26,14 +26,22 @@ function start() {
     cannotStart(error)
     return
   }
-  main(process.argv.slice(2)).catch(cannotStart)
+  main(process.argv.slice(2)).catch(function (error) {
+    // What goes wrong later, the program reports.
+    if (!isShortage(error)) throw error
+    cannotStart(error)
+  })
 }
 
-// A file of the program itself that cannot be opened now, or is damaged. What goes wrong later, the program reports.
+// A file of the program itself that cannot be opened now, or is damaged.
 function cannotStart(error) {
   var reason = String(error && error.message).split('\n')[0]
-  if (/^E[A-Z]+$/.test(String(error && error.code))) fail('svc cannot be started: ' + reason, 'Run the command again.')
+  if (isShortage(error)) fail('svc cannot be started: ' + reason, 'Run the command again.')
   else fail('svc is damaged: ' + reason, 'Install svc again, or in a checkout: npm run build')
+}
+
+function isShortage(error) {
+  return /^E[A-Z]+$/.test(String(error && error.code))
 }
 
 function fail(message, hint) {

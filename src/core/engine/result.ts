@@ -105,10 +105,6 @@ export function atLeast<const Name extends string>(m: Measured<Name>): Result<Na
   return measured(m, 'atLeast', { status: 'ok', decided: limit ?? warn, words })
 }
 
-/** The same results, each with the address that was probed. */
-export const atAddress = (address: string, results: Result | readonly Result[]): readonly Result[] =>
-  [results].flat().map((result) => ({ ...result, address }))
-
 /** The same results, each about one of the several things that a check looks at: hold durations run per subject. */
 export const about = <Name extends string>(
   subject: string,
