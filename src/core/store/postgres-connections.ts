@@ -20,6 +20,9 @@ const unusedMs = 10_000
 /** How long a goodbye to the server may take. */
 const goodbyeMs = 1_000
 
+/** `socket` makes the socket to connect with, where it has to watch where it leads. */
+export type ConnectionConfig = pg.ClientConfig & { readonly socket?: (() => Socket) | undefined }
+
 /**
  * A connection to PostgreSQL. It may break at any moment, also between two statements and while nobody uses it, so its
  * errors and its socket's have a listener for all its life: what a break means is told by the next statement.
@@ -35,8 +38,11 @@ export class Connection extends pg.Client {
   abandoned = false
   unusedTimer: NodeJS.Timeout | undefined
 
-  constructor(config: pg.ClientConfig, forgotten: (connection: Connection) => void) {
-    const socket = new Socket()
+  constructor(
+    { socket: open = () => new Socket(), ...config }: ConnectionConfig,
+    forgotten: (connection: Connection) => void,
+  ) {
+    const socket = open()
     super({ ...config, stream: () => socket })
     this.#socket = socket
     const lose = (): void => {
@@ -102,7 +108,7 @@ type Waiter = {
  * server that went away without a word is found out once, and not once for each connection.
  */
 export class Connections {
-  readonly #config: pg.ClientConfig
+  readonly #config: ConnectionConfig
   readonly #max: number
   /** All sockets that are not closed yet. */
   readonly #open = new Set<Connection>()
@@ -117,7 +123,7 @@ export class Connections {
   readonly #waiting = new Set<Waiter>()
   #closing: PromiseWithResolvers<void> | undefined
 
-  constructor(config: pg.ClientConfig, max: number) {
+  constructor(config: ConnectionConfig, max: number) {
     this.#config = config
     this.#max = max
   }

@@ -7,7 +7,7 @@ import { Fault } from '../errors.ts'
 import { isLoopback } from '../loopback.ts'
 import { type Held, kysely } from './dialect.ts'
 import { closed, type Link, unavailable } from './link.ts'
-import { type Connection, Connections } from './postgres-connections.ts'
+import { type Connection, type ConnectionConfig, Connections } from './postgres-connections.ts'
 import { isAnswer, isConnectionLost, isRepeatable, openingFault, runningFault } from './postgres-faults.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { type PostgresTarget, postgresTarget } from './postgres-url.ts'
@@ -106,13 +106,13 @@ const settings = ({
   ssl,
   loopbackOnly,
   shown,
-}: PostgresTarget): pg.ClientConfig => ({
+}: PostgresTarget): ConnectionConfig => ({
   host,
   port,
   user,
   database,
   ssl,
-  ...(loopbackOnly ? { stream: () => loopbackSocket(shown) } : {}),
+  ...(loopbackOnly ? { socket: () => loopbackSocket(shown) } : {}),
   // A function keeps the driver from looking for a password in places of its own.
   password: () => {
     if (password !== undefined) return password
