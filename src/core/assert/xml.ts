@@ -12,6 +12,8 @@ export type XmlRead = { readonly root: XmlElement } | { readonly problem: string
 
 /** Bytes: reading cannot be interrupted, so that more of it would hold up every other monitor. */
 const largestDocument = 4 * 1024 * 1024
+/** Bytes within which the root has to begin, where its end is waited for. */
+const headBytes = 8 * 1024
 /** Elements within elements. */
 const deepest = 64
 
@@ -141,8 +143,12 @@ function unescaped(text: string): string {
  */
 export function xmlEnd(): (heard: Buffer) => boolean {
   let root: { readonly name: string; readonly closed: boolean } | undefined
+  let looked = 0
   return (heard) => {
-    root ??= rootOf(heard.toString('latin1', 0, 8192))
+    if (root === undefined && looked < headBytes) {
+      root = rootOf(heard.toString('latin1', 0, headBytes))
+      looked = heard.length
+    }
     if (root === undefined) return false
     if (root.closed) return true
     const tail = heard.toString('latin1', Math.max(0, heard.length - root.name.length - 64)).trimEnd()

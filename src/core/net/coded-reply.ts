@@ -42,7 +42,9 @@ export class CodedReplyReader<R> {
   }
 
   push(chunk: Uint8Array): readonly R[] {
-    const lines = (this.#rest + this.#decoder.decode(chunk, { stream: true })).split('\n')
+    // Only what is new is searched: a peer may send a long line one byte at a time.
+    const [first = '', ...others] = this.#decoder.decode(chunk, { stream: true }).split('\n')
+    const lines = [this.#rest + first, ...others]
     this.#rest = lines.pop() ?? ''
     const replies = lines.flatMap((line) => this.#line(line.replace(/\r$/, '')))
     this.#bound(this.#rest)

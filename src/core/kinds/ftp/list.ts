@@ -57,25 +57,28 @@ export async function entries(
   machine: boolean,
 ): Promise<{ files: readonly Entry[]; more: boolean }> {
   const { lines, cut } = await listed(link, mode, machine ? 'MLSD' : 'LIST')
-  const { parseList } = await loadFtpLists()
-  const now = link.context.date()
   const more = cut || lines.length > maxEntries
   // A line that is cut in its middle names a file that is not there.
   const whole = more ? lines.slice(0, Math.min(lines.length - 1, maxEntries)) : lines
+  return { files: await filesIn(whole, link.context.date()), more }
+}
+
+/** The files that the lines of a listing tell of; what is no such line is passed over. */
+export async function filesIn(lines: readonly string[], now: Date): Promise<readonly Entry[]> {
+  const { parseList } = await loadFtpLists()
   // Line by line: the driver takes the last line for the form of all, and throws where it knows none.
-  const files = whole
-    // The driver would end a name there, and it would be another file's.
-    .filter((line) => !/[^\P{Cc}\t]/u.test(line))
-    .flatMap((line) => parsed(parseList, line))
-    .filter((file) => file.isFile)
-  return {
-    files: files.map((file) => ({
-      name: file.name,
-      at: sound(file.modifiedAt),
-      rough: roughly(file.rawModifiedAt, now),
-    })),
-    more,
-  }
+  return (
+    lines
+      // The driver would end a name there, and it would be another file's.
+      .filter((line) => !/[^\P{Cc}\t]/u.test(line))
+      .flatMap((line) => parsed(parseList, line))
+      .filter((file) => file.isFile)
+      .map((file) => ({
+        name: file.name,
+        at: sound(file.modifiedAt),
+        rough: roughly(file.rawModifiedAt, now),
+      }))
+  )
 }
 
 function parsed<F>(parse: (line: string) => readonly F[], line: string): readonly F[] {
