@@ -10,7 +10,10 @@ const connectMs = 1_500
  * second, and whoever waits should not wait that long for a network that has just come back.
  */
 const promptMs = 200
-/** A connection that has answered within this is used unchecked; an older one must answer within `checkMs` first. */
+/**
+ * A connection that has answered within this is used unchecked; an older one must answer within `checkMs` first, and so
+ * must one that was asked nothing since another broke: whatever broke that one may have broken it too.
+ */
 const trustedMs = 100
 const checkMs = 200
 /** As many connections beyond the limit, at most, stand in for those that do not answer. */
@@ -118,6 +121,8 @@ export class Connections {
   /** Attempts to connect: young ones, and those that have taken longer than usual. */
   readonly #young = new Set<Connection>()
   readonly #slow = new Set<Connection>()
+  /** When a connection was last found to be broken, by the monotonic clock. */
+  #brokeAt = Number.NEGATIVE_INFINITY
   /** An attempt was slow, and none has succeeded since. */
   #troubled = false
   readonly #waiting = new Set<Waiter>()
@@ -138,7 +143,8 @@ export class Connections {
       clearTimeout(connection.unusedTimer)
       this.#used.add(connection)
       const now = performance.now()
-      const trusted = !connection.lost && now - connection.answeredAt < trustedMs
+      const trusted =
+        !connection.lost && connection.askedAt > this.#brokeAt && now - connection.answeredAt < trustedMs
       if (trusted || (await connection.answers(Math.min(checkMs, deadline - now)))) return connection
       this.release(connection)
       if (performance.now() >= deadline) throw new NoConnection()
@@ -148,6 +154,7 @@ export class Connections {
   release(connection: Connection): void {
     this.#used.delete(connection)
     if (connection.lost) {
+      this.#brokeAt = performance.now()
       connection.destroy()
       for (const other of this.#unused.filter(({ answeredAt }) => answeredAt < connection.askedAt)) {
         this.#leave(other)
