@@ -38,6 +38,12 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly gate?: true
   /** Runs after all other checks, wherever it is declared: it waits for long, or may end the connection. */
   readonly last?: true
+  /** Runs before all other checks, wherever it is declared: opening the connection has read all that it needs. */
+  readonly first?: true
+  /** Its results are of other places than the connection: they carry their own addresses, or none. */
+  readonly elsewhere?: true
+  /** The shallowest mode that runs it with these settings, where they decide that. Lists show `depth`. */
+  readonly depthWith?: (settings: Values<NoInfer<Spec>>) => ExecutionMode
   /** False leaves it out of this connection: there is no certificate without TLS. */
   readonly applies?: (connection: NoInfer<Connection>, settings: Values<NoInfer<Spec>>) => boolean
   /**
@@ -67,6 +73,9 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
   readonly privilege?: string
   readonly gate?: true
   readonly last?: true
+  readonly first?: true
+  readonly elsewhere?: true
+  readonly depthWith?: (settings: never) => ExecutionMode
   readonly applies?: (connection: Connection, settings: never) => boolean
   readonly observe: (
     connection: Connection,
@@ -118,8 +127,8 @@ export type SharedRead<Connection, Observation> = {
 }
 
 /**
- * Reads once per connection for all checks that use it. When it fails, the first of them reports it under
- * `name`, and the others are left out.
+ * Reads once per connection for all checks that use it. When it fails, the first of them reports it under the step
+ * that was under way, at first `name`, and the others are left out. A read may await another one.
  */
 export function sharedRead<Connection extends object, Observation>(
   name: string,
@@ -130,9 +139,14 @@ export function sharedRead<Connection extends object, Observation>(
   const observe = (connection: Connection, _settings: unknown, context: CheckContext): Promise<Observation> => {
     const known = reads.get(connection)
     if (known) return known
-    context.step(name)
-    const made = read(connection, context).catch((cause: unknown) => {
-      throw new SharedReadError(name, cause)
+    let current = name
+    const step: CheckContext['step'] = (next, address) => {
+      current = next
+      context.step(next, address)
+    }
+    step(name)
+    const made = read(connection, { ...context, step }).catch((cause: unknown) => {
+      throw cause instanceof SharedReadError ? cause : new SharedReadError(current, cause)
     })
     reads.set(connection, made)
     return made
@@ -193,8 +207,10 @@ export async function* runChecks<Connection>(
       target.step(next, elsewhere)
     }
     step(name)
-    const located = (results: Result | readonly Result[]): readonly Result[] =>
-      address === undefined ? [results].flat() : [results].flat().map((result) => ({ ...result, address }))
+    const located = (check: Check<Connection>, results: Result | readonly Result[]): readonly Result[] =>
+      address === undefined || check.elsewhere
+        ? [results].flat()
+        : [results].flat().map((result) => ({ ...result, address }))
     const failed = (as: string, error: unknown): Result => {
       const { cause, about } = error instanceof ObservationError ? error : { cause: error, about: {} }
       const at = about.address ?? place
@@ -203,7 +219,7 @@ export async function* runChecks<Connection>(
     }
     const evaluate = (check: Check<Connection>, observation: unknown): readonly Result[] => {
       try {
-        return located(check.evaluate(observation as never, settings as never))
+        return located(check, check.evaluate(observation as never, settings as never))
       } catch (cause) {
         return [failed(check === first ? name : firstName(check), cause)]
       }
@@ -234,7 +250,11 @@ export async function* runChecks<Connection>(
 
 /** Groups the checks that have one `observe`, in the order in which they run. */
 function observedTogether<Connection>(checks: readonly Check<Connection>[]): Iterable<readonly Check<Connection>[]> {
-  const ordered = [...checks.filter(({ last }) => !last), ...checks.filter(({ last }) => last)]
+  const ordered = [
+    ...checks.filter(({ first }) => first),
+    ...checks.filter(({ first, last }) => !first && !last),
+    ...checks.filter(({ last }) => last),
+  ]
   return Map.groupBy(ordered, ({ observe }) => observe).values()
 }
 
@@ -244,8 +264,11 @@ async function* pieces(observed: Promise<unknown> | AsyncIterable<unknown>): Asy
 }
 
 /** Whether a mode and the settings include a check. */
-const isDue = ({ depth, when }: Pick<Check<never>, 'depth' | 'when'>, settings: object, mode: ExecutionMode): boolean =>
-  includes(mode, depth) && isWanted(when, settings)
+const isDue = (
+  { depth, depthWith, when }: Pick<Check<never>, 'depth' | 'depthWith' | 'when'>,
+  settings: object,
+  mode: ExecutionMode,
+): boolean => includes(mode, depthWith?.(settings as never) ?? depth) && isWanted(when, settings)
 
 /** Whether one of the settings that a check depends on is given. */
 export const isWanted = (when: readonly string[] | undefined, settings: object): boolean =>
@@ -258,12 +281,12 @@ export const isWanted = (when: readonly string[] | undefined, settings: object):
 const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object.keys(results)[0] ?? 'check'
 
 /**
- * The results that checks declare, in their order. A shared read's own stands before its first check, unless it
- * fails under the name of one of theirs.
+ * The results that checks declare, in their order. A shared read's own stands before its first check, unless a check
+ * declares it. Checks that declare a result in the same words share it: it is listed once, with the conditions of all.
  */
 export function declaredResults(checks: readonly Check<never>[]): readonly DeclaredResult[] {
   const reads = new Set(checks.flatMap(({ results }) => Object.keys(results)))
-  return checks.flatMap(({ depth, results, when, privilege, observe }) => {
+  const all = checks.flatMap(({ depth, results, when, privilege, observe }): readonly DeclaredResult[] => {
     const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
     const declared = Object.entries(results).map(([name, about]) =>
       typeof about === 'string'
@@ -274,6 +297,16 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
     reads.add(failure.name)
     return [{ name: failure.name, depth, doc: failure.doc }, ...declared]
   })
+  const listed: DeclaredResult[] = []
+  for (const one of all) {
+    const place = listed.findIndex(
+      ({ name, depth, doc }) => name === one.name && depth === one.depth && doc === one.doc,
+    )
+    const same = listed[place]
+    if (!same) listed.push(one)
+    else listed[place] = { ...same, when: same.when && one.when && [...new Set([...same.when, ...one.when])] }
+  }
+  return listed
 }
 
 /**

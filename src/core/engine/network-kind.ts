@@ -20,9 +20,12 @@ export type JoinedSettings<Own, Checks extends readonly { readonly settings: Set
   (Checks extends readonly [] ? unknown : Joined<Checks[number]['settings']>)
 
 /** Declares the result that the runner itself yields where a name has more addresses than are probed. */
-export const addressesResult = (depth: ExecutionMode): Check<unknown, Readonly<Record<never, never>>> => ({
+export const addressesResult = (
+  depth: ExecutionMode,
+  doc = 'Told when a name has more addresses than are probed',
+): Check<unknown, Readonly<Record<never, never>>> => ({
   depth,
-  results: { addresses: 'Told when a name has more addresses than are probed' },
+  results: { addresses: doc },
   settings: {},
   applies: () => false,
   observe: () => Promise.resolve(),
@@ -72,6 +75,14 @@ export type NetworkKindDeclaration<
   readonly internal?: true
   /** Loads its driver: `Kind.preload`. */
   readonly preload?: () => Promise<unknown>
+  /** A result instead of the whole run: nothing is looked up, read or sent. Undefined: it runs. */
+  readonly declineRun?: (settings: Values<NoInfer<Own>>, context: CheckContext) => Result | undefined
+  /** A result instead of a connection to an address. Undefined: it connects. */
+  readonly declineAddress?: (
+    at: AddressTurn,
+    settings: Values<NoInfer<Own>>,
+    context: CheckContext,
+  ) => Result | undefined
   /** Read once, before any address is tried: secrets, CA files. */
   readonly prepare?: (settings: Values<NoInfer<Own>>, context: CheckContext) => Promise<Prepared>
   readonly connect: Connect<C, Own, Name, Prepared>
@@ -116,11 +127,15 @@ export function networkKind<
     async *run(joined, context) {
       const settings = joined as unknown as Given
       const { host = '', port = 0 } = target(settings)
+      const declined = declaration.declineRun?.(settings, context)
+      if (declined) return yield declined
       const prepared = (await prepare?.(settings, context)) as Prepared
       const observations = new Map<Check<C>, Located<unknown>[]>()
       const which = addresses?.(settings, context.mode) ?? 'any'
       const check = connect.firstStep?.(settings) ?? steps[0] ?? 'connect'
       const results = eachAddress<readonly Result[]>(context, { host, port, which, check }, async function* (at) {
+        const instead = declaration.declineAddress?.(at, settings, context)
+        if (instead) return yield [instead]
         const start = context.now()
         const connection = await connect.open(at, settings, context, prepared)
         try {
