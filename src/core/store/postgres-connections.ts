@@ -143,8 +143,7 @@ export class Connections {
       clearTimeout(connection.unusedTimer)
       this.#used.add(connection)
       const now = performance.now()
-      const trusted =
-        !connection.lost && connection.askedAt > this.#brokeAt && now - connection.answeredAt < trustedMs
+      const trusted = !connection.lost && connection.askedAt > this.#brokeAt && now - connection.answeredAt < trustedMs
       if (trusted || (await connection.answers(Math.min(checkMs, deadline - now)))) return connection
       this.release(connection)
       if (performance.now() >= deadline) throw new NoConnection()
