@@ -21,7 +21,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   const found = findCommand(argv)
   if (found && !wantsHelp(found.rest)) {
     if (found.id === 'serve') await widenThreadPool()
-    const { runCommand } = await import('./cli/run.ts')
+    const { runCommand } = await import('./cli/base.ts')
     await runCommand(found.id, commands[found.id] as (typeof commands)[string], found.rest)
     return
   }

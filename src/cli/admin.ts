@@ -1,9 +1,10 @@
 import { custom } from '@oclif/core/flags'
 import { Fault } from '../core/errors.ts'
-import { type Admin, type AdminActor, serveDefaults } from '../core/service.ts'
-import { text } from './flags.ts'
+import { type Admin, type AdminActor, serveDefaults, type UserFacts } from '../core/service.ts'
+import { didYouMean } from '../core/suggest.ts'
+import { SvcCommand } from './base.ts'
+import { type Environment, text, variable } from './flags.ts'
 import { localCall, storePath } from './session.ts'
-import { type Environment, variable } from './target.ts'
 import { packageJson } from './version.ts'
 
 /** Users, keys and the audit are a store's: these commands have no server to ask. */
@@ -47,4 +48,48 @@ export async function openAdmin(
     throw new Fault('Local', 'There is no store to administer', { hints: ['Name one with --store or SVC_STORE.'] })
   }
   return { admin: runtime.admin, by: { who, correlationId, reason: flags.reason }, close: runtime.close }
+}
+
+/** A command that administers this machine's store. */
+export abstract class StoreCommand extends SvcCommand {
+  /** Opens the store for `work`, names it in failures, and closes it. */
+  protected async inStore<R>(
+    flags: { readonly store?: string | undefined },
+    signal: AbortSignal,
+    work: (store: StoreSession) => Promise<R>,
+  ): Promise<R> {
+    const session = await openAdmin(flags, process.env, signal)
+    this.target = session.admin.store
+    await this.warnOfOtherStore(session.admin.store)
+    try {
+      return await work(session)
+    } finally {
+      await session.close()
+    }
+  }
+
+  /** The answer: one JSON value, or a text, which in a pipe may be no line at all. */
+  protected answer(json: boolean, value: unknown, text: string): void {
+    if (json) this.print(JSON.stringify(value))
+    else if (text !== '') this.print(text)
+  }
+}
+
+/** A user of the store by name or e-mail. Throws Fault `NotFound` with the nearest name. */
+export async function userNamed(admin: Admin, name: string): Promise<UserFacts> {
+  try {
+    return await admin.users.show(name)
+  } catch (error) {
+    if (!(error instanceof Fault) || error.fault !== 'NotFound') throw error
+    const known = await admin.users.near(name)
+    const nearest = didYouMean(name, known)
+    throw new Fault('NotFound', `there is no user "${name}"`, {
+      hints: [
+        ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
+        known.length === 0
+          ? 'There are no users yet: svc users add NAME --role Admin'
+          : 'svc users list shows the users.',
+      ],
+    })
+  }
 }

@@ -1,11 +1,14 @@
+import { homedir, platform } from 'node:os'
+import type { Interfaces } from '@oclif/core'
 import { Command } from '@oclif/core/command'
+import { Config } from '@oclif/core/config'
 import { boolean } from '@oclif/core/flags'
-import { chooseColour } from './colour.ts'
+import { Fault } from '../core/errors.ts'
 import { settle } from './exit.ts'
 import { colourFlag } from './flags.ts'
-import { interruption } from './signals.ts'
 import { writeError, writeOutput } from './standard-streams.ts'
-import type { StaticConfig } from './static-config.ts'
+import { chooseColour } from './terminal.ts'
+import { packageJson, packageRoot } from './version.ts'
 
 export type CommandClass = { new (argv: string[], config: StaticConfig): SvcCommand; id: string }
 
@@ -83,5 +86,79 @@ export abstract class SvcCommand extends Command {
   /** To stdout: the answer. */
   protected print(text: string): void {
     writeOutput(text.endsWith('\n') ? text : `${text}\n`)
+  }
+}
+
+/**
+ * oclif's Config without its look around the disk: a known command needs no plugins, manifest or
+ * user settings of oclif's. Help goes through the full Config instead.
+ */
+export class StaticConfig extends Config {
+  constructor() {
+    const pjson = packageJson() as unknown as Interfaces.PJSON
+    super({ root: packageRoot(), pjson })
+    this.pjson = pjson
+    this.root = packageRoot()
+    this.name = pjson.name
+    this.version = pjson.version
+    this.bin = 'svc'
+    this.dirname = 'svc'
+    this.topicSeparator = ' '
+    this.platform = platform() as Interfaces.PlatformTypes
+    this.windows = platform() === 'win32'
+    this.home = homedir()
+    this.shell = 'unknown'
+    this.arch = process.arch as Interfaces.ArchTypes
+    this.userAgent = `${pjson.name}/${pjson.version}`
+    this.valid = true
+  }
+
+  /** There are no plugins, so nobody listens; oclif's own needs a root plugin to look at. */
+  override async runHook<T extends keyof Interfaces.Hooks>(): Promise<
+    Interfaces.Hook.Result<Interfaces.Hooks[T]['return']>
+  > {
+    return { successes: [], failures: [] }
+  }
+}
+
+/** Runs a command that is known by its id. */
+export async function runCommand(
+  id: string,
+  load: () => Promise<{ readonly default: CommandClass }>,
+  argv: readonly string[],
+): Promise<void> {
+  try {
+    const { default: Command } = await load()
+    Command.id = id
+    await new Command([...argv], new StaticConfig()).start()
+  } catch (error) {
+    await settle(error, { json: argv.includes('--json'), debug: argv.includes('--debug') })
+  }
+}
+
+/**
+ * A signal that aborts at the first SIGINT or SIGTERM, with the Fault that tells which. A second one
+ * ends the process at once: whoever presses ctrl-C twice means it.
+ */
+export function interruption(): { readonly signal: AbortSignal; readonly release: () => void } {
+  const controller = new AbortController()
+  const heard = (name: 'SIGINT' | 'SIGTERM') => (): void => {
+    if (controller.signal.aborted) {
+      process.removeAllListeners(name)
+      process.kill(process.pid, name)
+      return
+    }
+    controller.abort(new Fault('Interrupted', name === 'SIGINT' ? 'Interrupted' : 'Ended by SIGTERM'))
+  }
+  const int = heard('SIGINT')
+  const term = heard('SIGTERM')
+  process.on('SIGINT', int)
+  process.on('SIGTERM', term)
+  return {
+    signal: controller.signal,
+    release: () => {
+      process.off('SIGINT', int)
+      process.off('SIGTERM', term)
+    },
   }
 }

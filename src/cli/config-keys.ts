@@ -1,9 +1,8 @@
 import { Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
-import { oneOf } from './flags.ts'
+import { serverOf } from './credentials.ts'
+import { type Environment, oneOf, variable } from './flags.ts'
 import { type Profile, profileNamed, type Settings } from './profiles.ts'
-import { serverOf } from './sign-in.ts'
-import { type Environment, variable } from './variable.ts'
 
 type Key = {
   readonly doc: string

@@ -1,10 +1,12 @@
-import type { CredentialSource } from '../core/client/index.ts'
+import { type CredentialSource, openClient, readAddress } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import type { Credential, Service } from '../core/service.ts'
-import { newCorrelationId } from './correlation.ts'
-import { acquire, type Lock } from './lock.ts'
+import { type Environment, variable } from './flags.ts'
+import { acquire, type Lock } from './private-file.ts'
+import type { Profile, Settings } from './profiles.ts'
+import { writeError } from './standard-streams.ts'
+import { newCorrelationId, type Target } from './target.ts'
 import { credentialOf, expiryOf, isKept, isToken, type Kept, lockPath, type SignIn, tokenStore } from './token-store.ts'
-import type { Environment } from './variable.ts'
 
 /** Milliseconds. Its own, whatever the call's: a renewal that the server has made must not be lost. */
 const renewalMs = 15_000
@@ -119,3 +121,66 @@ export const givenCredential = (token: string, always: boolean): CredentialSourc
     )
   },
 })
+
+type ServerTarget = Extract<Target, { kind: 'server' }>
+type Connection = Omit<Parameters<typeof openClient>[0], 'credential'>
+
+/** A base URL as profiles hold it. Throws `Fault` Usage for what is none. */
+export const serverOf = (url: string, insecureHttp = true): string => readAddress(url, insecureHttp).shown
+
+/**
+ * The profile that is signed in where a command acts: the chosen one; for a URL, the current or first profile of that
+ * very server.
+ */
+export function signedInProfile(target: ServerTarget, settings: Settings): Profile | undefined {
+  if (target.profile) return target.profile.user === undefined ? undefined : target.profile
+  const server = serverOf(target.url)
+  const there = settings.profiles.filter((profile) => profile.user !== undefined && profile.server === server)
+  return there.find((profile) => profile.name === settings.current) ?? there[0]
+}
+
+export const signInOf = ({ server, user, storage }: Profile): SignIn | undefined =>
+  user === undefined ? undefined : { server, user, storage: storage ?? 'keychain' }
+
+/** The stored sign-in for a target, or undefined when nobody is signed in there. */
+export function signedInAt(
+  target: ServerTarget,
+  settings: Settings,
+  connection: Connection,
+  env: Environment,
+): CredentialSource | undefined {
+  const profile = signedInProfile(target, settings)
+  const signIn = profile && signInOf(profile)
+  if (!signIn) return undefined
+  return storedCredential(signIn, env, {
+    always: target.profile?.credentials === 'always',
+    service: () => openClient(connection),
+    warn: (text) => writeError(`Warning: ${text}\n`),
+  })
+}
+
+/**
+ * `SVC_TOKEN`, for the server that this very call names (K5): with a current profile alone it could reach a server that
+ * nobody thought of. Throws `Fault` Usage; the token is not repeated.
+ */
+export function givenToken(target: Target, env: Environment): string | undefined {
+  const token = variable(env, 'SVC_TOKEN')?.trim()
+  if (token === undefined || target.kind === 'local') return undefined
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new Fault('Usage', 'SVC_TOKEN holds blanks or letters that no token has', {
+      hints: ['Give the token alone, on one line.'],
+    })
+  }
+  if (target.origin !== 'current profile') return token
+  throw new Fault('Usage', 'SVC_TOKEN is set, and nothing says which server it is for', {
+    hints: ['Name the server with --server, SVC_SERVER or --profile; or unset SVC_TOKEN.'],
+  })
+}
+
+/** While SVC_TOKEN is set, what changes the stored sign-in would seem to have no effect. */
+export function refuseGivenToken(command: 'login' | 'logout', env: Environment): void {
+  if (variable(env, 'SVC_TOKEN') === undefined) return
+  throw new Fault('Usage', `SVC_TOKEN is set, so commands use that and no stored sign-in: svc ${command} is refused`, {
+    hints: ['unset SVC_TOKEN'],
+  })
+}

@@ -17,7 +17,7 @@ export async function settle(error: unknown, said: Said): Promise<void> {
   // Most commands end well and never come here.
   const [{ renderError }, { useColour }, { didYouMean }] = await Promise.all([
     import('./render/errors.ts'),
-    import('./colour.ts'),
+    import('./terminal.ts'),
     import('../core/suggest.ts'),
   ])
   const fault = asFault(error, (flag) => didYouMean(flag, said.flags ?? []))

@@ -1,4 +1,4 @@
-import { custom } from '@oclif/core/flags'
+import { boolean, custom } from '@oclif/core/flags'
 import { Fault } from '../core/errors.ts'
 import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 import { didYouMean } from '../core/suggest.ts'
@@ -72,3 +72,42 @@ export const delayFlag = (what: string, maxMs: number) =>
       throw new Fault('Usage', `--${what} "${input}" is too long`, { hints: [`At most ${maxMs / 60_000}m.`] })
     },
   })
+
+/** Where a command acts, and with what. */
+export const connectionFlags = {
+  server: text('server')({
+    description: 'URL of a server (SVC_SERVER); without it the profile, else this machine',
+    helpGroup: 'TARGET',
+  }),
+  profile: text('profile')({ description: 'Act at the server of this profile (SVC_PROFILE)', helpGroup: 'TARGET' }),
+  local: boolean({ description: 'Run here, whatever SVC_SERVER and the profile say', helpGroup: 'TARGET' }),
+  store: text('store')({ description: "The embedded store's file (SVC_STORE)", helpGroup: 'TARGET' }),
+  config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)', helpGroup: 'TARGET' }),
+  'ca-file': text('ca-file')({
+    description: 'PEM file of a private certificate authority (SVC_CA_FILE)',
+    helpGroup: 'TARGET',
+  }),
+  'insecure-http': boolean({ description: 'Allow plain http to another machine', helpGroup: 'TARGET' }),
+} as const
+
+/** An argument that must be there. `what` is its name in the help, e.g. NAME. */
+export function required(value: string | undefined, what: string): string {
+  if (value !== undefined && value.trim() !== '') return value
+  throw new Fault('Usage', `${what} is ${value === undefined ? 'missing' : 'empty'}`, {
+    hints: ['svc COMMAND --help shows the arguments of a command.'],
+  })
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * A variable that is set but empty is an error, never "not given": a gate in CI must not turn green
+ * by checking its own runner because a secret is missing.
+ */
+export function variable(env: Environment, name: string): string | undefined {
+  const value = env[name]
+  if (value !== undefined && value.trim() === '') {
+    throw new Fault('Usage', `${name} is set but empty`, { hints: [`Give ${name} a value, or unset it.`] })
+  }
+  return value
+}

@@ -1,10 +1,81 @@
-import { openClient } from '../core/client/index.ts'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { constants } from 'node:os'
+import { type CredentialSource, openClient } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
+import type { Service } from '../core/service.ts'
+import type { Environment } from './flags.ts'
 import { revoke, type SignedIn } from './login-run.ts'
-import { memoryCredential } from './memory-credential.ts'
-import { runWithToken } from './run-with-token.ts'
 import { safeLine } from './safe-text.ts'
 import { localCall } from './session.ts'
+import { credentialOf, isToken, type Kept } from './token-store.ts'
+
+export type Given = {
+  readonly token: string
+  readonly server: string
+  readonly caFile?: string | undefined
+}
+
+/**
+ * Runs a command with `SVC_TOKEN` and `SVC_SERVER` in its environment, on this terminal, and gives its exit code (128
+ * and the signal's number for one that was killed). Rejects with `Fault` Local when it cannot be started.
+ */
+export async function runWithToken(command: readonly string[], given: Given, env: Environment): Promise<number> {
+  const [program = '', ...args] = command
+  const { SVC_PROFILE: _, ...rest } = env
+  const child = spawn(program, args, {
+    stdio: 'inherit',
+    env: {
+      ...rest,
+      SVC_TOKEN: given.token,
+      SVC_SERVER: given.server,
+      ...(given.caFile === undefined ? {} : { SVC_CA_FILE: given.caFile }),
+    },
+  })
+  const release = leaveSignalsTo(child)
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', (error: NodeJS.ErrnoException) => {
+        reject(new Fault('Local', `${program} cannot be run (${error.code ?? 'unknown'})`))
+      })
+      child.once('exit', (code, signal) => resolve(signal === null ? (code ?? 1) : 128 + constants.signals[signal]))
+    })
+  } finally {
+    release()
+  }
+}
+
+/** The terminal sends ctrl-C to both: it is the command's, however often. Other requests to end are passed on. */
+function leaveSignalsTo(child: ChildProcess): () => void {
+  const kept = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const)
+  for (const [name] of kept) process.removeAllListeners(name)
+  const ignore = (): void => {}
+  const pass = (signal: NodeJS.Signals): void => void child.kill(signal)
+  process.on('SIGINT', ignore)
+  process.on('SIGTERM', pass)
+  process.on('SIGHUP', pass)
+  return () => {
+    process.off('SIGINT', ignore)
+    process.off('SIGTERM', pass)
+    process.off('SIGHUP', pass)
+    for (const [name, listeners] of kept) for (const listener of listeners) process.on(name, listener as () => void)
+  }
+}
+
+/** A sign-in that is stored nowhere: this process alone has it, and renews it. */
+export function memoryCredential(first: Kept, service: () => Pick<Service, 'getAccessToken'>): CredentialSource {
+  let kept = first
+  return {
+    always: false,
+    current: async () => credentialOf(kept),
+    renew: async (_, signal) => {
+      if (kept.rt === undefined) return undefined
+      const { accessToken, refreshToken } = await service().getAccessToken({ RefreshToken: kept.rt }, localCall(signal))
+      if (!isToken(accessToken)) return undefined
+      kept = { at: accessToken, rt: isToken(refreshToken) ? refreshToken : kept.rt }
+      return credentialOf(kept)
+    },
+  }
+}
 
 /** Milliseconds to sign out again. */
 const signOutMs = 10_000

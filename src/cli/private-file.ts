@@ -11,9 +11,13 @@ import {
   type Stats,
   writeSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { homedir } from 'node:os'
+import { dirname, posix, win32 } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../core/errors.ts'
 import { makeFolder } from '../core/folder.ts'
+import { sqlite } from '../core/sqlite.ts'
+import { type Environment, variable } from './flags.ts'
 
 const windows = process.platform === 'win32'
 const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown'
@@ -119,4 +123,83 @@ export function removePrivate(path: string): boolean {
     throw trouble(path, 'removed', error)
   }
   return there
+}
+
+export type Lock = {
+  /** True when another process held it first: whatever it guards may have changed. */
+  readonly waited: boolean
+  /** Safe to call twice. */
+  readonly release: () => void
+}
+
+/** Milliseconds. */
+const patience = 30_000
+const busy = 5
+
+/**
+ * Holds a lock among all processes of this machine, which the kernel frees when its holder dies: an exclusive
+ * transaction of SQLite on a file that stays empty (docs/decisions/0008-refresh-lock.md). The file is never removed:
+ * whoever waits has it open. Rejects with the signal's reason, or `Fault` Timeout after `waitMs`.
+ */
+export async function acquire(path: string, signal: AbortSignal, waitMs = patience): Promise<Lock> {
+  ownFolder(dirname(path))
+  try {
+    // Made before SQLite opens it, which would make it readable by all.
+    closeSync(openSync(path, 'a', 0o600))
+  } catch (error) {
+    throw trouble(path, 'written', error)
+  }
+  const database = new (sqlite().DatabaseSync)(path, { timeout: 0 })
+  const ends = performance.now() + waitMs
+  try {
+    for (let waited = false; ; waited = true) {
+      signal.throwIfAborted()
+      if (begin(database)) return { waited, release: () => close(database) }
+      if (performance.now() > ends) {
+        throw new Fault('Timeout', `another svc has held ${path} for more than ${waitMs / 1_000} s`, {
+          hints: ['Look for a svc that hangs, and end it.'],
+        })
+      }
+      // A waiting SQLite would block ctrl-C; uneven pauses keep many waiters from asking at once.
+      await pause(15 + Math.random() * 25, undefined, { signal }).catch(() => {})
+    }
+  } catch (error) {
+    close(database)
+    throw error
+  }
+}
+
+type Database = InstanceType<ReturnType<typeof sqlite>['DatabaseSync']>
+
+function begin(database: Database): boolean {
+  try {
+    database.exec('BEGIN EXCLUSIVE')
+    return true
+  } catch (error) {
+    if ((error as { errcode?: unknown }).errcode === busy) return false
+    throw error
+  }
+}
+
+/** Closing ends the transaction. */
+function close(database: Database): void {
+  if (database.isOpen) database.close()
+}
+
+/** The folder of an account's settings: `SVC_HOME`, else the platform's. svc.yaml is looked for in the same one. */
+export function settingsFolder(env: Environment, platform: NodeJS.Platform = process.platform): string {
+  const paths = platform === 'win32' ? win32 : posix
+  const given = variable(env, 'SVC_HOME')
+  if (given !== undefined) {
+    if (paths.isAbsolute(given)) return given
+    throw new Fault('Local', 'SVC_HOME must be the whole path of a folder', {
+      hints: ['A relative one would name another folder everywhere: begin it at the root.'],
+    })
+  }
+  const home = homedir()
+  if (platform === 'win32') return win32.join(env['APPDATA'] || win32.join(home, 'AppData', 'Roaming'), 'svc')
+  if (platform === 'darwin') return posix.join(home, 'Library', 'Application Support', 'svc')
+  const xdg = env['XDG_CONFIG_HOME']
+  // The XDG specification: an empty or relative one is ignored.
+  return posix.join(xdg !== undefined && posix.isAbsolute(xdg) ? xdg : posix.join(home, '.config'), 'svc')
 }

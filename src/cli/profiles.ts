@@ -1,8 +1,7 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
-import { settingsFolder } from './folders.ts'
-import { readPrivate, writePrivate } from './private-file.ts'
-import type { Environment } from './variable.ts'
+import type { Environment } from './flags.ts'
+import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 
 /** A server that commands can act at, by a name. Nothing secret. */
 export type Profile = {
@@ -78,7 +77,7 @@ export async function changeSettings(
   signal: AbortSignal,
 ): Promise<Settings> {
   const path = settingsPath(env)
-  const { acquire } = await import('./lock.ts')
+  const { acquire } = await import('./private-file.ts')
   const lock = await acquire(join(dirname(path), 'locks', 'config.lock'), signal)
   try {
     const before = readSettings(env)

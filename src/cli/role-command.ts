@@ -1,8 +1,7 @@
 import { boolean } from '@oclif/core/flags'
 import { Fault } from '../core/errors.ts'
 import { SvcCommand } from './base.ts'
-import { connectionFlags } from './connection-flags.ts'
-import { text } from './flags.ts'
+import { connectionFlags, text } from './flags.ts'
 import type { Asking, Lists, RoleChange, RoleChanged } from './role-change.ts'
 import { localCall, openSession, type Session, type SessionFlags } from './session.ts'
 

@@ -1,8 +1,8 @@
 import { exits, Fault } from '../core/errors.ts'
-import { newCorrelationId } from './correlation.ts'
 import type { RowOutcome } from './render/roles.ts'
 import { type Asking, changeRoles } from './role-change.ts'
 import type { FileChange } from './role-file.ts'
+import { newCorrelationId } from './target.ts'
 
 /**
  * Makes the changes of a file, one after the other. A row that is rejected leaves the next ones

@@ -1,7 +1,7 @@
 import { string } from '@oclif/core/args'
 import { Fault } from '../core/errors.ts'
 import { secretName } from '../core/settings/index.ts'
-import { required } from './required.ts'
+import { required } from './flags.ts'
 
 export const nameArg = {
   name: string({ name: 'NAME', description: 'As svc.yaml names it: {keychain: NAME}', ignoreStdin: true }),

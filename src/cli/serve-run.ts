@@ -1,16 +1,26 @@
 import { once } from 'node:events'
-import { readFile, rm } from 'node:fs/promises'
+import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import type { Config } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { openCore } from '../core/open.ts'
 import { preload } from '../core/preload.ts'
 import { stackOf, startServer } from '../core/server/index.ts'
 import type { Runtime } from '../core/service.ts'
+import { replaceFile } from './private-file.ts'
 import { announce } from './running.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
 import { localCall } from './session.ts'
 import { reportUncaught } from './uncaught.ts'
-import { writeWhole } from './whole-file.ts'
+
+/**
+ * Writes a file that others wait for: they find the whole of it or nothing. What is there and is no regular file, a
+ * device or a pipe, is written to as it is. Throws what the file system throws; nothing is left behind then.
+ */
+export async function writeWhole(file: string, content: string, mode = 0o666): Promise<void> {
+  const there = await stat(file).catch(() => undefined)
+  if (there !== undefined && !there.isFile()) return await writeFile(file, content)
+  replaceFile(file, content, mode)
+}
 
 export type ServeRequest = {
   readonly version: string

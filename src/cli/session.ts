@@ -2,9 +2,9 @@ import { homedir, userInfo } from 'node:os'
 import type { Client, CredentialSource } from '../core/client/index.ts'
 import { lazy } from '../core/lazy.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
-import { newCorrelationId } from './correlation.ts'
+import { type Environment, variable } from './flags.ts'
 import type { Settings } from './profiles.ts'
-import { chooseTarget, type Environment, type Target, variable } from './target.ts'
+import { chooseTarget, newCorrelationId, type Target } from './target.ts'
 import { packageJson } from './version.ts'
 
 export type SessionFlags = {
@@ -65,7 +65,7 @@ export async function openClientAt(
 ): Promise<Client> {
   const { openClient } = await import('../core/client/index.ts')
   const connection = connectionOf(target, flags, env)
-  const given = token === undefined ? undefined : (await import('./given-token.ts')).givenToken(target, env)
+  const given = token === undefined ? undefined : (await import('./credentials.ts')).givenToken(target, env)
   return openClient({ ...connection, credential: credentialFor(target, given, connection, env) })
 }
 
@@ -97,7 +97,7 @@ function credentialFor(
   const always = target.profile?.credentials === 'always'
   const source = lazy(async (): Promise<CredentialSource | undefined> => {
     if (given !== undefined) return (await import('./credentials.ts')).givenCredential(given, always)
-    const { signedInAt } = await import('./sign-in.ts')
+    const { signedInAt } = await import('./credentials.ts')
     return signedInAt(target, await readSettings(env), connection, env)
   })
   return {

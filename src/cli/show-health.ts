@@ -1,10 +1,8 @@
 import { HealthCheckResponse } from '../core/protocol/index.ts'
 import type { Entry } from '../core/reports/index.ts'
-import { useColour } from './colour.ts'
-import type { Outcome } from './health-run.ts'
-import { isReport, type Output } from './output.ts'
+import { isReport, type Outcome, type Output } from './health-run.ts'
 import { renderError } from './render/errors.ts'
-import { showsUnicode } from './unicode.ts'
+import { showsUnicode, useColour } from './terminal.ts'
 
 type Shown = {
   readonly text: string /** Where the format has codes of its own. */

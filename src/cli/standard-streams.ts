@@ -100,7 +100,7 @@ async function report(error: NodeJS.ErrnoException): Promise<void> {
   const [{ Fault }, { renderError }, { useColour }, { getSystemErrorMessage }] = await Promise.all([
     import('../core/errors.ts'),
     import('./render/errors.ts'),
-    import('./colour.ts'),
+    import('./terminal.ts'),
     import('node:util'),
   ])
   const reason = error.errno === undefined ? error.message : getSystemErrorMessage(error.errno)

@@ -1,8 +1,6 @@
 import { Fault } from '../core/errors.ts'
+import { type Environment, variable } from './flags.ts'
 import type { Profile, Settings } from './profiles.ts'
-import { type Environment, variable } from './variable.ts'
-
-export { type Environment, variable } from './variable.ts'
 
 export type TargetFlags = {
   readonly server?: string | undefined
@@ -44,4 +42,13 @@ export async function chooseTarget(
   const { profileNamed } = await import('./profiles.ts')
   const profile = await profileNamed(settings, named, origin)
   return { kind: 'server', url: profile.server, origin, profile }
+}
+
+/**
+ * A new correlation id, in the shape of a UUID. It finds a line in a log: it must be unique and need
+ * not be secret, and node:crypto would cost every command 6 ms.
+ */
+export function newCorrelationId(): string {
+  const digits = Array.from({ length: 32 }, () => Math.floor(Math.random() * 16).toString(16)).join('')
+  return digits.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, '$1-$2-4$3-8$4-$5')
 }

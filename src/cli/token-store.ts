@@ -3,10 +3,9 @@ import { join } from 'node:path'
 import { Fault } from '../core/errors.ts'
 import type { AuthenticateResponse } from '../core/protocol/index.ts'
 import type { Credential } from '../core/service.ts'
-import { settingsFolder } from './folders.ts'
+import type { Environment } from './flags.ts'
 import { keychainEntry } from './keychain/index.ts'
-import { ownFolder, readPrivate, removePrivate, writePrivate } from './private-file.ts'
-import type { Environment } from './variable.ts'
+import { ownFolder, readPrivate, removePrivate, settingsFolder, writePrivate } from './private-file.ts'
 
 /** What is kept of a sign-in (K1): an access token with its refresh token, or a session (C6). */
 export type Kept = {
@@ -48,7 +47,7 @@ export async function underLock<T>(
   signal: AbortSignal,
   change: () => Promise<T>,
 ): Promise<T> {
-  const { acquire } = await import('./lock.ts')
+  const { acquire } = await import('./private-file.ts')
   const lock = await acquire(lockPath(signIn, env), signal)
   try {
     return await change()

@@ -2,9 +2,8 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
 import { makeFolder } from '../core/folder.ts'
-import { settingsFolder } from './folders.ts'
-import { writePrivate } from './private-file.ts'
-import type { Environment } from './variable.ts'
+import type { Environment } from './flags.ts'
+import { settingsFolder, writePrivate } from './private-file.ts'
 
 /** Writes a proposed svc.yaml where svc finds it; gives its path. Throws `Fault` Local when there is one already. */
 export function writeProposed(file: string, env: Environment): string {

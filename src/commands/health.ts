@@ -1,9 +1,16 @@
 import { boolean, custom } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
-import { connectionFlags } from '../cli/connection-flags.ts'
-import { durationFlag, modeFlag, oneOf, text, typesFlag } from '../cli/flags.ts'
-import { askHealth, combinedExit, type HealthQuestion, type Outcome, waitUntilHealthy } from '../cli/health-run.ts'
-import { chooseOutput, type Output, parseOutput } from '../cli/output.ts'
+import { connectionFlags, durationFlag, modeFlag, oneOf, text, typesFlag } from '../cli/flags.ts'
+import {
+  askHealth,
+  chooseOutput,
+  combinedExit,
+  type HealthQuestion,
+  type Outcome,
+  type Output,
+  parseOutput,
+  waitUntilHealthy,
+} from '../cli/health-run.ts'
 import { localCall, openSession, type Session } from '../cli/session.ts'
 import { Fault } from '../core/errors.ts'
 import { ServerType } from '../core/protocol/index.ts'

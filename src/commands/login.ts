@@ -1,8 +1,7 @@
 import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
-import { connectionFlags } from '../cli/connection-flags.ts'
-import { text } from '../cli/flags.ts'
-import { refuseGivenToken } from '../cli/given-token.ts'
+import { refuseGivenToken } from '../cli/credentials.ts'
+import { connectionFlags, text } from '../cli/flags.ts'
 import type { Presented } from '../cli/login-run.ts'
 import type { Settings } from '../cli/profiles.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'
@@ -50,7 +49,7 @@ revoked when it ends.`
     refuseGivenToken('login', process.env)
     const settings = await readSettings(process.env)
     const target = await this.where(flags, settings)
-    const { serverOf } = await import('../cli/sign-in.ts')
+    const { serverOf } = await import('../cli/credentials.ts')
     const connection = connectionOf(target, flags, process.env)
     const server = serverOf(target.url, connection.insecureHttp)
     this.target = server
@@ -70,7 +69,7 @@ revoked when it ends.`
       const { lendToken } = await import('../cli/lend-token.ts')
       return await lendToken(command, signedIn, { connection, server }, (text) => this.say(text))
     }
-    const { keepSignIn } = await import('../cli/keep-sign-in.ts')
+    const { keepSignIn } = await import('../cli/login-run.ts')
     const to = { server, storage, connection, profile: target.profile?.name ?? flags.profile } as const
     const kept = await keepSignIn(signedIn, to, process.env, signal)
     this.print(flags.json ? JSON.stringify(kept) : screen(kept).map(safeLine).join('\n'))

@@ -1,7 +1,7 @@
 import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
-import { connectionFlags } from '../cli/connection-flags.ts'
-import { refuseGivenToken } from '../cli/given-token.ts'
+import { refuseGivenToken } from '../cli/credentials.ts'
+import { connectionFlags } from '../cli/flags.ts'
 import type { Profile } from '../cli/profiles.ts'
 import { safeLine } from '../cli/safe-text.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
@@ -36,7 +36,7 @@ JWTs, for one, lets a token live until it expires.`
     const { flags } = await this.parse(Logout)
     refuseGivenToken('logout', process.env)
     const settings = await readSettings(process.env)
-    const { signedInProfile } = await import('../cli/sign-in.ts')
+    const { signedInProfile } = await import('../cli/credentials.ts')
     let profiles: readonly Profile[] = settings.profiles.filter((profile) => profile.user !== undefined)
     if (!flags.all) {
       const target = await chooseTarget(flags, process.env, async () => settings)
@@ -69,7 +69,7 @@ JWTs, for one, lets a token live until it expires.`
       { tokenStore, underLock },
     ] = await Promise.all([
       import('../cli/profiles.ts'),
-      import('../cli/sign-in.ts'),
+      import('../cli/credentials.ts'),
       import('../cli/login-run.ts'),
       import('../cli/token-store.ts'),
     ])

@@ -1,7 +1,7 @@
 import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
-import { connectionFlags } from '../cli/connection-flags.ts'
-import { givenToken } from '../cli/given-token.ts'
+import { givenToken } from '../cli/credentials.ts'
+import { connectionFlags } from '../cli/flags.ts'
 import { safeLine } from '../cli/safe-text.ts'
 import { localCall, openSession, readSettings } from '../cli/session.ts'
 import { chooseTarget, type Target } from '../cli/target.ts'
@@ -63,7 +63,7 @@ function onThisMachine(signal: AbortSignal): Facts {
 /** What is known here of the sign-in for a target. Throws `Fault` Unauthorized when there is none. */
 async function known(target: Extract<Target, { kind: 'server' }>, given: boolean): Promise<Facts> {
   const [{ serverOf, signedInProfile, signInOf }, { tokenStore }] = await Promise.all([
-    import('../cli/sign-in.ts'),
+    import('../cli/credentials.ts'),
     import('../cli/token-store.ts'),
   ])
   const server = serverOf(target.url)

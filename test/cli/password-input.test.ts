@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 
-const module = new URL('../../src/cli/password-input.ts', import.meta.url).href
+const module = new URL('../../src/cli/prompt.ts', import.meta.url).href
 
 /** What `--password-stdin` makes of these bytes, in a process of its own. */
 async function read(bytes: Uint8Array | string): Promise<string> {

@@ -1,13 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { chooseColour } from '../../src/cli/colour.ts'
 import { parseLifetime } from '../../src/cli/lifetime.ts'
-import { renderAudit } from '../../src/cli/render/audit.ts'
-import { auditChange } from '../../src/cli/render/audit-change.ts'
+import { auditChange, renderAudit } from '../../src/cli/render/audit.ts'
 import { renderKeys } from '../../src/cli/render/keys.ts'
 import { jsvNames, names } from '../../src/cli/render/listing.ts'
 import { renderChange } from '../../src/cli/render/roles.ts'
 import { renderUsers } from '../../src/cli/render/users.ts'
 import { width } from '../../src/cli/render/width.ts'
+import { chooseColour } from '../../src/cli/terminal.ts'
 import type { AuditFacts, KeyFacts, UserFacts } from '../../src/core/service.ts'
 
 beforeAll(() => chooseColour(['--color', 'never']))

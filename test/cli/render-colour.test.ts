@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { chooseColour, painter, useColour, wantsColour } from '../../src/cli/colour.ts'
-import { showsUnicode } from '../../src/cli/unicode.ts'
+import { chooseColour, painter, showsUnicode, useColour, wantsColour } from '../../src/cli/terminal.ts'
 
 describe('colour', () => {
   test.each([

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { answer, includes, type PlannedMonitor, runMonitors } from '../../src/core/engine/index.ts'
 import { Fault } from '../../src/core/errors.ts'

@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
-import { askKeychain } from '../../src/cli/keychain/ask.ts'
+import { askKeychain } from '../../src/cli/keychain/index.ts'
 import { runInChild } from '../../src/core/child/index.ts'
 import { runProgram } from '../../src/core/system/run-program.ts'
 

@@ -1,7 +1,100 @@
+import { createHash } from 'node:crypto'
 import { readSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { answerQuestion } from './entries.ts'
-import type { Question } from './question.ts'
+import type { Answer, Place, Problem, ProblemKind, Question } from './question.ts'
+
+/** What of the keyring library is used. */
+export type Keyring = {
+  readonly Entry: new (
+    service: string,
+    user: string,
+    options: { readonly linux: { readonly store: 'secret-service' } },
+  ) => {
+    readonly getPassword: () => string | null
+    readonly setPassword: (secret: string) => void
+    readonly deletePassword: () => boolean
+  }
+}
+
+/** Answers one question. Every failure becomes a problem, and none quotes a secret. */
+export function answerQuestion(keyring: Keyring, question: Question): Answer {
+  // Pinned (K1): the library otherwise takes the kernel's keyring, which is gone at the next start of the machine.
+  const entry = (place: Place) => new keyring.Entry(place.service, place.user, { linux: { store: 'secret-service' } })
+  try {
+    switch (question.does) {
+      case 'read':
+        return { secret: read(question) }
+      case 'write':
+        write(question, question.secret ?? '', question.longest)
+        return { secret: null }
+      case 'remove':
+        return { removed: remove(question) }
+      case 'prove': {
+        const probe = { ...question, user: `${question.user}-${process.pid}` }
+        write(probe, 'this is only a probe', undefined)
+        if (!remove(probe)) throw new Error('a new entry was gone at once')
+        return { secret: null }
+      }
+    }
+  } catch (error) {
+    return { problem: problemOf(error, question.secret) }
+  }
+
+  function read(place: Place): string | null {
+    const text = entry(place).getPassword()
+    const [, count, digest] = /^parts:(\d{1,3}):([0-9a-f]{64})$/.exec(text ?? '') ?? []
+    if (count === undefined) return text
+    const whole = Array.from({ length: Number(count) }, (_, at) => entry(part(place, at + 1)).getPassword() ?? '')
+    // Cut off in the middle of being written: as good as none.
+    return sha256(whole.join('')) === digest ? whole.join('') : null
+  }
+
+  function write(place: Place, secret: string, longest: number | undefined): void {
+    const before = longest === undefined ? 0 : countOf(place)
+    let last = secret
+    let count = 0
+    if (longest !== undefined && secret.length > longest) {
+      count = Math.ceil(secret.length / longest)
+      for (let at = 0; at < count; at += 1) {
+        entry(part(place, at + 1)).setPassword(secret.slice(at * longest, (at + 1) * longest))
+      }
+      last = `parts:${count}:${sha256(secret)}`
+    }
+    // The entry itself comes last: until then it tells of no parts, or of parts that do not fit.
+    entry(place).setPassword(last)
+    for (let at = count; at < before; at += 1) entry(part(place, at + 1)).deletePassword()
+    if (read(place) !== secret) throw new Error('what was written could not be read back')
+  }
+
+  function remove(place: Place): boolean {
+    const count = countOf(place)
+    const removed = entry(place).deletePassword()
+    for (let at = 0; at < count; at += 1) entry(part(place, at + 1)).deletePassword()
+    return removed
+  }
+
+  function countOf(place: Place): number {
+    return Number(/^parts:(\d{1,3}):/.exec(entry(place).getPassword() ?? '')?.[1] ?? 0)
+  }
+}
+
+const part = ({ service, user }: Place, number: number): Place => ({ service, user: `${user}#${number}` })
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+/** What the library and the platforms say, by what can be done about it; the first that fits. */
+const telling: readonly (readonly [ProblemKind, RegExp])[] = [
+  ['too large', /too (?:long|large)|longer than|exceeds/i],
+  ['denied', /access ?denied|not allowed|authorization|auth(?:entication)? failed|user canceled/i],
+  ['locked', /lock|dismissed|no result found|interaction/i],
+  ['absent', /connect|dbus|d-bus|no such file|not provided by any|serviceunknown|no default store|no storage/i],
+]
+
+function problemOf(error: unknown, secret: string | undefined): Problem {
+  const text = String((error as { message?: unknown } | undefined)?.message ?? error)
+  const said = text.replace(/\s+/g, ' ').trim().slice(0, 200)
+  const message = secret !== undefined && secret !== '' && said.includes(secret.slice(0, 12)) ? '' : said
+  return { kind: telling.find(([, pattern]) => pattern.test(text))?.[0] ?? 'failed', message }
+}
 
 /**
  * The whole program of the process that talks to the keychain: one question, one answer. It is killed when it takes too

@@ -1,9 +1,140 @@
-import type { Environment } from '../variable.ts'
-import { askKeychain } from './ask.ts'
-import { keychainFault, noSessionBus, type Purpose, type What } from './faults.ts'
-import type { Answer, Question } from './question.ts'
+import { spawn } from 'node:child_process'
+import { dirname } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { Fault } from '../../core/errors.ts'
+import type { Environment } from '../flags.ts'
+import type { Answer, Problem, ProblemKind, Question } from './question.ts'
 
-export { askKeychain } from './ask.ts'
+/** Milliseconds that one call may take (K2). */
+export const patience = 3_000
+const largestAnswer = 1024 * 1024
+
+/** What the child runs: from source the file beside this one, in a bundle a file beside the bundle. */
+const entry = (): string =>
+  fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './child-main.ts' : './keychain-child.cjs', import.meta.url))
+
+/** All that the child gets of the environment: what leads to the keychain, no secret, no option that changes Node. */
+const passed = new Set(
+  'APPDATA DBUS_SESSION_BUS_ADDRESS DISPLAY HOME LANG LC_ALL LOCALAPPDATA LOGNAME PATH SYSTEMROOT TEMP TMP TMPDIR USER USERNAME USERPROFILE WAYLAND_DISPLAY WINDIR XAUTHORITY XDG_CURRENT_DESKTOP XDG_RUNTIME_DIR'.split(
+    ' ',
+  ),
+)
+
+/**
+ * Asks the keychain in a process of its own, because a D-Bus socket that never answers would block this one for ever.
+ * The question goes by a pipe: no secret is in an argument. Every failure is a problem of the answer.
+ */
+export function askKeychain(
+  question: Question,
+  env: Readonly<Record<string, string | undefined>>,
+  patienceMs = patience,
+): Promise<Answer> {
+  const { promise, resolve } = Promise.withResolvers<Answer>()
+  const failed = (message: string): void => resolve({ problem: { kind: 'failed', message } })
+  const child = spawn(process.execPath, [entry()], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+    env: Object.fromEntries(Object.entries(env).filter(([name]) => passed.has(name.toUpperCase()))),
+    cwd: dirname(process.execPath),
+    windowsHide: true,
+    // ctrl-C in the terminal must not cut a write in two: the child has its own three seconds.
+    detached: process.platform !== 'win32',
+  })
+  const timer = setTimeout(() => {
+    resolve({ problem: { kind: 'timed out', message: `no answer within ${patienceMs / 1_000} s` } })
+  }, patienceMs)
+  // First of all: where there are no descriptors left there are no pipes either, and the error comes later.
+  child.once('error', (error) => failed(`its process cannot be started: ${error.message}`))
+  const stdin: Writable | null | undefined = child.stdin
+  const stdout: Readable | null | undefined = child.stdout
+  let said = ''
+  stdout?.setEncoding('utf8')
+  stdout?.on('data', (text: string) => {
+    said += text
+    if (said.length > largestAnswer) failed('its answer is too long')
+    if (!said.includes('\n')) return
+    try {
+      resolve(JSON.parse(said) as Answer)
+    } catch {
+      failed('its answer cannot be read')
+    }
+  })
+  child.once('close', (code, signal) => failed(`its process ended without an answer (${signal ?? `exit ${code}`})`))
+  // A child that dies before it has read the question: `close` says so.
+  stdin?.on('error', () => {})
+  stdin?.write(`${JSON.stringify(question)}\n`)
+  return promise.finally(() => {
+    clearTimeout(timer)
+    child.kill('SIGKILL')
+    // One that is stuck in the kernel must not keep this process alive.
+    child.unref()
+    stdin?.destroy()
+    stdout?.destroy()
+  })
+}
+
+/** What the keychain was wanted for: sign-in proves it before it asks for the password. */
+export type Purpose = 'prove' | 'keep' | 'use' | 'forget'
+/** What is kept: the token of a sign-in, or a secret of svc.yaml. */
+export type What = 'token' | 'secret'
+
+const waysOut: Record<What, readonly string[]> = {
+  token: [
+    'CI, containers   SVC_TOKEN=… svc …                 (nothing on disk)',
+    'a 0600 file      svc login --insecure-storage      (anyone with your account can read it)',
+    'this shell only  svc login --server URL -- bash    (revoked when it ends)',
+  ],
+  secret: [
+    'a daemon         {file: /run/credentials/svc/NAME} in svc.yaml (0600, of its account)',
+    'CI, containers   {env: NAME} in svc.yaml',
+  ],
+}
+
+const whats: Record<ProblemKind, string> = {
+  absent: 'there is no OS keychain here',
+  locked: 'the OS keychain is locked',
+  denied: 'the OS keychain refuses svc',
+  'too large': 'the token is too large for the OS keychain',
+  'timed out': 'the OS keychain does not answer',
+  failed: 'the OS keychain does not work',
+}
+const cures: Record<ProblemKind, string> = {
+  absent: 'Nothing answers as a Secret Service (GNOME Keyring, KWallet) or keychain.',
+  locked: 'Unlock it (sign in to the desktop, or start its daemon with --unlock), then try again.',
+  denied: 'Allow svc in the settings of the keychain, then try again.',
+  'too large': 'The server gives tokens that are longer than an entry may be.',
+  'timed out': 'A prompt may be waiting on the desktop, or its service hangs: answer or restart it.',
+  failed: 'Its own tools may say more (Keychain Access, Credential Manager, secret-tool).',
+}
+const firsts: Record<Purpose, (what: What) => string> = {
+  prove: (what) => `no place to keep a ${what}`,
+  keep: (what) => `the ${what} could not be kept`,
+  use: (what) => `the ${what} cannot be read`,
+  forget: (what) => `the ${what} cannot be removed`,
+}
+/** Whoever was about to type something is told that nothing was asked. */
+const notAsked: Record<What, string> = {
+  token: ' (you were not asked for the password)',
+  secret: ' (you were not asked for it)',
+}
+
+/** What, why, what next (K2). */
+export function keychainFault(problem: Problem, purpose: Purpose, what: What): Fault {
+  const spared = purpose === 'prove' ? notAsked[what] : ''
+  const said = problem.message === '' ? [] : [`It says: ${problem.message}`]
+  return new Fault('NoKeychain', `${firsts[purpose](what)}: ${whats[problem.kind]}${spared}`, {
+    hints: [cures[problem.kind], ...said, ...waysOut[what]],
+  })
+}
+
+/** Linux without a session bus: nothing is tried, because trying would start a bus that nobody ends. */
+export const noSessionBus = (purpose: Purpose, what: What): Fault =>
+  new Fault('NoKeychain', `${firsts[purpose](what)}: ${whats.absent}${purpose === 'prove' ? notAsked[what] : ''}`, {
+    hints: [
+      'Linux without a D-Bus session (DBUS_SESSION_BUS_ADDRESS is not set), no Secret Service.',
+      ...waysOut[what],
+    ],
+  })
 
 /** Characters that an entry of the Windows Credential Manager holds for certain (K1). */
 const longestOnWindows = 1_200

@@ -1,7 +1,7 @@
 import { Fault } from '../../core/errors.ts'
 import type { ReportedError } from '../../core/reports/index.ts'
-import { painter, type Style } from '../colour.ts'
 import { safeLine, safeText } from '../safe-text.ts'
+import { painter, type Style } from '../terminal.ts'
 import { wrap } from './width.ts'
 
 /** An error as people and as scripts get it, both made from the same allow-list. */

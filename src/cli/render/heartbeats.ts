@@ -1,7 +1,6 @@
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { HeartbeatFacts } from '../../core/service.ts'
-import { showDuration } from './duration.ts'
-import { aside, headline, listing, moment, pairs, type Screen, type Shown, tabbed } from './listing.ts'
+import { aside, headline, listing, moment, pairs, type Screen, type Shown, showDuration, tabbed } from './listing.ts'
 
 const ageMs = ({ at }: HeartbeatFacts, now: Date): number => Math.max(0, now.getTime() - at.getTime())
 

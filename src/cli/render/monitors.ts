@@ -1,6 +1,6 @@
 import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
-import { painter, useColour } from '../colour.ts'
-import { type Cell, table } from './table.ts'
+import { painter, useColour } from '../terminal.ts'
+import { type Cell, table } from './listing.ts'
 
 type Stream = { readonly isTTY?: boolean; readonly columns?: number }
 type Plan = { readonly type: string; readonly monitors: readonly PlanRow[] }

@@ -1,6 +1,5 @@
 import { integer } from '@oclif/core/flags'
-import { storeFlags } from '../../cli/admin.ts'
-import { StoreCommand } from '../../cli/store-command.ts'
+import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 
 export default class List extends StoreCommand {
   static override summary = 'Show who did what, newest first'

@@ -1,7 +1,6 @@
 import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags } from '../../cli/connection-flags.ts'
-import { required } from '../../cli/required.ts'
+import { connectionFlags, required } from '../../cli/flags.ts'
 import { safeLine } from '../../cli/safe-text.ts'
 import { readSettings } from '../../cli/session.ts'
 

@@ -1,6 +1,6 @@
 import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags } from '../../cli/connection-flags.ts'
+import { connectionFlags } from '../../cli/flags.ts'
 import { safeLine } from '../../cli/safe-text.ts'
 import { readSettings } from '../../cli/session.ts'
 

@@ -1,7 +1,6 @@
 import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags } from '../../cli/connection-flags.ts'
-import { required } from '../../cli/required.ts'
+import { connectionFlags, required } from '../../cli/flags.ts'
 
 export default class ConfigUnset extends SvcCommand {
   static override summary = 'Take something out of the current profile, or of another one'

@@ -1,5 +1,4 @@
-import { storeFlags } from '../../cli/admin.ts'
-import { StoreCommand } from '../../cli/store-command.ts'
+import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 
 export default class List extends StoreCommand {
   static override summary = 'List the agents that have reported, with their last heartbeat'

@@ -1,8 +1,7 @@
 import { string } from '@oclif/core/args'
 import { custom } from '@oclif/core/flags'
 import { SvcCommand } from '../../cli/base.ts'
-import { modeFlag, oneOf, parseDuration, text } from '../../cli/flags.ts'
-import { required } from '../../cli/required.ts'
+import { modeFlag, oneOf, parseDuration, required, text } from '../../cli/flags.ts'
 import { exits } from '../../core/errors.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 
@@ -38,8 +37,8 @@ export default class MonitorsTest extends SvcCommand {
     const { args, flags } = await this.parse(MonitorsTest)
     const name = required(args.name, 'NAME')
     const [{ tryMonitor }, { levelOf, renderTrial, trialJson }] = await Promise.all([
-      import('../../cli/trial-run.ts'),
-      import('../../cli/render/trial.ts'),
+      import('../../cli/monitor-test.ts'),
+      import('../../cli/monitor-test.ts'),
     ])
     const tried = await tryMonitor(name, flags, process.env, signal)
     this.print(flags.json ? JSON.stringify(trialJson(tried)) : renderTrial(tried, process.stdout))

@@ -1,9 +1,7 @@
 import { string } from '@oclif/core/args'
 import { boolean, custom } from '@oclif/core/flags'
 import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags } from '../../cli/connection-flags.ts'
-import { oneOf, text } from '../../cli/flags.ts'
-import { required } from '../../cli/required.ts'
+import { connectionFlags, oneOf, required, text } from '../../cli/flags.ts'
 import { safeLine } from '../../cli/safe-text.ts'
 import { Fault } from '../../core/errors.ts'
 
@@ -27,7 +25,7 @@ export default class ProfileAdd extends SvcCommand {
     const { args, flags } = await this.parse(ProfileAdd)
     const [{ changeSettings, checkedName, withProfile }, { serverOf }] = await Promise.all([
       import('../../cli/profiles.ts'),
-      import('../../cli/sign-in.ts'),
+      import('../../cli/credentials.ts'),
     ])
     const name = checkedName(required(args.name, 'NAME'))
     if (flags.server === undefined) throw new Fault('Usage', '--server is missing: which server is it?')

@@ -1,6 +1,6 @@
 import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
-import { required } from '../../cli/required.ts'
+import { required } from '../../cli/flags.ts'
 import { safeLine } from '../../cli/safe-text.ts'
 import { Fault } from '../../core/errors.ts'
 

@@ -1,8 +1,8 @@
 import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
+import { variable } from '../../cli/flags.ts'
 import { safeLine } from '../../cli/safe-text.ts'
 import { readSettings } from '../../cli/session.ts'
-import { variable } from '../../cli/target.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class ProfileShow extends SvcCommand {

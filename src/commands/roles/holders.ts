@@ -1,8 +1,7 @@
 import { Args } from '@oclif/core'
-import { storeFlags } from '../../cli/admin.ts'
-import { required } from '../../cli/required.ts'
+import { StoreCommand, storeFlags } from '../../cli/admin.ts'
+import { required } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/role-change.ts'
-import { StoreCommand } from '../../cli/store-command.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Holders extends StoreCommand {

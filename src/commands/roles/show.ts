@@ -1,6 +1,6 @@
 import { Args } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags } from '../../cli/connection-flags.ts'
+import { connectionFlags } from '../../cli/flags.ts'
 import { showRoles } from '../../cli/role-change.ts'
 import { placeOf, userOf } from '../../cli/role-command.ts'
 import { localCall, openSession } from '../../cli/session.ts'

@@ -9,7 +9,7 @@ export default class SecretsList extends SvcCommand {
     const { flags } = await this.parse(SecretsList)
     const [{ secretsKnown }, { renderSecrets, secretJson }] = await Promise.all([
       import('../../cli/secrets.ts'),
-      import('../../cli/render/secrets.ts'),
+      import('../../cli/secrets.ts'),
     ])
     const secrets = secretsKnown(process.env)
     const shown = flags.json ? JSON.stringify(secrets.map(secretJson)) : renderSecrets(secrets, process.stdout)

@@ -32,7 +32,7 @@ A daemon has no keychain: for svc serve under an account of its own, use {file: 
     const { keepSecret, placeOf, proveKeychain } = await import('../../cli/secrets.ts')
     const place = placeOf(flags.for)
     await proveKeychain(process.env)
-    const { newPassword } = await import('../../cli/password-input.ts')
+    const { newPassword } = await import('../../cli/prompt.ts')
     const secret = await newPassword({ message: `${name}:`, stdin: flags.stdin, flag: '--stdin' }, signal)
     await keepSecret(name, { secret, ...place }, process.env, signal)
     const shown = hostAndPort(place.host, place.port)

@@ -1,9 +1,6 @@
 import { Args } from '@oclif/core'
-import { storeFlags } from '../../cli/admin.ts'
-import { text } from '../../cli/flags.ts'
-import { required } from '../../cli/required.ts'
-import { StoreCommand } from '../../cli/store-command.ts'
-import { userNamed } from '../../cli/user-named.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
+import { required, text } from '../../cli/flags.ts'
 
 export default class Enable extends StoreCommand {
   static override summary = 'Let a disabled user sign in again'

@@ -1,12 +1,8 @@
 import { Args } from '@oclif/core'
 import { boolean } from '@oclif/core/flags'
-import { storeFlags } from '../../cli/admin.ts'
-import { text } from '../../cli/flags.ts'
-import { newPassword } from '../../cli/password-input.ts'
-import { canAsk } from '../../cli/prompt.ts'
-import { required } from '../../cli/required.ts'
-import { StoreCommand } from '../../cli/store-command.ts'
-import { userNamed } from '../../cli/user-named.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
+import { required, text } from '../../cli/flags.ts'
+import { canAsk, newPassword } from '../../cli/prompt.ts'
 
 export default class Passwd extends StoreCommand {
   static override summary = "Set a user's password and end the user's sessions and tokens"

@@ -1,13 +1,10 @@
 import { Args } from '@oclif/core'
 import { boolean } from '@oclif/core/flags'
-import { storeFlags } from '../../cli/admin.ts'
-import { text } from '../../cli/flags.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
+import { required, text } from '../../cli/flags.ts'
 import { askLine, canAsk } from '../../cli/prompt.ts'
-import { required } from '../../cli/required.ts'
 import { shellWord } from '../../cli/role-change.ts'
 import { writeError } from '../../cli/standard-streams.ts'
-import { StoreCommand } from '../../cli/store-command.ts'
-import { userNamed } from '../../cli/user-named.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Remove extends StoreCommand {

@@ -1,8 +1,6 @@
 import { Args } from '@oclif/core'
-import { storeFlags } from '../../cli/admin.ts'
-import { required } from '../../cli/required.ts'
-import { StoreCommand } from '../../cli/store-command.ts'
-import { userNamed } from '../../cli/user-named.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
+import { required } from '../../cli/flags.ts'
 
 export default class Show extends StoreCommand {
   static override summary = 'Show one user of the store of this machine'

@@ -1,5 +1,12 @@
-import type { DatabaseConnection, Driver, QueryResult, TransactionSettings } from 'kysely'
-import { type CompiledQuery, type Dialect, Kysely } from 'kysely'
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  Kysely,
+  type QueryResult,
+  type TransactionSettings,
+} from 'kysely'
 import type { Tables } from './tables.ts'
 
 /** A connection for as long as one transaction or one query has it. */

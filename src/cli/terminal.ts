@@ -4,7 +4,7 @@ export type ColourFlag = 'auto' | 'always' | 'never'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const set = (value: string | undefined): value is string => value !== undefined && value !== ''
+const isSet = (value: string | undefined): value is string => value !== undefined && value !== ''
 const off = (value: string): boolean => value === '0' || value.toLowerCase() === 'false'
 
 /**
@@ -14,11 +14,11 @@ const off = (value: string): boolean => value === '0' || value.toLowerCase() ===
  */
 export function wantsColour(flag: ColourFlag, env: Environment, isTTY: boolean): boolean {
   if (flag !== 'auto') return flag === 'always'
-  if (set(env['NO_COLOR'])) return false
-  if (set(env['FORCE_COLOR'])) return !off(env['FORCE_COLOR'])
-  if (set(env['CLICOLOR_FORCE'])) return !off(env['CLICOLOR_FORCE'])
+  if (isSet(env['NO_COLOR'])) return false
+  if (isSet(env['FORCE_COLOR'])) return !off(env['FORCE_COLOR'])
+  if (isSet(env['CLICOLOR_FORCE'])) return !off(env['CLICOLOR_FORCE'])
   if (!isTTY || env['TERM'] === 'dumb') return false
-  return !(set(env['CLICOLOR']) && off(env['CLICOLOR']))
+  return !(isSet(env['CLICOLOR']) && off(env['CLICOLOR']))
 }
 
 const flags: readonly string[] = ['auto', 'always', 'never'] satisfies readonly ColourFlag[]
@@ -59,3 +59,19 @@ export const painter =
   (colour: boolean): Paint =>
   (style, text) =>
     !colour || style === undefined || text === '' ? text : styleText(styles[style], text, { validateStream: false })
+
+/** True when the terminal shows `✓`, `✗`, `·` and `…`; else plain letters stand for them. */
+export function showsUnicode(env: Environment, platform: NodeJS.Platform): boolean {
+  if (platform === 'win32') {
+    return (
+      isSet(env['WT_SESSION']) ||
+      isSet(env['TERM_PROGRAM']) ||
+      env['TERM'] === 'xterm-256color' ||
+      isSet(env['ConEmuTask'])
+    )
+  }
+  // The Linux console has 512 glyphs, and these are not among them.
+  if (env['TERM'] === 'linux') return false
+  const locale = [env['LC_ALL'], env['LC_CTYPE'], env['LANG']].find(isSet)
+  return locale === undefined || /utf-?8/i.test(locale)
+}

@@ -1,0 +1,144 @@
+import type { Config } from '../core/config/index.ts'
+import { Fault } from '../core/errors.ts'
+import { openCore } from '../core/open.ts'
+import type { ExecutionMode, ServerType } from '../core/protocol/index.ts'
+import type { Trial } from '../core/service.ts'
+import { didYouMean } from '../core/suggest.ts'
+import type { Environment } from './flags.ts'
+import {
+  headline,
+  listing,
+  type Mark,
+  type Screen,
+  type Shown,
+  showDuration,
+  styles,
+  tabbed,
+  words,
+} from './render/listing.ts'
+import { configuration, storePath } from './session.ts'
+import { packageJson } from './version.ts'
+
+export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
+
+/**
+ * The configured monitor of a name: its MonitorName (`postgres orders`) or its own name (`orders`).
+ * Throws `Fault` Usage with the nearest and the list, and for a name that several have.
+ */
+export function monitorNamed(config: Config, given: string, type: ServerType | undefined): NamedMonitor {
+  const all = Object.entries(config.types).flatMap(([name, entry]) =>
+    entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, kind: monitor.kind.name })),
+  )
+  const here = all.filter((one) => type === undefined || one.type === type)
+  const own = ({ monitor, kind }: (typeof all)[number]): string => monitor.slice(kind.length + 1)
+  const exact = here.filter(({ monitor }) => monitor === given)
+  const found = exact.length > 0 ? exact : here.filter((one) => own(one) === given)
+  const [only, another] = found
+  if (only && !another) return only
+  if (only && another) {
+    const which = found.map((one) => `${one.type}: ${one.monitor}`).join(', ')
+    throw new Fault('Usage', `"${given}" names several monitors: ${which}`, {
+      hints: ['Give the type and the whole name: svc monitors test "KIND NAME" --type TYPE'],
+    })
+  }
+  const where = type === undefined ? '' : ` of ${type}`
+  if (here.length === 0) {
+    throw new Fault('Usage', `no monitor${where} is configured, so none is called "${given}"`, {
+      hints: [
+        'svc monitors discover   proposes a svc.yaml for this machine',
+        'svc monitors kinds      what one may name',
+      ],
+    })
+  }
+  const nearest = didYouMean(given, [...here.map(({ monitor }) => monitor), ...here.map(own)])
+  throw new Fault('Usage', `no monitor${where} is called "${given}"`, {
+    hints: [
+      ...(nearest === undefined ? [] : [`Did you mean "${nearest}"?`]),
+      `Monitors: ${here.map(({ monitor }) => monitor).join(', ')}`,
+    ],
+  })
+}
+
+export type Tried = NamedMonitor & { readonly mode: ExecutionMode; readonly trial: Trial }
+
+type TrialFlags = {
+  readonly type?: ServerType | undefined
+  readonly mode?: ExecutionMode | undefined
+  readonly timeout?: number | undefined
+  readonly config?: string | undefined
+  readonly store?: string | undefined
+}
+
+/** Runs the monitor that svc.yaml has under a name, by itself and as deep as it can. Throws like `monitorNamed`. */
+export async function tryMonitor(
+  name: string,
+  flags: TrialFlags,
+  env: Environment,
+  signal: AbortSignal,
+): Promise<Tried> {
+  const config = await configuration(flags, env)
+  const named = monitorNamed(config, name, flags.type)
+  const { mode = 'Advanced' } = flags
+  const { trial, runtime } = await openCore({
+    version: packageJson().version,
+    config,
+    store: await storePath(flags, env),
+    shared: false,
+    details: 'anyone',
+  })
+  try {
+    return { ...named, mode, trial: await trial({ ...named, mode, timeoutMs: flags.timeout }, signal) }
+  } finally {
+    await runtime.close()
+  }
+}
+
+/** The worst of what was found. */
+export const levelOf = ({ results }: Trial): Mark =>
+  results.some(({ level }) => level === 'fail') ? 'fail' : results.some(({ level }) => level === 'warn') ? 'warn' : 'ok'
+
+export const trialJson = ({ type, monitor, mode, trial }: Tried) => ({
+  MonitorName: monitor,
+  ServerType: type,
+  ExecutionMode: mode,
+  DurationMs: Math.round(trial.durationMs * 10) / 10,
+  Attempts: trial.attempts,
+  Findings: trial.results.map((result) => ({
+    MonitoringName: result.check,
+    Level: result.level,
+    Message: result.message,
+    Details: result.details ?? [],
+    Fault: result.fault ?? null,
+    Observed: result.observed ?? null,
+    Unit: result.unit ?? null,
+    Limit: result.limit ?? null,
+    Address: result.address ?? null,
+  })),
+})
+
+const said: Record<Mark, string> = { ok: 'is well', warn: 'is well, with warnings', fail: 'failed' }
+
+/** In a pipe: Type, Monitor, Check, Level, Fault, Message. */
+export function renderTrial(tried: Tried, screen: Screen): string {
+  const { type, monitor, mode, trial } = tried
+  if (!screen.isTTY) {
+    return trial.results
+      .map(({ check, level, fault = '', message }) => tabbed([type, monitor, check, level, fault, message]))
+      .join('\n')
+  }
+  const level = levelOf(trial)
+  const rows = trial.results.flatMap((result): Shown[][] => [
+    [result.check, { text: words[result.level], style: styles[result.level] }, result.fault ?? '', result.message],
+    ...(result.details ?? []).map((detail): Shown[] => ['', '', '', { text: detail, style: 'dim' }]),
+  ])
+  const attempts = trial.attempts > 1 ? `, attempt ${trial.attempts}` : ''
+  return [
+    headline(
+      level,
+      `${monitor} ${said[level]}: ${type}, ${mode}, ${showDuration(trial.durationMs)}${attempts}`,
+      screen,
+    ),
+    '',
+    listing({ titles: ['CHECK', 'RESULT', 'FAULT', 'SAW'], yielding: [3, 0] }, rows, screen),
+  ].join('\n')
+}
