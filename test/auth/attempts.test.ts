@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { addressPrefix } from '../../src/core/auth/address.ts'
-import { lockMs } from '../../src/core/auth/attempts.ts'
+import { addressPrefix, lockMs } from '../../src/core/auth/attempts.ts'
 import { by, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const minute = 60_000

@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { defaultSlots, HashQueue } from '../../src/core/auth/hash-queue.ts'
-import { hashPassword, matches, outdated, readPhc, writePhc } from '../../src/core/auth/password-hash.ts'
 import { refusal } from '../../src/core/auth/password-policy.ts'
-import { passwords } from '../../src/core/auth/passwords.ts'
+import {
+  defaultSlots,
+  HashQueue,
+  hashPassword,
+  matches,
+  outdated,
+  passwords,
+  readPhc,
+  writePhc,
+} from '../../src/core/auth/passwords.ts'
 import { faultOf } from './world.ts'
 
 const never = new AbortController().signal

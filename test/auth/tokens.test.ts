@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { seal, unseal } from '../../src/core/auth/seal.ts'
+import { seal, unseal } from '../../src/core/auth/refresh.ts'
 import { newToken, prefixes, readToken, type TokenKind } from '../../src/core/auth/tokens.ts'
 
 const kinds = Object.keys(prefixes) as TokenKind[]

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { writtenAt } from '../../src/core/config/written.ts'
+import { writtenAt } from '../../src/core/config/placeholders.ts'
 import { describePlan } from '../../src/core/plan/index.ts'
 import { loadProfile, profileNames } from '../../src/core/profiles/index.ts'
 import { load, refused, said } from './given.ts'

@@ -35,7 +35,7 @@ import probe, { type Backup } from '../../src/core/kinds/sqlite/probe.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { withoutSqliteWarning } from '../../src/core/sqlite.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
-import { migrations } from '../../src/core/store/migrate.ts'
+import { migrations } from '../../src/core/store/schema.ts'
 import { ownChildren as children } from '../support/processes.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
 

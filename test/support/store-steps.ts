@@ -1,4 +1,4 @@
-import { migrations } from '../../src/core/store/migrate.ts'
+import { migrations } from '../../src/core/store/schema.ts'
 
 /** The first step as it is, and then tables t2, t3 …: a step that is repeated or torn shows. */
 export const manySteps = (count: number): readonly string[] => [

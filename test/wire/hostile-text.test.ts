@@ -11,8 +11,7 @@ import {
   readBatch,
   readBody,
 } from '../../src/core/wire/index.ts'
-import { tooDeepUnder } from '../../src/core/wire/json-guard.ts'
-import { parseByToken } from '../../src/core/wire/json-parse.ts'
+import { parseByToken, tooDeepUnder } from '../../src/core/wire/json-read.ts'
 import { describeHostile, excessiveGrowth, type Hostile, ofSize } from '../support/growth.ts'
 import { hostileUnits } from '../support/hostile-texts.ts'
 

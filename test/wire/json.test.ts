@@ -11,7 +11,7 @@ import {
   ServerState,
 } from '../../src/core/protocol/index.ts'
 import { encodeJson, formats } from '../../src/core/wire/index.ts'
-import { parseByToken } from '../../src/core/wire/json-parse.ts'
+import { parseByToken } from '../../src/core/wire/json-read.ts'
 import { expectGolden } from './golden.ts'
 import { failing, faultOf, passing, signedIn } from './samples.ts'
 

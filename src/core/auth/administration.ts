@@ -1,8 +1,59 @@
-import type { Admin, AuditFacts } from '../service.ts'
-import type { AuditRow, Data } from '../store/index.ts'
-import { keys } from './keys.ts'
+import type { Admin, AuditFacts, KeyFacts } from '../service.ts'
+import type { AuditRow, Data, KeyRow } from '../store/index.ts'
+import { listProblems, nameProblems, problem, refuse } from './names.ts'
 import type { Passwords } from './passwords.ts'
-import { findUser, userFacts, users } from './users.ts'
+import { newToken } from './tokens.ts'
+import { asActor, findUser, userFacts, users } from './users.ts'
+
+/** Machines' keys: like a bearer token, without a session, until they expire or are revoked. */
+export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'] {
+  return {
+    async create({ name, userName, roles: givenRoles, permissions, expiresInMs }, by) {
+      refuse([
+        ...nameProblems('Name', name),
+        ...listProblems('Roles', givenRoles),
+        ...listProblems('Permissions', permissions),
+        ...(expiresInMs !== undefined && !(Number.isSafeInteger(expiresInMs) && expiresInMs > 0)
+          ? [problem('ExpiresInMs', 'must be a time in the future')]
+          : []),
+      ])
+      // A key that is worth some permissions is worth no role beside, whichever svc reads it.
+      const roles = givenRoles ?? (permissions && [])
+      const store = await data()
+      const user = await findUser(store, userName)
+      const missing = roles?.find((role) => !user.roles.includes(role))
+      if (missing !== undefined) refuse([problem('Roles', `names ${missing}, which the user does not hold`)])
+      const lacking = permissions?.find((permission) => !user.permissions.includes(permission))
+      if (lacking !== undefined) refuse([problem('Permissions', `names ${lacking}, which the user does not hold`)])
+      const secret = newToken('key')
+      const row = await store.keys.add(
+        {
+          name,
+          hash: secret.hash,
+          userId: user.id,
+          roles: roles && [...new Set(roles)],
+          permissions: permissions && [...new Set(permissions)],
+          expiresAt: expiresInMs === undefined ? undefined : now() + expiresInMs,
+        },
+        asActor(by),
+      )
+      return { key: keyFacts(row, user.userName), secret: secret.text }
+    },
+    list: async () => (await (await data()).keys.list()).map((row) => keyFacts(row, row.userName)),
+    near: async (name) => await (await data()).keys.near(name),
+    revoke: async (name, by) => await (await data()).keys.revoke(name, asActor(by)),
+  }
+}
+
+const keyFacts = (row: KeyRow, userName: string): KeyFacts => ({
+  name: row.name,
+  userName,
+  roles: row.roles,
+  permissions: row.permissions,
+  createdAt: new Date(row.createdAt),
+  expiresAt: row.expiresAt === undefined ? undefined : new Date(row.expiresAt),
+  revokedAt: row.revokedAt === undefined ? undefined : new Date(row.revokedAt),
+})
 
 /** `svc users`, `keys`, `roles show`, `roles holders` and `audit`, over the store that `label` names. */
 export function administration(given: {

@@ -1,13 +1,97 @@
+import { randomUUID } from 'node:crypto'
 import { Fault } from '../errors.ts'
 import { type Authenticate, type AuthenticateResponse, authPurpose } from '../protocol/index.ts'
-import type { Call } from '../service.ts'
-import { begin } from './begin.ts'
-import { addressOf } from './identify.ts'
-import type { Lifetimes } from './lifetimes.ts'
+import type { Call, PasswordCredential } from '../service.ts'
+import type { Actor, Data, RefreshRow, User } from '../store/index.ts'
+import { addressOf, type Identity, identify } from './identify.ts'
 import { findProvider } from './providers/index.ts'
 import type { ProviderWorld } from './providers/provider.ts'
-import { readToken } from './tokens.ts'
-import { whoever } from './whoever.ts'
+import { type Lifetimes, newToken, readToken } from './tokens.ts'
+
+export type Wanted = {
+  /** RememberMe. */
+  readonly permanent: boolean
+  readonly kind: RefreshRow['kind']
+  /** The hash of the session presented with the request, which ends (A8). */
+  readonly endsSession: string | undefined
+}
+
+/** What a sign-in gives; each is told once and known to nobody afterwards. */
+export type Begun = { readonly sessionId: string; readonly bearerToken: string; readonly refreshToken: string }
+
+/** Makes a session, an access token and a refresh token of one family, in one transaction. */
+export async function begin(
+  data: Data,
+  lifetimes: Lifetimes,
+  now: number,
+  user: User,
+  wanted: Wanted,
+  actor: Actor,
+): Promise<Begun> {
+  const [session, access, refresh] = [newToken('session'), newToken('access'), newToken('refresh')]
+  const span = wanted.permanent ? 'permanent' : 'usual'
+  const issued = { userId: user.id, epoch: user.epoch, familyId: randomUUID() }
+  await data.sessions.begin(
+    {
+      session: {
+        ...issued,
+        hash: session.hash,
+        permanent: wanted.permanent,
+        createdAt: now,
+        lastUsedAt: now,
+        idleMs: lifetimes.session[span].idle,
+        endsAt: now + lifetimes.session[span].absolute,
+      },
+      access: { ...issued, hash: access.hash, expiresAt: now + lifetimes.access },
+      refresh: {
+        ...issued,
+        hash: refresh.hash,
+        kind: wanted.kind,
+        permanent: wanted.permanent,
+        idleMs: lifetimes.refresh[span].idle,
+        lastUsedAt: now,
+        endsAt: now + lifetimes.refresh[span].absolute,
+        usedAt: undefined,
+        sealedSuccessor: undefined,
+      },
+      endsSession: wanted.endsSession,
+    },
+    actor,
+  )
+  return { sessionId: session.text, bearerToken: access.text, refreshToken: refresh.text }
+}
+
+/** What of a call says who makes it. */
+export type Presenting = Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>
+
+/**
+ * Who makes a call (A9, A10): undefined for whatever does not sign anybody in. A password is checked as
+ * at a sign-in, counted and audited like one when it is wrong (P5), and begins no session. Throws what a
+ * sign-in throws when too many are made at once.
+ */
+export async function whoever(world: ProviderWorld, call: Presenting): Promise<Identity | undefined> {
+  const { credential } = call
+  return credential?.kind === 'basic'
+    ? await byPassword(world, credential, call)
+    : await identify(world.data, world.now, credential)
+}
+
+async function byPassword(
+  world: ProviderWorld,
+  { userName, password }: PasswordCredential,
+  call: Presenting,
+): Promise<Identity | undefined> {
+  if (userName.trim() === '' || password.trim() === '') return undefined
+  const provider = await findProvider('credentials')
+  if (!provider) return undefined
+  try {
+    const user = await provider.signIn(world, { UserName: userName, Password: password }, call)
+    return { user, via: 'basic', sessionId: undefined, roles: user.roles, permissions: user.permissions }
+  } catch (error) {
+    if (error instanceof Fault && error.fault === 'Unauthorized') return undefined
+    throw error
+  }
+}
 
 export type AuthWorld = ProviderWorld & { readonly lifetimes: Lifetimes }
 

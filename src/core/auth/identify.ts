@@ -1,7 +1,6 @@
 import type { Call, Credential } from '../service.ts'
 import type { Data, User } from '../store/index.ts'
-import { ended, touchShare } from './lifetimes.ts'
-import { readToken } from './tokens.ts'
+import { ended, readToken, touchShare } from './tokens.ts'
 
 /** Who a credential stands for, read from the store at this very request (T2). */
 export type Identity = {

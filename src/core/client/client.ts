@@ -11,15 +11,20 @@ import {
 import type { Call, Credential, Service } from '../service.ts'
 import { type Address, readAddress } from './address.ts'
 import { askFor, credentialHeaders, verbOf } from './ask.ts'
-import { type CredentialSource, presenting, presentingOf } from './credential.ts'
+import {
+  type CredentialSource,
+  presenting,
+  presentingOf,
+  secretsOf,
+  withCookieTokens,
+  withoutSecrets,
+} from './credential.ts'
 import { type Ask, exchange, type Progress, type Received } from './exchange.ts'
 import { timeoutFault, transportFault } from './failure.ts'
 import { type Environment, type ProxyServer, proxyFor } from './proxy.ts'
 import type { RawAnswer, RawRequest } from './raw.ts'
 import { redirectPath } from './redirect.ts'
 import type { Asked } from './refusal.ts'
-import { secretsOf, withoutSecrets } from './secrets.ts'
-import { withCookieTokens } from './tokens.ts'
 import { isTrustError, readCaFile, Trust } from './trust.ts'
 import { verdict } from './verdict.ts'
 

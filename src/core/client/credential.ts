@@ -1,6 +1,7 @@
 import { Fault } from '../errors.ts'
 import { type Operation, operations } from '../protocol/index.ts'
 import type { Call, Credential } from '../service.ts'
+import type { Received } from './exchange.ts'
 
 /** Where a client gets what it presents. It belongs to one server: nothing of it goes anywhere else (K5). */
 export type CredentialSource = {
@@ -69,4 +70,72 @@ export async function presenting<R>(
     if (!next) throw error
     return await ask(next)
   }
+}
+
+/** Where newer servers put what older ones put into the body (C4): cookie → the answer's field. */
+const cookieFields: Partial<Record<Operation, Readonly<Record<string, string>>>> = {
+  authenticate: { 'ss-tok': 'BearerToken', 'ss-reftok': 'RefreshToken' },
+  getAccessToken: { 'ss-tok': 'accessToken', 'ss-reftok': 'refreshToken' },
+}
+
+/** The answer, with the tokens that came as cookies; what stands in the body wins. */
+export function withCookieTokens<R>(operation: Operation, response: R, { headers }: Received): R {
+  const fields = cookieFields[operation]
+  if (!fields) return response
+  const given = response as Readonly<Record<string, unknown>>
+  const taken = (headers['set-cookie'] ?? []).flatMap((line): [string, string][] => {
+    const [pair = ''] = line.split(';', 1)
+    const equals = pair.indexOf('=')
+    const [name, value] = [pair.slice(0, Math.max(0, equals)).trim(), pair.slice(equals + 1).trim()]
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined
+    return field === undefined || value === '' || given[field] ? [] : [[field, decoded(value)]]
+  })
+  return { ...response, ...Object.fromEntries(taken) }
+}
+
+function decoded(value: string): string {
+  const bare = value.replace(/^"(.*)"$/, '$1')
+  try {
+    return decodeURIComponent(bare)
+  } catch {
+    return bare
+  }
+}
+
+/** What of a request must not come back in a message: a server may say again whatever it was told. */
+const secretFields = ['Password', 'AccessToken', 'AccessTokenSecret', 'RefreshToken', 'response'] as const
+/** Shorter ones stand by chance in any sentence. */
+const shortest = 4
+
+/** Everything secret that a call sends. */
+export function secretsOf(request: unknown, credentials: readonly (Credential | undefined)[]): readonly string[] {
+  const values = request as Readonly<Record<string, unknown>>
+  const sent = secretFields.flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []))
+  const presented = credentials.flatMap((one) => (one ? [one.kind === 'bearer' ? one.token : one.secret] : []))
+  return [...sent, ...presented].filter((secret) => secret.length >= shortest)
+}
+
+/** The same fault without the secrets, also where only their beginning is quoted. */
+export function withoutSecrets(fault: Fault, secrets: readonly string[]): Fault {
+  const parts = secrets.flatMap((secret) => (secret.length > 24 ? [secret, secret.slice(0, 24)] : [secret]))
+  const holds = (text: string): boolean => parts.some((part) => text.includes(part))
+  const clean = (text: string): string => parts.reduce((left, part) => left.replaceAll(part, '***'), text)
+  const { fields = [], hints = [] } = fault.details
+  const told = [
+    fault.message,
+    fault.errorCode,
+    ...hints,
+    ...fields.flatMap((field) => [field.ErrorCode, field.FieldName, field.Message]),
+  ]
+  if (!told.some(holds)) return fault
+  return new Fault(fault.fault, clean(fault.message), {
+    ...fault.details,
+    hints: hints.map(clean),
+    fields: fields.map((field) => ({
+      ErrorCode: clean(field.ErrorCode),
+      FieldName: clean(field.FieldName),
+      Message: clean(field.Message),
+    })),
+    errorCode: fault.details.errorCode === undefined ? undefined : clean(fault.details.errorCode),
+  })
 }

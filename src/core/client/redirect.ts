@@ -1,7 +1,6 @@
 import { Fault } from '../errors.ts'
 import type { Received } from './exchange.ts'
-import type { Asked } from './refusal.ts'
-import { said } from './said.ts'
+import { type Asked, said } from './refusal.ts'
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 export const mostRedirects = 3

@@ -1,8 +1,7 @@
 import { Fault } from '../errors.ts'
 import { type Dto, ErrorResponse, type Operation, operations, type ResponseStatus } from '../protocol/index.ts'
 import type { Received } from './exchange.ts'
-import { type Asked, refusal } from './refusal.ts'
-import { said } from './said.ts'
+import { type Asked, refusal, said } from './refusal.ts'
 
 /** `decodeAnswer` of wire: throws `Fault` UnreadableAnswer. */
 export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unknown>>

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { isMap } from '../settings/index.ts'
+import { isMap, type Problem } from '../settings/index.ts'
 
 /** `${name}`; `$${name}` is the text `${name}`. */
 const placeholder = /\$(\$?)\{([^{}]*)\}/g
@@ -84,4 +84,27 @@ function fillText(text: string, values: ReadonlyMap<string, unknown>): string {
       : ''
     return isUrl && isIP(given) === 6 ? `[${given}]` : given
   })
+}
+
+type Written = {
+  /** With the items counted that `fill` left out. */
+  readonly path: Problem['path']
+  /** What stands there, or the last that the path passes. */
+  readonly value: unknown
+}
+
+/** Where in a value stands what `fill` made of it, at a path within that. */
+export function writtenAt(value: unknown, path: Problem['path'], values: ReadonlyMap<string, unknown>): Written {
+  const written = [...path]
+  let found = value
+  for (const [index, step] of path.entries()) {
+    if (Array.isArray(found) && typeof step === 'number') {
+      const kept = found.flatMap((item: unknown, at) => (fill([item], values) === undefined ? [] : [at]))
+      const at = kept[step] ?? step
+      written[index] = at
+      found = found[at] as unknown
+    } else if (isMap(found) && Object.hasOwn(found, step)) found = found[step]
+    else break
+  }
+  return { path: written, value: found }
 }

@@ -2,8 +2,7 @@ import type { Parameter, ParameterType, Profile } from '../profiles/index.ts'
 import { isMap, type Problem, readSettings, type SettingsContext } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
 import { kindProblem, readMonitor } from './monitors.ts'
-import { conditionsIn, fill, namesIn, namesWithinText } from './placeholders.ts'
-import { writtenAt } from './written.ts'
+import { conditionsIn, fill, namesIn, namesWithinText, writtenAt } from './placeholders.ts'
 
 /** What is wrong with a definition whatever is given for its parameters. Problems are relative to it. */
 export async function monitorProblems(

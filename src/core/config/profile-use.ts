@@ -9,10 +9,9 @@ import {
   type SettingsSpec,
 } from '../settings/index.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
-import { fill, isGiven, nameAlone, namesIn } from './placeholders.ts'
+import { fill, isGiven, nameAlone, namesIn, writtenAt } from './placeholders.ts'
 import { unknownName } from './profile-definition.ts'
 import { changeKey, type Profiles, shippedProfiles, useSettings } from './profiles.ts'
-import { writtenAt } from './written.ts'
 
 /** A monitor of a list, and where in its entry something that its reading tells of stands. */
 export type PlacedRead = {

@@ -1,3 +1,2 @@
 /** What agents report of themselves: taken, kept and told. */
-export { heartbeatAdmin } from './admin.ts'
-export { report } from './report.ts'
+export { heartbeatAdmin, report } from './report.ts'

@@ -1,6 +1,7 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import type { ReportHeartbeat, ReportHeartbeatResponse } from '../protocol/index.ts'
-import type { Actor, Data } from '../store/index.ts'
+import type { Admin, HeartbeatFacts } from '../service.ts'
+import type { Actor, Data, HeartbeatRow } from '../store/index.ts'
 
 /** Characters. */
 const longestName = 128
@@ -86,4 +87,25 @@ const fault = (FieldName: string, what: string, ErrorCode = 'InvalidValue'): Fie
   ErrorCode,
   FieldName,
   Message: `'${FieldName}' ${what}`,
+})
+
+/** `svc heartbeats`, over the store that `data` opens. */
+export const heartbeatAdmin = (data: () => Promise<Data>): Admin['heartbeats'] => ({
+  list: async () => (await (await data()).heartbeats.list()).map(facts),
+  near: async (name) => await (await data()).heartbeats.near(name),
+  remove: async (name, { who, correlationId, reason }) =>
+    await (await data()).heartbeats.remove(name, { who, correlationId, reason }),
+})
+
+const facts = (row: HeartbeatRow): HeartbeatFacts => ({
+  name: row.name,
+  at: new Date(row.at),
+  who: row.who,
+  status: row.status,
+  message: row.message,
+  version: row.version,
+  intervalMs: row.intervalMs,
+  backlog: row.backlog,
+  diskFreePercent: row.diskFreePercent,
+  skewMs: row.skewMs,
 })

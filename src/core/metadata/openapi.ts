@@ -1,14 +1,179 @@
-import { type Field, longestBatch, type OperationSpec, schemaOf } from '../protocol/index.ts'
-import { components } from './components.ts'
-import { type Described, interfaceTitle, interfaceVersion } from './described.ts'
-import { parameterSchema } from './json-schema.ts'
-import { type Json, pointTo } from './open-json.ts'
-import { essence, operationId, type Place, places } from './places.ts'
-import { pageRefusals, refusalName } from './refusals.ts'
-import { common, parameters, requestBody } from './requests.ts'
-import { batchResponses, options, responses, withoutBody } from './responses.ts'
-import { security } from './security.ts'
-import { callerOf, parametersOf } from './shapes.ts'
+import {
+  ErrorResponse,
+  type Field,
+  HealthCheckResponse,
+  inStyle,
+  listsRoles,
+  longestBatch,
+  type NameStyle,
+  type OperationSpec,
+  schemaOf,
+} from '../protocol/index.ts'
+import { dtoSchema, type JsonSchema, parameterSchema, propertiesOf } from './json-schema.ts'
+import {
+  common,
+  essence,
+  operationId,
+  type Place,
+  parameters as parametersAt,
+  places,
+  requestBody,
+} from './requests.ts'
+import {
+  batchResponses,
+  options,
+  pageRefusals,
+  refusalName,
+  refusalResponses,
+  responses,
+  withoutBody,
+} from './responses.ts'
+import {
+  always,
+  callerOf,
+  type Described,
+  interfaceTitle,
+  interfaceVersion,
+  type Json,
+  parametersOf,
+  pointTo,
+  rows,
+  shapes,
+} from './shapes.ts'
+
+/** Parameters that are no fields of a request. */
+export const parameters: Json = {
+  correlationId: {
+    name: 'X-Correlation-Id',
+    in: 'header',
+    description: 'An id of the caller for this request; else that of traceparent, else a new one',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$' },
+  },
+  traceparent: {
+    name: 'traceparent',
+    in: 'header',
+    description: 'W3C Trace Context: its trace id names the request where X-Correlation-Id does not',
+    schema: { type: 'string' },
+  },
+  fresh: {
+    name: 'Cache-Control',
+    in: 'header',
+    description: 'no-cache asks for a run that begins after this request',
+    schema: { type: 'string' },
+  },
+  methodOverride: {
+    name: 'X-Http-Method-Override',
+    in: 'header',
+    description: 'The verb that this POST stands for',
+    schema: { type: 'string' },
+  },
+  callback: {
+    name: 'callback',
+    in: 'query',
+    description: 'JSONP: the function that the JSON is handed to',
+    schema: { type: 'string', pattern: '^([A-Za-z_$][A-Za-z0-9_$]{0,49})?(\\.[A-Za-z_$][A-Za-z0-9_$]{0,49})*$' },
+  },
+  continue: {
+    name: 'continue',
+    in: 'query',
+    description: 'Where a page goes on after signing in: an address of this server',
+    schema: { type: 'string' },
+  },
+}
+
+const schemes: Json = {
+  bearer: { type: 'http', scheme: 'bearer', description: 'BearerToken of a sign-in, or a key' },
+  session: { type: 'apiKey', in: 'header', name: 'X-ss-id', description: 'SessionId of a sign-in' },
+  rememberedSession: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-ss-pid',
+    description: 'SessionId of a sign-in with RememberMe, beside X-ss-opt: perm',
+  },
+  sessionKind: { type: 'apiKey', in: 'header', name: 'X-ss-opt', description: 'perm, beside X-ss-pid' },
+  sessionCookie: { type: 'apiKey', in: 'cookie', name: 'ss-id', description: 'Set by a sign-in' },
+  rememberedCookie: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'ss-pid',
+    description: 'Set by a sign-in with RememberMe, beside ss-opt=perm',
+  },
+  kindCookie: { type: 'apiKey', in: 'cookie', name: 'ss-opt', description: 'perm, beside ss-pid' },
+  tokenCookie: { type: 'apiKey', in: 'cookie', name: 'ss-tok', description: 'A BearerToken as a cookie' },
+}
+
+export const securitySchemes = ({ basic }: Described): Json => ({
+  ...schemes,
+  ...(basic ? { basic: { type: 'http', scheme: 'basic', description: 'For one request; begins no session' } } : {}),
+})
+
+/** Ways to be signed in, any of which will do; the names in the lists are the roles that are asked for. No row: nobody has to be. */
+export function security({ basic }: Described, row?: OperationSpec): readonly Json[] {
+  const caller = row?.caller ?? 'anyone'
+  const roles = typeof caller === 'string' && caller !== 'anyone' ? [caller] : []
+  const ways = [
+    ['bearer'],
+    ['session'],
+    ['rememberedSession', 'sessionKind'],
+    ['sessionCookie'],
+    ['rememberedCookie', 'kindCookie'],
+    ['tokenCookie'],
+    ...(basic ? [['basic']] : []),
+  ].map((names) => Object.fromEntries(names.map((name) => [name, roles])))
+  return caller === 'anyone' ? [{}, ...ways] : ways
+}
+
+/** The shared parts of the OpenAPI document. */
+export function components(described: Described): Json {
+  const found = [...shapes()]
+  const named = found.map(([name, { schema, side }]) => [
+    name,
+    schema.kind === 'choice' ? { type: 'string', enum: schema.values } : dtoSchema(schema, side, described.names),
+  ])
+  return {
+    schemas: { ...Object.fromEntries(named), ...derived(described.names) },
+    responses: { ...refusalResponses(), NoBody: { description: 'As for GET, without a body' } },
+    parameters,
+    headers,
+    securitySchemes: securitySchemes(described),
+  }
+}
+
+/** Shapes of answers that are made of two DTOs. */
+function derived(style: NameStyle): Json {
+  const status = propertiesOf(ErrorResponse, 'answer', style)
+  const responseStatus = inStyle('ResponseStatus', style)
+  const rolesResponse = rows.find(({ response }) => listsRoles(response))?.response
+  return {
+    // H1: flat, so that who keeps nothing but the ResponseStatus still knows.
+    UnhealthyResponse: {
+      type: 'object',
+      properties: { ...propertiesOf(HealthCheckResponse, 'answer', style), ...status },
+      required: [...(always[HealthCheckResponse.name] ?? []).map((name) => inStyle(name, style)), responseStatus],
+    },
+    ...(rolesResponse
+      ? {
+          RolesErrorResponse: {
+            type: 'object',
+            properties: propertiesOf(rolesResponse, 'answer', style),
+            required: [responseStatus],
+          },
+        }
+      : {}),
+  }
+}
+
+const header = (description: string, schema: JsonSchema): Json => ({ description, schema })
+
+const headers: Json = {
+  CorrelationId: header('Names this request in the log and the audit', { type: 'string' }),
+  RetryAfter: header('Seconds to wait before the next attempt', { type: 'integer', minimum: 0 }),
+  Allow: header('The verbs that are allowed here', { type: 'string' }),
+  Age: header('Seconds since the run behind the answer ended', { type: 'integer', minimum: 0 }),
+  AutoBatchCompleted: header('How many requests of the batch were done', { type: 'integer', minimum: 0 }),
+  Attachment: header('Of a CSV: a file to keep', { type: 'string' }),
+  SetCookie: header('Of a sign-in and a sign-out: the cookies of the session', { type: 'string' }),
+}
 
 /** The interface as OpenAPI 3.1: every path, verb, parameter, body and answer, read off the table of operations. */
 export function openapi(described: Described): Json {
@@ -81,7 +246,7 @@ function operation(place: Place, verb: string, described: Described): Json {
     summary: row.summary,
     description: `${callerOf(row)} may call it.`,
     tags: [tags[kind]],
-    parameters: parameters(place, verb, described),
+    parameters: parametersAt(place, verb, described),
     ...(verb === 'post' ? { requestBody: requestBody(place, described) } : {}),
     responses: kind === 'batch' ? batchResponses(place) : responses(place, verb, described),
     ...(row.caller === 'anyone' ? {} : { security: security(described, row) }),

@@ -1,7 +1,5 @@
 import { type Dto, type OperationSpec, type Schema, schemaOf } from '../protocol/index.ts'
-import { type Described, interfaceTitle, interfaceVersion } from './described.ts'
-import type { Json } from './open-json.ts'
-import { rows, shapes, usualVerb } from './shapes.ts'
+import { type Described, interfaceTitle, interfaceVersion, type Json, rows, shapes, usualVerb } from './shapes.ts'
 
 /** Where ServiceStack tools look for a type; its tools write the last part into what they generate. */
 const namespace = 'Svc.ServiceModel'

@@ -7,8 +7,7 @@ import {
   type Schema,
   schemaOf,
 } from '../protocol/index.ts'
-import { type Described, interfaceVersion } from './described.ts'
-import { callerOf, rows, shapes, usualVerb } from './shapes.ts'
+import { callerOf, type Described, interfaceVersion, rows, shapes, usualVerb } from './shapes.ts'
 
 /**
  * The interface as one TypeScript file, for `typescript-ref` and `@servicestack/client`: it needs no other file, and

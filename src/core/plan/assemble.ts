@@ -5,7 +5,24 @@ import type { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { readSettings } from '../settings/index.ts'
 import { depthOf, hostKind, loadKind, monitorName } from './registry.ts'
 import { type MonitorEntry, type OwnParts, plans } from './server-types.ts'
-import { notice, noticeKind } from './static-finding.ts'
+
+/** The kind of every notice. */
+export const noticeKind = 'configuration' satisfies KindName
+
+/** A monitor that says one line: what the configuration lacks, or why a part could not be looked at. */
+export async function notice(name: string, level: 'warn' | 'fail', message: string): Promise<PlannedMonitor> {
+  const kind = await loadKind(noticeKind)
+  return {
+    name,
+    kind,
+    settings: { message, level },
+    depth: 'Basic',
+    host: false,
+    dependsOn: [],
+    retries: 0,
+    deployment: false,
+  }
+}
 
 type ListeningPort = { readonly port: number; readonly what: string; readonly banner?: string | undefined }
 

@@ -1,7 +1,5 @@
 export * from './assemble.ts'
 export * from './describe.ts'
-export * from './describe-profiles.ts'
 export * from './preload.ts'
 export * from './registry.ts'
 export * from './server-types.ts'
-export * from './static-finding.ts'

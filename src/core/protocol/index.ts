@@ -1,5 +1,5 @@
 /** The interface as code: schemas, DTOs, enumerations and the table of operations. */
-export * from './conventions.ts'
+
 export * from './dtos.ts'
 export * from './enums.ts'
 export * from './names.ts'

@@ -64,3 +64,9 @@ function refuseUnusable(given: Readonly<Record<'Roles' | 'Permissions', readonly
     fields,
   })
 }
+
+/** Adds roles and permissions to a user; what is held already stays where it is (O2, O3). */
+export const assign = (call: RoleCall): Promise<RoleLists> => change(call, (named) => ({ add: named, remove: none }))
+
+/** Removes roles and permissions from a user. Fault Conflict when the last Admin would lose Admin (O6). */
+export const unassign = (call: RoleCall): Promise<RoleLists> => change(call, (named) => ({ add: none, remove: named }))

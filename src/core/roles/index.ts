@@ -1,3 +1,2 @@
-export { assign } from './assign.ts'
 export type { RoleLists } from './change.ts'
-export { unassign } from './unassign.ts'
+export { assign, unassign } from './change.ts'

@@ -1,14 +1,25 @@
+import { exits } from '../errors.ts'
 import { HealthCheckRequest, HealthCheckResponse } from '../protocol/index.ts'
-import { reports } from '../reports/index.ts'
-import type { AnswerFacts } from '../service.ts'
+import { type Entry, reports } from '../reports/index.ts'
+import type { AnswerFacts, RecentRun } from '../service.ts'
 import { attachment } from '../wire/index.ts'
 import type { Answer } from './answer.ts'
 import { baseUrl } from './base-url.ts'
-import { entryOf } from './entries.ts'
 import type { Exchange } from './exchange.ts'
 import { encoded, spoken } from './faults.ts'
 import type { Site } from './site.ts'
 import type { Wanted } from './target.ts'
+
+type Finished = Pick<RecentRun, 'type' | 'mode' | 'response'>
+
+/** A finished run as the reports read it. */
+export const entryOf = ({ type, mode, response }: Finished, target: string): Entry => ({
+  Target: target,
+  ServerType: type,
+  ExecutionMode: mode,
+  ExitCode: response.Status === 'Success' ? exits.ok.code : exits.unhealthy.code,
+  Response: response,
+})
 
 export type Asked = {
   readonly request: unknown

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 /** Markup that is safe to send: made only by `html`, which escapes every value that is not markup itself. */
 export type Markup = { readonly markup: string }
 
@@ -26,3 +28,83 @@ export const html = (strings: TemplateStringsArray, ...values: readonly Value[])
 
 /** Text of ours that is markup already, e.g. the style sheet. */
 export const trusted = (markup: string): Markup => ({ markup })
+
+/** The whole style of our pages: no font, image or script comes from anywhere. */
+export const style = `
+:root { color-scheme: light dark; --back: #f5f6f8; --card: #fff; --text: #17191c; --quiet: #596069; --line: #dfe2e6;
+  --ok: #176b3a; --ok-back: #e2f4e8; --warn: #7a5200; --warn-back: #fdf0d0; --fail: #a3161b; --fail-back: #fde4e4;
+  --link: #0b57b0; }
+@media (prefers-color-scheme: dark) {
+  :root { --back: #111316; --card: #1a1d21; --text: #e9ebee; --quiet: #a2aab4; --line: #2e333a;
+    --ok: #7fdca2; --ok-back: #14301f; --warn: #f2c766; --warn-back: #362a0c; --fail: #ff9d9d; --fail-back: #421a1c;
+    --link: #8fbfff; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 76rem; padding: 1rem; background: var(--back); color: var(--text);
+  font: 1rem/1.45 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; overflow-wrap: anywhere; }
+a { color: var(--link); }
+h1 { margin: .25rem 0; font-size: 1.5rem; line-height: 1.2; }
+h2 { margin: 0; font-size: 1.15rem; }
+p { margin: .35rem 0; }
+code, pre { font-family: ui-monospace, 'Cascadia Mono', Menlo, Consolas, monospace; font-size: .85rem; }
+pre { margin: .35rem 0; padding: .6rem .75rem; background: var(--back); border: 1px solid var(--line);
+  border-radius: .4rem; white-space: pre-wrap; }
+.quiet { color: var(--quiet); font-size: .9rem; }
+header, section, footer { margin-bottom: 1rem; }
+header { padding: .9rem 1rem; border-radius: .6rem; background: var(--card); border: 1px solid var(--line);
+  border-left: .5rem solid var(--quiet); }
+header.ok { border-left-color: var(--ok); }
+header.warn { border-left-color: var(--warn); }
+header.fail { border-left-color: var(--fail); }
+.types { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr));
+  align-items: start; margin-bottom: 1rem; }
+.types section { margin: 0; }
+section { padding: .9rem 1rem; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; }
+.top { display: flex; gap: .75rem; align-items: center; justify-content: space-between; }
+.state { display: inline-block; padding: .05rem .55rem; border-radius: 1rem; font-size: .9rem; font-weight: 600;
+  white-space: nowrap; color: var(--quiet); background: var(--back); }
+.state.ok { color: var(--ok); background: var(--ok-back); }
+.state.warn { color: var(--warn); background: var(--warn-back); }
+.state.fail { color: var(--fail); background: var(--fail-back); }
+.causes { margin: .5rem 0; padding: 0; list-style: none; }
+.causes li { padding: .35rem .6rem; border-left: .25rem solid var(--line); margin-bottom: .35rem; }
+.causes .fail { border-color: var(--fail); }
+.causes .warn { border-color: var(--warn); }
+table { width: 100%; border-collapse: collapse; margin: .5rem 0; font-size: .95rem; }
+th, td { padding: .45rem .4rem .45rem 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
+th { width: 6rem; font-weight: 600; white-space: nowrap; }
+.when { display: inline-block; color: var(--quiet); white-space: nowrap; }
+td.ask { text-align: right; padding-right: 0; white-space: nowrap; }
+td.ask a { padding: .5rem 0 .5rem .75rem; }
+details { border-top: 1px solid var(--line); padding-top: .45rem; }
+summary { cursor: pointer; padding: .2rem 0; }
+h3 { margin: .6rem 0 .1rem; font-size: .95rem; }
+.checks { margin: 0; padding: 0; list-style: none; font-size: .92rem; }
+.checks li { padding: .2rem 0 .2rem 1.4rem; text-indent: -1.4rem; }
+.checks .detail { display: block; text-indent: 0; color: var(--quiet); white-space: pre-wrap; }
+.mark { display: inline-block; width: 1.4rem; text-indent: 0; font-weight: 700; }
+.mark.ok { color: var(--ok); }
+.mark.warn { color: var(--warn); }
+.mark.fail { color: var(--fail); }
+.many { columns: 26rem; column-gap: 2rem; }
+.many > div { break-inside: avoid; margin-bottom: .6rem; }
+nav a { display: inline-block; padding: .3rem .8rem .3rem 0; }
+section[id] { scroll-margin-top: 1rem; margin-bottom: 1rem; }
+.paths { margin: .5rem 0; padding: 0; list-style: none; }
+.paths li { padding: .15rem 0; }
+.verb { display: inline-block; min-width: 3.6rem; margin-right: .35rem; font-size: .8rem; font-weight: 600;
+  color: var(--quiet); }
+.fields th { width: 45%; font-weight: 400; white-space: normal; }
+.fields td:last-child { padding-right: 0; }
+footer a, .asks a { display: inline-block; padding: .3rem .6rem .3rem 0; }
+`
+
+/** Exactly this style may be used, and the drawing of the page's icon; nothing may be loaded, run, sent or framed. */
+export const pagePolicy = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')

@@ -1,7 +1,6 @@
 import { callerOf, type Described, interfaceTitle, rows, type Shape, shapes, usualVerb } from '../metadata/index.ts'
 import { type Fields, longestBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
-import { html, type Markup, trusted } from './html.ts'
-import { pagePolicy, style } from './page-style.ts'
+import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
 
 /** /metadata: the interface as a person reads it, on any screen. */
 export function interfacePage(described: Described): { readonly body: string; readonly contentSecurityPolicy: string } {

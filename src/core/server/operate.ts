@@ -1,18 +1,136 @@
+import { Fault } from '../errors.ts'
 import { operations } from '../protocol/index.ts'
+import { overHttp, type ReportName } from '../reports/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
+import {
+  bind,
+  formatNamed,
+  merge,
+  negotiate,
+  type Pair,
+  readBody,
+  refuseInQuery,
+  requireFields,
+  type Sources,
+  type Values,
+} from '../wire/index.ts'
 import type { Answer } from './answer.ts'
+import { receive } from './body.ts'
 import { callOf, credentialFor } from './call.ts'
 import { dtoAnswer } from './dto-answer.ts'
 import { type Exchange, orCancelled } from './exchange.ts'
 import { faultAnswer, plainJson, type Told } from './faults.ts'
 import { healthAnswer } from './health.ts'
 import { refuseCrossSite } from './origins.ts'
-import { readRequest, remembered } from './request.ts'
 import type { FoundOperation } from './routes.ts'
 import { authAnswer, authCall } from './sign-in.ts'
 import type { Site } from './site.ts'
-import type { Target } from './target.ts'
-import { wantedOf } from './wanted.ts'
+import type { Target, Wanted } from './target.ts'
+
+/**
+ * The request of an operation, from its body, path, query and form. Throws one 400 that names every
+ * field in the query that is wrong or missing (H3).
+ */
+export async function readRequest(
+  exchange: Exchange,
+  { operation, given, style }: FoundOperation,
+  target: Target,
+  maxBody: number,
+): Promise<Values> {
+  const { request: schema, neverInQuery } = operations[operation]
+  const { request } = exchange
+  const bodiless = !hasBody(request.method)
+  refuseInQuery(neverInQuery, target.pairs)
+  const bytes = bodiless ? undefined : await orCancelled(exchange, receive(exchange, maxBody))
+  const sources: Sources = {
+    ...(bytes && (await readBody(schema, request.headers['content-type'], bytes, rules[style]))),
+    path: bind(schema, given),
+  }
+  const values = merge({ ...sources, query: bindAll(operation, target.pairs, merge(sources)) })
+  requireFields(schema, values)
+  // Shared with everyone who asks for the same target, so nobody may change it.
+  if (bodiless) target.request = Object.freeze(values)
+  return values
+}
+
+/** The request that the same target made before; only without a body, which would say more. */
+export const remembered = ({ request }: Exchange, target: Target): Values | undefined =>
+  hasBody(request.method) ? undefined : target.request
+
+const hasBody = (method: string | undefined): boolean => method === 'POST' || method === 'DELETE'
+const rules = { route: { plainText: 'ignored' }, reply: { plainText: 'json' } } as const
+
+/** Binds the query; what is missing beside is told together with what is wrong. */
+function bindAll(operation: keyof typeof operations, pairs: readonly Pair[], others: Values): Values {
+  const { request: schema } = operations[operation]
+  try {
+    return bind(schema, pairs)
+  } catch (error) {
+    if (!(error instanceof Fault) || error.details.fields === undefined) throw error
+    const missing = missingBeside(schema, pairs, others)
+    throw new Fault(error.fault, error.message, {
+      ...error.details,
+      fields: [...error.details.fields, ...missing],
+    })
+  }
+}
+
+function missingBeside(schema: Parameters<typeof requireFields>[0], pairs: readonly Pair[], others: Values) {
+  const given = new Set(pairs.filter(([, value]) => value !== '').map(([name]) => name.toLowerCase()))
+  const named = Object.keys(schema.fields).filter((name) => given.has(name.toLowerCase()))
+  try {
+    requireFields(schema, { ...others, ...Object.fromEntries(named.map((name) => [name, true])) })
+    return []
+  } catch (error) {
+    if (error instanceof Fault) return error.details.fields ?? []
+    throw error
+  }
+}
+
+/** F1, F5. Throws BadRequest for a callback that is no name (F2). Remembers what the last caller of a target wanted. */
+export function wantedOf(site: Site, { request, told }: Exchange, found: FoundOperation, target: Target): Wanted {
+  const { method } = told
+  // R2: routes that are named after the request do not look at Accept.
+  const accept = found.style === 'route' ? request.headers.accept : undefined
+  const { wanted: before, format, jsconfig } = target
+  if (before !== undefined && before.method === method && before.accept === accept) return before
+  const callback = site.options.jsonp ? target.callback : undefined
+  const negotiated = negotiate({
+    method,
+    suffix: found.format,
+    format,
+    accept,
+    callback,
+    jsconfig,
+    names: site.options.names,
+  })
+  const free = found.operation === 'healthCheck' && found.format === undefined && negotiated.callback === undefined
+  const wanted = { method, accept, negotiated, report: free ? reportOf(format, accept) : undefined }
+  target.wanted = wanted
+  return wanted
+}
+
+/** The report that `?format=` or `Accept` asks for, where a path or a callback has not decided already. */
+function reportOf(format: string | undefined, accept: string | undefined): ReportName | undefined {
+  if (format !== undefined) {
+    const name = overHttp.format.find((known) => known === format.toLowerCase())
+    // A format of the interface decides; an unknown one falls through to Accept (F1).
+    if (name !== undefined || formatNamed(format) !== undefined) return name
+  }
+  return accept === undefined
+    ? undefined
+    : Object.entries(overHttp.accept).find(([type]) => type === preferred(accept))?.[1]
+}
+
+/** The media type of the highest quality; of equals the one listed first. */
+function preferred(accept: string): string | undefined {
+  const ranges = accept.split(',').map((range) => {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+    const quality = parameters.find((parameter) => parameter.startsWith('q='))
+    return { type, quality: quality === undefined ? 1 : Number(quality.slice(2)) }
+  })
+  return ranges.filter(({ quality }) => quality > 0).sort((a, b) => b.quality - a.quality)[0]?.type
+}
 
 /** Answers one operation of the interface: reads the request, asks the Service, writes its answer or its fault. */
 export async function operate(site: Site, exchange: Exchange, found: FoundOperation, target: Target): Promise<Answer> {

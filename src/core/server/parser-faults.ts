@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
 import { ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../wire/index.ts'
-import { correlationOf } from './correlation.ts'
+import { correlationOf } from './exchange.ts'
 import { commonHeaders, varies } from './send.ts'
 import { latestOn, type Site } from './site.ts'
 

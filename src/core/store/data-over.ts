@@ -5,9 +5,8 @@ import { failuresOver, type Room } from './rows/failures.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
 import { keysOver } from './rows/keys.ts'
 import { readingsOver } from './rows/readings.ts'
-import { sessionsOver } from './rows/sessions.ts'
+import { sessionsOver, tokensOver } from './rows/sessions.ts'
 import { sweepOver } from './rows/sweep.ts'
-import { tokensOver } from './rows/tokens.ts'
 import { usersOver } from './rows/users.ts'
 
 /** The questions that are asked of the store, over either database. `now` is for what the store dates itself. */

@@ -1,11 +1,119 @@
+import { randomUUID } from 'node:crypto'
+import { closeSync, fsyncSync, linkSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
+import { makeFolder } from '../folder.ts'
 import { sqlite } from '../sqlite.ts'
-import { createStore } from './create.ts'
-import { damaged, openingFault } from './faults.ts'
-import { found, refuseUnsafe } from './guard.ts'
-import { applicationId, migrate, migrations, pragma, versionOf } from './migrate.ts'
-import { refuseUrl } from './path.ts'
+import { companions, found, quoted, reason, refuseUnsafe, refuseUrl } from './path.ts'
+import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
+
+/** The ways out that every unusable store has. */
+const waysOut = (path: string): readonly string[] => [
+  'Restore it from a backup.',
+  `To begin with an empty store instead, move it away first: mv ${quoted(path)} ${quoted(`${path}.old`)}`,
+]
+
+export const damaged = (path: string, what: string, cause?: unknown): Fault =>
+  new Fault('Local', `The store ${path} ${what}`, { hints: waysOut(path), cause })
+
+/** SQLite's primary result codes that an operator can do something about. */
+const meanings: Readonly<Record<number, (path: string) => Fault>> = {
+  5: (path) => locked(path),
+  6: (path) => locked(path),
+  8: (path) => new Fault('Local', `The store ${path} cannot be written by this account`),
+  10: (path) => new Fault('Local', `The store ${path} cannot be read or written: the disk reports an error`),
+  11: (path) => damaged(path, 'is damaged: its pages do not fit together'),
+  13: (path) => new Fault('Local', `The store ${path} cannot be written: the disk is full`),
+  14: (path) => new Fault('Local', `The store ${path} cannot be opened by this account`),
+  26: (path) => damaged(path, 'is damaged, or not a SQLite database at all'),
+}
+
+const locked = (path: string): Fault =>
+  new Fault('Local', `The store ${path} is locked by another process, which did not let go in time`, {
+    hints: ['A backup or a database tool may hold it: end that, and try again.'],
+  })
+
+/** What an error in opening a store means. A Fault stays one. */
+export function openingFault(path: string, error: unknown): Fault {
+  if (error instanceof Fault) return error
+  const { errcode } = error as { errcode?: unknown }
+  const known = typeof errcode === 'number' ? meanings[errcode & 0xff] : undefined
+  if (known) return known(path)
+  return new Fault('Local', `The store ${path} cannot be opened: ${reason(error)}`, { cause: error })
+}
+
+/**
+ * Makes a store whole beside its place, then links it in: whoever looks sees no store or a complete
+ * one, whenever this process is killed, and of two that do so at once one wins. So an empty or half
+ * store is never ours, and can be refused as damaged instead of being taken for a new one.
+ */
+export function createStore(path: string, steps: readonly string[]): void {
+  const folder = dirname(path)
+  makeFolder(folder)
+  refuseUnsafe(path)
+  refuseOrphans(path)
+  const made = join(folder, `${prefix(path)}${randomUUID()}`)
+  try {
+    // Made before SQLite opens it: node:sqlite would create it readable by all.
+    closeSync(openSync(made, 'wx', 0o600))
+    const database = new (sqlite().DatabaseSync)(made)
+    try {
+      database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
+      migrate(database, steps)
+    } finally {
+      database.close()
+    }
+    link(made, path)
+    syncFolder(folder)
+  } finally {
+    for (const file of [made, ...companions(made)]) rmSync(file, { force: true })
+  }
+  sweep(path)
+}
+
+const prefix = (path: string): string => `.${basename(path)}.new-`
+
+/** A log without its database holds acknowledged writes; a new database in its place would be spoilt by it. */
+function refuseOrphans(path: string): void {
+  for (const orphan of [`${path}-wal`, `${path}-journal`]) {
+    const size = found(orphan)?.size ?? 0
+    // Looked at again: another process may have made the store meanwhile.
+    if (size > 0 && !found(path)) throw damaged(orphan, `is left of a store, but ${basename(path)} itself is gone`)
+  }
+}
+
+function link(made: string, path: string): void {
+  try {
+    linkSync(made, path)
+  } catch (error) {
+    // Another process was first; its store is the one.
+    if ((error as { code?: unknown }).code !== 'EEXIST') throw error
+  }
+}
+
+function syncFolder(folder: string): void {
+  // Windows cannot open a folder, and needs no such call.
+  if (process.platform === 'win32') return
+  const descriptor = openSync(folder, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+const anHour = 3_600_000
+
+/** Removes what killed creations have left. Younger ones may be another process's, still at it. */
+function sweep(path: string): void {
+  const folder = dirname(path)
+  for (const name of readdirSync(folder)) {
+    if (!name.startsWith(prefix(path))) continue
+    const age = Date.now() - (found(join(folder, name))?.mtimeMs ?? Date.now())
+    if (age > anHour) rmSync(join(folder, name), { force: true })
+  }
+}
 
 export type Store = {
   readonly path: string

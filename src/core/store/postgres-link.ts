@@ -6,12 +6,11 @@ import pg from 'pg'
 import { Fault } from '../errors.ts'
 import { isLoopback } from '../loopback.ts'
 import { type Held, kysely } from './dialect.ts'
-import { closed, type Link, unavailable } from './link.ts'
+import { closed, type Link, unavailable, WaitBudget } from './link.ts'
 import { type Connection, type ConnectionConfig, Connections } from './postgres-connections.ts'
 import { isAnswer, isConnectionLost, isRepeatable, openingFault, runningFault } from './postgres-faults.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { type PostgresTarget, postgresTarget } from './postgres-url.ts'
-import { WaitBudget } from './wait-budget.ts'
 
 export type PostgresOptions = {
   readonly url: string

@@ -1,7 +1,6 @@
 import type { ClientBase } from 'pg'
 import { Fault } from '../errors.ts'
-import { applicationId } from './migrate.ts'
-import { accountTables, heartbeatTables, lookupIndexes, postgresWords, readingTables } from './schema.ts'
+import { accountTables, applicationId, heartbeatTables, lookupIndexes, postgresWords, readingTables } from './schema.ts'
 
 /** The same versions as SQLite's steps (migrate.ts); forwards only, a released one is never changed. */
 export const postgresMigrations: readonly string[] = [

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Fault } from '../errors.ts'
 import { isLoopbackHost } from '../loopback.ts'
-import { reason } from './guard.ts'
-import { shownStore } from './path.ts'
+import { reason, shownStore } from './path.ts'
 
 /** What `new pg.Pool` needs to find the server, and how it is named to people. */
 export type PostgresTarget = {

@@ -4,10 +4,9 @@ import { SqliteAdapter, SqliteQueryCompiler } from 'kysely'
 import { Fault } from '../errors.ts'
 import { sqlite } from '../sqlite.ts'
 import { type Answered, type Held, kysely } from './dialect.ts'
-import { closed, gone, type Link, maxWaitMs, taken, unavailable } from './link.ts'
+import { closed, gone, type Link, maxWaitMs, taken, unavailable, WaitBudget } from './link.ts'
 import { openStore, type StoreOptions } from './open.ts'
 import type { Db } from './tables.ts'
-import { WaitBudget } from './wait-budget.ts'
 
 /**
  * SQLite blocks this process while it waits for another's write: so only for as long as such a write

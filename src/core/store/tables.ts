@@ -101,3 +101,12 @@ export type Db = Kysely<Tables>
 /** Null is the database's way to say that something is absent. */
 export const present = <T>(value: T | null): T | undefined => value ?? undefined
 export const flag = (value: boolean): number => (value ? 1 : 0)
+
+/** How many rows a table has. */
+export async function counted(tx: Db, table: 'heartbeats' | 'readings'): Promise<number> {
+  const { n } = await tx
+    .selectFrom(table)
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .executeTakeFirstOrThrow()
+  return n
+}

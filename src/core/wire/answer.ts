@@ -2,9 +2,7 @@ import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto } from '../protocol/index.ts'
 import { memberNamed } from './fields.ts'
 import type { Values } from './format.ts'
-import { tooDeepUnder } from './json-guard.ts'
-import { parseJsonText } from './json-parse.ts'
-import { isObject, type Rules, walkDto } from './json-walk.ts'
+import { isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
 import { readScalar } from './scalars.ts'
 
 const lenient: Rules = {

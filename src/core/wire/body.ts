@@ -3,7 +3,7 @@ import { type Dto, longestBatch } from '../protocol/index.ts'
 import type { Values } from './format.ts'
 import { bindJson, decodeJson, parseJson } from './json.ts'
 import { withinLimits } from './limits.ts'
-import { type HeaderValue, parseHeaderValue } from './media.ts'
+import { type HeaderValue, parseHeaderValue } from './negotiate.ts'
 import { badRequest, refusedField, undeserialisable } from './problems.ts'
 import { bind, parsePairs } from './query.ts'
 

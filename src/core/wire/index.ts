@@ -15,15 +15,13 @@ export const preloadFormats = async (): Promise<void> => {
 }
 
 /** CSV files of several rows, as people keep them; loaded when asked for, as CSV is. */
-export const csvTables = (): Promise<typeof import('./csv-table.ts')> => import('./csv-table.ts')
+export const csvTables = (): Promise<typeof import('./csv.ts')> => import('./csv.ts')
 
 export { decodeAnswer } from './answer.ts'
 export { type BodyRules, type BodyValues, readBatch, readBody } from './body.ts'
-export { isoDate, readDate } from './dates.ts'
-export { readDuration, writeDuration } from './durations.ts'
 export { errorAnswer, errorResponse } from './error-body.ts'
 export { attachment, type Format, type FormatName, jsonpContentType, type Values } from './format.ts'
 export { encodeJson, type Trailing } from './json.ts'
 export { formatNamed, jsonp, type Negotiated, negotiate, type Wanted } from './negotiate.ts'
-export { bind, encodeQuery, type Pair, parsePairs } from './query.ts'
-export { merge, refuseInQuery, requireFields, type Sources } from './request.ts'
+export { bind, encodeQuery, merge, type Pair, parsePairs, refuseInQuery, requireFields, type Sources } from './query.ts'
+export { isoDate, readDate, readDuration, writeDuration } from './scalars.ts'

@@ -1,14 +1,10 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto, NameStyle, Schema } from '../protocol/index.ts'
-import { jsonDate } from './dates.ts'
-import { writeDuration } from './durations.ts'
 import { membersOf } from './fields.ts'
 import type { Format, Values } from './format.ts'
-import { forbiddenKeyIn, tooDeepUnder } from './json-guard.ts'
-import { parseJsonText } from './json-parse.ts'
-import { isObject, type Rules, walkDto } from './json-walk.ts'
+import { forbiddenKeyIn, isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
 import { badRequest, excerpt, refusedField, unbindable, undeserialisable } from './problems.ts'
-import { number, readScalar } from './scalars.ts'
+import { jsonDate, number, readScalar, writeDuration } from './scalars.ts'
 
 /** Members that follow those of the answer itself, e.g. a ResponseStatus after a failed health answer (H1). */
 export type Trailing = { readonly schema: Dto; readonly value: unknown }

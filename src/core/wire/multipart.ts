@@ -1,6 +1,6 @@
 import { Fault } from '../errors.ts'
 import { limits } from './limits.ts'
-import { parseHeaderValue } from './media.ts'
+import { parseHeaderValue } from './negotiate.ts'
 import { type Pair, tooMany } from './query.ts'
 
 const longestHead = 1024

@@ -1,9 +1,8 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto, Schema } from '../protocol/index.ts'
-import { membersOf, pick } from './fields.ts'
+import { fold, membersOf, pick } from './fields.ts'
 import type { Values } from './format.ts'
-import { readJsv, readJsvItems } from './jsv-read.ts'
-import { writeJsv } from './jsv-write.ts'
+import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
 import { limits, withinLimits } from './limits.ts'
 import { badRequest, invalidValue, refusedField, unbindable, wrongType } from './problems.ts'
 import { isScalar, readScalar, writeScalar } from './scalars.ts'
@@ -74,4 +73,38 @@ const writeParameter = (schema: Schema, value: unknown): string | undefined => {
   if (value === undefined || value === null) return undefined
   if (typeof value === 'boolean') return String(value)
   return isScalar(schema) ? writeScalar(schema, value) : writeJsv(schema, value)
+}
+
+/** Where the parts of a request came from. */
+export type Sources = {
+  readonly body?: Values | undefined
+  readonly path?: Values | undefined
+  readonly query?: Values | undefined
+  readonly form?: Values | undefined
+}
+
+/** N7: body < path < query < form. */
+export const merge = ({ body, path, query, form }: Sources): Values => ({ ...body, ...path, ...query, ...form })
+
+/** H3: throws one 400 NotEmpty that names every required field without a value. */
+export const requireFields = (schema: Dto, values: Values): void => {
+  const missing = Object.entries(schema.fields)
+    .filter(([name, field]) => field.kind === 'required' && (values[name] ?? '') === '')
+    .map(([name]): FieldFault => {
+      return { ErrorCode: 'NotEmpty', FieldName: name, Message: `'${name}' must not be empty.` }
+    })
+  if (missing[0]) throw new Fault('NotEmpty', missing[0].Message, { fields: missing })
+}
+
+/** N7: refuses secrets in a query, because queries are logged. Compares without letter case, repeats no value. */
+export const refuseInQuery = (names: readonly string[], pairs: readonly Pair[]): void => {
+  const folded = new Set(names.map(fold))
+  const refused = new Map<string, FieldFault>()
+  for (const [written] of pairs) {
+    const name = fold(written)
+    if (name === undefined || !folded.has(name)) continue
+    refused.set(written, refusedField(written, `'${written}' is not accepted in a query: send it in the body`))
+  }
+  const [first, ...rest] = refused.values()
+  if (first) throw badRequest([first, ...rest])
 }

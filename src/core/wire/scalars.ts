@@ -1,7 +1,82 @@
 import type { Choice, Duration, Flag, Instant, Num, Schema, Text } from '../protocol/index.ts'
-import { isoDate, readDate } from './dates.ts'
-import { readDuration, writeDuration } from './durations.ts'
 import { fold } from './fields.ts'
+
+/** N3: dates as ServiceStack writes and reads them. The milliseconds are the instant; an offset is never added. */
+
+/** A JSON string token, slashes escaped: the one suffixed form that every .NET reader takes for the right instant. */
+export const jsonDate = (date: Date): string => `"\\/Date(${date.getTime()}-0000)\\/"`
+
+/** ISO 8601 in UTC, milliseconds only when there are any: `2026-11-20T12:00:00Z`. */
+export const isoDate = (date: Date): string => date.toISOString().replace('.000Z', 'Z')
+
+const epochDate = /^\\?\/Date\((-?\d{1,16})(?:[+-]\d{4})?\)\\?\/$/
+const isoText =
+  /^(\d{4}|[+-]\d{6})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?:(Z)|([+-])(\d\d):?(\d\d))?)?$/i
+const minuteMs = 60_000
+
+/**
+ * Reads `/Date(ms)/`, `/Date(ms±hhmm)/`, their slashes escaped or not, and ISO 8601 (without a zone: UTC; finer
+ * than milliseconds: cut). Undefined when it is none of these, or no such day or time exists.
+ */
+export const readDate = (text: string): Date | undefined => {
+  const epoch = epochDate.exec(text)
+  if (epoch) return valid(new Date(Number(epoch[1])))
+  const iso = isoText.exec(text)
+  if (!iso) return undefined
+  const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', , sign, zoneHour, zoneMinute] =
+    iso
+  const milliseconds = fraction.slice(0, 3).padEnd(3, '0')
+  const clock = valid(new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}.${milliseconds}Z`))
+  // The engine reads 31 February as 3 March.
+  if (clock?.getUTCDate() !== Number(day)) return undefined
+  const offset = sign === undefined ? 0 : (Number(zoneHour) * 60 + Number(zoneMinute)) * (sign === '-' ? -1 : 1)
+  return valid(new Date(clock.getTime() - offset * minuteMs))
+}
+
+const valid = (date: Date): Date | undefined => (Number.isNaN(date.getTime()) ? undefined : date)
+
+/** N4: durations. In memory milliseconds, with four decimals at most: the wire's unit is the tick of 100 ns. */
+
+const ticksPerMs = 10_000
+const ticksPerSecond = 1000 * ticksPerMs
+const secondsPerDay = 86_400
+
+/** XSD: `P[nD][T[nH][nM][n[.fffffff]S]]`, zero parts left out; 0 is `PT0S`, five seconds before is `-PT5S`. */
+export const writeDuration = (ms: number): string => {
+  const ticks = Math.round(Math.abs(ms) * ticksPerMs)
+  if (ticks === 0) return 'PT0S'
+  const wholeSeconds = Math.floor(ticks / ticksPerSecond)
+  const part = (count: number, unit: string) => (count === 0 ? '' : `${count}${unit}`)
+  const fraction = String(ticks % ticksPerSecond)
+    .padStart(7, '0')
+    .replace(/0{1,7}$/, '')
+  const seconds = wholeSeconds % 60
+  const clock =
+    part(Math.floor((wholeSeconds % secondsPerDay) / 3600), 'H') +
+    part(Math.floor((wholeSeconds % 3600) / 60), 'M') +
+    (fraction === '' ? part(seconds, 'S') : `${seconds}.${fraction}S`)
+  const days = part(Math.floor(wholeSeconds / secondsPerDay), 'D')
+  return `${ms < 0 ? '-' : ''}P${days}${clock === '' ? '' : `T${clock}`}`
+}
+
+const xsd =
+  /^(-)?P(?=[\dT])(?:(\d{1,8})D)?(?:T(?=\d)(?:(\d{1,10})H)?(?:(\d{1,12})M)?(?:(\d{1,14})(?:\.(\d{1,9}))?S)?)?$/
+const clock = /^(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d\d):(\d\d)(?:\.(\d{1,9}))?$/
+
+/**
+ * Milliseconds from XSD, `hh:mm:ss[.f]` or `d.hh:mm:ss[.f]`; finer than a tick is cut. Undefined when it is none of
+ * these: years and months have no length.
+ */
+export const readDuration = (text: string): number | undefined => {
+  const found = xsd.exec(text) ?? clock.exec(text)
+  if (!found) return undefined
+  const [, sign, days = 0, hours = 0, minutes = 0, seconds = 0, fraction = ''] = found
+  const whole = Number(days) * secondsPerDay + Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)
+  const ticks = whole * ticksPerSecond + Number(fraction.slice(0, 7).padEnd(7, '0'))
+  // One division of whole ticks: adding up parts of a millisecond would not give back the number that was written.
+  const ms = ticks / ticksPerMs
+  return sign === '-' && ms !== 0 ? -ms : ms
+}
 
 export type Scalar = Text | Flag | Num | Instant | Duration | Choice
 export type ScalarValue = string | boolean | number | Date

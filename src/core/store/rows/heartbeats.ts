@@ -1,9 +1,8 @@
 import { Fault } from '../../errors.ts'
 import type { Data, HeartbeatRow } from '../data.ts'
 import type { Link } from '../link.ts'
-import { present, type Tables } from '../tables.ts'
+import { counted, present, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
-import { counted } from './counted.ts'
 import { namesNear } from './near.ts'
 
 /** As many names at most: who may report must not fill the disk. */

@@ -1,8 +1,7 @@
 import { Fault } from '../../errors.ts'
 import type { Data, Reading } from '../data.ts'
 import type { Link } from '../link.ts'
-import type { Db } from '../tables.ts'
-import { counted } from './counted.ts'
+import { counted, type Db } from '../tables.ts'
 
 /** As many series at most: a run must not fill the disk. */
 const mostSeries = 10_000

@@ -1,10 +1,39 @@
 import { Fault } from '../../errors.ts'
-import type { Data, RefreshRow, SessionRow } from '../data.ts'
+import type { Data, RefreshRow, Rotation, SessionRow } from '../data.ts'
 import type { Link } from '../link.ts'
-import { type Db, flag } from '../tables.ts'
+import { type Db, flag, present } from '../tables.ts'
 import { note } from './audit.ts'
-import { endAll, lockFamily, ownerOf } from './families.ts'
 import { userById } from './user-rows.ts'
+
+/**
+ * Held by every transaction that adds to a family or ends it: else a sign-out could overlook the
+ * successor that a refresh is making at that moment.
+ */
+export const lockFamily = (link: Link, tx: Db, familyId: string): Promise<void> => link.lock(tx, `family ${familyId}`)
+
+/** Ends the sessions and tokens of a family or a user. Gives whether there were any. */
+export async function endAll(tx: Db, of: 'familyId' | 'userId', id: string): Promise<boolean> {
+  const ended = [
+    await tx.deleteFrom('sessions').where(of, '=', id).executeTakeFirstOrThrow(),
+    await tx.deleteFrom('accessTokens').where(of, '=', id).executeTakeFirstOrThrow(),
+    await tx.deleteFrom('refreshTokens').where(of, '=', id).executeTakeFirstOrThrow(),
+  ]
+  return ended.some(({ numDeletedRows }) => numDeletedRows > 0n)
+}
+
+/** Whose a family is, by name; undefined when nothing of it is left. */
+export async function ownerOf(tx: Db, familyId: string): Promise<string | undefined> {
+  for (const table of ['sessions', 'refreshTokens', 'accessTokens'] as const) {
+    const rows = await tx
+      .selectFrom('users')
+      .select('userName')
+      .where('id', 'in', tx.selectFrom(table).select('userId').where('familyId', '=', familyId))
+      .limit(1)
+      .execute()
+    if (rows[0]) return rows[0].userName
+  }
+  return undefined
+}
 
 export function sessionsOver(link: Link, now: () => number): Data['sessions'] {
   return {
@@ -54,3 +83,69 @@ export const refreshValues = ({ permanent, usedAt, sealedSuccessor, ...row }: Re
   usedAt: usedAt ?? null,
   sealedSuccessor: sealedSuccessor ?? null,
 })
+
+/** T4, milliseconds: who presents a token again within this has not got its successor, and gets it now. */
+export const repeatMs = 10_000
+
+export function tokensOver(link: Link, now: () => number): Data['tokens'] {
+  return {
+    access: (hash) =>
+      link.read(async (db) => (await db.selectFrom('accessTokens').selectAll().where('hash', '=', hash).execute())[0]),
+    refresh: (hash) => link.read((db) => refreshRow(db, hash)),
+    renew: (refreshHash, access, at) =>
+      link.write(async (tx) => {
+        await lockFamily(link, tx, access.familyId)
+        const fixed = tx.updateTable('refreshTokens').set({ lastUsedAt: at }).where('hash', '=', refreshHash)
+        const { numUpdatedRows } = await fixed
+          .where('familyId', '=', access.familyId)
+          .where('kind', '=', 'fixed')
+          .executeTakeFirstOrThrow()
+        // Signed out meanwhile.
+        if (numUpdatedRows === 0n) throw new Fault('Unauthorized')
+        await tx.insertInto('accessTokens').values(access).execute()
+      }),
+    rotate: (presentedHash, { access, refresh, sealed }, at, actor) =>
+      link.write(async (tx): Promise<Rotation> => {
+        await lockFamily(link, tx, refresh.familyId)
+        const row = await refreshRow(tx, presentedHash)
+        if (row?.kind !== 'rotating' || row.familyId !== refresh.familyId) return { outcome: 'gone' }
+        if (row.usedAt === undefined) {
+          const presented = tx.updateTable('refreshTokens').where('hash', '=', presentedHash)
+          await presented.set({ usedAt: at, sealedSuccessor: sealed }).execute()
+          await eraseSealed(tx, at, row.familyId)
+          await tx.insertInto('accessTokens').values(access).execute()
+          await tx.insertInto('refreshTokens').values(refreshValues(refresh)).execute()
+          return { outcome: 'rotated' }
+        }
+        if (row.sealedSuccessor !== undefined && at - row.usedAt <= repeatMs) {
+          return { outcome: 'repeated', sealedSuccessor: row.sealedSuccessor }
+        }
+        const target = await ownerOf(tx, row.familyId)
+        await endAll(tx, 'familyId', row.familyId)
+        await note(tx, now(), actor, { event: 'refresh.reused', target })
+        return { outcome: 'reused' }
+      }),
+  }
+}
+
+/** Sealed pairs lie there for no longer than they can be asked for. */
+export async function eraseSealed(tx: Db, at: number, familyId?: string): Promise<void> {
+  const old = tx
+    .updateTable('refreshTokens')
+    .set({ sealedSuccessor: null })
+    .where('sealedSuccessor', 'is not', null)
+    .where('usedAt', '<', at - repeatMs)
+  await (familyId === undefined ? old : old.where('familyId', '=', familyId)).execute()
+}
+
+async function refreshRow(db: Db, hash: string): Promise<RefreshRow | undefined> {
+  const [row] = await db.selectFrom('refreshTokens').selectAll().where('hash', '=', hash).execute()
+  if (!row) return undefined
+  const { permanent, usedAt, sealedSuccessor, ...rest } = row
+  return {
+    ...rest,
+    permanent: permanent !== 0,
+    usedAt: present(usedAt),
+    sealedSuccessor: present(sealedSuccessor),
+  }
+}

@@ -3,7 +3,7 @@ import type { Data } from '../data.ts'
 import type { Link } from '../link.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
 import { readingsKeptMs } from './readings.ts'
-import { eraseSealed } from './tokens.ts'
+import { eraseSealed } from './sessions.ts'
 
 /** Rows a transaction: others wait no longer than for any other change. */
 const batch = 500

@@ -4,12 +4,26 @@ import { Fault } from '../../errors.ts'
 import type { Data, User } from '../data.ts'
 import { type Link, taken } from '../link.ts'
 import { nameKey } from '../names.ts'
-import { type Db, flag } from '../tables.ts'
+import { type Db, flag, type GrantKind } from '../tables.ts'
 import { note } from './audit.ts'
-import { endAll } from './families.ts'
-import { grant, ungrant } from './grants.ts'
 import { namesNear } from './near.ts'
+import { endAll } from './sessions.ts'
 import { admin, anyAdmin, grantsText, userById, userRows, usersOf, userThere } from './user-rows.ts'
+
+/** Grants what is not held, in this order. Gives whether anything changed. */
+export async function grant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<boolean> {
+  // One at a time: the order of the rows of one INSERT is nobody's promise.
+  for (const name of names) await tx.insertInto('grants').values({ userId, kind, name }).execute()
+  return names.size > 0
+}
+
+/** Takes away what is held of these. Gives whether anything changed. */
+export async function ungrant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<boolean> {
+  if (names.size === 0) return false
+  const held = tx.deleteFrom('grants').where('userId', '=', userId).where('kind', '=', kind)
+  const { numDeletedRows } = await held.where('name', 'in', [...names]).executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
+}
 
 /**
  * Held by every transaction that changes who is a user or an Admin, so that two Admins who remove each

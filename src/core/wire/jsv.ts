@@ -1,7 +1,7 @@
 import type { Dto, Schema } from '../protocol/index.ts'
-import { memberNamed, pick } from './fields.ts'
+import { memberNamed, membersOf, pick } from './fields.ts'
 import { isForbiddenKey } from './limits.ts'
-import { isScalar, readScalar, type Scalar } from './scalars.ts'
+import { isScalar, readScalar, type Scalar, writeScalar } from './scalars.ts'
 
 /** Reads JSV as `jsv-write.ts` writes it, and as people type it into a query. */
 
@@ -172,4 +172,37 @@ const close = (cursor: Cursor, bracket: string): void => {
 const present = (value: unknown): unknown => {
   if (value === undefined) throw malformed
   return value
+}
+
+/** JSV, the text of nested values in CSV cells and query parameters (F3, N6): `{Name:value,…}`, `[a,b]`. */
+
+const special = /[":,{}[\]\r\n]/
+
+const writeText = (text: string): string =>
+  text === '' || special.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+
+/** Undefined for a value that has no text, as NaN. */
+export const writeJsv = (schema: Schema, value: unknown): string | undefined => {
+  if (value === undefined || value === null) return undefined
+  switch (schema.kind) {
+    case 'text':
+      return writeText(value as string)
+    case 'list':
+      return `[${(value as readonly unknown[])
+        .map((item) => writeJsv(schema.item, item))
+        .filter((item) => item !== undefined)
+        .join(',')}]`
+    case 'map':
+      return `{${Object.entries(value)
+        .map(([key, text]) => `${writeText(key)}:${writeText(String(text))}`)
+        .join(',')}}`
+    case 'dto':
+      return `{${membersOf(schema)
+        .map((member) => [member.name, writeJsv(member.schema, (value as Record<string, unknown>)[member.name])])
+        .filter(([, text]) => text !== undefined)
+        .map(([name, text]) => `${name}:${text}`)
+        .join(',')}}`
+    default:
+      return writeScalar(schema, value)
+  }
 }

@@ -1,0 +1,204 @@
+import type { FieldFault } from '../errors.ts'
+import type { Dto, Schema } from '../protocol/index.ts'
+import { pick } from './fields.ts'
+import type { Values } from './format.ts'
+import { isForbiddenKey, limits } from './limits.ts'
+import { invalidValue, wrongType } from './problems.ts'
+import type { Scalar, ScalarValue } from './scalars.ts'
+
+const quote = 34
+const comma = 44
+const colon = 58
+const backslash = 92
+const openBracket = 91
+const closeBracket = 93
+const openBrace = 123
+const closeBrace = 125
+
+/**
+ * The top-level property under which JSON text nests deeper than 32 (S4), empty where it is under none, or undefined.
+ * Looked at before parsing: a megabyte of brackets costs the parser half a second, and this scan a few milliseconds.
+ */
+export const tooDeepUnder = (text: string): string | undefined => {
+  let depth = 0
+  let topText = ''
+  let topName = ''
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (char === quote) {
+      const start = at
+      at = endOfString(text, at)
+      if (depth === 1) topText = text.slice(start + 1, at)
+    } else if (depth === 1 && char === colon) {
+      // Only what a colon follows is a name: any other text may be a secret.
+      topName = topText
+    } else if (depth === 1 && char === comma) {
+      topName = ''
+    } else if (char === openBrace || char === openBracket) {
+      depth++
+      if (depth > limits.depth) return topName
+    } else if (char === closeBrace || char === closeBracket) depth--
+  }
+  return undefined
+}
+
+const endOfString = (text: string, start: number): number => {
+  for (let at = start + 1; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (char === quote) return at
+    if (char === backslash) at++
+  }
+  return text.length
+}
+
+/** The first key anywhere in a parsed value that JavaScript gives a meaning of its own, or undefined. */
+export const forbiddenKeyIn = (json: unknown): string | undefined => {
+  if (typeof json !== 'object' || json === null) return undefined
+  if (Array.isArray(json)) {
+    for (const item of json) {
+      const found = forbiddenKeyIn(item)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  for (const [key, value] of Object.entries(json)) {
+    const found = isForbiddenKey(key) ? key : forbiddenKeyIn(value)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** A key whose last escape is followed by its end: a text may match without one, but none is missed. */
+const escapedKey = /\\.[^"\\]*"[ \t\r\n]*:/
+
+/**
+ * Parses JSON text that is known not to nest deeply. Throws a SyntaxError.
+ *
+ * V8 misreads a key with an escape once it has seen a key that ends in a backslash where this one has its escape
+ * (`"\n"` comes out as `\`: nodejs/node#63785). So whoever spoke before could change what the next one says; texts with
+ * such keys, which are rare, are taken apart here, and V8 reads only their strings and literals.
+ */
+export const parseJsonText = (text: string): unknown => (escapedKey.test(text) ? parseByToken(text) : JSON.parse(text))
+
+export const parseByToken = (text: string): unknown => {
+  const token = /[ \t\r\n]*([{}[\],:]|"[^"\\]*(?:\\.[^"\\]*)*"|[^ \t\r\n{}[\],:"]+)/y
+
+  const next = (): string => {
+    const found = token.exec(text)?.[1]
+    if (found === undefined) throw new SyntaxError('unexpected text')
+    return found
+  }
+  const value = (first: string): unknown => {
+    if (first === '{') return object()
+    return first === '[' ? array() : JSON.parse(first)
+  }
+  const object = (): object => {
+    const entries: [string, unknown][] = []
+    for (let key = next(); key !== '}' || entries.length > 0; key = next()) {
+      if (!key.startsWith('"') || next() !== ':') throw new SyntaxError('a name and a colon are expected')
+      entries.push([JSON.parse(key), value(next())])
+      if (isLast('}')) break
+    }
+    return Object.fromEntries(entries)
+  }
+  const array = (): unknown[] => {
+    const items: unknown[] = []
+    for (let first = next(); first !== ']' || items.length > 0; first = next()) {
+      items.push(value(first))
+      if (isLast(']')) break
+    }
+    return items
+  }
+  const isLast = (bracket: string): boolean => {
+    const separator = next()
+    if (separator !== ',' && separator !== bracket) throw new SyntaxError(`a comma or ${bracket} is expected`)
+    return separator === bracket
+  }
+
+  const whole = value(next())
+  if (text.slice(token.lastIndex).replace(/^[ \t\r\n]+/, '') !== '') throw new SyntaxError('text after the end')
+  return whole
+}
+
+/** What strict and lenient reading of parsed JSON differ in. */
+export type Rules = {
+  /** The value, or undefined when the JSON is no such value. */
+  readonly scalar: (schema: Scalar, json: unknown) => ScalarValue | undefined
+  /** Whether the JSON stands for "not given". */
+  readonly unset: (schema: Schema, json: unknown) => boolean
+  /** The name to look for, in place of the written one; that one when left out. */
+  readonly named?: (schema: Dto, written: string) => string
+  /** Whether unset items of a list are passed over; otherwise they are wrong. */
+  readonly skipsUnsetItems: boolean
+}
+
+/** One walk of a schema over parsed JSON: what is wrong is added to `problems`, under the name as it was written. */
+export const walkDto = (schema: Dto, json: object, rules: Rules, problems: FieldFault[], path = ''): Values => {
+  const values: Values = {}
+  const { named } = rules
+  const all = Object.entries(json)
+  const pairs = named ? all.map(([written, value]) => [named(schema, written), value] as const) : all
+  for (const { member, written, values: given } of pick(schema, pairs)) {
+    const value = given.at(-1)
+    if (rules.unset(member.schema, value)) continue
+    const read = walk(member.schema, value, rules, problems, path + written)
+    if (read !== undefined) values[member.name] = read
+  }
+  return values
+}
+
+const walk = (schema: Schema, json: unknown, rules: Rules, problems: FieldFault[], field: string): unknown => {
+  switch (schema.kind) {
+    case 'list':
+      if (!Array.isArray(json)) return wrong(schema, json, problems, field)
+      return walkList(schema.item, json, rules, problems, field)
+    case 'map':
+      return isObject(json) ? walkMap(schema, json, rules, problems, field) : wrong(schema, json, problems, field)
+    case 'dto':
+      return isObject(json) ? walkDto(schema, json, rules, problems, `${field}.`) : wrong(schema, json, problems, field)
+    default:
+      return rules.scalar(schema, json) ?? wrong(schema, json, problems, field)
+  }
+}
+
+const walkList = (
+  item: Schema,
+  json: readonly unknown[],
+  rules: Rules,
+  problems: FieldFault[],
+  field: string,
+): unknown => {
+  const items: unknown[] = []
+  const before = problems.length
+  for (const value of json) {
+    if (rules.skipsUnsetItems && rules.unset(item, value)) continue
+    items.push(walk(item, value, rules, problems, field))
+    // One complaint a list: an answer must not be longer than the request it refuses.
+    if (problems.length > before) return undefined
+  }
+  return items
+}
+
+const walkMap = (schema: Schema, json: object, rules: Rules, problems: FieldFault[], field: string): unknown => {
+  const entries: Record<string, string> = {}
+  for (const [key, value] of Object.entries(json)) {
+    if (isForbiddenKey(key) || rules.unset({ kind: 'text' }, value)) continue
+    const text = rules.scalar({ kind: 'text' }, value)
+    if (typeof text !== 'string' || !key.isWellFormed()) return wrong(schema, value, problems, field)
+    entries[key] = text
+  }
+  return entries
+}
+
+/** Repeats the value only where it is a text that fits no choice, date or duration: other texts may be secrets. */
+const wrong = (schema: Schema, json: unknown, problems: FieldFault[], field: string): undefined => {
+  const parsed = schema.kind === 'choice' || schema.kind === 'date' || schema.kind === 'duration'
+  problems.push(
+    parsed && (typeof json === 'string' || typeof json === 'number')
+      ? invalidValue(field, String(json))
+      : wrongType(field, schema),
+  )
+}
+
+export const isObject = (json: unknown): json is object =>
+  typeof json === 'object' && json !== null && !Array.isArray(json)
