@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { LinkEntry } from '../../src/core/assert/link-settings.ts'
 import http from '../../src/core/kinds/http/index.ts'
-import { admit } from '../../src/core/kinds/http/link-admit.ts'
+import { admit } from '../../src/core/kinds/http/link-gate.ts'
 import { http as answer, blackHole, endless, escapeSequences, peer, replies } from '../support/faults.ts'
 import { httpPeer, pages } from '../support/http-peer.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
@@ -238,7 +238,7 @@ describe('whom a link may lead to', () => {
       resolve: async () => (ip === undefined ? [] : [ip]),
       calledByPeer: false,
     })
-    return 'refused' in found ? found.refused.replace(/^.*is not asked: /, '') : found.target.address
+    return 'refusal' in found ? found.refusal.replace(/^.*is not asked: /, '') : found.target.address
   }
 
   test('without linkHosts: our own origin, and public addresses on the usual port', async () => {

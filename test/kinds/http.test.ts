@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits } from '../../src/core/engine/index.ts'
+import { clock, latency } from '../../src/core/kinds/http/checks.ts'
 import http from '../../src/core/kinds/http/index.ts'
 import { targetOf } from '../../src/core/net/http/route.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
@@ -25,7 +26,7 @@ import {
 import { httpPeer } from '../support/http-peer.ts'
 import { suiteWith } from '../support/peer.ts'
 import { processorMs } from '../support/processor-time.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 
 type Settings = Parameters<typeof runKind<typeof http.settings>>[1]
 type Look = Settings & { readonly path?: string }
@@ -135,15 +136,10 @@ describe('http status and latency', () => {
   })
 
   test('the boundaries of latency and clock belong to the better side', () => {
-    const settings = withDefaults(http.settings, { url: 'http://a.test/' })
-    const status = (seen: Parameters<typeof http.evaluate>[0]) => {
-      const judged = http.evaluate(seen, settings)
-      return 'status' in judged ? judged.status : 'several'
-    }
-    const latency = (ms: number) => status({ see: 'latency', address: 'a:1', ms, bytes: 0 })
-    expect([1_000, 1_000.1, 5_000, 5_000.1].map(latency)).toEqual(['ok', 'warning', 'warning', 'failed'])
-    const clock = (skewMs: number) => status({ see: 'clock', address: 'a:1', skewMs })
-    expect([2_000, -2_000, -2_001, 30_000, 30_001].map(clock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
+    const ofLatency = (ms: number) => evaluated(latency, { address: 'a:1', size: 0, ms })[0]?.status
+    expect([1_000, 1_000.1, 5_000, 5_000.1].map(ofLatency)).toEqual(['ok', 'warning', 'warning', 'failed'])
+    const ofClock = (skewMs: number) => evaluated(clock, { address: 'a:1', skewMs })[0]?.status
+    expect([2_000, -2_000, -2_001, 30_000, 30_001].map(ofClock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
   })
 
   test('headers are sent as configured, framing and credentials excepted', async () => {

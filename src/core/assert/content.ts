@@ -3,8 +3,6 @@ import { showBytes } from '../format.ts'
 import { count, type Hide, quoted, safeUrl, said } from '../net/text.ts'
 import { inPascalCase } from '../protocol/index.ts'
 import { type Answer, pathProblem, unmetValues } from './document.ts'
-import { unmatched, unmet } from './expectation.ts'
-import { jsonText, parseJsonPath, readJsonPath } from './json-path.ts'
 import { codeOf, type LinkEntry } from './link-settings.ts'
 import { evaluateMeasures } from './measure.ts'
 import type { XmlRead } from './xml.ts'
@@ -23,54 +21,23 @@ export type Content = {
   readonly xml: XmlRead | undefined
 }
 
-/** Some assertions of one sort as one finding: the first that fails speaks, the others are details. */
-function together(check: string, address: string, unmetOnes: readonly string[], met: string): Result {
+/** Some assertions of one sort as one result: the first that fails is the message, the others are details. */
+export function together<const Name extends string>(
+  check: Name,
+  address: string,
+  unmetOnes: readonly string[],
+  met: string,
+): Result<Name> {
   const [first, ...rest] = unmetOnes
   if (first === undefined) return ok(check, `${address}: ${met}`, { address })
   const others = rest.length > 0 ? ` (and ${count(rest.length, 'other')})` : ''
   return fail(check, 'data', `${address}: ${first}${others}`, { address, details: rest })
 }
 
-/** Headers whose values are credentials, whoever sends them. */
-const unshown = new Set(['set-cookie', 'cookie', 'authorization', 'proxy-authorization', 'x-api-key'])
-
-/** The headers that the configuration expects: name → text, pattern or comparison. */
-export function evaluateHeaders(content: Content, expected: Readonly<Record<string, string>>): Result {
-  const wrong = Object.entries(expected).flatMap(([name, expectation]) => {
-    const header = name.toLowerCase()
-    const value = Object.hasOwn(content.headers, header) ? content.headers[header] : undefined
-    if (value === undefined) return [`the answer has no header ${said(name, 64)}`]
-    // A redirect's query may hold a token.
-    const shown =
-      header === 'location' ? (heard: string | Uint8Array) => content.hide(heard).replace(/\?.*/, '?…') : content.hide
-    const problem = unmet(value, expectation, shown)
-    if (problem === undefined) return []
-    return [
-      unshown.has(header) ? `header ${header} is not as expected (not shown)` : `header ${said(name, 64)} ${problem}`,
-    ]
-  })
-  return together('header', content.address, wrong, `${count(Object.keys(expected).length, 'header')} as expected`)
-}
-
-/** What the body contains and matches. Of the body itself nothing is shown: it may hold anything. */
-export function evaluateBody(content: Content, contains: string | undefined, matches: string | undefined): Result {
-  const text = content.body.toString('utf8')
-  const wrong: string[] = []
-  const seen = content.more ? `the first ${showBytes(content.body.length)} of the answer` : 'the answer'
-  const packed = content.headers['content-encoding']
-  const why = packed === undefined ? '' : `; it came as content-encoding ${quoted(packed, 32)}, which was not asked for`
-  if (contains !== undefined && !text.includes(contains))
-    wrong.push(`${seen} does not contain ${quoted(contains, 80)}${why}`)
-  if (matches !== undefined) {
-    const problem = unmatched(text, matches)
-    if (problem !== undefined) wrong.push(`${seen} ${problem}${why}`)
-  }
-  return together('content', content.address, wrong, `${seen} holds what is expected`)
-}
-
 type Document = { readonly value: unknown } | { readonly problem: string }
 
-function document(content: Content): Document {
+/** The body as JSON, or why it cannot be read as that. */
+export function jsonIn(content: Content): Document {
   if (content.more)
     return {
       problem: `the answer is longer than maxBody (${showBytes(content.body.length)}), so its JSON cannot be read`,
@@ -85,7 +52,7 @@ function document(content: Content): Document {
 
 /** What paths lead to in a whole answer. A part of one is not judged: it might lack the worst. */
 export const answerOf = (content: Content): Answer => ({
-  json: () => document(content),
+  json: () => jsonIn(content),
   xml:
     content.xml && content.more
       ? { problem: `is longer than maxBody (${showBytes(content.body.length)})` }
@@ -95,7 +62,11 @@ export const answerOf = (content: Content): Answer => ({
 type Assertions = Pick<LinkEntry, 'json' | 'xml' | 'measure' | 'codes'>
 
 /** The values, figures, dates and counts that are expected in an answer. `parsed`: it must be XML anyway. */
-export function evaluateAssertions(content: Content, given: Assertions, parsed = false): readonly Result[] {
+export function evaluateAssertions(
+  content: Content,
+  given: Assertions,
+  parsed = false,
+): readonly Result<'json' | 'xml' | 'measure'>[] {
   const { json, xml, measure, codes } = given
   const { address, hide, at } = content
   const answer = answerOf(content)
@@ -117,9 +88,9 @@ function evaluateValues(
   content: Content,
   expected: Readonly<Record<string, string>>,
   code: (key: string) => string,
-): Result {
+): Result<'json' | 'xml'> {
   const { address } = content
-  const read = check === 'json' ? document(content) : undefined
+  const read = check === 'json' ? jsonIn(content) : undefined
   if (read && 'problem' in read)
     return fail('json', 'protocol', `${address}: ${code('parse')}${read.problem}`, { address })
   const wrong = Object.entries(expected).flatMap(([path, expectation]) => {
@@ -131,9 +102,9 @@ function evaluateValues(
 }
 
 /** The /healthcheck of another server: its status code proves nothing, its body does. */
-export function evaluateHealth(content: Content): Result {
+export function evaluateHealth(content: Content): Result<'health'> {
   const { address, hide } = content
-  const read = document(content)
+  const read = jsonIn(content)
   if ('problem' in read) return fail('health', 'protocol', `${address}: ${read.problem}`, { address })
   const value = inPascalCase(read.value)
   const body = (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>
@@ -184,66 +155,6 @@ function failures(summaries: unknown, hide: Hide): readonly string[] {
       return [said(`${hide(name)}${typeof first === 'string' ? `: ${hide(first)}` : ''}`)]
     })
     .slice(0, 10)
-}
-
-type Wanted = { readonly expected: string; readonly header?: string | undefined; readonly json: string }
-type Version = { readonly version: string } | { readonly problem: string }
-
-/** The version that an answer says, or why it says none. */
-export const versionIn = (content: Content, wanted: Wanted): Version =>
-  wanted.header === undefined ? versionInJson(content, wanted.json) : versionInHeader(content, wanted.header)
-
-/** Version skew is deployment-related (H5): SuppressDeploymentErrors lets it pass. */
-export function evaluateVersion(content: Content, wanted: Wanted): Result {
-  const { address } = content
-  const found = versionIn(content, wanted)
-  const more = { address, deployment: true }
-  if ('problem' in found) return fail('version', 'data', `${address}: ${found.problem}`, more)
-  const problem = unmet(found.version, wanted.expected, content.hide)
-  if (problem !== undefined) return fail('version', 'data', `${address}: the version ${problem}`, more)
-  return ok('version', `${address} runs ${quoted(content.hide(found.version), 80)}`, more)
-}
-
-/** What one address of a name runs, without our secrets. */
-export type Build = { readonly address: string; readonly version: string }
-
-/** Whether all addresses run the same: a pattern or a comparison lets several versions pass. */
-export function evaluateSameVersion(builds: readonly Build[]): Result {
-  const versions = new Map<string, readonly string[]>()
-  for (const { address, version } of builds) versions.set(version, [...(versions.get(version) ?? []), address])
-  const more = { deployment: true }
-  // The most common one first: whoever runs another stands out behind it.
-  const sorts = [...versions].sort(([, a], [, b]) => b.length - a.length)
-  const told = sorts.map(([version, addresses]) => {
-    const [first = '', ...others] = addresses
-    const where = others.length === 0 ? first : `${first} (and ${count(others.length, 'other')})`
-    return `${quoted(version, 40)} at ${where}`
-  })
-  if (sorts.length === 1)
-    return ok('same version', `${builds.length} addresses run ${quoted(sorts[0]?.[0] ?? '', 80)}`, more)
-  const details = sorts.map(([version, addresses]) => `${quoted(version, 80)} at ${addresses.join(', ')}`)
-  return fail('same version', 'data', `${builds.length} addresses run ${sorts.length} versions: ${told.join(', ')}`, {
-    ...more,
-    details,
-  })
-}
-
-function versionInHeader(content: Content, name: string): Version {
-  const value = content.headers[name.toLowerCase()]
-  return value === undefined
-    ? { problem: `the answer has no header ${said(name, 64)}, so no version` }
-    : { version: value }
-}
-
-function versionInJson(content: Content, path: string): Version {
-  const read = document(content)
-  if ('problem' in read) return read
-  const steps = parseJsonPath(path)
-  if (steps === undefined) return { problem: `${quoted(path, 80)} is not a JSON path such as $.a.b[0].c` }
-  const found = readJsonPath(read.value, steps)
-  return found === undefined
-    ? { problem: `the answer has no ${said(path, 80)}, so no version` }
-    : { version: jsonText(found.value) }
 }
 
 /** Where a redirect points, fit to be shown; what is no URL is quoted. */

@@ -54,7 +54,7 @@ type Given = {
 }
 
 /** Takes each measure of one answer. */
-export const evaluateMeasures = (measures: readonly Measure[], given: Given): readonly Result[] =>
+export const evaluateMeasures = (measures: readonly Measure[], given: Given): readonly Result<'measure'>[] =>
   measures.flatMap((measure) =>
     take(measure, given).map((result) => ({
       ...coded(result, given.code(measure.name)),
@@ -62,13 +62,15 @@ export const evaluateMeasures = (measures: readonly Measure[], given: Given): re
     })),
   )
 
-const coded = (result: Result, code: string): Result =>
+const coded = (result: Result<'measure'>, code: string): Result<'measure'> =>
   result.status === 'ok' || code === '' ? result : { ...result, message: `${code}${result.message}` }
 
-function take(measure: Measure, { answer, at, address, hide }: Given): readonly Result[] {
+function take(measure: Measure, { answer, at, address, hide }: Given): readonly Result<'measure'>[] {
   const name = said(measure.name, 64)
   const more = { address }
-  const wrong = (why: string): readonly Result[] => [fail('measure', 'data', `${address}: ${name}: ${why}`, more)]
+  const wrong = (why: string): readonly Result<'measure'>[] => [
+    fail('measure', 'data', `${address}: ${name}: ${why}`, more),
+  ]
   const selected = select(answer, measure.path)
   if ('problem' in selected) return [fail('measure', 'protocol', `${address}: ${name}: ${selected.problem}`, more)]
   let looked: readonly Item[]
@@ -90,9 +92,9 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
     .filter(({ time }) => measure.last === undefined || now - time <= measure.last)
   const items = fresh.map(({ item }) => item)
   const when = times === undefined ? [] : fresh.map(({ time }) => time)
-  const results: Result[] = []
+  const results: Result<'measure'>[] = []
   const figure = (
-    evaluate: typeof atMost,
+    evaluate: typeof atMost<'measure'>,
     value: number,
     unit: ThresholdUnit,
     threshold: Threshold,

@@ -3,8 +3,8 @@ import { measureFields } from '../../assert/measure.ts'
 import { addressChoices } from '../../engine/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 
-/** What svc.yaml may say of an http monitor. */
-export const httpSettings = {
+/** What is sent, to whom, and how: all that a request needs, whichever kind makes it. */
+const requestSettings = {
   url: {
     type: 'url',
     protocols: ['http', 'https'],
@@ -24,22 +24,24 @@ export const httpSettings = {
   token: { type: 'secret', doc: 'Bearer token; sent from Standard on' },
   tokenHeader: { type: 'text', doc: 'Header that takes the bare token instead of Authorization, e.g. X-Api-Key' },
   insecureHttp: { type: 'flag', default: false, doc: 'Send password or token over http:// to another machine too' },
-  latency: {
-    type: 'threshold',
-    unit: 'duration',
-    default: { warn: 1_000, limit: 5_000 },
-    doc: 'How long connection, redirects and the whole answer may take',
+  redirects: {
+    type: 'integer',
+    default: 0,
+    min: 0,
+    max: 10,
+    doc: 'How many redirects are followed; another origin gets no headers and no credentials of ours, a POST follows none',
   },
-  status: {
-    type: 'texts',
-    default: ['<500'],
-    doc: 'Status codes that are well: 200, 2xx, 200-299, <500. With credentials, Basic asks without them and accepts <500',
-  },
-  header: { type: 'map', doc: 'Response headers expected: name to text, /pattern/ or comparison such as >= 3' },
-  contains: { type: 'text', doc: 'Text that the body contains' },
-  matches: {
-    type: 'text',
-    doc: 'Regular expression that the first 64 KiB of the body match; given up after 250 ms',
+  verify: { type: 'flag', default: true, doc: 'Ask nothing of a server whose certificate is not trusted' },
+  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+} as const satisfies SettingsSpec
+export type RequestSettings = Values<typeof requestSettings>
+
+/** What checks expect of the body also decides which content type the request asks for. */
+export const bodySettings = {
+  health: {
+    type: 'flag',
+    default: false,
+    doc: 'The URL is the /healthcheck of another svc or of a server like it: its body must say Success',
   },
   json: {
     type: 'map',
@@ -55,18 +57,32 @@ export const httpSettings = {
     fields: linkFields,
     doc: 'Which URLs in a JSON or XML body are asked too, and how; no others ever are',
   },
-  linkHosts: {
-    type: 'texts',
-    doc: 'Hosts that links may lead to, beside our own: cdn.example.com, host:8443, *.example.com. Without it, public addresses on the usual ports',
+} as const satisfies SettingsSpec
+export type BodySettings = Values<typeof bodySettings>
+
+export const connectionSettings = {
+  ...requestSettings,
+  ...bodySettings,
+  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'The answer is read up to here and judged by that' },
+  addresses: {
+    type: 'choice',
+    values: addressChoices,
+    doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first` in Basic, `all` from Standard on',
+  },
+} as const satisfies SettingsSpec
+export type ConnectionSettings = Values<typeof connectionSettings>
+
+/** Settings that several checks of the answer share. */
+export const answerSettings = {
+  judgeFrom: {
+    type: 'choice',
+    values: ['Basic', 'Standard'],
+    default: 'Standard',
+    doc: 'Mode from which on headers and body are judged. `Basic`: not of an answer that Basic gets without credentials, and no links',
   },
   codes: {
     type: 'map',
     doc: 'What messages begin with: `parse`, a path of json or xml, or the name of a measure to text',
-  },
-  health: {
-    type: 'flag',
-    default: false,
-    doc: 'The URL is the /healthcheck of another svc or of a server like it: its body must say Success',
   },
   version: {
     type: 'group',
@@ -77,38 +93,11 @@ export const httpSettings = {
       header: { type: 'text', doc: 'Response header that holds it instead' },
     },
   },
-  judgeFrom: {
-    type: 'choice',
-    values: ['Basic', 'Standard'],
-    default: 'Standard',
-    doc: 'Mode from which on headers and body are judged. `Basic`: not of an answer that Basic gets without credentials, and no links',
-  },
-  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'The answer is read up to here and judged by that' },
-  redirects: {
-    type: 'integer',
-    default: 0,
-    min: 0,
-    max: 10,
-    doc: 'How many redirects are followed; another origin gets no headers and no credentials of ours, a POST follows none',
-  },
-  addresses: {
-    type: 'choice',
-    values: addressChoices,
-    doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first` in Basic, `all` from Standard on',
-  },
-  verify: { type: 'flag', default: true, doc: 'Ask nothing of a server whose certificate is not trusted' },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
-  certificate: {
-    type: 'threshold',
-    unit: 'days',
-    default: { warn: 20, limit: 3 },
-    doc: 'Days that every certificate of the chain has left at least (https)',
-  },
-  clock: {
-    type: 'threshold',
-    unit: 'duration',
-    default: { warn: 2_000, limit: 30_000 },
-    doc: 'How far the Date header may be from our clock; `off` where another monitor of the same server looks at it',
-  },
 } as const satisfies SettingsSpec
-export type HttpSettings = Values<typeof httpSettings>
+
+/** Results about the answer itself, and about the answers that its links lead to. */
+export const documentResults = {
+  json: 'JSON values are as expected',
+  xml: 'XML values are as expected',
+  measure: 'Figures, dates and counts in the body are within their thresholds',
+} as const

@@ -12,9 +12,9 @@ import {
 import { showBytes } from '../../format.ts'
 import { hostOf, open, portOf, travel, urlTarget } from '../../net/http/route.ts'
 import { isOwnProcess } from '../../system/own-process.ts'
-import { routeOf, signsIn, validate } from '../http/index.ts'
+import { routeOf, signsIn, urlProblem } from '../http/index.ts'
 import { evaluatePeer, type PeerAnswer } from './judge.ts'
-import { overHttp, peerSettings, peerUrl } from './settings.ts'
+import { maxBody, overHttp, peerSettings, peerUrl } from './settings.ts'
 
 type Seen =
   | { readonly see: 'hushed' }
@@ -43,8 +43,8 @@ export default monitorKind({
     { name: 'latency', depth: 'Basic', doc: 'The whole answer is there in time' },
   ],
   target: urlTarget,
-  signsIn: (given, mode) => signsIn(overHttp(given, new URL(given.url), {}), mode),
-  validate: (given) => validate(overHttp(given, new URL(given.url), {})),
+  signsIn,
+  validate: ({ url }) => urlProblem(url),
   async *observe(given, context): AsyncGenerator<Seen> {
     const url = peerUrl(given, context.mode)
     const [host, port] = [hostOf(url), portOf(url)]
@@ -52,7 +52,8 @@ export default monitorKind({
     if (context.calledByPeer) return yield { see: 'hushed' }
     // It then ends its run before we give up, and tells what it has seen by then.
     const patience = { 'X-Prometheus-Scrape-Timeout-Seconds': (context.msLeft() / 1_000).toFixed(3) }
-    const route = await routeOf(overHttp(given, url, patience), url, context)
+    const options = { mode: context.mode, accept: 'application/json', asksPeer: true }
+    const route = await routeOf(overHttp(given, url, patience), url, options)
     yield* eachAddress<Seen>(context, { host, port, which: 'any', check: 'connect' }, async function* (target) {
       const { address } = target
       if (isOwnProcess(target.ip, port, context.ownUrl?.())) return yield { see: 'own', address }
@@ -65,7 +66,7 @@ export default monitorKind({
         const { head, socket: last } = await travel(link, target, route, context)
         socket = last
         target.step('health')
-        const { bytes, more } = await head.read(overHttp(given, url, {}).maxBody)
+        const { bytes, more } = await head.read(maxBody)
         const { status, headers } = head
         const { hide, signsIn: signedIn } = route
         const content = { address, headers, body: bytes, more, hide, at: context.date(), xml: undefined }

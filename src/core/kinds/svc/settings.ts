@@ -1,7 +1,7 @@
 import { asksPeerAt } from '../../net/http/route.ts'
 import { ExecutionMode, ServerType } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import type { HttpSettings } from '../http/index.ts'
+import type { RequestSettings } from '../http/index.ts'
 
 /** What svc.yaml may say of a svc monitor. */
 export const peerSettings = {
@@ -48,21 +48,21 @@ export function peerUrl(given: PeerSettings, mode: ExecutionMode): URL {
   return url
 }
 
-/** The same as settings of our HTTP transport. `headers` go to that server only. */
-export const overHttp = (given: PeerSettings, url: URL, headers: Readonly<Record<string, string>>): HttpSettings => ({
+/** Bytes of an answer that are read. */
+export const maxBody = 1024 * 1024
+
+/** The settings of the request. `headers` go to that server only. */
+export const overHttp = (
+  given: PeerSettings,
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+): RequestSettings => ({
   url: url.href,
   method: 'GET',
   headers,
   token: given.token,
   insecureHttp: given.insecureHttp,
-  latency: given.latency,
-  status: ['200'],
-  health: true,
-  maxBody: 1024 * 1024,
   redirects: 0,
   verify: given.verify,
   caFile: given.caFile,
-  certificate: {},
-  clock: {},
-  judgeFrom: 'Standard',
 })

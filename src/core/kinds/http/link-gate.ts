@@ -14,7 +14,7 @@ export type Gate = {
   readonly hosts: readonly string[] | undefined
   readonly plainHttp: boolean
 }
-type Admitted = { readonly target: PeerAddress } | { readonly refused: string }
+type Admission = { readonly target: PeerAddress } | { readonly refusal: string }
 
 /**
  * Decides whether a URL that a peer chose is asked, and where. A hostile answer must not make svc
@@ -25,9 +25,9 @@ export async function admit(
   url: URL,
   gate: Gate,
   context: Pick<CheckContext, 'resolve' | 'calledByPeer'>,
-): Promise<Admitted> {
+): Promise<Admission> {
   const { home, target } = gate
-  const refused = (why: string): Admitted => ({ refused: `${safeUrl(url)} is not asked: ${why}` })
+  const refused = (why: string): Admission => ({ refusal: `${safeUrl(url)} is not asked: ${why}` })
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return refused('it is neither https nor http')
   if (context.calledByPeer && asksPeerAt(url)) return refused('another svc asked for this run')
   if (url.origin === home.origin) return { target }

@@ -1,0 +1,346 @@
+import { answerOf, type Content, evaluateAssertions, evaluateHealth, jsonIn, together } from '../../assert/content.ts'
+import { statusAllowed, unmatched, unmet } from '../../assert/expectation.ts'
+import { jsonText, parseJsonPath, readJsonPath } from '../../assert/json-path.ts'
+import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
+import { addressesResult, atMost, evaluateExpiry, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { showBytes } from '../../format.ts'
+import { count, quoted, said } from '../../net/text.ts'
+import type { ExecutionMode } from '../../protocol/index.ts'
+import type { Threshold, Values } from '../../settings/index.ts'
+import { answer, body, bodyDoc, type Http, onHttp, response, statusDoc } from './connection.ts'
+import { links } from './links.ts'
+import { answerSettings, bodySettings, documentResults } from './settings.ts'
+
+const { judgeFrom, codes, version: versionSetting } = answerSettings
+const { health: healthSetting, json: jsonSetting, xml: xmlSetting, measure: measureSetting } = bodySettings
+
+export const status = onHttp({
+  depth: 'Basic',
+  results: { status: statusDoc },
+  settings: {
+    status: {
+      type: 'texts',
+      default: ['<500'],
+      doc: 'Status codes that are well: 200, 2xx, 200-299, <500. With credentials, Basic asks without them and accepts <500',
+    },
+  },
+  applies: ({ sends }) => sends,
+  async observe(http, _, context) {
+    const { status, signedIn, redirects, location } = await response(http, undefined, context)
+    return { address: http.at.address, status, signedIn, withheld: http.route.withheld, redirects, location }
+  },
+  evaluate({ address, status, signedIn, withheld, redirects, location }, settings) {
+    // Without its credentials a server may answer something else.
+    const allowed = withheld ? ['<500'] : settings.status
+    const after = redirects > 0 ? ` after ${count(redirects, 'redirect')}` : ''
+    const to = status >= 300 && status < 400 && location !== undefined ? ` to ${location}` : ''
+    const text = `${address} answered ${status}${to}${after}`
+    const more: Partial<Result> = { measurement: { value: status, unit: 'count' } }
+    try {
+      const isAllowed = statusAllowed(status, allowed)
+      // `<500` lets a 401 pass, but not of a server that was shown credentials; a list that names 401 does.
+      if (status === 401 && signedIn && !allowed.some((entry) => /^4(?:01|xx)$/i.test(entry))) {
+        return fail('status', 'auth', `${text}: the sign-in of this monitor was refused`, more)
+      }
+      if (isAllowed) return ok('status', text, more)
+      return fail('status', 'data', `${text} (expected ${allowed.join(', ')})`, more)
+    } catch (error) {
+      return fail('status', 'data', `${text}, which cannot be judged: ${(error as RangeError).message}`, more)
+    }
+  },
+})
+
+export const latency = onHttp({
+  depth: 'Basic',
+  results: { latency: 'The whole answer is there in time', body: bodyDoc },
+  settings: {
+    latency: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 1_000, limit: 5_000 },
+      doc: 'How long connection, redirects and the whole answer may take',
+    },
+  },
+  applies: ({ sends }) => sends,
+  async observe(http, _, context) {
+    const { bytes, ms } = await body(http, undefined, context)
+    return { address: http.at.address, size: bytes.length, ms }
+  },
+  evaluate: ({ address, size, ms }, { latency: threshold }) => {
+    const what = `${address} answered ${showBytes(size)} in`
+    return atMost({ check: 'latency', what, value: ms, unit: 'duration', threshold })
+  },
+})
+
+/** What the checks of the headers and the body have in common. They hold their patterns against one budget. */
+const ofAnswer = {
+  depth: 'Standard',
+  depthWith: (settings: { readonly judgeFrom: ExecutionMode }) => settings.judgeFrom,
+  // Without its credentials a server may answer something else.
+  applies: ({ sends, route }: Http) => sends && !route.withheld,
+  observe: answer,
+} as const
+
+/** Headers whose values are credentials, whoever sends them. */
+const secretHeaders = new Set(['set-cookie', 'cookie', 'authorization', 'proxy-authorization', 'x-api-key'])
+
+export const header = onHttp({
+  ...ofAnswer,
+  results: { header: 'Response headers are as expected' },
+  settings: {
+    header: { type: 'map', doc: 'Response headers expected: name to text, /pattern/ or comparison such as >= 3' },
+    judgeFrom,
+  },
+  when: ['header'],
+  evaluate: ({ content, nonce, patterns }, { header = {} }) =>
+    patterns.within(() => evaluateHeaders(content, valuesWithNonce(header, nonce))),
+})
+
+function evaluateHeaders({ address, headers, hide }: Content, expected: Readonly<Record<string, string>>) {
+  const problems = Object.entries(expected).flatMap(([name, expectation]) => {
+    const key = name.toLowerCase()
+    const value = Object.hasOwn(headers, key) ? headers[key] : undefined
+    if (value === undefined) return [`the answer has no header ${said(name, 64)}`]
+    // A redirect's query may hold a token.
+    const hideQuery = (text: string | Uint8Array): string => hide(text).replace(/\?.*/, '?…')
+    const problem = unmet(value, expectation, key === 'location' ? hideQuery : hide)
+    if (problem === undefined) return []
+    return [
+      secretHeaders.has(key) ? `header ${key} is not as expected (not shown)` : `header ${said(name, 64)} ${problem}`,
+    ]
+  })
+  return together('header', address, problems, `${count(Object.keys(expected).length, 'header')} as expected`)
+}
+
+export const content = onHttp({
+  ...ofAnswer,
+  results: { content: 'The body contains and matches what is expected' },
+  settings: {
+    contains: { type: 'text', doc: 'Text that the body contains' },
+    matches: {
+      type: 'text',
+      doc: 'Regular expression that the first 64 KiB of the body match; given up after 250 ms',
+    },
+    judgeFrom,
+  },
+  when: ['contains', 'matches'],
+  evaluate: ({ content, nonce, patterns }, { contains, matches }) =>
+    patterns.within(() => evaluateText(content, withNonce(contains, nonce), withNonce(matches, nonce))),
+})
+
+/** Of the body itself nothing is shown: it may hold anything. */
+function evaluateText(
+  { address, headers, body, more }: Content,
+  contains: string | undefined,
+  matches: string | undefined,
+) {
+  const text = body.toString('utf8')
+  const part = more ? `the first ${showBytes(body.length)} of the answer` : 'the answer'
+  const packed = headers['content-encoding']
+  const why = packed === undefined ? '' : `; it came as content-encoding ${quoted(packed, 32)}, which was not asked for`
+  const problems: string[] = []
+  if (contains !== undefined && !text.includes(contains))
+    problems.push(`${part} does not contain ${quoted(contains, 80)}${why}`)
+  const mismatch = matches === undefined ? undefined : unmatched(text, matches)
+  if (mismatch !== undefined) problems.push(`${part} ${mismatch}${why}`)
+  return together('content', address, problems, `${part} holds what is expected`)
+}
+
+/** What cannot be read as XML cannot be evaluated in any other way either: `xml` reports that once, for all. */
+const isUnreadableXml = (content: Content, xml: Readonly<Record<string, string>> | undefined): boolean => {
+  const read = xml && answerOf(content).xml
+  return read !== undefined && 'problem' in read
+}
+
+export const json = onHttp({
+  ...ofAnswer,
+  results: { json: documentResults.json },
+  settings: { json: jsonSetting, xml: xmlSetting, codes, judgeFrom },
+  when: ['json'],
+  evaluate: ({ content, nonce, patterns }, { json, xml, codes }) =>
+    isUnreadableXml(content, xml)
+      ? []
+      : (patterns.within(() =>
+          evaluateAssertions(content, { json: valuesWithNonce(json, nonce), codes }),
+        ) as readonly Result<'json'>[]),
+})
+
+export const xml = onHttp({
+  ...ofAnswer,
+  results: { xml: documentResults.xml },
+  settings: { xml: xmlSetting, codes, judgeFrom },
+  when: ['xml'],
+  evaluate: ({ content, nonce, patterns }, { xml, codes }) =>
+    patterns.within(() =>
+      evaluateAssertions(content, { xml: valuesWithNonce(xml, nonce), codes }),
+    ) as readonly Result<'xml'>[],
+})
+
+export const measure = onHttp({
+  ...ofAnswer,
+  results: { measure: documentResults.measure },
+  settings: { measure: measureSetting, xml: xmlSetting, codes, judgeFrom },
+  when: ['measure'],
+  evaluate: ({ content, patterns }, { measure, xml, codes }) =>
+    isUnreadableXml(content, xml)
+      ? []
+      : (patterns.within(() => evaluateAssertions(content, { measure, codes })) as readonly Result<'measure'>[]),
+})
+
+export const health = onHttp({
+  ...ofAnswer,
+  results: { health: "The other server's own health answer says Success" },
+  settings: { health: healthSetting, judgeFrom },
+  when: ['health'],
+  evaluate: ({ content }) => evaluateHealth(content),
+})
+
+export const version = onHttp({
+  ...ofAnswer,
+  results: { version: 'The expected version is running' },
+  settings: { version: versionSetting, judgeFrom },
+  when: ['version'],
+  evaluate: ({ content, patterns }, { version }) =>
+    version === undefined ? [] : patterns.within(() => evaluateVersion(content, version)),
+})
+
+type ExpectedVersion = NonNullable<Values<Pick<typeof answerSettings, 'version'>>['version']>
+type Version = { readonly version: string } | { readonly problem: string }
+
+/** Version skew is deployment-related: SuppressDeploymentErrors lets it pass. */
+function evaluateVersion(content: Content, expected: ExpectedVersion): Result<'version'> {
+  const { address, hide } = content
+  const read = versionIn(content, expected)
+  if ('problem' in read) return fail('version', 'data', `${address}: ${read.problem}`, { deployment: true })
+  const shown = hide(read.version)
+  const more = { deployment: true, facts: { version: said(shown, 80) } }
+  const problem = unmet(read.version, expected.expected, hide)
+  if (problem !== undefined) return fail('version', 'data', `${address}: the version ${problem}`, more)
+  return ok('version', `${address} runs ${quoted(shown, 80)}`, more)
+}
+
+/** The version in an answer, or why there is none. */
+function versionIn(content: Content, { header, json }: ExpectedVersion): Version {
+  if (header !== undefined) {
+    const value = content.headers[header.toLowerCase()]
+    return value === undefined
+      ? { problem: `the answer has no header ${said(header, 64)}, so no version` }
+      : { version: value }
+  }
+  const read = jsonIn(content)
+  if ('problem' in read) return read
+  const steps = parseJsonPath(json)
+  if (steps === undefined) return { problem: `${quoted(json, 80)} is not a JSON path such as $.a.b[0].c` }
+  const value = readJsonPath(read.value, steps)
+  return value === undefined
+    ? { problem: `the answer has no ${said(json, 80)}, so no version` }
+    : { version: jsonText(value.value) }
+}
+
+export const sameVersion = onHttp({
+  depth: 'Advanced',
+  results: { 'same version': 'Where `version` is set and all of several addresses are asked: they run the same one' },
+  settings: { version: versionSetting },
+  when: ['version'],
+  async observe(http, { version }, context) {
+    const { content } = await answer(http, undefined, context)
+    const read = version && versionIn(content, version)
+    return { version: read && 'version' in read ? content.hide(read.version) : undefined }
+  },
+  evaluate: () => [],
+  /** A pattern or a comparison lets several versions pass. */
+  compare(all) {
+    const known = all.flatMap(({ address, observation: { version } }) =>
+      version === undefined ? [] : { address, version },
+    )
+    if (known.length < 2) return []
+    // The most common one first: whoever runs another stands out behind it.
+    const versions = [...Map.groupBy(known, ({ version }) => version)]
+      .map(([version, group]) => ({ version, addresses: group.map(({ address }) => address) }))
+      .sort((a, b) => b.addresses.length - a.addresses.length)
+    const [first, ...others] = versions
+    const more = { deployment: true }
+    if (others.length === 0)
+      return ok('same version', `${known.length} addresses run ${quoted(first?.version ?? '', 80)}`, more)
+    const groups = versions.map(({ version, addresses: [one = '', ...rest] }) => {
+      const where = rest.length === 0 ? one : `${one} (and ${count(rest.length, 'other')})`
+      return `${quoted(version, 40)} at ${where}`
+    })
+    const message = `${known.length} addresses run ${versions.length} versions: ${groups.join(', ')}`
+    const details = versions.map(({ version, addresses }) => `${quoted(version, 80)} at ${addresses.join(', ')}`)
+    return fail('same version', 'data', message, { ...more, details })
+  },
+})
+
+export const certificate = onHttp({
+  depth: 'Advanced',
+  results: { certificate: 'Every certificate of the chain stays valid long enough' },
+  settings: {
+    certificate: {
+      type: 'threshold',
+      unit: 'days',
+      default: { warn: 20, limit: 3 },
+      doc: 'Days that every certificate of the chain has left at least (https)',
+    },
+  },
+  first: true,
+  observe: ({ chain }) => Promise.resolve({ chain }),
+  evaluate: ({ chain }, { certificate }) => (chain ? evaluateExpiry('certificate', chain, certificate) : []),
+})
+
+export const clock = onHttp({
+  depth: 'Advanced',
+  results: { clock: 'The Date header agrees with our clock' },
+  settings: {
+    clock: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 2_000, limit: 30_000 },
+      doc: 'How far the Date header may be from our clock; `off` where another monitor of the same server looks at it',
+    },
+  },
+  last: true,
+  applies: (_, { clock }) => hasLimits(clock),
+  async *observe(http, _, context) {
+    const { headers, sent, received } = await body(http, undefined, context)
+    const { date, age } = headers
+    if (date !== undefined) yield { address: http.at.address, skewMs: skewOf(date, age, sent, received) }
+  },
+  evaluate({ address, skewMs }, { clock: threshold }) {
+    if (skewMs === undefined) return warn('clock', `${address} sent a Date header that is no date`)
+    const what = `the clock of ${address} is ${skewMs < 0 ? 'behind' : 'ahead of'} ours by`
+    return atMost({ check: 'clock', what, value: Math.abs(skewMs), unit: 'duration', threshold })
+  },
+})
+
+/** `off` leaves both limits out. */
+const hasLimits = ({ warn, limit }: Threshold): boolean => warn !== undefined || limit !== undefined
+
+/**
+ * Milliseconds by which their clock is ahead of ours (negative: behind), as far as it is proved: the header counts
+ * whole seconds, and the request was under way for a while. Undefined: unreadable.
+ */
+function skewOf(date: string, age: string | undefined, sent: Date, received: Date): number | undefined {
+  const theirs = Date.parse(date) + (age !== undefined && /^\d{1,9}$/.test(age) ? Number(age) * 1_000 : 0)
+  if (Number.isNaN(theirs)) return undefined
+  if (theirs > received.getTime()) return theirs - received.getTime()
+  return Math.min(0, theirs + 1_000 - sent.getTime())
+}
+
+/** In the order of the reference. */
+export const checks = [
+  status,
+  latency,
+  header,
+  content,
+  json,
+  xml,
+  measure,
+  links,
+  health,
+  version,
+  addressesResult('Standard', 'Every address is probed by itself; told when there are too many'),
+  sameVersion,
+  certificate,
+  clock,
+] as const

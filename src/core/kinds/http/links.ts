@@ -1,0 +1,284 @@
+import { answerOf, type Content, evaluateAssertions } from '../../assert/content.ts'
+import { type Answer, select } from '../../assert/document.ts'
+import { asOneAnswer, statusAllowed, unmet } from '../../assert/expectation.ts'
+import { codeOf, type LinkEntry, type LinkFault, readsBody } from '../../assert/link-settings.ts'
+import { readXml } from '../../assert/xml.ts'
+import { type CheckContext, classify, deadlineSignal, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { call, type Head } from '../../net/http/call.ts'
+import { nextOf, open, type Route, requestTo } from '../../net/http/route.ts'
+import type { PeerAddress } from '../../net/peer-address.ts'
+import { count, quoted, safeUrl, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { answer, onHttp, response } from './connection.ts'
+import { admit } from './link-gate.ts'
+import { bodySettings, documentResults } from './settings.ts'
+
+export const links = onHttp({
+  depth: 'Standard',
+  results: { links: 'What the body links to, where `links` says, answers as expected', ...documentResults },
+  settings: {
+    links: bodySettings.links,
+    linkHosts: {
+      type: 'texts',
+      doc: 'Hosts that links may lead to, beside our own: cdn.example.com, host:8443, *.example.com. Without it, public addresses on the usual ports',
+    },
+  },
+  when: ['links'],
+  last: true,
+  elsewhere: true,
+  async *observe(http, { links: entries = [], linkHosts: hosts }, context) {
+    const { content } = await answer(http, undefined, context)
+    const { url } = await response(http, undefined, context)
+    if (http.links.taken) return
+    http.links.taken = true
+    // Its work is done, and the peer must not be kept while others are asked.
+    await http.close()
+    const target = { ...http.at, step: context.step }
+    yield* walkLinks(answerOf(content), url, {
+      entries,
+      hosts,
+      maxBody: http.maxBody,
+      route: http.route,
+      target,
+      context,
+    })
+  },
+  evaluate: (outcome, { links: entries = [] }) => asOneAnswer(() => evaluateLink(outcome, entries[outcome.entry])),
+})
+
+/** What came of one link. `entry` is its place in `links`; `url` is fit to be shown, and empty where there is none. */
+type LinkOutcome = { readonly entry: number; readonly url: string } & (
+  | ({ readonly type: 'answer' } & LinkAnswer)
+  | { readonly type: 'failure'; readonly cause: unknown; readonly afterMs: number }
+  | { readonly type: 'refusal'; readonly why: string }
+  | { readonly type: 'too deep' | 'loop' | 'none' }
+  /** More links than are asked. */
+  | { readonly type: 'rest'; readonly count: number }
+)
+type LinkAnswer = {
+  readonly address: string
+  /** Where the answer came from: the last of the redirects. */
+  readonly from: URL
+  readonly status: number
+  readonly contentType: string | undefined
+  /** What the document says that the content type is. */
+  readonly documentedType: string | undefined
+  readonly signedIn: boolean
+  readonly content: Content | undefined
+}
+type LinkResults = readonly Result<'links' | 'json' | 'xml' | 'measure'>[]
+
+function evaluateLink(outcome: LinkOutcome, entry: LinkEntry | undefined): LinkResults {
+  if (!entry) return []
+  const name = said(entry.name, 64)
+  const code = codeOf(entry.codes)
+  const where = outcome.url === '' ? name : `${name} ${outcome.url}`
+  const failed = (fault: LinkFault, kind: NonNullable<Result['fault']>, message: string, more?: Partial<Result>) => [
+    fail('links', kind, `${code(fault)}${message}`, more),
+  ]
+  switch (outcome.type) {
+    case 'none':
+      return [ok('links', `${name}: none in the answer`)]
+    case 'rest': {
+      const rest = count(outcome.count, 'more', 'more')
+      return [warn('links', `${name}: ${rest} not asked (most: ${entry.most})`)]
+    }
+    case 'refusal':
+      return failed('refused', 'data', `${name}: ${outcome.why}`)
+    case 'loop':
+      return failed('loop', 'protocol', `${where} leads back to an answer that led to it`)
+    case 'too deep':
+      return failed('deep', 'protocol', `${where} would be more than ${entry.levels} deep`)
+    case 'failure': {
+      const { fault, message, details } = classify(outcome.cause, outcome.url, outcome.afterMs)
+      return failed(fault === 'timeout' ? 'timeout' : 'unreachable', fault, `${where}: ${message}`, { details })
+    }
+    case 'answer':
+      return evaluateAnswer(outcome, entry, where).map((result) => ({ ...result, address: outcome.address }))
+  }
+}
+
+function evaluateAnswer(answer: LinkAnswer, entry: LinkEntry, where: string): LinkResults {
+  const { address, status, signedIn, documentedType, content } = answer
+  const code = codeOf(entry.codes)
+  const more: Partial<Result> = { measurement: { value: status, unit: 'count' } }
+  const text = `${where}: ${address} answered ${status}`
+  if (status === 401 && signedIn) {
+    return [fail('links', 'auth', `${code('status')}${text}: the sign-in of this monitor was refused`, more)]
+  }
+  try {
+    if (!statusAllowed(status, entry.status)) {
+      return [fail('links', 'data', `${code('status')}${text} (expected ${entry.status.join(', ')})`, more)]
+    }
+  } catch (error) {
+    return [fail('links', 'data', `${text}, which cannot be judged: ${(error as RangeError).message}`, more)]
+  }
+  const type = (answer.contentType ?? '').replace(/;.*$/s, '').trim().toLowerCase()
+  for (const expected of [entry.type, documentedType]) {
+    if (expected === undefined) continue
+    // What the document says of a type is the peer's word: a text, never a pattern of its choice.
+    const isSame = type === expected.trim().toLowerCase()
+    const problem = expected === entry.type ? unmet(type, expected) : isSame ? undefined : ''
+    if (problem === undefined) continue
+    const why = problem === '' ? `is ${quoted(type, 80)}, expected ${quoted(expected, 80)}` : problem
+    return [fail('links', 'data', `${code('type')}${text}, whose type ${why}`, more)]
+  }
+  const fine = ok('links', `${text}${type === '' ? '' : `, ${quoted(type, 80)}`}`, more)
+  return content ? [fine, ...evaluateAssertions(content, entry, entry.levels > 1)] : [fine]
+}
+
+type Walk = {
+  readonly entries: readonly LinkEntry[]
+  readonly hosts: readonly string[] | undefined
+  readonly maxBody: number
+  readonly route: Route
+  readonly target: PeerAddress
+  readonly context: CheckContext
+}
+/** A document to look for links in; `chain` are the URLs that led to it. */
+type Page = { readonly answer: Answer; readonly base: URL; readonly chain: readonly string[] }
+
+/**
+ * Asks what an answer links to, one after the other: only where the entries say, at most `most` of each, the answers'
+ * own links `levels` deep. Ends with the run; yields what came of each.
+ */
+async function* walkLinks(first: Answer, base: URL, walk: Walk): AsyncGenerator<LinkOutcome> {
+  const { entries, target, context } = walk
+  const counts = entries.map(() => ({ links: 0, requests: 0, rest: 0 }))
+  const done = new Set<string>()
+  const pages: Page[] = [{ answer: first, base, chain: [base.href] }]
+  for (let page = pages.shift(); page !== undefined; page = pages.shift()) {
+    for (const [index, entry] of entries.entries()) {
+      const counted = counts[index]
+      const selected = select(page.answer, entry.path)
+      if (counted === undefined || 'problem' in selected) continue
+      for (const item of selected) {
+        counted.links += 1
+        const text =
+          entry.url === undefined ? item.text : entry.url.replaceAll('{}', encodeURIComponent(item.text.toWellFormed()))
+        const url = text === '' ? null : URL.parse(text, page.base.href)
+        const link = { entry: index, url: url === null ? '' : safeUrl(url) }
+        const key = url === null ? `${index} ${text}` : `${index} ${plain(url)}`
+        // The chain is of documents within documents: whoever comes back to one would never end.
+        const isLoop = entry.levels > 1 && url !== null && page.chain.includes(url.href)
+        if (done.has(key) && !isLoop) continue
+        // A refusal counts too: a peer must not choose how many results there are.
+        if (counted.requests >= entry.most) {
+          counted.rest += 1
+          continue
+        }
+        counted.requests += 1
+        if (url === null) {
+          done.add(key)
+          yield { ...link, type: 'refusal', why: 'what stands there is no URL' }
+          continue
+        }
+        if (isLoop) {
+          yield { ...link, type: 'loop' }
+          continue
+        }
+        if (entry.levels > 1 && page.chain.length > entry.levels) {
+          yield { ...link, type: 'too deep' }
+          continue
+        }
+        done.add(key)
+        target.step('links')
+        const start = context.now()
+        try {
+          const documentedType = entry.typeAt === undefined ? undefined : item.within(entry.typeAt)?.at(0)?.text
+          const outcome = await requestLink(url, entry, documentedType, walk)
+          yield { ...link, ...outcome }
+          if (entry.levels > 1 && outcome.type === 'answer' && outcome.content) {
+            const chain = [...page.chain, url.href]
+            pages.push({ answer: answerOf(outcome.content), base: outcome.from, chain })
+          }
+        } catch (cause) {
+          if (target.signal.aborted) throw cause
+          yield { ...link, type: 'failure', cause, afterMs: context.now() - start }
+        }
+      }
+    }
+  }
+  for (const [entry, counted] of counts.entries()) {
+    if (counted.links === 0) yield { entry, url: '', type: 'none' }
+    if (counted.rest > 0) yield { entry, url: '', type: 'rest', count: counted.rest }
+  }
+}
+
+/** Takes out what is never sent, and gives the rest. */
+function plain(url: URL): string {
+  url.hash = ''
+  url.username = ''
+  url.password = ''
+  return url.href
+}
+
+type Response = ({ readonly type: 'answer' } & LinkAnswer) | { readonly type: 'refusal'; readonly why: string }
+
+/** Asks one URL and, where they are allowed, its redirects; each is admitted by itself. */
+async function requestLink(
+  first: URL,
+  entry: LinkEntry,
+  documentedType: string | undefined,
+  walk: Walk,
+): Promise<Response> {
+  const { context, hosts } = walk
+  const route: Route = { ...walk.route, method: entry.method, body: undefined }
+  const gate = { home: route.url, target: walk.target, hosts, plainHttp: entry.plainHttp }
+  const deadline = deadlineSignal(walk.target.signal, entry.within)
+  let url = first
+  try {
+    for (let hop = 0; ; hop += 1) {
+      // A name server that is slow must not cost more than the link may.
+      const admitted = await admit(url, gate, {
+        ...context,
+        resolve: (host) => inTime(context.resolve(host), deadline.signal),
+      })
+      if ('refusal' in admitted) return { type: 'refusal', why: admitted.refusal }
+      const at = { ...admitted.target, signal: deadline.signal }
+      const { socket } = await open(at, url, route, context)
+      try {
+        const head = await call(socket, at.address, requestTo(url, route), route.hide)
+        const next = nextOf(head, url, at, route)
+        if (next === undefined) {
+          return {
+            type: 'answer',
+            address: at.address,
+            from: url,
+            status: head.status,
+            contentType: head.headers['content-type'],
+            documentedType,
+            signedIn: route.signsIn && url.origin === route.url.origin,
+            content: readsBody(entry) ? await contentOf(at.address, head, walk) : undefined,
+          }
+        }
+        if (hop >= route.redirects) {
+          throw new ProbeError('protocol', `${at.address} redirects more than ${route.redirects} times`)
+        }
+        url = next
+      } finally {
+        socket.destroy()
+      }
+    }
+  } catch (error) {
+    if (walk.target.signal.aborted || !deadline.signal.aborted) throw error
+    throw new ProbeError('timeout', `${safeUrl(url)} gave no answer within ${entry.within / 1_000} s`)
+  } finally {
+    deadline.clear()
+  }
+}
+
+async function contentOf(address: string, { headers, read }: Head, walk: Walk): Promise<Content> {
+  const { bytes, more } = await read(walk.maxBody)
+  const xml = await readXml(bytes, headers['content-type'])
+  return { address, headers, body: bytes, more, hide: walk.route.hide, at: walk.context.date(), xml }
+}
+
+function inTime<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(signal.reason as Error)
+    if (signal.aborted) late()
+    signal.addEventListener('abort', late, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', late))
+  })
+}
