@@ -10,7 +10,6 @@ import { validate } from './validate.ts'
 
 export { declineForPeer, declineOwnProcess } from './loop-guard.ts'
 export { reservedHeaders, routeOf, signsIn, urlProblem } from './request.ts'
-export type { RequestSettings } from './settings.ts'
 
 /** Asks one URL and evaluates the answer. */
 export default networkKind({

@@ -6,54 +6,48 @@ import { inPascalCase, warningPrefix } from '../../protocol/index.ts'
 
 export type PeerAnswer = Content & { readonly status: number; readonly signedIn: boolean }
 
+/** How many failed monitors the message names, and how many warnings become details. */
+const maxNames = 5
+const maxWarnings = 10
+
 /** The health answer of another server, with its failed monitors by name and its warnings as one of ours. */
-export function evaluatePeer(answer: PeerAnswer): Result {
-  const verdict = judgedPeer(answer)
+export function evaluatePeer(answer: PeerAnswer): Result<'health'> {
+  const result = evaluateAnswer(answer)
   const age = Number(/^\d{1,9}$/.exec(answer.headers['age'] ?? '')?.[0] ?? 0)
-  return age > 1 ? { ...verdict, message: `${verdict.message}; seen there ${showDuration(age * 1_000)} ago` } : verdict
+  return age > 1 ? { ...result, message: `${result.message}; seen there ${showDuration(age * 1_000)} ago` } : result
 }
 
-function judgedPeer(answer: PeerAnswer): Result {
+function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
   const { address, status, hide } = answer
   const body = documentOf(answer)
   // A draining server answers 503 without a verdict; one that does not suppress error codes, with it.
-  if (status !== 200 && typeof body['Status'] !== 'string') return refused(answer, body)
-  const verdict = evaluateHealth(answer)
-  if (verdict.status === 'failed') {
+  if (status !== 200 && typeof body['Status'] !== 'string') return evaluateRefusal(answer, body)
+  const result = evaluateHealth(answer)
+  if (result.status === 'failed') {
     const names = failedMonitors(body).map((name) => said(hide(name), 80))
-    if (names.length === 0) return verdict
-    const shown = names.slice(0, mostNamed).join(', ')
-    const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : ''
-    return { ...verdict, message: `${verdict.message}; failed there: ${shown}${more}` }
+    if (names.length === 0) return result
+    const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : ''
+    return { ...result, message: `${result.message}; failed there: ${names.slice(0, maxNames).join(', ')}${more}` }
   }
-  const warnings = verdict.status === 'ok' ? warningsIn(body) : []
+  const warnings = result.status === 'ok' ? warningsIn(body) : []
   const [first] = warnings
-  if (first === undefined) return verdict
-  return warn(
-    'health',
-    `${address} says Success with ${count(warnings.length, 'warning')}: ${quoted(hide(first), 160)}`,
-    {
-      address,
-      details: warnings.slice(0, mostTold).map((one) => hide(one)),
-    },
-  )
+  if (first === undefined) return result
+  const message = `${address} says Success with ${count(warnings.length, 'warning')}: ${quoted(hide(first), 160)}`
+  return warn('health', message, { address, details: warnings.slice(0, maxWarnings).map((one) => hide(one)) })
 }
 
-const mostNamed = 5
-const mostTold = 10
-
-function refused({ address, status, signedIn, hide }: PeerAnswer, body: Body): Result {
+function evaluateRefusal({ address, status, signedIn, hide }: PeerAnswer, body: Body): Result<'health'> {
   const error = (body['ResponseStatus'] ?? {}) as Body
   const words = typeof error === 'object' && typeof error['Message'] === 'string' ? error['Message'] : ''
-  const told = `${address} answered ${status}${words === '' ? '' : `: ${quoted(hide(words), 160)}`}`
+  const text = `${address} answered ${status}${words === '' ? '' : `: ${quoted(hide(words), 160)}`}`
   const more: Partial<Result> = { address, measurement: { value: status, unit: 'count' } }
   if (status === 401 || status === 403) {
-    return fail('health', 'auth', `${told}${signedIn ? ': the token of this monitor is refused there' : ''}`, more)
+    return fail('health', 'auth', `${text}${signedIn ? ': the token of this monitor is refused there' : ''}`, more)
   }
   if (status === 404 || status === 405) {
-    return fail('health', 'protocol', `${told}: there is no health operation at this URL`, more)
+    return fail('health', 'protocol', `${text}: there is no health operation at this URL`, more)
   }
-  return fail('health', 'protocol', told, more)
+  return fail('health', 'protocol', text, more)
 }
 
 type Body = Readonly<Record<string, unknown>>
