@@ -1,16 +1,19 @@
 import { loadXmlParser } from '../../assert/xml.ts'
-import { includes, monitorKind } from '../../engine/index.ts'
+import { includes, type Kind } from '../../engine/index.ts'
 import { urlTarget } from '../../net/http/route.ts'
 import { loadFtpLists } from '../ftp/index.ts'
-import { evaluateStep } from './judge.ts'
-import { stepsProblem } from './problem.ts'
-import { runSteps, signsAnywhere } from './run.ts'
-import { stepsSettings } from './settings.ts'
+import { runSteps } from './sequence.ts'
+import { signsAnywhere, stepsSettings } from './settings.ts'
+import { validate } from './validate.ts'
 
-/** Does what a client does, step by step: signs in, reads, makes, uses and removes. */
-export default monitorKind({
+/**
+ * Does what a client does, step by step: signs in, reads, makes, uses and removes. Its settings say which checks there
+ * are, and a step that fails decides what follows: so it runs by itself instead of being made of checks.
+ */
+const steps: Kind<typeof stepsSettings> = {
   name: 'http-steps',
   title: 'A sequence of HTTP requests does what a client does',
+  runsOn: 'network',
   preload: () => Promise.all([loadXmlParser(), loadFtpLists()]),
   settings: stepsSettings,
   checks: [
@@ -32,8 +35,8 @@ export default monitorKind({
     },
   ],
   target: urlTarget,
-  signsIn: (given, mode) => includes(mode, 'Advanced') && signsAnywhere(given),
-  validate: stepsProblem,
-  observe: runSteps,
-  evaluate: (seen, given) => evaluateStep(seen, given.latency),
-})
+  signsIn: (settings, mode) => includes(mode, 'Advanced') && signsAnywhere(settings),
+  validate,
+  run: runSteps,
+}
+export default steps

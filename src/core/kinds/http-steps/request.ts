@@ -1,8 +1,16 @@
 import type { Call } from '../../net/http/call.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { CookieJar } from './cookies.ts'
-import { allExpected } from './expected.ts'
-import { isValue, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
+import { expectationsOf } from './expectations.ts'
+import {
+  isSigned,
+  isValue,
+  type RequestStep,
+  type SignedStep,
+  type Step,
+  type StepsSettings,
+  writes,
+} from './settings.ts'
 import { inXml, type StepValues } from './values.ts'
 
 /** Every template of a step, in no order. */
@@ -12,7 +20,7 @@ export const templatesOf = (step: RequestStep | Step, given: StepsSettings): rea
   step.body ?? '',
   ...Object.values(step.headers ?? {}),
   ...Object.values(step.form ?? {}),
-  ...allExpected(step).flatMap(({ json, xml }) =>
+  ...expectationsOf(step).flatMap(({ json, xml }) =>
     [...Object.values(json ?? {}), ...Object.values(xml ?? {})].filter(isValue),
   ),
 ]
@@ -30,15 +38,6 @@ export const authorizationOf = (
 const common = (step: SignedStep, given: StepsSettings): string | undefined =>
   step.signIn ? undefined : given.authorization
 const ours = (given: StepsSettings): string => (given.token === undefined ? `Basic \${basic}` : `Bearer \${token}`)
-
-type SignedStep = RequestStep & { readonly signIn?: boolean }
-
-/** Whether a step carries a credential of svc.yaml by `signed`. */
-export const isSigned = (step: SignedStep, given: StepsSettings): boolean =>
-  given.signed &&
-  !step.signIn &&
-  step.authorization === undefined &&
-  (given.token !== undefined || given.password !== undefined)
 
 /** What sort of body a step sends; undefined: one in which no value can stand safely. */
 export function bodyType(step: RequestStep): 'json' | 'xml' | undefined {
@@ -61,7 +60,7 @@ export function requestOf(step: RequestStep, given: StepsSettings, values: StepV
     name.toLowerCase(),
     headerValue(name, value, values),
   ])
-  const wantsXml = allExpected(step).some(({ xml }) => xml !== undefined)
+  const wantsXml = expectationsOf(step).some(({ xml }) => xml !== undefined)
   const tokenHeader = isSigned(step, given) ? given.tokenHeader : undefined
   return {
     method: step.method,

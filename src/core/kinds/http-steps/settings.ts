@@ -155,8 +155,21 @@ export type RequestStep = Values<typeof requestFields>
 export const isValue = (expectation: string): boolean => /^\$\{[A-Za-z]\w*\}$/.test(expectation)
 
 /** The status codes with which a step is well. */
-export const allowedBy = (step: RequestStep | Step): readonly string[] =>
+export const statusesOf = (step: RequestStep | Step): readonly string[] =>
   step.status ?? ['2xx', ...(('until' in step ? step.until?.status : undefined) ?? [])]
 
 /** Whether a method may change something on the server. */
 export const writes = (method: string): boolean => method !== 'GET' && method !== 'HEAD'
+
+export type SignedStep = RequestStep & { readonly signIn?: boolean }
+
+/** Whether a step carries a credential of svc.yaml by `signed`. */
+export const isSigned = (step: SignedStep, settings: StepsSettings): boolean =>
+  settings.signed &&
+  !step.signIn &&
+  step.authorization === undefined &&
+  (settings.token !== undefined || settings.password !== undefined)
+
+/** Whether a credential of svc.yaml is sent, in whatever way. */
+export const signsAnywhere = (settings: StepsSettings): boolean =>
+  settings.password !== undefined || settings.token !== undefined || settings.steps.some(({ signIn }) => signIn)

@@ -3,13 +3,13 @@ import { expectationProblem, statusAllowed } from '../../assert/expectation.ts'
 import { asksPeerAt } from '../../net/http/route.ts'
 import { quoted, said } from '../../net/text.ts'
 import { reservedHeaders } from '../http/index.ts'
-import { allExpected } from './expected.ts'
-import { bodyType, isSigned, templatesOf } from './request.ts'
-import { allowedBy, isValue, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
+import { expectationsOf } from './expectations.ts'
+import { bodyType, templatesOf } from './request.ts'
+import { isSigned, isValue, type RequestStep, type Step, type StepsSettings, statusesOf, writes } from './settings.ts'
 import { givenNames, namesIn, strayPlaceholder } from './values.ts'
 
 /** Why the settings cannot be used together, or undefined. */
-export function stepsProblem(given: StepsSettings): string | undefined {
+export function validate(given: StepsSettings): string | undefined {
   const url = new URL(given.url)
   if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
   if (url.search !== '' || url.hash !== '') return 'url ends with its path: a query belongs to the path of a step'
@@ -93,7 +93,7 @@ function requestProblem(
 const isOwnHeader = (name: string): boolean => !reservedHeaders.has(name.toLowerCase()) && !/^host$/i.test(name)
 
 function documentProblem(step: RequestStep): string | undefined {
-  const expected = allExpected(step)
+  const expected = expectationsOf(step)
   const wrong = expected
     .flatMap(({ json, xml }) => [
       ...Object.keys(json ?? {}).map((path) => pathProblem(path, 'json')),
@@ -131,7 +131,7 @@ function endlessProblem(step: Step, given: StepsSettings): string | undefined {
   for (const entry of step.until?.status ?? []) {
     const meant = allStatuses.filter((status) => statusAllowed(status, [entry]))
     if (meant.length === 0) return `waits for status ${said(entry, 20)}, which no answer has`
-    if (!meant.some((status) => statusAllowed(status, allowedBy(step)))) {
+    if (!meant.some((status) => statusAllowed(status, statusesOf(step)))) {
       const own = (step.status ?? []).join(', ')
       return `waits for status ${said(entry, 20)}, which its own status (${said(own, 80)}) excludes: add it there, or leave that out`
     }

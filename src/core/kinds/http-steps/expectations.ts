@@ -1,0 +1,126 @@
+import { type Content, evaluateAssertions } from '../../assert/content.ts'
+import { PatternBudget, statusAllowed } from '../../assert/expectation.ts'
+import { fail, type Result } from '../../engine/index.ts'
+import {
+  type CleanupStep,
+  isSigned,
+  isValue,
+  type RequestStep,
+  type Step,
+  type StepsSettings,
+  statusesOf,
+} from './settings.ts'
+import type { StepValues } from './values.ts'
+
+/** Values by path, in the two sorts of document. */
+export type Documents = { readonly json?: Texts; readonly xml?: Texts }
+type Texts = Readonly<Record<string, string>> | undefined
+
+/** What an answer that ends the waiting of `until` has. */
+type Ending = Documents & { readonly status: readonly string[] | undefined }
+/** What an answer that is a failure of its own has, and what that means. */
+export type Meaning = Documents & { readonly says: string }
+
+const isXml = (path: string): boolean => /^(?:count\()?\//.test(path)
+
+/** `expect` says by the form of a path which document it leads into. */
+function documentsOf(expect: Texts): Documents {
+  const entries = Object.entries(expect ?? {})
+  const part = (xml: boolean): Texts => {
+    const some = entries.filter(([path]) => isXml(path) === xml)
+    return some.length === 0 ? undefined : Object.fromEntries(some)
+  }
+  return { json: part(false), xml: part(true) }
+}
+
+/** What a step expects, as written. */
+function expectedOf(step: RequestStep): Documents {
+  const { json, xml } = documentsOf(step.expect)
+  return { json: both(step.json, json), xml: both(step.xml, xml) }
+}
+const both = (one: Texts, other: Texts): Texts => (one && other ? { ...one, ...other } : (one ?? other))
+
+const endingOf = ({ until }: Step): Ending | undefined =>
+  until && { ...documentsOf(until.expect), status: until.status }
+
+const meaningsOf = ({ fails }: Step): readonly Meaning[] =>
+  (fails ?? []).map(({ expect, says }) => ({ ...documentsOf(expect), says }))
+
+/** All that a step holds an answer against. */
+export const expectationsOf = (step: RequestStep | Step): readonly Documents[] => [
+  expectedOf(step),
+  ...('until' in step ? [endingOf(step) ?? {}] : []),
+  ...('fails' in step ? meaningsOf(step) : []),
+]
+
+/** With the values of this run. */
+const filledWith = <D extends Documents>(documents: D, values: StepValues): D => ({
+  ...documents,
+  json: filled(documents.json, values),
+  xml: filled(documents.xml, values),
+})
+
+const filled = (expected: Texts, values: StepValues): Texts =>
+  expected &&
+  Object.fromEntries(
+    // Written as a comparison, so that a value is never taken for a pattern.
+    Object.entries(expected).map(([path, one]) => [path, isValue(one) ? `=${values.fill(one, String)}` : one]),
+  )
+
+/** What of the expected values is not there or is another. */
+const unmetIn = (content: Content, { json, xml }: Documents): readonly Result[] =>
+  evaluateAssertions(content, { json, xml }).filter(({ status }) => status === 'failed')
+
+/** What an answer is. All but `unfinished` end the waiting of `until`. */
+export type Outcome =
+  /** The credential that it carried was refused. */
+  | { readonly type: 'refusal' }
+  | { readonly type: 'unexpected status' }
+  /** A failure of its own, of `fails`. */
+  | { readonly type: 'failure'; readonly meaning: Meaning }
+  /** A pattern was given up: nobody knows which of them it is. Why, in words that follow "cannot be judged: ". */
+  | { readonly type: 'undecided'; readonly why: string }
+  /** Not the last one of `until`. */
+  | { readonly type: 'unfinished'; readonly lacks: Result }
+  /** The one that counts, and what of it is not as expected. */
+  | { readonly type: 'final'; readonly unmet: readonly Result[] }
+
+type Answer = { readonly content: Content; readonly status: number; readonly values: StepValues }
+
+/** Holds an answer, once, against all that a step says of it. */
+export function outcomeOf(
+  step: Step | CleanupStep,
+  settings: StepsSettings,
+  { content, status, values }: Answer,
+): Outcome {
+  const isAllowed = statusAllowed(status, statusesOf(step))
+  if (isRefusal(step, settings, status, isAllowed)) return { type: 'refusal' }
+  if (!isAllowed) return { type: 'unexpected status' }
+  const budget = new PatternBudget()
+  if ('signIn' in step) {
+    const meanings = meaningsOf(step).map((meaning) => filledWith(meaning, values))
+    const meaning = budget.within(() => meanings.find((one) => unmetIn(content, one).length === 0))
+    if (meaning) return { type: 'failure', meaning }
+    const ending = endingOf(step)
+    const lacks = ending && budget.within(() => lackedBy(content, status, filledWith(ending, values)))
+    if (budget.givenUp !== undefined) return { type: 'undecided', why: budget.givenUp }
+    if (lacks) return { type: 'unfinished', lacks }
+  }
+  return { type: 'final', unmet: budget.within(() => unmetIn(content, filledWith(expectedOf(step), values))) }
+}
+
+function isRefusal(step: Step | CleanupStep, settings: StepsSettings, status: number, isAllowed: boolean): boolean {
+  // A credential that was refused is not sent again, whatever the step allows: each time counts at the server.
+  const repeats = 'until' in step && step.until !== undefined
+  if (isSigned(step, settings) && status === 401) return repeats || !isAllowed
+  // 400 and 422 are how some say it; 404 and 5xx say nothing of the account.
+  return 'signIn' in step && step.signIn && [400, 401, 403, 422].includes(status) && !isAllowed
+}
+
+/** Why an answer does not end the waiting, or undefined. */
+function lackedBy(content: Content, status: number, ending: Ending): Result | undefined {
+  if (ending.status && !statusAllowed(status, ending.status)) {
+    return fail('step', 'data', `it was answered ${status}, and waited for ${ending.status.join(', ')}`)
+  }
+  return unmetIn(content, ending)[0]
+}

@@ -1,0 +1,144 @@
+import {
+  type CheckContext,
+  deadlineSignal,
+  eachAddress,
+  evaluateUnreached,
+  fail,
+  ok,
+  type Result,
+} from '../../engine/index.ts'
+import { showDuration } from '../../format.ts'
+import { readCaFile } from '../../net/ca-file.ts'
+import { hostOf, open, portOf, type Route } from '../../net/http/route.ts'
+import { quoted } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { CookieJar } from './cookies.ts'
+import { type Run, send, shownPath } from './exchange.ts'
+import { runFtpStep } from './ftp-step.ts'
+import { evaluateAnswer, evaluateFailure } from './results.ts'
+import { type CleanupStep, type Step, type StepsSettings, signsAnywhere } from './settings.ts'
+import { untilOver } from './until.ts'
+import { firstValues } from './values.ts'
+
+/** Milliseconds kept for the cleanup, where there is one: no more than a third of what there is. */
+const cleanupMs = 5_000
+/** Milliseconds kept so that a result can name what did not answer. */
+const reportMs = 200
+/** Milliseconds for a cleanup after the run itself was given up: the engine waits that long, and no longer. */
+const lastMs = 400
+
+/**
+ * Does the steps one after the other, up to the first that fails, and then what undoes them: also after
+ * a failure, at the deadline, and when the run is given up.
+ */
+export async function* runSteps(given: StepsSettings, context: CheckContext): AsyncGenerator<Result> {
+  const url = new URL(given.url)
+  const [host, port] = [hostOf(url), portOf(url)]
+  context.step('connect', url.host)
+  const [values, ca] = await Promise.all([firstValues(given), readCaFile(given.caFile)])
+  const route: Route = {
+    url,
+    method: 'GET',
+    common: {},
+    own: {},
+    signsIn: signsAnywhere(given),
+    insecureHttp: given.insecureHttp,
+    redirects: 0,
+    verify: given.verify,
+    ca,
+    hide: values.hide,
+  }
+  const results = eachAddress<Result>(
+    context,
+    { host, port, which: 'any', check: 'connect' },
+    async function* (target) {
+      const { address } = target
+      const start = context.now()
+      const first = await open(target, url, route, context)
+      const run: Run = { given, context, target, route, values, jar: new CookieJar(), made: new Set(), first }
+      // Each is sent once, whatever comes in between.
+      const due = new Set(given.cleanup ?? [])
+      try {
+        // From here on no other address stands in for this one: what was sent is not sent again.
+        yield ok('connect', `${address} accepted${first.chain ? `, ${first.chain.protocol}` : ''}`, {
+          address,
+          measurement: { value: context.now() - start, unit: 'milliseconds' },
+        })
+        yield* forward(run)
+        for (const step of given.cleanup ?? []) {
+          due.delete(step)
+          if (!run.made.has(step.undoes)) continue
+          target.step('cleanup')
+          const share = Math.max(1, (context.msLeft() - reportMs) / (due.size + 1))
+          yield await resultOf(run, step, context.signal, share)
+        }
+      } finally {
+        first.socket.destroy()
+        // Nobody reads these results any more; it is undone all the same.
+        for (const step of due) if (run.made.has(step.undoes)) await resultOf(run, step, undefined, lastMs / due.size)
+      }
+    },
+  )
+  for await (const result of results) yield 'see' in result ? evaluateUnreached(result) : result
+}
+
+async function* forward(run: Run): AsyncGenerator<Result> {
+  const { given, context, target } = run
+  const whole = context.msLeft()
+  const reserve = (given.cleanup ?? []).length > 0 ? Math.min(cleanupMs, whole / 3) : Math.min(reportMs, whole / 10)
+  const ends = context.now() + whole - reserve
+  let failed: string | undefined
+  for (const step of given.steps) {
+    if (failed !== undefined) {
+      yield fail('step', 'dependency', `${step.name}: not run: step ${quoted(failed, 64)} failed`)
+      continue
+    }
+    target.step('step')
+    const result = await resultOf(run, step, context.signal, Math.max(1, ends - context.now()))
+    yield result
+    // One that is slow has done what the next one needs.
+    if (result.status === 'failed' && result.fault !== 'threshold') failed = step.name
+  }
+}
+
+/** Does one step within `ms`; what goes wrong becomes its result. Throws when the run itself has ended. */
+async function resultOf(
+  run: Run,
+  step: Step | CleanupStep,
+  parent: AbortSignal | undefined,
+  ms: number,
+): Promise<Result> {
+  const { given, context, values } = run
+  const { address } = run.target
+  const start = context.now()
+  let requests = 0
+  const deadline = deadlineSignal(parent ?? new AbortController().signal, ms)
+  const text = 'ftp' in step && step.ftp ? `ftp ${step.ftp.host}` : `${step.method} ${shownPath(run, step)}`
+  const request = { step, address, text }
+  try {
+    if ('ftp' in step && step.ftp)
+      return await runFtpStep(step.name, step.ftp, values, { ...context, signal: deadline.signal }, ms)
+    if (!('until' in step && step.until))
+      return evaluateAnswer(request, await send(run, step, deadline.signal), given.latency)
+    const answer = await untilOver({
+      until: step.until,
+      address,
+      now: context.now,
+      ms,
+      parent: parent ?? deadline.signal,
+      send: (signal) => send(run, step, signal),
+      count: (sent) => {
+        requests = sent
+      },
+    })
+    return evaluateAnswer(request, answer, given.latency)
+  } catch (error) {
+    if (parent?.aborted) throw error
+    const late = deadline.signal.aborted && !(error instanceof ProbeError)
+    const cause = late ? new ProbeError('timeout', `${address} gave no answer within ${showDuration(ms)}`) : error
+    const numbered = requests > 1 ? `${text} (request ${requests})` : text
+    return evaluateFailure({ ...request, text: numbered }, cause, context.now() - start, values.hide)
+  } finally {
+    deadline.clear()
+  }
+}
