@@ -1,17 +1,28 @@
-import { answerOf, type Content, evaluateAssertions, evaluateHealth, jsonIn, together } from '../../assert/content.ts'
+import { answerOf, type Content, evaluateAssertions, evaluateHealth, together } from '../../assert/content.ts'
 import { statusAllowed, unmatched, unmet } from '../../assert/expectation.ts'
-import { jsonText, parseJsonPath, readJsonPath } from '../../assert/json-path.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import { addressesResult, atMost, evaluateExpiry, fail, ok, type Result, warn } from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
 import { count, quoted, said } from '../../net/text.ts'
-import type { ExecutionMode } from '../../protocol/index.ts'
-import type { Threshold, Values } from '../../settings/index.ts'
-import { answer, body, bodyDoc, type Http, onHttp, response, statusDoc } from './connection.ts'
+import type { SettingsSpec, Threshold } from '../../settings/index.ts'
+import {
+  body,
+  bodyDoc,
+  bodySettings,
+  documentResults,
+  judgeFrom,
+  ofAnswer,
+  onHttp,
+  response,
+  statusDoc,
+} from './connection.ts'
 import { links } from './links.ts'
-import { answerSettings, bodySettings, documentResults } from './settings.ts'
+import { sameVersion, version } from './version.ts'
 
-const { judgeFrom, codes, version: versionSetting } = answerSettings
+const codes = {
+  type: 'map',
+  doc: 'What messages begin with: `parse`, a path of json or xml, or the name of a measure to text',
+} as const satisfies SettingsSpec[string]
 const { health: healthSetting, json: jsonSetting, xml: xmlSetting, measure: measureSetting } = bodySettings
 
 export const status = onHttp({
@@ -71,15 +82,6 @@ export const latency = onHttp({
     return atMost({ check: 'latency', what, value: ms, unit: 'duration', threshold })
   },
 })
-
-/** What the checks of the headers and the body have in common. They hold their patterns against one budget. */
-const ofAnswer = {
-  depth: 'Standard',
-  depthWith: (settings: { readonly judgeFrom: ExecutionMode }) => settings.judgeFrom,
-  // Without its credentials a server may answer something else.
-  applies: ({ sends, route }: Http) => sends && !route.withheld,
-  observe: answer,
-} as const
 
 /** Headers whose values are credentials, whoever sends them. */
 const secretHeaders = new Set(['set-cookie', 'cookie', 'authorization', 'proxy-authorization', 'x-api-key'])
@@ -193,83 +195,6 @@ export const health = onHttp({
   settings: { health: healthSetting, judgeFrom },
   when: ['health'],
   evaluate: ({ content }) => evaluateHealth(content),
-})
-
-export const version = onHttp({
-  ...ofAnswer,
-  results: { version: 'The expected version is running' },
-  settings: { version: versionSetting, judgeFrom },
-  when: ['version'],
-  evaluate: ({ content, patterns }, { version }) =>
-    version === undefined ? [] : patterns.within(() => evaluateVersion(content, version)),
-})
-
-type ExpectedVersion = NonNullable<Values<Pick<typeof answerSettings, 'version'>>['version']>
-type Version = { readonly version: string } | { readonly problem: string }
-
-/** Version skew is deployment-related: SuppressDeploymentErrors lets it pass. */
-function evaluateVersion(content: Content, expected: ExpectedVersion): Result<'version'> {
-  const { address, hide } = content
-  const read = versionIn(content, expected)
-  if ('problem' in read) return fail('version', 'data', `${address}: ${read.problem}`, { deployment: true })
-  const shown = hide(read.version)
-  const more = { deployment: true, facts: { version: said(shown, 80) } }
-  const problem = unmet(read.version, expected.expected, hide)
-  if (problem !== undefined) return fail('version', 'data', `${address}: the version ${problem}`, more)
-  return ok('version', `${address} runs ${quoted(shown, 80)}`, more)
-}
-
-/** The version in an answer, or why there is none. */
-function versionIn(content: Content, { header, json }: ExpectedVersion): Version {
-  if (header !== undefined) {
-    const value = content.headers[header.toLowerCase()]
-    return value === undefined
-      ? { problem: `the answer has no header ${said(header, 64)}, so no version` }
-      : { version: value }
-  }
-  const read = jsonIn(content)
-  if ('problem' in read) return read
-  const steps = parseJsonPath(json)
-  if (steps === undefined) return { problem: `${quoted(json, 80)} is not a JSON path such as $.a.b[0].c` }
-  const value = readJsonPath(read.value, steps)
-  return value === undefined
-    ? { problem: `the answer has no ${said(json, 80)}, so no version` }
-    : { version: jsonText(value.value) }
-}
-
-export const sameVersion = onHttp({
-  depth: 'Advanced',
-  results: { 'same version': 'Where `version` is set and all of several addresses are asked: they run the same one' },
-  settings: { version: versionSetting },
-  when: ['version'],
-  async observe(http, { version }, context) {
-    const { content } = await answer(http, undefined, context)
-    const read = version && versionIn(content, version)
-    return { version: read && 'version' in read ? content.hide(read.version) : undefined }
-  },
-  evaluate: () => [],
-  /** A pattern or a comparison lets several versions pass. */
-  compare(all) {
-    const known = all.flatMap(({ address, observation: { version } }) =>
-      version === undefined ? [] : { address, version },
-    )
-    if (known.length < 2) return []
-    // The most common one first: whoever runs another stands out behind it.
-    const versions = [...Map.groupBy(known, ({ version }) => version)]
-      .map(([version, group]) => ({ version, addresses: group.map(({ address }) => address) }))
-      .sort((a, b) => b.addresses.length - a.addresses.length)
-    const [first, ...others] = versions
-    const more = { deployment: true }
-    if (others.length === 0)
-      return ok('same version', `${known.length} addresses run ${quoted(first?.version ?? '', 80)}`, more)
-    const groups = versions.map(({ version, addresses: [one = '', ...rest] }) => {
-      const where = rest.length === 0 ? one : `${one} (and ${count(rest.length, 'other')})`
-      return `${quoted(version, 40)} at ${where}`
-    })
-    const message = `${known.length} addresses run ${versions.length} versions: ${groups.join(', ')}`
-    const details = versions.map(({ version, addresses }) => `${quoted(version, 80)} at ${addresses.join(', ')}`)
-    return fail('same version', 'data', message, { ...more, details })
-  },
 })
 
 export const certificate = onHttp({

@@ -1,43 +1,80 @@
 import { shownLocation } from '../../assert/content.ts'
 import { PatternBudget } from '../../assert/expectation.ts'
+import { linkFields } from '../../assert/link-settings.ts'
+import { measureFields } from '../../assert/measure.ts'
 import { newNonce } from '../../assert/nonce.ts'
 import { readXml } from '../../assert/xml.ts'
 import {
   type AddressTurn,
+  addressChoices,
   type CheckContext,
-  type Connection,
   checksOn,
   includes,
   sharedRead,
 } from '../../engine/index.ts'
-import type { Chain } from '../../net/chain.ts'
-import { type Arrival, asksPeerAt, open, travel } from '../../net/http/route.ts'
-import { type RequestRoute, routeOf, routeWithNonce } from './request.ts'
-import type { BodySettings, ConnectionSettings } from './settings.ts'
+import { asksPeerAt } from '../../net/http/route.ts'
+import type { ExecutionMode } from '../../protocol/index.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import {
+  openRequest,
+  type RequestConnection,
+  type RequestRoute,
+  requestSettings,
+  routeOf,
+  routeWithNonce,
+} from './request.ts'
+
+/** What checks expect of the body also decides which content type the request asks for. */
+export const bodySettings = {
+  health: {
+    type: 'flag',
+    default: false,
+    doc: 'The URL is the /healthcheck of another svc or of a server like it: its body must say Success',
+  },
+  json: {
+    type: 'map',
+    doc: 'Values expected in a JSON body: path such as $.a.b[0].c to text, /pattern/ or comparison such as >= 3. [*] is each element of a list, count(path) how many there are',
+  },
+  xml: {
+    type: 'map',
+    doc: 'Values expected in an XML body: path such as /VAST/Ad[0]/@id to text, /pattern/ or comparison. Without an index each element so called, count(path) how many there are',
+  },
+  measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of a JSON or XML body' },
+  links: {
+    type: 'groups',
+    fields: linkFields,
+    doc: 'Which URLs in a JSON or XML body are asked too, and how; no others ever are',
+  },
+} as const satisfies SettingsSpec
+type BodySettings = Values<typeof bodySettings>
+
+export const connectionSettings = {
+  ...requestSettings,
+  ...bodySettings,
+  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'The answer is read up to here and judged by that' },
+  addresses: {
+    type: 'choice',
+    values: addressChoices,
+    doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first` in Basic, `all` from Standard on',
+  },
+} as const satisfies SettingsSpec
+type ConnectionSettings = Values<typeof connectionSettings>
 
 /** What is read once, before any address is asked. */
-export type Prepared = {
+type Prepared = {
   readonly route: RequestRoute
   /** Links are asked once in a run: of the first address that answers. */
   readonly links: { taken: boolean }
 }
 
-/** A connection to one address, for one request. */
-export type Http = Connection & {
-  readonly at: AddressTurn
-  readonly chain: Chain | undefined
-  /** With the nonce of this connection. */
-  readonly route: RequestRoute
+/** A connection for one request, whose route holds the nonce of this connection. */
+export type Http = RequestConnection<RequestRoute> & {
   readonly nonce: string
-  /** Monotonic milliseconds at which connecting began. */
-  readonly openedMs: number
   /** False where this mode sends nothing: a POST may write. */
   readonly sends: boolean
   readonly maxBody: number
   readonly readsXml: boolean
   readonly links: Prepared['links']
-  /** Sends the request and follows redirects. */
-  readonly request: (context: CheckContext) => Promise<Arrival>
 }
 
 export const onHttp = checksOn<Http>()
@@ -59,28 +96,15 @@ export async function openHttp(
   context: CheckContext,
   { route: common, links }: Prepared,
 ): Promise<Http> {
-  const openedMs = context.now()
   const nonce = newNonce()
-  const route = routeWithNonce(common, nonce)
-  const link = await open(at, route.url, route, context)
-  let { socket } = link
+  const connection = await openRequest(at, routeWithNonce(common, nonce), context)
   return {
-    usable: true,
-    close: () => void socket.destroy(),
-    at,
-    chain: link.chain,
-    route,
+    ...connection,
     nonce,
-    openedMs,
-    sends: route.method !== 'POST' || includes(context.mode, 'Standard'),
+    sends: common.method !== 'POST' || includes(context.mode, 'Standard'),
     maxBody: settings.maxBody,
     readsXml: readsXml(settings),
     links,
-    request: async (during) => {
-      const arrival = await travel(link, { ...at, step: during.step }, route, during)
-      socket = arrival.socket
-      return arrival
-    },
   }
 }
 
@@ -101,6 +125,12 @@ export const readsXml = (settings: BodySettings): boolean =>
 
 export const statusDoc = 'The status code is one of those expected'
 export const bodyDoc = 'Told when the answer is cut short'
+/** Results about the answer itself, and about the answers that its links lead to. */
+export const documentResults = {
+  json: 'JSON values are as expected',
+  xml: 'XML values are as expected',
+  measure: 'Figures, dates and counts in the body are within their thresholds',
+} as const
 
 /** The head of the answer, and where it comes from after redirects. */
 export const response = sharedRead('status', statusDoc, async (http: Http, context) => {
@@ -147,3 +177,19 @@ export const answer = sharedRead('body', bodyDoc, async (http: Http, context) =>
     patterns: new PatternBudget(),
   }
 })
+
+export const judgeFrom = {
+  type: 'choice',
+  values: ['Basic', 'Standard'],
+  default: 'Standard',
+  doc: 'Mode from which on headers and body are judged. `Basic`: not of an answer that Basic gets without credentials, and no links',
+} as const satisfies SettingsSpec[string]
+
+/** What the checks of the headers and the body have in common. They hold their patterns against one budget. */
+export const ofAnswer = {
+  depth: 'Standard',
+  depthWith: (settings: { readonly judgeFrom: ExecutionMode }) => settings.judgeFrom,
+  // Without its credentials a server may answer something else.
+  applies: ({ sends, route }: Http) => sends && !route.withheld,
+  observe: answer,
+} as const

@@ -1,15 +1,26 @@
+import { expectationProblem, patternProblem } from '../../assert/expectation.ts'
+import { assertionProblem, linkProblem } from '../../assert/link-settings.ts'
+import { holdsNonce } from '../../assert/nonce.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
-import { includes, networkKind, ok } from '../../engine/index.ts'
+import { includes, type JoinedSettings, networkKind, ok } from '../../engine/index.ts'
 import { urlTarget } from '../../net/http/route.ts'
+import { said } from '../../net/text.ts'
+import type { Values } from '../../settings/index.ts'
 import { checks } from './checks.ts'
-import { asksPeer, openHttp, prepareHttp } from './connection.ts'
-import { declineForPeer, declineOwnProcess } from './loop-guard.ts'
-import { signsIn } from './request.ts'
-import { connectionSettings } from './settings.ts'
-import { validate } from './validate.ts'
+import { asksPeer, connectionSettings, openHttp, prepareHttp, readsJson, readsXml } from './connection.ts'
+import { hostProblem } from './link-gate.ts'
+import { declineForPeer, declineOwnProcess, reservedHeaders, signsIn, urlProblem } from './request.ts'
 
-export { declineForPeer, declineOwnProcess } from './loop-guard.ts'
-export { reservedHeaders, routeOf, signsIn, urlProblem } from './request.ts'
+export {
+  declineForPeer,
+  declineOwnProcess,
+  openRequest,
+  type RequestConnection,
+  reservedHeaders,
+  routeOf,
+  signsIn,
+  urlProblem,
+} from './request.ts'
 
 /** Asks one URL and evaluates the answer. */
 export default networkKind({
@@ -34,3 +45,53 @@ export default networkKind({
   },
   checks,
 })
+
+type HttpSettings = Values<JoinedSettings<typeof connectionSettings, typeof checks>>
+
+/** Nor may a token stand in one of these; a bare token in Authorization or a cookie is what some servers want. */
+const ownHeaders = new Set([...reservedHeaders, 'host'].filter((name) => name !== 'authorization' && name !== 'cookie'))
+
+/** Why the settings cannot be used together, or undefined. */
+function validate(settings: HttpSettings): string | undefined {
+  const { url, method, username, password, token, tokenHeader, headers, body } = settings
+  const wrongUrl = urlProblem(url)
+  if (wrongUrl !== undefined) return wrongUrl
+  if (body !== undefined && method !== 'POST') return 'a body needs method: POST'
+  if (token !== undefined && password !== undefined) return 'token and password exclude each other'
+  if (password !== undefined && username === undefined) return 'password needs a username'
+  const { header, contains, matches, json, xml } = settings
+  if (holdsNonce(header, contains, matches, json, xml) && !holdsNonce(url, headers, body)) {
+    return 'expects {nonce}, which neither url nor headers nor body sends: put it into one of them'
+  }
+  if (username?.includes(':')) return 'a username of HTTP basic sign-in holds no colon'
+  const readsBody =
+    settings.health || contains !== undefined || matches !== undefined || readsJson(settings) || readsXml(settings)
+  if (method === 'HEAD' && readsBody) return 'method: HEAD has no body to judge'
+  const names = Object.keys(headers ?? {})
+  const hasSecret = password !== undefined || token !== undefined
+  // Behind one address many servers may be told apart by it: the secret is for the one that url names.
+  if (hasSecret && names.some((name) => name.toLowerCase() === 'host'))
+    return 'headers may not set Host beside a password or token'
+  if (tokenHeader !== undefined && ownHeaders.has(tokenHeader.toLowerCase())) {
+    return `tokenHeader may not be ${said(tokenHeader, 64)}`
+  }
+  const reserved = names.find((name) => reservedHeaders.has(name.toLowerCase()))
+  if (reserved === undefined) return documentProblem(settings)
+  const advice = reserved.toLowerCase() === 'authorization' ? ': use password or token' : ''
+  return `headers may not set ${said(reserved, 64)}${advice}`
+}
+
+function documentProblem(settings: HttpSettings): string | undefined {
+  const { links = [], linkHosts, matches, header } = settings
+  const wrongLink = links.map(linkProblem).find((problem) => problem !== undefined)
+  if (wrongLink !== undefined) return wrongLink
+  if (linkHosts !== undefined && links.length === 0) return 'linkHosts needs links'
+  const pattern = matches === undefined ? undefined : patternProblem(matches)
+  if (pattern !== undefined) return `matches: ${pattern}`
+  for (const [name, expectation] of Object.entries(header ?? {})) {
+    const wrong = expectationProblem(expectation)
+    if (wrong !== undefined) return `header ${said(name, 64)}: ${wrong}`
+  }
+  const host = linkHosts?.map(hostProblem).find((problem) => problem !== undefined)
+  return host ?? assertionProblem(settings, 'this monitor', ['parse'])
+}

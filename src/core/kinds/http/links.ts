@@ -9,9 +9,8 @@ import { nextOf, open, type Route, requestTo } from '../../net/http/route.ts'
 import type { PeerAddress } from '../../net/peer-address.ts'
 import { count, quoted, safeUrl, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { answer, onHttp, response } from './connection.ts'
+import { answer, bodySettings, documentResults, onHttp, response } from './connection.ts'
 import { admit } from './link-gate.ts'
-import { bodySettings, documentResults } from './settings.ts'
 
 export const links = onHttp({
   depth: 'Standard',

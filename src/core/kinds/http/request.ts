@@ -1,10 +1,54 @@
 import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../../assert/nonce.ts'
-import { includes } from '../../engine/index.ts'
+import {
+  type AddressTurn,
+  type CheckContext,
+  type Connection,
+  includes,
+  ok,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
 import { readCaFile } from '../../net/ca-file.ts'
-import type { Route } from '../../net/http/route.ts'
+import type { Chain } from '../../net/chain.ts'
+import { type Arrival, open, type Route, travel } from '../../net/http/route.ts'
+import type { PeerAddress } from '../../net/peer-address.ts'
 import { hiding } from '../../net/text.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
-import type { RequestSettings } from './settings.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { isOwnProcess } from '../../system/own-process.ts'
+
+/** What is sent, to whom, and how: all that a request needs, whichever kind makes it. */
+export const requestSettings = {
+  url: {
+    type: 'url',
+    protocols: ['http', 'https'],
+    required: true,
+    doc: 'What to ask, without user or password. {nonce} in its path or query, in headers and in body stands for 16 random characters, others for each connection; in header, contains, matches, json and xml it is the one that was sent',
+  },
+  method: {
+    type: 'choice',
+    values: ['GET', 'HEAD', 'POST'],
+    default: 'GET',
+    doc: 'POST is sent from Standard on, for it may write: Basic then only connects',
+  },
+  headers: { type: 'map', doc: 'Request headers; credentials belong into password or token' },
+  body: { type: 'text', doc: 'Request body of a POST; name its Content-Type in headers' },
+  username: { type: 'text', doc: 'User of HTTP basic sign-in, with password; sent from Standard on' },
+  password: { type: 'secret', doc: 'Password of HTTP basic sign-in' },
+  token: { type: 'secret', doc: 'Bearer token; sent from Standard on' },
+  tokenHeader: { type: 'text', doc: 'Header that takes the bare token instead of Authorization, e.g. X-Api-Key' },
+  insecureHttp: { type: 'flag', default: false, doc: 'Send password or token over http:// to another machine too' },
+  redirects: {
+    type: 'integer',
+    default: 0,
+    min: 0,
+    max: 10,
+    doc: 'How many redirects are followed; another origin gets no headers and no credentials of ours, a POST follows none',
+  },
+  verify: { type: 'flag', default: true, doc: 'Ask nothing of a server whose certificate is not trusted' },
+  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+} as const satisfies SettingsSpec
+export type RequestSettings = Values<typeof requestSettings>
 
 /** Headers that are ours to set: framing, packing (an answer must not be a zip bomb), and credentials. */
 export const reservedHeaders: ReadonlySet<string> = new Set([
@@ -107,6 +151,41 @@ const hasCredentials = ({ password, token }: Credentials): boolean => password !
 export const signsIn = (settings: Credentials, mode: ExecutionMode): boolean =>
   hasCredentials(settings) && includes(mode, 'Standard')
 
+/** A connection to one address, for one request. */
+export type RequestConnection<R extends Route = Route> = Connection & {
+  readonly at: AddressTurn
+  readonly route: R
+  readonly chain: Chain | undefined
+  /** Monotonic milliseconds at which connecting began. */
+  readonly openedMs: number
+  /** Sends the request and follows redirects. */
+  readonly request: (context: CheckContext) => Promise<Arrival>
+}
+
+/** Connects for one request, with TLS for https. Throws what the socket throws, and ProbeError. */
+export async function openRequest<R extends Route>(
+  at: AddressTurn,
+  route: R,
+  context: CheckContext,
+): Promise<RequestConnection<R>> {
+  const openedMs = context.now()
+  const link = await open(at, route.url, route, context)
+  let { socket } = link
+  return {
+    usable: true,
+    close: () => void socket.destroy(),
+    at,
+    route,
+    chain: link.chain,
+    openedMs,
+    request: async (during) => {
+      const arrival = await travel(link, { ...at, step: during.step }, route, during)
+      socket = arrival.socket
+      return arrival
+    },
+  }
+}
+
 /** Why a URL cannot be asked, or undefined. */
 export function urlProblem(text: string): string | undefined {
   const { username, password, protocol } = new URL(text)
@@ -120,3 +199,18 @@ function leadsAway(url: string): boolean {
   const { origin, host } = new URL(url)
   return holdsNonce(host) || URL.parse(withNonce(url, newNonce()))?.origin !== origin
 }
+
+/** The answer of a run that another svc asked for: it asks no further svc, or two could ask each other for ever. */
+export const declineForPeer = ({ calledByPeer }: Pick<CheckContext, 'calledByPeer'>): Result | undefined =>
+  calledByPeer
+    ? ok('health', 'not asked: another svc asked for this run, and a run so asked asks no further')
+    : undefined
+
+/** The answer where the address is that of this very process. */
+export const declineOwnProcess = (
+  { ip, port, address }: PeerAddress,
+  { ownUrl }: Pick<CheckContext, 'ownUrl'>,
+): Result | undefined =>
+  isOwnProcess(ip, port, ownUrl?.())
+    ? warn('health', `not asked: ${address} is this very process, which does not ask itself`)
+    : undefined

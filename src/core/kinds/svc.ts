@@ -1,0 +1,220 @@
+import { type Content, evaluateHealth } from '../assert/content.ts'
+import { loadXmlParser } from '../assert/xml.ts'
+import {
+  type AddressTurn,
+  atMost,
+  type CheckContext,
+  checksOn,
+  fail,
+  networkKind,
+  ok,
+  type Result,
+  sharedRead,
+  warn,
+} from '../engine/index.ts'
+import { showBytes, showDuration } from '../format.ts'
+import { asksPeerAt, type Route, urlTarget } from '../net/http/route.ts'
+import { count, quoted, said } from '../net/text.ts'
+import { ExecutionMode, inPascalCase, ServerType, warningPrefix } from '../protocol/index.ts'
+import type { SettingsSpec, Values } from '../settings/index.ts'
+import {
+  declineForPeer,
+  declineOwnProcess,
+  openRequest,
+  type RequestConnection,
+  routeOf,
+  signsIn,
+  urlProblem,
+} from './http/index.ts'
+
+/** Bytes of an answer that are read. */
+const maxBody = 1024 * 1024
+
+const peerSettings = {
+  url: { type: 'url', protocols: ['http', 'https'], required: true, doc: 'The server, or its /healthcheck' },
+  type: { type: 'choice', values: ServerType.values, default: 'App', doc: 'Which server type is asked for there' },
+  mode: {
+    type: 'choice',
+    values: ExecutionMode.values,
+    default: 'Standard',
+    doc: 'How deep it is asked at most; a shallower run of ours asks no deeper than itself',
+  },
+  token: { type: 'secret', doc: 'Token or key there, with which it tells details; sent from Standard on' },
+  insecureHttp: { type: 'flag', default: false, doc: 'Send the token over http:// to another machine too' },
+  suppressDeployment: {
+    type: 'flag',
+    default: false,
+    doc: 'Ask it to let deployment-related failures of its own pass',
+  },
+  verify: { type: 'flag', default: true, doc: 'Ask nothing of a server whose certificate is not trusted' },
+  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+} as const satisfies SettingsSpec
+type PeerSettings = Values<typeof peerSettings>
+
+/** Where it is asked, of a run of ours in `mode`. Every health result there is answered with 200. */
+function peerUrl(settings: PeerSettings, mode: ExecutionMode): URL {
+  const url = new URL(settings.url)
+  if (!asksPeerAt(url)) url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/healthcheck`
+  const order = ExecutionMode.values
+  const depth = Math.min(order.indexOf(settings.mode), order.indexOf(mode))
+  url.searchParams.set('ExecutionMode', order[depth] ?? 'Basic')
+  url.searchParams.set('ServerType', settings.type)
+  url.searchParams.set('SuppressErrorCodes', 'true')
+  if (settings.suppressDeployment) url.searchParams.set('SuppressDeploymentErrors', 'true')
+  return url
+}
+
+async function preparePeer(settings: PeerSettings, context: CheckContext): Promise<Route> {
+  const url = peerUrl(settings, context.mode)
+  context.step('connect', url.host)
+  // It then ends its run before we give up, and answers with the results that it has by then.
+  const headers = { 'X-Prometheus-Scrape-Timeout-Seconds': (context.msLeft() / 1_000).toFixed(3) }
+  const { token, insecureHttp, verify, caFile } = settings
+  const request = { url: url.href, method: 'GET', headers, token, insecureHttp, redirects: 0, verify, caFile } as const
+  return await routeOf(request, url, { mode: context.mode, accept: 'application/json', asksPeer: true })
+}
+
+const openPeer = (at: AddressTurn, _: PeerSettings, context: CheckContext, route: Route): Promise<RequestConnection> =>
+  openRequest(at, route, context)
+
+const check = checksOn<RequestConnection>()
+const healthDoc = 'Its health answer says Success; failed monitors are named'
+
+const answer = sharedRead('health', healthDoc, async ({ at, route, openedMs, request }: RequestConnection, context) => {
+  const { head } = await request(context)
+  context.step('health')
+  const { bytes: body, more } = await head.read(maxBody)
+  const ms = context.now() - openedMs
+  const { hide, signsIn: signedIn } = route
+  const { status, headers } = head
+  const { address } = at
+  return { address, headers, body, more, hide, at: context.date(), xml: undefined, status, signedIn, ms }
+})
+
+const health = check({
+  depth: 'Basic',
+  results: { health: healthDoc },
+  settings: {},
+  observe: answer,
+  evaluate: evaluatePeer,
+})
+
+const latency = check({
+  depth: 'Basic',
+  results: { latency: 'The whole answer is there in time' },
+  settings: {
+    latency: {
+      type: 'threshold',
+      unit: 'duration',
+      default: {},
+      doc: 'How long the whole answer may take; when left out, as long as this monitor may',
+    },
+  },
+  observe: answer,
+  evaluate: ({ address, body, ms }, { latency: threshold }) => {
+    const what = `${address} answered ${showBytes(body.length)} in`
+    return atMost({ check: 'latency', what, value: ms, unit: 'duration', threshold })
+  },
+})
+
+type PeerAnswer = Content & { readonly status: number; readonly signedIn: boolean }
+
+/** How many failed monitors the message names, and how many warnings become details. */
+const maxNames = 5
+const maxWarnings = 10
+
+/** The health answer of another server, with its failed monitors by name and its warnings as one of ours. */
+function evaluatePeer(answer: PeerAnswer): Result<'health'> {
+  const result = evaluateAnswer(answer)
+  const age = Number(/^\d{1,9}$/.exec(answer.headers['age'] ?? '')?.[0] ?? 0)
+  return age > 1 ? { ...result, message: `${result.message}; seen there ${showDuration(age * 1_000)} ago` } : result
+}
+
+function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
+  const { address, status, hide } = answer
+  const body = documentOf(answer)
+  // A draining server answers 503 without a verdict; one that does not suppress error codes, with it.
+  if (status !== 200 && typeof body['Status'] !== 'string') return evaluateRefusal(answer, body)
+  const result = evaluateHealth(answer)
+  if (result.status === 'failed') {
+    const names = failedMonitors(body).map((name) => said(hide(name), 80))
+    if (names.length === 0) return result
+    const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : ''
+    return { ...result, message: `${result.message}; failed there: ${names.slice(0, maxNames).join(', ')}${more}` }
+  }
+  const warnings = result.status === 'ok' ? warningsIn(body) : []
+  const [first] = warnings
+  if (first === undefined) return result
+  const message = `${address} says Success with ${count(warnings.length, 'warning')}: ${quoted(hide(first), 160)}`
+  return warn('health', message, { address, details: warnings.slice(0, maxWarnings).map((one) => hide(one)) })
+}
+
+function evaluateRefusal({ address, status, signedIn, hide }: PeerAnswer, body: Body): Result<'health'> {
+  const error = (body['ResponseStatus'] ?? {}) as Body
+  const words = typeof error === 'object' && typeof error['Message'] === 'string' ? error['Message'] : ''
+  const text = `${address} answered ${status}${words === '' ? '' : `: ${quoted(hide(words), 160)}`}`
+  const more: Partial<Result> = { address, measurement: { value: status, unit: 'count' } }
+  if (status === 401 || status === 403) {
+    return fail('health', 'auth', `${text}${signedIn ? ': the token of this monitor is refused there' : ''}`, more)
+  }
+  if (status === 404 || status === 405) {
+    return fail('health', 'protocol', `${text}: there is no health operation at this URL`, more)
+  }
+  return fail('health', 'protocol', text, more)
+}
+
+type Body = Readonly<Record<string, unknown>>
+
+function documentOf({ body, more }: PeerAnswer): Body {
+  if (more) return {}
+  try {
+    const value = inPascalCase(JSON.parse(body.toString('utf8')))
+    return typeof value === 'object' && value !== null ? (value as Body) : {}
+  } catch {
+    return {}
+  }
+}
+
+/** As far as they are what they should be; no more than a hostile answer may make us read. */
+const records = (value: unknown): readonly Body[] =>
+  (Array.isArray(value) ? value.slice(0, 1_000) : []).filter(
+    (one): one is Body => typeof one === 'object' && one !== null,
+  )
+
+const failedMonitors = (body: Body): readonly string[] =>
+  records(body['MonitorSummaries']).flatMap(({ MonitorName: name, Status: status }) =>
+    status === 'Failure' && typeof name === 'string' ? [name] : [],
+  )
+
+const warningsIn = (body: Body): readonly string[] =>
+  records(body['MonitorSummaries']).flatMap(({ MonitorName: monitor, Results: results }) =>
+    records(results).flatMap(({ MonitoringName: check, StatusMessage: message }) =>
+      typeof message === 'string' && message.startsWith(warningPrefix)
+        ? [`${String(monitor)} ${String(check)}: ${message.slice(warningPrefix.length)}`]
+        : [],
+    ),
+  )
+
+/**
+ * Another server's own health check. It is asked by one hop only: a run that another svc asked for asks
+ * no further, and no process asks itself.
+ */
+export default networkKind({
+  name: 'svc',
+  title: 'The /healthcheck of another svc, or of a server like it, says Success',
+  preload: loadXmlParser,
+  settings: peerSettings,
+  target: urlTarget,
+  signsIn,
+  validate: ({ url }) => urlProblem(url),
+  declineRun: (_, context) => declineForPeer(context),
+  declineAddress: (at, _, context) => declineOwnProcess(at, context),
+  prepare: preparePeer,
+  connect: {
+    results: { connect: 'The port accepts a connection; over https the server is who it should be' },
+    open: openPeer,
+    evaluate: ({ connection: { at }, ms }) =>
+      ok('connect', `${at.address} accepted`, { measurement: { value: ms, unit: 'milliseconds' } }),
+  },
+  checks: [health, latency],
+})
