@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   type CheckContext,
   deadlineSignal,
@@ -9,16 +10,17 @@ import {
 } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { readCaFile } from '../../net/ca-file.ts'
+import { hostPort } from '../../net/connect.ts'
 import { hostOf, open, portOf, type Route } from '../../net/http/route.ts'
 import { quoted } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
+import { readSettings, Secret } from '../../settings/index.ts'
+import ftp, { portOf as ftpPortOf } from '../ftp/index.ts'
 import { CookieJar } from './cookies.ts'
-import { type Run, send, shownPath } from './exchange.ts'
-import { runFtpStep } from './ftp-step.ts'
+import { type Polling, type Run, type StepAnswer, send, shownPath } from './exchange.ts'
 import { evaluateAnswer, evaluateFailure } from './results.ts'
-import { type CleanupStep, type Step, type StepsSettings, signsAnywhere } from './settings.ts'
-import { untilOver } from './until.ts'
-import { firstValues } from './values.ts'
+import { type CleanupStep, type FtpStep, type Step, type StepsSettings, signsAnywhere } from './settings.ts'
+import { firstValues, type StepValues } from './values.ts'
 
 /** Milliseconds kept for the cleanup, where there is one: no more than a third of what there is. */
 const cleanupMs = 5_000
@@ -26,6 +28,8 @@ const cleanupMs = 5_000
 const reportMs = 200
 /** Milliseconds for a cleanup after the run itself was given up: the engine waits that long, and no longer. */
 const lastMs = 400
+/** Milliseconds that the last request has at least: one that cannot be answered any more is not sent. */
+const lastRequestMs = 100
 
 /**
  * Does the steps one after the other, up to the first that fails, and then what undoes them: also after
@@ -140,5 +144,101 @@ async function resultOf(
     return evaluateFailure({ ...request, text: numbered }, cause, context.now() - start, values.hide)
   } finally {
     deadline.clear()
+  }
+}
+
+type Waiting = {
+  readonly until: NonNullable<Step['until']>
+  readonly address: string
+  readonly now: () => number
+  /** Milliseconds that there are for all of it. */
+  readonly ms: number
+  /** Ends the run; there is no answer after it. */
+  readonly parent: AbortSignal
+  readonly send: (signal: AbortSignal) => Promise<StepAnswer>
+  /** Called before each request with how many there were. */
+  readonly count: (requests: number) => void
+}
+
+/**
+ * Asks again and again until an answer is the last one: by its values, its status or its being a failure
+ * of its own; the time is over, or `most` requests were sent. One that has no answer by then is left
+ * behind, and the last answer speaks. Throws what the first request threw, or any that broke.
+ */
+async function untilOver(waiting: Waiting): Promise<StepAnswer> {
+  const { until, now, parent } = waiting
+  const started = now()
+  const ms = Math.min(until.within ?? waiting.ms, waiting.ms)
+  const ends = started + ms
+  let last: StepAnswer | undefined
+  for (let requests = 1; ; requests += 1) {
+    const ending = (reason: Polling['reason'], answer: StepAnswer): StepAnswer => ({
+      ...answer,
+      polling: { requests, ms: now() - started, reason },
+    })
+    waiting.count(requests)
+    const deadline = deadlineSignal(parent, Math.max(1, ends - now()))
+    try {
+      last = await waiting.send(deadline.signal)
+    } catch (error) {
+      if (parent.aborted || !deadline.signal.aborted) throw error
+      if (last === undefined) {
+        throw new ProbeError('timeout', `${waiting.address} gave no answer within ${showDuration(ms)}`)
+      }
+      return ending('time', last)
+    } finally {
+      deadline.clear()
+    }
+    if (last.outcome.type !== 'unfinished') return ending('over', last)
+    if (requests >= until.most) return ending('most', last)
+    const left = ends - now() - Math.max(lastRequestMs, last.ms * 2)
+    if (left <= 0) return ending('time', last)
+    await pause(Math.min(until.every, left), undefined, { signal: parent })
+  }
+}
+
+/** Signs in at an FTP server and lists a folder within `ms`, as the ftp kind does in Standard: the worst result speaks. */
+async function runFtpStep(
+  name: string,
+  step: FtpStep,
+  values: StepValues,
+  context: CheckContext,
+  ms: number,
+): Promise<Result> {
+  const ends = context.now() + ms
+  const { username, password, ...plain } = step
+  const secret = values.fill(password, String)
+  const settings = {
+    ...readSettings(ftp.settings, { host: step.host }, { env: {}, folder: '' }).values,
+    ...plain,
+    username: values.fill(username, String),
+    password: new Secret('a value of this run', () => Promise.resolve(secret)),
+  }
+  const during: CheckContext = {
+    ...context,
+    mode: 'Standard',
+    msLeft: () => Math.max(1, Math.floor(ends - context.now())),
+    // A deadline names the step of this sequence, not that of the ftp kind.
+    step: () => {},
+  }
+  const results: Result[] = []
+  for await (const some of ftp.run(settings, during)) results.push(...[some].flat())
+  return worstOf(name, results, hostPort(step.host, ftpPortOf(settings)), values)
+}
+
+function worstOf(name: string, results: readonly Result[], address: string, { hide }: StepValues): Result {
+  const worst =
+    results.find(({ status }) => status === 'failed') ??
+    results.find(({ status }) => status === 'warning') ??
+    results.findLast(({ status }) => status === 'ok')
+  if (!worst) return fail('step', 'internal', `${name}: looked at nothing`, { address })
+  const signIn = results.find(({ check }) => check === 'sign-in')
+  const before = worst.status === 'ok' && signIn ? `${signIn.message}; ` : ''
+  const details = results.filter((one) => one !== worst && one.status !== 'ok').map(({ message }) => message)
+  return {
+    ...worst,
+    check: 'step',
+    message: hide(`${name}: ${before}${worst.message}`),
+    details: [...(worst.details ?? []), ...details].map((one) => hide(one)),
   }
 }
