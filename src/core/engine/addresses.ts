@@ -7,6 +7,8 @@ import type { PeerAddress } from '../net/peer-address.ts'
 import { reachOf } from '../net/public-address.ts'
 import { count } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
+import type { ExecutionMode } from '../protocol/index.ts'
+import type { Setting } from '../settings/index.ts'
 import type { CheckContext } from './check-context.ts'
 import { classify } from './classify.ts'
 import { merged } from './merge.ts'
@@ -15,6 +17,19 @@ import type { Result } from './result.ts'
 /** `first`: one. `all`: every one by itself. `any`: in order, until one accepts, as a client does. */
 export const addressChoices = ['first', 'all', 'any'] as const
 export type AddressChoice = (typeof addressChoices)[number]
+
+/** The setting of a kind that probes one address of a name, and all of them in Advanced. */
+export const addressesSetting = {
+  type: 'choice',
+  values: addressChoices,
+  doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first`, and `all` in Advanced',
+} as const satisfies Setting
+
+/** Which addresses a mode probes with that setting. */
+export const addressesIn = (
+  { addresses }: { readonly addresses?: AddressChoice | undefined },
+  mode: ExecutionMode,
+): AddressChoice => addresses ?? (mode === 'Advanced' ? 'all' : 'first')
 
 /** More addresses than this are not probed: a name server must not choose how much we do. */
 const mostAddresses = 16

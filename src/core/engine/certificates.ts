@@ -8,8 +8,26 @@ import {
   trustedSentence,
   trustProblem,
 } from '../net/trust.ts'
-import type { Threshold } from '../settings/index.ts'
+import type { Setting, Threshold } from '../settings/index.ts'
 import { atLeast, fail, ok, type Result } from './result.ts'
+
+const certificateDays = { warn: 20, limit: 3 } as const
+
+/** The threshold of `evaluateExpiry`. */
+export const certificateSetting = {
+  type: 'threshold',
+  unit: 'days',
+  default: certificateDays,
+  doc: 'Days that every certificate of the chain has left at least',
+} as const satisfies Setting
+
+/** The same of a kind whose `url` may also be http. */
+export const httpsCertificateSetting = {
+  type: 'threshold',
+  unit: 'days',
+  default: certificateDays,
+  doc: 'Days that every certificate of the chain has left at least (https)',
+} as const satisfies Setting
 
 /** The dates of every certificate of the chain; the one that ends first speaks for it. */
 export function evaluateExpiry<const Name extends string>(

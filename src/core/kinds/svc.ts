@@ -13,7 +13,8 @@ import {
   warn,
 } from '../engine/index.ts'
 import { showBytes, showDuration } from '../format.ts'
-import { asksPeerAt, type Route, urlTarget } from '../net/http/route.ts'
+import { caFileSetting } from '../net/ca-file.ts'
+import { asksPeerAt, type Route, urlTarget, verifySetting } from '../net/http/route.ts'
 import { count, quoted, said } from '../net/text.ts'
 import { ExecutionMode, inPascalCase, ServerType, warningPrefix } from '../protocol/index.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
@@ -46,8 +47,8 @@ const peerSettings = {
     default: false,
     doc: 'Ask it to let deployment-related failures of its own pass',
   },
-  verify: { type: 'flag', default: true, doc: 'Ask nothing of a server whose certificate is not trusted' },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  verify: verifySetting,
+  caFile: caFileSetting,
 } as const satisfies SettingsSpec
 type PeerSettings = Values<typeof peerSettings>
 

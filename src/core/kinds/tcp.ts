@@ -8,8 +8,9 @@ import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../assert/nonc
 import { loadXmlParser, readXml, xmlEnd } from '../assert/xml.ts'
 import {
   type AddressTurn,
-  addressChoices,
+  addressesIn,
   addressesResult,
+  addressesSetting,
   atMost,
   type Connection,
   checksOn,
@@ -171,14 +172,10 @@ export default networkKind({
     host: { type: 'text', required: true, doc: 'Host name or address' },
     port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
     latency,
-    addresses: {
-      type: 'choice',
-      values: addressChoices,
-      doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first`, and `all` in Advanced',
-    },
+    addresses: addressesSetting,
   },
   target: ({ host, port }) => ({ host, port }),
-  addresses: ({ addresses }, mode) => addresses ?? (mode === 'Advanced' ? 'all' : 'first'),
+  addresses: addressesIn,
   validate: ({ lead, send, expect, xml, measure }) => {
     if (lead !== undefined && send === undefined) return 'lead needs send'
     if (holdsNonce(expect, xml) && !holdsNonce(send)) {

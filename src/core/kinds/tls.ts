@@ -1,10 +1,12 @@
 import {
   type AddressTurn,
-  addressChoices,
+  addressesIn,
   addressesResult,
+  addressesSetting,
   atMost,
   type CheckContext,
   type Connection,
+  certificateSetting,
   checksOn,
   evaluateExpiry,
   evaluateHost,
@@ -13,7 +15,7 @@ import {
   includes,
   networkKind,
 } from '../engine/index.ts'
-import { readCaFile } from '../net/ca-file.ts'
+import { caFileSetting, readCaFile } from '../net/ca-file.ts'
 import type { Chain } from '../net/chain.ts'
 import { connectTls } from '../net/tls-connect.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
@@ -32,14 +34,7 @@ const check = checksOn<Handshake>()
 const expiry = check({
   depth: 'Standard',
   results: { expiry: 'Every certificate of the chain is valid and stays so long enough' },
-  settings: {
-    expiry: {
-      type: 'threshold',
-      unit: 'days',
-      default: { warn: 20, limit: 3 },
-      doc: 'Days that every certificate of the chain has left at least',
-    },
-  },
+  settings: { expiry: certificateSetting },
   observe: async ({ chain }) => chain,
   evaluate: (chain, { expiry }) => evaluateExpiry('expiry', chain, expiry),
 })
@@ -85,12 +80,8 @@ const tlsSettings = {
     doc: 'How long connection and handshake may take',
   },
   verify,
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
-  addresses: {
-    type: 'choice',
-    values: addressChoices,
-    doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first`, and `all` in Advanced',
-  },
+  caFile: caFileSetting,
+  addresses: addressesSetting,
 } as const satisfies SettingsSpec
 type TlsSettings = Values<typeof tlsSettings>
 
@@ -117,7 +108,7 @@ export default networkKind({
   title: 'Certificates and TLS of a port',
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
-  addresses: ({ addresses }, mode) => addresses ?? (mode === 'Advanced' ? 'all' : 'first'),
+  addresses: addressesIn,
   prepare: ({ caFile }: TlsSettings) => readCaFile(caFile),
   connect: {
     results: { handshake: 'The port accepts a connection and completes a TLS handshake, in time' },

@@ -1,6 +1,13 @@
 import type { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { ProbeError } from '../probe-error.ts'
+import type { Setting } from '../settings/index.ts'
+
+/** The setting of whatever connects with TLS and reads its file with `readCaFile`. */
+export const caFileSetting = {
+  type: 'text',
+  doc: 'PEM file of CAs trusted beside those of the system',
+} as const satisfies Setting
 
 /** The CAs of a `caFile`. Throws ProbeError `data` that names the file. */
 export async function readCaFile(path: string | undefined): Promise<string | undefined> {

@@ -1,4 +1,6 @@
+import { certificateSetting } from '../../engine/index.ts'
 import { validateFolders } from '../../folders/index.ts'
+import { caFileSetting } from '../../net/ca-file.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 
 /** What decides how a session is opened, signed in and tested; http-steps declares the same for its FTP steps. */
@@ -12,7 +14,7 @@ export const ftpSettings = {
     doc: '`explicit`: AUTH TLS; `implicit`: TLS from the first byte; `off`: everything in the clear',
   },
   servername: { type: 'text', doc: 'Name to find in the certificate, where it is not `host`' },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  caFile: caFileSetting,
   username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it nobody signs in' },
   password: { type: 'secret', doc: 'Password of the account' },
   insecureFtp: { type: 'flag', default: false, doc: 'With `tls: off`, send the password to another machine too' },
@@ -22,12 +24,7 @@ export const ftpSettings = {
     default: { warn: 1_000, limit: 3_000 },
     doc: 'How long each may take: the banner, the sign-in, a listing',
   },
-  certificate: {
-    type: 'threshold',
-    unit: 'days',
-    default: { warn: 20, limit: 3 },
-    doc: 'Days that every certificate of the chain has left at least',
-  },
+  certificate: certificateSetting,
   passive: {
     type: 'choice',
     values: ['both', 'EPSV', 'PASV'],

@@ -1,3 +1,5 @@
+import { caFileSetting } from '../../net/ca-file.ts'
+import { verifySetting } from '../../net/http/route.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { ftpSettings } from '../ftp/index.ts'
 
@@ -139,8 +141,8 @@ export const stepsSettings = {
     doc: 'How long each step may take, with its connection',
   },
   insecureHttp: { type: 'flag', default: false, doc: 'Send credentials over http:// to another machine too' },
-  verify: { type: 'flag', default: true, doc: 'Ask nothing of a server whose certificate is not trusted' },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  verify: verifySetting,
+  caFile: caFileSetting,
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'An answer is read up to here' },
 } as const satisfies SettingsSpec
 

@@ -1,7 +1,16 @@
 import { answerOf, type Content, evaluateAssertions, evaluateHealth, together } from '../../assert/content.ts'
 import { statusAllowed, unmatched, unmet } from '../../assert/expectation.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
-import { addressesResult, atMost, evaluateExpiry, fail, ok, type Result, warn } from '../../engine/index.ts'
+import {
+  addressesResult,
+  atMost,
+  evaluateExpiry,
+  fail,
+  httpsCertificateSetting,
+  ok,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
 import { count, quoted, said } from '../../net/text.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
@@ -200,14 +209,7 @@ export const health = onHttp({
 export const certificate = onHttp({
   depth: 'Advanced',
   results: { certificate: 'Every certificate of the chain stays valid long enough' },
-  settings: {
-    certificate: {
-      type: 'threshold',
-      unit: 'days',
-      default: { warn: 20, limit: 3 },
-      doc: 'Days that every certificate of the chain has left at least (https)',
-    },
-  },
+  settings: { certificate: httpsCertificateSetting },
   first: true,
   observe: ({ chain }) => Promise.resolve({ chain }),
   evaluate: ({ chain }, { certificate }) => (chain ? evaluateExpiry('certificate', chain, certificate) : []),

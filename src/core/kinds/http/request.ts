@@ -8,9 +8,9 @@ import {
   type Result,
   warn,
 } from '../../engine/index.ts'
-import { readCaFile } from '../../net/ca-file.ts'
+import { caFileSetting, readCaFile } from '../../net/ca-file.ts'
 import type { Chain } from '../../net/chain.ts'
-import { type Arrival, open, type Route, travel } from '../../net/http/route.ts'
+import { type Arrival, open, type Route, travel, verifySetting } from '../../net/http/route.ts'
 import type { PeerAddress } from '../../net/peer-address.ts'
 import { hiding } from '../../net/text.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
@@ -45,8 +45,8 @@ export const requestSettings = {
     max: 10,
     doc: 'How many redirects are followed; another origin gets no headers and no credentials of ours, a POST follows none',
   },
-  verify: { type: 'flag', default: true, doc: 'Ask nothing of a server whose certificate is not trusted' },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  verify: verifySetting,
+  caFile: caFileSetting,
 } as const satisfies SettingsSpec
 export type RequestSettings = Values<typeof requestSettings>
 

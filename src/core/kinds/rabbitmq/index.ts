@@ -1,5 +1,5 @@
 import { shownLocation } from '../../assert/content.ts'
-import { atMost, evaluateExpiry, fail, includes, networkKind } from '../../engine/index.ts'
+import { atMost, evaluateExpiry, fail, httpsCertificateSetting, includes, networkKind } from '../../engine/index.ts'
 import { urlTarget } from '../../net/http/route.ts'
 import { connectSettings, onManagement, openManagement, validateUrl } from './management.ts'
 import { alarms, cluster, fileDescriptors, memory, messages, node, partitions, signIn, sockets } from './nodes.ts'
@@ -8,14 +8,7 @@ import { consumers, deadLetters, oldestMessage, queue, stalled, unacknowledged, 
 const certificate = onManagement({
   depth: 'Advanced',
   results: { certificate: 'Every certificate of the chain stays valid long enough (https)' },
-  settings: {
-    certificate: {
-      type: 'threshold',
-      unit: 'days',
-      default: { warn: 20, limit: 3 },
-      doc: 'Days that every certificate of the chain has left at least (https)',
-    },
-  },
+  settings: { certificate: httpsCertificateSetting },
   observe: ({ chain }) => Promise.resolve(chain()),
   evaluate: (chain, settings) => (chain ? evaluateExpiry('certificate', chain, settings.certificate) : []),
 })

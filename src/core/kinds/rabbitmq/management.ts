@@ -1,5 +1,5 @@
 import { type AddressTurn, type CheckContext, type Connection, checksOn } from '../../engine/index.ts'
-import { readCaFile } from '../../net/ca-file.ts'
+import { caFileSetting, readCaFile } from '../../net/ca-file.ts'
 import type { Chain } from '../../net/chain.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
@@ -18,7 +18,7 @@ export const connectSettings = {
   username: { type: 'text', required: true, doc: 'An account with the tag monitoring and a right in each vhost' },
   password: { type: 'secret', required: true, doc: 'Its password; sent from Standard on' },
   insecureHttp: { type: 'flag', default: false, doc: 'Send the password over http:// to another machine too' },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  caFile: caFileSetting,
   latency: {
     type: 'threshold',
     unit: 'duration',

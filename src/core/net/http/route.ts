@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { isLoopback } from '../../loopback.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { Target as ConfiguredTarget } from '../../settings/index.ts'
+import type { Target as ConfiguredTarget, Setting } from '../../settings/index.ts'
 import type { Chain } from '../chain.ts'
 import { connectTcp, hostPort } from '../connect.ts'
 import type { NetContext } from '../context.ts'
@@ -11,6 +11,13 @@ import { type Hide, quoted, safeUrl } from '../text.ts'
 import { connectTls } from '../tls-connect.ts'
 import { whyDistrusted } from '../trust.ts'
 import { call, type Head } from './call.ts'
+
+/** The setting that becomes `Route.verify`. */
+export const verifySetting = {
+  type: 'flag',
+  default: true,
+  doc: 'Ask nothing of a server whose certificate is not trusted',
+} as const satisfies Setting
 
 export type Route = {
   readonly url: URL
