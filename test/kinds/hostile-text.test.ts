@@ -14,7 +14,7 @@ import { read as readJson } from '../../src/core/kinds/oidc/http.ts'
 import { readToken } from '../../src/core/kinds/oidc/jwt.ts'
 import { RespReader } from '../../src/core/kinds/redis/resp.ts'
 import { parseLaunchd, parseSystemd, parseWindows } from '../../src/core/kinds/service/managers.ts'
-import { ReplyReader as SmtpReplies } from '../../src/core/kinds/smtp/reply.ts'
+import { SmtpReplyReader } from '../../src/core/kinds/smtp/session.ts'
 import { hiding, nothingHidden, said } from '../../src/core/net/text.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
 import { describeHostile, excessiveGrowth, type Hostile, ofSize } from '../support/growth.ts'
@@ -158,7 +158,7 @@ const readers: Readonly<Record<string, Reader>> = {
     texts: inReplies,
   },
   'replies of SMTP': {
-    read: (text) => new SmtpReplies('peer', said).push(Buffer.from(text)),
+    read: (text) => new SmtpReplyReader('peer', said).push(Buffer.from(text)),
     upTo: 1e5,
     texts: inReplies,
   },

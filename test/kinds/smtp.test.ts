@@ -2,9 +2,9 @@ import type { Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
 import smtp from '../../src/core/kinds/smtp/index.ts'
-import type { SmtpSettings } from '../../src/core/kinds/smtp/settings.ts'
 import { connectTcp } from '../../src/core/net/connect.ts'
 import { connectTls } from '../../src/core/net/tls-connect.ts'
+import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing, type ServerCertificate } from '../support/certs.ts'
 import {
   type Behaviour,
@@ -24,7 +24,7 @@ import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../
 import { smtpAccount, startSmtp } from '../support/smtp.ts'
 import { hungUp } from '../support/until.ts'
 
-type Given = Partial<SmtpSettings>
+type Given = Partial<Values<typeof smtp.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const host = '127.0.0.1'
 const account: Given = { username: smtpAccount.username, password: secret(smtpAccount.password) }

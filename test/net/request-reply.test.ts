@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Control, ReplyReader as FtpReader } from '../../src/core/kinds/ftp/control.ts'
-import { ReplyReader as SmtpReader } from '../../src/core/kinds/smtp/reply.ts'
-import { Talk } from '../../src/core/kinds/smtp/talk.ts'
+import { SmtpReplyReader, SmtpSession } from '../../src/core/kinds/smtp/session.ts'
 import { Exchange } from '../../src/core/net/request-reply.ts'
 import { until } from '../support/until.ts'
 
@@ -108,11 +107,11 @@ describe('one question, one answer', () => {
   test.each(['220 more\r\n', '220-half', '220-half\r\n'])(
     '%j in the clear is not taken for said under TLS',
     async (words) => {
-      for (const speak of [Control, Talk]) {
+      for (const speak of [Control, SmtpSession]) {
         const ends = await pair()
         const spoken = new speak(ends.near, 'h:1', hide)
         const agreed =
-          spoken instanceof Talk ? spoken.startTls() : spoken.ask('AUTH TLS', 10_000).then(() => spoken.detach())
+          spoken instanceof SmtpSession ? spoken.startTls() : spoken.ask('AUTH TLS', 10_000).then(() => spoken.detach())
         await until(() => ends.heard() !== '')
         ends.far.write(`220 go on\r\n${words}`)
         await expect(agreed).rejects.toThrow('h:1 went on in the clear after it had agreed to TLS')
@@ -123,7 +122,7 @@ describe('one question, one answer', () => {
 
 describe('replies that begin with a code', () => {
   const smtp = (...pieces: readonly string[]) => {
-    const reader = new SmtpReader('h:25', hide)
+    const reader = new SmtpReplyReader('h:25', hide)
     return pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
   }
   const ftp = (...pieces: readonly string[]) => {

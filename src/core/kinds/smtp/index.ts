@@ -1,38 +1,51 @@
-import { eachAddress, evaluateUnreached, includes, monitorKind, type Unreached } from '../../engine/index.ts'
-import { evaluateSmtp } from './judge.ts'
-import { isImplicit, smtpSettings, validate } from './settings.ts'
-import { type Seen, visitSmtp } from './visit.ts'
+import { includes, networkKind } from '../../engine/index.ts'
+import type { Values } from '../../settings/index.ts'
+import {
+  authentication,
+  bannerUnderTls,
+  certificate,
+  evaluateBanner,
+  hello,
+  openingResults,
+  recipient,
+  signIn,
+  size,
+  transport,
+} from './checks.ts'
+import { type ConnectSettings, connectSettings, isImplicit, openSmtp } from './connection.ts'
 
-/** Talks to a mail server and hangs up. Sends no mail: it never says DATA. */
-export default monitorKind({
+/** An address as it stands between < and >: printable ASCII, without what could end it or the line. */
+const mailAddress = /^[!-;=?A-~]{1,64}@[A-Za-z0-9.:[\]-]{1,255}$/
+
+/** Why the settings cannot be used together, or undefined. */
+function validate(settings: ConnectSettings & Values<typeof recipient.settings>): string | undefined {
+  const { username, password, tls, sender } = settings
+  if (password !== undefined && username === undefined) return 'password needs a username'
+  if (username !== undefined && password === undefined) return 'username needs a password'
+  if (/\p{Cc}/u.test(username ?? '')) return 'username holds a control character'
+  if (username !== undefined && tls === 'off') return 'a password is never sent without TLS: tls is off'
+  if (sender !== undefined && settings.recipient === undefined) return 'sender is for recipient, which is not given'
+  for (const name of ['sender', 'recipient'] as const) {
+    const written = settings[name]
+    if (written !== undefined && !mailAddress.test(written)) return `${name} is no address like monitor@example.org`
+  }
+  return undefined
+}
+
+/** Holds a conversation with a mail server and hangs up. Sends no mail: there is no DATA. */
+export default networkKind({
   name: 'smtp',
   title: 'A mail server (SMTP) takes mail; none is sent',
-  settings: smtpSettings,
-  checks: [
-    { name: 'banner', depth: 'Basic', doc: 'The server says that it is ready, in time' },
-    { name: 'TLS', depth: 'Basic', doc: 'It is who it should be; in Basic only where TLS comes first (port 465)' },
-    { name: 'hello', depth: 'Standard', doc: 'It takes EHLO and says what it can do' },
-    { name: 'certificate', depth: 'Standard', doc: 'Every certificate of the chain stays valid long enough' },
-    {
-      name: 'authentication',
-      depth: 'Standard',
-      doc: 'It takes no passwords before TLS; left out where it takes none',
-    },
-    { name: 'size', depth: 'Standard', doc: 'Messages may be large enough; left out without `size`' },
-    { name: 'sign-in', depth: 'Standard', doc: 'The account is let in; left out without `username`' },
-    {
-      name: 'recipient',
-      depth: 'Advanced',
-      doc: 'An address is accepted, and taken back; left out without `recipient`',
-    },
-  ],
+  settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
   signsIn: ({ username }, mode) => username !== undefined && includes(mode, 'Standard'),
   validate,
-  async *observe(settings, context): AsyncGenerator<Seen | Unreached> {
-    const { host, port } = settings
-    const check = isImplicit(settings) ? 'TLS' : 'banner'
-    yield* eachAddress<Seen>(context, { host, port, which: 'any', check }, (at) => visitSmtp(at, settings, context))
+  connect: {
+    results: openingResults,
+    firstStep: (settings) => (isImplicit(settings) ? 'TLS' : 'banner'),
+    open: openSmtp,
+    evaluate: ({ connection: { address, banner } }, { latency }) =>
+      banner ? evaluateBanner(address, banner, latency) : [],
   },
-  evaluate: (seen, settings) => (seen.see === 'unreached' ? evaluateUnreached(seen) : evaluateSmtp(seen, settings)),
+  checks: [transport, bannerUnderTls, hello, certificate, authentication, size, signIn, recipient],
 })

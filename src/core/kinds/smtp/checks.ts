@@ -1,0 +1,229 @@
+import { atMost, type CheckContext, evaluateExpiry, fail, includes, ok, type Result, warn } from '../../engine/index.ts'
+import { showBytes } from '../../format.ts'
+import { quoted, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { Threshold } from '../../settings/index.ts'
+import {
+  type Banner,
+  base64,
+  type Encryption,
+  latencySetting,
+  onSmtp,
+  plainCredentials,
+  type SmtpConnection,
+  usernameSetting,
+} from './connection.ts'
+import type { Extensions } from './session.ts'
+
+/** What opening the connection shows: the banner, or TLS where that comes first. */
+export const openingResults = {
+  banner: 'The server says that it is ready, in time',
+  TLS: 'It is who it should be; in Basic only where TLS comes first (port 465)',
+} as const
+
+export function evaluateBanner(address: string, { code, text, ms: value }: Banner, threshold: Threshold) {
+  if (code === 220) {
+    const what = `${address} said ${text} in`
+    return atMost({ check: 'banner', what, value, unit: 'duration', threshold })
+  }
+  const why =
+    code === 554 ? 'it serves no mail, or not from here' : code === 421 ? 'it is not available now' : 'expected 220'
+  return fail('banner', code >= 400 ? 'refused' : 'protocol', `${address} said ${text}: ${why}`)
+}
+
+type Transport = {
+  readonly address: string
+  /** Absent without TLS. */
+  readonly encryption?: Encryption | undefined
+  /** Mail would go in the clear: STARTTLS is not offered. */
+  readonly clear?: boolean
+  readonly loopback: boolean
+}
+
+/** STARTTLS from Standard on, where it is to be had; Basic hangs up after the banner. */
+async function observeTransport(
+  smtp: SmtpConnection,
+  _settings: unknown,
+  { mode, step }: CheckContext,
+): Promise<Transport> {
+  const { address, loopback } = smtp
+  if (smtp.implicit) return { address, loopback, encryption: smtp.encryption }
+  if (smtp.tls === 'off' || !includes(mode, 'Standard')) return { address, loopback }
+  step('hello')
+  const offered = (await smtp.extensions()).has('STARTTLS')
+  if (!offered && smtp.tls !== 'starttls') return { address, loopback, clear: true }
+  step('TLS')
+  return { address, loopback, encryption: await smtp.startTls() }
+}
+
+export const transport = onSmtp({
+  depth: 'Basic',
+  results: { TLS: openingResults.TLS },
+  settings: {},
+  gate: true,
+  observe: observeTransport,
+  evaluate: ({ address, loopback, clear, encryption }): Result<'TLS'> | [] => {
+    if (clear && loopback) return ok('TLS', `${address} does not offer STARTTLS (this machine)`)
+    if (clear) return warn('TLS', `${address} does not offer STARTTLS: mail and passwords would go in the clear`)
+    if (!encryption) return []
+    const { chain, distrust } = encryption
+    if (distrust !== undefined) return fail('TLS', 'tls', distrust)
+    return ok('TLS', `${address} speaks ${chain.protocol}, and is ${said(chain.host, 100)}`)
+  },
+})
+
+/** Where TLS comes first, the banner comes second. */
+export const bannerUnderTls = onSmtp({
+  depth: 'Basic',
+  results: { banner: openingResults.banner },
+  settings: { latency: latencySetting },
+  gate: true,
+  applies: ({ implicit }) => implicit,
+  observe: async (smtp) => ({ address: smtp.address, banner: await smtp.greeting() }),
+  evaluate: ({ address, banner }, { latency }) => evaluateBanner(address, banner, latency),
+})
+
+export const hello = onSmtp({
+  depth: 'Standard',
+  results: { hello: 'It takes EHLO and says what it can do' },
+  settings: {},
+  observe: async (smtp) => ({ address: smtp.address, names: [...(await smtp.extensions()).keys()].slice(0, 50) }),
+  evaluate: ({ address, names }) =>
+    ok('hello', `${address} can do ${names.length === 0 ? 'nothing beyond the basics' : said(names.join(', '), 200)}`),
+})
+
+/** Together with TLS: where the server is not trusted, its dates do not matter. */
+export const certificate = onSmtp({
+  depth: 'Standard',
+  results: { certificate: 'Every certificate of the chain stays valid long enough' },
+  settings: {
+    certificate: {
+      type: 'threshold',
+      unit: 'days',
+      default: { warn: 20, limit: 3 },
+      doc: 'Days that every certificate of the chain has left at least',
+    },
+  },
+  observe: observeTransport,
+  evaluate: ({ encryption }, settings) =>
+    encryption && encryption.distrust === undefined
+      ? evaluateExpiry('certificate', encryption.chain, settings.certificate)
+      : [],
+})
+
+/** The ways to sign in with a password that the server offers, the better one first. */
+const passwordMethods = (extensions: Extensions): readonly ('PLAIN' | 'LOGIN')[] =>
+  (['PLAIN', 'LOGIN'] as const).filter((method) => extensions.get('AUTH')?.includes(method))
+
+export const authentication = onSmtp({
+  depth: 'Standard',
+  results: { authentication: 'It takes no passwords before TLS; left out where it takes none' },
+  settings: {},
+  observe: async (smtp) => ({
+    address: smtp.address,
+    methods: (await smtp.extensions()).get('AUTH') ?? [],
+    inClear: smtp.extensionsInClear !== undefined && passwordMethods(smtp.extensionsInClear).length > 0,
+  }),
+  evaluate: ({ address, methods, inClear }): Result<'authentication'> | [] => {
+    if (inClear) return warn('authentication', `${address} offers to take passwords before TLS, in the clear`)
+    // A server that only takes mail needs no sign-in.
+    return methods.length === 0 ? [] : ok('authentication', `${address} offers ${said(methods.join(' '), 100)}`)
+  },
+})
+
+export const size = onSmtp({
+  depth: 'Standard',
+  results: { size: 'Messages may be large enough; left out without `size`' },
+  settings: { size: { type: 'bytes', doc: 'Size that a message may have at least' } },
+  applies: (_, settings) => settings.size !== undefined,
+  observe: async (smtp) => ({ address: smtp.address, bytes: maxMessageBytes(await smtp.extensions()) }),
+  evaluate: ({ address, bytes }, { size: least = 0 }) => {
+    if (bytes === undefined) return ok('size', `${address} names no limit for the size of a message`)
+    const measurement = { value: bytes, unit: 'bytes', limit: least, bound: 'atLeast' } as const
+    const message = `${address} takes messages up to ${showBytes(bytes)} (at least ${showBytes(least)})`
+    return bytes < least ? fail('size', 'threshold', message, { measurement }) : ok('size', message, { measurement })
+  },
+})
+
+/** Undefined: the server names no limit. */
+function maxMessageBytes(extensions: Extensions): number | undefined {
+  const [written] = extensions.get('SIZE') ?? []
+  // `SIZE` and `SIZE 0`: there is no fixed limit (RFC 1870).
+  return written !== undefined && /^\d{1,15}$/.test(written) && Number(written) > 0 ? Number(written) : undefined
+}
+
+export const signIn = onSmtp({
+  depth: 'Standard',
+  results: { 'sign-in': 'The account is let in; left out without `username`' },
+  settings: { username: usernameSetting },
+  applies: ({ credentials }) => credentials !== undefined,
+  observe: async (smtp) => {
+    await authenticate(smtp)
+    return { address: smtp.address }
+  },
+  evaluate: ({ address }, { username = '' }) => ok('sign-in', `${address} let ${said(username, 64)} in`),
+})
+
+/** Throws ProbeError `auth` for a refusal, `data` where the server cannot decide for now or TLS is missing. */
+async function authenticate(smtp: SmtpConnection): Promise<void> {
+  const { address, credentials = { username: '', password: '' } } = smtp
+  if (!smtp.encryption) {
+    throw smtp.end(new ProbeError('data', `the password is not sent to ${address}: it offers no TLS`))
+  }
+  const extensions = await smtp.extensions()
+  const [method] = passwordMethods(extensions)
+  if (method === undefined) {
+    const offered = extensions.get('AUTH')?.join(' ') ?? ''
+    const instead = offered === '' ? '' : `, but ${quoted(offered, 80)}`
+    throw smtp.end(new ProbeError('data', `${address} offers no sign-in by PLAIN or LOGIN${instead}`))
+  }
+  const { username, password } = credentials
+  let reply = await smtp.ask(method === 'PLAIN' ? `AUTH PLAIN ${plainCredentials(credentials)}` : 'AUTH LOGIN')
+  const parts = [['the username', username] as const, ['the password', password] as const]
+  for (const [name, text] of method === 'LOGIN' ? parts : []) {
+    if (reply.code === 334) reply = await smtp.ask(base64(text), name)
+  }
+  if (reply.code === 235) return
+  const message = `${address} refused the sign-in of ${quoted(username, 64)}: ${smtp.quote(reply)}`
+  // 4xx: the server could not check the password, so nobody has refused it.
+  throw smtp.end(new ProbeError(reply.code >= 500 ? 'auth' : 'data', message))
+}
+
+export const recipient = onSmtp({
+  depth: 'Advanced',
+  results: { recipient: 'An address is accepted, and taken back; left out without `recipient`' },
+  settings: {
+    sender: { type: 'text', doc: 'Address of MAIL FROM; without it the empty one, as of a bounce' },
+    recipient: {
+      type: 'text',
+      doc: 'Address that must be accepted (Advanced): RCPT TO, and then RSET. A mail is never sent',
+    },
+  },
+  applies: (_, settings) => settings.recipient !== undefined,
+  observe: async (smtp, { sender = '', recipient: to = '' }) => ({
+    address: smtp.address,
+    ...(await offerRecipient(smtp, sender, to)),
+  }),
+  evaluate: ({ address, accepted, answer }, { recipient: to = '' }) => {
+    const message = `${address}, asked for ${said(to, 100)} (nothing was sent): ${answer}`
+    if (accepted === 'yes') return ok('recipient', message)
+    if (accepted === 'no') return fail('recipient', 'data', message)
+    return warn('recipient', `${message}; for now: greylisting, or it cannot look`)
+  },
+})
+
+type Acceptance = { readonly accepted: 'yes' | 'not now' | 'no'; readonly answer: string }
+
+/** Has the server check a recipient, and takes it back. There is no DATA: no mail is sent. */
+async function offerRecipient(smtp: SmtpConnection, sender: string, to: string): Promise<Acceptance> {
+  const from = await smtp.ask(`MAIL FROM:<${sender}>`, 'MAIL FROM')
+  if (from.code !== 250) {
+    const answer = `the sender <${sender}> was not accepted: ${smtp.quote(from)}`
+    return { accepted: from.code < 500 ? 'not now' : 'no', answer }
+  }
+  const reply = await smtp.ask(`RCPT TO:<${to}>`, 'RCPT TO')
+  await smtp.ask('RSET')
+  const answer = smtp.quote(reply)
+  if (reply.code === 250 || reply.code === 251) return { accepted: 'yes', answer }
+  return { accepted: reply.code < 500 ? 'not now' : 'no', answer }
+}

@@ -1,0 +1,273 @@
+import type { Socket } from 'node:net'
+import { type AddressTurn, type CheckContext, type Connection, checksOn, includes } from '../../engine/index.ts'
+import { isLoopback } from '../../loopback.ts'
+import { readCaFile } from '../../net/ca-file.ts'
+import type { Chain } from '../../net/chain.ts'
+import { connectTcp } from '../../net/connect.ts'
+import type { PeerAddress } from '../../net/peer-address.ts'
+import { type Hide, hiding } from '../../net/text.ts'
+import { connectTls } from '../../net/tls-connect.ts'
+import { whyDistrusted } from '../../net/trust.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { type Extensions, type Reply, SmtpSession } from './session.ts'
+
+/** How long the connection and the banner may take. */
+export const latencySetting = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 3_000 },
+  doc: 'How long connection and banner may take',
+} as const satisfies SettingsSpec[string]
+
+export const usernameSetting = {
+  type: 'text',
+  doc: 'Account to sign in with, from Standard on and under TLS only',
+} as const satisfies SettingsSpec[string]
+
+/** What decides how to connect, and as whom. */
+export const connectSettings = {
+  host: { type: 'text', required: true, doc: 'Host name or address' },
+  port: { type: 'integer', default: 25, min: 1, max: 65_535, doc: '25, 587 (submission) or 465 (begins with TLS)' },
+  tls: {
+    type: 'choice',
+    values: ['auto', 'starttls', 'implicit', 'off'],
+    default: 'auto',
+    doc: '`implicit`: TLS from the first byte; `starttls`: STARTTLS must be offered; `off`: not tried; `auto`: implicit on port 465, else STARTTLS where it is offered, with a warning where not',
+  },
+  servername: { type: 'text', doc: 'Name to find in the certificate, where it is not `host`' },
+  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  hello: {
+    type: 'text',
+    pattern: /^[A-Za-z0-9.:[\]-]{1,255}$/,
+    doc: 'What we call ourselves (EHLO): a host name; without it, our address in brackets',
+  },
+  username: usernameSetting,
+  password: { type: 'secret', doc: 'Its password' },
+  latency: latencySetting,
+} as const satisfies SettingsSpec
+export type ConnectSettings = Values<typeof connectSettings>
+
+/** Whether TLS begins with the first byte. */
+export const isImplicit = ({ tls, port }: Pick<ConnectSettings, 'tls' | 'port'>): boolean =>
+  tls === 'implicit' || (tls === 'auto' && port === 465)
+
+/** The banner as it came, and the milliseconds from the beginning of the connection to it. */
+export type Banner = { readonly code: number; readonly text: string; readonly ms: number }
+
+/** The certificates of the server, and why it is not trusted; undefined where it is. */
+export type Encryption = { readonly chain: Chain; readonly distrust: string | undefined }
+
+type Credentials = { readonly username: string; readonly password: string }
+type Route = {
+  readonly settings: ConnectSettings
+  readonly ca: string | undefined
+  readonly hide: Hide
+  readonly credentials: Credentials | undefined
+}
+
+/**
+ * A conversation with a mail server, which the checks advance. The first thing that goes wrong ends it: a server
+ * that has refused one command leaves no state in which the next one means anything.
+ */
+export class SmtpConnection implements Connection {
+  readonly address: string
+  readonly loopback: boolean
+  /** Whether TLS begins with the first byte. */
+  readonly implicit: boolean
+  readonly tls: ConnectSettings['tls']
+  /** With whom to sign in; undefined where the settings or the mode want no sign-in. */
+  readonly credentials: Credentials | undefined
+  readonly #at: PeerAddress
+  readonly #route: Route
+  readonly #context: Pick<CheckContext, 'now' | 'date'>
+  readonly #startedAt: number
+  readonly #sockets = new Set<Socket>()
+  #session: SmtpSession | undefined
+  #name = ''
+  #ended = false
+  #banner: Banner | undefined
+  #encryption: Encryption | undefined
+  #extensions: Extensions | undefined
+  #extensionsInClear: Extensions | undefined
+
+  constructor(at: PeerAddress, route: Route, context: Pick<CheckContext, 'now' | 'date'>) {
+    this.address = at.address
+    this.loopback = isLoopback(at.ip)
+    this.implicit = isImplicit(route.settings)
+    this.tls = route.settings.tls
+    this.credentials = route.credentials
+    this.#at = at
+    this.#route = route
+    this.#context = context
+    this.#startedAt = context.now()
+  }
+
+  get usable(): boolean {
+    return !this.#ended && (this.#session?.usable ?? true)
+  }
+
+  /** The banner, once it has come. */
+  get banner(): Banner | undefined {
+    return this.#banner
+  }
+
+  /** Undefined as long as nothing is encrypted. */
+  get encryption(): Encryption | undefined {
+    return this.#encryption
+  }
+
+  /** What the server offered before STARTTLS; undefined where TLS did not begin that way. */
+  get extensionsInClear(): Extensions | undefined {
+    return this.#extensionsInClear
+  }
+
+  /** Connects, with TLS where it comes first. Throws what sockets and TLS throw. */
+  connect(): Promise<void> {
+    return this.#advance(async () => {
+      const socket = this.implicit ? await this.#encrypt(() => this.#reach()) : await this.#reach()
+      this.#name = this.#route.settings.hello ?? addressLiteral(socket)
+      this.#session = this.#begin(socket)
+    })
+  }
+
+  /** Reads the banner. One that is not 220 ends the conversation. */
+  greeting(): Promise<Banner> {
+    return this.#advance(async (session) => {
+      const reply = await session.greeting()
+      this.#ended = reply.code !== 220
+      this.#banner = { code: reply.code, text: session.quote(reply), ms: this.#context.now() - this.#startedAt }
+      return this.#banner
+    })
+  }
+
+  /** What the server offers; asks with EHLO unless it has answered that already. */
+  extensions(): Promise<Extensions> {
+    return this.#advance(async (session) => {
+      this.#extensions ??= await session.hello(this.#name)
+      return this.#extensions
+    })
+  }
+
+  /** STARTTLS. A server that is not trusted ends the conversation. Throws ProbeError `tls` where it is not offered. */
+  startTls(): Promise<Encryption> {
+    return this.#advance(async (session) => {
+      const inClear = this.#extensions
+      if (!inClear?.has('STARTTLS')) throw new ProbeError('tls', `${this.address} does not offer STARTTLS`)
+      let first: Socket | undefined = await session.startTls()
+      const socket = await this.#encrypt(async () => {
+        const prepared = first
+        first = undefined
+        // With other roots the chain is read on a second connection, which needs its own STARTTLS.
+        return prepared ?? (await this.#reachAgain())
+      })
+      this.#extensionsInClear = inClear
+      this.#extensions = undefined
+      this.#session = this.#begin(socket)
+      return this.#encryption as Encryption
+    })
+  }
+
+  /** Sends one line and returns the reply. Throws as `SmtpSession.ask`. */
+  ask(line: string, name?: string): Promise<Reply> {
+    return this.#advance((session) => session.ask(line, name))
+  }
+
+  /** A reply in quotation marks, without secrets and control characters. */
+  quote(reply: Reply): string {
+    return this.#begun().quote(reply)
+  }
+
+  /** Sends no further command, because of that cause, which it returns. */
+  end<C>(cause: C): C {
+    this.#ended = true
+    return cause
+  }
+
+  async close(): Promise<void> {
+    if (this.usable && !this.#at.signal.aborted) await this.#session?.quit()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #begin(socket: Socket): SmtpSession {
+    return new SmtpSession(socket, this.address, this.#route.hide)
+  }
+
+  #begun(): SmtpSession {
+    if (!this.#session) throw new Error('the conversation has not begun')
+    return this.#session
+  }
+
+  /** Runs one step of the conversation; what it throws ends that. */
+  async #advance<T>(step: (session: SmtpSession) => Promise<T>): Promise<T> {
+    try {
+      return await step(this.#session as SmtpSession)
+    } catch (cause) {
+      throw this.end(cause)
+    }
+  }
+
+  async #encrypt(open: () => Promise<Socket>): Promise<Socket> {
+    const { settings, ca } = this.#route
+    const host = settings.servername ?? settings.host.replace(/^\[(.*)\]$/, '$1')
+    const { socket, chain } = await connectTls(this.#at, { host, ca, verify: true, date: this.#context.date, open })
+    this.#sockets.add(socket)
+    const distrust = whyDistrusted(chain)
+    this.#encryption = { chain, distrust }
+    this.#ended = distrust !== undefined
+    return socket
+  }
+
+  async #reach(): Promise<Socket> {
+    const { ip, port, signal } = this.#at
+    const socket = await connectTcp(ip, port, signal)
+    this.#sockets.add(socket)
+    return socket
+  }
+
+  /** A further connection, led to where TLS may begin. */
+  async #reachAgain(): Promise<Socket> {
+    const session = this.#begin(await this.#reach())
+    const banner = await session.greeting()
+    if (banner.code !== 220) throw new ProbeError('refused', `${this.address} said ${session.quote(banner)}`)
+    await session.hello(this.#name)
+    return await session.startTls()
+  }
+}
+
+/** A client without a name calls itself by its address (RFC 5321, 4.1.3). */
+function addressLiteral({ localAddress = '127.0.0.1' }: Socket): string {
+  return localAddress.includes(':') ? `[IPv6:${localAddress}]` : `[${localAddress}]`
+}
+
+export const base64 = (text: string): string => Buffer.from(text, 'utf8').toString('base64')
+
+/** The argument of AUTH PLAIN (RFC 4616). */
+export const plainCredentials = ({ username, password }: Credentials): string => base64(`\0${username}\0${password}`)
+
+/** Gives the checks of smtp their types. */
+export const onSmtp = checksOn<SmtpConnection>()
+
+/** Connects; reads the banner, unless TLS comes first. Throws what revealing, files, sockets and TLS throw. */
+export async function openSmtp(
+  at: AddressTurn,
+  settings: ConnectSettings,
+  context: CheckContext,
+): Promise<SmtpConnection> {
+  const { username } = settings
+  const signsIn = username !== undefined && includes(context.mode, 'Standard')
+  const password = signsIn ? await settings.password?.reveal() : undefined
+  const credentials = username === undefined || password === undefined ? undefined : { username, password }
+  const secrets = credentials ? [credentials.password, base64(credentials.password), plainCredentials(credentials)] : []
+  const ca = await readCaFile(settings.caFile)
+  const smtp = new SmtpConnection(at, { settings, ca, hide: hiding(secrets), credentials }, context)
+  if (smtp.implicit) at.step('TLS')
+  try {
+    await smtp.connect()
+    if (!smtp.implicit) await smtp.greeting()
+    return smtp
+  } catch (cause) {
+    await smtp.close()
+    throw cause
+  }
+}

@@ -1,0 +1,95 @@
+import type { Socket } from 'node:net'
+import { partingMs, within } from '../../database/index.ts'
+import { CodedReplyReader } from '../../net/coded-reply.ts'
+import { Exchange } from '../../net/request-reply.ts'
+import { type Hide, quoted } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+
+/** One reply of an SMTP server: the text of each line, without its code. */
+export type Reply = { readonly code: number; readonly lines: readonly string[] }
+
+export class SmtpReplyReader extends CodedReplyReader<Reply> {
+  constructor(address: string, hide: Hide) {
+    const make = (code: number, lines: readonly string[]): Reply => ({
+      code,
+      lines: lines.map((line) => line.slice(4)),
+    })
+    super({ name: 'SMTP', kinds: '2-5', free: false, make }, address, hide)
+  }
+}
+
+/** The extensions that a server offers (EHLO): names in capitals, with their parameters. */
+export type Extensions = ReadonlyMap<string, readonly string[]>
+
+/** An SMTP session over a socket that stays the caller's to destroy. STARTTLS begins another one. */
+export class SmtpSession {
+  readonly address: string
+  readonly #hide: Hide
+  readonly #exchange: Exchange<Reply>
+
+  constructor(socket: Socket, address: string, hide: Hide) {
+    this.address = address
+    this.#hide = hide
+    this.#exchange = new Exchange(socket, address, new SmtpReplyReader(address, hide))
+  }
+
+  /** False when no further command can be answered. */
+  get usable(): boolean {
+    return this.#exchange.usable
+  }
+
+  /** A reply in quotation marks, without secrets and control characters. */
+  quote({ code, lines }: Reply): string {
+    return quoted(this.#hide(`${code} ${lines.join(' ')}`), 200)
+  }
+
+  /** The banner, whatever its code. Throws as `ask`, but for a 421. */
+  greeting(): Promise<Reply> {
+    return this.#exchange.next()
+  }
+
+  /**
+   * Sends one line and returns the reply. `name` stands for the line in messages. Throws ProbeError: `refused`
+   * for a 421, with which a server ends a session whatever the command was; else as `Exchange.ask`.
+   */
+  async ask(line: string, name = line.split(' ', 1)[0] ?? ''): Promise<Reply> {
+    if (/[\r\n\0]/.test(line)) throw new ProbeError('data', `what ${name} should say holds a line break`)
+    const unasked = this.#exchange.unasked[0]
+    const reply = await this.#exchange.ask(`${line}\r\n`, name)
+    if (reply.code === 421) {
+      throw new ProbeError('refused', `${this.address} ended the session: ${this.quote(reply)}`)
+    }
+    if (unasked) throw new ProbeError('protocol', `${this.address} answers more than it is asked: ${this.quote(reply)}`)
+    return reply
+  }
+
+  /** EHLO. Throws ProbeError `protocol` when the server knows none. */
+  async hello(name: string): Promise<Extensions> {
+    const reply = await this.ask(`EHLO ${name}`)
+    if (reply.code !== 250) {
+      throw new ProbeError('protocol', `${this.address} does not take EHLO ${name}: ${this.quote(reply)}`)
+    }
+    // The first line is the server's name and greeting.
+    return new Map(
+      reply.lines.slice(1).map((line) => {
+        const [extension = '', ...parameters] = line.toUpperCase().split(/[ =]+/)
+        return [extension, parameters]
+      }),
+    )
+  }
+
+  /**
+   * STARTTLS; returns the socket on which TLS may begin. Throws ProbeError `tls` for a refusal, and
+   * `protocol` when the server sent more than its reply: under TLS that would pass for its word.
+   */
+  async startTls(): Promise<Socket> {
+    const reply = await this.ask('STARTTLS')
+    if (reply.code !== 220) throw new ProbeError('tls', `${this.address} refused STARTTLS: ${this.quote(reply)}`)
+    return this.#exchange.detach()
+  }
+
+  /** Ends the session, so that the server logs no lost connection. Never throws. */
+  async quit(): Promise<void> {
+    if (this.usable) await within(this.ask('QUIT'), partingMs)
+  }
+}
