@@ -1,13 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { Socket } from 'node:net'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { tlsChoice } from '../src/core/database/index.ts'
 import { mayHear } from '../src/core/kinds/ftp/sign-in.ts'
 import http from '../src/core/kinds/http/index.ts'
-import { refuseReadable } from '../src/core/kinds/ldap/connect.ts'
-import { ldapSettings } from '../src/core/kinds/ldap/settings.ts'
+import { connectSettings, refuseReadable } from '../src/core/kinds/ldap/connection.ts'
 import redis from '../src/core/kinds/redis/index.ts'
 import { isLoopback, isLoopbackHost } from '../src/core/loopback.ts'
 import { checked, runKind, secret, withDefaults } from './support/run-kind.ts'
@@ -111,7 +109,7 @@ describe('whether a credential goes in clear depends on the address of the conne
     signal: new AbortController().signal,
     step: () => {},
   })
-  const ldap = withDefaults(ldapSettings, { url: 'ldap://directory.test' })
+  const ldap = withDefaults(connectSettings, { url: 'ldap://directory.test' })
   const database = {
     host: 'db',
     port: 1,
@@ -130,13 +128,13 @@ describe('whether a credential goes in clear depends on the address of the conne
     const [refusal] = await runKind(redis, cache, 'Basic', { resolve })
     expect(refusal?.message).toContain('without TLS: use rediss://, or insecure: true')
     expect(mayHear(ip, false, false)).toBe(false)
-    expect(() => refuseReadable({ socket: new Socket(), chain: undefined }, target(ip), ldap)).toThrow(/plain ldap/)
+    expect(() => refuseReadable({ chain: undefined }, target(ip), ldap)).toThrow(/plain ldap/)
     expect(await tlsChoice(database, ip)).toMatchObject({ rejectUnauthorized: true })
   })
 
   test.each(loopback)('to %s it is', async (ip) => {
     expect(mayHear(ip, false, false)).toBe(true)
-    expect(refuseReadable({ socket: new Socket(), chain: undefined }, target(ip), ldap)).toBeUndefined()
+    expect(refuseReadable({ chain: undefined }, target(ip), ldap)).toBeUndefined()
     expect(await tlsChoice(database, ip)).toBeUndefined()
   })
 })

@@ -2,11 +2,10 @@ import { Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits } from '../../src/core/engine/index.ts'
-import { refuseReadable } from '../../src/core/kinds/ldap/connect.ts'
+import { evaluateConnect, lastChange, newestChange } from '../../src/core/kinds/ldap/checks.ts'
+import { connectSettings, refuseReadable } from '../../src/core/kinds/ldap/connection.ts'
 import ldap from '../../src/core/kinds/ldap/index.ts'
 import { LdapFrames } from '../../src/core/kinds/ldap/message.ts'
-import { ldapSettings } from '../../src/core/kinds/ldap/settings.ts'
-import { newestChange } from '../../src/core/kinds/ldap/visit.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
@@ -25,7 +24,7 @@ import {
 } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
 import { processorMs } from '../support/processor-time.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { dedicated, probe, type Slapd, slapdMissing, startSlapd, suffix } from '../support/slapd.ts'
 
 type Settings = Parameters<typeof runKind<typeof ldap.settings>>[1]
@@ -92,7 +91,7 @@ describe('ldap settings', () => {
   })
 
   test('the target is the host and the port of the URL, 389 and 636 where it names none', () => {
-    const target = (one: string) => ldap.target?.(withDefaults(ldapSettings, { url: one }))
+    const target = (one: string) => ldap.target?.(withDefaults(ldap.settings, { url: one }))
     expect(target('ldap://dc1.example.com')).toEqual({ host: 'dc1.example.com', port: 389 })
     expect(target('ldaps://dc1.example.com')).toEqual({ host: 'dc1.example.com', port: 636 })
     expect(target('ldaps://[::1]:1636')).toEqual({ host: '::1', port: 1636 })
@@ -398,7 +397,7 @@ test('no password goes over plain ldap to another machine, unless that is wanted
   const { signal } = new AbortController()
   const at = (ip: string) => ({ ip, port: 389, address: `${ip}:389`, signal, step: () => {} })
   const plain = { socket: new Socket(), chain: undefined }
-  const given = withDefaults(ldapSettings, { url: 'ldap://dc1' })
+  const given = withDefaults(connectSettings, { url: 'ldap://dc1' })
   expect(() => refuseReadable(plain, at('192.0.2.7'), given)).toThrow(
     'a password is not sent to 192.0.2.7:389 over plain ldap: use ldaps://, startTls, or insecureLdap',
   )
@@ -408,11 +407,11 @@ test('no password goes over plain ldap to another machine, unless that is wanted
 })
 
 test('the boundaries of latency and age belong to the better side', () => {
-  const settings = withDefaults(ldap.settings, { url: 'ldap://a', lastChange: { warn: 10, limit: 20 } })
-  const status = (seen: Parameters<typeof ldap.evaluate>[0]) => [ldap.evaluate(seen, settings)].flat()[0]?.status
-  const connect = (ms: number) => status({ see: 'connect', address: 'a:1', ms, protocol: undefined })
+  const { latency } = withDefaults(connectSettings, { url: 'ldap://a' })
+  const connect = (ms: number) => evaluateConnect({ address: 'a:1', chain: undefined }, ms, latency).status
   expect([1_000, 1_001, 3_000, 3_001].map(connect)).toEqual(['ok', 'warning', 'warning', 'failed'])
-  const change = (ageMs: number | undefined) => status({ see: 'last change', address: 'a:1', ageMs })
+  const change = (ageMs: number | undefined) =>
+    evaluated(lastChange, { address: 'a:1', ageMs }, { lastChange: { warn: 10, limit: 20 } })[0]?.status
   expect([-5, 10, 11, 20, 21, undefined].map(change)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed', 'warning'])
 })
 

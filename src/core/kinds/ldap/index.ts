@@ -1,41 +1,61 @@
-import { type CheckContext, monitorKind } from '../../engine/index.ts'
+import { includes, networkKind } from '../../engine/index.ts'
 import type { Values } from '../../settings/index.ts'
-import { evaluateLdap } from './judge.ts'
+import { bind, certificate, entry, evaluateConnect, lastChange, rootEntry, search, synchronized } from './checks.ts'
+import {
+  type ConnectSettings,
+  connectLdap,
+  connectSettings,
+  hostAndPortOf,
+  isLdaps,
+  prepareLdap,
+} from './connection.ts'
 import { loadLdapts } from './session.ts'
-import { ldapContradiction, ldapPlace, ldapSettings } from './settings.ts'
-import { type LdapSeen, signsInToLdap, visitLdap } from './visit.ts'
+import { wrongPassword } from './wrong-password.ts'
+
+/** Why the settings cannot be used together, or undefined. */
+function validate(settings: ConnectSettings & Values<typeof wrongPassword.settings>): string | undefined {
+  const { user, password, startTls } = settings
+  const url = new URL(settings.url)
+  if (url.username !== '') return 'url holds a user: use user and password'
+  if (!/^\/?$/.test(url.pathname) || url.search !== '' || url.hash !== '') {
+    return 'url holds more than host and port: name the entry in base'
+  }
+  if (isLdaps(settings) && startTls) return 'startTls is for ldap://: ldaps:// begins with TLS'
+  if (user !== undefined && password === undefined) return 'user needs a password'
+  if (password !== undefined && user === undefined) return 'password needs a user'
+  const dedicated = settings.refusesWrongPassword?.user
+  if (dedicated !== undefined && user !== undefined && isSameName(dedicated, user)) {
+    return 'refusesWrongPassword names the account of user: wrong passwords would lock it. Make an account for this'
+  }
+  return undefined
+}
+
+/** Spaces around commas and equals signs, and letter case, make no other name. */
+const isSameName = (one: string, other: string): boolean => plainName(one) === plainName(other)
+const plainName = (name: string): string =>
+  name
+    .trim()
+    .toLowerCase()
+    .split(/([,=+])/)
+    .map((part) => part.trim())
+    .join('')
 
 /** Signs in as its mode allows, and only reads. */
-export default monitorKind({
+export default networkKind({
   name: 'ldap',
   title: 'An LDAP directory (OpenLDAP, Active Directory) lets in, and finds',
   preload: loadLdapts,
-  settings: ldapSettings,
-  checks: [
-    { name: 'connect', depth: 'Basic', doc: 'The port accepts a connection, with TLS as configured, in time' },
-    { name: 'rootDSE', depth: 'Basic', doc: 'The root entry is shown; strangers may be refused it' },
-    { name: 'certificate', depth: 'Standard', doc: 'Every certificate of the chain stays valid long enough' },
-    { name: 'bind', depth: 'Standard', doc: 'With `user`: the account is let in, in time', when: ['user'] },
-    { name: 'search', depth: 'Standard', doc: '`base`, or the first entry that the server names, is found in time' },
-    { name: 'entry', depth: 'Advanced', doc: 'With `entry`: the search finds what it must', when: ['entry'] },
-    { name: 'synchronized', depth: 'Advanced', doc: 'A domain controller has finished its replication' },
-    {
-      name: 'last change',
-      depth: 'Advanced',
-      doc: 'With `lastChange`: the newest change is not too old',
-      when: ['lastChange'],
-    },
-    {
-      name: 'wrong password',
-      depth: 'Advanced',
-      doc: 'With `refusesWrongPassword`: a wrong password of that account is refused',
-      when: ['refusesWrongPassword'],
-    },
-  ],
-  target: (given) => (URL.canParse(given.url) ? ldapPlace(given) : {}),
-  signsIn: signsInToLdap,
-  validate: ldapContradiction,
-  observe: (given: Values<typeof ldapSettings>, context: CheckContext): AsyncGenerator<LdapSeen> =>
-    visitLdap(given, context),
-  evaluate: evaluateLdap,
+  settings: connectSettings,
+  target: (settings) => (URL.canParse(settings.url) ? hostAndPortOf(settings) : {}),
+  signsIn: ({ user, refusesWrongPassword }, mode) =>
+    (user !== undefined && includes(mode, 'Standard')) ||
+    (refusesWrongPassword !== undefined && includes(mode, 'Advanced')),
+  validate,
+  prepare: prepareLdap,
+  connect: {
+    results: { connect: 'The port accepts a connection, with TLS as configured, in time' },
+    open: connectLdap,
+    evaluate: ({ connection, ms }, { latency }) => evaluateConnect(connection, ms, latency),
+  },
+  checks: [rootEntry, certificate, bind, search, entry, synchronized, lastChange, wrongPassword],
 })

@@ -1,0 +1,228 @@
+import { atMost, evaluateExpiry, fail, includes, ok, type Result, warn } from '../../engine/index.ts'
+import { count, quoted, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec, Threshold } from '../../settings/index.ts'
+import { type LdapConnection, latencySetting, onLdap, userSetting } from './connection.ts'
+import type { Entry } from './session.ts'
+
+const baseSetting = {
+  type: 'text',
+  doc: 'Entry that must be found, e.g. dc=example,dc=org. Without it, the first that the server names',
+} as const satisfies SettingsSpec[string]
+
+const timed = <const Name extends string>(check: Name, what: string, value: number, threshold: Threshold) =>
+  atMost({ check, what, value, unit: 'duration', threshold })
+
+export function evaluateConnect(
+  { address, chain }: Pick<LdapConnection, 'address' | 'chain'>,
+  ms: number,
+  limit: Threshold,
+) {
+  return timed('connect', `${address} accepted${chain === undefined ? '' : ` with ${chain.protocol}`} in`, ms, limit)
+}
+
+const rootAttributes = [
+  'supportedLDAPVersion',
+  'namingContexts',
+  'defaultNamingContext',
+  'vendorName',
+  'vendorVersion',
+  'dnsHostName',
+  'isSynchronized',
+]
+
+type Root = {
+  readonly address: string
+  readonly entry: Entry | undefined
+  /** Why a stranger is not shown the entry, where that is no fault. */
+  readonly hidden?: string
+}
+
+/** Basic signs in nobody, and a server may well show strangers nothing. */
+export const rootEntry = onLdap({
+  depth: 'Basic',
+  results: { rootDSE: 'The root entry is shown; strangers may be refused it' },
+  settings: { user: userSetting },
+  observe: async (ldap, _, { mode }): Promise<Root> => {
+    const { address, user } = ldap
+    try {
+      const entry = await (await ldap.session()).read('', rootAttributes, user)
+      ldap.root = entry
+      if (entry || user !== undefined) return { address, entry }
+      return { address, entry, hidden: 'it shows strangers nothing' }
+    } catch (cause) {
+      const refused = cause instanceof ProbeError && (cause.fault === 'data' || cause.fault === 'auth')
+      // Every other search would be refused for the same reason.
+      if (!refused || includes(mode, 'Standard')) throw ldap.end(cause)
+      return { address, entry: undefined, hidden: cause.message }
+    }
+  },
+  evaluate: ({ address, entry, hidden }, { user }): Result<'rootDSE'> => {
+    if (hidden !== undefined) return ok('rootDSE', 'not shown without a sign-in', { details: [hidden] })
+    if (!entry) {
+      const who = user === undefined ? 'strangers' : quoted(user, 120)
+      return fail('rootDSE', 'data', `${address} shows its root entry not to ${who}: access rules`)
+    }
+    return evaluateRoot(address, entry)
+  },
+})
+
+function evaluateRoot(address: string, { attributes }: Entry): Result<'rootDSE'> {
+  const versions = attributes.supportedldapversion ?? []
+  const [vendor, version] = [attributes.vendorname?.[0], attributes.vendorversion?.[0]]
+  const server = [vendor, version].filter((part) => part !== undefined)
+  const contexts = attributes.namingcontexts ?? []
+  const about = [
+    said(server.join(' ') || (attributes.dnshostname?.[0] ?? ''), 80),
+    versions.length > 0 ? `LDAP ${said(versions.join(', '), 20)}` : '',
+    contexts.length > 0 ? said(contexts.join(', '), 120) : '',
+  ].filter((part) => part !== '')
+  const message = `${address} shows its root entry${about.length > 0 ? `: ${about.join('; ')}` : ''}`
+  const more = version === undefined ? {} : { facts: { version: said(server.join(' '), 80) } }
+  return versions.length > 0 && !versions.includes('3')
+    ? warn('rootDSE', `${message}: version 3 is missing`, more)
+    : ok('rootDSE', message, more)
+}
+
+export const certificate = onLdap({
+  depth: 'Standard',
+  results: { certificate: 'Every certificate of the chain stays valid long enough' },
+  settings: {
+    certificate: {
+      type: 'threshold',
+      unit: 'days',
+      default: { warn: 20, limit: 3 },
+      doc: 'Days that every certificate of the chain has left at least',
+    },
+  },
+  first: true,
+  observe: ({ chain }) => Promise.resolve({ chain }),
+  evaluate: ({ chain }, settings) => (chain ? evaluateExpiry('certificate', chain, settings.certificate) : []),
+})
+
+export const bind = onLdap({
+  depth: 'Standard',
+  results: { bind: 'With `user`: the account is let in, in time' },
+  settings: { user: userSetting, latency: latencySetting },
+  when: ['user'],
+  first: true,
+  gate: true,
+  observe: async (ldap, { user = '' }, { now }) => {
+    const signIn = await ldap.prepareSignIn(user)
+    const since = now()
+    await signIn()
+    return { address: ldap.address, user, ms: now() - since }
+  },
+  evaluate: ({ address, user, ms }, { latency }) =>
+    timed('bind', `signed in at ${address} as ${quoted(user, 120)} in`, ms, latency),
+})
+
+/** The entry at which searches begin: the configured one, or the first that the server names. */
+const baseOf = ({ root }: LdapConnection, base: string | undefined): string | undefined =>
+  base ??
+  [...(root?.attributes.defaultnamingcontext ?? []), ...(root?.attributes.namingcontexts ?? [])].find(
+    (name) => name !== '',
+  )
+
+export const search = onLdap({
+  depth: 'Standard',
+  results: { search: '`base`, or the first entry that the server names, is found in time' },
+  settings: { base: baseSetting, latency: latencySetting },
+  observe: async (ldap, settings, { now }) => {
+    const { address, user } = ldap
+    const base = baseOf(ldap, settings.base)
+    if (base === undefined) return { address, base, exists: false, ms: 0 }
+    const since = now()
+    const entry = await (await ldap.session()).read(base, ['1.1'], user)
+    return { address, base, exists: entry !== undefined, ms: now() - since }
+  },
+  evaluate: ({ address, base, exists, ms }, { latency }) => {
+    if (base === undefined) return warn('search', `${address} names no base: set base`)
+    if (exists) return timed('search', `${quoted(base, 120)} was found in`, ms, latency)
+    return fail('search', 'data', `${address} shows nothing of ${quoted(base, 120)}: access rules`)
+  },
+})
+
+export const entry = onLdap({
+  depth: 'Advanced',
+  results: { entry: 'With `entry`: the search finds what it must' },
+  settings: {
+    base: baseSetting,
+    entry: {
+      type: 'group',
+      doc: 'What a search in Advanced must find',
+      fields: {
+        filter: { type: 'text', required: true, doc: 'RFC 4515, e.g. (uid=alice)' },
+        base: { type: 'text', doc: 'Where the search begins; without it, at `base`' },
+        atLeast: { type: 'integer', default: 1, min: 1, max: 1_000, doc: 'How many entries it must find' },
+      },
+    },
+  },
+  when: ['entry'],
+  observe: async (ldap, settings) => {
+    const { filter = '', atLeast = 1, base: own } = settings.entry ?? {}
+    const base = own ?? baseOf(ldap, settings.base)
+    if (base === undefined) throw new ProbeError('data', 'the server names no base: set base')
+    const number = await (await ldap.session()).count(base, filter, atLeast, ldap.user)
+    return { address: ldap.address, base, number }
+  },
+  evaluate: ({ address, base, number }, settings) => {
+    const { filter = '', atLeast = 1 } = settings.entry ?? {}
+    const many = number === 0 ? 'nothing' : count(number, 'entry', 'entries')
+    const message = `${address} finds ${many} of ${quoted(filter, 80)} in ${quoted(base, 120)} (at least ${atLeast})`
+    const measurement = { value: number, unit: 'count', limit: atLeast, bound: 'atLeast' } as const
+    return number >= atLeast ? ok('entry', message, { measurement }) : fail('entry', 'data', message, { measurement })
+  },
+})
+
+/** Active Directory alone says this, in its root entry. */
+export const synchronized = onLdap({
+  depth: 'Advanced',
+  results: { synchronized: 'A domain controller has finished its replication' },
+  settings: {},
+  observe: ({ address, root }) => Promise.resolve({ address, state: root?.attributes.issynchronized?.[0] }),
+  evaluate: ({ address, state }): Result<'synchronized'> | [] => {
+    if (state === undefined) return []
+    return state.toUpperCase() === 'TRUE'
+      ? ok('synchronized', `${address} has finished its replication since it started`)
+      : fail('synchronized', 'data', `${address} has not finished its replication since it started`)
+  },
+})
+
+export const lastChange = onLdap({
+  depth: 'Advanced',
+  results: { 'last change': 'With `lastChange`: the newest change is not too old' },
+  settings: {
+    base: baseSetting,
+    lastChange: {
+      type: 'threshold',
+      unit: 'duration',
+      doc: 'How old the newest change (contextCSN of `base`) may be: a replica that hears nothing stays behind. Left out without it',
+    },
+  },
+  when: ['lastChange'],
+  applies: (ldap, { base }) => baseOf(ldap, base) !== undefined,
+  observe: async (ldap, settings, { date }) => {
+    const base = baseOf(ldap, settings.base) ?? ''
+    const found = await (await ldap.session()).read(base, ['contextCSN'], ldap.user)
+    const newest = newestChange(found?.attributes.contextcsn ?? [])
+    return { address: ldap.address, ageMs: newest && date().getTime() - newest }
+  },
+  evaluate: ({ address, ageMs }, { lastChange: threshold = {} }) => {
+    if (ageMs === undefined) {
+      const why = 'it does not replicate, or this account may not see it'
+      return warn('last change', `${address} shows no contextCSN: ${why}`)
+    }
+    return timed('last change', `the newest change that ${address} knows of is old by`, Math.max(0, ageMs), threshold)
+  },
+})
+
+/** `20260731120000.123456Z#000000#000#000000`, one for each server that takes changes. */
+export function newestChange(values: readonly string[]): number | undefined {
+  const times = values.flatMap((value) => {
+    const [, y, mo, d, h, mi, s] = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.\d+)?Z#/.exec(value) ?? []
+    const time = Date.parse(`${y}-${mo}-${d}T${h}:${mi}:${s}Z`)
+    return Number.isNaN(time) ? [] : [time]
+  })
+  return times.length === 0 ? undefined : Math.max(...times)
+}

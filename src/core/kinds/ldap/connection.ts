@@ -1,0 +1,247 @@
+import type { Socket } from 'node:net'
+import { listen } from '../../assert/conversation.ts'
+import { type AddressTurn, type CheckContext, type Connection, checksOn, includes } from '../../engine/index.ts'
+import { showDuration } from '../../format.ts'
+import { isLoopback } from '../../loopback.ts'
+import { readCaFile } from '../../net/ca-file.ts'
+import type { Chain } from '../../net/chain.ts'
+import { connectTcp } from '../../net/connect.ts'
+import type { PeerAddress } from '../../net/peer-address.ts'
+import { hiding, nothingHidden } from '../../net/text.ts'
+import { connectTls } from '../../net/tls-connect.ts'
+import { whyDistrusted } from '../../net/trust.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { resultFault } from './codes.ts'
+import { LdapFrames, resultOf } from './message.ts'
+import { type Entry, type LdapSession, openLdap } from './session.ts'
+
+/** How long the connection, the sign-in and each search may take. */
+export const latencySetting = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 3_000 },
+  doc: 'How long the connection, the sign-in and each search may take',
+} as const satisfies SettingsSpec[string]
+
+export const userSetting = {
+  type: 'text',
+  doc: 'Who signs in from Standard on, with password: a distinguished name; for Active Directory also user@domain. Without it, strangers are what is tried',
+} as const satisfies SettingsSpec[string]
+
+/** What decides how to connect, and as whom. */
+export const connectSettings = {
+  url: {
+    type: 'url',
+    protocols: ['ldap', 'ldaps'],
+    required: true,
+    doc: 'ldaps://host, or ldap://host:port, and nothing behind that',
+  },
+  startTls: { type: 'flag', default: false, doc: 'Turn an ldap:// connection into TLS before anything else is said' },
+  servername: { type: 'text', doc: "Name to find in the certificate, where it is not the URL's" },
+  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  insecureLdap: { type: 'flag', default: false, doc: 'Send a password over plain ldap:// to another machine too' },
+  user: userSetting,
+  password: { type: 'secret', doc: "The user's password" },
+  latency: latencySetting,
+} as const satisfies SettingsSpec
+export type ConnectSettings = Values<typeof connectSettings>
+
+/** Where a URL leads. The scheme is not one that URLs know: the host is taken as it was written. */
+export function hostAndPortOf({ url: written }: Pick<ConnectSettings, 'url'>): {
+  readonly host: string
+  readonly port: number
+} {
+  const url = new URL(written)
+  const usual = url.protocol === 'ldaps:' ? 636 : 389
+  return { host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(url.port) || usual }
+}
+
+export const isLdaps = ({ url }: Pick<ConnectSettings, 'url'>): boolean => new URL(url).protocol === 'ldaps:'
+
+type Link = { readonly socket: Socket; readonly chain: Chain | undefined }
+type Route = { readonly settings: ConnectSettings; readonly ca: string | undefined; readonly context: CheckContext }
+
+/** A directory at one address, which the checks sign in to and search. */
+export class LdapConnection implements Connection {
+  readonly address: string
+  /** Of the server's certificate; undefined without TLS. */
+  readonly chain: Chain | undefined
+  /** Who signs in at this mode; undefined: nobody. */
+  readonly user: string | undefined
+  /** The root entry, once it has been read and shown. */
+  root: Entry | undefined
+  readonly #at: PeerAddress
+  readonly #route: Route
+  readonly #link: Link
+  #session: Promise<LdapSession> | undefined
+  #ended = false
+
+  constructor(at: PeerAddress, link: Link, route: Route) {
+    this.address = at.address
+    this.chain = link.chain
+    this.user = includes(route.context.mode, 'Standard') ? route.settings.user : undefined
+    this.#at = at
+    this.#route = route
+    this.#link = link
+  }
+
+  get usable(): boolean {
+    return !this.#ended && !this.#link.socket.destroyed
+  }
+
+  /** The session that the checks share; nobody is signed in before `signIn`. */
+  session(): Promise<LdapSession> {
+    this.#session ??= this.#speak(this.#link, '')
+    return this.#session
+  }
+
+  /**
+   * Reveals the password of `user`, unless it would travel readable; returns what signs in with it. Throws ProbeError
+   * `data`, and what revealing throws. The function throws ProbeError `auth` when the server refuses.
+   */
+  async prepareSignIn(user: string): Promise<() => Promise<void>> {
+    refuseReadable(this.#link, this.#at, this.#route.settings)
+    const password = (await this.#route.settings.password?.reveal()) ?? ''
+    this.#session = this.#speak(this.#link, password)
+    const session = await this.#session
+    return () => session.bind(user, password)
+  }
+
+  /**
+   * Opens a connection of its own, over which a password may travel, and signs in there. Throws ProbeError: `auth`
+   * for a refusal.
+   */
+  async signInElsewhere(user: string, password: string): Promise<void> {
+    const { settings, ca, context } = this.#route
+    const link = await openSocket(this.#at, settings, ca, context)
+    try {
+      refuseReadable(link, this.#at, settings)
+      const session = await this.#speak(link, password)
+      try {
+        await session.bind(user, password)
+      } finally {
+        await session.close()
+      }
+    } finally {
+      link.socket.destroy()
+    }
+  }
+
+  /** Sends nothing more, because of that cause, which it returns. */
+  end<C>(cause: C): C {
+    this.#ended = true
+    return cause
+  }
+
+  async close(): Promise<void> {
+    const { socket } = this.#link
+    try {
+      if (this.#at.signal.aborted) socket.destroy()
+      await (await this.#session)?.close()
+    } finally {
+      socket.destroy()
+    }
+  }
+
+  #speak({ socket }: Link, password: string): Promise<LdapSession> {
+    const { msLeft } = this.#route.context
+    return openLdap({ socket, address: this.address, hide: hiding([password]), msLeft })
+  }
+}
+
+/** Gives the checks of ldap their types. */
+export const onLdap = checksOn<LdapConnection>()
+
+/** Reads what all addresses are connected with. Throws what the CA file throws. */
+export const prepareLdap = async ({ caFile }: ConnectSettings) => ({ ca: await readCaFile(caFile) })
+
+export async function connectLdap(
+  at: AddressTurn,
+  settings: ConnectSettings,
+  context: CheckContext,
+  { ca }: Awaited<ReturnType<typeof prepareLdap>>,
+): Promise<LdapConnection> {
+  return new LdapConnection(at, await openSocket(at, settings, ca, context), { settings, ca, context })
+}
+
+/** Connects, with TLS as configured. A server that is not who it should be gets nothing but the handshake. */
+async function openSocket(
+  target: PeerAddress,
+  settings: ConnectSettings,
+  ca: string | undefined,
+  context: CheckContext,
+): Promise<Link> {
+  const { ip, port, signal } = target
+  if (!isLdaps(settings) && !settings.startTls) return { socket: await connectTcp(ip, port, signal), chain: undefined }
+  const host = settings.servername ?? hostAndPortOf(settings).host
+  const { socket, chain } = await connectTls(target, {
+    host,
+    ca,
+    verify: true,
+    date: context.date,
+    ...(settings.startTls ? { open: () => startTls(target, context) } : {}),
+  })
+  const why = whyDistrusted(chain)
+  if (why === undefined) return { socket, chain }
+  socket.destroy()
+  throw new ProbeError('tls', why)
+}
+
+/** ExtendedRequest 1.3.6.1.4.1.1466.20037 (RFC 4511, 4.14), as message 1. */
+const startTlsRequest = Buffer.concat([
+  Buffer.from('301d02010177188016', 'hex'),
+  Buffer.from('1.3.6.1.4.1.1466.20037', 'latin1'),
+])
+const extendedResponse = 0x78
+/** Bytes: the answer to StartTLS is short. */
+const maxResponse = 4_096
+
+/** Returns a socket on which TLS may begin. */
+async function startTls({ ip, port, address, signal }: PeerAddress, context: CheckContext): Promise<Socket> {
+  const socket = await connectTcp(ip, port, signal)
+  try {
+    socket.write(startTlsRequest)
+    const ms = Math.max(1, context.msLeft() - 150, context.msLeft() / 2)
+    const heard = await listen(socket, isWhole, maxResponse, ms)
+    const protocol = (why: string): ProbeError => new ProbeError('protocol', `${address} ${why}`)
+    if (heard.ended === 'silent') {
+      const why = `accepted the connection and did not answer StartTLS within ${showDuration(ms)}`
+      throw new ProbeError('timeout', `${address} ${why}`)
+    }
+    const frames = new LdapFrames(address)
+    const [message, ...more] = frames.take(heard.bytes)
+    if (heard.ended === 'closed' && !message) throw protocol('closed the connection instead of beginning TLS')
+    const result = message && resultOf(message)
+    if (result?.tag !== extendedResponse) throw protocol('did not answer StartTLS')
+    if (result.code !== 0) {
+      throw resultFault(result, { address, doing: 'StartTLS', user: undefined, hide: nothingHidden })
+    }
+    // What arrives unencrypted behind the answer may be somebody else's, slipped in.
+    if (more.length > 0 || !frames.empty) throw protocol('went on unencrypted after it had agreed to StartTLS')
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+/** Whether a message is whole, or never will be. */
+function isWhole(bytes: Buffer): boolean {
+  try {
+    return new LdapFrames('').take(bytes).length > 0
+  } catch {
+    return true
+  }
+}
+
+/** Throws ProbeError `data` where a password would travel readable to another machine. */
+export function refuseReadable(
+  link: Pick<Link, 'chain'>,
+  target: Pick<PeerAddress, 'ip' | 'address'>,
+  { insecureLdap }: Pick<ConnectSettings, 'insecureLdap'>,
+): void {
+  if (link.chain !== undefined || insecureLdap || isLoopback(target.ip)) return
+  const advice = 'use ldaps://, startTls, or insecureLdap'
+  throw new ProbeError('data', `a password is not sent to ${target.address} over plain ldap: ${advice}`)
+}
