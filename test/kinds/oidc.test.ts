@@ -3,10 +3,10 @@ import { inspect } from 'node:util'
 import { exportJWK, type JWK, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
+import { keyAge } from '../../src/core/kinds/oidc/checks.ts'
 import oidc from '../../src/core/kinds/oidc/index.ts'
-import type { OidcSettings } from '../../src/core/kinds/oidc/settings.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { keychainSecret, Secret } from '../../src/core/settings/index.ts'
+import { keychainSecret, Secret, type Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import {
   type Behaviour,
@@ -24,10 +24,10 @@ import {
 } from '../support/faults.ts'
 import { account, client, type OidcServer, passwordClient, resource, startOidc } from '../support/oidc.ts'
 import { suiteWith } from '../support/peer.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { hungUp } from '../support/until.ts'
 
-type Given = Partial<OidcSettings>
+type Given = Partial<Values<typeof oidc.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const secretWord = 'hunter2-of-the-client'
 const probe: Given = { clientId: client.clientId, clientSecret: secret(client.clientSecret) }
@@ -648,9 +648,8 @@ describe('settings of oidc', () => {
   })
   test('a key that is old is told: well at 90 days, a warning beyond', () => {
     const at = new Date('2026-06-01T00:00:00Z')
-    const given = withDefaults(oidc.settings, { issuer: 'https://id.example.org' })
     const aged = (days: number) =>
-      oidc.evaluate({ see: 'key age', address: 'a', at, newest: new Date(at.getTime() - days * 86_400_000) }, given)
+      evaluated(keyAge, { address: 'a', at, newest: new Date(at.getTime() - days * 86_400_000) })[0]
     expect(aged(90)).toMatchObject({ check: 'key age', status: 'ok' })
     expect(aged(91)).toMatchObject({
       status: 'warning',

@@ -2,9 +2,9 @@ import { hostOf, portOf } from '../../net/http/route.ts'
 import { quoted, safeUrl } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { hostAndPort, type Secret } from '../../settings/index.ts'
-import { listedPlace, type OidcSettings } from './settings.ts'
+import { listedPlace, type SharedSettings } from './settings.ts'
 
-type Given = Pick<OidcSettings, 'issuer' | 'endpointHosts'>
+type EndpointSettings = Pick<SharedSettings, 'issuer' | 'endpointHosts'>
 
 /** An endpoint that the provider names, or why it is neither trusted nor asked. */
 export type Endpoint = { readonly url: URL } | { readonly problem: string }
@@ -13,11 +13,11 @@ export type Endpoint = { readonly url: URL } | { readonly problem: string }
  * What a document says of an endpoint, held against what was configured: a document must choose
  * neither whom we ask nor who gets our secrets.
  */
-export function endpointOf(written: unknown, given: Given): Endpoint {
+export function endpointOf(written: unknown, settings: EndpointSettings): Endpoint {
   if (typeof written !== 'string') return { problem: 'is no text' }
   const url = written.length > 2_048 ? null : URL.parse(written)
   if (url === null) return { problem: `is ${quoted(written, 80)}, which is no URL` }
-  const issuer = new URL(given.issuer)
+  const issuer = new URL(settings.issuer)
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     return { problem: `begins with ${quoted(url.protocol, 16)}` }
   if (url.protocol === 'http:' && issuer.protocol === 'https:') {
@@ -27,7 +27,8 @@ export function endpointOf(written: unknown, given: Given): Endpoint {
   }
   if (url.username !== '' || url.password !== '') return { problem: `is ${safeUrl(url)}, with a user in it` }
   if (url.hash !== '') return { problem: `is ${safeUrl(url)}, with a fragment` }
-  if (url.origin === issuer.origin || (given.endpointHosts ?? []).some((entry) => matches(entry, url))) return { url }
+  if (url.origin === issuer.origin || (settings.endpointHosts ?? []).some((entry) => matches(entry, url)))
+    return { url }
   return {
     problem: `is ${safeUrl(url)}, not at ${issuer.host}: if that is meant, name ${quoted(url.host, 128)} in endpointHosts`,
   }
@@ -45,8 +46,8 @@ function matches(entry: string, url: URL): boolean {
  * The secret, for one place. A keychain keeps a secret for the host and port of `target()`, which is the issuer's:
  * to another one, though listed, it is not sent. Throws ProbeError `data`, and what revealing throws.
  */
-export async function secretFor(url: URL, secret: Secret, name: string, given: Given): Promise<string> {
-  const issuer = new URL(given.issuer)
+export async function secretFor(url: URL, secret: Secret, name: string, settings: EndpointSettings): Promise<string> {
+  const issuer = new URL(settings.issuer)
   const [bound, place] = [hostAndPort(hostOf(issuer), portOf(issuer)), hostAndPort(hostOf(url), portOf(url))]
   if (secret.origin.startsWith('{keychain:') && bound !== place) {
     const why = `${name} ${secret.origin} is kept for ${bound}, and the provider takes it at ${place}: nothing was sent`

@@ -8,7 +8,7 @@ import { hostOf, open, portOf, type Route } from '../../net/http/route.ts'
 import type { PeerAddress } from '../../net/peer-address.ts'
 import { type Hide, hiding, safeUrl } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { OidcSettings } from './settings.ts'
+import type { SharedSettings } from './settings.ts'
 
 /** Bytes of one answer: documents have some thousand, a hundred keys with certificates some hundred thousand. */
 const largestAnswer = 512 * 1024
@@ -46,15 +46,15 @@ export type Provider = {
   readonly ask: (url: URL, ask?: Ask) => Promise<Answer>
   /** The chain of each place that was asked over https. */
   readonly chains: () => readonly Chain[]
-  /** What a peer said, without any secret that was sent or given so far. */
+  /** What a peer said, without any secret that was sent so far or that the provider gave. */
   readonly hide: Hide
   /** Adds a secret that the provider gave: it must not come back in its words either. */
   readonly keep: (secret: string) => void
 }
 
-export async function providerAt(given: OidcSettings, at: PeerAddress, context: CheckContext): Promise<Provider> {
-  const issuer = new URL(given.issuer)
-  const ca = await readCaFile(given.caFile)
+export async function providerAt(settings: SharedSettings, at: PeerAddress, context: CheckContext): Promise<Provider> {
+  const issuer = new URL(settings.issuer)
+  const ca = await readCaFile(settings.caFile)
   const chains = new Map<string, Chain>()
   const known = new Set<string>()
   const hide: Hide = (heard) => hiding([...known])(heard)
@@ -66,7 +66,7 @@ export async function providerAt(given: OidcSettings, at: PeerAddress, context: 
       common: {},
       own: {},
       signsIn: authorization !== undefined || secrets.length > 0,
-      insecureHttp: given.insecureHttp,
+      insecureHttp: settings.insecureHttp,
       redirects: 0,
       verify: true,
       ca,

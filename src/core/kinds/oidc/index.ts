@@ -1,67 +1,83 @@
-import { type CheckContext, monitorKind } from '../../engine/index.ts'
-import { evaluateOidc } from './judge.ts'
+import { includes, networkKind } from '../../engine/index.ts'
+import type { Values } from '../../settings/index.ts'
+import {
+  algorithms,
+  certificate,
+  endpointCertificates,
+  endpoints,
+  evaluateDiscovery,
+  issuer,
+  keyAge,
+  keys,
+} from './checks.ts'
+import { openOidc } from './connection.ts'
 import { loadJose } from './jwt.ts'
-import { type OidcSettings, oidcContradiction, oidcSettings, placeOf } from './settings.ts'
-import { type OidcSeen, signsInToOidc, visitOidc } from './visit.ts'
+import { listedPlace, placeOf, type SharedSettings, sharedSettings } from './settings.ts'
+import {
+  claims,
+  clientToken,
+  clock,
+  introspection,
+  onlyUserToken,
+  refresh,
+  signature,
+  userToken,
+  wrongSecret,
+} from './token-checks.ts'
+
+/** Why the settings cannot be used together, or undefined. */
+function validate(
+  settings: SharedSettings & Values<typeof introspection.settings> & Values<typeof wrongSecret.settings>,
+): string | undefined {
+  const url = new URL(settings.issuer)
+  if (url.username !== '' || url.password !== '') return 'issuer holds a user: use clientId and clientSecret'
+  if (/[?#]/.test(settings.issuer)) return 'issuer holds a query or a fragment: an issuer has none'
+  if (settings.issuer.includes('/.well-known/')) return 'issuer is what comes before /.well-known/'
+  const odd = settings.endpointHosts?.find((entry) => listedPlace(entry) === undefined)
+  if (odd !== undefined) return 'endpointHosts takes host or host:port, without https://'
+  const { clientId, clientSecret, user, password } = settings
+  if (clientSecret !== undefined && clientId === undefined) return 'clientSecret needs a clientId'
+  if (clientId !== undefined && clientSecret === undefined && user === undefined) return 'clientId needs a clientSecret'
+  if (user !== undefined && password === undefined) return 'user needs a password'
+  if (password !== undefined && user === undefined) return 'password needs a user'
+  if (user !== undefined && clientId === undefined)
+    return 'user needs a clientId: the password grant belongs to a client'
+  if (settings.refusesWrongSecret && clientSecret === undefined)
+    return 'refusesWrongSecret needs clientId and clientSecret'
+  if (settings.introspect && clientSecret === undefined) return 'introspect needs clientId and clientSecret'
+  return undefined
+}
 
 /** Basic and Standard read what is public; Advanced gets tokens, where a client is configured. */
-export default monitorKind({
+export default networkKind({
   name: 'oidc',
   title: 'An OpenID Connect provider is sound, and gives tokens that can be verified',
   preload: loadJose,
-  settings: oidcSettings,
+  settings: sharedSettings,
+  target: (settings) => (URL.canParse(settings.issuer) ? placeOf(new URL(settings.issuer)) : {}),
+  signsIn: ({ clientId }, mode) => clientId !== undefined && includes(mode, 'Advanced'),
+  validate,
+  connect: {
+    results: { discovery: 'The discovery document is there, in time, with all that it must say' },
+    open: openOidc,
+    evaluate: ({ connection: { address, answer } }, settings) => evaluateDiscovery(address, answer, settings),
+  },
   checks: [
-    { name: 'discovery', depth: 'Basic', doc: 'The discovery document is there, in time, with all that it must say' },
-    { name: 'issuer', depth: 'Standard', doc: 'It says the issuer that clients have, to the last slash' },
-    {
-      name: 'endpoints',
-      depth: 'Standard',
-      doc: "Every endpoint is https, and at the issuer's host or one of `endpointHosts`",
-    },
-    {
-      name: 'keys',
-      depth: 'Standard',
-      doc: 'The keys can be read and are sound: told apart, strong, public, one to verify with',
-    },
-    { name: 'certificate', depth: 'Standard', doc: 'Every certificate of the chain stays valid long enough (https)' },
-    { name: 'key age', depth: 'Advanced', doc: 'The newest signing key is not too old, where keys have certificates' },
-    {
-      name: 'token',
-      depth: 'Advanced',
-      doc: 'The client gets a token by its credentials, in time',
-      when: ['clientSecret'],
-    },
-    { name: 'user', depth: 'Advanced', doc: 'The account gets a token by its password, in time', when: ['user'] },
-    {
-      name: 'signature',
-      depth: 'Advanced',
-      doc: 'A signed token verifies with a key of the provider',
-      when: ['clientId'],
-    },
-    {
-      name: 'claims',
-      depth: 'Advanced',
-      doc: 'A signed token is from this issuer, for `audience`, and in force',
-      when: ['clientId'],
-    },
-    { name: 'clock', depth: 'Advanced', doc: "The provider's clock agrees with ours", when: ['clientId'] },
-    {
-      name: 'introspection',
-      depth: 'Advanced',
-      doc: 'The provider takes its token for an active one',
-      when: ['introspect'],
-    },
-    {
-      name: 'refresh',
-      depth: 'Advanced',
-      doc: 'A refresh token, where one came along, gives a new token',
-      when: ['clientId'],
-    },
-    { name: 'wrong secret', depth: 'Advanced', doc: 'A wrong secret is refused', when: ['refusesWrongSecret'] },
+    issuer,
+    endpoints,
+    algorithms,
+    certificate,
+    keys,
+    keyAge,
+    clientToken,
+    onlyUserToken,
+    signature,
+    claims,
+    clock,
+    introspection,
+    userToken,
+    refresh,
+    wrongSecret,
+    endpointCertificates,
   ],
-  target: ({ issuer }) => (URL.canParse(issuer) ? placeOf(new URL(issuer)) : {}),
-  signsIn: signsInToOidc,
-  validate: oidcContradiction,
-  observe: (given: OidcSettings, context: CheckContext): AsyncGenerator<OidcSeen> => visitOidc(given, context),
-  evaluate: evaluateOidc,
 })

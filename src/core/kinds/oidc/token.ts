@@ -2,11 +2,11 @@ import { quoted, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { endpointOf, secretFor } from './endpoint.ts'
 import { type Answer, type Json, object, type Provider } from './http.ts'
-import type { OidcSettings } from './settings.ts'
+import type { SharedSettings } from './settings.ts'
 
 export type Session = {
   readonly provider: Provider
-  readonly given: OidcSettings
+  readonly settings: SharedSettings
   readonly document: Json
 }
 
@@ -21,10 +21,10 @@ export type Tokens = {
 }
 
 /** The URL of an endpoint that may be asked. Throws ProbeError `data` that names it. */
-export function endpointAt({ document, given, provider }: Session, name: string): URL {
+export function endpointAt({ document, settings, provider }: Session, name: string): URL {
   const written = document[name]
   if (written === undefined) throw new ProbeError('data', `${provider.address} names no ${name}`)
-  const endpoint = endpointOf(written, given)
+  const endpoint = endpointOf(written, settings)
   if ('url' in endpoint) return endpoint.url
   throw new ProbeError('data', `nothing was sent: ${name} ${endpoint.problem}`)
 }
@@ -36,9 +36,9 @@ const encoded = (text: string): string => new URLSearchParams({ '': text }).toSt
 
 /** How the client shows who it is, as the provider takes it. `secret` instead of the configured one. */
 async function credentials(session: Session, url: URL, secret?: string): Promise<Credentials> {
-  const { given, document, provider } = session
-  const id = given.clientId ?? ''
-  if (given.clientSecret === undefined) return { fields: { client_id: id }, secrets: [] }
+  const { settings, document, provider } = session
+  const id = settings.clientId ?? ''
+  if (settings.clientSecret === undefined) return { fields: { client_id: id }, secrets: [] }
   const offered = document.token_endpoint_auth_methods_supported
   const methods = Array.isArray(offered) ? (offered as readonly unknown[]) : ['client_secret_basic']
   const basic = methods.includes('client_secret_basic')
@@ -46,7 +46,7 @@ async function credentials(session: Session, url: URL, secret?: string): Promise
     const why = 'takes no client secret (token_endpoint_auth_methods_supported), and this monitor has nothing else'
     throw new ProbeError('data', `${provider.address} ${why}: nothing was sent`)
   }
-  const shown = secret ?? (await secretFor(url, given.clientSecret, 'clientSecret', given))
+  const shown = secret ?? (await secretFor(url, settings.clientSecret, 'clientSecret', settings))
   if (!basic) return { fields: { client_id: id, client_secret: shown }, secrets: [shown, encoded(shown)] }
   const packed = Buffer.from(`${encoded(id)}:${encoded(shown)}`).toString('base64')
   return { authorization: `Basic ${packed}`, fields: {}, secrets: [shown, encoded(shown), packed] }
@@ -73,8 +73,8 @@ async function post(
 /** A token by the client's own credentials (RFC 6749, 4.4). Throws ProbeError; `auth`: the client was refused. */
 export async function byClient(session: Session): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
-  return granted(
-    await post(session, url, { grant_type: 'client_credentials', ...wanted(session.given) }),
+  return tokensOf(
+    await post(session, url, { grant_type: 'client_credentials', ...tokenParameters(session.settings) }),
     session,
     clientOf(session),
   )
@@ -82,22 +82,22 @@ export async function byClient(session: Session): Promise<Tokens> {
 
 /** A token by the password of the account (RFC 6749, 4.3). Throws like `byClient`. */
 export async function byPassword(session: Session): Promise<Tokens> {
-  const { given, document, provider } = session
+  const { settings, document, provider } = session
   const grants = document.grant_types_supported
   if (Array.isArray(grants) && !grants.includes('password')) {
     throw new ProbeError('data', `${provider.address} does not offer the password grant: remove user and password`)
   }
   const url = endpointAt(session, 'token_endpoint')
-  const password = given.password === undefined ? '' : await secretFor(url, given.password, 'password', given)
-  const fields = { grant_type: 'password', username: given.user, password, ...wanted(given) }
-  return granted(await post(session, url, fields, { secrets: [password] }), session, quoted(given.user ?? '', 64))
+  const password = settings.password === undefined ? '' : await secretFor(url, settings.password, 'password', settings)
+  const fields = { grant_type: 'password', username: settings.user, password, ...tokenParameters(settings) }
+  return tokensOf(await post(session, url, fields, { secrets: [password] }), session, quoted(settings.user ?? '', 64))
 }
 
 /** A new token for a refresh token. Throws ProbeError. */
 export async function byRefresh(session: Session, refresh: string): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
   const fields = { grant_type: 'refresh_token', refresh_token: refresh }
-  return granted(
+  return tokensOf(
     await post(session, url, fields, { secrets: [refresh] }),
     session,
     `${clientOf(session)}, for a refresh token,`,
@@ -105,8 +105,8 @@ export async function byRefresh(session: Session, refresh: string): Promise<Toke
   )
 }
 
-const clientOf = ({ given }: Session): string => `the client ${quoted(given.clientId ?? '', 64)}`
-const wanted = ({ scope, audience, resource }: OidcSettings) => ({ scope, audience, resource })
+const clientOf = ({ settings }: Session): string => `the client ${quoted(settings.clientId ?? '', 64)}`
+const tokenParameters = ({ scope, audience, resource }: SharedSettings) => ({ scope, audience, resource })
 
 /** Ends what a refresh token stands for (RFC 7009). False where the provider has no way, or would not. */
 export async function revoke(session: Session, refresh: string): Promise<boolean> {
@@ -131,7 +131,7 @@ export type WrongSecret = { readonly wrong: 'refused' | 'accepted' | 'unproved';
 /** Shows a secret that nobody has. Its right one was let in before: it is refused because it is wrong. */
 export async function showWrongSecret(session: Session, secret: string): Promise<WrongSecret> {
   const url = endpointAt(session, 'token_endpoint')
-  const fields = { grant_type: 'client_credentials', ...wanted(session.given) }
+  const fields = { grant_type: 'client_credentials', ...tokenParameters(session.settings) }
   const answer = await post(session, url, fields, { secret })
   if (answer.status === 200) return { wrong: 'accepted', why: '' }
   const { error, told } = errorOf(answer, session.provider)
@@ -139,7 +139,7 @@ export async function showWrongSecret(session: Session, secret: string): Promise
   return { wrong: refused ? 'refused' : 'unproved', why: told }
 }
 
-function granted(answer: Answer, session: Session, asker: string, refused?: 'data'): Tokens {
+function tokensOf(answer: Answer, session: Session, asker: string, refused?: 'data'): Tokens {
   const { provider } = session
   if (answer.status !== 200) throw refusal(answer, session, asker, refused)
   const json = 'json' in answer.body ? object(answer.body.json) : {}

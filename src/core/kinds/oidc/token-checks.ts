@@ -1,0 +1,266 @@
+import { randomBytes } from 'node:crypto'
+import { atMost, type CheckContext, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { showDuration } from '../../format.ts'
+import { quoted, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec } from '../../settings/index.ts'
+import { withOthers } from './checks.ts'
+import { type OidcConnection, onOidc } from './connection.ts'
+import type { Json } from './http.ts'
+import { aheadBy, isTime, readToken, type Token, unsigned, wrongClaims } from './jwt.ts'
+import { type SharedSettings, sharedSettings } from './settings.ts'
+import { byClient, byPassword, byRefresh, introspect, revoke, showWrongSecret, type Tokens } from './token.ts'
+
+const { issuer, clientId, clientSecret, user: userSetting, audience, resource, latency } = sharedSettings
+
+const skew = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 2_000, limit: 30_000 },
+  doc: "How far the provider's clock (iat of a token, Date header) may be from ours",
+} as const satisfies SettingsSpec[string]
+
+type Grant = {
+  readonly address: string
+  readonly form: Token['form']
+  readonly ms: number
+} & Pick<Tokens, 'type' | 'expiresIn'>
+
+/** A token, and all that it and the answer with it show. */
+type FirstGrant = Grant & {
+  /** Absent for a token that cannot be read. */
+  readonly signed?: {
+    /** Why the signature proves nothing; undefined where it verifies. */
+    readonly wrong: string | undefined
+    readonly header: Json
+    readonly claims: Json
+    readonly at: Date
+  }
+  /** Milliseconds by which the provider is ahead, by each clock that shows it. */
+  readonly ahead: readonly { readonly by: string; readonly ms: number }[]
+}
+
+const grantOf = (address: string, { answer, type, expiresIn }: Tokens, { form }: Token): Grant => ({
+  address,
+  form,
+  ms: answer.ms,
+  type,
+  expiresIn,
+})
+
+/** The client's token, or the account's where the client has no secret. Others are made alike, and not inspected. */
+async function observeFirstToken(oidc: OidcConnection): Promise<FirstGrant> {
+  const { address, provider, settings, document } = oidc
+  if (document.issuer !== settings.issuer) {
+    // Discovery 1.0, 4.3: such a document must not be used.
+    throw new ProbeError('dependency', 'nothing was sent: the document is that of another issuer')
+  }
+  const isClient = settings.clientSecret !== undefined
+  const tokens = await (isClient ? byClient(oidc) : byPassword(oidc))
+  if (isClient) oidc.clientTokens = tokens
+  oidc.refreshToken = tokens.refresh
+  const token = readToken(tokens.access, provider.hide)
+  const { sent, heard, headers } = tokens.answer
+  const ahead: { by: string; ms: number }[] = []
+  if (token.form === 'signed' && isTime(token.claims.iat)) {
+    ahead.push({ by: 'iat of the token', ms: aheadBy(token.claims.iat, sent, heard) })
+  }
+  const date = Date.parse(headers.date ?? '')
+  if (!Number.isNaN(date)) ahead.push({ by: 'its Date header', ms: aheadBy(date / 1_000, sent, heard) })
+  const grant = { ...grantOf(address, tokens, token), ahead }
+  if (token.form !== 'signed') return grant
+  const { header, claims } = token
+  const wrong =
+    oidc.keys === undefined
+      ? 'not verified: the keys of the provider were not read'
+      : await unsigned(tokens.access, header, oidc.keys.signing)
+  return { ...grant, signed: { wrong, header, claims, at: heard } }
+}
+
+const forms: Readonly<Record<Token['form'], string>> = {
+  signed: 'a signed token',
+  encrypted: 'an encrypted token, which only its audience can read',
+  opaque: 'an opaque token, which only the provider can read',
+}
+
+function evaluateGrant<const Name extends string>(
+  check: Name,
+  whom: string,
+  { address, form, ms: value, type, expiresIn }: Grant,
+  { latency: threshold }: Pick<SharedSettings, 'latency'>,
+): Result<Name> {
+  if (expiresIn !== undefined && expiresIn <= 0) {
+    return fail(check, 'data', `${address} gave a token that has already ended (expires_in ${expiresIn})`)
+  }
+  const ends = expiresIn === undefined ? '' : ` for ${showDuration(expiresIn * 1_000)}`
+  const kind = type === '' ? ' without a token_type' : ''
+  const what = `${address} gave ${whom} ${forms[form]}${ends}${kind}, in`
+  return atMost({ check, what, value, unit: 'duration', threshold })
+}
+
+export const clientToken = onOidc({
+  depth: 'Advanced',
+  results: { token: 'The client gets a token by its credentials, in time' },
+  settings: { clientId, clientSecret, latency },
+  when: ['clientSecret'],
+  observe: observeFirstToken,
+  evaluate: (grant, settings) =>
+    evaluateGrant('token', `the client ${quoted(settings.clientId ?? '', 64)}`, grant, settings),
+})
+
+const userResult = { user: 'The account gets a token by its password, in time' } as const
+const userSettings = { user: userSetting, clientSecret, latency } as const
+
+/** Without a secret of the client, the token of the account is the first. */
+export const onlyUserToken = onOidc({
+  depth: 'Advanced',
+  results: userResult,
+  settings: userSettings,
+  when: ['user'],
+  applies: (_, settings) => settings.clientSecret === undefined,
+  observe: observeFirstToken,
+  evaluate: (grant, settings) => evaluateGrant('user', quoted(settings.user ?? '', 64), grant, settings),
+})
+
+export const signature = onOidc({
+  depth: 'Advanced',
+  results: { signature: 'A signed token verifies with a key of the provider' },
+  settings: { clientId },
+  when: ['clientId'],
+  observe: observeFirstToken,
+  evaluate: ({ address, signed }): Result<'signature'> | [] => {
+    if (!signed) return []
+    const { wrong, header } = signed
+    if (wrong !== undefined) return fail('signature', 'data', `${address}: ${wrong}`)
+    const by = typeof header.kid === 'string' ? `, kid ${quoted(header.kid, 64)}` : ''
+    const how = `${said(String(header.alg), 16)}${by}`
+    return ok('signature', `${address}: the token is signed by a key of the provider (${how})`)
+  },
+})
+
+export const claims = onOidc({
+  depth: 'Advanced',
+  results: { claims: 'A signed token is from this issuer, for `audience`, and in force' },
+  settings: { issuer, clientId, audience, resource, skew },
+  when: ['clientId'],
+  observe: observeFirstToken,
+  evaluate: ({ address, signed }, settings): Result<'claims'> | [] => {
+    if (!signed) return []
+    const expected = settings.audience ?? settings.resource
+    const leewayMs = settings.skew.limit ?? settings.skew.warn ?? 0
+    const conditions = { issuer: settings.issuer, audience: expected, at: signed.at, leewayMs }
+    const [first, ...more] = wrongClaims(signed.claims, conditions)
+    if (first !== undefined) {
+      return fail('claims', 'data', `${address}: the token: ${withOthers(first, more)}`, { details: more })
+    }
+    const whom =
+      expected === undefined ? '; whom it is for is not judged without audience' : ` for ${quoted(expected, 120)}`
+    return ok('claims', `${address}: the token is from this issuer and in force${whom}`)
+  },
+})
+
+export const clock = onOidc({
+  depth: 'Advanced',
+  results: { clock: "The provider's clock agrees with ours" },
+  settings: { clientId, skew },
+  when: ['clientId'],
+  observe: observeFirstToken,
+  evaluate: ({ address, ahead }, { skew: threshold }): Result<'clock'> | [] => {
+    const [worst, ...rest] = [...ahead].sort((a, b) => Math.abs(b.ms) - Math.abs(a.ms))
+    if (!worst) return []
+    const { by, ms } = worst
+    const what = `the clock of ${address} is ${ms < 0 ? 'behind' : 'ahead of'} ours (${by}) by`
+    const details = rest.map((one) => `by ${one.by}: ${showDuration(one.ms)}`)
+    return atMost({ check: 'clock', what, value: Math.abs(ms), unit: 'duration', threshold, details })
+  },
+})
+
+export const introspection = onOidc({
+  depth: 'Advanced',
+  results: { introspection: 'The provider takes its token for an active one' },
+  settings: {
+    introspect: { type: 'flag', default: false, doc: 'Ask the provider whether the token is active (RFC 7662)' },
+  },
+  when: ['introspect'],
+  applies: ({ clientTokens }) => clientTokens !== undefined,
+  observe: async (oidc) => ({
+    address: oidc.address,
+    ...(await introspect(oidc, oidc.clientTokens?.access ?? '')),
+  }),
+  evaluate: ({ address, active }) =>
+    active
+      ? ok('introspection', `${address} says of its token that it is active`)
+      : fail('introspection', 'data', `${address} says of the token that it has just given that it is not active`),
+})
+
+/** Only where the client has got its own token: else the provider, or the client, is what is wrong. */
+export const userToken = onOidc({
+  depth: 'Advanced',
+  results: userResult,
+  settings: userSettings,
+  when: ['user'],
+  applies: ({ clientTokens }) => clientTokens !== undefined,
+  observe: async (oidc) => {
+    const tokens = await byPassword(oidc)
+    oidc.refreshToken = tokens.refresh ?? oidc.refreshToken
+    return grantOf(oidc.address, tokens, readToken(tokens.access, oidc.provider.hide))
+  },
+  evaluate: (grant, settings) => evaluateGrant('user', quoted(settings.user ?? '', 64), grant, settings),
+})
+
+export const refresh = onOidc({
+  depth: 'Advanced',
+  results: { refresh: 'A refresh token, where one came along, gives a new token' },
+  settings: { clientId, latency },
+  when: ['clientId'],
+  applies: ({ refreshToken }) => refreshToken !== undefined,
+  observe: (oidc, _, context) => observeRefresh(oidc, oidc.refreshToken ?? '', context),
+  evaluate: ({ address, ms: value, rotated, revoked }, { latency: threshold }) => {
+    const details = revoked ? [] : ['the session that it stands for was not revoked: it ends by itself']
+    const what = `${address} gave a new token for the refresh token${rotated ? ', which it replaced' : ''}, in`
+    return atMost({ check: 'refresh', what, value, unit: 'duration', threshold, details })
+  },
+})
+
+/** Gets a new token for a refresh token, and then ends what it stands for: a session that nobody needs. */
+async function observeRefresh(oidc: OidcConnection, token: string, { now, signal }: CheckContext) {
+  const since = now()
+  const tokens = await byRefresh(oidc, token)
+  const ms = now() - since
+  const revoked = await revoke(oidc, tokens.refresh ?? token).catch((error: unknown) => {
+    if (signal.aborted) throw error
+    return false
+  })
+  return { address: oidc.address, ms, rotated: tokens.refresh !== undefined && tokens.refresh !== token, revoked }
+}
+
+export const wrongSecret = onOidc({
+  depth: 'Advanced',
+  results: { 'wrong secret': 'A wrong secret is refused' },
+  settings: {
+    clientId,
+    refusesWrongSecret: {
+      type: 'flag',
+      default: false,
+      doc: 'In Advanced, a wrong secret must be refused. Only with a client that nothing else uses: it may get locked',
+    },
+  },
+  when: ['refusesWrongSecret'],
+  applies: ({ clientTokens }) => clientTokens !== undefined,
+  // Nobody's real secret: unlike any that may have been given out.
+  observe: async (oidc) => ({
+    address: oidc.address,
+    ...(await showWrongSecret(oidc, randomBytes(24).toString('base64url'))),
+  }),
+  evaluate: ({ address, wrong, why }, settings) => {
+    const client = quoted(settings.clientId ?? '', 64)
+    if (wrong === 'accepted') {
+      const message = `${address} gave ${client} a token for a wrong secret: anybody may be this client`
+      return fail('wrong secret', 'data', message)
+    }
+    if (wrong === 'unproved') {
+      return warn('wrong secret', `${address} gave ${client} no token, but not because of its wrong secret: ${why}`)
+    }
+    return ok('wrong secret', `${address} refused a wrong secret of ${client} (${why})`)
+  },
+})
