@@ -2,9 +2,9 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import dns from '../../src/core/kinds/dns/index.ts'
+import dns, { latency, records } from '../../src/core/kinds/dns.ts'
 import { refusedPort, settled } from '../support/faults.ts'
-import { checked, type RunKindOptions, runKind, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
 
 const types = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, SRV: 33, CAA: 257 } as const
 type RecordData = { readonly type: keyof typeof types; readonly data: Buffer }
@@ -158,15 +158,17 @@ describe('dns answers', () => {
   })
 
   test('the boundaries of latency and records belong to the better side', () => {
-    const settings = { ...withDefaults(dns.settings, { query: 'app.test' }), records: { warn: 3, limit: 2 } }
-    const levels = (seen: Parameters<typeof dns.evaluate>[0], check: string) => {
-      const judged = dns.evaluate(seen, settings)
-      return checked('status' in judged ? [judged] : judged, check).status
-    }
-    const latency = (ms: number) => levels({ see: 'answer', server: 's:53', ms, records: ['1.1.1.1'] }, 'latency')
-    expect([500, 500.1, 3_000, 3_000.1].map(latency)).toEqual(['ok', 'warning', 'warning', 'failed'])
-    const records = (n: number) => levels({ see: 'records', server: 's:53', records: Array(n).fill('x') }, 'records')
-    expect([3, 2, 1].map(records)).toEqual(['ok', 'warning', 'failed'])
+    const latencyOf = (ms: number) =>
+      evaluated(latency, { server: 's:53', ms, records: ['1.1.1.1'] }, { query: 'app.test' })[0]?.status
+    expect([500, 500.1, 3_000, 3_000.1].map(latencyOf)).toEqual(['ok', 'warning', 'warning', 'failed'])
+    const settings = { query: 'app.test', records: { warn: 3, limit: 2 } }
+    const recordsOf = (n: number) =>
+      evaluated(records, { server: 's:53', ms: 1, records: Array(n).fill('x') }, settings)[0]?.status
+    expect([3, 2, 1].map(recordsOf)).toEqual(['ok', 'warning', 'failed'])
+  })
+
+  test('of several nodes, one asks', () => {
+    expect(dns.runsOn).toBe('network')
   })
 
   test('a slow answer warns', async () => {

@@ -9,6 +9,8 @@ export type MachineKindDeclaration<C extends object, Own extends SettingsSpec, C
   readonly title: string
   /** Settings of the kind itself; those of its checks are added. */
   readonly settings: Own
+  /** `network` where it reaches out although it opens no connection itself; `machine` when absent. */
+  readonly runsOn?: 'machine' | 'network'
   /** Given where it reaches out after all. */
   readonly target?: (settings: Values<NoInfer<Own>>) => Target
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
@@ -30,10 +32,11 @@ export function machineKind<C extends object, const Own extends SettingsSpec, co
   declaration: MachineKindDeclaration<C, Own, Checks>,
 ): Kind<JoinedSettings<Own, Checks> & SettingsSpec> {
   const { name, title, settings: own, checks, target, open, close, internal, preload } = declaration
+  const { runsOn = 'machine' } = declaration
   return {
     name,
     title,
-    runsOn: 'machine',
+    runsOn,
     internal,
     preload,
     settings: joinSettings([own, ...checks.map((check) => check.settings)]) as JoinedSettings<Own, Checks> &

@@ -6,7 +6,7 @@ type Load = () => Promise<{ readonly default: AnyKind }>
 export const monitors = {
   configuration: () => import('./configuration.ts'),
   deployment: () => import('./deployment.ts'),
-  dns: () => import('./dns/index.ts'),
+  dns: () => import('./dns.ts'),
   exec: () => import('./exec/index.ts'),
   'file-age': () => import('./file-age/index.ts'),
   ftp: () => import('./ftp/index.ts'),

@@ -1,0 +1,247 @@
+import { Resolver } from 'node:dns/promises'
+import { isIP, SocketAddress } from 'node:net'
+import { atLeast, atMost, type CheckContext, checksOn, fail, machineKind, ok, type Result } from '../engine/index.ts'
+import { showDuration } from '../format.ts'
+import { count, quoted, said } from '../net/text.ts'
+import { ProbeError } from '../probe-error.ts'
+import type { SettingsSpec, Values } from '../settings/index.ts'
+
+const recordTypes = ['A', 'AAAA', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SOA', 'SRV', 'TXT'] as const
+type RecordType = (typeof recordTypes)[number]
+
+/** One datagram may get lost: c-ares asks again after this many milliseconds, doubling. */
+const firstTryMs = 1_000
+
+/** What is looked up; every check names it. */
+const questionSettings = {
+  // Not `name`: that is what a monitor itself is called.
+  query: { type: 'text', required: true, doc: 'Name to ask for' },
+  type: { type: 'choice', values: recordTypes, default: 'A', doc: 'Record type' },
+} as const satisfies SettingsSpec
+type Question = Values<typeof questionSettings>
+
+type NameServers = {
+  readonly resolver: Resolver
+  /** Their addresses, as messages name them. */
+  readonly servers: string
+}
+
+type Answer = {
+  /** The name servers that were asked. */
+  readonly server: string
+  readonly ms: number
+  readonly records: readonly string[]
+}
+
+const check = checksOn<NameServers>()
+
+/** Asks once for all checks. Throws ProbeError. */
+async function lookUp(
+  { resolver, servers }: NameServers,
+  { query: name, type }: Question,
+  { signal, now, step }: CheckContext,
+): Promise<Answer> {
+  step('answer', servers)
+  const cancel = (): void => resolver.cancel()
+  signal.addEventListener('abort', cancel, { once: true })
+  const start = now()
+  try {
+    const records = recordTexts(type, await resolver.resolve(name, type))
+    return { server: servers, ms: now() - start, records }
+  } catch (error) {
+    if (signal.aborted) throw error
+    throw dnsFault(error as NodeJS.ErrnoException, { name, type, servers, afterMs: now() - start })
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+const answer = check({
+  depth: 'Basic',
+  results: { answer: 'The server answers with records' },
+  settings: questionSettings,
+  observe: lookUp,
+  evaluate: ({ server, records }, { query, type }) => {
+    const about: Partial<Result> = {
+      address: server,
+      measurement: { value: records.length, unit: 'count' },
+      details: records.map((record) => said(record)),
+    }
+    return records.length > 0
+      ? ok('answer', `${said(query, 128)} ${type} is ${summaryOf(records)}`, about)
+      : fail('answer', 'dns', `${server} answered without any ${type} record of ${said(query, 128)}`, about)
+  },
+})
+
+export const latency = check({
+  depth: 'Basic',
+  results: { latency: 'The answer comes in time' },
+  settings: {
+    ...questionSettings,
+    latency: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 500, limit: 3_000 },
+      doc: 'How long the answer may take',
+    },
+  },
+  observe: lookUp,
+  evaluate: ({ server, ms: value }, { latency: threshold }) =>
+    atMost({ check: 'latency', what: `${server} answered in`, value, unit: 'duration', threshold, address: server }),
+})
+
+const expected = check({
+  depth: 'Standard',
+  results: { expected: 'With `expect`: the records are those expected' },
+  settings: {
+    ...questionSettings,
+    expect: {
+      type: 'texts',
+      doc: 'Records that the answer must hold: an address, a name, "10 mail.example.com" (MX), "10 5 443 host" (SRV), a text',
+    },
+    exact: { type: 'flag', default: false, doc: 'The answer holds what `expect` lists and nothing else' },
+  },
+  applies: (_, { expect }) => expect !== undefined,
+  observe: lookUp,
+  evaluate: ({ server, records }, { query, type, expect = [], exact }) => {
+    const required = expect.map((record) => canonical(type, record))
+    const actual = records.map((record) => canonical(type, record))
+    const missing = expect.filter((_, index) => !actual.includes(required[index] ?? ''))
+    const extra = exact ? records.filter((_, index) => !required.includes(actual[index] ?? '')) : []
+    const wrong = [
+      ...(missing.length > 0 ? [`lacks ${summaryOf(missing)}`] : []),
+      ...(extra.length > 0 ? [`has ${summaryOf(extra)} besides`] : []),
+    ]
+    const subject = `${said(query, 128)} ${type}`
+    if (wrong.length === 0) return ok('expected', `${subject} is as expected`, { address: server })
+    const message = `${subject} at ${server} ${wrong.join(' and ')}; it is ${summaryOf(records)}`
+    return fail('expected', 'data', message, { address: server })
+  },
+})
+
+export const records = check({
+  depth: 'Standard',
+  results: { records: 'With `records`: there are enough of them' },
+  settings: {
+    ...questionSettings,
+    records: { type: 'threshold', unit: 'count', doc: 'How many records the answer holds at least' },
+  },
+  applies: (_, settings) => settings.records !== undefined,
+  observe: lookUp,
+  evaluate: ({ server, records: { length: value } }, { query, type, records: threshold = {} }) => {
+    const what = `${said(query, 128)} ${type} records:`
+    return atLeast({ check: 'records', what, value, unit: 'count', threshold, address: server })
+  },
+})
+
+const settings = {
+  ...questionSettings,
+  server: { type: 'text', doc: 'Name server as ip, ip:port or [ip6]:port; without it those of this machine' },
+} as const satisfies SettingsSpec
+
+/** Sends nothing yet. Throws ProbeError `data` for a server that is no address. */
+function openResolver({ server }: Values<typeof settings>): NameServers {
+  const resolver = new Resolver({ timeout: firstTryMs, tries: 4 })
+  if (server !== undefined) {
+    try {
+      resolver.setServers([isIP(server) === 6 ? `[${server}]` : server])
+    } catch {
+      throw new ProbeError('data', `server ${quoted(server, 64)} is none of ip, ip:port and [ip6]:port`)
+    }
+  }
+  return { resolver, servers: resolver.getServers().join(', ') }
+}
+
+/** Asks a name server, past the hosts file and past any cache of this machine. */
+export default machineKind({
+  name: 'dns',
+  title: 'A name resolves to what it should',
+  runsOn: 'network',
+  settings,
+  target: ({ server }) => (server === undefined ? {} : { host: server }),
+  open: openResolver,
+  close: ({ resolver }) => resolver.cancel(),
+  checks: [answer, latency, expected, records],
+})
+
+/** A few records; the rest is counted. */
+function summaryOf(records: readonly string[]): string {
+  const first = records.slice(0, 4).map((record) => said(record, 80))
+  const rest = records.length - first.length
+  return `${first.join(', ') || 'nothing'}${rest > 0 ? ` and ${count(rest, 'more', 'more')}` : ''}`
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Records as one text each, in the order of a zone file: `10 mail.example.com`, `10 5 443 host`. */
+export function recordTexts(type: RecordType, answer: unknown): readonly string[] {
+  const all: readonly unknown[] = Array.isArray(answer) ? answer : [answer]
+  return all.map((record) => {
+    if (typeof record === 'string') return record
+    // A TXT record comes in pieces of 255 bytes.
+    if (Array.isArray(record)) return record.join('')
+    const fields = record as Fields
+    if (type === 'MX') return pick(fields, ['priority', 'exchange'])
+    if (type === 'SRV') return pick(fields, ['priority', 'weight', 'port', 'name'])
+    if (type === 'SOA') return pick(fields, ['nsname', 'hostmaster', 'serial', 'refresh', 'retry', 'expire', 'minttl'])
+    const [tag, value] = Object.entries(fields).find(([name]) => name !== 'critical' && name !== 'type') ?? ['', '']
+    return `${String(fields.critical)} ${tag} ${String(value)}`
+  })
+}
+const pick = (fields: Fields, names: readonly string[]): string => names.map((name) => String(fields[name])).join(' ')
+
+/** Two records that mean the same have one canonical text: names without case and final dot, addresses in one form. */
+export function canonical(type: RecordType, record: string): string {
+  if (type === 'TXT' || type === 'CAA') return record
+  const text = record.trim().toLowerCase().replace(/\.$/, '').replace(/\s+/g, ' ')
+  return isIP(text) === 6 ? new SocketAddress({ address: text, family: 'ipv6' }).address : text
+}
+
+type FailedLookUp = {
+  readonly name: string
+  readonly type: RecordType
+  readonly servers: string
+  readonly afterMs: number
+}
+
+/** What a failed look-up means: of the name, of the server, or of the way there. */
+function dnsFault(error: NodeJS.ErrnoException, lookUp: FailedLookUp): ProbeError {
+  const { servers, type } = lookUp
+  const name = said(lookUp.name, 128)
+  const code = error.code ?? ''
+  const took = showDuration(lookUp.afterMs)
+  switch (code) {
+    case 'ENOTFOUND':
+      return new ProbeError('dns', `${servers} says there is no such name as ${name} (NXDOMAIN)`, [code])
+    case 'ENODATA':
+      return new ProbeError('dns', `${servers} knows ${name}, but no ${type} record of it`, [code])
+    case 'ESERVFAIL':
+      return new ProbeError(
+        'dns',
+        `${servers} failed over ${name} (SERVFAIL): its upstream, zone or DNSSEC, not the network`,
+        [code],
+      )
+    case 'EREFUSED':
+      return new ProbeError(
+        'dns',
+        `${servers} refuses to answer for ${name} (REFUSED): not its zone, or not its client`,
+        [code],
+      )
+    case 'ETIMEOUT':
+      return new ProbeError('timeout', `${servers} did not answer within ${took}`, [code])
+    case 'ECONNREFUSED':
+      return new ProbeError(
+        'refused',
+        `${servers} refused the question in ${took}: host up, no name server on that port`,
+        [code],
+      )
+    case 'EBADNAME':
+      return new ProbeError('data', `${name} is no name that DNS can be asked for`, [code])
+    default:
+      return new ProbeError(
+        'protocol',
+        `${servers} answered for ${name} what cannot be read (${said(code || error.message, 64)})`,
+        [code],
+      )
+  }
+}
