@@ -1,6 +1,16 @@
 import { includes, networkKind } from '../../engine/index.ts'
 import type { Values } from '../../settings/index.ts'
-import { bind, certificate, entry, evaluateConnect, lastChange, rootEntry, search, synchronized } from './checks.ts'
+import {
+  bind,
+  certificate,
+  entry,
+  evaluateConnect,
+  lastChange,
+  rootEntry,
+  search,
+  synchronized,
+  wrongPassword,
+} from './checks.ts'
 import {
   type ConnectSettings,
   connectLdap,
@@ -10,7 +20,6 @@ import {
   prepareLdap,
 } from './connection.ts'
 import { loadLdapts } from './session.ts'
-import { wrongPassword } from './wrong-password.ts'
 
 /** Why the settings cannot be used together, or undefined. */
 function validate(settings: ConnectSettings & Values<typeof wrongPassword.settings>): string | undefined {
