@@ -3,11 +3,9 @@ import { count, quoted, safeUrl, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { documentOf, type OidcConnection, onOidc } from './connection.ts'
-import { endpointOf } from './endpoint.ts'
-import type { Answer, Json } from './http.ts'
+import { discoveryUrl, endpointAt, endpointOf } from './endpoint.ts'
 import { inspectKeys } from './keys.ts'
-import { discoveryUrl, type SharedSettings, sharedSettings } from './settings.ts'
-import { endpointAt } from './token.ts'
+import { type Answer, type Json, type SharedSettings, sharedSettings } from './provider.ts'
 
 /** The first of several problems, and how many more there are. */
 export const withOthers = (first: string, more: readonly string[]): string =>

@@ -1,8 +1,8 @@
 import { type AddressTurn, type CheckContext, type Connection, checksOn } from '../../engine/index.ts'
-import { type Answer, type Json, object, type Provider, providerAt } from './http.ts'
+import { discoveryUrl, type Session } from './endpoint.ts'
 import type { KeySet } from './keys.ts'
-import { discoveryUrl, type SharedSettings } from './settings.ts'
-import type { Session, Tokens } from './token.ts'
+import { type Answer, type Json, object, type Provider, providerAt, type SharedSettings } from './provider.ts'
+import type { Tokens } from './token.ts'
 
 /**
  * A provider at one address, of which the discovery document has been asked for. Every request has a connection of

@@ -2,7 +2,13 @@ import { hostOf, portOf } from '../../net/http/route.ts'
 import { quoted, safeUrl } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { hostAndPort, type Secret } from '../../settings/index.ts'
-import { listedPlace, type SharedSettings } from './settings.ts'
+import type { Json, Provider, SharedSettings } from './provider.ts'
+
+export const placeOf = (url: URL) => ({ host: hostOf(url), port: portOf(url) })
+
+/** Where the discovery document is (OpenID Connect Discovery 1.0, 4): a slash at the issuer's end is not doubled. */
+export const discoveryUrl = ({ issuer }: Pick<SharedSettings, 'issuer'>): URL =>
+  new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
 
 type EndpointSettings = Pick<SharedSettings, 'issuer' | 'endpointHosts'>
 
@@ -34,12 +40,34 @@ export function endpointOf(written: unknown, settings: EndpointSettings): Endpoi
   }
 }
 
+/** The host and the port of an entry of endpointHosts; undefined for what is none. */
+export function listedPlace(entry: string): { readonly host: string; readonly port: number | undefined } | undefined {
+  const [, host, port] = /^(\[[\da-f:.]+\]|[\p{L}\p{M}\p{N}._-]+)(?::(\d{1,5}))?$/iu.exec(entry) ?? []
+  return host === undefined ? undefined : { host, port: port === undefined ? undefined : Number(port) }
+}
+
 const usualPort = (url: URL): number => (url.protocol === 'https:' ? 443 : 80)
 
 function matches(entry: string, url: URL): boolean {
   const place = listedPlace(entry)
   if (place === undefined) return false
   return hostAndPort(place.host, place.port ?? usualPort(url)) === hostAndPort(hostOf(url), portOf(url))
+}
+
+/** A provider and its discovery document, which says where everything else is. */
+export type Session = {
+  readonly provider: Provider
+  readonly settings: SharedSettings
+  readonly document: Json
+}
+
+/** The URL of an endpoint that may be asked. Throws ProbeError `data` that names it. */
+export function endpointAt({ document, settings, provider }: Session, name: string): URL {
+  const written = document[name]
+  if (written === undefined) throw new ProbeError('data', `${provider.address} names no ${name}`)
+  const endpoint = endpointOf(written, settings)
+  if ('url' in endpoint) return endpoint.url
+  throw new ProbeError('data', `nothing was sent: ${name} ${endpoint.problem}`)
 }
 
 /**

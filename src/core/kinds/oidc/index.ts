@@ -11,8 +11,9 @@ import {
   keys,
 } from './checks.ts'
 import { openOidc } from './connection.ts'
+import { listedPlace, placeOf } from './endpoint.ts'
 import { loadJose } from './jwt.ts'
-import { listedPlace, placeOf, type SharedSettings, sharedSettings } from './settings.ts'
+import { type SharedSettings, sharedSettings } from './provider.ts'
 import {
   claims,
   clientToken,

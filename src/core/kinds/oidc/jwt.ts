@@ -1,7 +1,7 @@
 import { count, type Hide, quoted, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type Json, object, read } from './http.ts'
 import { type SigningKey, signatures } from './keys.ts'
+import { type Json, object, read } from './provider.ts'
 
 /** Characters: a token travels in a header, where servers take 8 or 16 thousand. */
 const longestToken = 64 * 1024

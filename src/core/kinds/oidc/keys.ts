@@ -1,6 +1,6 @@
 import { createPublicKey, type JsonWebKey, X509Certificate } from 'node:crypto'
 import { count, quoted } from '../../net/text.ts'
-import { type Json, object } from './http.ts'
+import { type Json, object } from './provider.ts'
 
 /** More keys than this are not looked at: rotation needs two or three. */
 export const mostKeys = 100

@@ -8,7 +8,40 @@ import { hostOf, open, portOf, type Route } from '../../net/http/route.ts'
 import type { PeerAddress } from '../../net/peer-address.ts'
 import { type Hide, hiding, safeUrl } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { SharedSettings } from './settings.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+
+/** Settings that decide how to ask, and as whom; several checks use each. */
+export const sharedSettings = {
+  issuer: {
+    type: 'url',
+    protocols: ['http', 'https'],
+    required: true,
+    doc: 'Exactly as clients have it, with or without a slash at the end: what comes before /.well-known/',
+  },
+  endpointHosts: {
+    type: 'texts',
+    doc: 'Other hosts where its endpoints may be: `host`, or `host:port` where the port is not the usual one',
+  },
+  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  insecureHttp: { type: 'flag', default: false, doc: 'Allow http://, also to send secrets to another machine' },
+  clientId: { type: 'text', doc: 'A client made for this: Advanced gets a token by its client credentials' },
+  clientSecret: { type: 'secret', doc: 'Its secret, sent to the token endpoint alone' },
+  scope: { type: 'text', doc: 'Scopes to ask for, with spaces between' },
+  audience: { type: 'text', doc: 'What the token must be for (aud); also sent as `audience`' },
+  resource: {
+    type: 'text',
+    doc: 'Sent as `resource` (RFC 8707), where the provider decides by it whom a token is for',
+  },
+  user: { type: 'text', doc: 'An account made for this, where the provider still has the password grant' },
+  password: { type: 'secret', doc: "The user's password, sent to the token endpoint alone" },
+  latency: {
+    type: 'threshold',
+    unit: 'duration',
+    default: { warn: 1_000, limit: 3_000 },
+    doc: 'How long the discovery document, the keys and each token may take',
+  },
+} as const satisfies SettingsSpec
+export type SharedSettings = Values<typeof sharedSettings>
 
 /** Bytes of one answer: documents have some thousand, a hundred keys with certificates some hundred thousand. */
 const largestAnswer = 512 * 1024

@@ -6,9 +6,8 @@ import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { withOthers } from './checks.ts'
 import { type OidcConnection, onOidc } from './connection.ts'
-import type { Json } from './http.ts'
 import { aheadBy, isTime, readToken, type Token, unsigned, wrongClaims } from './jwt.ts'
-import { type SharedSettings, sharedSettings } from './settings.ts'
+import { type Json, type SharedSettings, sharedSettings } from './provider.ts'
 import { byClient, byPassword, byRefresh, introspect, revoke, showWrongSecret, type Tokens } from './token.ts'
 
 const { issuer, clientId, clientSecret, user: userSetting, audience, resource, latency } = sharedSettings

@@ -1,14 +1,7 @@
 import { quoted, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { endpointOf, secretFor } from './endpoint.ts'
-import { type Answer, type Json, object, type Provider } from './http.ts'
-import type { SharedSettings } from './settings.ts'
-
-export type Session = {
-  readonly provider: Provider
-  readonly settings: SharedSettings
-  readonly document: Json
-}
+import { endpointAt, type Session, secretFor } from './endpoint.ts'
+import { type Answer, type Json, object, type Provider, type SharedSettings } from './provider.ts'
 
 export type Tokens = {
   readonly answer: Answer
@@ -18,15 +11,6 @@ export type Tokens = {
   readonly type: string
   /** Seconds, as the server says. */
   readonly expiresIn: number | undefined
-}
-
-/** The URL of an endpoint that may be asked. Throws ProbeError `data` that names it. */
-export function endpointAt({ document, settings, provider }: Session, name: string): URL {
-  const written = document[name]
-  if (written === undefined) throw new ProbeError('data', `${provider.address} names no ${name}`)
-  const endpoint = endpointOf(written, settings)
-  if ('url' in endpoint) return endpoint.url
-  throw new ProbeError('data', `nothing was sent: ${name} ${endpoint.problem}`)
 }
 
 type Credentials = { readonly authorization?: string; readonly fields: Json; readonly secrets: readonly string[] }
