@@ -3,7 +3,7 @@ import {
   atMost,
   type EngineContext,
   fail,
-  monitorKind,
+  type Kind,
   ok,
   type Result,
   runMonitors,
@@ -28,16 +28,16 @@ let series = 0
 function sustainedMonitor(more: Partial<EngineContext> = {}) {
   series += 1
   let found: readonly Result[] = []
-  const kind = monitorKind({
+  const kind: Kind = {
+    runsOn: 'machine',
     name: 'told',
     title: 'says what it is told',
     settings: { name: { type: 'text', doc: 'which' } },
     checks: [{ name: 'slots', depth: 'Basic', doc: 'slots' }],
-    async *observe() {
+    async *run() {
       yield found
     },
-    evaluate: (seen: readonly Result[]) => seen,
-  })
+  }
   const context = engineWorld({ date: () => new Date(now), history: data.readings, ...more })
   const settings = { name: `n${series}` }
   const planned = { ...usual, name: 'told', kind, settings, forMs: 15 * minute }

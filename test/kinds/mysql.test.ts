@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Connection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { clockSetting, databaseTarget, evaluateClock, PeerSocket } from '../../src/core/database/index.ts'
-import { limits, monitorKind, type Result } from '../../src/core/engine/index.ts'
+import { type Kind, limits, type Result } from '../../src/core/engine/index.ts'
 import { galera, replication, replicationStatement, threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
 import { openMysql } from '../../src/core/kinds/mysql/driver.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
@@ -14,7 +14,7 @@ import { blackHole, endless, peer, refusedPort, settled, speaks } from '../suppo
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
 import { suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, rowsAsResult, runKind, secret } from '../support/run-kind.ts'
 import { asServer, remove, serverFolder } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -245,30 +245,29 @@ suiteWith(mariadbMissing, 'mysql', () => {
   })
 
   describe('what runs on the server ends with the run', () => {
-    const asking = (sql: string, msLeft: (left: number) => number, port = server.port) =>
-      monitorKind({
-        name: 'asking',
-        title: '',
-        settings: {},
-        checks: [{ name: 'ask', depth: 'Basic', doc: '' }],
-        async *observe(_, context) {
-          const { signal } = context
-          const socket = await PeerSocket.reach('127.0.0.1', port, signal)
-          const way = { socket, ip: '127.0.0.1', address: '', signal, msLeft: () => msLeft(context.msLeft()) }
+    const asking = (sql: string, msLeft: (left: number) => number, port = server.port): Kind => ({
+      name: 'asking',
+      title: '',
+      settings: {},
+      runsOn: 'network',
+      checks: [{ name: 'ask', depth: 'Basic', doc: '' }],
+      async *run(_, context) {
+        const { signal } = context
+        const socket = await PeerSocket.reach('127.0.0.1', port, signal)
+        const way = { socket, ip: '127.0.0.1', address: '', signal, msLeft: () => msLeft(context.msLeft()) }
+        try {
+          const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, 0)
+          const session = await openMysql({ ...target, port }, way)
           try {
-            const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, 0)
-            const session = await openMysql({ ...target, port }, way)
-            try {
-              yield await session.ask(sql)
-            } finally {
-              await session.close()
-            }
+            yield rowsAsResult(await session.ask(sql))
           } finally {
-            socket.destroy()
+            await session.close()
           }
-        },
-        evaluate: (rows) => ({ check: 'ask', status: 'ok', message: JSON.stringify(rows) }),
-      })
+        } finally {
+          socket.destroy()
+        }
+      },
+    })
     const sleep = 'SELECT SLEEP(60)'
 
     test('a query that hangs is killed at the deadline', async () => {

@@ -9,7 +9,7 @@ import {
   PeerSocket,
   type TlsSetting,
 } from '../../src/core/database/index.ts'
-import { limits, monitorKind, type Result } from '../../src/core/engine/index.ts'
+import { type Kind, limits, type Result } from '../../src/core/engine/index.ts'
 import {
   connections,
   lockWait,
@@ -27,7 +27,7 @@ import { blackHole, endless, peer, refusedPort, settled, speaks } from '../suppo
 import { suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
 import { proxy } from '../support/proxy.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, rowsAsResult, runKind, secret } from '../support/run-kind.ts'
 import { asServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -248,28 +248,27 @@ suiteWith(postgresMissing, 'postgres', () => {
 
   describe('what runs on the server ends with the run', () => {
     /** The session of the kind, with a statement of the test's own. */
-    const asking = (sql: string, msLeft: (left: number) => number, port = server.port) =>
-      monitorKind({
-        name: 'asking',
-        title: '',
-        settings: {},
-        checks: [{ name: 'ask', depth: 'Basic', doc: '' }],
-        async *observe(_, context) {
-          const { signal } = context
-          const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, port)
-          const socket = await PeerSocket.reach('127.0.0.1', port, signal)
-          const address = `127.0.0.1:${port}`
-          const opened = { socket, ip: '127.0.0.1', address, signal, msLeft: () => msLeft(context.msLeft()) }
-          const session = await openPostgres({ ...target, port }, opened)
-          try {
-            yield await session.ask(sql)
-          } finally {
-            await session.close()
-            socket.destroy()
-          }
-        },
-        evaluate: (rows) => ({ check: 'ask', status: 'ok', message: JSON.stringify(rows) }),
-      })
+    const asking = (sql: string, msLeft: (left: number) => number, port = server.port): Kind => ({
+      name: 'asking',
+      title: '',
+      settings: {},
+      runsOn: 'network',
+      checks: [{ name: 'ask', depth: 'Basic', doc: '' }],
+      async *run(_, context) {
+        const { signal } = context
+        const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, port)
+        const socket = await PeerSocket.reach('127.0.0.1', port, signal)
+        const address = `127.0.0.1:${port}`
+        const opened = { socket, ip: '127.0.0.1', address, signal, msLeft: () => msLeft(context.msLeft()) }
+        const session = await openPostgres({ ...target, port }, opened)
+        try {
+          yield rowsAsResult(await session.ask(sql))
+        } finally {
+          await session.close()
+          socket.destroy()
+        }
+      },
+    })
     const sleeping = (): Promise<unknown[]> =>
       server.query(
         "SELECT application_name FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()",

@@ -9,7 +9,7 @@ import {
   PeerSocket,
   type TlsSetting,
 } from '../../src/core/database/index.ts'
-import { limits, monitorKind, type Result } from '../../src/core/engine/index.ts'
+import { type Kind, limits, type Result } from '../../src/core/engine/index.ts'
 import { backups, checkdb } from '../../src/core/kinds/sqlserver/backups.ts'
 import {
   availabilityGroups,
@@ -26,7 +26,15 @@ import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import {
+  checked,
+  evaluated,
+  type RunKindOptions,
+  rowsAsResult,
+  runKind,
+  secret,
+  withDefaults,
+} from '../support/run-kind.ts'
 import { done, packets, type TdsAnswer, type TdsOptions, type TdsPeer, tdsPeer } from '../support/tds.ts'
 import { hungUp, until } from '../support/until.ts'
 
@@ -466,26 +474,28 @@ describe('what runs on the simulated server ends with the run', () => {
   })
   test('one statement does not take all the time: it is called off, and the session goes on', async () => {
     await using server = await tdsPeer(hang)
-    const asking = monitorKind({
+    const asking: Kind = {
       name: 'asking',
       title: '',
       settings: {},
+      runsOn: 'network',
       checks: [{ name: 'ask', depth: 'Basic', doc: '' }],
-      async *observe(_, { signal }) {
+      async *run(_, { signal }) {
         const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
         // What a statement may take is read off the time that is left.
         const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => 200 }
         try {
           const session = await openSqlserver(databaseTarget({ url: url(server.port) }, 0), way)
-          yield await session.ask('SELECT * FROM sys.dm_exec_requests').catch((error: unknown) => String(error))
-          yield await session.ask('SELECT 1 AS one')
+          yield rowsAsResult(
+            await session.ask('SELECT * FROM sys.dm_exec_requests').catch((error: unknown) => String(error)),
+          )
+          yield rowsAsResult(await session.ask('SELECT 1 AS one'))
           await session.close()
         } finally {
           socket.destroy()
         }
       },
-      evaluate: (seen) => ({ check: 'ask', status: 'ok', message: JSON.stringify(seen) }),
-    })
+    }
     const found = await runKind(asking, {})
     expect(found.map(({ message }) => message)).toEqual([
       '"ProbeError: the query was called off: it took too long"',

@@ -98,5 +98,8 @@ export const evaluated = <S extends SettingsSpec, O>(
   given: Partial<Values<NoInfer<S>>> = {},
 ): readonly Result[] => [check.evaluate(observation, withDefaults(check.settings, given))].flat()
 
+/** A result that shows the rows of an answer, for kinds that a test makes up. */
+export const rowsAsResult = (rows: unknown): Result => ({ check: 'ask', status: 'ok', message: JSON.stringify(rows) })
+
 /** A secret as svc.yaml would point at. */
 export const secret = (value: string): Secret => new Secret('{env: TEST}', () => Promise.resolve(value))

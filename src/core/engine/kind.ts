@@ -61,21 +61,3 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
   readonly validate?: ((settings: never) => string | undefined) | undefined
   readonly run: (settings: never, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
 }
-
-/** A kind that observes and evaluates as a whole, not check by check. */
-export type MonitorKind<S extends SettingsSpec, O> = Omit<About<S>, 'runsOn'> & {
-  readonly runsOn?: 'machine' | 'network'
-  readonly observe: (settings: Values<S>, context: CheckContext) => AsyncIterable<O>
-  readonly evaluate: (observation: O, settings: Values<S>) => Result | readonly Result[]
-}
-
-/** Makes a kind of `observe` and `evaluate`: kinds that are not made of checks yet. */
-export function monitorKind<const S extends SettingsSpec, O>(kind: MonitorKind<S, O>): MonitorKind<S, O> & Kind<S> {
-  return {
-    ...kind,
-    runsOn: kind.runsOn ?? (kind.target ? 'network' : 'machine'),
-    async *run(settings, context) {
-      for await (const observation of kind.observe(settings, context)) yield kind.evaluate(observation, settings)
-    },
-  }
-}
