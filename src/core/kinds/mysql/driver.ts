@@ -13,7 +13,7 @@ import {
 import { ProbeError } from '../../probe-error.ts'
 import { mysqlFault } from './faults.ts'
 import { killed, type Victim } from './kill.ts'
-import { queried, readOnly, signedIn } from './read.ts'
+import { type Field, queried, readOnly, signedIn } from './read.ts'
 
 /** Milliseconds for the end of a statement that has ended by itself to come in. */
 const graceMs = 40
@@ -94,8 +94,20 @@ async function optionsFor(target: DatabaseTarget, ip: string): Promise<Connectio
     // A hostile server could ask for any file of this machine.
     flags: ['-LOCAL_FILES'],
     disableEval: true,
+    typeCast: plainValue,
     trace: false,
   }
+}
+
+const numbers: ReadonlySet<string> = new Set(['TINY', 'SHORT', 'INT24', 'LONG', 'LONGLONG', 'FLOAT', 'DOUBLE'])
+
+/**
+ * Converts numbers; everything else stays the text of the server. The server chooses the types, and some megabytes that
+ * it calls a geometry keep the driver busy for minutes, or until memory runs out.
+ */
+function plainValue(field: Field): unknown {
+  const value = field.string('utf8')
+  return value !== null && numbers.has(field.type) ? Number(value) : value
 }
 
 /**

@@ -41,7 +41,8 @@ export async function readOnly(connection: Connection, sql: string, reading: Rea
   }
 }
 
-type Field = { readonly type: string; readonly string: (encoding: string) => string | null }
+/** A value of a row that the driver has not converted. */
+export type Field = { readonly type: string; readonly string: (encoding: string) => string | null }
 
 /** Reads until there is enough, or for long enough, and then has the server stop. */
 async function columnOf(connection: Connection, sql: string, { ms, stop }: Reading) {

@@ -42,6 +42,7 @@ export const openPostgres: Open = async (target, way) => {
     // Asked for when the server wants it, so a server that does not never sees it. A function also
     // keeps the driver from PGPASSWORD and ~/.pgpass.
     password: () => passwordOf(target, address),
+    types: plainTypes,
   })
   // A connection that breaks also fails the query under way, and that is where it is reported.
   client.on('error', () => {})
@@ -64,6 +65,19 @@ export const openPostgres: Open = async (target, way) => {
     signOff: () => client.end(),
     fault: (error, phase) => postgresFault(error, { target, address, phase }),
   })
+}
+
+/** OIDs of types: boolean; int2, int4, oid, float4, float8. */
+const boolean = 16
+const numbers: ReadonlySet<number> = new Set([21, 23, 26, 700, 701])
+
+/**
+ * Converts what the checks read: truth values and numbers. Everything else stays the text of the server. The server
+ * chooses the types, and the driver matches what it takes for a date against patterns that need hours for some megabytes.
+ */
+const plainTypes = {
+  getTypeParser: (oid: number) => (value: string) =>
+    oid === boolean ? value === 't' : numbers.has(oid) ? Number(value) : value,
 }
 
 async function passwordOf(target: DatabaseTarget, address: string): Promise<string> {
@@ -120,9 +134,9 @@ async function fetchRows(client: Client, msLeft: number): Promise<readonly (read
   return (results as unknown as readonly QueryArrayResult<unknown[]>[]).at(-1)?.rows ?? []
 }
 
-/** Dates keep their zone, and none is given to those that have none; OID 16 is boolean. */
+/** Dates keep their zone, and none is given to those that have none. */
 const asText = {
-  getTypeParser: (oid: number) => (value: unknown) => (oid === 16 ? String(value === 't') : value),
+  getTypeParser: (oid: number) => (value: unknown) => (oid === boolean ? String(value === 't') : value),
 }
 
 type Key = { readonly processID: number; readonly secretKey: number }

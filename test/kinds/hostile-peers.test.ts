@@ -1,0 +1,220 @@
+import type { Socket } from 'node:net'
+import { serialize } from 'bson'
+import { describe, expect, test } from 'vitest'
+import type { Result } from '../../src/core/engine/index.ts'
+import ldap from '../../src/core/kinds/ldap/index.ts'
+import mongo from '../../src/core/kinds/mongo/index.ts'
+import mysql from '../../src/core/kinds/mysql/index.ts'
+import postgres from '../../src/core/kinds/postgres/index.ts'
+import redis from '../../src/core/kinds/redis/index.ts'
+import smtp from '../../src/core/kinds/smtp/index.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { measureBlocking } from '../support/event-loop.ts'
+import { type Behaviour, peer } from '../support/faults.ts'
+import { checked, runKind, secret } from '../support/run-kind.ts'
+import { postgresAnswering, postgresMessage } from '../support/simulated-postgres.ts'
+
+// Every server here is simulated: no real one behaves so. The sockets are real.
+
+/** Processor time without a pause: enough to read some megabytes, and too little for anything quadratic in them. */
+const maxBlockingMs = 1_500
+const timeoutMs = 5_000
+
+const blanks = ' '.repeat(900_000)
+
+/** An element of BER with a length of four bytes. */
+const element = (tag: number, ...content: readonly Buffer[]): Buffer => {
+  const body = Buffer.concat(content)
+  const head = Buffer.from([tag, 0x84, 0, 0, 0, 0])
+  head.writeUInt32BE(body.length, 2)
+  return Buffer.concat([head, body])
+}
+const byte = (tag: number, value: number): Buffer => element(tag, Buffer.from([value]))
+const octets = (text: string): Buffer => element(4, Buffer.from(text))
+
+/** Answers each LDAP request with what `answersTo` makes of its operation, under the request's id unless `id` is set. */
+const ldapServer =
+  (answersTo: (operation: number) => readonly Buffer[], id?: number): Behaviour =>
+  (socket) =>
+    void socket.on('data', (request) => {
+      const length = request.readUInt8(1)
+      const at = length < 128 ? 2 : 2 + (length & 127)
+      const operation = request.readUInt8(at + 3)
+      const answers = answersTo(operation).map((one) => element(0x30, byte(2, id ?? request.readUInt8(at + 2)), one))
+      socket.write(Buffer.concat(answers))
+    })
+const bind = 0x60
+const ldapResult = (tag: number, code: number, text: string): Buffer =>
+  element(tag, byte(0x0a, code), octets(''), octets(text))
+
+const mysqlError = (text: string): Buffer => mysqlPackets(0, Buffer.from(`\xff\x10\x04${text}`, 'latin1'))
+
+/** Packets of MySQL, numbered from `first` on. */
+const mysqlPackets = (first: number, ...bodies: readonly Buffer[]): Buffer =>
+  Buffer.concat(
+    bodies.flatMap((body, at) => [
+      Buffer.from([body.length & 255, (body.length >> 8) & 255, body.length >> 16, first + at]),
+      body,
+    ]),
+  )
+
+/** A MySQL server that lets everyone in and answers every query with one value, of the type with this number. */
+const mysqlServer =
+  (type: number, value: Buffer): Behaviour =>
+  (socket) => {
+    const ok = Buffer.from([0, 0, 0, 2, 0, 0, 0])
+    const end = Buffer.from([0xfe, 0, 0, 2, 0])
+    const plugin = 'mysql_native_password\0'
+    const greeting = `\x0a8.0.0\0\x07\0\0\0abcdefgh\0\xff\xff\x21\x02\0\xff\xc7\x15${'\0'.repeat(10)}abcdefghijkl\0${plugin}`
+    const names = Buffer.from('\x03def\0\0\0\x01v\x01v\x0c', 'latin1')
+    const column = Buffer.concat([names, Buffer.from([33, 0, 255, 255, 255, 0, type, 0, 0, 0, 0, 0])])
+    const length = Buffer.from([0xfd, value.length & 255, (value.length >> 8) & 255, value.length >> 16])
+    socket.write(mysqlPackets(0, Buffer.from(greeting, 'latin1')))
+    socket.on('data', (request) => {
+      if (request[3] !== 0) socket.write(mysqlPackets((request[3] ?? 0) + 1, ok))
+      else if (request[4] === 3)
+        socket.write(mysqlPackets(1, Buffer.from([1]), column, end, Buffer.concat([length, value]), end))
+      else socket.end()
+    })
+  }
+
+/** Collections within collections, each of which claims as many parts as there could be, and has none of them. */
+function nestedGeometry(): Buffer {
+  const [depth, rest] = [5_000, 300_000]
+  const bytes = Buffer.alloc(4 + 9 * depth + rest)
+  for (let at = 4; at < 4 + 9 * depth; at += 9) {
+    bytes.writeUInt8(1, at)
+    bytes.writeUInt32LE(7, at + 1)
+    bytes.writeUInt32LE(Math.floor((bytes.length - at - 9) / 9), at + 5)
+  }
+  return bytes
+}
+
+/** A MongoDB server that refuses every command. */
+const mongoServer =
+  (errmsg: string): Behaviour =>
+  (socket: Socket) =>
+    void socket.on('data', (request) => {
+      const document = serialize({ ok: 0, code: 13, errmsg })
+      const header = Buffer.alloc(21)
+      header.writeInt32LE(header.length + document.length, 0)
+      header.writeInt32LE(request.readInt32LE(4), 8)
+      header.writeInt32LE(2013, 12)
+      socket.write(Buffer.concat([header, document]))
+    })
+
+/** Runs one kind against a server, and expects that the process stays responsive and that the results are short. */
+async function resultsFrom(behave: Behaviour, run: (port: number) => Promise<readonly Result[]>) {
+  await using server = await peer(behave)
+  const { value: results, longestMs } = await measureBlocking(() => run(server.port))
+  await expect.poll(server.open).toBe(0)
+  expect(longestMs).toBeLessThan(maxBlockingMs)
+  for (const { message, details = [] } of results) {
+    expect(message.length).toBeLessThan(1_000)
+    expect(details.join('').length).toBeLessThan(5_000)
+  }
+  return results
+}
+
+const runPostgres = (mode: ExecutionMode) => (port: number) =>
+  runKind(postgres, { url: `postgres://m@127.0.0.1:${port}/d`, password: secret('x') }, mode, { timeoutMs })
+const runMysql = (mode: ExecutionMode) => (port: number) =>
+  runKind(mysql, { url: `mysql://m@127.0.0.1:${port}/d`, password: secret('x') }, mode, { timeoutMs })
+
+describe('a server that sends 900,000 blanks does not block the process', () => {
+  const account = { user: 'cn=monitor', password: secret('correct horse') }
+  const runLdap =
+    (settings: object, mode: ExecutionMode = 'Standard') =>
+    (port: number) =>
+      runKind(ldap, { url: `ldap://127.0.0.1:${port}`, ...settings }, mode, { timeoutMs })
+
+  test('LDAP, in its refusal of a bind', async () => {
+    const text = `AcceptSecurityContext error, data 52e,${blanks}v4563`
+    const server = ldapServer((operation) => (operation === bind ? [ldapResult(0x61, 49, text)] : []))
+    const result = checked(await resultsFrom(server, runLdap(account)), 'bind')
+    expect(result).toMatchObject({
+      status: 'failed',
+      fault: 'auth',
+      message: expect.stringContaining('wrong password'),
+    })
+    expect(result.details?.join(' ')).toContain('the server said "AcceptSecurityContext error, data 52e,"')
+  })
+  test('LDAP, in its refusal of a search', async () => {
+    const server = ldapServer((operation) => [
+      operation === bind ? ldapResult(0x61, 0, '') : ldapResult(0x65, 53, `busy${blanks}`),
+    ])
+    const result = checked(await resultsFrom(server, runLdap(account)), 'rootDSE')
+    expect(result).toMatchObject({ status: 'failed', message: expect.stringContaining('unwilling') })
+  })
+  test('LDAP, as it hangs up', async () => {
+    const server = ldapServer(() => [ldapResult(0x78, 52, `down${blanks}`)], 0)
+    const [result] = (await resultsFrom(server, runLdap(account))).filter(({ status }) => status === 'failed')
+    expect(result).toMatchObject({ fault: 'refused', message: expect.stringContaining('hung up') })
+  })
+  test('LDAP, in its refusal of StartTLS', async () => {
+    const server = ldapServer(() => [ldapResult(0x78, 2, blanks)])
+    const [result] = await resultsFrom(server, runLdap({ startTls: true }, 'Basic'))
+    expect(result).toMatchObject({ status: 'failed' })
+  })
+  test('LDAP, in an entry', async () => {
+    const attribute = element(0x30, octets('vendorName'), element(0x31, octets(blanks)))
+    const entry = element(0x64, octets(''), element(0x30, attribute))
+    const server = ldapServer((operation) => (operation === bind ? [] : [entry, ldapResult(0x65, 0, '')]))
+    expect(checked(await resultsFrom(server, runLdap({}, 'Basic')), 'rootDSE').status).toBe('ok')
+  })
+  test('MySQL, before the sign-in', async () => {
+    const server: Behaviour = (socket) => void socket.write(mysqlError(`Too many connections${blanks}`))
+    expect(checked(await resultsFrom(server, runMysql('Basic')), 'connect')).toMatchObject({ status: 'failed' })
+  })
+  test('PostgreSQL, in its error', async () => {
+    const error = postgresMessage('E', 'SFATAL\0C28P01\0M', blanks, '\0\0')
+    const server: Behaviour = (socket) => void socket.once('data', () => socket.write(error))
+    const result = checked(await resultsFrom(server, runPostgres('Basic')), 'connect')
+    expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+  })
+  test('MongoDB, in its error', async () => {
+    const results = await resultsFrom(mongoServer(blanks), (port) =>
+      runKind(mongo, { url: `mongodb://127.0.0.1:${port}/` }, 'Basic', { timeoutMs }),
+    )
+    expect(results.some(({ status }) => status === 'failed')).toBe(true)
+  })
+  test('Redis, in its error', async () => {
+    const results = await resultsFrom(
+      (socket) => void socket.once('data', () => socket.write(`-ERR${blanks}\r\n`)),
+      (port) => runKind(redis, { url: `redis://127.0.0.1:${port}` }, 'Basic', { timeoutMs }),
+    )
+    expect(results.some(({ status }) => status === 'failed')).toBe(true)
+  })
+  test('SMTP, in its banner', async () => {
+    const results = await resultsFrom(
+      (socket) => void socket.write(`220 ${blanks}\r\n`),
+      (port) => runKind(smtp, { host: '127.0.0.1', port }, 'Basic', { timeoutMs }),
+    )
+    expect(results.some(({ status }) => status === 'failed')).toBe(true)
+  })
+})
+
+describe('a database cannot block the process by the type that it declares for a value', () => {
+  test.each([
+    ['a date with a time', 1184, '0'.repeat(400_000)],
+    ['a date', 1082, '0'.repeat(400_000)],
+    ['an interval', 1186, '0 '.repeat(200_000)],
+    ['a list of dates', 1185, `{${'0'.repeat(400_000)}}`],
+    ['a point', 600, `(${'0'.repeat(400_000)}`],
+    ['bytes', 17, '\\'.repeat(400_000)],
+    ['JSON', 114, '['.repeat(400_000)],
+    ['a number', 701, '9'.repeat(400_000)],
+  ])('PostgreSQL, %s', async (_, oid, value) => {
+    const results = await resultsFrom(postgresAnswering('one', oid, value), runPostgres('Standard'))
+    expect(checked(results, 'connect').status).toBe('ok')
+  })
+  test.each([
+    ['a geometry', 255, nestedGeometry()],
+    ['a date with a time', 12, Buffer.from('0'.repeat(400_000))],
+    ['JSON', 245, Buffer.from('['.repeat(400_000))],
+    ['a number', 8, Buffer.from('9'.repeat(400_000))],
+  ])('MySQL, %s', async (_, type, value) => {
+    const results = await resultsFrom(mysqlServer(type, value), runMysql('Standard'))
+    expect(checked(results, 'connect').status).toBe('ok')
+  })
+})
