@@ -9,10 +9,12 @@ import { linkPostgres } from '../../src/core/store/postgres-link.ts'
 import { cert, key } from '../server/certificate.ts'
 import { type CutProxy, cutProxy } from '../support/cut-proxy.ts'
 import { actor, faultOf, freshDatabase, newUser } from '../support/data-world.ts'
+import { measureBlocking } from '../support/event-loop.ts'
 import { peer, replies, speaks } from '../support/faults.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { proxy as delayed } from '../support/proxy.ts'
 import { asServer, remove, serverFolder } from '../support/server.ts'
+import { postgresAnswering } from '../support/simulated-postgres.ts'
 import { until } from '../support/until.ts'
 
 let server: PostgresServer
@@ -214,5 +216,16 @@ describe('D3 something else answers in the place of PostgreSQL', () => {
     const fault = await faultOf(open(`postgres://svc:pa55@127.0.0.1:${other.port}/svc`))
     expect([fault.fault, fault.message]).toEqual(['Unavailable', expect.stringMatching(/cannot be reached/)])
     expect(uncaught).toEqual([])
+  })
+  test.each([
+    ['a date with a time', 1184, '0'],
+    ['a list of dates', 1185, '{0'],
+  ])('%s, by its own account: it neither blocks the process nor is repeated at length', async (_, oid, start) => {
+    await using other = await peer(postgresAnswering('encoding', oid, start + '0'.repeat(400_000)))
+    const store = `postgres://svc:pa55@127.0.0.1:${other.port}/svc`
+    const { value: fault, longestMs } = await measureBlocking(() => faultOf(open(store)))
+    expect([fault.fault, fault.message]).toEqual(['Local', expect.stringMatching(/keeps text as .*, and not as UTF8$/)])
+    expect(fault.message.length).toBeLessThan(300)
+    expect(longestMs).toBeLessThan(1_500)
   })
 })

@@ -124,12 +124,20 @@ const settings = ({
   statement_timeout: statementMs,
   query_timeout: silenceMs,
   idle_in_transaction_session_timeout: idleMs,
-  types: {
-    // BIGINT: times and counts, far below 2^53.
-    getTypeParser: ((oid: number, format: 'text') =>
-      oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
-  },
+  types: { getTypeParser },
 })
+
+const { BOOL, INT2, INT4, INT8, FLOAT4, FLOAT8 } = pg.types.builtins
+/** BIGINT too: times and counts, far below 2^53. */
+const numbers: ReadonlySet<number> = new Set([INT2, INT4, INT8, FLOAT4, FLOAT8])
+const isTrue = (text: string): boolean => text === 't'
+const unchanged = (text: string): string => text
+
+/**
+ * Converts the types of our tables; everything else stays text. The driver matches what a server calls a date against
+ * patterns that need hours for some megabytes, and not only our own server answers where the store is looked for.
+ */
+const getTypeParser = (oid: number) => (oid === BOOL ? isTrue : numbers.has(oid) ? Number : unchanged)
 
 /** A socket that closes before anything is written to it when it has connected to another machine. */
 function loopbackSocket(shown: string): Socket {

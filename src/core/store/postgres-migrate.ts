@@ -66,10 +66,8 @@ async function versionIn(client: ClientBase, options: Options, steps: readonly s
   const foreign = (): Fault =>
     refuse('holds tables of something else, and no store of svc', 'Give svc a database of its own with SVC_STORE.')
   if (found.encoding !== 'UTF8') {
-    throw refuse(
-      `keeps text as ${found.encoding}, and not as UTF8`,
-      'createdb -E UTF8 -T template0 makes one that does.',
-    )
+    const encoding = /^\w{1,32}$/.test(found.encoding) ? found.encoding : 'something without a name'
+    throw refuse(`keeps text as ${encoding}, and not as UTF8`, 'createdb -E UTF8 -T template0 makes one that does.')
   }
   if (found.tables === 0) {
     if (!options.create) throw refuse('is empty: there is no store in it', '`svc serve` makes it.')
