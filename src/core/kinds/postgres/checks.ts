@@ -6,6 +6,9 @@ import { grantTo } from './faults.ts'
 
 const minute = 60_000
 
+/** What an account needs to see all sessions and all replicas. */
+export const privilege = 'GRANT pg_monitor TO <account>'
+
 /** An interval in milliseconds. */
 export const inMs = (interval: string): string => `(extract(epoch FROM ${interval}) * 1000)::float8`
 
@@ -114,6 +117,7 @@ export const longestTransaction = onDatabase({
       doc: 'How long a transaction of a client may last',
     },
   },
+  privilege,
   observe: async ({ ask, user }) => {
     const [row] = await ask(`WITH other AS (SELECT * FROM pg_stat_activity WHERE pid <> pg_backend_pid())
       SELECT (SELECT count(*) FROM other WHERE backend_type IS NULL AND usesysid IS NOT NULL) AS hidden,

@@ -4,7 +4,7 @@ import { atMost, fail, ok, type Result, sharedRead, warn } from '../../engine/in
 import { show, showBytes, showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
-import { hiddenFrom, inMs } from './checks.ts'
+import { hiddenFrom, inMs, privilege } from './checks.ts'
 
 type Ask = DatabaseConnection['ask']
 
@@ -101,6 +101,7 @@ export const replicationLag = onDatabase({
       doc: 'How far a standby may be behind',
     },
   },
+  privilege,
   observe: replication,
   // Replicas of a standby: whether that is behind is its own result.
   evaluate: ({ replay, replicas, hidden, user }, { replicationLag: threshold }) => {
@@ -167,6 +168,7 @@ export const replicas = onDatabase({
     replicas: { type: 'integer', min: 0, max: 1_000, doc: 'How many replicas stream from this server at least' },
   },
   when: ['replicas'],
+  privilege,
   observe: replication,
   evaluate: ({ replicas }, { replicas: min = 0 }) => {
     const streaming = replicas.filter(({ state }) => state === 'streaming').length

@@ -49,6 +49,7 @@ export const onSqlserver = <const Spec extends SettingsSpec, const Name extends 
 }) =>
   onDatabase({
     ...declaration,
+    privilege: grant('<login>'),
     observe: async (connection): Promise<Observation | Unreadable> => {
       try {
         return await observe(connection)
