@@ -1,9 +1,9 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 const tool = fileURLToPath(new URL('../tools/snapshot.ts', import.meta.url))
@@ -27,7 +27,10 @@ describe('what svc prints about itself is what test/snapshot holds', () => {
   let now: Readonly<Record<string, string>>
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-snapshot-test-'))
-    await promisify(execFile)(process.execPath, [tool, '--into', folder])
+    // A file is standard output that svc treats in its own way: the tool has to work there too.
+    await using output = await open(join(folder, 'output'), 'w')
+    const child = spawn(process.execPath, [tool, '--into', folder], { stdio: ['ignore', output.fd, 'inherit'] })
+    expect(await once(child, 'close')).toEqual([0, null])
     now = await written(folder)
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))

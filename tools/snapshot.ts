@@ -7,6 +7,8 @@
  *
  * The YAML files in test/snapshot are written by hand; this tool replaces all others.
  */
+import { spawnSync } from 'node:child_process'
+import { fstatSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -194,7 +196,7 @@ async function capture(folder: string): Promise<Svc> {
   }
 }
 
-try {
+async function writeSnapshot(): Promise<void> {
   const svc = await capture(home)
   const kinds = (await json(svc, 'monitors', 'kinds')) as readonly Kind[]
   await replaceFiles([
@@ -204,6 +206,21 @@ try {
     ...(await planFiles(svc, kinds)),
     ...(await mistakeFiles(svc)),
   ])
+}
+
+/** svc writes to a pipe through process.stdout, which this tool captures, and to all else through the descriptor. */
+function isPipe(descriptor: number): boolean {
+  const stat = fstatSync(descriptor)
+  return stat.isFIFO() || stat.isSocket()
+}
+
+try {
+  if (isPipe(1)) await writeSnapshot()
+  else {
+    const [program = '', ...args] = process.argv
+    const { status } = spawnSync(program, [...process.execArgv, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+    process.exitCode = status ?? 1
+  }
 } finally {
   await rm(home, { recursive: true, force: true })
 }
