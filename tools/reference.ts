@@ -106,7 +106,21 @@ function kindParts(kind: KindRow): readonly string[] {
       ['check', 'from', 'what it says'],
       kind.checks.map((check) => [code(check.name), check.depth, check.doc]),
     ),
+    ...privilegesTable(kind),
     ...(kind.settings.length === 0 ? ['No settings of its own.'] : [settingsTable(kind.settings)]),
+  ]
+}
+
+/** What an account needs, by the statement that grants it. */
+function privilegesTable({ checks }: KindRow): readonly string[] {
+  const byPrivilege = Map.groupBy(checks, ({ privilege }) => privilege)
+  byPrivilege.delete(undefined)
+  if (byPrivilege.size === 0) return []
+  return [
+    table(
+      ['the account needs', 'for'],
+      [...byPrivilege].map(([privilege = '', of]) => [code(privilege), of.map(({ name }) => code(name)).join(', ')]),
+    ),
   ]
 }
 

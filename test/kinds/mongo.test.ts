@@ -457,6 +457,12 @@ describe('a simulated node that answers badly', () => {
       'write concern': grant('readWrite', 'svc_health'),
     })
     expect(results.filter(({ status }) => status === 'failed')).toEqual([])
+    // The checks declare the same commands for any account.
+    for (const { check, details = [] } of results.filter(({ status }) => status === 'warning')) {
+      const { privilege } = mongo.checks.find(({ name }) => name === check) ?? {}
+      const [command] = details
+      expect(privilege?.replace('<account>', 'monitor').replace('<probeDatabase>', 'svc_health')).toBe(command)
+    }
   })
   test('what a simulated server does not know is no failure', async () => {
     const absent = { ok: 0, code: 59, codeName: 'CommandNotFound', errmsg: 'no such command' }

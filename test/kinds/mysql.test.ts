@@ -334,6 +334,24 @@ suiteWith(mariadbMissing, 'mysql', () => {
   })
 
   describe('what it finds on a real server', () => {
+    test('an account with nothing but the privileges that the checks declare is refused nothing', async () => {
+      await server.query(`CREATE USER limited@${here} IDENTIFIED BY '${word}'`)
+      const unwell = async (): Promise<string[]> => {
+        const results = await run({ url: server.url('limited'), restarted: {} }, 'Advanced')
+        return results.filter(({ status }) => status !== 'ok').map(({ check }) => check)
+      }
+      try {
+        expect(await unwell()).toEqual(['replication', 'longest transaction'])
+        for (const { privilege = '' } of mysql.checks) {
+          for (const [grant] of privilege.matchAll(/GRANT [^;]+/g)) {
+            await server.query(grant.replace('<account>', `limited@${here}`))
+          }
+        }
+        expect(await unwell()).toEqual([])
+      } finally {
+        await server.query(`DROP USER limited@${here}`)
+      }
+    })
     test('what is not for this account is that check only, and no refused sign-in', async () => {
       const results = await run({ url: server.url('stranger'), restarted: {} }, 'Advanced')
       const bad = results.filter((result) => result.status !== 'ok')

@@ -404,6 +404,25 @@ suiteWith(postgresMissing, 'postgres', () => {
         await server.query('GRANT SELECT ON pg_stat_archiver TO PUBLIC')
       }
     })
+    test('an account with nothing but the privileges that the checks declare sees all', async () => {
+      const other = await server.client()
+      await other.query('BEGIN')
+      await server.query(`CREATE ROLE limited LOGIN PASSWORD '${word}'`)
+      const unwell = async (): Promise<string[]> => {
+        const results = await run({ url: server.url('limited'), restarted: {} }, 'Advanced')
+        return results.filter(({ status }) => status !== 'ok').map(({ check }) => check)
+      }
+      try {
+        expect(await unwell()).toEqual(['longest transaction'])
+        for (const { privilege } of postgres.checks) {
+          if (privilege) await server.query(privilege.replace('<account>', 'limited'))
+        }
+        expect(await unwell()).toEqual([])
+      } finally {
+        await other.end()
+        await server.query('DROP ROLE limited')
+      }
+    })
     test('sessions that are hidden from this account are told, and not taken for healthy', async () => {
       const other = await server.client()
       await other.query('BEGIN')

@@ -194,6 +194,26 @@ suiteWith(rabbitmqMissing, 'rabbitmq', () => {
       expect(checked(results, 'sign-in').status).toBe('ok')
       expect(checked(results, 'node')).toMatchObject({ fault: 'data' })
     })
+    test('one with nothing but what the checks declare sees everything', async () => {
+      await server.api('PUT', 'users/limited', { password: 'secret-9', tags: '' })
+      const some = { ...queue('empty'), deadLetters: [{ name: 'empty' }], nodes: 1, messages: { limit: 100 } }
+      const unwell = async (): Promise<string[]> =>
+        (await run({ ...as('limited'), ...some }, 'Advanced'))
+          .filter(({ status }) => status !== 'ok')
+          .map(({ check }) => check)
+      expect(await unwell()).toEqual(['sign-in'])
+      // The management's equivalent of rabbitmqctl: its arguments are what is declared.
+      const declared = new Set(rabbitmq.checks.flatMap(({ privilege }) => privilege?.split('; ') ?? []))
+      const [tags, permissions, ...more] = declared
+      expect([tags, permissions, ...more]).toEqual([
+        'rabbitmqctl set_user_tags <account> monitoring',
+        'rabbitmqctl set_permissions -p <vhost> <account> "^$" "^$" "^$"',
+      ])
+      await server.api('PUT', 'users/limited', { password: 'secret-9', tags: 'monitoring' })
+      expect(await unwell()).toEqual(['queue', 'dead letters'])
+      await server.api('PUT', 'permissions/%2f/limited', { configure: '^$', write: '^$', read: '^$' })
+      expect(await unwell()).toEqual([])
+    })
     test('one without a right in the vhost does not see its queues', async () => {
       const results = await run({ ...as('monitor'), ...queue('empty') }, 'Standard')
       expect(checked(results, 'node').status).toBe('ok')

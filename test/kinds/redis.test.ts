@@ -251,6 +251,32 @@ suiteWith(redisMissing, 'redis', () => {
         status: 'ok',
       })
     })
+    test('an account with nothing but the privileges that the checks declare is refused nothing', async () => {
+      locked.cli('ACL', 'SETUSER', 'limited', 'reset', 'on', `>${word}`)
+      const { host, pathname } = new URL(`${as('limited')}/2`)
+      const jobs = (...command: readonly string[]): string => locked.cli('-n', pathname.slice(1), ...command)
+      jobs('RPUSH', 'jobs:list', JSON.stringify({ at: Date.now() }))
+      jobs('XADD', 'jobs:stream', '*', 'a', '1')
+      jobs('XGROUP', 'CREATE', 'jobs:stream', 'workers', '0')
+      jobs('ZADD', 'jobs:zset', String(Math.floor(Date.now() / 1_000)), 'a')
+      const age = { limit: 3_600_000 }
+      const given: Given = {
+        ...{ url: `redis://limited@${host}${pathname}`, ...auth, restarted: {}, allowWrites: true },
+        queues: [
+          { key: 'jobs:list', length: {}, age, time: '$.at' },
+          { key: 'jobs:stream', length: {}, age, group: 'workers' },
+          { key: 'jobs:zset', length: {}, age, time: 'score' },
+        ],
+      }
+      const unwell = async (): Promise<string[]> =>
+        (await runKind(redis, given, 'Advanced')).filter(({ status }) => status !== 'ok').map(({ check }) => check)
+      expect(await unwell()).toEqual(['ping'])
+      for (const { privilege } of redis.checks) {
+        const words = privilege?.replace('<account>', 'limited').replace('<key>', 'jobs:*').split(' ')
+        if (words) expect(locked.cli(...words)).toBe('OK')
+      }
+      expect(await unwell()).toEqual([])
+    })
     test('a password does not leave this machine without TLS', async () => {
       const resolve = () => Promise.resolve(['192.0.2.1'])
       const found = await one('connect', { url: 'redis://cache.test', ...auth }, 'Basic', { resolve })

@@ -295,7 +295,7 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
     )
     if (!failure || reads.has(failure.name)) return declared
     reads.add(failure.name)
-    return [{ name: failure.name, depth, doc: failure.doc }, ...declared]
+    return [{ name: failure.name, depth, doc: failure.doc, privilege }, ...declared]
   })
   const listed: DeclaredResult[] = []
   for (const one of all) {

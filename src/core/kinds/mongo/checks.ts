@@ -5,6 +5,7 @@ import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import {
   clusterMonitor,
+  grantOf,
   holdsData,
   inSet,
   latencySetting,
@@ -123,6 +124,7 @@ export const members = onMongo({
   results: { members: 'Every member of its set is reachable and in order' },
   settings: {},
   applies: ({ node }) => inSet(node),
+  privilege: grantOf(clusterMonitor),
   observe: (mongo) =>
     permitted(mongo, clusterMonitor, async () => {
       const status = await mongo.setStatus()
@@ -168,6 +170,7 @@ export const connections = onMongo({
     },
   },
   applies: ({ node }) => holdsData(node),
+  privilege: grantOf(clusterMonitor),
   observe: (mongo) =>
     permitted(mongo, clusterMonitor, async () => {
       const section = part(await mongo.command(serverStatus), 'connections')
@@ -235,6 +238,7 @@ export const replicationLag = onMongo({
     },
   },
   applies: ({ node }) => inSet(node),
+  privilege: grantOf(clusterMonitor),
   observe: (mongo) => permitted(mongo, clusterMonitor, () => readFollowers(mongo)),
   evaluate: (observation, { replicationLag: threshold }) => {
     if ('obstacle' in observation) return warnOf('replication lag', observation)
@@ -252,6 +256,8 @@ export const replicationLag = onMongo({
 
 /** Percent: until then the window of an oplog still grows, and proves nothing. */
 const minOplogPercent = 90
+
+const readLocal = { role: 'read', database: 'local' } as const
 
 async function readOplog({ command }: MongoConnection) {
   const at = async (order: 1 | -1): Promise<number> => {
@@ -286,7 +292,8 @@ export const oplogWindow = onMongo({
     },
   },
   applies: ({ node }) => inSet(node),
-  observe: (mongo) => permitted(mongo, { role: 'read', database: 'local' }, () => readOplog(mongo)),
+  privilege: grantOf(readLocal),
+  observe: (mongo) => permitted(mongo, readLocal, () => readOplog(mongo)),
   evaluate: (observation, { oplogWindow: threshold }) => {
     if ('obstacle' in observation) return warnOf('oplog window', observation)
     const { windowMs: value, full } = observation
@@ -328,6 +335,7 @@ export const queues = onMongo({
     },
   },
   applies: ({ node }) => holdsData(node),
+  privilege: grantOf(clusterMonitor),
   observe: readLoad,
   evaluate: (load, { queues: threshold }) => {
     if ('obstacle' in load) return warnOf('queues', load)
@@ -349,6 +357,7 @@ export const cache = onMongo({
     },
   },
   applies: ({ node }) => holdsData(node),
+  privilege: grantOf(clusterMonitor),
   observe: readLoad,
   evaluate: (load, { cache: threshold }) => {
     if ('obstacle' in load || !load.cache) return []
@@ -370,6 +379,7 @@ export const cacheDirty = onMongo({
     },
   },
   applies: ({ node }) => holdsData(node),
+  privilege: grantOf(clusterMonitor),
   observe: readLoad,
   evaluate: (load, { cacheDirty: threshold }) => {
     if ('obstacle' in load || !load.cache) return []

@@ -150,6 +150,10 @@ export type Obstacle = { readonly obstacle: string; readonly details: readonly s
 type Grant = { readonly role: string; readonly database: string }
 export const clusterMonitor: Grant = { role: 'clusterMonitor', database: 'admin' }
 
+/** The command that grants it. */
+export const grantOf = ({ role, database }: Grant, user = '<account>'): string =>
+  `db.grantRolesToUser(${JSON.stringify(said(user, 64))}, [{role: "${role}", db: "${database}"}])`
+
 /** Reads, and turns a right or a command that is missing into an observation: neither a failure of the database nor a silent green. */
 export async function permitted<Observation>(
   { user }: Pick<MongoConnection, 'user'>,
@@ -164,12 +168,11 @@ export async function permitted<Observation>(
   }
 }
 
-export function obstacleOf({ message, why }: UnavailableError, user: string, { role, database }: Grant): Obstacle {
+export function obstacleOf({ message, why }: UnavailableError, user: string, grant: Grant): Obstacle {
   const obstacle = `not looked at: ${message}`
   if (why === 'absent') return { obstacle, details: undefined }
   if (user === '') return { obstacle, details: ['next: give the url a user, and set password:'] }
-  const name = JSON.stringify(said(user, 64))
-  return { obstacle, details: [`db.grantRolesToUser(${name}, [{role: "${role}", db: "${database}"}])`] }
+  return { obstacle, details: [grantOf(grant, user)] }
 }
 
 export const warnOf = <const Name extends string>(check: Name, { obstacle, details }: Obstacle): Result<Name> =>

@@ -3,7 +3,7 @@ import { figure, text } from '../../database/index.ts'
 import { atMost } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { isWritable, onMongo, permitted, warnOf } from './connection.ts'
+import { grantOf, isWritable, onMongo, permitted, warnOf } from './connection.ts'
 import { type Command, type Doc, part, parts } from './driver.ts'
 
 const collection = 'probe'
@@ -37,6 +37,7 @@ export const writeConcern = onMongo({
     },
   },
   applies: ({ node }, { allowWrites }) => allowWrites && isWritable(node),
+  privilege: grantOf({ role: 'readWrite', database: '<probeDatabase>' }),
   observe: (mongo, { probeDatabase: database, writeConcern: threshold }, { msLeft, now, date }) => {
     const { limit = Number.POSITIVE_INFINITY } = threshold
     // Half of the time is left, to take the document away again.

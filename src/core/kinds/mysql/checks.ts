@@ -95,6 +95,8 @@ export const replication = onDatabase({
       doc: 'How far a replica may be behind',
     },
   },
+  privilege:
+    'GRANT REPLICATION CLIENT ON *.* TO <account>; on MariaDB since 10.5: GRANT SLAVE MONITOR ON *.* TO <account>',
   observe: async ({ ask }) => {
     const [row] = await ask('SELECT VERSION() AS version')
     const rows = await ask(replicationStatement(text(row, 'version')))
@@ -184,6 +186,7 @@ export const transactions = onDatabase({
       doc: 'How long an InnoDB transaction may last',
     },
   },
+  privilege: 'GRANT PROCESS ON *.* TO <account>',
   observe: async ({ ask }) => {
     // trx_started is in the time zone of the server, NOW() in that of the session.
     const [row] = await ask(`SELECT COUNT(*) AS open,

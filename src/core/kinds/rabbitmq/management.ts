@@ -155,6 +155,9 @@ export const number = (json: Json, name: string): number | undefined => {
 export const words = (value: unknown, { hide }: Account, max = 80): string =>
   typeof value === 'string' ? said(hide(value), max) : ''
 
+/** The command that lets an account see nodes and their figures. */
+export const setTags = (account: string): string => `rabbitmqctl set_user_tags ${account} monitoring`
+
 /** What an answer holds. Throws ProbeError for what is none: a right that is missing, an outage, another server. */
 export function content({ status, body }: Answer, what: string, { address, username, hide }: Account): unknown {
   const { reason } = object(body)
@@ -163,7 +166,7 @@ export function content({ status, body }: Answer, what: string, { address, usern
   if (status === 200) throw new ProbeError('protocol', `${address} answered 200 to ${what}, but no JSON`)
   if (status === 401 || status === 403) {
     // The password was right: this must not be taken for a refused sign-in, which is not repeated for a while.
-    const next = `next: rabbitmqctl set_user_tags ${said(username, 64)} monitoring, and set_permissions for the vhost`
+    const next = `next: ${setTags(said(username, 64))}, and set_permissions for the vhost`
     throw new ProbeError('data', `${quoted(username, 64)} may not see ${what}: ${why || status}`, [next])
   }
   if (status === 404) throw new ProbeError('data', `${address} has no ${what}`)

@@ -11,9 +11,12 @@ import {
   number,
   object,
   onManagement,
+  setTags,
   signInContent,
   words,
 } from './management.ts'
+
+const privilege = setTags('<account>')
 
 /** /api/overview, the first request with the password. What the server does not report is undefined. */
 async function readOverview(management: Management) {
@@ -30,6 +33,7 @@ export const signIn = onManagement({
   results: { 'sign-in': 'The account is let in' },
   settings: {},
   gate: true,
+  privilege,
   observe: readOverview,
   evaluate: ({ version }) =>
     ok(
@@ -43,6 +47,7 @@ export const messages = onManagement({
   depth: 'Standard',
   results: { messages: 'Not too many messages wait in all; left out without `messages`' },
   settings: { messages: { type: 'threshold', unit: 'count', doc: 'Messages ready in all queues together' } },
+  privilege,
   observe: readOverview,
   evaluate: ({ ready: value }, { messages: threshold }) => {
     if (!threshold) return []
@@ -101,6 +106,7 @@ export const node = onManagement({
   depth: 'Standard',
   results: { node: 'Every node of the cluster runs' },
   settings: {},
+  privilege,
   observe: readNodes,
   evaluate: (nodes) => {
     if (nodes.length === 0) return fail('node', 'protocol', 'the server lists no node, not even itself')
@@ -115,6 +121,7 @@ export const alarms = onManagement({
   depth: 'Standard',
   results: { alarms: 'No memory or disk alarm blocks the publishers' },
   settings: {},
+  privilege,
   observe: readNodes,
   evaluate: (nodes): Result<'alarms'> | [] => {
     if (nodes.length === 0) return []
@@ -165,6 +172,7 @@ export const memory = onManagement({
       doc: 'Memory of a node, of its high watermark',
     },
   },
+  privilege,
   observe: readNodes,
   evaluate: (nodes, { memory: threshold }) =>
     fullest('memory', sharesOf(nodes, 'memory'), threshold, ({ used, of }) => {
@@ -178,6 +186,7 @@ export const fileDescriptors = onManagement({
   settings: {
     fileDescriptors: { type: 'threshold', unit: 'percent', default: shareLimits, doc: 'File descriptors in use' },
   },
+  privilege,
   observe: readNodes,
   evaluate: (nodes, { fileDescriptors: threshold }) =>
     fullest('file descriptors', sharesOf(nodes, 'fileDescriptors'), threshold, ({ used, of }) => {
@@ -189,6 +198,7 @@ export const sockets = onManagement({
   depth: 'Standard',
   results: { sockets: 'Sockets are left; left out where the server does not tell' },
   settings: { sockets: { type: 'threshold', unit: 'percent', default: shareLimits, doc: 'Sockets in use' } },
+  privilege,
   observe: readNodes,
   evaluate: (nodes, { sockets: threshold }) =>
     fullest('sockets', sharesOf(nodes, 'sockets'), threshold, ({ used, of }) => `${used} of ${of} sockets`),
@@ -198,6 +208,7 @@ export const partitions = onManagement({
   depth: 'Advanced',
   results: { partitions: 'All nodes see each other' },
   settings: {},
+  privilege,
   observe: readNodes,
   evaluate: (nodes): Result<'partitions'> | [] => {
     if (nodes.length === 0) return []
@@ -215,6 +226,7 @@ export const cluster = onManagement({
   depth: 'Advanced',
   results: { cluster: 'As many nodes run as should; left out without `nodes`' },
   settings: { nodes: { type: 'integer', min: 1, doc: 'How many nodes of the cluster must run' } },
+  privilege,
   observe: readNodes,
   evaluate: (nodes, { nodes: min }): Result<'cluster'> | [] => {
     if (nodes.length === 0 || min === undefined) return []

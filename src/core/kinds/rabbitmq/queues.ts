@@ -14,7 +14,7 @@ import {
 import { showDuration } from '../../format.ts'
 import { count, quoted, said } from '../../net/text.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { content, type Management, number, object, onManagement, words } from './management.ts'
+import { content, type Management, number, object, onManagement, setTags, words } from './management.ts'
 
 const minute = 60_000
 
@@ -41,6 +41,9 @@ const queuesSetting = {
 } as const satisfies SettingsSpec[string]
 const settings = { queues: queuesSetting }
 type QueueSettings = NonNullable<Values<typeof settings>['queues']>[number]
+
+/** A permission to configure, write and read nothing lets an account see the queues of a vhost. */
+const privilege = `${setTags('<account>')}; rabbitmqctl set_permissions -p <vhost> <account> "^$" "^$" "^$"`
 
 const maxQueues = 100
 
@@ -123,6 +126,7 @@ export const queue = onManagement({
   depth: 'Standard',
   results: { queue: 'A configured queue is there, serves, and not too much waits in it' },
   settings,
+  privilege,
   observe: readQueues,
   evaluate: (reading) => {
     if ('failure' in reading) return failedAttempt('queue', reading.failure)
@@ -142,6 +146,7 @@ export const consumers = onManagement({
   depth: 'Standard',
   results: { consumers: 'It has consumers' },
   settings,
+  privilege,
   observe: readQueues,
   evaluate: (reading) => {
     const { of } = reading
@@ -162,6 +167,7 @@ export const unacknowledged = onManagement({
   depth: 'Standard',
   results: { unacknowledged: 'Consumers hold not too much; left out without `unacknowledged`' },
   settings,
+  privilege,
   observe: readQueues,
   evaluate: (reading) => {
     const { of } = reading
@@ -177,6 +183,7 @@ export const oldestMessage = onManagement({
   depth: 'Advanced',
   results: { 'oldest message': 'The message at its head is young enough, where it is dated' },
   settings,
+  privilege,
   observe: readQueues,
   evaluate: (reading) => {
     const { of, date } = reading
@@ -206,6 +213,7 @@ export const stalled = onManagement({
     },
   },
   last: true,
+  privilege,
   async *observe(management, { stalled: pauseMs }, context) {
     const suspicious = (readings.get(management) ?? []).flatMap((reading) =>
       'observation' in reading && isSuspicious(reading.observation)
@@ -254,6 +262,7 @@ export const deadLetters = onManagement({
       },
     },
   },
+  privilege,
   async *observe(management, { deadLetters: queues = [] }, context) {
     for (const of of queues) {
       context.step('dead letters')

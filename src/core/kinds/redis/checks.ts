@@ -15,6 +15,7 @@ export const ping = onRedis({
   depth: 'Basic',
   results: { ping: 'PING is answered in time; loading data and a lost primary are told' },
   settings: { latency: latencySetting },
+  privilege: 'ACL SETUSER <account> +ping',
   observe: async (redis, _, { now }) => {
     const since = now()
     const reply = await redis.send('PING')
@@ -67,6 +68,7 @@ export const cluster = onRedis({
   depth: 'Advanced',
   results: { cluster: 'The cluster serves every slot; left out without a cluster' },
   settings: {},
+  privilege: 'ACL SETUSER <account> +info +cluster|info',
   observe: async (redis, settings, context) => {
     const { row } = await info(redis, settings, context)
     if (figure(row, 'cluster_enabled') !== 1) return undefined
@@ -98,6 +100,7 @@ export const latency = onRedis({
       doc: 'How long the slowest of ten further PINGs may take',
     },
   },
+  privilege: 'ACL SETUSER <account> +ping',
   observe: async (redis, _, { now }) => {
     const ms: number[] = []
     while (ms.length < pingCount) {
@@ -125,6 +128,7 @@ export const roundTrip = onRedis({
   results: { 'round trip': 'A key of its own is written, read and deleted (`allowWrites`)' },
   settings: { allowWrites, latency: latencySetting },
   applies: (_, settings) => settings.allowWrites,
+  privilege: 'ACL SETUSER <account> ~svc:probe:* +info +select +set +get +del',
   observe: async (redis, settings, context) => {
     const { row } = await info(redis, settings, context)
     if (!isPrimary(row)) return { skipped: 'a replica takes no writes' }

@@ -23,6 +23,8 @@ export const parseInfo = (reply: string, hide: Hide): Row =>
 /** What the server reports of itself; `date` is when it did. */
 export type Info = { readonly row: Row; readonly date: Date }
 
+const privilege = 'ACL SETUSER <account> +info'
+
 /** INFO, which most checks evaluate. */
 export const info = sharedRead(
   'info',
@@ -43,6 +45,7 @@ export const role = onRedis({
   settings: {
     role: { type: 'choice', values: ['any', 'primary', 'replica'], default: 'any', doc: 'What the server must be' },
   },
+  privilege,
   observe: info,
   evaluate: ({ row }, { role: wanted }) => {
     const primary = isPrimary(row)
@@ -61,6 +64,7 @@ export const replicaLink = onRedis({
   depth: 'Standard',
   results: { 'replica link': 'As a replica it is connected to its primary; left out elsewhere' },
   settings: {},
+  privilege,
   observe: info,
   evaluate: ({ row }): Result<'replica link'> | [] => {
     if (isPrimary(row)) return []
@@ -90,6 +94,7 @@ export const memory = onRedis({
       doc: 'Memory used, of maxmemory; not judged where the policy (allkeys-…) makes room for any key',
     },
   },
+  privilege,
   observe: info,
   evaluate: ({ row }, settings) => {
     const used = (figure(row, 'used_memory') ?? 0) - (figure(row, 'mem_not_counted_for_evict') ?? 0)
@@ -119,6 +124,7 @@ export const clients = onRedis({
       doc: 'Connected clients, of maxclients',
     },
   },
+  privilege,
   observe: info,
   evaluate: ({ row }, { clients: threshold }) => {
     const connected = figure(row, 'connected_clients') ?? 0
@@ -142,6 +148,7 @@ export const rejected = onRedis({
       doc: 'Connections rejected for want of a place, of all since the start of the server',
     },
   },
+  privilege,
   observe: info,
   evaluate: ({ row }, { rejected: threshold }) => {
     const refused = figure(row, 'rejected_connections') ?? 0
@@ -158,6 +165,7 @@ export const blocked = onRedis({
   settings: {
     blocked: { type: 'threshold', unit: 'count', doc: 'Clients that wait in a blocking command; workers do' },
   },
+  privilege,
   observe: info,
   evaluate: ({ row }, { blocked: threshold }) => {
     if (!threshold) return []
@@ -169,6 +177,7 @@ export const evicted = onRedis({
   depth: 'Standard',
   results: { evicted: 'Not too many keys were evicted; left out without `evicted`' },
   settings: { evicted: { type: 'threshold', unit: 'count', doc: 'Keys evicted since the start of the server' } },
+  privilege,
   observe: info,
   evaluate: ({ row }, { evicted: threshold }) => {
     if (!threshold) return []
@@ -181,6 +190,7 @@ export const persistence = onRedis({
   depth: 'Standard',
   results: { persistence: 'The last save and the append-only file were written well' },
   settings: {},
+  privilege,
   observe: info,
   evaluate: ({ row }) => {
     const aof = figure(row, 'aof_enabled') === 1
@@ -211,6 +221,7 @@ export const restarted = onRedis({
       doc: 'How long the server should have been up at least',
     },
   },
+  privilege,
   observe: info,
   evaluate: ({ row }, { restarted: threshold }) => {
     const value = (figure(row, 'uptime_in_seconds') ?? 0) * 1_000
@@ -253,6 +264,7 @@ export const replicas = onRedis({
   depth: 'Advanced',
   results: { replicas: 'Its replicas are online' },
   settings: { replicas: { type: 'integer', min: 0, doc: 'How many replicas a primary must have online' } },
+  privilege,
   observe: info,
   evaluate: ({ row }, { replicas: min }): Result<'replicas'> | [] => {
     if (!isPrimary(row)) return []
@@ -281,6 +293,7 @@ export const replicationLag = onRedis({
       doc: 'How long ago a replica may have been heard; they are heard every 1 to 10 s',
     },
   },
+  privilege,
   observe: info,
   evaluate: ({ row }, { replicationLag: threshold }) => {
     const lag = (what: string, value: number) =>
@@ -306,6 +319,7 @@ export const replicationOffset = onRedis({
       doc: "How far a replica's offset may be behind that of its primary (asked of the primary)",
     },
   },
+  privilege,
   observe: info,
   evaluate: ({ row }, { replicationBytes: threshold }) => {
     const behind = worstReplica(row, (one, than) => one.offset < than.offset)
@@ -326,6 +340,7 @@ export const lastSave = onRedis({
       doc: 'How old the last save may be while changes wait for the next',
     },
   },
+  privilege,
   observe: info,
   evaluate: ({ row, date }, { lastSave: threshold }) => {
     const saved = figure(row, 'rdb_last_save_time')

@@ -77,6 +77,7 @@ export const queue = onRedis({
   depth: 'Standard',
   results: { queue: 'Not too many items wait in a queue' },
   settings: { queues: queuesSetting },
+  privilege: 'ACL SETUSER <account> ~<key> +select +type +llen +xlen +zcard +xinfo|groups',
   async *observe(redis, { queues = [] }, context) {
     for (const { key, group, length: threshold } of queues) {
       context.step('queue')
@@ -154,6 +155,7 @@ export const oldestItem = onRedis({
   settings: { queues: queuesSetting },
   when: ['queues'],
   last: true,
+  privilege: 'ACL SETUSER <account> ~<key> +select +type +lindex +zrange +xrange +xpending +xinfo|groups',
   async *observe(redis, { queues = [] }, context) {
     for (const one of queues.filter(isAged)) {
       context.step('oldest item')
