@@ -12,9 +12,17 @@ import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { clockSetting, evaluateClock, readClock } from './clock.ts'
 import { PeerSocket } from './peer-socket.ts'
-import { type AccountQuestion, type Asked, askQuery, readPowers, wanted, warnOfPowers } from './query.ts'
-import { evaluateAsked } from './query-result.ts'
-import { queriesProblem, queriesSetting } from './query-settings.ts'
+import {
+  type AccountQuestion,
+  type Asked,
+  askQuery,
+  evaluateAsked,
+  queriesProblem,
+  queriesSetting,
+  readPowers,
+  wanted,
+  warnOfPowers,
+} from './queries.ts'
 import { figure } from './rows.ts'
 import type { Ask, Open, Read } from './session.ts'
 import type { Dialect } from './sql.ts'

@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module'
 import { ProbeError } from '../probe-error.ts'
 import type { PeerSocket } from './peer-socket.ts'
 import type { Column, Row } from './rows.ts'
@@ -156,4 +157,15 @@ export async function within(done: Promise<unknown>, ms: number): Promise<void> 
   done.then(end, end)
   await late
   clearTimeout(timer)
+}
+
+/**
+ * Has iconv-lite, which a driver brings along, read its tables of encodings. It would do so in the midst of
+ * the first answer that needs them, where nobody catches what it throws. Throws what loading throws.
+ */
+export function loadEncodings(driver: string): void {
+  const requireHere = createRequire(import.meta.url)
+  const requireThere = createRequire(requireHere.resolve(driver))
+  const { decode } = requireThere('iconv-lite') as { readonly decode: (bytes: Buffer, encoding: string) => string }
+  decode(Buffer.from('a'), 'cesu8')
 }

@@ -2,7 +2,7 @@ import { figure, onDatabase, text, truth } from '../../database/index.ts'
 import { atLeast, atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
-import { grantTo } from './faults.ts'
+import { grantTo } from './errors.ts'
 
 const minute = 60_000
 

@@ -16,7 +16,7 @@ import {
   within,
 } from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { postgresFault } from './faults.ts'
+import { postgresFault } from './errors.ts'
 
 /** Milliseconds: what needs longer for a lock is in the way of others, and says so instead. */
 const lockMs = 500

@@ -3,7 +3,7 @@ import { type Result, type ResultsOf, warn } from '../../engine/index.ts'
 import { said } from '../../net/text.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { UnreadableError } from './faults.ts'
+import { UnreadableError } from './errors.ts'
 
 /** The statements that let a login read what a check reads. The name of the login comes in brackets. */
 type Grant = (login: string) => string

@@ -3,7 +3,7 @@ import { atMost, type Result } from '../../engine/index.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import { grants, onSqlserver } from './access.ts'
 import { ignore, listNames, withoutIgnored } from './checks.ts'
-import { UnreadableError } from './faults.ts'
+import { UnreadableError } from './errors.ts'
 
 const minute = 60_000
 const hour = 60 * minute

@@ -17,7 +17,7 @@ import {
 import { optionalDriver } from '../../net/driver.ts'
 import { type Hide, hiding, quoted } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type ServerError, sqlserverFault } from './faults.ts'
+import { type ServerError, sqlserverFault } from './errors.ts'
 
 /** Milliseconds: a check that needs longer for a lock is in the way of others, and says so instead. */
 const lockMs = 500

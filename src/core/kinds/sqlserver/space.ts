@@ -4,7 +4,7 @@ import { show } from '../../format.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import { grants, onSqlserver, requireCounters } from './access.ts'
 import { ignore, withoutIgnored } from './checks.ts'
-import { UnreadableError } from './faults.ts'
+import { UnreadableError } from './errors.ts'
 
 /** Bytes that the files of a database hold by now, and all that they may come to hold. */
 type Space = { readonly name: string; readonly used: number; readonly room: number }

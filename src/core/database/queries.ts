@@ -1,12 +1,129 @@
 import { readDate } from '../assert/document.ts'
-import { UnjudgedError, unmetEach } from '../assert/expectation.ts'
-import { atLeast, atMost, classify, fail, ok, type Result, warn } from '../engine/index.ts'
+import { expectationProblem, UnjudgedError, unmetEach } from '../assert/expectation.ts'
+import { atLeast, atMost, type CheckContext, classify, fail, includes, ok, type Result, warn } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
 import { nothingHidden, quoted, said } from '../net/text.ts'
-import type { Threshold } from '../settings/index.ts'
-import type { Asked } from './query.ts'
-import type { Query } from './query-settings.ts'
-import { type Cell, type Column, maxValueLength } from './rows.ts'
+import type { ExecutionMode } from '../protocol/index.ts'
+import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
+import { type Cell, type Column, maxRows, maxValueLength, type Row } from './rows.ts'
+import type { Ask, Read } from './session.ts'
+import { type Dialect, sqlProblem } from './sql.ts'
+
+const queryFields = {
+  name: { type: 'text', required: true, doc: 'What it is, for messages: `waiting jobs`' },
+  sql: {
+    type: 'text',
+    required: true,
+    doc: 'One statement that reads; its first column is judged. It changes no rows, but functions that it calls do whatever the account may. It may take half of the time that is left, and up to 1,000 rows of it are read',
+  },
+  depth: {
+    type: 'choice',
+    values: ['Standard', 'Advanced'],
+    default: 'Standard',
+    doc: 'The mode from which on it is asked',
+  },
+  atMost: { type: 'threshold', unit: 'ratio', doc: 'How large the figure may be; the largest of the column speaks' },
+  atLeast: { type: 'threshold', unit: 'ratio', doc: 'How large the figure must be; the smallest of the column speaks' },
+  age: {
+    type: 'threshold',
+    unit: 'duration',
+    doc: 'The column is a date: how long ago it may be; the oldest speaks. Without a zone it is taken for UTC',
+  },
+  rows: { type: 'threshold', unit: 'count', doc: 'How many rows there may be, up to 1,000' },
+  leastRows: { type: 'threshold', unit: 'count', doc: 'How many rows there must be at least' },
+  expect: { type: 'text', doc: 'Text, /pattern/ or comparison such as >= 3 that every value of the column meets' },
+  none: {
+    type: 'choice',
+    values: ['ok', 'warn', 'fail'],
+    doc: 'What it means when there is no value, for want of rows or because of NULL; without it: ok for `age`, else a failure',
+  },
+} as const satisfies SettingsSpec
+export type Query = Values<typeof queryFields>
+
+export const queriesSetting = {
+  type: 'groups',
+  fields: queryFields,
+  doc: 'Questions of your own to the database, each one statement that reads; asked as an account that may only read',
+} as const satisfies SettingsSpec[string]
+
+const judged = ['atMost', 'atLeast', 'age', 'rows', 'leastRows', 'expect'] as const
+const mostQueries = 50
+
+/** Why the queries of a monitor cannot be asked, or undefined. */
+export function queriesProblem(queries: readonly Query[] = [], dialect: Dialect): string | undefined {
+  if (queries.length > mostQueries) return `queries are more than ${mostQueries}: give less`
+  for (const query of queries) {
+    const wrong = queryProblem(query, dialect)
+    if (wrong !== undefined) return `query ${quoted(query.name, 64)}: ${wrong}`
+  }
+  return undefined
+}
+
+function queryProblem(query: Query, dialect: Dialect): string | undefined {
+  const wrong = sqlProblem(query.sql, dialect)
+  if (wrong !== undefined) return wrong
+  if (judged.every((key) => query[key] === undefined)) return `judges nothing: add one of ${judged.join(', ')}`
+  const lost = query.expect === undefined ? undefined : expectationProblem(query.expect)
+  if (lost !== undefined) return `expect: ${lost}`
+  const bounds = [query.rows, query.leastRows].flatMap((one: Threshold = {}) => [one.warn ?? 0, one.limit ?? 0])
+  if (Math.max(...bounds) <= maxRows) return undefined
+  return `no more than ${maxRows} rows are read: let the database count them, by SELECT count(*) and atMost or atLeast`
+}
+
+/** What became of one question. */
+export type Asked = {
+  readonly query: Query
+  /** Milliseconds since 1970, by our clock. */
+  readonly at: number
+} & ({ readonly column: Column } | { readonly cause: unknown; readonly afterMs: number })
+
+/** Those that are asked in a mode. */
+export const wanted = (queries: readonly Query[] = [], mode: ExecutionMode): readonly Query[] =>
+  queries.filter(({ depth }) => includes(mode, depth === 'Advanced' ? 'Advanced' : 'Standard'))
+
+/** Asks one. What goes wrong is seen as well, so that it hides no other; only the deadline is thrown. */
+export async function askQuery(
+  query: Query,
+  context: Pick<CheckContext, 'now' | 'date' | 'signal'>,
+  read: Read,
+): Promise<Asked> {
+  const since = context.now()
+  try {
+    const column = await read(query.sql, query.age !== undefined)
+    return { query, at: context.date().getTime(), column }
+  } catch (cause) {
+    if (context.signal.aborted) throw cause
+    return { query, at: context.date().getTime(), cause, afterMs: context.now() - since }
+  }
+}
+
+/** A cheap question about what an account may do beyond reading. */
+export type AccountQuestion = {
+  readonly sql: string
+  /** What the answer means, in words that follow "queries run"; undefined where the account may only read. */
+  readonly powers: (rows: readonly Row[]) => string | undefined
+}
+
+/** The answer to it: a hint only, so a server that does not say is no failure. The deadline is thrown. */
+export async function readPowers(
+  ask: Ask,
+  { sql, powers }: AccountQuestion,
+  { signal }: Pick<CheckContext, 'signal'>,
+): Promise<string | undefined> {
+  try {
+    return powers(await ask(sql))
+  } catch (error) {
+    if (signal.aborted) throw error
+    return undefined
+  }
+}
+
+export const warnOfPowers = (powers: string): Result<'queries'> =>
+  warn('queries', `queries run ${powers}: give svc an account that may only read`, {
+    details: [
+      'a transaction that cannot write keeps rows as they are, and no function from doing what its account may',
+    ],
+  })
 
 const check = 'queries' as const
 /** Milliseconds by which a date may lie ahead of our clock: what lies further is of another zone. */
