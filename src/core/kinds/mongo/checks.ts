@@ -405,3 +405,19 @@ export const clock = onMongo({
   evaluate: (observation, { clock: threshold }) =>
     'obstacle' in observation ? warnOf('clock', observation) : evaluateClock(observation, threshold),
 })
+
+/** In the order of their results. */
+export const mongoChecks = [
+  hello,
+  ping,
+  role,
+  primary,
+  members,
+  connections,
+  replicationLag,
+  oplogWindow,
+  queues,
+  cache,
+  cacheDirty,
+  clock,
+]

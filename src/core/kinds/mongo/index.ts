@@ -1,19 +1,6 @@
 import { slotOf } from '../../database/index.ts'
 import { atMost, networkKind } from '../../engine/index.ts'
-import {
-  cache,
-  cacheDirty,
-  clock,
-  connections,
-  hello,
-  members,
-  oplogWindow,
-  ping,
-  primary,
-  queues,
-  replicationLag,
-  role,
-} from './checks.ts'
+import { mongoChecks } from './checks.ts'
 import { connectMongo, connectSettings, mongoPort, prepareMongo } from './connection.ts'
 import { loadMongodb } from './driver.ts'
 import { writeConcern } from './write-concern.ts'
@@ -41,19 +28,5 @@ export default networkKind({
       return atMost({ check: 'connect', what: `${verb} ${address} ${identity} in`, value, unit: 'duration', threshold })
     },
   },
-  checks: [
-    hello,
-    ping,
-    role,
-    primary,
-    members,
-    connections,
-    replicationLag,
-    oplogWindow,
-    queues,
-    cache,
-    cacheDirty,
-    clock,
-    writeConcern,
-  ],
+  checks: [...mongoChecks, writeConcern],
 })

@@ -205,3 +205,6 @@ export const transactions = onDatabase({
     return atMost({ check: 'longest transaction', what, value, unit: 'duration', threshold })
   },
 })
+
+/** In the order of their results. */
+export const mysqlChecks = [threads, replication, galera, transactions]

@@ -162,10 +162,7 @@ const againMs = 40
  * stranger has the same id: killed is only what runs the very statement. Never throws; ends after
  * `partingMs`, without an answer where none has come until then.
  */
-async function killed(
-  victim: Victim,
-  { reach, connect }: Second,
-): Promise<'killed' | 'not found' | 'no answer'> {
+async function killed(victim: Victim, { reach, connect }: Second): Promise<'killed' | 'not found' | 'no answer'> {
   const limit = AbortSignal.timeout(partingMs)
   const over = await reach(limit).catch(() => undefined)
   if (!over) return 'no answer'

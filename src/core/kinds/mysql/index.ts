@@ -1,5 +1,5 @@
 import { databaseKind, figure } from '../../database/index.ts'
-import { galera, replication, threads, transactions } from './checks.ts'
+import { mysqlChecks } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
 
 export default databaseKind({
@@ -32,5 +32,5 @@ export default databaseKind({
       return `with the privilege${privileges.length > 1 ? 's' : ''} ${privileges.join(' and ')}`
     },
   },
-  checks: [threads, replication, galera, transactions],
+  checks: mysqlChecks,
 })

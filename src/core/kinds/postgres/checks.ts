@@ -298,3 +298,7 @@ export const checksumFailures = onDatabase({
     })
   },
 })
+
+/** In the order of their results. */
+export const sessionChecks = [server, connections, longestTransaction, lockWait]
+export const maintenanceChecks = [wraparound, archiver, preparedTransactions, checksumFailures]

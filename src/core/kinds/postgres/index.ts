@@ -1,16 +1,7 @@
 import { databaseKind, truth } from '../../database/index.ts'
-import {
-  archiver,
-  checksumFailures,
-  connections,
-  lockWait,
-  longestTransaction,
-  preparedTransactions,
-  server,
-  wraparound,
-} from './checks.ts'
+import { maintenanceChecks, sessionChecks } from './checks.ts'
 import { loadPg, openPostgres } from './driver.ts'
-import { replicas, replicationLag, slots } from './replication.ts'
+import { replicationChecks } from './replication.ts'
 
 export default databaseKind({
   name: 'postgres',
@@ -33,17 +24,5 @@ export default databaseKind({
     powers: ([row]) =>
       truth(row, 'super') ? 'as a superuser' : truth(row, 'replication') ? 'as an account with REPLICATION' : undefined,
   },
-  checks: [
-    server,
-    connections,
-    longestTransaction,
-    lockWait,
-    replicationLag,
-    replicas,
-    slots,
-    wraparound,
-    archiver,
-    preparedTransactions,
-    checksumFailures,
-  ],
+  checks: [...sessionChecks, ...replicationChecks, ...maintenanceChecks],
 })

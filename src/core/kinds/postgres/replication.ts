@@ -262,3 +262,6 @@ function evaluateSlot(
   if (inactive.warn === undefined || since <= inactive.warn) return result
   return warn('slots', `${message} (warns above ${show(inactive.warn, 'duration')})`, more)
 }
+
+/** In the order of their results. */
+export const replicationChecks = [replicationLag, replicas, slots]

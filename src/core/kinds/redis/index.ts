@@ -1,21 +1,7 @@
 import { atMost, networkKind } from '../../engine/index.ts'
 import { certificate, cluster, latency, ping, roundTrip, selectDatabase } from './checks.ts'
 import { connectSettings, openRedis, prepareRedis, slotOf, validateUrl } from './connection.ts'
-import {
-  blocked,
-  clients,
-  evicted,
-  lastSave,
-  memory,
-  persistence,
-  rejected,
-  replicaLink,
-  replicas,
-  replicationLag,
-  replicationOffset,
-  restarted,
-  role,
-} from './info.ts'
+import { durabilityChecks, serverChecks } from './info.ts'
 import { oldestItem, queue, validateQueues } from './queues.ts'
 
 /** Signs in where a password is configured, and only reads, but for the key of its own that `allowWrites` allows. */
@@ -37,21 +23,10 @@ export default networkKind({
   },
   checks: [
     ping,
-    role,
-    replicaLink,
-    memory,
-    clients,
-    rejected,
-    blocked,
-    evicted,
-    persistence,
-    restarted,
+    ...serverChecks,
     selectDatabase,
     queue,
-    replicas,
-    replicationLag,
-    replicationOffset,
-    lastSave,
+    ...durabilityChecks,
     cluster,
     latency,
     roundTrip,

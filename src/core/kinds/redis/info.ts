@@ -352,3 +352,7 @@ export const lastSave = onRedis({
     return atMost({ check: 'last save', what, value, unit: 'duration', threshold })
   },
 })
+
+/** In the order of their results. */
+export const serverChecks = [role, replicaLink, memory, clients, rejected, blocked, evicted, persistence, restarted]
+export const durabilityChecks = [replicas, replicationLag, replicationOffset, lastSave]
