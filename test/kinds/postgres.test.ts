@@ -29,6 +29,7 @@ import { type PostgresServer, postgresMissing, startPostgres } from '../support/
 import { proxy } from '../support/proxy.ts'
 import { checked, evaluated, type RunKindOptions, rowsAsResult, runKind, secret } from '../support/run-kind.ts'
 import { asServer } from '../support/server.ts'
+import { postgresAnswering } from '../support/simulated-postgres.ts'
 import { until } from '../support/until.ts'
 
 const word = 'correct horse'
@@ -581,6 +582,73 @@ suiteWith(postgresMissing, 'postgres', () => {
       expect(found.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
       expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
       await standby.query('SELECT pg_wal_replay_resume()')
+    })
+    test('standbys that commits wait for are counted, and missing ones fail before anybody notices', async () => {
+      const check = 'synchronous standbys'
+      const configure = async (settings: Readonly<Record<string, string>>, isIn: string): Promise<void> => {
+        for (const [name, value] of Object.entries(settings))
+          await primary.query(`ALTER SYSTEM SET ${name} = '${value}'`)
+        await primary.query('SELECT pg_reload_conf()')
+        await until(async () => (await primary.query(`SELECT 1 WHERE ${isIn}`)).length)
+      }
+      const states = '(SELECT sync_state FROM pg_stat_replication)'
+      const names = "current_setting('synchronous_standby_names')"
+      expect(await at(primary, check)).toMatchObject({
+        status: 'ok',
+        message: 'no commit waits for a standby (synchronous_standby_names is empty)',
+      })
+      try {
+        await configure({ synchronous_standby_names: '"reporting-1", other' }, `${states} = 'sync'`)
+        expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
+        expect(await at(primary, check, { spareStandbys: { warn: 1, limit: 0 } })).toMatchObject({
+          status: 'warning',
+          message: 'a commit waits for 1 standby; standbys that stream: 1 (warns below 2)',
+          measurement: { value: 1, warn: 2, limit: 1, bound: 'atLeast' },
+        })
+        await configure({ synchronous_standby_names: 'ANY 1 (*)' }, `${states} = 'quorum'`)
+        expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
+
+        await primary.query(`CREATE ROLE limited LOGIN PASSWORD '${word}'`)
+        await configure({ synchronous_standby_names: 'FIRST 2 ("reporting-1", other)' }, `${names} LIKE 'FIRST%'`)
+        const commit = primary.query('CREATE TABLE waits_for_a_standby ()')
+        await until(
+          async () => (await primary.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length,
+        )
+        expect(await at(primary, check)).toMatchObject({
+          status: 'failed',
+          fault: 'threshold',
+          message: 'a commit waits for 2 standbys; standbys that stream: 1 (at least 2)',
+          measurement: { value: 1, unit: 'count', limit: 2, bound: 'atLeast' },
+          details: ['1 commit waits for a standby now', expect.stringContaining('look: SELECT')],
+        })
+        const results = await run({ url: primary.url('limited') }, 'Advanced')
+        expect(checked(results, check)).toMatchObject({
+          fault: 'data',
+          message: '1 replica is hidden from this account',
+          details: ['GRANT pg_monitor TO "limited"'],
+        })
+        await configure({ synchronous_commit: 'local' }, "current_setting('synchronous_commit') = 'local'")
+        expect(await at(primary, check)).toMatchObject({
+          status: 'warning',
+          message: expect.stringMatching(/standbys that stream: 1 .*; synchronous_commit is local, so only/),
+        })
+        await configure({ synchronous_standby_names: '' }, `${names} = ''`)
+        await commit
+        const onStandby = await run({ url: standby.url('monitor') }, 'Advanced')
+        expect(onStandby.map((result) => result.check)).not.toContain(check)
+      } finally {
+        await primary.query('ALTER SYSTEM RESET ALL')
+        await primary.query('SELECT pg_reload_conf()')
+      }
+    })
+    test('a server that reports no figures of its standbys (simulated) is not taken for sound', async () => {
+      await using silent = await peer(postgresAnswering('one', 23, '1'))
+      const results = await run({ url: `postgres://monitor@127.0.0.1:${silent.port}/d` }, 'Advanced')
+      expect(checked(results, 'query').status).toBe('ok')
+      expect(checked(results, 'synchronous standbys')).toMatchObject({
+        fault: 'protocol',
+        message: expect.stringContaining('the server does not report its synchronous standbys'),
+      })
     })
     test('an archiver that fails on the primary', async () => {
       await primary.query('SELECT pg_switch_wal()')

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type DatabaseConnection, figure, onDatabase, type Row, text, truth } from '../../database/index.ts'
-import { atMost, fail, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
+import { atLeast, atMost, fail, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
 import { show, showBytes, showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import { hiddenFrom, inMs, privilege } from './checks.ts'
 
@@ -263,5 +264,76 @@ function evaluateSlot(
   return warn('slots', `${message} (warns above ${show(inactive.warn, 'duration')})`, more)
 }
 
+/**
+ * How many standbys a commit waits for, by synchronous_standby_names: `FIRST 2 (a, b, c)`, `ANY 2 (*)`, `2 (a, b)`, and
+ * one for a mere list.
+ */
+function requiredStandbys(names: string): number {
+  if (names === '') return 0
+  const [, number] = /^(?:(?:first|any) ?)?(\d{1,9}) ?\(/i.exec(names) ?? []
+  return number === undefined ? 1 : Number(number)
+}
+
+/** Values of synchronous_commit with which a commit waits for no standby. */
+const localCommits = new Set(['off', 'local'])
+
+export const synchronousStandbys = onDatabase({
+  depth: 'Advanced',
+  results: { 'synchronous standbys': 'The standbys that commits wait for are connected; left out on a standby' },
+  settings: {
+    spareStandbys: {
+      type: 'threshold',
+      unit: 'count',
+      default: { limit: 0 },
+      doc: 'How many standbys of synchronous_standby_names must stream beyond those that a commit waits for',
+    },
+  },
+  privilege,
+  observe: async ({ ask, user }) => {
+    const [row] =
+      await ask(`SELECT pg_is_in_recovery() AS standby, current_setting('synchronous_standby_names') AS names,
+      current_setting('synchronous_commit') AS commit,
+      (SELECT count(*) FROM pg_stat_replication
+        WHERE state = 'streaming' AND sync_state IN ('sync', 'potential', 'quorum')) AS streaming,
+      (SELECT count(*) FROM pg_stat_replication WHERE state IS NULL) AS hidden,
+      (SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep') AS waiting`)
+    const streaming = figure(row, 'streaming')
+    const hidden = figure(row, 'hidden')
+    if (typeof row?.names !== 'string' || streaming === undefined || hidden === undefined) {
+      throw new ProbeError('protocol', 'the server does not report its synchronous standbys')
+    }
+    return {
+      user,
+      isStandby: truth(row, 'standby'),
+      /** How many standbys a commit waits for. */
+      required: requiredStandbys(text(row, 'names')),
+      streaming,
+      /** Replicas of which this account sees nothing. */
+      hidden,
+      /** Sessions whose commit waits now, of those that this account sees. */
+      waiting: figure(row, 'waiting'),
+      commit: text(row, 'commit'),
+    }
+  },
+  evaluate: ({ user, isStandby, required, streaming, hidden, waiting = 0, commit }, { spareStandbys: spare }) => {
+    const check = 'synchronous standbys'
+    if (isStandby) return []
+    if (required === 0) return ok(check, 'no commit waits for a standby (synchronous_standby_names is empty)')
+    const what = `a commit waits for ${count(required, 'standby')}; standbys that stream:`
+    const threshold: Threshold = {
+      ...(spare.warn === undefined ? {} : { warn: required + spare.warn }),
+      ...(spare.limit === undefined ? {} : { limit: required + spare.limit }),
+    }
+    const waits = waiting === 0 ? [] : [`${count(waiting, 'commit waits', 'commits wait')} for a standby now`]
+    const details = [...waits, 'look: SELECT application_name, state, sync_state FROM pg_stat_replication']
+    const result = atLeast({ check, what, value: streaming, unit: 'count', threshold })
+    if (result.status === 'ok') return result
+    if (hidden > 0) return hiddenFrom(check, user, hidden, 'replica')
+    if (result.status === 'warning' || !localCommits.has(commit)) return { ...result, details }
+    const message = `${result.message}; synchronous_commit is ${commit}, so only a session that sets it otherwise waits`
+    return warn(check, message, { measurement: result.measurement, details })
+  },
+})
+
 /** In the order of their results. */
-export const replicationChecks = [replicationLag, replicas, slots]
+export const replicationChecks = [replicationLag, replicas, slots, synchronousStandbys]
