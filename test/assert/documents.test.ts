@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { pathProblem, readDate, select } from '../../src/core/assert/document.ts'
 import { evaluateMeasures, type Measure, measureProblem } from '../../src/core/assert/measure.ts'
 import { readXml, xmlEnd } from '../../src/core/assert/xml.ts'
-import { isPublic } from '../../src/core/net/public-address.ts'
+import { isPublic } from '../../src/core/net/addresses.ts'
 import { nothingHidden } from '../../src/core/net/text.ts'
 import { processorMs } from '../support/processor-time.ts'
 

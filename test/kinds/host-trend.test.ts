@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Reading } from '../../src/core/engine/index.ts'
-import host, { trend } from '../../src/core/kinds/host/index.ts'
-import { trendOf } from '../../src/core/kinds/host/trend.ts'
+import host, { trend, trendOf } from '../../src/core/kinds/host.ts'
 import type { Threshold } from '../../src/core/settings/index.ts'
 import { evaluated, runKind } from '../support/run-kind.ts'
 

@@ -13,7 +13,7 @@ import host, {
   memory,
   restarted,
   space,
-} from '../../src/core/kinds/host/index.ts'
+} from '../../src/core/kinds/host.ts'
 import { parseReference, question, readAnswer } from '../../src/core/net/sntp.ts'
 import { type Disk, disks, fromListing, type SilentDisk } from '../../src/core/system/disks.ts'
 import { checked, evaluated, runKind } from '../support/run-kind.ts'

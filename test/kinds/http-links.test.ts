@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { LinkEntry } from '../../src/core/assert/link-settings.ts'
 import http from '../../src/core/kinds/http/index.ts'
-import { admit } from '../../src/core/kinds/http/link-gate.ts'
+import { admit } from '../../src/core/kinds/http/links.ts'
 import { http as answer, blackHole, endless, escapeSequences, peer, replies } from '../support/faults.ts'
 import { httpPeer, pages } from '../support/http-peer.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'

@@ -4,8 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import processKind, { cpu, memory, openFiles, pidIn, restarted } from '../../src/core/kinds/process.ts'
-import { parseOpenFilesLimit, parseRss, parseStat, parseUptime } from '../../src/core/system/proc.ts'
-import { fromProcessListing, isAlive, isCalled, startedAt, type Usage } from '../../src/core/system/processes.ts'
+import {
+  fromProcessListing,
+  isAlive,
+  isCalled,
+  parseOpenFilesLimit,
+  parseRss,
+  parseStat,
+  parseUptime,
+  startedAt,
+  type Usage,
+} from '../../src/core/system/processes.ts'
 import { checked, evaluated, runKind } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 

@@ -1,15 +1,17 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import service, { restarted, restarts, state } from '../../src/core/kinds/service/index.ts'
-import {
+import service, {
   parseLaunchd,
   parseSystemd,
   parseWindows,
+  restarted,
+  restarts,
   type ServiceState,
   scArgs,
   serviceState,
+  state,
   systemctlArgs,
-} from '../../src/core/kinds/service/managers.ts'
+} from '../../src/core/kinds/service.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
 import { escapeSequences } from '../support/faults.ts'
 import { evaluated, runKind } from '../support/run-kind.ts'

@@ -2,11 +2,19 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { cgroupFolders, cpuQuota, memoryLimit, ownLimits } from '../../src/core/system/cgroup.ts'
-import { type CpuSample, cpuSample, usedPercent } from '../../src/core/system/cpu.ts'
+import { localDisks, parseMountinfo } from '../../src/core/system/disks.ts'
 import { readText } from '../../src/core/system/files.ts'
-import { memory, within } from '../../src/core/system/memory.ts'
-import { localDisks, parseMountinfo } from '../../src/core/system/mounts.ts'
+import {
+  type CpuSample,
+  cgroupFolders,
+  cpuQuota,
+  cpuSample,
+  memory,
+  memoryLimit,
+  ownLimits,
+  usedPercent,
+  within,
+} from '../../src/core/system/resources.ts'
 import { baseOf, keep, measureState, serverState, stateMeter } from '../../src/core/system/state.ts'
 
 const MiB = 2 ** 20

@@ -1,8 +1,120 @@
 import { type Hide, quoted, said } from '../net/text.ts'
 import { UnjudgedError, unmetEach } from './expectation.ts'
-import { jsonText, selectJson } from './json-path.ts'
-import type { XmlRead } from './xml.ts'
-import { above, parseXmlPath, selectXml, type XmlNode, xmlText } from './xml-path.ts'
+import type { XmlElement, XmlRead } from './xml.ts'
+
+const jsonStep = /\.([\p{L}_$@-][\p{L}\p{N}_$@-]*)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]/uy
+
+/**
+ * The steps of a JSON path: `$.a.b[0].c`, `$['a b']`. No wildcards, filters or slices: one path
+ * names one value. Undefined when it cannot be read.
+ */
+export function parseJsonPath(path: string): readonly (string | number)[] | undefined {
+  if (!path.startsWith('$')) return undefined
+  const steps: (string | number)[] = []
+  let at = 1
+  while (at < path.length) {
+    jsonStep.lastIndex = at
+    const found = jsonStep.exec(path)
+    if (!found) return undefined
+    const [whole, name, index, single, double] = found
+    steps.push(index === undefined ? (name ?? single ?? double ?? '') : Number(index))
+    at += whole.length
+  }
+  return steps
+}
+
+/** The value at a path, in an object of its own: `undefined` says that nothing is there. */
+export function readJsonPath(
+  document: unknown,
+  steps: readonly (string | number)[],
+): { readonly value: unknown } | undefined {
+  let value = document
+  for (const name of steps) {
+    if (typeof value !== 'object' || value === null) return undefined
+    if (typeof name === 'number' ? !Array.isArray(value) : Array.isArray(value)) return undefined
+    if (!Object.hasOwn(value, name)) return undefined
+    value = (value as Record<string | number, unknown>)[name]
+  }
+  return { value }
+}
+
+/**
+ * Everything at a path that may hold `[*]`, each element of a list: `$.Services[*].State`. Undefined
+ * when the path cannot be read.
+ */
+export function selectJson(document: unknown, path: string): readonly unknown[] | undefined {
+  const parts = path.split('[*]')
+  let values: readonly unknown[] = [document]
+  for (const [index, part] of parts.entries()) {
+    const steps = parseJsonPath(index === 0 ? part : `$${part}`)
+    if (steps === undefined) return undefined
+    values = values.flatMap((value) => {
+      const found = readJsonPath(value, steps)
+      if (found === undefined || index === parts.length - 1) return found === undefined ? [] : [found.value]
+      return Array.isArray(found.value) ? (found.value as readonly unknown[]) : []
+    })
+  }
+  return values
+}
+
+/** A JSON value as expectations see it: a string bare, anything else as JSON. */
+export const jsonText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+type Step =
+  | { readonly of: 'element'; readonly name: string; readonly begins: boolean; readonly index: number | undefined }
+  | { readonly of: 'attribute'; readonly name: string }
+/** What a path leads to: an element, or the value of an attribute. */
+export type XmlNode = XmlElement | { readonly value: string }
+
+const xmlStep = /^(?:@([\p{L}_][\p{L}\p{N}_.:-]*)|(\*|[\p{L}_][\p{L}\p{N}_.:-]*\*?)(?:\[(\d{1,9})\])?)$/u
+
+/**
+ * The steps of a path: `/VAST/Ad[0]/InLine/@id`, relative without the first slash. A name without an
+ * index stands for every element so called, `*` for any, `Job_*` for all that begin so; indexes count
+ * from 0, among the elements that the name stands for. Undefined when it cannot be read.
+ */
+export function parseXmlPath(path: string): readonly Step[] | undefined {
+  const written = path.replace(/^\//, '')
+  if (written === '.') return []
+  const steps: Step[] = []
+  for (const part of written.split('/')) {
+    const [whole, attribute, name = '', index] = xmlStep.exec(part) ?? []
+    if (whole === undefined || steps.at(-1)?.of === 'attribute') return undefined
+    if (attribute !== undefined) steps.push({ of: 'attribute', name: attribute })
+    else {
+      const begins = name.endsWith('*')
+      const found = index === undefined ? undefined : Number(index)
+      steps.push({ of: 'element', name: begins ? name.slice(0, -1) : name, begins, index: found })
+    }
+  }
+  return steps
+}
+
+/** Everything that the steps lead to, in the document's order. */
+export function selectXml(from: XmlElement, steps: readonly Step[]): readonly XmlNode[] {
+  let nodes: readonly XmlNode[] = [from]
+  for (const next of steps) {
+    nodes = nodes.flatMap((node): readonly XmlNode[] => {
+      if ('value' in node) return []
+      if (next.of === 'attribute') {
+        const value = node.attributes.get(next.name)
+        return value === undefined ? [] : [{ value }]
+      }
+      const named = node.children.filter(({ name }) => isCalled(name, next.name, next.begins))
+      return next.index === undefined ? named : named.slice(next.index, next.index + 1)
+    })
+  }
+  return nodes
+}
+
+/** With its prefix or without: `vmap:AdBreak` is also `AdBreak`. */
+const isCalled = (name: string, wanted: string, begins: boolean): boolean =>
+  [name, name.slice(name.indexOf(':') + 1)].some((form) => (begins ? form.startsWith(wanted) : form === wanted))
+
+export const xmlText = (node: XmlNode): string => ('value' in node ? node.value : node.text)
+
+/** The document above its root, so that `/VAST` is a step like any other. */
+export const above = (root: XmlElement): XmlElement => ({ name: '', attributes: new Map(), children: [root], text: '' })
 
 /** One value that a path leads to. */
 export type Item = {

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { isLoopback } from '../loopback.ts'
-import { readCaFile } from '../net/ca-file.ts'
+import { readCaFile } from '../net/certificates.ts'
 import { said } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { Secret, SettingsSpec, Target, Values } from '../settings/index.ts'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { isLoopback } from '../loopback.ts'
-import { loadSystemInformation } from '../system/listing.ts'
+import { loadSystemInformation } from '../system/files.ts'
 
 /** A TCP port of this machine that accepts connections, and the address by which it is reached from here. */
 export type OpenPort = { readonly host: string; readonly port: number }

@@ -2,17 +2,44 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { showDuration } from '../format.ts'
 import { isLoopback } from '../loopback.ts'
+import { type PeerAddress, reachOf } from '../net/addresses.ts'
 import { hostPort } from '../net/connect.ts'
-import type { PeerAddress } from '../net/peer-address.ts'
-import { reachOf } from '../net/public-address.ts'
 import { count } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting } from '../settings/index.ts'
 import type { CheckContext } from './check-context.ts'
 import { classify } from './classify.ts'
-import { merged } from './merge.ts'
 import type { Result } from './result.ts'
+
+/**
+ * Runs several generators at once and yields what they yield, as it comes. When it ends early, each
+ * of them is ended too, so that their `finally` blocks close what they opened.
+ */
+export async function* merged<T>(sources: readonly AsyncGenerator<T>[]): AsyncGenerator<T> {
+  const pending = new Map<number, Promise<{ readonly index: number; readonly result: IteratorResult<T> }>>()
+  const ask = (source: AsyncGenerator<T>, index: number): void => {
+    const next = source.next().then((result) => ({ index, result }))
+    // A promise that nobody awaits any more must not be an unhandled rejection.
+    next.catch(() => {})
+    pending.set(index, next)
+  }
+  sources.forEach(ask)
+  try {
+    while (pending.size > 0) {
+      const { index, result } = await Promise.race(pending.values())
+      const source = sources[index]
+      if (result.done || source === undefined) {
+        pending.delete(index)
+        continue
+      }
+      ask(source, index)
+      yield result.value
+    }
+  } finally {
+    await Promise.allSettled(sources.map((source) => source.return(undefined)))
+  }
+}
 
 /** `first`: one. `all`: every one by itself. `any`: in order, until one accepts, as a client does. */
 export const addressChoices = ['first', 'all', 'any'] as const

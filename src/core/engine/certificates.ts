@@ -1,5 +1,5 @@
-import type { Chain } from '../net/chain.ts'
 import {
+  type Chain,
   certificateName,
   daysBetween,
   describeExpiry,
@@ -7,7 +7,7 @@ import {
   hostProblem,
   trustedSentence,
   trustProblem,
-} from '../net/trust.ts'
+} from '../net/certificates.ts'
 import type { Setting, Threshold } from '../settings/index.ts'
 import { atLeast, fail, ok, type Result } from './result.ts'
 

@@ -1,9 +1,8 @@
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, SettingsSpec, Values } from '../settings/index.ts'
-import type { CheckContext } from './check-context.ts'
+import { type CheckContext, includes } from './check-context.ts'
 import { classify } from './classify.ts'
 import type { DeclaredResult } from './kind.ts'
-import { includes } from './modes.ts'
 import type { Result } from './result.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { CheckContext, Reading } from './check-context.ts'
-import { deadlineSignal, orAborted } from './deadline.ts'
 import type { AnyKind } from './kind.ts'
+import { deadlineSignal, orAborted } from './limits.ts'
 import type { Result } from './result.ts'
 
 /** What is kept from run to run. `at` is milliseconds since 1970. */

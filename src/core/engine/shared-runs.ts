@@ -1,6 +1,6 @@
 import { Fault } from '../errors.ts'
 import type { ExecutionMode, ServerType } from '../protocol/index.ts'
-import { deadlineSignal, orAborted } from './deadline.ts'
+import { deadlineSignal, orAborted } from './limits.ts'
 import type { Run } from './run.ts'
 
 /** Milliseconds for which a result serves everyone; a quarter of that for a failure. */

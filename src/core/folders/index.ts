@@ -1,4 +1,2 @@
-export * from './backlog.ts'
-export * from './folder-checks.ts'
-export * from './folder-connection.ts'
-export * from './probe-file.ts'
+export * from './checks.ts'
+export * from './connection.ts'

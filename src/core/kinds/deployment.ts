@@ -1,4 +1,4 @@
-import { parseJsonPath, readJsonPath } from '../assert/json-path.ts'
+import { parseJsonPath, readJsonPath } from '../assert/document.ts'
 import { type CheckContext, checksOn, fail, machineKind, ObservationError, ok } from '../engine/index.ts'
 import { show } from '../format.ts'
 import { get } from '../net/http/get.ts'

@@ -11,10 +11,9 @@ import {
   sharedRead,
 } from '../engine/index.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
-import { cpuWindowMs } from '../system/cpu.ts'
-import { fileTrouble, readSmallFile } from '../system/files.ts'
-import { preloadSystemInformation } from '../system/listing.ts'
+import { fileTrouble, preloadSystemInformation, readSmallFile } from '../system/files.ts'
 import { type Candidate, findProcesses, type Usage, usage } from '../system/processes.ts'
+import { cpuWindowMs } from '../system/resources.ts'
 
 /** Figures are read of so many processes; more of one name are counted only. */
 const maxRead = 200

@@ -13,7 +13,7 @@ import {
   warn,
 } from '../engine/index.ts'
 import { showBytes, showDuration } from '../format.ts'
-import { caFileSetting } from '../net/ca-file.ts'
+import { caFileSetting } from '../net/certificates.ts'
 import { asksPeerAt, type Route, urlTarget, verifySetting } from '../net/http/route.ts'
 import { count, quoted, said } from '../net/text.ts'
 import { ExecutionMode, inPascalCase, ServerType, warningPrefix } from '../protocol/index.ts'

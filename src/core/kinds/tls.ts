@@ -15,8 +15,7 @@ import {
   includes,
   networkKind,
 } from '../engine/index.ts'
-import { caFileSetting, readCaFile } from '../net/ca-file.ts'
-import type { Chain } from '../net/chain.ts'
+import { type Chain, caFileSetting, readCaFile } from '../net/certificates.ts'
 import { connectTls } from '../net/tls-connect.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 

@@ -1,10 +1,9 @@
 import { isIP, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { ProbeError } from '../probe-error.ts'
-import { anchorsFor } from './ca-file.ts'
-import { type Chain, chainOf, describeChain, verdict } from './chain.ts'
+import type { PeerAddress } from './addresses.ts'
+import { anchorsFor, type Chain, chainOf, describeChain, verdict } from './certificates.ts'
 import { connectTcp } from './connect.ts'
-import type { PeerAddress } from './peer-address.ts'
 import { said } from './text.ts'
 
 export type TlsOptions = {

@@ -1,5 +1,5 @@
 import { type AnyKind, loadHoldDuration, type PlannedMonitor } from '../engine/index.ts'
-import { preloadAnchors } from '../net/ca-file.ts'
+import { preloadAnchors } from '../net/certificates.ts'
 import { ProbeError } from '../probe-error.ts'
 import { ownKinds } from './assemble.ts'
 import { loadKind } from './registry.ts'

@@ -1,7 +1,5 @@
-export * from './figures.ts'
 export * from './read.ts'
 export * from './secret.ts'
 export * from './setting.ts'
-export * from './target.ts'
 export * from './units.ts'
 export * from './validation-context.ts'

@@ -1,7 +1,7 @@
 import { didYouMean } from '../suggest.ts'
-import { readFigure, readThreshold } from './figures.ts'
 import { envSecret, fileSecret, keychainSecret } from './secret.ts'
 import type { Problem, Secret, Setting, SettingsSpec, Values } from './setting.ts'
+import { readFigure, readThreshold } from './units.ts'
 import {
   type At,
   isMap,

@@ -1,7 +1,14 @@
 import { Fault } from '../errors.ts'
 import { ProbeError } from '../probe-error.ts'
 import { Secret } from './setting.ts'
-import type { Target } from './target.ts'
+
+/** Where a monitor connects to, as configured. */
+export type Target = {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  /** What tells one database of a server from another. */
+  readonly database?: string | undefined
+}
 
 /** What a keychain keeps under a name: a secret and the only place that it may be sent to. */
 export type KeptSecret = { readonly secret: string; readonly host: string; readonly port: number }

@@ -56,3 +56,11 @@ export function fileTrouble(error: unknown): string {
   if (typeof code === 'string') return `cannot be read (${code})`
   return typeof message === 'string' ? message : 'cannot be read'
 }
+
+/** Asks macOS and Windows what Linux tells in /proc. */
+export const loadSystemInformation = async () => (await import('systeminformation')).default
+
+/** Loads it where it is used. */
+export const preloadSystemInformation = async (): Promise<void> => {
+  if (process.platform !== 'linux') await loadSystemInformation()
+}

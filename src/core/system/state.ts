@@ -1,9 +1,7 @@
 import { hostname } from 'node:os'
 import type { ServerState } from '../protocol/index.ts'
-import { ownLimits } from './cgroup.ts'
-import { type CpuSample, cpuSample, cpuWindowMs, usedPercent } from './cpu.ts'
 import { readText } from './files.ts'
-import { type Memory, memory } from './memory.ts'
+import { type CpuSample, cpuSample, cpuWindowMs, type Memory, memory, ownLimits, usedPercent } from './resources.ts'
 
 const mebibyte = 2 ** 20
 /** Samples closer together than this are not kept: a busy server asks thousands of times. */

@@ -1,13 +1,83 @@
-import { includes, networkKind } from '../../engine/index.ts'
-import { folderChecks } from '../../folders/index.ts'
-import { certificate, greeting, signIn, workingFolder } from './checks.ts'
-import { loadFtpLists } from './list.ts'
-import { classicPassive, dataConnection, extendedPassive } from './passive.ts'
-import { FtpSession, readAccount, stagesOf } from './session.ts'
-import { ftpSettings, portOf, validateFtp } from './settings.ts'
-
 export { loadFtpLists } from './list.ts'
 export { ftpSettings, portOf } from './settings.ts'
+
+import { atMost, checksOn, evaluateExpiry, fail, includes, networkKind, ok, type Result } from '../../engine/index.ts'
+import { folderChecks } from '../../folders/index.ts'
+import { quoted } from '../../net/text.ts'
+import type { Threshold } from '../../settings/index.ts'
+import { loadFtpLists } from './list.ts'
+import { classicPassive, dataConnection, extendedPassive } from './passive.ts'
+import { type Banner, type Encryption, FtpSession, readAccount, stagesOf } from './session.ts'
+import { ftpSettings, portOf, type TlsMode, validateFtp } from './settings.ts'
+
+const { tls, latency, username, insecureFtp, certificate: validity } = ftpSettings
+
+const check = checksOn<FtpSession>()
+
+/** What the server shows before an account is named; with implicit TLS, the encryption comes first. */
+export const greeting = check({
+  depth: 'Basic',
+  results: {
+    banner: 'The server greets, in time, and lets more sessions in',
+    TLS: 'It offers TLS (unless `tls: off`), with a certificate that is trusted',
+  },
+  settings: { tls, latency },
+  observe: (session, _, { step }) => session.stages(step),
+  evaluate: (stage, settings) =>
+    'chain' in stage ? evaluateEncryption(stage, settings.tls) : evaluateBanner(stage, settings.latency),
+})
+
+function evaluateBanner({ address, code, text, ms: value }: Banner, threshold: Threshold): Result<'banner'> {
+  if (code === 220)
+    return atMost({ check: 'banner', what: `${address} said ${text} in`, value, unit: 'duration', threshold })
+  if (code === 421) {
+    const details = [
+      'look: its limits of sessions (in all, and for one address), who holds them, and whether it is shutting down',
+    ]
+    return fail('banner', 'refused', `${address} lets nobody in now: ${text}`, { details })
+  }
+  if (code === 120) return fail('banner', 'refused', `${address} is not ready yet: ${text}`)
+  return fail('banner', 'protocol', `${address} greeted with ${text} instead of 220`)
+}
+
+function evaluateEncryption({ address, chain, distrust }: Encryption, mode: TlsMode): Result<'TLS'> {
+  if (distrust !== undefined) return fail('TLS', 'tls', distrust, { details: ['nothing was sent to it'] })
+  const how = mode === 'explicit' ? 'accepts AUTH TLS and ' : ''
+  return ok('TLS', `${address} ${how}speaks ${chain.protocol}, trusted`)
+}
+
+export const certificate = check({
+  depth: 'Standard',
+  results: { certificate: 'Every certificate of the chain stays valid long enough' },
+  settings: { certificate: validity },
+  observe: async ({ chain }) => ({ chain }),
+  evaluate: ({ chain }, settings) =>
+    chain === undefined ? [] : evaluateExpiry('certificate', chain, settings.certificate),
+})
+
+export const signIn = check({
+  depth: 'Standard',
+  results: { 'sign-in': 'The account is let in, in time' },
+  settings: { username, insecureFtp, latency },
+  applies: ({ isOpen }, settings) => isOpen && settings.username !== undefined,
+  observe: (session, settings) => session.signIn(settings.username ?? '', settings.insecureFtp),
+  evaluate({ address, username: account, isEncrypted, ms: value }, { latency: threshold }) {
+    const what = `signed in at ${address} as ${quoted(account, 64)}${isEncrypted ? '' : ', unencrypted,'} in`
+    return atMost({ check: 'sign-in', what, value, unit: 'duration', threshold })
+  },
+})
+
+export const workingFolder = check({
+  depth: 'Standard',
+  results: { PWD: 'The session is in a folder' },
+  settings: {},
+  applies: ({ isSignedIn }) => isSignedIn,
+  observe: (session) => session.workingFolder(),
+  evaluate: ({ address, folder, reply }) =>
+    folder === undefined
+      ? fail('PWD', 'protocol', `${address} answered PWD with ${reply}`)
+      : ok('PWD', `the session is in ${quoted(folder, 120)}`),
+})
 
 /** Speaks FTP up to what the mode allows. Writes only its own file, and only with `allowWrites`. */
 export default networkKind({

@@ -1,7 +1,7 @@
 import { type Backlog, maxEntries } from '../../folders/index.ts'
 import { ProbeError } from '../../probe-error.ts'
+import { type Link, wait } from './control.ts'
 import { askGate, gateSaid, type Passive, reach, transfer } from './data.ts'
-import { type Link, wait } from './link.ts'
 
 /** Bytes of a listing that are read; what is more is cut, and told. */
 export const longestListing = 1024 * 1024

@@ -1,6 +1,6 @@
 import { certificateSetting } from '../../engine/index.ts'
 import { validateFolders } from '../../folders/index.ts'
-import { caFileSetting } from '../../net/ca-file.ts'
+import { caFileSetting } from '../../net/certificates.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 
 /** What decides how a session is opened, signed in and tested; http-steps declares the same for its FTP steps. */

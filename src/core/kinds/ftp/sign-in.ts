@@ -1,7 +1,6 @@
 import { isLoopback } from '../../loopback.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { Reply } from './control.ts'
-import { type Link, wait } from './link.ts'
+import { type Link, type Reply, wait } from './control.ts'
 
 /** Whether a password may be sent to an address: in the clear only on loopback, or where it is allowed. */
 export const mayHear = (ip: string, isEncrypted: boolean, insecureFtp: boolean): boolean =>

@@ -2,9 +2,8 @@ import { atLeast, atMost, checksOn, fail, ok, type Result, warn } from '../../en
 import { show, showDuration } from '../../format.ts'
 import { count, quoted, said } from '../../net/text.ts'
 import type { Threshold, ThresholdUnit } from '../../settings/index.ts'
-import { type Agent, type Agents, changesOf, plainNames } from './agents.ts'
+import { type Agent, type Agents, changesOf, plainNames, reportSettings } from './agents.ts'
 import { clock as clockText, type Due, overdue, standingOf } from './due.ts'
-import { reportSettings } from './settings.ts'
 
 const check = checksOn<Agents>()
 

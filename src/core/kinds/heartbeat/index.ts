@@ -1,10 +1,9 @@
 import { type CheckContext, type Heartbeat, machineKind } from '../../engine/index.ts'
 import { Fault } from '../../errors.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type Agents, agentsOf } from './agents.ts'
+import { type Agents, agentsOf, type ReportSettings, reportSettings } from './agents.ts'
 import { backlog, clock, disk, flapping, newest, reporting, silent, status, version } from './checks.ts'
 import { dueAt, scheduleProblem } from './schedule.ts'
-import { type ReportSettings, reportSettings } from './settings.ts'
 
 /** What cannot be read says nothing of the agents: that is a failure of its own. */
 async function read({ heartbeats }: CheckContext): Promise<readonly Heartbeat[]> {

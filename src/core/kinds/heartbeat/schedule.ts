@@ -3,8 +3,8 @@ import type * as Croner from 'croner'
 import { showDuration } from '../../format.ts'
 import { count, quoted, said } from '../../net/text.ts'
 import { didYouMean } from '../../suggest.ts'
+import { type ReportSettings, reportSettings } from './agents.ts'
 import { type Due, maxRuns, type Run, runsOf } from './due.ts'
-import { type ReportSettings, reportSettings } from './settings.ts'
 
 const dayMs = 86_400_000
 /** The store forgets an agent that has been silent for so long. */

@@ -9,7 +9,7 @@ import {
   type Result,
 } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
-import { readCaFile } from '../../net/ca-file.ts'
+import { readCaFile } from '../../net/certificates.ts'
 import { hostPort } from '../../net/connect.ts'
 import { hostOf, open, portOf, type Route } from '../../net/http/route.ts'
 import { quoted } from '../../net/text.ts'

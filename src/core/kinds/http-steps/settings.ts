@@ -1,4 +1,4 @@
-import { caFileSetting } from '../../net/ca-file.ts'
+import { caFileSetting } from '../../net/certificates.ts'
 import { verifySetting } from '../../net/http/route.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { ftpSettings } from '../ftp/index.ts'

@@ -8,7 +8,7 @@ import { said } from '../../net/text.ts'
 import type { Values } from '../../settings/index.ts'
 import { checks } from './checks.ts'
 import { asksPeer, connectionSettings, openHttp, prepareHttp, readsJson, readsXml } from './connection.ts'
-import { hostProblem } from './link-gate.ts'
+import { hostProblem } from './links.ts'
 import { declineForPeer, declineOwnProcess, reservedHeaders, signsIn, urlProblem } from './request.ts'
 
 export {

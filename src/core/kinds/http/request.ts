@@ -8,10 +8,9 @@ import {
   type Result,
   warn,
 } from '../../engine/index.ts'
-import { caFileSetting, readCaFile } from '../../net/ca-file.ts'
-import type { Chain } from '../../net/chain.ts'
+import type { PeerAddress } from '../../net/addresses.ts'
+import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
 import { type Arrival, open, type Route, travel, verifySetting } from '../../net/http/route.ts'
-import type { PeerAddress } from '../../net/peer-address.ts'
 import { hiding } from '../../net/text.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'

@@ -1,6 +1,5 @@
 import { type AddressTurn, type CheckContext, type Connection, checksOn } from '../../engine/index.ts'
-import { caFileSetting, readCaFile } from '../../net/ca-file.ts'
-import type { Chain } from '../../net/chain.ts'
+import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
 import { type Hide, hiding, quoted, said } from '../../net/text.ts'

@@ -1,5 +1,4 @@
-import { readDate } from '../../assert/document.ts'
-import { jsonText, parseJsonPath, readJsonPath } from '../../assert/json-path.ts'
+import { jsonText, parseJsonPath, readDate, readJsonPath } from '../../assert/document.ts'
 import { about, atMost, attempt, type Failure, fail, failedAttempt, ok, type Result, warn } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { quoted, said } from '../../net/text.ts'

@@ -1,9 +1,102 @@
-import { includes, networkKind } from '../../engine/index.ts'
+import { atMost, checksOn, fail, includes, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
-import { banner, listing, serverKey, signIn } from './checks.ts'
+import { showDuration } from '../../format.ts'
+import { count, quoted } from '../../net/text.ts'
+import type { SettingsSpec } from '../../settings/index.ts'
 import { readAccount, SftpSession } from './session.ts'
 import { connectionSettings, validateSftp } from './settings.ts'
-import { loadSsh2 } from './ssh.ts'
+import { loadSsh2, speaksSsh } from './ssh.ts'
+
+const { hostKey, username } = connectionSettings
+const latency = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 3_000 },
+  doc: 'How long each may take: the banner, the sign-in, the listing',
+} as const satisfies SettingsSpec[string]
+
+const check = checksOn<SftpSession>()
+
+export const banner = check({
+  depth: 'Basic',
+  results: { banner: 'The server greets as SSH 2 does, in time' },
+  settings: { latency },
+  observe: async ({ greeting }) => greeting,
+  evaluate(greeting, { latency: threshold }): Result<'banner'> {
+    const { address, ended, said, software, ms: value } = greeting
+    const facts = software === undefined ? {} : { facts: { version: software } }
+    if (speaksSsh(greeting)) {
+      const what = `${address} said ${said} in`
+      return { ...atMost({ check: 'banner', what, value, unit: 'duration', threshold }), ...facts }
+    }
+    const nothing = said === '""'
+    if (ended === 'met') return fail('banner', 'protocol', `${address} said ${said}: not version 2 of SSH`, facts)
+    if (ended === 'silent') {
+      const half = nothing ? 'accepted the connection and then said nothing' : `said ${said} and no more`
+      return fail('banner', 'timeout', `${address} ${half} for ${showDuration(value)}`)
+    }
+    if (nothing) {
+      const details = [
+        'look: its limit of sessions that are not signed in (MaxStartups), and who is kept out by address',
+      ]
+      return fail('banner', 'refused', `${address} hung up before it said anything`, { details })
+    }
+    return fail('banner', 'protocol', `${address} does not answer as SSH does: it said ${said}`)
+  },
+})
+
+export const serverKey = check({
+  depth: 'Standard',
+  results: { 'host key': 'Its key is one of `hostKey`; nobody signs in to any other' },
+  settings: { hostKey, username },
+  applies: (session) => session.speaksSsh,
+  observe: (session, settings, context) => session.exchangeKeys(settings.hostKey ?? [], context),
+  evaluate({ address, type, fingerprint }, settings) {
+    const message = `${address} showed ${type} ${fingerprint}`
+    const facts = { hostKey: fingerprint }
+    const details = ['compare with what ssh-keygen -lf says of /etc/ssh/ssh_host_*_key.pub on the server itself']
+    const known = settings.hostKey?.map((print) => print.replace(/=$/, ''))
+    if (known?.includes(fingerprint)) return ok('host key', message, { facts })
+    if (known !== undefined) {
+      const cause = 'a key of another type, a new installation, or somebody in between'
+      const text = `${message}, which hostKey does not name: ${cause}; nobody was signed in`
+      // The class of a peer that is not who it should be.
+      return fail('host key', 'tls', text, { details, facts })
+    }
+    if (settings.username === undefined) return ok('host key', `${message}; without hostKey it is only told`, { facts })
+    const text = `${message}, and no hostKey is set: nobody was signed in to an unknown server`
+    return fail('host key', 'data', text, { details, facts })
+  },
+})
+
+export const signIn = check({
+  depth: 'Standard',
+  results: { 'sign-in': 'The account is let in, in time' },
+  settings: { username, latency },
+  applies: ({ isServerKnown }) => isServerKnown,
+  observe: (session, settings) => session.signIn(settings.username ?? ''),
+  evaluate: ({ address, username: account, ms: value }, { latency: threshold }) =>
+    atMost({
+      check: 'sign-in',
+      what: `signed in at ${address} as ${quoted(account, 64)} in`,
+      value,
+      unit: 'duration',
+      threshold,
+    }),
+})
+
+export const listing = check({
+  depth: 'Standard',
+  results: { listing: 'SFTP starts and lists the folder where a sign-in ends, in time' },
+  settings: { latency },
+  applies: ({ isSignedIn }) => isSignedIn,
+  observe: (session) => session.listHome(),
+  evaluate({ folder, entries, more, ms: value }, { latency: threshold }) {
+    const many = `${more ? 'more than ' : ''}${count(entries, 'entry', 'entries')}`
+    const what = `${many} of ${quoted(folder, 120)} listed in`
+    return atMost({ check: 'listing', what, value, unit: 'duration', threshold })
+  },
+})
 
 /** Speaks SSH up to what the mode allows, and signs in only to a server whose key is known. */
 export default networkKind({

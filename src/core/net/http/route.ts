@@ -1,15 +1,12 @@
-import type { Socket } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
 import { isLoopback } from '../../loopback.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Target as ConfiguredTarget, Setting } from '../../settings/index.ts'
-import type { Chain } from '../chain.ts'
+import { leadsNearer, type PeerAddress, reachOf } from '../addresses.ts'
+import { type Chain, whyDistrusted } from '../certificates.ts'
 import { connectTcp, hostPort } from '../connect.ts'
-import type { NetContext } from '../context.ts'
-import type { PeerAddress } from '../peer-address.ts'
-import { leadsNearer, reachOf } from '../public-address.ts'
 import { type Hide, quoted, safeUrl } from '../text.ts'
 import { connectTls } from '../tls-connect.ts'
-import { whyDistrusted } from '../trust.ts'
 import { call, type Head } from './call.ts'
 
 /** The setting that becomes `Route.verify`. */
@@ -164,4 +161,20 @@ export async function targetOf(
     throw new ProbeError('protocol', `${at.address} redirects to ${safeUrl(next)}, which is ${where}: not followed`)
   }
   return { ...first, ip, port, address: hostPort(ip, port) }
+}
+
+/** What a conversation with a peer needs from the run that it belongs to. */
+export type NetContext = {
+  /** Aborts at the deadline, or when the run is cancelled. Everything that is opened must end with it. */
+  readonly signal: AbortSignal
+  /** Milliseconds left until the deadline: for a server-side statement timeout. */
+  readonly msLeft: () => number
+  /** Monotonic milliseconds: for durations. */
+  readonly now: () => number
+  /** The wall clock: for dates. */
+  readonly date: () => Date
+  /** Every address of a name: the hosts file, then DNS. Cancelled by the signal; never getaddrinfo. */
+  readonly resolve: (host: string) => Promise<readonly string[]>
+  /** The same for drivers that take a `lookup`. */
+  readonly lookup: LookupFunction
 }

@@ -1,6 +1,17 @@
 import { BlockList, isIP } from 'node:net'
 import { isLoopback } from '../loopback.ts'
 
+/** One address under probe. */
+export type PeerAddress = {
+  readonly ip: string
+  readonly port: number
+  /** `ip:port`, for messages. */
+  readonly address: string
+  /** Aborts at the deadline, or when the next address's turn has come. */
+  readonly signal: AbortSignal
+  readonly step: (check: string) => void
+}
+
 /** What is not the public Internet: private, local, shared, documentation, multicast and reserved ranges. */
 const closed = new BlockList()
 for (const [network, prefix] of [

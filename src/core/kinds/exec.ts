@@ -1,0 +1,107 @@
+import type { Stats } from 'node:fs'
+import { checksOn, type ExecConfig, fail, machineKind, ok, type Result, warn } from '../engine/index.ts'
+import { showDuration } from '../format.ts'
+import { said } from '../net/text.ts'
+import { ProbeError } from '../probe-error.ts'
+import type { SettingsSpec } from '../settings/index.ts'
+import { plainEnvironment, runProgram } from '../system/run-program.ts'
+
+/**
+ * The real path of a program that may be run: in an allowed folder, and with nobody but root and this
+ * account able to change it or what leads to it. Throws ProbeError `data` that says what is in the way.
+ */
+export async function admitted(command: string, exec: ExecConfig | undefined): Promise<string> {
+  const [{ realpath, stat }, paths] = await Promise.all([import('node:fs/promises'), import('node:path')])
+  if (!paths.isAbsolute(command)) throw refused(`${command} is not a whole path`)
+  if (!exec || exec.allow.length === 0) {
+    throw refused(
+      `no program is run here: ${exec?.off ?? "exec is off, and only the system's svc.yaml can turn it on"}`,
+    )
+  }
+  const real = await realpath(command).catch((error: unknown) => {
+    throw refused(`${command} ${missing(error) ? 'is not there' : 'cannot be looked at'}`)
+  })
+  const folders = await Promise.all(exec.allow.map((folder) => realpath(folder).catch(() => undefined)))
+  // What a link leads to is what is run, so that is what must be allowed.
+  const folder = folders.find(
+    (one) => one !== undefined && real.startsWith(one.endsWith(paths.sep) ? one : `${one}${paths.sep}`),
+  )
+  if (folder === undefined) {
+    const leads = real === command ? '' : ` leads to ${real}, which`
+    throw refused(`${command}${leads} is in no folder that the system's svc.yaml allows: ${exec.allow.join(', ')}`)
+  }
+  // Whoever can write the program, its folder or one above it up to the allowed one chooses what is run.
+  for (let place = real; ; place = paths.dirname(place)) {
+    const stats = await stat(place)
+    if (place === real && !stats.isFile()) throw refused(`${command} is not a program`)
+    const why = changeable(stats)
+    if (why !== undefined) throw refused(`${place} ${why}: it is not run`)
+    if (place === folder || place === paths.dirname(place)) return real
+  }
+}
+
+function changeable({ uid, mode }: Stats): string | undefined {
+  const account = process.geteuid?.()
+  if (account === undefined) return undefined
+  if (uid !== 0 && uid !== account) return `belongs to another account (uid ${uid})`
+  return (mode & 0o022) === 0 ? undefined : `can be changed by others (mode ${(mode & 0o7777).toString(8)})`
+}
+
+const missing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
+const refused = (why: string): ProbeError => new ProbeError('data', why)
+
+/** Bytes of each output that are kept; of the lines after the first, so many become details. */
+const keep = 64 * 1024
+const maxDetails = 10
+
+const commandSettings = {
+  command: {
+    type: 'text',
+    required: true,
+    doc: "The program's whole path, in a folder that the system's svc.yaml allows",
+  },
+  args: { type: 'texts', doc: 'Its arguments, each as it is: no shell reads them, so no password belongs here' },
+} as const satisfies SettingsSpec
+
+export const result = checksOn<object>()({
+  depth: 'Basic',
+  results: { result: 'It ends with 0 (ok), 1 (warning), 2 (failure) or 3 (unknown)' },
+  settings: commandSettings,
+  async observe(_, { command, args = [] }, context) {
+    context.step('result', command)
+    const file = await admitted(command, context.exec)
+    const start = context.now()
+    const ended = await runProgram({ file, args, env: plainEnvironment(), keep }, context.signal)
+    return { ...ended, ms: context.now() - start }
+  },
+  evaluate({ code, signal, stdout, stderr, more, ms }, { command }) {
+    const lines = stdout.split(/\r?\n/).filter((line) => line.trim() !== '')
+    // What follows the bar are figures for other programs.
+    const [first = ''] = lines.map((line) => said(line.split('|', 1)[0] ?? ''))
+    const others = [...lines.slice(1), ...stderr.split(/\r?\n/)].map((line) => said(line)).filter((line) => line !== '')
+    const cut = more ? ['(it said more than is kept)'] : []
+    const about: Partial<Result> = {
+      measurement: { value: ms, unit: 'milliseconds' },
+      details: [...others.slice(0, maxDetails), ...cut],
+    }
+    const message = first === '' ? 'it said nothing' : first
+    if (code === 0) return ok('result', `${message} (after ${showDuration(ms)})`, about)
+    if (code === 1) return warn('result', message, about)
+    if (code === 2) return fail('result', 'threshold', message, about)
+    if (code === 3) return fail('result', 'data', `unknown: ${message}`, about)
+    const how = signal === undefined ? `ended with ${code}` : `was ended by ${signal}`
+    return fail('result', 'protocol', `${command} ${how}, which is no answer of a plugin (0 to 3): ${message}`, about)
+  },
+})
+
+/**
+ * Runs a program that answers as Nagios plugins do: its exit code is the verdict, its first line the
+ * message. Off unless the system's svc.yaml allows the folder, and without a shell.
+ */
+export default machineKind({
+  name: 'exec',
+  title: 'A program of an allowed folder (a Nagios plugin) says that all is well',
+  settings: {},
+  open: () => ({}),
+  checks: [result],
+})
