@@ -55,7 +55,7 @@ suiteWith(redisMissing, 'redis', () => {
       const standard = [...basic, 'role', 'memory', 'clients', 'rejected', 'persistence', 'restarted']
       expect(await names('Basic')).toEqual(basic)
       expect(await names('Standard')).toEqual(standard)
-      expect(await names('Advanced')).toEqual([...standard, 'latency', 'round trip'])
+      expect(await names('Advanced')).toEqual([...standard, 'fork', 'latency', 'round trip'])
       expect(await server.left()).toEqual([])
     })
     test('it says what it saw', async () => {
@@ -65,6 +65,32 @@ suiteWith(redisMissing, 'redis', () => {
       expect(said('role')).toBe('a primary of 0 replicas')
       expect(said('memory')).toMatch(/^[\d.]+ [KM]iB used, without a limit \(maxmemory 0\)$/)
       expect(said('clients')).toMatch(/^\d of 10000 clients: [\d.]+ % \(limit 95 %\)$/)
+    })
+    test('the time of the last fork is measured, and one that took too long warns', async () => {
+      const forking = await startRedis()
+      const result = (given: Given = {}) => one('fork', { url: forking.url, ...quiet, ...given }, 'Advanced')
+      try {
+        expect(await result()).toMatchObject({
+          status: 'ok',
+          message: 'the server has not forked since its start',
+          measurement: { value: 0, unit: 'milliseconds', warn: 1_000, bound: 'atMost' },
+        })
+        forking.cli('SET', 'key', 'value')
+        forking.cli('BGSAVE')
+        await until(() => forking.cli('INFO', 'persistence').includes('rdb_bgsave_in_progress:0'))
+        const us = Number(/latest_fork_usec:(\d+)/.exec(forking.cli('INFO', 'stats'))?.[1])
+        expect(us).toBeGreaterThan(0)
+        expect(await result({ fork: { warn: us / 1_000 } })).toMatchObject({
+          status: 'ok',
+          measurement: { value: us / 1_000 },
+        })
+        const slow = await result({ fork: { warn: us / 1_000 - 0.001, limit: us / 1_000 } })
+        expect(slow.status).toBe('warning')
+        expect(slow.message).toMatch(/^the server answered nobody during its last fork, for [\d.]+ .*\(warns above /)
+        expect(await result({ fork: { limit: us / 1_000 - 0.001 } })).toMatchObject({ fault: 'threshold' })
+      } finally {
+        await forking.remove()
+      }
     })
     test('nothing is written without allowWrites, and with it the key of the probe is gone again', async () => {
       const writes = (): string => /cmdstat_set:calls=(\d+)/.exec(server.cli('INFO', 'commandstats'))?.[1] ?? '0'
@@ -580,6 +606,7 @@ describe('redis judgement', () => {
     ...evaluated(info.replicationLag, observation, given),
     ...evaluated(info.replicationOffset, observation, given),
     ...evaluated(info.lastSave, observation, given),
+    ...evaluated(info.fork, observation, given),
   ]
   const row = {
     role: 'master',
@@ -650,6 +677,18 @@ describe('redis judgement', () => {
       status: 'warning',
       measurement: { value: 99_999_000 },
     })
+  })
+  test('the time of a fork that the server does not report is unknown, and not well', () => {
+    expect(['1000000', '1000001', 'nan', '', undefined].map((us) => status('fork', { latest_fork_usec: us }))).toEqual([
+      'ok',
+      'warning',
+      'warning',
+      'warning',
+      'warning',
+    ])
+    const [result] = evaluated(info.fork, { row, date: new Date(0) })
+    expect(result).toMatchObject({ message: expect.stringMatching(/^unknown: /) })
+    expect(result).not.toHaveProperty('measurement')
   })
   test('a replica that receives a whole copy warns', () => {
     const replica = { role: 'slave', master_link_status: 'up', master_sync_in_progress: '1' }

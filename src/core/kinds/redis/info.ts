@@ -353,6 +353,28 @@ export const lastSave = onRedis({
   },
 })
 
+export const fork = onRedis({
+  depth: 'Advanced',
+  results: { fork: 'Forking, for a save or for a new replica, does not keep clients waiting for too long' },
+  settings: {
+    fork: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 1_000 },
+      doc: 'How long the last fork may have taken; the server answers nobody meanwhile. It grows with the memory in use',
+    },
+  },
+  privilege,
+  observe: info,
+  evaluate: ({ row }, { fork: threshold }) => {
+    const us = figure(row, 'latest_fork_usec')
+    if (us === undefined) return warn('fork', 'unknown: the server does not report how long its last fork took')
+    const what = 'the server answered nobody during its last fork, for'
+    const result = atMost({ check: 'fork', what, value: us / 1_000, unit: 'duration', threshold })
+    return us === 0 ? { ...result, message: 'the server has not forked since its start' } : result
+  },
+})
+
 /** In the order of their results. */
 export const serverChecks = [role, replicaLink, memory, clients, rejected, blocked, evicted, persistence, restarted]
-export const durabilityChecks = [replicas, replicationLag, replicationOffset, lastSave]
+export const durabilityChecks = [replicas, replicationLag, replicationOffset, lastSave, fork]
