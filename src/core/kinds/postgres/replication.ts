@@ -284,7 +284,7 @@ export const synchronousStandbys = onDatabase({
     spareStandbys: {
       type: 'threshold',
       unit: 'count',
-      default: { limit: 0 },
+      default: { warn: 0 },
       doc: 'How many standbys of synchronous_standby_names must stream beyond those that a commit waits for',
     },
   },
@@ -329,7 +329,7 @@ export const synchronousStandbys = onDatabase({
     const result = atLeast({ check, what, value: streaming, unit: 'count', threshold })
     if (result.status === 'ok') return result
     if (hidden > 0) return hiddenFrom(check, user, hidden, 'replica')
-    if (result.status === 'warning' || !localCommits.has(commit)) return { ...result, details }
+    if (!localCommits.has(commit)) return { ...result, details }
     const message = `${result.message}; synchronous_commit is ${commit}, so only a session that sets it otherwise waits`
     return warn(check, message, { measurement: result.measurement, details })
   },
