@@ -1,5 +1,4 @@
-import { guardStandardError, writeOutput } from './cli/standard-streams.ts'
-import { endOnUncaught } from './cli/uncaught.ts'
+import { endOnUncaught, guardStandardError, outputUsed, writeOutput } from './cli/process.ts'
 import { commands, topics } from './registry.ts'
 
 // oclif looks for the shell when it loads, and on Windows starts PowerShell to do so.
@@ -10,7 +9,11 @@ process.env.SHELL ??= process.env.COMSPEC ?? 'unknown'
  * would cut a piped answer at 64 KiB: only an error that nobody caught ends in one.
  */
 export async function main(argv: readonly string[]): Promise<void> {
-  endOnUncaught(argv)
+  endOnUncaught(async (error) => {
+    const { settle } = await import('./cli/exit.ts')
+    // Standard output holds one JSON value: an answer that is there already stays the only one.
+    await settle(error, { json: argv.includes('--json') && !outputUsed(), debug: argv.includes('--debug') })
+  })
   const first = argv[0] ?? ''
   if (first === '--version' || first === '-V') {
     const { packageJson } = await import('./cli/version.ts')

@@ -24,14 +24,12 @@ const law: Record<string, readonly string[]> = {
     'open',
     'lazy',
     'preload',
-    'sqlite',
     'folder',
   ],
   protocol: ['errors'],
   errors: [],
   suggest: [],
   loopback: [],
-  sqlite: [],
   folder: [],
   lazy: [],
   preload: ['errors'],
@@ -61,7 +59,7 @@ const law: Record<string, readonly string[]> = {
     'protocol',
     'errors',
     'suggest',
-    'sqlite',
+    'lazy',
     'format',
     'probe-error',
     'loopback',
@@ -71,7 +69,7 @@ const law: Record<string, readonly string[]> = {
   discover: ['kinds', 'net', 'system', 'protocol', 'loopback'],
   plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
   config: ['protocol', 'errors', 'suggest', 'service', 'engine', 'plan', 'settings', 'profiles', 'discover'],
-  store: ['protocol', 'errors', 'loopback', 'sqlite', 'folder'],
+  store: ['protocol', 'errors', 'loopback', 'lazy', 'folder'],
   reports: ['protocol'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
@@ -210,11 +208,10 @@ function edgesOf(all: readonly Import[]): ReadonlyMap<string, readonly string[]>
 /** What writes past the one place that knows what to do when a write fails, or ends the process before a write has. */
 const direct = /\bstd(?:out|err)\.write\b|\bconsole\.\w|\bprocess\.exit\(/g
 const mayWrite: Record<string, readonly string[]> = {
-  'cli/standard-streams.ts': ['stdout.write', 'stderr.write'],
+  // It exits after an error that nobody caught.
+  'cli/process.ts': ['stdout.write', 'stderr.write', 'process.exit('],
   // The log of svc serve.
   'cli/serve-log.ts': ['stderr.write'],
-  // After an error that nobody caught.
-  'cli/uncaught.ts': ['process.exit('],
   // Children of svc, whose standard output is a pipe to it.
   'cli/keychain/child-main.ts': ['stdout.write'],
   'core/child/serve.ts': ['stdout.write'],

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { filesRun } from '../tools/files-run.ts'
 
 const root = new URL('..', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'svc-start-up-'))
@@ -116,4 +117,8 @@ describe('start-up is pinned by the modules that each command loads', () => {
     expect(loaded).not.toMatch(/core\/server\/|core\/client\/|package (fastify|pg|mysql2)/)
     pinned('health-local', loaded)
   })
+})
+
+test('svc health of one type runs through at most 45 source files', () => {
+  expect(filesRun(['health', '--type', 'Sql', '--mode', 'Basic']).length).toBeLessThanOrEqual(45)
 })

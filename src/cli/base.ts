@@ -6,7 +6,7 @@ import { boolean } from '@oclif/core/flags'
 import { Fault } from '../core/errors.ts'
 import { settle } from './exit.ts'
 import { colourFlag } from './flags.ts'
-import { writeError, writeOutput } from './standard-streams.ts'
+import { writeError, writeOutput } from './process.ts'
 import { chooseColour } from './terminal.ts'
 import { packageJson, packageRoot } from './version.ts'
 

@@ -1,5 +1,5 @@
 import { exits, Fault } from '../core/errors.ts'
-import { writeError, writeOutput } from './standard-streams.ts'
+import { writeError, writeOutput } from './process.ts'
 
 type Said = {
   readonly json: boolean

@@ -5,7 +5,7 @@ import { exits, Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { type CommandClass, StaticConfig } from './base.ts'
 import { settle } from './exit.ts'
-import { writeOutput } from './standard-streams.ts'
+import { writeOutput } from './process.ts'
 
 type HelpTopic = { readonly summary: string; readonly text: () => string }
 

@@ -16,7 +16,7 @@ import { dirname, posix, win32 } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../core/errors.ts'
 import { makeFolder } from '../core/folder.ts'
-import { sqlite } from '../core/sqlite.ts'
+import { sqlite } from '../core/lazy.ts'
 import { type Environment, variable } from './flags.ts'
 
 const windows = process.platform === 'win32'

@@ -1,5 +1,5 @@
 import { Fault } from '../core/errors.ts'
-import { writeError } from './standard-streams.ts'
+import { writeError } from './process.ts'
 
 /** True when a person can be asked: only on a terminal, and never with `--json`. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true

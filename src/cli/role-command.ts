@@ -89,7 +89,7 @@ export abstract class RoleCommand extends SvcCommand {
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const { applyFile, fileExit } = await import('./role-file-run.ts')
-      const { progress } = await import('./progress.ts')
+      const { progress } = await import('./terminal.ts')
       const shown = progress(process.stderr, `Changing ${changes.length} users at ${session.label}`, !flags.quiet)
       const outcomes = await applyFile(asking(session, flags, signal), changes, (done) =>
         shown.update(`Row ${done} of ${changes.length}`),

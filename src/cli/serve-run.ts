@@ -7,10 +7,10 @@ import { preload } from '../core/preload.ts'
 import { stackOf, startServer } from '../core/server/index.ts'
 import type { Runtime } from '../core/service.ts'
 import { replaceFile } from './private-file.ts'
+import { reportUncaught } from './process.ts'
 import { announce } from './running.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
 import { localCall } from './session.ts'
-import { reportUncaught } from './uncaught.ts'
 
 /**
  * Writes a file that others wait for: they find the whole of it or nothing. What is there and is no regular file, a

@@ -9,9 +9,11 @@ import {
   type Outcome,
   type Output,
   parseOutput,
+  showHealth,
   waitUntilHealthy,
-} from '../cli/health-run.ts'
+} from '../cli/health.ts'
 import { localCall, openSession, type Session } from '../cli/session.ts'
+import { progress } from '../cli/terminal.ts'
 import { Fault } from '../core/errors.ts'
 import { ServerType } from '../core/protocol/index.ts'
 
@@ -86,7 +88,6 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
           }),
       }
       const ask = (askSignal: AbortSignal): Promise<readonly Outcome[]> => askHealth(session, question, askSignal)
-      const { progress } = await import('../cli/progress.ts')
       const shown = progress(process.stderr, `Checking ${question.types.join(', ')} on ${session.label}`, !flags.quiet)
       let outcomes: readonly Outcome[]
       try {
@@ -115,7 +116,6 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
     // One question that got no answer is an error like any other; monitors' formats have a shape for it.
     if (outcomes.length === 1 && only?.fault && (output === 'table' || output === 'json')) throw only.fault
-    const { showHealth } = await import('../cli/show-health.ts')
     const shown = await showHealth(outcomes, { output, target: session.label, mode })
     this.print(shown.text)
     if (output === 'table' && session.runtime && session.runtime.facts.configuration === undefined) {

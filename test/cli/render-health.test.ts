@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { renderHealth, renderPlain, type Screen, width } from '../../src/cli/render/index.ts'
-import type { Entry } from '../../src/core/reports/index.ts'
+import { renderHealth, type Screen, width } from '../../src/cli/render/index.ts'
+import { type Entry, renderPlain } from '../../src/core/reports/index.ts'
 import { broken, failing, foreign, healthy, hostile, samples, unreachable, warning } from '../reports/samples.ts'
 
 const screen = (columns: number, more: Partial<Screen> = {}): Screen => ({

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { readFile } from '../../src/core/config/find.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { readFile } from '../../src/core/config/read.ts'
 import { faultOf, file, folder, here } from './given.ts'
 
 async function given(): Promise<{ readonly home: string; readonly path: string }> {

@@ -21,19 +21,18 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { runInChild } from '../../src/core/child/index.ts'
 import type { Result } from '../../src/core/engine/index.ts'
-import {
+import { storeApplicationId } from '../../src/core/kinds/sqlite/file.ts'
+import sqlite, {
   backup as backupCheck,
   disk,
   open as openCheck,
   query,
   roundTrip,
   wal,
-} from '../../src/core/kinds/sqlite/checks.ts'
-import { storeApplicationId } from '../../src/core/kinds/sqlite/file.ts'
-import sqlite from '../../src/core/kinds/sqlite/index.ts'
+} from '../../src/core/kinds/sqlite/index.ts'
 import probe, { type Backup } from '../../src/core/kinds/sqlite/probe.ts'
+import { withoutSqliteWarning } from '../../src/core/lazy.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { withoutSqliteWarning } from '../../src/core/sqlite.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
 import { ownChildren as children } from '../support/processes.ts'

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { renderError, renderHealth, renderPlain } from '../../src/cli/render/index.ts'
+import { renderError, renderHealth } from '../../src/cli/render/index.ts'
 import { pairs } from '../../src/cli/render/listing.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
-import { clean, type Entry, type ReportName, reports } from '../../src/core/reports/index.ts'
+import { clean, type Entry, type ReportName, renderPlain, reports } from '../../src/core/reports/index.ts'
 import { describeHostile, excessiveGrowth, type Hostile, ofSize } from '../support/growth.ts'
 import { hostileUnits } from '../support/hostile-texts.ts'
 

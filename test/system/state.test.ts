@@ -2,20 +2,24 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { localDisks, parseMountinfo } from '../../src/core/system/disks.ts'
-import { readText } from '../../src/core/system/files.ts'
+import { localDisks } from '../../src/core/system/disks.ts'
+import { parseMountinfo, readText } from '../../src/core/system/files.ts'
 import {
+  baseOf,
   type CpuSample,
   cgroupFolders,
   cpuQuota,
   cpuSample,
+  keep,
+  measureState,
   memory,
   memoryLimit,
   ownLimits,
+  serverState,
+  stateMeter,
   usedPercent,
   within,
 } from '../../src/core/system/resources.ts'
-import { baseOf, keep, measureState, serverState, stateMeter } from '../../src/core/system/state.ts'
 
 const MiB = 2 ** 20
 const now = (): number => performance.now()

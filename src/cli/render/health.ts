@@ -1,13 +1,4 @@
-import {
-  type Entry,
-  type EntryReading,
-  isConsequence,
-  type Reading,
-  read,
-  records,
-  results,
-  tabbed,
-} from '../../core/reports/index.ts'
+import { type Entry, type EntryReading, isConsequence, type Reading, read, results } from '../../core/reports/index.ts'
 import { type Paint, painter } from '../terminal.ts'
 import {
   type Cell,
@@ -271,12 +262,3 @@ function summary(readings: readonly EntryReading[], look: Look): readonly string
       : `  ${look.paint('strong', line)}`,
   )
 }
-
-/**
- * What a pipe gets: one record a line, its cells between tabs in the order of the tsv report,
- * without a header, never truncated, never coloured.
- */
-export const renderPlain = (entries: readonly Entry[]): string =>
-  records(entries)
-    .map((record) => `${tabbed(record)}\n`)
-    .join('')

@@ -2,9 +2,9 @@ import { Args } from '@oclif/core'
 import { boolean } from '@oclif/core/flags'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
 import { required, text } from '../../cli/flags.ts'
+import { writeError } from '../../cli/process.ts'
 import { askLine, canAsk } from '../../cli/prompt.ts'
 import { shellWord } from '../../cli/role-change.ts'
-import { writeError } from '../../cli/standard-streams.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Remove extends StoreCommand {

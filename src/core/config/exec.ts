@@ -37,7 +37,7 @@ export async function readExec(options: WhereOptions): Promise<ExecConfig> {
   const path = systemConfig(options)
   const off = (why: string): ExecConfig => ({ allow: [], off: why })
   if (options.platform === 'win32') return off('on Windows it cannot be proved who wrote the file that would allow it')
-  const [{ readFile }, { parseDocument }] = await Promise.all([import('./read.ts'), import('./document.ts')])
+  const [{ readFile }, { parseDocument }] = await Promise.all([import('./find.ts'), import('./document.ts')])
   let text: string | undefined
   try {
     // Of root alone: this account's own files are trusted otherwise, and here they are not.

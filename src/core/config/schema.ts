@@ -5,8 +5,8 @@ import { ServerType } from '../protocol/index.ts'
 import { type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
 import { commonSettings, latencyOf, shorthands } from './common.ts'
 import { execSettings } from './exec.ts'
+import { serveSettings } from './load.ts'
 import { changeKey, nameOfParameter, nameOfProfile, parameterFields, useSettings } from './profiles.ts'
-import { serveSettings } from './serve.ts'
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -8,8 +8,8 @@ import { count } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting } from '../settings/index.ts'
-import type { CheckContext } from './check-context.ts'
 import { classify } from './classify.ts'
+import type { CheckContext } from './kind.ts'
 import type { Result } from './result.ts'
 
 /**

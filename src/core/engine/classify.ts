@@ -1,6 +1,6 @@
 import { showDuration } from '../format.ts'
 import { type FaultClass, ProbeError } from '../probe-error.ts'
-import type { CheckContext } from './check-context.ts'
+import type { CheckContext } from './kind.ts'
 import { fail, type Result } from './result.ts'
 
 type Classified = { readonly fault: FaultClass; readonly message: string; readonly details: readonly string[] }

@@ -1,9 +1,16 @@
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { SettingsSpec, Target, Values } from '../settings/index.ts'
 import { type AddressChoice, type AddressTurn, eachAddress, evaluateUnreached } from './addresses.ts'
-import { type Check, declaredResults, joinSettings, type Located, type ResultsOf, runChecks } from './check.ts'
-import type { CheckContext } from './check-context.ts'
-import type { Kind } from './kind.ts'
+import {
+  type Check,
+  declaredResults,
+  type JoinedSettings,
+  joinSettings,
+  type Located,
+  type ResultsOf,
+  runChecks,
+} from './check.ts'
+import type { CheckContext, Kind } from './kind.ts'
 import type { Result } from './result.ts'
 
 /** What a kind opens at an address, for its checks to run on. */
@@ -13,11 +20,6 @@ export type Connection = {
   /** Ends what was opened. Called once, also after the deadline. */
   readonly close: () => void | Promise<void>
 }
-
-type Joined<U> = (U extends unknown ? (x: U) => void : never) extends (x: infer I) => void ? I : never
-/** The settings of a kind: its own and those of its checks. */
-export type JoinedSettings<Own, Checks extends readonly { readonly settings: SettingsSpec }[]> = Own &
-  (Checks extends readonly [] ? unknown : Joined<Checks[number]['settings']>)
 
 /** Declares the result that the runner itself yields where a name has more addresses than are probed. */
 export const addressesResult = (

@@ -10,8 +10,7 @@ import {
   writeDuration,
   writeFigure,
 } from '../settings/index.ts'
-import { configurableKinds, deeper, hostKind, loadKind } from './registry.ts'
-import { plans } from './server-types.ts'
+import { configurableKinds, deeper, hostKind, loadKind, plans } from './assemble.ts'
 
 /** One row of `svc monitors list`. */
 export type PlanRow = {

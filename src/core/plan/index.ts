@@ -1,5 +1,3 @@
 export * from './assemble.ts'
 export * from './describe.ts'
 export * from './preload.ts'
-export * from './registry.ts'
-export * from './server-types.ts'

@@ -1,9 +1,7 @@
 import { type AnyKind, loadHoldDuration, type PlannedMonitor } from '../engine/index.ts'
 import { preloadAnchors } from '../net/certificates.ts'
 import { ProbeError } from '../probe-error.ts'
-import { ownKinds } from './assemble.ts'
-import { loadKind } from './registry.ts'
-import type { OwnParts } from './server-types.ts'
+import { loadKind, type OwnParts, ownKinds } from './assemble.ts'
 
 /**
  * Loads what a run may load: the kinds that svc plans by itself, the drivers of these and of the configured

@@ -4,15 +4,19 @@ import type { Report } from './entry.ts'
 export * from './entry.ts'
 export { type NagiosState, nagiosState } from './nagios-state.ts'
 export {
+  clean,
+  count,
   type EntryReading,
   isConsequence,
   type Level,
+  oneLine,
   type Reading,
+  type ResultRecord,
   read,
+  records,
+  renderPlain,
   results,
 } from './reading.ts'
-export { type ResultRecord, records, tabbed } from './records.ts'
-export { clean, count, oneLine } from './text.ts'
 
 export type ReportName =
   | 'nagios'

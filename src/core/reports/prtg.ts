@@ -1,6 +1,5 @@
 import type { Report } from './entry.ts'
-import { type EntryReading, type Level, read, worst } from './reading.ts'
-import { shorten } from './text.ts'
+import { type EntryReading, type Level, read, shorten, worst } from './reading.ts'
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 

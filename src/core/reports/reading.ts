@@ -1,12 +1,51 @@
 import {
   faultPrefix,
   type MonitoringResult,
+  type MonitoringStatus,
   type MonitorSummary,
   type ServerState,
   warningPrefix,
 } from '../protocol/index.ts'
 import type { Entry, ReportedError } from './entry.ts'
-import { clean, count, oneLine } from './text.ts'
+
+/**
+ * Text that somebody else wrote, made safe to show and to embed (K6). Nothing is cut: what goes is
+ * what no reader could see or what a terminal would obey.
+ */
+
+/** CSI, OSC, DCS/SOS/PM/APC and two-character sequences, in their 7-bit and 8-bit forms. */
+const escapes =
+  /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x80-\x9f]*(?:\x1b\\|\x9c)|\x1b[ -/]*[0-Z\\^-~]/g
+const breaks = /\r\n?|[\v\f\x85\u2028\u2029]/g
+/** Controls but for tab and line feed; bidi controls; invisible formatting, tags, noncharacters. */
+const unseen =
+  /[\0-\x08\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\u{e0000}-\u{e007f}]/gu
+/** User information of a URL: a password that slipped into a message must not travel on. */
+const userInfo = /:\/\/[^\s/?#]*@/g
+
+/** Safe text that may hold tabs and line feeds; every other kind of line end has become a line feed. */
+export function clean(text: string): string {
+  return text
+    .replace(escapes, '')
+    .replace(breaks, '\n')
+    .replace(unseen, '')
+    .replace(userInfo, '://***@')
+    .toWellFormed()
+    .trim()
+}
+
+/** Safe text on one line. */
+export const oneLine = (text: string): string => clean(text).replace(/\s+/g, ' ')
+
+/** At most `length` characters, the last three being dots when something was cut. Never splits a pair. */
+export function shorten(text: string, length: number): string {
+  if (text.length <= length) return text
+  const kept = text.slice(0, Math.max(0, length - 3))
+  return `${kept.replace(/[\ud800-\udbff]$/, '').trimEnd()}...`
+}
+
+/** `1 monitor`, `2 monitors`. */
+export const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
 
 export type MachineState = {
   readonly name: string
@@ -227,3 +266,79 @@ function readResult(monitor: string, result: MonitoringResult): Reading {
     fault: fault === undefined ? undefined : oneLine(fault),
   }
 }
+
+/** One MonitoringResult with what it belongs to: a line of csv, tsv, ndjson and of a pipe. */
+export type ResultRecord = {
+  readonly Target: string
+  readonly ServerType: string
+  readonly ExecutionMode: string
+  readonly MonitorName: string
+  readonly MonitoringName: string
+  readonly Status: MonitoringStatus
+  readonly StatusMessage: string
+  readonly ErrorMessages: readonly string[]
+}
+
+export const columns = [
+  'Target',
+  'ServerType',
+  'ExecutionMode',
+  'MonitorName',
+  'MonitoringName',
+  'Status',
+  'StatusMessage',
+  'ErrorMessages',
+] as const satisfies readonly (keyof ResultRecord)[]
+
+/**
+ * Every result of every entry, in order. An entry without results is one record without a
+ * MonitorName, so that none goes missing: what could not be asked is a Failure, and its last
+ * ErrorMessages entry names the error, e.g. `error: Unreachable`.
+ */
+export function records(entries: readonly Entry[]): readonly ResultRecord[] {
+  return entries.flatMap((entry) => {
+    const reading = read(entry)
+    const place = { Target: reading.target, ServerType: reading.type, ExecutionMode: reading.mode }
+    const alone = { ...place, MonitorName: '', MonitoringName: '' }
+    if (reading.error) {
+      const { code, message, hints } = reading.error
+      return [
+        { ...alone, Status: 'Failure' as const, StatusMessage: message, ErrorMessages: [...hints, `error: ${code}`] },
+      ]
+    }
+    const found = reading.monitors.flatMap((monitor) =>
+      monitor.results.map((result) => ({
+        ...place,
+        MonitorName: monitor.name,
+        MonitoringName: result.check,
+        Status: result.level === 'fail' ? ('Failure' as const) : ('Success' as const),
+        StatusMessage: `${result.level === 'warn' ? warningPrefix : ''}${result.message}`,
+        ErrorMessages: result.fault === undefined ? result.details : [...result.details, faultPrefix + result.fault],
+      })),
+    )
+    if (found.length > 0) return found
+    const message = [reading.headline, ...reading.causes].join('; ')
+    const status = reading.level === 'fail' ? ('Failure' as const) : ('Success' as const)
+    return [{ ...alone, Status: status, StatusMessage: message, ErrorMessages: [] }]
+  })
+}
+
+/** One record on one line: tabs between the cells, `\t`, `\n` and `\\` for those characters inside one. */
+export const tabbed = (record: ResultRecord): string =>
+  columns.map((column) => escapeTabs(cell(record[column]))).join('\t')
+
+/** A cell's text: the ErrorMessages one a line. */
+export const cell = (value: string | readonly string[]): string =>
+  typeof value === 'string' ? value : value.join('\n')
+
+const escapeTabs = (text: string): string =>
+  text.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')
+
+/**
+ * What a pipe gets: one record a line, its cells between tabs in the order of the tsv report,
+ * without a header, never truncated, never coloured.
+ */
+export const renderPlain = (entries: readonly Entry[]): string =>
+  records(entries)
+    .map((record) => `${tabbed(record)}\n`)
+    .join('')

@@ -1,17 +1,60 @@
 import { didYouMean } from '../suggest.ts'
-import { envSecret, fileSecret, keychainSecret } from './secret.ts'
-import type { Problem, Secret, Setting, SettingsSpec, Values } from './setting.ts'
-import { readFigure, readThreshold } from './units.ts'
-import {
-  type At,
-  isMap,
-  type Of,
-  place,
-  type Raw,
-  type SettingsContext,
-  told,
-  unknownKey,
-} from './validation-context.ts'
+import { envSecret, fileSecret, keychainSecret, type SecretSources } from './secret.ts'
+import type { Problem, Secret, Setting, SettingsSpec, Threshold, ThresholdUnit, Values } from './setting.ts'
+import { parseBytes, parseDuration, parsePercent, writeFigure } from './units.ts'
+
+export type SettingsContext = SecretSources & {
+  /** Tells whether a secret's file is there, for a warning; left out, files are not looked for. */
+  readonly exists?: ((path: string) => boolean) | undefined
+}
+
+export type Reading = { readonly problems: Problem[]; readonly warnings: Problem[]; readonly context: SettingsContext }
+/** Where in the settings a value stands, and how to say what is wrong with it. */
+export type At = {
+  readonly reading: Reading
+  readonly in: (step: string | number) => At
+  /** Gives undefined, so that a reader can return what it reports. */
+  readonly wrong: (message: string) => undefined
+  readonly warn: (message: string) => void
+}
+
+export const place = (path: readonly (string | number)[], reading: Reading): At => ({
+  reading,
+  in: (step) => place([...path, step], reading),
+  wrong: (message) => {
+    reading.problems.push({ path, message })
+    return undefined
+  },
+  warn: (message) => {
+    reading.warnings.push({ path, message })
+  },
+})
+
+/** What YAML gives for a map. */
+export type Raw = Readonly<Record<string, unknown>>
+export const isMap = (value: unknown): value is Raw =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A setting of one type. */
+export type Of<T extends Setting['type']> = Extract<Setting, { readonly type: T }>
+
+/** The sentence for a key that nobody knows. */
+export function unknownKey(key: string, known: readonly string[]): string {
+  const meant = didYouMean(key, known)
+  if (meant !== undefined) return `is not a setting here: did you mean \`${meant}\`?`
+  return known.length === 0
+    ? 'is not a setting here: there are none, so remove it'
+    : `is not a setting here: remove it, or use one of ${[...known].sort().join(', ')}`
+}
+
+/** A wrong value as a sentence may repeat it. */
+export function told(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object') return 'a map'
+  const shown = typeof value === 'string' ? JSON.stringify(value) : String(value as number | boolean)
+  return shown.length > 42 ? `${shown.slice(0, 40)}…` : shown
+}
 
 export type SettingsRead<S> = {
   /** Of use only when there are no problems. */
@@ -191,4 +234,65 @@ function readSecret(given: unknown, _: Of<'secret'>, at: At): Secret | undefined
   if (context.exists && !context.exists(name))
     at.warn(`names the file ${name}, which is not there: what needs it will fail`)
   return fileSecret(name, context)
+}
+
+/** A threshold in base units: `{warn, limit}`, a bare limit, or `off`. */
+export function readThreshold(given: unknown, setting: Of<'threshold'>, at: At): Threshold | undefined {
+  if (given === 'off') return {}
+  if (!isMap(given)) return { limit: readFigure(given, setting.unit, at) }
+  // Half of a threshold keeps the other half's default: to move a warning is not to lose the limit.
+  const both = setting.default ?? {}
+  for (const key of Object.keys(given)) {
+    if (key !== 'warn' && key !== 'limit') at.in(key).wrong(unknownKey(key, ['warn', 'limit']))
+  }
+  const half = (name: 'warn' | 'limit'): number | undefined => {
+    const written = Object.hasOwn(given, name) ? given[name] : undefined
+    if (written === undefined) return both[name]
+    return written === 'off' ? undefined : readFigure(written, setting.unit, at.in(name))
+  }
+  const read = { warn: half('warn'), limit: half('limit') }
+  if ('warn' in given && 'limit' in given && crossed(read, both)) {
+    return at.wrong('would fail before it warns: exchange warn and limit')
+  }
+  return read
+}
+
+/** Whether a threshold runs against the direction of its default. */
+function crossed(read: Threshold, usual: Threshold): boolean {
+  if (read.warn === undefined || read.limit === undefined) return false
+  if (usual.warn === undefined || usual.limit === undefined) return false
+  return (read.limit - read.warn) * (usual.limit - usual.warn) < 0
+}
+
+const examples: Record<ThresholdUnit, string> = {
+  duration: '250ms, 5s, 2m, 48h or 30d',
+  bytes: '512B, 64KiB, 512MB or 10GB',
+  percent: '80% or 80',
+  days: '20 or 20d',
+  count: '100',
+  ratio: '0.5',
+}
+const longest = 10 * 365 * 86_400_000
+
+/** A duration in ms, bytes, percent, days, a count or a ratio, as written in svc.yaml. */
+export function readFigure(given: unknown, unit: ThresholdUnit, at: At): number | undefined {
+  const bare = typeof given === 'number'
+  if (bare && (unit === 'duration' || unit === 'bytes')) {
+    const [first, second] = unit === 'duration' ? ['s', 'ms'] : ['KiB', 'MB']
+    return at.wrong(`is ${given}, without a unit: write ${given}${first} or ${given}${second}`)
+  }
+  const value = bare ? given : typeof given === 'string' ? parsed(given, unit) : undefined
+  if (value === undefined || !Number.isFinite(value) || value < 0) {
+    return at.wrong(`must be written like ${examples[unit]}, not ${told(given)}`)
+  }
+  if (unit === 'duration' && value > longest) return at.wrong(`is longer than ${writeFigure(longest, unit)}: give less`)
+  return value
+}
+
+function parsed(written: string, unit: ThresholdUnit): number | undefined {
+  if (unit === 'duration') return parseDuration(written)
+  if (unit === 'bytes') return parseBytes(written)
+  if (unit === 'percent') return parsePercent(written)
+  const ms = unit === 'days' ? parseDuration(written) : undefined
+  return ms === undefined ? undefined : ms / 86_400_000
 }

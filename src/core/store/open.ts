@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
 import { makeFolder } from '../folder.ts'
-import { sqlite } from '../sqlite.ts'
+import { sqlite } from '../lazy.ts'
 import { companions, found, quoted, reason, refuseUnsafe, refuseUrl } from './path.ts'
 import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
 

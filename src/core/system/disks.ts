@@ -1,45 +1,5 @@
 import { readFile, stat, statfs } from 'node:fs/promises'
-import { loadSystemInformation } from './files.ts'
-
-/** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */
-export type Mount = {
-  /** `major:minor` of the file system, the same for every bind of it. */
-  readonly device: string
-  /** The part of the file system that is mounted: `/` for all of it. */
-  readonly root: string
-  readonly point: string
-  readonly writable: boolean
-  readonly type: string
-  /** Options of the file system itself, e.g. the controllers of a cgroup hierarchy. */
-  readonly options: readonly string[]
-}
-
-/** The mounts that a path leads to: of several at one point, the last is the one that is seen. */
-export function parseMountinfo(content: string): Mount[] {
-  const seen = new Map<string, Mount>()
-  for (const line of content.split('\n')) {
-    const [front, back] = line.split(' - ')
-    const [, , device, root, point, mountOptions] = (front ?? '').split(' ')
-    const [type, , superOptions] = (back ?? '').split(' ')
-    if (!device || !root || !point || !mountOptions || !type) continue
-    const options = (superOptions ?? '').split(',')
-    const path = unescaped(point)
-    seen.delete(path)
-    seen.set(path, {
-      device,
-      root: unescaped(root),
-      point: path,
-      writable: !mountOptions.split(',').includes('ro') && !options.includes('ro'),
-      type,
-      options,
-    })
-  }
-  return [...seen.values()]
-}
-
-/** The kernel writes blanks, tabs, line ends and backslashes of a path in octal. */
-const unescaped = (path: string): string =>
-  path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+import { loadSystemInformation, type Mount, parseMountinfo } from './files.ts'
 
 /** File systems on disks of this machine: asking one how full it is cannot hang on a peer. */
 const localTypes = new Set(

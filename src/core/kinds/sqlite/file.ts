@@ -3,9 +3,9 @@ import { dirname, isAbsolute } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type CheckContext, ObservationError } from '../../engine/index.ts'
+import { sqlite } from '../../lazy.ts'
 import { said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { sqlite } from '../../sqlite.ts'
 
 /** A database file that this process has open to read, until a child process opens it. */
 export type SqliteFile = {

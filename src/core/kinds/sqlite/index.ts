@@ -1,7 +1,265 @@
-import { queriesProblem } from '../../database/index.ts'
-import { machineKind } from '../../engine/index.ts'
-import { backup, disk, open, ownStoreSetting, queries, query, quickCheck, roundTrip, schema, wal } from './checks.ts'
-import { closeFile, openFile } from './file.ts'
+import { access, constants, stat, statfs } from 'node:fs/promises'
+import { dirname, isAbsolute } from 'node:path'
+import {
+  type Asked,
+  askQuery,
+  type Column,
+  evaluateAsked,
+  queriesProblem,
+  queriesSetting,
+  queryMs,
+  wanted,
+} from '../../database/index.ts'
+import { atLeast, atMost, type CheckContext, checksOn, fail, machineKind, ok } from '../../engine/index.ts'
+import { showBytes, showDuration } from '../../format.ts'
+import { said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec, Threshold } from '../../settings/index.ts'
+import { closeFile, explained, openFile, pragma, type SqliteFile, value } from './file.ts'
+import type { Backup, QuickCheck, RoundTrip, SqliteTask } from './probe.ts'
+
+const hour = 3_600_000
+const check = checksOn<SqliteFile>()
+
+export const ownStoreSetting = {
+  type: 'flag',
+  default: false,
+  doc: 'Judge it as the store of svc itself',
+} as const satisfies SettingsSpec[string]
+
+const latency = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 3_000 },
+  doc: 'How long opening, SELECT 1 and a write that is taken back may each take',
+} as const satisfies SettingsSpec[string]
+
+const evaluateMs = <const Name extends string>(name: Name, what: string, ms: number, threshold: Threshold) =>
+  atMost({ check: name, what, value: ms, unit: 'duration', threshold })
+
+export const open = check({
+  depth: 'Basic',
+  results: { open: 'The file is a database that this account can open, in time' },
+  settings: { latency },
+  observe: ({ openMs }) => Promise.resolve({ ms: openMs }),
+  evaluate: ({ ms }, settings) => evaluateMs('open', 'opened in', ms, settings.latency),
+})
+
+export const query = check({
+  depth: 'Basic',
+  results: { query: 'SELECT 1 is answered in time' },
+  settings: { latency },
+  observe: (file, _, { now }) =>
+    explained(file, () => {
+      const since = now()
+      if (value(file.database, 'SELECT 1') !== 1) {
+        throw new ProbeError('data', 'SELECT 1 was answered with something else')
+      }
+      return { ms: now() - since }
+    }),
+  evaluate: ({ ms }, settings) => evaluateMs('query', 'SELECT 1 answered in', ms, settings.latency),
+})
+
+export const wal = check({
+  depth: 'Standard',
+  results: { wal: 'The write-ahead log is not too large; the own store has one' },
+  settings: {
+    ownStore: ownStoreSetting,
+    walSize: {
+      type: 'threshold',
+      unit: 'bytes',
+      default: { warn: 64 * 1024 ** 2 },
+      doc: 'How large the write-ahead log may grow: a reader that never ends keeps it from being taken in',
+    },
+  },
+  observe: (file) =>
+    explained(file, async () => {
+      const mode = String(pragma(file.database, 'journal_mode'))
+      const log = await stat(`${file.path}-wal`).catch(() => undefined)
+      file.journalMode = mode
+      return { mode, bytes: log?.size ?? 0 }
+    }),
+  evaluate: ({ mode, bytes }, { ownStore, walSize }) => {
+    if (mode === 'wal') {
+      return atMost({ check: 'wal', what: 'write-ahead log', value: bytes, unit: 'bytes', threshold: walSize })
+    }
+    if (!ownStore) return ok('wal', `journal mode ${mode}: there is no write-ahead log`)
+    return fail('wal', 'data', `journal mode ${mode}, and should be wal`, {
+      details: ['next: `svc serve` sets it when it opens the store'],
+    })
+  },
+})
+
+export const schema = check({
+  depth: 'Standard',
+  results: { schema: 'The schema version is as expected' },
+  settings: {
+    ownStore: ownStoreSetting,
+    schemaVersion: {
+      type: 'integer',
+      min: 0,
+      doc: 'Schema version (user_version) expected; skew is deployment-related',
+    },
+  },
+  observe: (file, { ownStore }) =>
+    explained(file, () => ({
+      version: Number(pragma(file.database, 'user_version')),
+      /** What the store's own table says; undefined in another database. */
+      table: ownStore ? Number(value(file.database, 'SELECT version FROM meta WHERE id = 1') ?? 0) : undefined,
+    })),
+  evaluate: ({ version, table }, { schemaVersion }) => {
+    const facts = { schema: String(version) }
+    if (table !== undefined && table !== version) {
+      return fail('schema', 'data', `the header says schema ${version}, the table ${table}: the store is damaged`)
+    }
+    if (schemaVersion === undefined || version === schemaVersion) return ok('schema', `schema ${version}`, { facts })
+    return fail('schema', 'data', `schema ${version}, and should be ${schemaVersion}`, { deployment: true, facts })
+  },
+})
+
+export const disk = check({
+  depth: 'Standard',
+  results: { disk: 'The disk has space left' },
+  settings: {
+    diskFree: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 20, limit: 10 },
+      doc: 'How much of the disk should be free at least',
+    },
+  },
+  observe: (file) =>
+    explained(file, async () => {
+      // What an ordinary account may use, not what root may.
+      const { bavail, blocks, bsize } = await statfs(dirname(file.path))
+      return { freeBytes: bavail * bsize, percent: blocks > 0 ? (bavail / blocks) * 100 : 100 }
+    }),
+  evaluate: ({ freeBytes, percent }, { diskFree }) =>
+    atLeast({
+      check: 'disk',
+      what: `${showBytes(freeBytes)} of the disk are free:`,
+      value: percent,
+      unit: 'percent',
+      threshold: diskFree,
+    }),
+})
+
+/** Has a child process do what cannot be stopped within this one. Our own lock must not be in its way. */
+function inChild(file: SqliteFile, task: SqliteTask, context: CheckContext): Promise<unknown> {
+  closeFile(file)
+  return context.inChild('sqlite', task)
+}
+
+/** Milliseconds for which a child waits for a lock. */
+const busyMs = (context: CheckContext): number => Math.min(2_000, Math.floor(context.msLeft() / 4))
+
+export const roundTrip = check({
+  depth: 'Advanced',
+  results: { 'round trip': 'A row is written, read and taken back' },
+  settings: { latency, ownStore: ownStoreSetting },
+  observe: (file, { ownStore }, context): Promise<RoundTrip | undefined> =>
+    explained(file, async () => {
+      const { path } = file
+      if (!ownStore && !(await mayWrite(path))) return undefined
+      return (await inChild(file, { task: 'round trip', path, busyMs: busyMs(context) }, context)) as RoundTrip
+    }),
+  evaluate: (trip, settings) =>
+    trip
+      ? evaluateMs('round trip', 'written, read and taken back in', trip.ms, settings.latency)
+      : ok('round trip', 'left out: this account may only read the file'),
+})
+
+/** False where this account only has the right to read. Throws ProbeError for a disk that takes no writes. */
+async function mayWrite(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.W_OK)
+    return true
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'EROFS') return false
+    throw new ProbeError('data', `${path} cannot be written: its file system is read-only`)
+  }
+}
+
+/** Bytes: without WAL a check of the whole file keeps writers out, so only small files get one. */
+const maxCheckedBytes = 16 * 1024 ** 2
+
+export const quickCheck = check({
+  depth: 'Advanced',
+  results: { 'quick check': 'No page of the file is damaged' },
+  settings: {},
+  observe: (file, _, context): Promise<QuickCheck | { readonly leftOutBytes: number }> =>
+    explained(file, async () => {
+      const { path } = file
+      const { size } = await stat(path)
+      if (file.journalMode !== 'wal' && size > maxCheckedBytes) return { leftOutBytes: size }
+      return (await inChild(file, { task: 'quick check', path, busyMs: busyMs(context) }, context)) as QuickCheck
+    }),
+  evaluate: (observation) => {
+    if ('leftOutBytes' in observation) {
+      const size = showBytes(observation.leftOutBytes)
+      return ok('quick check', `left out: ${size} without WAL, and writers would wait for it`)
+    }
+    const { problems, ms } = observation
+    const [first, ...others] = problems.map((problem) => said(problem, 200))
+    if (first === undefined) return ok('quick check', `no damage found, in ${showDuration(ms)}`)
+    return fail('quick check', 'data', `the database is damaged: ${first}`, {
+      details: [...others, 'next: restore it from a backup'],
+    })
+  },
+})
+
+export const backup = check({
+  depth: 'Advanced',
+  results: { backup: 'The backup is not too old; left out without `backup`' },
+  settings: {
+    backup: { type: 'text', doc: 'The whole path of a backup file, or of a folder whose newest file is the backup' },
+    backupAge: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 48 * hour, limit: 72 * hour },
+      doc: 'How old the backup may be; left out without `backup`',
+    },
+  },
+  applies: (_, settings) => settings.backup !== undefined,
+  observe: (file, { backup: path = '' }, context) =>
+    explained(file, async () => {
+      if (!isAbsolute(path)) throw new ProbeError('internal', 'the setting backup must be a whole path')
+      const { name, bytes, modifiedAt } = (await inChild(file, { task: 'backup', path }, context)) as Backup
+      return { name, bytes, ageMs: context.date().getTime() - modifiedAt }
+    }),
+  evaluate: ({ name: file, bytes, ageMs }, { backupAge }) => {
+    const name = said(file, 128)
+    if (bytes === 0) return fail('backup', 'data', `the newest backup, ${name}, is empty (0 bytes)`)
+    return atMost({
+      check: 'backup',
+      what: `the newest, ${name} (${showBytes(bytes)}), is old:`,
+      value: Math.max(0, ageMs),
+      unit: 'duration',
+      threshold: backupAge,
+    })
+  },
+})
+
+/** Milliseconds for which a query of an operator waits for a lock. */
+const queryBusyMs = 500
+
+export const queries = check({
+  depth: 'Standard',
+  results: { queries: 'What you ask by `queries` is as it should be; each is judged by itself' },
+  settings: { queries: queriesSetting },
+  when: ['queries'],
+  async *observe(file, settings, context): AsyncGenerator<Asked> {
+    const read = async (sql: string): Promise<Column> => {
+      const ms = queryMs(context.msLeft())
+      return (await inChild(file, { task: 'read', path: file.path, sql, busyMs: queryBusyMs, ms }, context)) as Column
+    }
+    for (const one of wanted(settings.queries, context.mode)) {
+      context.step('queries', file.path)
+      yield await explained(file, () => askQuery(one, context, read))
+    }
+  },
+  evaluate: (asked) => evaluateAsked(asked),
+})
 
 /** Reads; in Advanced also writes in a transaction that is always taken back. */
 export default machineKind({

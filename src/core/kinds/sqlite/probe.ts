@@ -5,9 +5,9 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Worker } from 'node:worker_threads'
 import { type Column, ColumnReader } from '../../database/index.ts'
 import { showBytes } from '../../format.ts'
+import { sqlite } from '../../lazy.ts'
 import { said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { sqlite } from '../../sqlite.ts'
 import { sqliteFault } from './file.ts'
 
 /** What the child process is asked; it is killed when that takes too long. */

@@ -107,3 +107,41 @@ async function report(error: NodeJS.ErrnoException): Promise<void> {
   const fault = new Fault('Local', `cannot write to standard output: ${reason}`)
   writeError(`${renderError.text(fault, { colour: useColour(process.stderr) })}\n`)
 }
+
+/** Milliseconds until the process ends whatever the report of its last error waits for. */
+const maxReportMs = 5_000
+/** Milliseconds for what was written to standard output and standard error. */
+const maxFlushMs = 1_000
+
+type Report = (error: unknown) => Promise<void>
+
+let reportOfCommand: Report | undefined
+
+/**
+ * Ends the process when nobody catches an exception or handles a rejection: what holds then is
+ * unknown. Node would print the source line with it, which is all of a bundle. `usual` reports it, unless
+ * `reportUncaught` has set another way.
+ */
+export function endOnUncaught(usual: Report): void {
+  let ending = false
+  process.on('uncaughtException', (error) => {
+    if (ending) return
+    ending = true
+    process.exitCode = 1
+    // Whatever is still open must not keep the process: nothing but an exit ends it for sure.
+    setTimeout(() => process.exit(), maxReportMs)
+    void (reportOfCommand ?? usual)(error)
+      // Parts of the program are missing, for instance.
+      .catch(() => writeError(`Error: svc failed unexpectedly: ${JSON.stringify(String(error))}\n`))
+      .then(() => flushStandardStreams(maxFlushMs))
+      .then(() => process.exit())
+  })
+}
+
+/** Lets a long-running command report such an error in its own way; the function it gives takes that back. */
+export function reportUncaught(how: Report): () => void {
+  reportOfCommand = how
+  return () => {
+    reportOfCommand = undefined
+  }
+}

@@ -1,11 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { exits, Fault } from '../core/errors.ts'
-import { type ExecutionMode, type HealthCheckResponse, type ServerType, warningPrefix } from '../core/protocol/index.ts'
-import type { ReportName } from '../core/reports/index.ts'
+import { type ExecutionMode, HealthCheckResponse, type ServerType, warningPrefix } from '../core/protocol/index.ts'
+import type { Entry, ReportName } from '../core/reports/index.ts'
 import type { Call } from '../core/service.ts'
 import { asFault } from './exit.ts'
 import { oneOf } from './flags.ts'
+import { renderError } from './render/errors.ts'
 import type { Session } from './session.ts'
+import { showsUnicode, useColour } from './terminal.ts'
 
 /** What one type on one target answered, or why it did not: the unit of every output format. */
 export type Outcome = {
@@ -146,3 +148,65 @@ export function chooseOutput(flags: { readonly output?: Output | undefined; read
 export const parseOutput = (input: string): Output => oneOf('output', outputs, input, 'Formats')
 
 export const isReport = (output: Output): output is Output & ReportName => output !== 'table' && output !== 'json'
+
+type Shown = {
+  readonly text: string /** Where the format has codes of its own. */
+  readonly exitCode?: number | undefined
+}
+
+/** Prints what was asked, in the format asked for. */
+export async function showHealth(
+  outcomes: readonly Outcome[],
+  as: { readonly output: Output; readonly target: string; readonly mode: string },
+): Promise<Shown> {
+  if (as.output === 'json') return { text: await json(outcomes, as) }
+  const entries = outcomes.map((outcome) => entry(outcome, as))
+  if (isReport(as.output)) {
+    const { nagiosState, reports } = await import('../core/reports/index.ts')
+    const { default: report } = await reports[as.output]()
+    return { text: report.render(entries), exitCode: as.output === 'nagios' ? nagiosState(entries) : undefined }
+  }
+  if (!process.stdout.isTTY) {
+    const { renderPlain } = await import('../core/reports/index.ts')
+    return { text: renderPlain(entries) }
+  }
+  const { renderHealth } = await import('./render/index.ts')
+  return {
+    text: renderHealth(entries, {
+      width: process.stdout.columns || 80,
+      colour: useColour(process.stdout),
+      unicode: showsUnicode(process.env, process.platform),
+      ages: outcomes.map((outcome) => outcome.ageSeconds),
+    }),
+  }
+}
+
+function entry(outcome: Outcome, as: { readonly target: string; readonly mode: string }): Entry {
+  const base = { Target: as.target, ServerType: outcome.type, ExecutionMode: as.mode, ExitCode: outcome.exitCode }
+  return outcome.response
+    ? { ...base, Response: outcome.response }
+    : { ...base, Error: renderError.json(outcome.fault, as.target).error }
+}
+
+/** The protocol's own document; for several types, an array of them with what they were asked. */
+async function json(
+  outcomes: readonly Outcome[],
+  as: { readonly target: string; readonly mode: string },
+): Promise<string> {
+  const { encodeJson } = await import('../core/wire/index.ts')
+  const [only] = outcomes
+  if (outcomes.length === 1 && only?.response) return encodeJson(HealthCheckResponse, only.response)
+  const results = outcomes.map((outcome) => {
+    const head = JSON.stringify({
+      Target: as.target,
+      ServerType: outcome.type,
+      ExecutionMode: as.mode,
+      ExitCode: outcome.exitCode,
+    }).slice(0, -1)
+    const tail = outcome.response
+      ? `"Response":${encodeJson(HealthCheckResponse, outcome.response)}`
+      : `"Error":${JSON.stringify(renderError.json(outcome.fault, as.target).error)}`
+    return `${head},${tail}}`
+  })
+  return `{"Results":[${results.join(',')}]}`
+}
