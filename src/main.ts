@@ -1,4 +1,4 @@
-import { endOnUncaught, guardStandardError, outputUsed, writeOutput } from './cli/process.ts'
+import { endOnUncaught, guardStandardError, outputUsed, packageJson, writeOutput } from './cli/process.ts'
 import { commands, topics } from './registry.ts'
 
 // oclif looks for the shell when it loads, and on Windows starts PowerShell to do so.
@@ -16,7 +16,6 @@ export async function main(argv: readonly string[]): Promise<void> {
   })
   const first = argv[0] ?? ''
   if (first === '--version' || first === '-V') {
-    const { packageJson } = await import('./cli/version.ts')
     writeOutput(`svc ${packageJson().version}\n`)
     return
   }

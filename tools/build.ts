@@ -43,7 +43,7 @@ const { output } = await bundle.write({
   // Flat: a module that looks for a file beside itself finds it from any chunk.
   chunkFileNames: '[name]-[hash].cjs',
   // What every start loads stands in one file beside main.
-  codeSplitting: { groups: [{ name: 'start', test: /[\\/]cli[\\/](?:process|version)\.ts$/ }] },
+  codeSplitting: { groups: [{ name: 'start', test: /[\\/]cli[\\/]process\.ts$/ }] },
   minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
   exports: 'named',
 })

@@ -172,7 +172,7 @@ async function capture(folder: string): Promise<Svc> {
     Object.defineProperty(stream, 'columns', { value: undefined })
   }
   const { main } = await import('../src/main.ts')
-  const { packageJson } = await import('../src/cli/version.ts')
+  const { packageJson } = await import('../src/cli/process.ts')
   const mask = (text: string): string =>
     text.replaceAll(folder, '<home>').replaceAll(`/${packageJson().version}`, '/<version>')
   return async (...args) => {

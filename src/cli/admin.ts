@@ -4,8 +4,8 @@ import { type Admin, type AdminActor, serveDefaults, type UserFacts } from '../c
 import { didYouMean } from '../core/suggest.ts'
 import { SvcCommand } from './base.ts'
 import { type Environment, text, variable } from './flags.ts'
+import { packageJson } from './process.ts'
 import { localCall, storePath } from './session.ts'
-import { packageJson } from './version.ts'
 
 /** Users, keys and the audit are a store's: these commands have no server to ask. */
 export const storeFlags = {

@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { RawAnswer, RawRequest } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
+import { sanitizeLine, sanitizeText } from '../core/sanitize.ts'
 import { didYouMean } from '../core/suggest.ts'
-import { safeLine, safeText } from './safe-text.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 type Method = (typeof methods)[number]
@@ -36,10 +36,10 @@ function methodOf(given: string | undefined, path: string | undefined): Method {
   if (given === undefined) throw usage('METHOD and PATH are missing', example)
   const known = methods.find((method) => method === given.toUpperCase())
   if (known) return known
-  if (path === undefined && given.includes('/')) throw usage('METHOD is missing', `svc api GET ${safeLine(given)}`)
+  if (path === undefined && given.includes('/')) throw usage('METHOD is missing', `svc api GET ${sanitizeLine(given)}`)
   const nearest = didYouMean(given, methods)
   throw usage(
-    `unknown METHOD "${safeLine(given)}"`,
+    `unknown METHOD "${sanitizeLine(given)}"`,
     ...(nearest ? [`Did you mean ${nearest}?`] : []),
     `Methods: ${methods.join(' ')}`,
   )
@@ -56,7 +56,7 @@ function pathOf(given: string | undefined, method: Method): string {
     throw usage(
       'PATH must be a path: only the chosen server is asked, because your sign-in there is sent along',
       ...(elsewhere
-        ? [`svc api ${method} '${safeLine(url.pathname + url.search)}' --server ${safeLine(url.origin)}`]
+        ? [`svc api ${method} '${sanitizeLine(url.pathname + url.search)}' --server ${sanitizeLine(url.origin)}`]
         : ['Begin it with one slash, or with none where the shell turns slashes into folders (Git Bash).']),
     )
   }
@@ -160,13 +160,13 @@ export type Shown = { readonly bytes: Buffer; readonly note: string | undefined 
 export function showAnswer(answer: RawAnswer, how: { readonly include: boolean; readonly terminal: boolean }): Shown {
   const head = how.include ? headOf(answer) : ''
   if (!how.terminal) return { bytes: Buffer.concat([Buffer.from(head, 'latin1'), answer.bytes]), note: undefined }
-  const shownHead = head === '' ? '' : `${head.trimEnd().split('\r\n').map(safeLine).join('\n')}\n\n`
+  const shownHead = head === '' ? '' : `${head.trimEnd().split('\r\n').map(sanitizeLine).join('\n')}\n\n`
   const text = textOf(answer.bytes)
   if (text === undefined) {
-    const size = `${answer.bytes.length} bytes${answer.contentType === '' ? '' : ` of ${safeLine(answer.contentType)}`}`
+    const size = `${answer.bytes.length} bytes${answer.contentType === '' ? '' : ` of ${sanitizeLine(answer.contentType)}`}`
     return { bytes: Buffer.from(shownHead), note: `${size} that are no text are not shown: svc api … > FILE` }
   }
-  const safe = safeText(text)
+  const safe = sanitizeText(text)
   return { bytes: Buffer.from(`${shownHead}${safe}${safe === '' || safe.endsWith('\n') ? '' : '\n'}`), note: undefined }
 }
 

@@ -6,9 +6,8 @@ import { boolean } from '@oclif/core/flags'
 import { Fault } from '../core/errors.ts'
 import { settle } from './exit.ts'
 import { colourFlag } from './flags.ts'
-import { writeError, writeOutput } from './process.ts'
+import { packageJson, packageRoot, writeError, writeOutput } from './process.ts'
 import { chooseColour } from './terminal.ts'
-import { packageJson, packageRoot } from './version.ts'
 
 export type CommandClass = { new (argv: string[], config: StaticConfig): SvcCommand; id: string }
 
@@ -78,9 +77,12 @@ export abstract class SvcCommand extends Command {
   /** P8: warns when a `svc serve` runs here with another store than the one that is acted on. */
   protected async warnOfOtherStore(store: string | undefined): Promise<void> {
     if (store === undefined) return
-    const [{ otherStoreWarning }, { safeText }] = await Promise.all([import('./running.ts'), import('./safe-text.ts')])
+    const [{ otherStoreWarning }, { sanitizeText }] = await Promise.all([
+      import('./running.ts'),
+      import('../core/sanitize.ts'),
+    ])
     const warning = otherStoreWarning(store)
-    if (warning !== undefined) this.say(safeText(warning))
+    if (warning !== undefined) this.say(sanitizeText(warning))
   }
 
   /** To stdout: the answer. */

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import { type CredentialSource, openClient } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
+import { sanitizeLine } from '../core/sanitize.ts'
 import type { Service } from '../core/service.ts'
 import type { Environment } from './flags.ts'
 import { revoke, type SignedIn } from './login-run.ts'
-import { safeLine } from './safe-text.ts'
 import { localCall } from './session.ts'
 import { credentialOf, isToken, type Kept } from './token-store.ts'
 
@@ -95,7 +95,7 @@ export async function lendToken(
         hints: ['Sign in without -- COMMAND.'],
       })
     }
-    say(`Signed in to ${server} as ${safeLine(user)} for this command only: ${safeLine(command[0] ?? '')}`)
+    say(`Signed in to ${server} as ${sanitizeLine(user)} for this command only: ${sanitizeLine(command[0] ?? '')}`)
     return await runWithToken(command, { token: kept.at, server, caFile: connection.caFile }, process.env)
   } finally {
     // ctrl-C has ended the command by now; the sign-in must end all the same.
@@ -112,4 +112,4 @@ export async function lendToken(
   }
 }
 
-const told = (error: unknown): string => (error instanceof Error ? safeLine(error.message) : 'unknown')
+const told = (error: unknown): string => (error instanceof Error ? sanitizeLine(error.message) : 'unknown')

@@ -5,6 +5,7 @@ import type { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 import type { Trial } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import type { Environment } from './flags.ts'
+import { packageJson } from './process.ts'
 import {
   headline,
   listing,
@@ -17,7 +18,6 @@ import {
   words,
 } from './render/listing.ts'
 import { configuration, storePath } from './session.ts'
-import { packageJson } from './version.ts'
 
 export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
 

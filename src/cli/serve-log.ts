@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { getSystemErrorMessage } from 'node:util'
 import sonicBoom from 'sonic-boom'
+import { sanitizeText } from '../core/sanitize.ts'
 import type { Log, LogEntry } from '../core/server/index.ts'
-import { safeText } from './safe-text.ts'
 
 /** Bytes of lines that wait while the log cannot be written; what comes then is dropped, and counted. */
 const maxWaitingBytes = 1024 * 1024
@@ -239,12 +239,19 @@ export function readable(entry: LogEntry, at: Date = new Date()): string {
   const stacked = stack === undefined ? '' : `\n${stack}`
   const severity = level === 'info' ? [] : [level.toUpperCase()]
   if (status !== undefined) {
-    const said = level === 'info' ? [] : [safeText(msg)]
-    const words = [time, ...severity, String(status), method ?? '', safeText(path ?? ''), `${Math.round(ms ?? 0)} ms`]
+    const said = level === 'info' ? [] : [sanitizeText(msg)]
+    const words = [
+      time,
+      ...severity,
+      String(status),
+      method ?? '',
+      sanitizeText(path ?? ''),
+      `${Math.round(ms ?? 0)} ms`,
+    ]
     return [...words, (correlationId ?? '').slice(0, 8), ...said].filter(Boolean).join(' ') + stacked
   }
   const told = Object.entries(facts).filter(([, value]) => value !== undefined)
   const width = Math.max(0, ...told.map(([name]) => name.length))
-  const lines = told.map(([name, value]) => `\n         ${name.padEnd(width)}  ${safeText(String(value))}`)
-  return [time, ...severity, safeText(msg)].join(' ') + lines.join('') + stacked
+  const lines = told.map(([name, value]) => `\n         ${name.padEnd(width)}  ${sanitizeText(String(value))}`)
+  return [time, ...severity, sanitizeText(msg)].join(' ') + lines.join('') + stacked
 }

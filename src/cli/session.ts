@@ -3,9 +3,9 @@ import type { Client, CredentialSource } from '../core/client/index.ts'
 import { lazy } from '../core/lazy.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
 import { type Environment, variable } from './flags.ts'
+import { packageJson } from './process.ts'
 import type { Settings } from './profiles.ts'
 import { chooseTarget, newCorrelationId, type Target } from './target.ts'
-import { packageJson } from './version.ts'
 
 export type SessionFlags = {
   readonly server?: string | undefined

@@ -5,10 +5,10 @@ import { connectionFlags, text } from '../cli/flags.ts'
 import type { Presented } from '../cli/login-run.ts'
 import type { Settings } from '../cli/profiles.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'
-import { safeLine } from '../cli/safe-text.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
 import { chooseTarget, type Target } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
+import { sanitizeLine } from '../core/sanitize.ts'
 
 type ServerTarget = Extract<Target, { kind: 'server' }>
 export default class Login extends SvcCommand {
@@ -72,7 +72,7 @@ revoked when it ends.`
     const { keepSignIn } = await import('../cli/login-run.ts')
     const to = { server, storage, connection, profile: target.profile?.name ?? flags.profile } as const
     const kept = await keepSignIn(signedIn, to, process.env, signal)
-    this.print(flags.json ? JSON.stringify(kept) : screen(kept).map(safeLine).join('\n'))
+    this.print(flags.json ? JSON.stringify(kept) : screen(kept).map(sanitizeLine).join('\n'))
     return undefined
   }
 
@@ -148,6 +148,6 @@ async function present(
   const name = user ?? (await askLine(`User at ${server}`, signal))
   const password = flags['password-stdin']
     ? await secretFromStdin('--password-stdin', signal)
-    : await askSecret(`Password of ${safeLine(name)} at ${server}`, signal)
+    : await askSecret(`Password of ${sanitizeLine(name)} at ${server}`, signal)
   return { kind: 'password', user: name, password }
 }

@@ -3,10 +3,10 @@ import { SvcCommand } from '../cli/base.ts'
 import { refuseGivenToken } from '../cli/credentials.ts'
 import { connectionFlags } from '../cli/flags.ts'
 import type { Profile } from '../cli/profiles.ts'
-import { safeLine } from '../cli/safe-text.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
 import { chooseTarget } from '../cli/target.ts'
 import { exits, Fault } from '../core/errors.ts'
+import { sanitizeLine } from '../core/sanitize.ts'
 
 type Result = {
   readonly profile: string
@@ -138,8 +138,8 @@ const hereText: Record<Result['here'], string> = {
 }
 
 const screen = ({ server, user, atServer, here, problems }: Result): readonly string[] => [
-  `${isDone({ atServer, here }) ? 'Signed' : 'Partly signed'} out of ${safeLine(server)} (${safeLine(user)})`,
+  `${isDone({ atServer, here }) ? 'Signed' : 'Partly signed'} out of ${sanitizeLine(server)} (${sanitizeLine(user)})`,
   `  at the server: ${atServerText[atServer]}`,
   `  here: ${hereText[here]}`,
-  ...problems.map((problem) => `  ${safeLine(problem)}`),
+  ...problems.map((problem) => `  ${sanitizeLine(problem)}`),
 ]

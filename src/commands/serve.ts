@@ -1,8 +1,8 @@
 import { boolean, custom, integer } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
 import { delayFlag, oneOf, text } from '../cli/flags.ts'
+import { packageJson } from '../cli/process.ts'
 import { configuration, storePath } from '../cli/session.ts'
-import { packageJson } from '../cli/version.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
 

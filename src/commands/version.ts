@@ -1,5 +1,5 @@
 import { SvcCommand } from '../cli/base.ts'
-import { packageJson } from '../cli/version.ts'
+import { packageJson } from '../cli/process.ts'
 
 export default class Version extends SvcCommand {
   static override summary = 'Print the version of svc, of Node and of the platform'

@@ -2,10 +2,10 @@ import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
 import { givenToken } from '../cli/credentials.ts'
 import { connectionFlags } from '../cli/flags.ts'
-import { safeLine } from '../cli/safe-text.ts'
 import { localCall, openSession, readSettings } from '../cli/session.ts'
 import { chooseTarget, type Target } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
+import { sanitizeLine } from '../core/sanitize.ts'
 
 type Facts = {
   readonly server: string | null
@@ -101,5 +101,5 @@ function screen(facts: Facts): readonly string[] {
     [facts.server === null ? 'where' : 'token in', facts.where],
     ['verified', facts.server === null ? undefined : facts.verified ? 'by the server, now' : 'no (--verify asks)'],
   ]
-  return rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(12)} ${safeLine(value)}`]))
+  return rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(12)} ${sanitizeLine(value)}`]))
 }

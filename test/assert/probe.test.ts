@@ -37,7 +37,7 @@ describe('what a peer said', () => {
 
   test('costs no more for being long', () => {
     const start = processorMs()
-    expect(said('\x1b]'.repeat(5_000_000))).toBe('')
+    expect(said('\x1b]'.repeat(5_000_000))).toBe(`${']'.repeat(255)}…`)
     expect(processorMs() - start).toBeLessThan(2_000)
   })
 

@@ -3,7 +3,8 @@ import { renderError, renderHealth } from '../../src/cli/render/index.ts'
 import { pairs } from '../../src/cli/render/listing.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
-import { clean, type Entry, type ReportName, renderPlain, reports } from '../../src/core/reports/index.ts'
+import { type Entry, type ReportName, renderPlain, reports } from '../../src/core/reports/index.ts'
+import { sanitizeText } from '../../src/core/sanitize.ts'
 import { describeHostile, excessiveGrowth, type Hostile, ofSize } from '../support/growth.ts'
 import { hostileUnits } from '../support/hostile-texts.ts'
 
@@ -91,6 +92,6 @@ describe('the processor time of showing what a server says grows as its text doe
     expect(await problemsOf((text) => pairs([['roles', text]], { isTTY: true, columns: 80 }))).toEqual([])
   }, 120_000)
   test('text that is made safe', async () => {
-    expect(await problemsOf(clean)).toEqual([])
+    expect(await problemsOf(sanitizeText)).toEqual([])
   }, 120_000)
 })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
-import { clean, type Entry, oneLine, read } from '../../src/core/reports/index.ts'
+import { type Entry, read } from '../../src/core/reports/index.ts'
+import { sanitizeLine, sanitizeText } from '../../src/core/sanitize.ts'
 import { broken, failing, foreign, healthy, unreachable, warning } from './samples.ts'
 
 describe('what an entry says', () => {
@@ -95,18 +96,18 @@ describe('safe text', () => {
       'disk D:\\Data 41 % – 管理画面 é 👩‍👩‍👧 https://h/x@y',
     ],
   ])('K6 it takes out %s', (_, text, safe) => {
-    expect(clean(text)).toBe(safe)
+    expect(sanitizeText(text)).toBe(safe)
   })
 
   test('one line is one line', () => {
-    expect(oneLine(' a\r\n\tb\u2029 c ')).toBe('a b c')
+    expect(sanitizeLine(' a\r\n\tb\u2029 c ')).toBe('a b c')
   })
 
   test('K6 text made of nothing but openings costs time in proportion to its length', () => {
     const openings = ['\u001b]', '\u009d', '\u001b[', '\u001bP', '\u0090', '://', '\u001b', '\u009b0;']
     // Were any of them searched for its end again and again, each would take minutes.
     const started = performance.now()
-    for (const opening of openings) clean(opening.repeat(200_000 / opening.length))
+    for (const opening of openings) sanitizeText(opening.repeat(200_000 / opening.length))
     expect(performance.now() - started).toBeLessThan(4_000)
   })
 })

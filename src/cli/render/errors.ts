@@ -1,6 +1,6 @@
 import { Fault } from '../../core/errors.ts'
 import type { ReportedError } from '../../core/reports/index.ts'
-import { safeLine, safeText } from '../safe-text.ts'
+import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
 import { painter, type Style } from '../terminal.ts'
 import { wrap } from './width.ts'
 
@@ -45,24 +45,24 @@ function json(error: unknown, target?: string): { readonly error: ReportedError 
  * is not a Fault is a defect of ours.
  */
 function reported(error: unknown, target: string | undefined): ReportedError {
-  const place = target === undefined || target === '' ? {} : { target: safeLine(target) }
+  const place = target === undefined || target === '' ? {} : { target: sanitizeLine(target) }
   if (!(error instanceof Fault)) {
     const said = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
     const hints = ['This is a defect of svc. Run the command again with --debug and report what it prints.']
-    const message = `svc failed unexpectedly: ${safeLine(said)}`
+    const message = `svc failed unexpectedly: ${sanitizeLine(said)}`
     return { code: 'InternalServerError', exitCode: 1, message, ...place, hints }
   }
   const { fields = [], hints = [], remoteStatus } = error.details
-  const code = safeLine(error.errorCode)
-  const message = safeLine(error.message)
+  const code = sanitizeLine(error.errorCode)
+  const message = sanitizeLine(error.message)
   const Errors = fields.map((field) => ({
-    ErrorCode: safeLine(field.ErrorCode),
-    FieldName: safeLine(field.FieldName),
-    Message: safeLine(field.Message),
+    ErrorCode: sanitizeLine(field.ErrorCode),
+    FieldName: sanitizeLine(field.FieldName),
+    Message: sanitizeLine(field.Message),
   }))
   const status =
     remoteStatus === undefined && fields.length === 0
       ? {}
       : { responseStatus: { ErrorCode: code, Message: message, Errors } }
-  return { code, exitCode: error.exitCode, message, ...place, hints: hints.map(safeText), ...status }
+  return { code, exitCode: error.exitCode, message, ...place, hints: hints.map(sanitizeText), ...status }
 }

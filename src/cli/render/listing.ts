@@ -1,4 +1,4 @@
-import { safeLine } from '../safe-text.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 import { type Paint, painter, type Style, showsUnicode, useColour } from '../terminal.ts'
 import { padEnd, width, wrap } from './width.ts'
 
@@ -99,7 +99,7 @@ export type Screen = { readonly isTTY?: boolean; readonly columns?: number }
 /** A cell of a list: a text, or one with a style of its own. */
 export type Shown = string | { readonly text: string; readonly style: Style }
 
-const textOf = (shown: Shown): string => safeLine(typeof shown === 'string' ? shown : shown.text)
+const textOf = (shown: Shown): string => sanitizeLine(typeof shown === 'string' ? shown : shown.text)
 const styleOf = (shown: Shown): Style | undefined => (typeof shown === 'string' ? undefined : shown.style)
 const cell = (shown: Shown): Cell => [{ text: textOf(shown), style: styleOf(shown) }]
 
@@ -150,7 +150,7 @@ export function pairs(lines: readonly (readonly [name: string, value: Shown])[],
 export function headline(mark: Mark, sentence: string, screen: Screen): string {
   const paint = painter(useColour(screen))
   const sign = marks(showsUnicode(process.env, process.platform))[mark]
-  return wrap(safeLine(sentence), (screen.columns || 80) - 2)
+  return wrap(sanitizeLine(sentence), (screen.columns || 80) - 2)
     .map((line, at) => `${at === 0 ? paint(styles[mark], sign) : ' '} ${paint('strong', line)}`)
     .join('\n')
 }
@@ -158,19 +158,21 @@ export function headline(mark: Mark, sentence: string, screen: Screen): string {
 /** What says less than the others: indented, and dim. */
 export function aside(text: string, screen: Screen): string {
   const paint = painter(useColour(screen))
-  return wrap(safeLine(text), (screen.columns || 80) - 2)
+  return wrap(sanitizeLine(text), (screen.columns || 80) - 2)
     .map((line) => `  ${paint('dim', line)}`)
     .join('\n')
 }
 
 /** What a pipe gets of a record: its cells between tabs, never cut (the text of each on one line). */
-export const tabbed = (cells: readonly string[]): string => cells.map(safeLine).join('\t')
+export const tabbed = (cells: readonly string[]): string => cells.map(sanitizeLine).join('\t')
 
 /** Role and permission names for people; one that could be misread stands in quotes. */
 export const names = (list: readonly string[], none = 'none'): string =>
   list.length === 0
     ? none
-    : list.map((name) => (/^[^\s,"']+$/u.test(name) ? safeLine(name) : JSON.stringify(safeLine(name)))).join(', ')
+    : list
+        .map((name) => (/^[^\s,"']+$/u.test(name) ? sanitizeLine(name) : JSON.stringify(sanitizeLine(name))))
+        .join(', ')
 
 /** The same for scripts: a JSV list, as `--from-file` reads it. */
 export const jsvNames = (list: readonly string[]): string =>

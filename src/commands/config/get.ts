@@ -1,8 +1,8 @@
 import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
 import { connectionFlags, required } from '../../cli/flags.ts'
-import { safeLine } from '../../cli/safe-text.ts'
 import { readSettings } from '../../cli/session.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigGet extends SvcCommand {
   static override summary = 'Print one setting, as it is in force'
@@ -17,6 +17,6 @@ export default class ConfigGet extends SvcCommand {
     const rows = await effective(await readSettings(process.env), flags, process.env)
     const row = rows.find((one) => one.key === key)
     if (flags.json) this.print(JSON.stringify({ key, value: row?.value ?? null, origin: row?.origin }))
-    else if (row?.value !== undefined) this.print(safeLine(row.value))
+    else if (row?.value !== undefined) this.print(sanitizeLine(row.value))
   }
 }

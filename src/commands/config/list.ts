@@ -1,8 +1,8 @@
 import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../../cli/base.ts'
 import { connectionFlags } from '../../cli/flags.ts'
-import { safeLine } from '../../cli/safe-text.ts'
 import { readSettings } from '../../cli/session.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigList extends SvcCommand {
   static override summary = 'Show what svc goes by here: flag > environment > profile > default'
@@ -21,7 +21,9 @@ export default class ConfigList extends SvcCommand {
       return
     }
     const line = ({ key, value, origin }: (typeof rows)[number]): string =>
-      [key.padEnd(14), safeLine(value ?? '-'), ...(flags['show-origin'] ? [`(${safeLine(origin)})`] : [])].join(' ')
+      [key.padEnd(14), sanitizeLine(value ?? '-'), ...(flags['show-origin'] ? [`(${sanitizeLine(origin)})`] : [])].join(
+        ' ',
+      )
     this.print(rows.map(line).join('\n'))
   }
 }

@@ -1,7 +1,7 @@
 import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
 import { connectionFlags, required } from '../../cli/flags.ts'
-import { safeLine } from '../../cli/safe-text.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigSet extends SvcCommand {
   static override summary = 'Set something in the current profile, or in another one'
@@ -25,6 +25,6 @@ export default class ConfigSet extends SvcCommand {
     const value = required(args.value, 'VALUE')
     const change = { key, value }
     await changeSettings(process.env, (settings) => withSetting(settings, change, flags, process.env), signal)
-    this.print(flags.json ? JSON.stringify(change) : safeLine(`${key} is now ${value}`))
+    this.print(flags.json ? JSON.stringify(change) : sanitizeLine(`${key} is now ${value}`))
   }
 }

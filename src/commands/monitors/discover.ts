@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
-import { safeLine } from '../../cli/safe-text.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class Discover extends SvcCommand {
   static override summary = 'Look at what listens on this machine, and propose a svc.yaml for it'
@@ -38,9 +38,9 @@ nowhere and changes nothing. The file goes to stdout, what was found to stderr.`
       this.print(JSON.stringify({ proposals, others, file }))
       return
     }
-    for (const { entry, type } of proposals) this.say(safeLine(`${type}: ${entry.kind} ${entry.name}`))
+    for (const { entry, type } of proposals) this.say(sanitizeLine(`${type}: ${entry.kind} ${entry.name}`))
     for (const { host, port, product } of others) {
-      this.say(safeLine(`not recognised: ${host} port ${port}${product === undefined ? '' : ` (says ${product})`}`))
+      this.say(sanitizeLine(`not recognised: ${host} port ${port}${product === undefined ? '' : ` (says ${product})`}`))
     }
     if (proposals.length === 0) this.say('Nothing that svc knows listens here: name your servers in svc.yaml yourself.')
     if (!flags.write) {

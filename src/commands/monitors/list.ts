@@ -1,7 +1,7 @@
 import { SvcCommand } from '../../cli/base.ts'
 import { modeFlag, text, typesFlag } from '../../cli/flags.ts'
+import { packageJson } from '../../cli/process.ts'
 import { configuration, storePath } from '../../cli/session.ts'
-import { packageJson } from '../../cli/version.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 
 export default class List extends SvcCommand {

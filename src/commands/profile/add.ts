@@ -2,8 +2,8 @@ import { string } from '@oclif/core/args'
 import { boolean, custom } from '@oclif/core/flags'
 import { SvcCommand } from '../../cli/base.ts'
 import { connectionFlags, oneOf, required, text } from '../../cli/flags.ts'
-import { safeLine } from '../../cli/safe-text.ts'
 import { Fault } from '../../core/errors.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileAdd extends SvcCommand {
   static override summary = 'Give a server a name, without signing in'
@@ -50,6 +50,6 @@ export default class ProfileAdd extends SvcCommand {
     )
     const current = after.current === name
     if (flags.json) this.print(JSON.stringify({ ...profile, current }))
-    else this.print(safeLine(`Profile ${name}: ${profile.server}${current ? ' (current)' : ''}`))
+    else this.print(sanitizeLine(`Profile ${name}: ${profile.server}${current ? ' (current)' : ''}`))
   }
 }

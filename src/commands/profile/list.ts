@@ -1,6 +1,6 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { safeLine } from '../../cli/safe-text.ts'
 import { readSettings } from '../../cli/session.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileList extends SvcCommand {
   static override summary = 'List the profiles; * marks the current one'
@@ -19,9 +19,9 @@ export default class ProfileList extends SvcCommand {
     }
     const cells = profiles.map(({ name, server, user }) => [
       name === current ? '*' : ' ',
-      safeLine(name),
-      safeLine(server),
-      user === undefined ? 'not signed in' : safeLine(user),
+      sanitizeLine(name),
+      sanitizeLine(server),
+      user === undefined ? 'not signed in' : sanitizeLine(user),
     ])
     const widths = [0, 1, 2].map((at) => Math.max(...cells.map((row) => row[at]?.length ?? 0)))
     const line = (row: readonly string[]): string => row.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ')

@@ -1,8 +1,8 @@
 import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
 import { required } from '../../cli/flags.ts'
-import { safeLine } from '../../cli/safe-text.ts'
 import { Fault } from '../../core/errors.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileRemove extends SvcCommand {
   static override summary = 'Remove a profile that nobody is signed in with'
@@ -32,6 +32,6 @@ export default class ProfileRemove extends SvcCommand {
     )
     const next = wasCurrent ? 'It was the current one: commands now act on this machine.' : ''
     if (flags.json) this.print(JSON.stringify({ removed: name, wasCurrent }))
-    else this.print(safeLine(`Profile ${name} is removed. ${next}`).trim())
+    else this.print(sanitizeLine(`Profile ${name} is removed. ${next}`).trim())
   }
 }

@@ -1,9 +1,9 @@
 import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
 import { variable } from '../../cli/flags.ts'
-import { safeLine } from '../../cli/safe-text.ts'
 import { readSettings } from '../../cli/session.ts'
 import { Fault } from '../../core/errors.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileShow extends SvcCommand {
   static override summary = 'Show a profile; without a name the one that commands would use'
@@ -36,6 +36,6 @@ export default class ProfileShow extends SvcCommand {
       ['plain http', profile.insecureHttp ? 'allowed' : undefined],
       ['credentials', profile.credentials],
     ]
-    this.print(rows.flatMap(([key, value]) => (value ? [`${key.padEnd(12)} ${safeLine(value)}`] : [])).join('\n'))
+    this.print(rows.flatMap(([key, value]) => (value ? [`${key.padEnd(12)} ${sanitizeLine(value)}`] : [])).join('\n'))
   }
 }

@@ -1,7 +1,7 @@
 import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
 import { required } from '../../cli/flags.ts'
-import { safeLine } from '../../cli/safe-text.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileUse extends SvcCommand {
   static override summary = 'Make a profile the current one: commands act at its server'
@@ -19,6 +19,7 @@ export default class ProfileUse extends SvcCommand {
     )
     const profile = await profileNamed(after, name, 'svc profile use')
     if (flags.json) this.print(JSON.stringify({ ...profile, current: true }))
-    else this.print(safeLine(`Commands now act at ${profile.server} (profile ${name}). --local acts on this machine.`))
+    else
+      this.print(sanitizeLine(`Commands now act at ${profile.server} (profile ${name}). --local acts on this machine.`))
   }
 }

@@ -1,20 +1,8 @@
-/** Escape sequences of terminals: CSI, then strings (OSC, DCS, …) up to their end, then any other. */
-const escapes =
-  /\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?/g
-/** Control characters, and the invisible ones that reorder or hide what stands around them. */
-const unprintable = /[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+/g
+import { sanitizeAndCut } from '../sanitize.ts'
 
-/**
- * What a peer said, made safe for a terminal, a log and a pager: one line without escape sequences
- * or control characters, cut at `max` characters. What peers say is hostile until it has been here.
- */
-export function said(heard: string | Uint8Array, max = 256): string {
-  // Cut before the patterns run, so that what they cost does not depend on the peer.
-  const raw = typeof heard === 'string' ? heard.slice(0, max * 8) : new TextDecoder().decode(heard.subarray(0, max * 8))
-  const line = raw.replace(escapes, '').replace(unprintable, ' ').replace(/ {2,}/g, ' ').trim().toWellFormed()
-  const characters = Array.from(line)
-  return characters.length > max ? `${characters.slice(0, max - 1).join('')}…` : line
-}
+/** What a peer said, made safe for a terminal, a log and a pager: one line, cut at `max` characters. */
+export const said = (heard: string | Uint8Array, max = 256): string =>
+  sanitizeAndCut(typeof heard === 'string' ? heard : new TextDecoder().decode(heard.subarray(0, max * 8)), max)
 
 /** `said`, in quotes: where our words end and the peer's begin must be seen. */
 export const quoted = (heard: string | Uint8Array, max = 256): string => `"${said(heard, max)}"`

@@ -4,12 +4,10 @@ import type { Report } from './entry.ts'
 export * from './entry.ts'
 export { type NagiosState, nagiosState } from './nagios-state.ts'
 export {
-  clean,
   count,
   type EntryReading,
   isConsequence,
   type Level,
-  oneLine,
   type Reading,
   type ResultRecord,
   read,

@@ -3,7 +3,7 @@ import { type EntryReading, type MonitorReading, type Reading, read, results } f
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** Escaped for text. What XML has no way to write, `clean` has taken out of every reading. */
+/** Escaped for text. What XML has no way to write, `sanitizeText` has taken out of every reading. */
 const xmlText = (text: string): string => text.replace(/[&<>"]/g, (char) => entities[char] ?? '')
 /** An attribute keeps its line feeds and tabs only as references. */
 const xml = (text: string): string => xmlText(text).replace(/[\t\n]/g, (char) => `&#${char.charCodeAt(0)};`)

@@ -6,36 +6,8 @@ import {
   type ServerState,
   warningPrefix,
 } from '../protocol/index.ts'
+import { sanitizeLine, sanitizeText } from '../sanitize.ts'
 import type { Entry, ReportedError } from './entry.ts'
-
-/**
- * Text that somebody else wrote, made safe to show and to embed (K6). Nothing is cut: what goes is
- * what no reader could see or what a terminal would obey.
- */
-
-/** CSI, OSC, DCS/SOS/PM/APC and two-character sequences, in their 7-bit and 8-bit forms. */
-const escapes =
-  /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x80-\x9f]*(?:\x1b\\|\x9c)|\x1b[ -/]*[0-Z\\^-~]/g
-const breaks = /\r\n?|[\v\f\x85\u2028\u2029]/g
-/** Controls but for tab and line feed; bidi controls; invisible formatting, tags, noncharacters. */
-const unseen =
-  /[\0-\x08\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\u{e0000}-\u{e007f}]/gu
-/** User information of a URL: a password that slipped into a message must not travel on. */
-const userInfo = /:\/\/[^\s/?#]*@/g
-
-/** Safe text that may hold tabs and line feeds; every other kind of line end has become a line feed. */
-export function clean(text: string): string {
-  return text
-    .replace(escapes, '')
-    .replace(breaks, '\n')
-    .replace(unseen, '')
-    .replace(userInfo, '://***@')
-    .toWellFormed()
-    .trim()
-}
-
-/** Safe text on one line. */
-export const oneLine = (text: string): string => clean(text).replace(/\s+/g, ' ')
 
 /** At most `length` characters, the last three being dots when something was cut. Never splits a pair. */
 export function shorten(text: string, length: number): string {
@@ -62,7 +34,7 @@ export function readState(state: ServerState | undefined): MachineState | undefi
   const freeMb = figure(state.AvailableRamInMb)
   const cpu = figure(state.UsedCpuPercent)
   return {
-    name: oneLine(state.ServerName ?? ''),
+    name: sanitizeLine(state.ServerName ?? ''),
     ...(totalMb === undefined ? {} : { totalMb }),
     ...(freeMb === undefined ? {} : { freeMb }),
     ...(cpu === undefined ? {} : { cpu }),
@@ -138,9 +110,9 @@ export function spoken(reading: Reading): string {
 /** Reads one entry. Takes whatever a foreign server sent: missing parts, empty lists, odd text. */
 export function read(entry: Entry): EntryReading {
   const base = {
-    target: oneLine(entry.Target),
-    type: oneLine(entry.ServerType) || 'unknown',
-    mode: oneLine(entry.ExecutionMode),
+    target: sanitizeLine(entry.Target),
+    type: sanitizeLine(entry.ServerType) || 'unknown',
+    mode: sanitizeLine(entry.ExecutionMode),
     exitCode: entry.ExitCode,
   }
   const response = entry.Response
@@ -151,7 +123,7 @@ export function read(entry: Entry): EntryReading {
   const failed = monitors.filter((monitor) => monitor.level === 'fail').length
   const level: Level = response.Status !== 'Success' ? 'fail' : warned.length > 0 ? 'warn' : 'ok'
   const headline = sentence(base.type, level, failed, monitors.length, warned.length)
-  const said = oneLine(response.StatusMessage ?? '')
+  const said = sanitizeLine(response.StatusMessage ?? '')
   const metrics = response.ExecutionMetrics
   return {
     ...base,
@@ -164,7 +136,7 @@ export function read(entry: Entry): EntryReading {
     duration: figure(metrics?.Duration),
     startedAt: valid(metrics?.StartDateTime),
     endedAt: valid(metrics?.EndDateTime),
-    correlationId: oneLine(response.CorrelationId ?? ''),
+    correlationId: sanitizeLine(response.CorrelationId ?? ''),
     state: readState(response.ServerState),
     error: undefined,
   }
@@ -172,7 +144,12 @@ export function read(entry: Entry): EntryReading {
 
 function unanswered(type: string, error: ReportedError | undefined): Omit<EntryReading, keyof BaseReading> {
   const told: ReportedError = error
-    ? { ...error, code: oneLine(error.code), message: oneLine(error.message), hints: error.hints.map(clean) }
+    ? {
+        ...error,
+        code: sanitizeLine(error.code),
+        message: sanitizeLine(error.message),
+        hints: error.hints.map(sanitizeText),
+      }
     : { code: 'UnreadableAnswer', exitCode: 8, message: 'no answer and no error', hints: [] }
   return {
     level: 'unknown',
@@ -209,7 +186,7 @@ function causes(type: string, level: Level, readings: readonly Reading[], said: 
 }
 
 function readMonitor(summary: MonitorSummary): MonitorReading {
-  const name = oneLine(summary.MonitorName ?? '')
+  const name = sanitizeLine(summary.MonitorName ?? '')
   const read = (summary.Results ?? []).map((result) => readResult(name, result))
   const failing = read.filter((reading) => reading.level === 'fail')
   const further = unsaid(summary.ErrorMessages ?? [], failing)
@@ -221,7 +198,7 @@ function readMonitor(summary: MonitorSummary): MonitorReading {
 function unsaid(messages: readonly string[], failing: readonly Reading[]): readonly string[] {
   if (messages.length === 0) return []
   const said = new Set(failing.map((reading) => `${reading.check}: ${reading.message}`))
-  return messages.map(clean).filter((text) => text !== '' && !said.has(oneLine(text)))
+  return messages.map(sanitizeText).filter((text) => text !== '' && !said.has(sanitizeLine(text)))
 }
 
 /** What a monitor says beside its results is kept with the result that it most likely explains. */
@@ -234,7 +211,7 @@ function withFurther(
 ): readonly Reading[] {
   const failed = summary.Status !== 'Success'
   if (read.length === 0 || (failed && failing.length === 0)) {
-    const message = oneLine(further[0] ?? '') || (failed ? 'failed without saying why' : 'passed')
+    const message = sanitizeLine(further[0] ?? '') || (failed ? 'failed without saying why' : 'passed')
     const told: Reading = {
       monitor,
       check: '',
@@ -252,18 +229,18 @@ function withFurther(
 
 function readResult(monitor: string, result: MonitoringResult): Reading {
   const failed = result.Status !== 'Success'
-  const said = oneLine(result.StatusMessage ?? '')
+  const said = sanitizeLine(result.StatusMessage ?? '')
   const warned = !failed && said.startsWith(warningPrefix)
-  const details = (result.ErrorMessages ?? []).map(clean).filter((text) => text !== '')
+  const details = (result.ErrorMessages ?? []).map(sanitizeText).filter((text) => text !== '')
   const last = details.at(-1)
   const fault = failed && last?.startsWith(faultPrefix) ? last.slice(faultPrefix.length) : undefined
   return {
     monitor,
-    check: oneLine(result.MonitoringName ?? ''),
+    check: sanitizeLine(result.MonitoringName ?? ''),
     level: failed ? 'fail' : warned ? 'warn' : 'ok',
     message: (warned ? said.slice(warningPrefix.length) : said) || (failed ? 'failed without saying why' : 'ok'),
     details: fault === undefined ? details : details.slice(0, -1),
-    fault: fault === undefined ? undefined : oneLine(fault),
+    fault: fault === undefined ? undefined : sanitizeLine(fault),
   }
 }
 
