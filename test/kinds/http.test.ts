@@ -249,7 +249,7 @@ describe('http faults', () => {
   test('what is not HTTP is quoted, without its escape sequences', async () => {
     const result = await one('status', replies(`${escapeSequences}\r\nSSH-2.0-x\r\n`))
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toContain('does not answer in sound HTTP: it said "red gnp SSH-2.0-x"')
+    expect(result.message).toContain('does not answer in sound HTTP: it said "redgnp SSH-2.0-x"')
     expect(result.message).not.toMatch(unprintable)
   })
 

@@ -8,6 +8,7 @@ import {
   networkKind,
 } from '../engine/index.ts'
 import { said } from '../net/text.ts'
+import { databaseSlot } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { clockSetting, evaluateClock, readClock } from './clock.ts'
@@ -26,7 +27,7 @@ import {
 import { figure } from './rows.ts'
 import type { Ask, Open, Read } from './session.ts'
 import type { Dialect } from './sql.ts'
-import { type DatabaseTarget, databaseTarget, slotOf, tlsSetting } from './target.ts'
+import { type DatabaseTarget, databaseTarget, tlsSetting } from './target.ts'
 
 /** A database that svc has signed in to, for checks to run on. */
 export type DatabaseConnection = Connection & {
@@ -137,7 +138,7 @@ export function databaseKind<
     title,
     settings: { ...own, tls: tlsSetting, latency: databaseLatency },
     preload,
-    target: (settings) => slotOf(settings, port),
+    target: (settings) => databaseSlot(settings, port),
     signsIn: () => true,
     validate: (settings) =>
       queriesProblem((settings as Partial<Values<{ queries: typeof queriesSetting }>>).queries, name),

@@ -3,8 +3,9 @@ import type { PeerCertificate } from 'node:tls'
 import { isLoopback } from '../loopback.ts'
 import { readCaFile } from '../net/certificates.ts'
 import { said } from '../net/text.ts'
+import { hostOf, portOf } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
-import type { Secret, SettingsSpec, Target, Values } from '../settings/index.ts'
+import type { Secret, SettingsSpec, Values } from '../settings/index.ts'
 
 /** What svc.yaml may say of the encryption to a database. */
 export const tlsSetting = {
@@ -51,22 +52,13 @@ export function databaseTarget(given: Given, defaultPort: number): DatabaseTarge
     }
   }
   return {
-    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: url.port === '' ? defaultPort : Number(url.port),
+    host: hostOf(url),
+    port: portOf(url, defaultPort),
     user: decode(url.username),
     database: decode(url.pathname.slice(1)),
     password: given.password,
     tls: given.tls ?? { mode: 'auto' },
   }
-}
-
-/** For the engine: the same database is asked by one monitor at a time. Never throws. */
-export function slotOf(given: Given, defaultPort: number): Target {
-  const url = URL.parse(given.url)
-  if (url === null) return {}
-  const { hostname: host } = url
-  const port = Number(url.port) || defaultPort
-  return { host, port, database: `${host}:${port}` }
 }
 
 export type TlsChoice = {

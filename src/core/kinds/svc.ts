@@ -14,8 +14,9 @@ import {
 } from '../engine/index.ts'
 import { showBytes, showDuration } from '../format.ts'
 import { caFileSetting } from '../net/certificates.ts'
-import { asksPeerAt, type Route, urlTarget, verifySetting } from '../net/http/route.ts'
+import { asksPeerAt, type Route, verifySetting } from '../net/http/route.ts'
 import { count, quoted, said } from '../net/text.ts'
+import { urlTarget } from '../net/url.ts'
 import { ExecutionMode, inPascalCase, ServerType, warningPrefix } from '../protocol/index.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import {

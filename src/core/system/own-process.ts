@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { isLoopback } from '../loopback.ts'
-import { hostOf, portOf } from '../net/http/route.ts'
+import { hostOf, portOf } from '../net/url.ts'
 import { ownAddresses } from './serve-marker.ts'
 
 /** Whether an address and port are where this very process answers; `url` is what it said of that. */

@@ -7,8 +7,9 @@ import { type CheckContext, classify, deadlineSignal, fail, ok, type Result, war
 import { isPublic, leadsNearer, type PeerAddress, reachOf } from '../../net/addresses.ts'
 import { hostPort } from '../../net/connect.ts'
 import { call, type Head } from '../../net/http/call.ts'
-import { asksPeerAt, hostOf, nextOf, open, portOf, type Route, requestTo } from '../../net/http/route.ts'
+import { asksPeerAt, nextOf, open, type Route, requestTo } from '../../net/http/route.ts'
 import { count, quoted, safeUrl, said } from '../../net/text.ts'
+import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { answer, bodySettings, documentResults, onHttp, response } from './connection.ts'
 

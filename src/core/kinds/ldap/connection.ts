@@ -8,6 +8,7 @@ import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts
 import { connectTcp } from '../../net/connect.ts'
 import { hiding, nothingHidden } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
+import { hostOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { resultFault } from './codes.ts'
@@ -44,16 +45,6 @@ export const connectSettings = {
   latency: latencySetting,
 } as const satisfies SettingsSpec
 export type ConnectSettings = Values<typeof connectSettings>
-
-/** Where a URL leads. The scheme is not one that URLs know: the host is taken as it was written. */
-export function hostAndPortOf({ url: written }: Pick<ConnectSettings, 'url'>): {
-  readonly host: string
-  readonly port: number
-} {
-  const url = new URL(written)
-  const usual = url.protocol === 'ldaps:' ? 636 : 389
-  return { host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(url.port) || usual }
-}
 
 export const isLdaps = ({ url }: Pick<ConnectSettings, 'url'>): boolean => new URL(url).protocol === 'ldaps:'
 
@@ -172,7 +163,7 @@ async function openSocket(
 ): Promise<Link> {
   const { ip, port, signal } = target
   if (!isLdaps(settings) && !settings.startTls) return { socket: await connectTcp(ip, port, signal), chain: undefined }
-  const host = settings.servername ?? hostAndPortOf(settings).host
+  const host = settings.servername ?? hostOf(new URL(settings.url))
   const { socket, chain } = await connectTls(target, {
     host,
     ca,

@@ -1,4 +1,5 @@
 import { includes, networkKind } from '../../engine/index.ts'
+import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
 import {
   bind,
@@ -11,14 +12,7 @@ import {
   synchronized,
   wrongPassword,
 } from './checks.ts'
-import {
-  type ConnectSettings,
-  connectLdap,
-  connectSettings,
-  hostAndPortOf,
-  isLdaps,
-  prepareLdap,
-} from './connection.ts'
+import { type ConnectSettings, connectLdap, connectSettings, isLdaps, prepareLdap } from './connection.ts'
 import { loadLdapts } from './session.ts'
 
 /** Why the settings cannot be used together, or undefined. */
@@ -55,7 +49,7 @@ export default networkKind({
   title: 'An LDAP directory (OpenLDAP, Active Directory) lets in, and finds',
   preload: loadLdapts,
   settings: connectSettings,
-  target: (settings) => (URL.canParse(settings.url) ? hostAndPortOf(settings) : {}),
+  target: urlTarget,
   signsIn: ({ user, refusesWrongPassword }, mode) =>
     (user !== undefined && includes(mode, 'Standard')) ||
     (refusesWrongPassword !== undefined && includes(mode, 'Advanced')),

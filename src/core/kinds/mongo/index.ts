@@ -1,5 +1,5 @@
-import { slotOf } from '../../database/index.ts'
 import { atMost, networkKind } from '../../engine/index.ts'
+import { databaseSlot } from '../../net/url.ts'
 import { mongoChecks } from './checks.ts'
 import { connectMongo, connectSettings, mongoPort, prepareMongo } from './connection.ts'
 import { loadMongodb } from './driver.ts'
@@ -11,7 +11,7 @@ export default networkKind({
   title: 'A MongoDB node works, and would survive the night',
   preload: loadMongodb,
   settings: connectSettings,
-  target: (settings) => slotOf(settings, mongoPort),
+  target: (settings) => databaseSlot(settings, mongoPort),
   signsIn: ({ url }) => URL.canParse(url) && new URL(url).username !== '',
   validate: ({ url }) => {
     if (/^mongodb\+srv:/i.test(url)) {

@@ -1,10 +1,8 @@
-import { hostOf, portOf } from '../../net/http/route.ts'
 import { quoted, safeUrl } from '../../net/text.ts'
+import { hostOf, portOf, usualPort } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { hostAndPort, type Secret } from '../../settings/index.ts'
 import type { Json, Provider, SharedSettings } from './provider.ts'
-
-export const placeOf = (url: URL) => ({ host: hostOf(url), port: portOf(url) })
 
 /** Where the discovery document is (OpenID Connect Discovery 1.0, 4): a slash at the issuer's end is not doubled. */
 export const discoveryUrl = ({ issuer }: Pick<SharedSettings, 'issuer'>): URL =>
@@ -45,8 +43,6 @@ export function listedPlace(entry: string): { readonly host: string; readonly po
   const [, host, port] = /^(\[[\da-f:.]+\]|[\p{L}\p{M}\p{N}._-]+)(?::(\d{1,5}))?$/iu.exec(entry) ?? []
   return host === undefined ? undefined : { host, port: port === undefined ? undefined : Number(port) }
 }
-
-const usualPort = (url: URL): number => (url.protocol === 'https:' ? 443 : 80)
 
 function matches(entry: string, url: URL): boolean {
   const place = listedPlace(entry)

@@ -1,4 +1,5 @@
 import { includes, networkKind } from '../../engine/index.ts'
+import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
 import {
   algorithms,
@@ -11,7 +12,7 @@ import {
   keys,
 } from './checks.ts'
 import { openOidc } from './connection.ts'
-import { listedPlace, placeOf } from './endpoint.ts'
+import { listedPlace } from './endpoint.ts'
 import { loadJose } from './jwt.ts'
 import { type SharedSettings, sharedSettings } from './provider.ts'
 import {
@@ -55,7 +56,7 @@ export default networkKind({
   title: 'An OpenID Connect provider is sound, and gives tokens that can be verified',
   preload: loadJose,
   settings: sharedSettings,
-  target: (settings) => (URL.canParse(settings.issuer) ? placeOf(new URL(settings.issuer)) : {}),
+  target: ({ issuer }) => urlTarget({ url: issuer }),
   signsIn: ({ clientId }, mode) => clientId !== undefined && includes(mode, 'Advanced'),
   validate,
   connect: {

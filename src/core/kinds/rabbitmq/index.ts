@@ -1,6 +1,6 @@
 import { shownLocation } from '../../assert/content.ts'
 import { atMost, evaluateExpiry, fail, httpsCertificateSetting, includes, networkKind } from '../../engine/index.ts'
-import { urlTarget } from '../../net/http/route.ts'
+import { urlTarget } from '../../net/url.ts'
 import { connectSettings, onManagement, openManagement, validateUrl } from './management.ts'
 import { alarms, cluster, fileDescriptors, memory, messages, node, partitions, signIn, sockets } from './nodes.ts'
 import { consumers, deadLetters, oldestMessage, queue, stalled, unacknowledged, validateQueues } from './queues.ts'

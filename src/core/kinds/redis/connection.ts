@@ -4,12 +4,12 @@ import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp } from '../../net/connect.ts'
-import { hostOf } from '../../net/http/route.ts'
 import { Exchange } from '../../net/request-reply.ts'
 import { type Hide, hiding, said } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
+import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { SettingsSpec, Target, Values } from '../../settings/index.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { redisError } from './errors.ts'
 import { encode, isError, type Reply, RespReader } from './resp.ts'
 
@@ -50,18 +50,11 @@ function targetOf({ url: written }: Pick<ConnectSettings, 'url'>) {
   const url = new URL(written)
   return {
     host: hostOf(url),
-    port: Number(url.port) || 6_379,
+    port: portOf(url),
     user: url.username === '' ? undefined : decoded(url.username),
     database: Number(url.pathname.slice(1)),
     tls: url.protocol === 'rediss:',
   }
-}
-
-/** The slot of the server, for the engine. Never throws. */
-export function slotOf(settings: Pick<ConnectSettings, 'url'>): Target {
-  if (!URL.canParse(settings.url)) return {}
-  const { host, port } = targetOf(settings)
-  return { host, port, database: `${host}:${port}` }
 }
 
 /** Why url, password and the settings of TLS cannot be used together, or undefined. */

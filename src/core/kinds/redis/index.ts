@@ -1,6 +1,7 @@
 import { atMost, networkKind } from '../../engine/index.ts'
+import { databaseSlot } from '../../net/url.ts'
 import { certificate, cluster, latency, ping, roundTrip, selectDatabase } from './checks.ts'
-import { connectSettings, openRedis, prepareRedis, slotOf, validateUrl } from './connection.ts'
+import { connectSettings, openRedis, prepareRedis, validateUrl } from './connection.ts'
 import { durabilityChecks, serverChecks } from './info.ts'
 import { oldestItem, queue, validateQueues } from './queues.ts'
 
@@ -9,7 +10,7 @@ export default networkKind({
   name: 'redis',
   title: 'A Redis or Valkey server works, and would survive the night',
   settings: connectSettings,
-  target: slotOf,
+  target: (settings) => databaseSlot(settings),
   signsIn: ({ password }) => password !== undefined,
   validate: (settings) => validateUrl(settings) ?? validateQueues(settings.queues),
   prepare: prepareRedis,

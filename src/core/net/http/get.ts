@@ -1,6 +1,7 @@
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { ProbeError } from '../../probe-error.ts'
+import { hostOf } from '../url.ts'
 
 export type GetOptions = {
   readonly signal: AbortSignal
@@ -22,7 +23,7 @@ export async function get(url: URL, options: GetOptions): Promise<{ readonly sta
   const request: RequestOptions & { rejectUnauthorized?: boolean } = {
     method: 'GET',
     // The brackets of an IPv6 address belong to URLs, not to sockets.
-    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    host: hostOf(url),
     port: url.port,
     path: `${url.pathname}${url.search}`,
     headers: { Accept: options.accept ?? '*/*', 'Cache-Control': 'no-store', Connection: 'close' },

@@ -1,12 +1,13 @@
 import type { LookupFunction, Socket } from 'node:net'
 import { isLoopback } from '../../loopback.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { Target as ConfiguredTarget, Setting } from '../../settings/index.ts'
+import type { Setting } from '../../settings/index.ts'
 import { leadsNearer, type PeerAddress, reachOf } from '../addresses.ts'
 import { type Chain, whyDistrusted } from '../certificates.ts'
 import { connectTcp, hostPort } from '../connect.ts'
 import { type Hide, quoted, safeUrl } from '../text.ts'
 import { connectTls } from '../tls-connect.ts'
+import { hostOf, portOf } from '../url.ts'
 import { call, type Head } from './call.ts'
 
 /** The setting that becomes `Route.verify`. */
@@ -34,16 +35,6 @@ export type Route = {
 }
 
 export type Link = { readonly socket: Socket; readonly chain: Chain | undefined }
-
-export const portOf = (url: URL): number => Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
-/** The host as sockets and certificates take it: IPv6 without brackets. */
-export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1')
-
-/** `target` of a kind that asks a URL. A text that is none has no target. */
-export function urlTarget(given: { readonly url: string }): ConfiguredTarget {
-  const url = URL.parse(given.url)
-  return url === null ? {} : { host: hostOf(url), port: portOf(url) }
-}
 
 /** Connects, with TLS for https. With `verify`, a server that is not who it should be gets no request. */
 export async function open(target: PeerAddress, url: URL, route: Route, context: NetContext): Promise<Link> {
