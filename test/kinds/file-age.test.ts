@@ -115,7 +115,7 @@ describe('a folder with a backlog', () => {
     aged('\x1b[2J\x1b[31mred\u202egnp', 70)
     const { message } = await one('age', { path: folder })
     expect(message).not.toMatch(/[\x00-\x1f\u202e]/)
-    expect(message).toContain('oldest file red gnp: age ')
+    expect(message).toContain('oldest file redgnp: age ')
   })
   test('boundaries belong to ok', () => {
     const judged = (ms: number, files: number) => {

@@ -393,7 +393,7 @@ test('secrets are shown nowhere: given, captured, of cookies, echoed by the peer
   const results = await run(probe(all))
   const make = results.find(({ message }) => message.startsWith('make: '))
   expect(make).toMatchObject({ status: 'failed', fault: 'data' })
-  expect(make?.message).toContain('$.name is "red gnp[secret]')
+  expect(make?.message).toContain('$.name is "redgnp[secret]')
   for (const secret of [ftpApiPassword, 'crumb-5566', long.slice(0, 12), long.slice(2_000, 2_012)])
     expect(everything(results)).not.toContain(secret)
   expect(everything(results)).not.toMatch(/\\u001b/)

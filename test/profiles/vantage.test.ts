@@ -146,7 +146,7 @@ describe('the profile vantage', () => {
     expect(await told(cutAfter(70, http(200, '{"Online":true}'.padEnd(200))))).toMatch(/body: .* cut its answer short/)
     expect(await told(endless('HTTP/1.1 200 OK\r\n\r\n'))).toMatch(/json: .* is longer than maxBody/)
     const escaping = await told(replies(http(200, JSON.stringify({ Online: escapeSequences }))))
-    expect(escaping).toContain('$.Online is "red gnp", expected "true"')
+    expect(escaping).toContain('$.Online is "redgnp", expected "true"')
   })
 
   test('the watch folder is looked at where it is given', async () => {
