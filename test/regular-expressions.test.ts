@@ -1,5 +1,5 @@
 import { fork } from 'node:child_process'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { PatternReport } from './support/pattern-child.ts'
 import { patternsBelow, patternsOf, type SourcePattern } from './support/source-patterns.ts'
 
@@ -8,15 +8,19 @@ const src = new URL('../src', import.meta.url).pathname
 /** Milliseconds after which a pattern counts as one that does not end: the slowest that is linear takes seconds. */
 const patienceMs = 120_000
 
-/** The problem of each pattern under hostile text, or undefined, in their order; in a child that ends when a pattern does not. */
+/**
+ * The problem of each pattern under hostile text, or undefined, in their order; in a child that ends when a pattern does
+ * not. `patienceOf`: milliseconds for the pattern with this index.
+ */
 async function problemsOf(
   patterns: readonly SourcePattern[],
-  ms = patienceMs,
+  patienceOf = (_index: number): number => patienceMs,
 ): Promise<readonly (string | undefined)[]> {
   const problems: (string | undefined)[] = []
   while (problems.length < patterns.length) {
     await new Promise<void>((resolve, reject) => {
       const child = fork(new URL('./support/pattern-child.ts', import.meta.url), { execArgv: [] })
+      let ms = patienceOf(problems.length)
       let timer = setTimeout(giveUp, ms)
       function giveUp(): void {
         problems.push(`did not end within ${ms / 1_000} s`)
@@ -24,8 +28,9 @@ async function problemsOf(
       }
       child.on('message', ({ texts, problem }: PatternReport) => {
         clearTimeout(timer)
-        timer = setTimeout(giveUp, ms)
         problems.push(texts > 40 ? problem : `only ${texts} hostile texts`)
+        ms = patienceOf(problems.length)
+        timer = setTimeout(giveUp, ms)
       })
       child.once('error', reject)
       child.once('exit', (code) => {
@@ -65,10 +70,7 @@ describe('every regular expression of svc', () => {
 })
 
 describe('the test of the regular expressions', () => {
-  const problemOf = async (code: string, ms?: number): Promise<string | undefined> =>
-    (await problemsOf(patternsOf('planted.ts', code).literals, ms))[0]
-
-  test.each([
+  const planted = [
     ['leading blanks', 'text.replace(/\\s*Code: 0x[0-9a-f]+$/i, "")'],
     [
       'a string with escapes and no end',
@@ -81,17 +83,22 @@ describe('the test of the regular expressions', () => {
     ['a separator with blanks around', 'text.split(/\\s*,\\s*/)'],
     ['a separator with a name', 'const comma = /\\s*,\\s*/\ntext.split(comma)'],
     ['digits that two repeats share', '/^(?:\\d+\\.?\\d*|\\.\\d+)$/.test(figure)'],
-  ])('finds %s', async (_, code) => {
-    expect(await problemOf(code)).toMatch(/characters: \d+ times the processor time/)
+  ] as const
+  let problems: readonly (string | undefined)[] = []
+  beforeAll(async () => {
+    problems = await problemsOf(planted.flatMap(([, code]) => patternsOf('planted.ts', code).literals))
+  }, 120_000)
+  test.each(planted.map(([name], index) => [name, index] as const))('finds %s', (_, index) => {
+    expect(problems).toHaveLength(planted.length)
+    expect(problems[index]).toMatch(/characters: \d+ times the processor time/)
   })
   test('finds a pattern that never ends, and goes on with the next', async () => {
     const { literals } = patternsOf('planted.ts', '[/^(?:a|a)*$/, /^a+$/, /\\s*x/]')
-    const problems = await problemsOf(literals, 15_000)
-    const [endless, linear, quadratic] = problems
-    expect(endless).toBe('did not end within 15 s')
+    const [endless, linear, quadratic] = await problemsOf(literals, (index) => (index === 0 ? 3_000 : patienceMs))
+    expect(endless).toBe('did not end within 3 s')
     expect(linear).toBeUndefined()
     expect(quadratic).toContain('times the processor time')
-  }, 90_000)
+  }, 300_000)
   test('finds nothing wrong with patterns that are linear', async () => {
     const { literals } = patternsOf(
       'planted.ts',

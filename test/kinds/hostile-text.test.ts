@@ -17,7 +17,7 @@ import { parseLaunchd, parseSystemd, parseWindows } from '../../src/core/kinds/s
 import { SmtpReplyReader } from '../../src/core/kinds/smtp/session.ts'
 import { hiding, nothingHidden, said } from '../../src/core/net/text.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { describeHostile, excessiveGrowth, type Hostile, ofSize } from '../support/growth.ts'
+import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/growth.ts'
 import { hostileUnits } from '../support/hostile-texts.ts'
 
 const at = new Date(0)
@@ -225,8 +225,7 @@ describe('the processor time of reading what a peer says grows as its text does'
       const problems: string[] = []
       for (const hostile of texts) {
         const textOf = (size: number): string => ofSize(hostile, size)
-        const sizes = [1e3, 1e4, 1e5, 1e6].filter((size) => size <= upTo)
-        const problem = await excessiveGrowth(ignoringFaults(read), textOf, sizes, true)
+        const problem = await excessiveGrowth(ignoringFaults(read), textOf, sizesUpTo(upTo), { allocates: true })
         if (problem !== undefined) problems.push(`${problem} of ${describeHostile(hostile)}`)
       }
       expect(problems).toEqual([])

@@ -14,9 +14,22 @@ const quote = (text: string): string => JSON.stringify(text.length > 60 ? `${tex
 const maxGrowth = 15
 /** Milliseconds of processor time, altogether and for 1,000 characters, below which it does not matter how they grow. */
 const harmlessMs = { altogether: 4, forThousand: 0.08 }
+const harmlessAt = (size: number): number => Math.max(harmlessMs.altogether, (size / 1_000) * harmlessMs.forThousand)
 /** Milliseconds that a measurement takes at least: some systems count by ticks of 16 ms. */
 const enoughMs = 40
-const rounds = 5
+/** Measurements of each size before a growth that stays too large counts. */
+const rounds = 12
+/** As many suffice where the growth is like that of a square, which no garbage collection explains. */
+const clearRounds = 3
+
+/** With SVC_PROVE=1 the longest texts too, and every size of every text. */
+const proving = process.env.SVC_PROVE === '1'
+/** Characters of the longest text that `npm test` reads. */
+const usualMaxSize = 100_000
+
+/** The sizes of texts to try, from 1,000 characters on, each tenfold the last: `npm test` ends at 100,000. */
+export const sizesUpTo = (most: number): readonly number[] =>
+  [1e3, 1e4, 1e5, 1e6].filter((size) => size <= most && (proving || size <= usualMaxSize))
 
 type Work = () => unknown
 
@@ -33,54 +46,83 @@ async function msEach(work: Work, times: number): Promise<number> {
   return (processorMs() - before) / times
 }
 
-/** Milliseconds that a call takes: the least of several rounds, each of enough calls to tell. */
-async function leastMs(work: Work): Promise<number> {
+/** Measures a call of which one took about `first` milliseconds: enough calls at a time to tell. */
+async function measurer(work: Work, first: number): Promise<() => Promise<number>> {
   let times = 1
-  let least = await msEach(work, times)
-  while (least * times < enoughMs) {
-    times = Math.ceil(Math.min(times * 10, (1.5 * enoughMs) / Math.max(least, 0.000_1)))
-    least = await msEach(work, times)
+  let ms = first
+  while (ms * times < enoughMs) {
+    times = Math.ceil(Math.min(times * 10, (1.5 * enoughMs) / Math.max(ms, 0.000_1)))
+    ms = await msEach(work, times)
   }
-  for (let round = 1; round < rounds; round++) least = Math.min(least, await msEach(work, times))
-  return least
+  return () => msEach(work, times)
 }
 
-/** Measured again where it is too much: others use the machine and its caches too. */
+/** Whether the least of three calls takes too long; `first` is the milliseconds of one. Most that seem so compile or collect garbage. */
+async function seemsExcessive(short: Work, long: Work, first: number): Promise<boolean> {
+  const enough = maxGrowth * (await msEach(short, Math.ceil(enoughMs / first)))
+  for (let least = first, call = 1; ; call++) {
+    if (least <= enough) return false
+    if (call === 3 || least > 2_000) return true
+    least = Math.min(least, await msEach(long, 1))
+  }
+}
+
+/**
+ * The growth by the least of several measurements of each size: others use the machine and its caches too, and garbage
+ * is collected in some of them. Ends as soon as the growth is not too large.
+ */
 async function leastGrowth(
   short: Work,
   long: Work,
   first: number,
 ): Promise<{ readonly ms: number; readonly growth: number }> {
-  let least = { ms: Number.POSITIVE_INFINITY, growth: Number.POSITIVE_INFINITY }
-  for (let attempt = 0; attempt < 3 && least.growth > maxGrowth; attempt++) {
-    // What takes seconds is not measured again: an error of a tenth does not matter there.
-    const ms = first > 2_000 ? first : await leastMs(long)
-    const growth = ms / (await leastMs(short))
-    if (growth < least.growth) least = { ms, growth }
-    if (growth > 3 * maxGrowth) break
+  const measureShort = await measurer(short, first / maxGrowth)
+  // What takes seconds is not measured again: an error of a tenth does not matter there.
+  const measureLong = first > 2_000 ? async () => first : await measurer(long, first)
+  const least = { short: Number.POSITIVE_INFINITY, long: Number.POSITIVE_INFINITY }
+  for (let round = 1; ; round++) {
+    least.long = Math.min(least.long, await measureLong())
+    least.short = Math.min(least.short, await measureShort())
+    const growth = least.long / least.short
+    const isSettled = growth <= maxGrowth || (round >= clearRounds && growth > 3 * maxGrowth)
+    if (isSettled || round === rounds) return { ms: least.long, growth }
   }
-  return least
+}
+
+export type GrowthOptions = {
+  /**
+   * For work whose garbage is cleared away at some sizes and not at others: a growth that is a little too much must
+   * show once more, from that size to ten times that.
+   */
+  readonly allocates?: boolean
+  /**
+   * `npm test` leaves out the sizes up to which the time would be harmless even if it grew with the square of the text.
+   * For work that goes the same way whatever the size.
+   */
+  readonly screened?: boolean
 }
 
 /**
  * How the processor time of `work` grows from one size of a text to ten times that, where it grows faster than the text
- * does; undefined when it does not. The sizes are tried in their order, up to the first that shows it. `allocates`: for
- * work whose garbage is cleared away at some sizes and not at others; there a growth that is a little too much must show
- * once more, from that size to ten times that.
+ * does; undefined when it does not. The sizes are tried in their order, up to the first that shows it.
  */
 export async function excessiveGrowth(
   work: (text: string) => unknown,
   textOf: (size: number) => string,
   sizes: readonly number[],
-  allocates = false,
+  { allocates = false, screened = false }: GrowthOptions = {},
 ): Promise<string | undefined> {
   let before: Work | undefined
+  const longest = sizes.at(-1) ?? 0
   for (const size of sizes) {
     const text = textOf(size)
     const now: Work = () => work(text)
+    const begun = performance.now()
     const first = await msEach(now, 1)
-    const harmless = Math.max(harmlessMs.altogether, (size / 1_000) * harmlessMs.forThousand)
-    if (before && first > harmless && first / (await msEach(before, Math.ceil(enoughMs / first))) > maxGrowth) {
+    // On the wall, which is never less than the processor time, and counts in finer steps on every system.
+    const wallMs = performance.now() - begun
+    const harmless = harmlessAt(size)
+    if (before && first > harmless && (await seemsExcessive(before, now, first))) {
       const { ms, growth } = await leastGrowth(before, now, first)
       if (
         ms > harmless &&
@@ -90,6 +132,7 @@ export async function excessiveGrowth(
         return `${size / 10} -> ${size} characters: ${growth.toFixed(0)} times the processor time (${ms.toFixed(1)} ms)`
       }
     }
+    if (screened && !proving && wallMs * (longest / size) ** 2 <= harmlessAt(longest)) return undefined
     before = now
   }
   return undefined

@@ -1,11 +1,11 @@
-import { describeHostile, excessiveGrowth, ofSize } from './growth.ts'
+import { describeHostile, excessiveGrowth, ofSize, sizesUpTo } from './growth.ts'
 import { hostileTextsFor } from './hostile-texts.ts'
 import type { SourcePattern } from './source-patterns.ts'
 
 /** What the parent hears of each pattern when it is through, in the order of the list. */
 export type PatternReport = { readonly texts: number; readonly problem: string | undefined }
 
-const sizes = [1_000, 10_000, 100_000]
+const sizes = sizesUpTo(1e5)
 
 function scanOf({ source, flags, scan }: SourcePattern): (text: string) => void {
   const pattern = new RegExp(source, scan === 'once' || flags.includes('g') ? flags : `${flags}g`)
@@ -17,7 +17,7 @@ async function judge(one: SourcePattern): Promise<PatternReport> {
   const run = scanOf(one)
   const texts = hostileTextsFor(one.source, one.flags)
   for (const hostile of texts) {
-    const problem = await excessiveGrowth(run, (size) => ofSize(hostile, size), sizes)
+    const problem = await excessiveGrowth(run, (size) => ofSize(hostile, size), sizes, { screened: true })
     if (problem !== undefined) return { texts: texts.length, problem: `${problem} of ${describeHostile(hostile)}` }
   }
   return { texts: texts.length, problem: undefined }

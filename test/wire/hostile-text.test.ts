@@ -12,7 +12,7 @@ import {
   readBody,
 } from '../../src/core/wire/index.ts'
 import { parseByToken, tooDeepUnder } from '../../src/core/wire/json-read.ts'
-import { describeHostile, excessiveGrowth, type Hostile, ofSize } from '../support/growth.ts'
+import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/growth.ts'
 import { hostileUnits } from '../support/hostile-texts.ts'
 
 const json = await formats.json()
@@ -21,8 +21,6 @@ const { readCsvTable } = await csvTables()
 
 const boundary = 'multipart/form-data; boundary=b'
 const part = '--b\r\nContent-Disposition: form-data; name="UserName"\r\n\r\n'
-
-const sizes = [1e3, 1e4, 1e5, 1e6]
 
 type Reader = {
   readonly read: (text: string) => unknown
@@ -135,8 +133,7 @@ describe('S4 the processor time of reading grows as the text does', () => {
       const problems: string[] = []
       for (const hostile of texts) {
         const textOf = (size: number): string => ofSize(hostile, size)
-        const tried = sizes.filter((size) => size <= upTo)
-        const problem = await excessiveGrowth(ignoringFaults(read), textOf, tried, true)
+        const problem = await excessiveGrowth(ignoringFaults(read), textOf, sizesUpTo(upTo), { allocates: true })
         if (problem !== undefined) problems.push(`${problem} of ${describeHostile(hostile)}`)
       }
       expect(problems).toEqual([])
