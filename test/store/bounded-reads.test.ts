@@ -10,8 +10,11 @@ import { openData } from '../../src/core/store/index.ts'
 import { type Backend, backends } from '../support/data-world.ts'
 import { until } from '../support/until.ts'
 
-/** So many users, each with a role, a permission, a session, a refresh token, a key and an entry in the audit. */
-const users = 100_000
+/**
+ * Users, each with a role, a permission, a session, a refresh token, a key and an entry in the audit. The planner of
+ * PostgreSQL chooses to read a whole table that is not much larger than what it wants of it.
+ */
+const usersOf = { SQLite: 20_000, PostgreSQL: 100_000 } as const
 /** What one command may read of them: some names to suggest from, and a few rows by their index. */
 const maxRead = 3_000
 
@@ -21,6 +24,7 @@ const watcher = new URL('../support/watch-rows.ts', import.meta.url).href
 /** Fills a store by one statement a table, as no command could in this time. */
 async function fill({ name, raw }: Backend, store: string): Promise<void> {
   const sqlite = name === 'SQLite'
+  const users = usersOf[name]
   const numbers = sqlite
     ? `WITH RECURSIVE g(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM g WHERE n + 1 < ${users})`
     : `WITH g(n) AS (SELECT generate_series(0, ${users - 1}))`
