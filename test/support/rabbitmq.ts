@@ -4,7 +4,17 @@ import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { asServer, childrenOf, findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
+import {
+  asServer,
+  descendantsOf,
+  findProgram,
+  freePort,
+  killAll,
+  type Running,
+  remove,
+  run,
+  serverFolder,
+} from './server.ts'
 
 // Debian's own scripts insist on the account rabbitmq; these run as whoever starts them.
 const scripts = '/usr/lib/rabbitmq/bin'
@@ -105,7 +115,7 @@ disk_free_limit.absolute = 1MB
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
     return text === '' ? undefined : (JSON.parse(text) as unknown)
   }
-  const processes = (): readonly number[] => [running.pid, ...below(running.pid), mapper.pid ?? 0].filter(there)
+  const processes = (): readonly number[] => [running.pid, ...descendantsOf(running.pid), mapper.pid ?? 0].filter(there)
   return {
     ...running,
     url,
@@ -148,7 +158,7 @@ disk_free_limit.absolute = 1MB
       const all = processes()
       // Its own way to end takes many seconds, and its data are not needed any more. The script that
       // started the server waits for it, and so ends last.
-      for (const pid of below(running.pid)) process.kill(pid, 'SIGKILL')
+      killAll(descendantsOf(running.pid))
       for (let tries = 0; tries < 100 && there(running.pid); tries += 1) await wait(20)
       await running.stop('SIGKILL')
       killMapper()
@@ -158,12 +168,6 @@ disk_free_limit.absolute = 1MB
       remove(folder)
     },
   }
-}
-
-/** All descendants of a process. */
-const below = (pid: number): number[] => {
-  if (!there(pid)) return []
-  return childrenOf(pid).flatMap((child) => [child, ...below(child)])
 }
 
 /** A zombie has ended: whether somebody reaps it is not the server's affair. */

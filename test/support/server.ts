@@ -44,6 +44,9 @@ export type Running = {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
+/** A server that has not said so by then does not start. RabbitMQ takes 40 s where others keep the processors busy. */
+const startMs = 150_000
+
 /** Starts a server and waits until its log says `ready`. */
 export async function run(program: string, args: readonly string[], ready: RegExp): Promise<Running> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], ...asServer, cwd: '/' })
@@ -61,10 +64,17 @@ export async function run(program: string, args: readonly string[], ready: RegEx
   const kill = (): void => void child.kill('SIGKILL')
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))
-  const timer = setTimeout(kill, 30_000)
+  let late = false
+  const timer = setTimeout(() => {
+    late = true
+    // What is a script has started the server itself.
+    killAll(descendantsOf(pid))
+    kill()
+  }, startMs)
   await Promise.race([said, once(child, 'exit')])
   clearTimeout(timer)
-  if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${program} ended: ${log.slice(-2_000)}`)
+  const why = late ? `was not ready within ${startMs / 1_000} s` : 'ended'
+  if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${program} ${why}: ${log.slice(-2_000)}`)
   const all = (signal: NodeJS.Signals): void => {
     for (const one of [pid, ...childrenOf(pid)]) process.kill(one, signal)
   }
@@ -92,6 +102,26 @@ export function childrenOf(pid: number): number[] {
     .split(' ')
     .filter((one) => one !== '')
     .map(Number)
+}
+
+/** All descendants of a process that are still there. */
+export function descendantsOf(pid: number): number[] {
+  try {
+    return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
+  } catch {
+    return []
+  }
+}
+
+/** SIGKILL to each; one that has ended meanwhile is left aside. */
+export function killAll(pids: readonly number[]): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  }
 }
 
 export const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true })
