@@ -27,7 +27,7 @@ test.runIf(existsSync('/proc/self'))('a home that cannot be made ends in an erro
   expect(() => makeFolder('/proc/nope/x')).toThrow(/ENOENT/)
   const home = svcHome()
   try {
-    const env = { HOME: '/proc/nope', SVC_HOME: '/proc/nope', NODE_DISABLE_COMPILE_CACHE: '' }
+    const env = { HOME: '/proc/nope', SVC_HOME: '/proc/nope', NODE_COMPILE_CACHE: '' }
     const version = await home.svc(['version'], { env })
     expect(version.code).toBe(0)
     const added = await home.svc(['users', 'add', 'ann', '--password-stdin'], { env, stdin: 'correct horse 7\n' })

@@ -8,6 +8,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { acquire } from '../../src/cli/private-file.ts'
 import { type SignIn, tokenStore } from '../../src/cli/token-store.ts'
 import { openClient } from '../../src/core/client/index.ts'
+import { compiledCode } from '../support/compiled-code.ts'
 import { keyringHome, keyringMissing, keyringSession } from '../support/keyring.ts'
 import { suiteWith } from '../support/peer.ts'
 import { password, type ServerOptions, type SignInServer, signInServer, user } from '../support/sign-in-server.ts'
@@ -51,10 +52,16 @@ async function context(options: Partial<ServerOptions> = {}, env: Record<string,
 /** Many processes at once. `round` releases them together, and gives what each of them says. */
 async function crowd({ signIn, env }: CheckContext, size: number) {
   const children = Array.from({ length: size }, () =>
-    fork(child, [JSON.stringify(signIn)], { env: { PATH: process.env.PATH ?? '', ...env }, stdio: 'inherit' }),
+    fork(child, [JSON.stringify(signIn)], {
+      env: { PATH: process.env.PATH ?? '', ...compiledCode, ...env },
+      stdio: 'inherit',
+    }),
   )
-  ends.push(() => {
-    for (const one of children) one.kill('SIGKILL')
+  ends.push(async () => {
+    const running = children.filter((one) => one.exitCode === null && one.signalCode === null)
+    const ended = running.map((one) => once(one, 'exit'))
+    for (const one of running) one.disconnect()
+    await Promise.all(ended)
   })
   await Promise.all(children.map((one) => once(one, 'message')))
   const said = (one: ChildProcess): Promise<string> =>
@@ -75,7 +82,7 @@ const done = '{"done":true}'
 const renewals = (server: SignInServer): number => server.seen.filter(({ path }) => path === '/access-token').length
 
 describe('parallel processes at an expired token', () => {
-  const rounds = full ? 100 : 10
+  const rounds = full ? 100 : 5
   test(`K4 20 processes released together renew once, ${rounds} times over`, { timeout: 300_000 }, async () => {
     const here = await context()
     const many = await crowd(here, 20)

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { compiledCode } from '../support/compiled-code.ts'
 
 /**
  * Runs end-to-end scripts that read like a manual, over the real binary:
@@ -35,7 +36,7 @@ export async function runScript(file: string): Promise<void> {
     PATH: process.env.PATH ?? '',
     HOME: folder,
     SVC_HOME: join(folder, 'home'),
-    NODE_DISABLE_COMPILE_CACHE: '1',
+    ...compiledCode,
   }
   let last: Last = { code: null, stdout: '', stderr: '' }
   let answer: Answer = { status: 0, headers: '', body: '' }

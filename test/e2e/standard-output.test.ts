@@ -16,6 +16,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { compiledCode } from '../support/compiled-code.ts'
 import { entry } from '../support/serve-child.ts'
 
 const root = new URL('../..', import.meta.url).pathname
@@ -52,7 +53,7 @@ const env = (): Record<string, string> => ({
   HOME: folder,
   SVC_HOME: join(folder, 'home'),
   NO_COLOR: '1',
-  NODE_DISABLE_COMPILE_CACHE: '1',
+  ...compiledCode,
 })
 
 async function collect(child: ReturnType<typeof spawn>): Promise<Ran> {

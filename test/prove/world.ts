@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { compiledCode } from '../support/compiled-code.ts'
 import { freePort } from '../support/server.ts'
 import type { Secrets } from './secrets.ts'
 import { ServeLog } from './serve-log.ts'
@@ -56,7 +57,7 @@ export async function startWorld(): Promise<CheckContext> {
     process.execPath,
     ['--expose-gc', '--import', watched, program, 'serve', '--port', '0', '--port-file', portFile, '--store', store],
     {
-      env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, NODE_DISABLE_COMPILE_CACHE: '1' },
+      env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, ...compiledCode },
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     },
   )

@@ -9,6 +9,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../../src/core/errors.ts'
 import { type Actor, type Data, type Grants, openData } from '../../src/core/store/index.ts'
+import { compiledCode } from './compiled-code.ts'
 import { type PostgresServer, startPostgres } from './postgres.ts'
 
 /** A database system that a store can be in. */
@@ -117,7 +118,10 @@ export async function program(
 ): Promise<Program> {
   const file = fileURLToPath(new URL('./data-child.ts', import.meta.url))
   const [command = '', ...rest] = [...before, process.execPath, file, ...args]
-  const child = spawn(command, rest, { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, ...env } })
+  const child = spawn(command, rest, {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, ...compiledCode, ...env },
+  })
   // Killed while it is spoken to.
   child.stdin.on('error', () => {})
   const lines: string[] = []

@@ -27,4 +27,6 @@ process.on('message', () => {
     (error: unknown) => process.send?.({ done: false, error: String(error) }),
   )
 })
+// By itself it would wait for its connections, and who is killed leaves no compiled code for the next.
+process.once('disconnect', () => process.exit())
 process.send?.({ ready: true })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { compiledCode } from './compiled-code.ts'
 import { until } from './until.ts'
 
 /** The built program. */
@@ -36,7 +37,7 @@ export async function startServe({ stderr, command = [], preload, args = [] }: O
   const svc = [process.execPath, ...imports, entry, 'serve', '--only', 'health', '--port', '0', '--port-file', portFile]
   const [program = '', ...rest] = [...command, ...svc, ...args]
   const child = spawn(program, rest, {
-    env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, NODE_DISABLE_COMPILE_CACHE: '1' },
+    env: { PATH: process.env.PATH ?? '', HOME: folder, SVC_HOME: folder, ...compiledCode },
     stdio: ['pipe', 'pipe', stderr],
   })
   const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { compiledCode } from './compiled-code.ts'
 
 /** The built program: from its sources every start would cost ten times as much. */
 const entry = new URL('../../bin/run.js', import.meta.url).pathname
@@ -34,7 +35,7 @@ export function svcHome(): Home {
     SVC_HOME: folder,
     NO_COLOR: '1',
     TERM: 'xterm',
-    NODE_DISABLE_COMPILE_CACHE: '1',
+    ...compiledCode,
   }
   return {
     folder,
