@@ -8,6 +8,7 @@ import {
   trustedSentence,
   trustProblem,
 } from '../net/certificates.ts'
+import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, Threshold } from '../settings/index.ts'
 import { atLeast, fail, ok, type Result } from './result.ts'
 
@@ -62,6 +63,38 @@ export function evaluateExpiry<const Name extends string>(
     address,
     details,
   })
+}
+
+type CertificateOptions<Connection, S> = {
+  readonly depth: ExecutionMode
+  /** The threshold in days, which checks of the kind may share. */
+  readonly setting: S
+  /** The chain that the connection showed; undefined without TLS, where there is no result. */
+  readonly chain: (connection: Connection) => Chain | undefined
+  /** The URL scheme that means TLS, for a kind whose URL may also be without it. */
+  readonly scheme?: string
+  /** Runs before all other checks, wherever it is declared. */
+  readonly first?: true
+}
+
+/** The check `certificate` of a kind that reads the chain when it connects. */
+export function certificateCheck<Connection, const S extends Setting & { readonly type: 'threshold' }>({
+  depth,
+  setting,
+  chain: chainOf,
+  scheme,
+  ...order
+}: CertificateOptions<Connection, S>) {
+  const only = scheme === undefined ? '' : ` (${scheme})`
+  return {
+    ...order,
+    depth,
+    results: { certificate: `Every certificate of the chain stays valid long enough${only}` },
+    settings: { certificate: setting },
+    observe: async (connection: Connection) => ({ chain: chainOf(connection) }),
+    evaluate: ({ chain }: { readonly chain: Chain | undefined }, settings: { readonly certificate: Threshold }) =>
+      chain ? evaluateExpiry('certificate', chain, settings.certificate) : [],
+  } as const
 }
 
 /** Whether signatures lead to a root that this machine or `caFile` trusts. */

@@ -1,7 +1,7 @@
 export { loadFtpLists } from './list.ts'
 export { ftpSettings, portOf } from './settings.ts'
 
-import { atMost, checksOn, evaluateExpiry, fail, includes, networkKind, ok, type Result } from '../../engine/index.ts'
+import { atMost, certificateCheck, checksOn, fail, includes, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
 import { quoted } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
@@ -46,13 +46,10 @@ function evaluateEncryption({ address, chain, distrust }: Encryption, mode: TlsM
   return ok('TLS', `${address} ${how}speaks ${chain.protocol}, trusted`)
 }
 
-export const certificate = check({
+export const certificate = certificateCheck({
   depth: 'Standard',
-  results: { certificate: 'Every certificate of the chain stays valid long enough' },
-  settings: { certificate: validity },
-  observe: async ({ chain }) => ({ chain }),
-  evaluate: ({ chain }, settings) =>
-    chain === undefined ? [] : evaluateExpiry('certificate', chain, settings.certificate),
+  setting: validity,
+  chain: ({ chain }: FtpSession) => chain,
 })
 
 export const signIn = check({

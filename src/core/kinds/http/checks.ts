@@ -5,7 +5,7 @@ import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
   addressesResult,
   atMost,
-  evaluateExpiry,
+  certificateCheck,
   fail,
   httpsCertificateSetting,
   ok,
@@ -21,6 +21,7 @@ import {
   bodyDoc,
   bodySettings,
   documentResults,
+  type Http,
   judgeFrom,
   ofAnswer,
   onHttp,
@@ -294,13 +295,11 @@ export const health = onHttp({
   evaluate: ({ content }) => evaluateHealth(content),
 })
 
-export const certificate = onHttp({
+export const certificate = certificateCheck({
   depth: 'Advanced',
-  results: { certificate: 'Every certificate of the chain stays valid long enough' },
-  settings: { certificate: httpsCertificateSetting },
+  setting: httpsCertificateSetting,
+  chain: ({ chain }: Http) => chain,
   first: true,
-  observe: ({ chain }) => Promise.resolve({ chain }),
-  evaluate: ({ chain }, { certificate }) => (chain ? evaluateExpiry('certificate', chain, certificate) : []),
 })
 
 export const clock = onHttp({

@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { atMost, evaluateExpiry, fail, includes, ok, type Result, warn } from '../../engine/index.ts'
+import {
+  atMost,
+  certificateCheck,
+  certificateSetting,
+  fail,
+  includes,
+  ok,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
 import { count, quoted, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret, SettingsSpec, Threshold } from '../../settings/index.ts'
@@ -86,20 +95,11 @@ function evaluateRoot(address: string, { attributes }: Entry): Result<'rootDSE'>
     : ok('rootDSE', message, more)
 }
 
-export const certificate = onLdap({
+export const certificate = certificateCheck({
   depth: 'Standard',
-  results: { certificate: 'Every certificate of the chain stays valid long enough' },
-  settings: {
-    certificate: {
-      type: 'threshold',
-      unit: 'days',
-      default: { warn: 20, limit: 3 },
-      doc: 'Days that every certificate of the chain has left at least',
-    },
-  },
+  setting: certificateSetting,
+  chain: ({ chain }: LdapConnection) => chain,
   first: true,
-  observe: ({ chain }) => Promise.resolve({ chain }),
-  evaluate: ({ chain }, settings) => (chain ? evaluateExpiry('certificate', chain, settings.certificate) : []),
 })
 
 export const bind = onLdap({

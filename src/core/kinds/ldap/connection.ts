@@ -4,7 +4,7 @@ import { type AddressTurn, type CheckContext, type Connection, checksOn, include
 import { showDuration } from '../../format.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts'
+import { type Chain, caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp } from '../../net/connect.ts'
 import { hiding, nothingHidden } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
@@ -38,7 +38,7 @@ export const connectSettings = {
   },
   startTls: { type: 'flag', default: false, doc: 'Turn an ldap:// connection into TLS before anything else is said' },
   servername: { type: 'text', doc: "Name to find in the certificate, where it is not the URL's" },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  caFile: caFileSetting,
   insecureLdap: { type: 'flag', default: false, doc: 'Send a password over plain ldap:// to another machine too' },
   user: userSetting,
   password: { type: 'secret', doc: "The user's password" },

@@ -1,7 +1,15 @@
-import { atMost, evaluateExpiry, fail, ok, type Result, warn } from '../../engine/index.ts'
+import {
+  atMost,
+  certificateCheck,
+  evaluateExpiry,
+  fail,
+  httpsCertificateSetting,
+  ok,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
 import { count, quoted, safeUrl, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { SettingsSpec } from '../../settings/index.ts'
 import { documentOf, type OidcConnection, onOidc } from './connection.ts'
 import { discoveryUrl, endpointAt, endpointOf } from './endpoint.ts'
 import { inspectKeys } from './keys.ts'
@@ -170,27 +178,18 @@ export const keyAge = onOidc({
   },
 })
 
-const certificateResult = { certificate: 'Every certificate of the chain stays valid long enough (https)' } as const
-const certificateSetting = {
-  type: 'threshold',
-  unit: 'days',
-  default: { warn: 20, limit: 3 },
-  doc: 'Days that every certificate of the chain has left at least (https)',
-} as const satisfies SettingsSpec[string]
-
-export const certificate = onOidc({
+export const certificate = certificateCheck({
   depth: 'Standard',
-  results: certificateResult,
-  settings: { certificate: certificateSetting },
-  observe: ({ provider }: OidcConnection) => Promise.resolve(provider.chains()[0]),
-  evaluate: (chain, settings) => (chain ? evaluateExpiry('certificate', chain, settings.certificate) : []),
+  setting: httpsCertificateSetting,
+  scheme: 'https',
+  chain: ({ provider }: OidcConnection) => provider.chains()[0],
 })
 
 /** Endpoints may be at other places, which are known once everything has been asked for. */
 export const endpointCertificates = onOidc({
   depth: 'Standard',
-  results: certificateResult,
-  settings: { certificate: certificateSetting },
+  results: certificate.results,
+  settings: certificate.settings,
   last: true,
   elsewhere: true,
   observe: ({ provider }: OidcConnection) => Promise.resolve(provider.chains().slice(1)),

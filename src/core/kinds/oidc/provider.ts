@@ -1,7 +1,7 @@
 import type { CheckContext } from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { type Chain, readCaFile } from '../../net/certificates.ts'
+import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
 import { hostPort } from '../../net/connect.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
@@ -22,7 +22,7 @@ export const sharedSettings = {
     type: 'texts',
     doc: 'Other hosts where its endpoints may be: `host`, or `host:port` where the port is not the usual one',
   },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  caFile: caFileSetting,
   insecureHttp: { type: 'flag', default: false, doc: 'Allow http://, also to send secrets to another machine' },
   clientId: { type: 'text', doc: 'A client made for this: Advanced gets a token by its client credentials' },
   clientSecret: { type: 'secret', doc: 'Its secret, sent to the token endpoint alone' },

@@ -1,16 +1,15 @@
 import { shownLocation } from '../../assert/content.ts'
-import { atMost, evaluateExpiry, fail, httpsCertificateSetting, includes, networkKind } from '../../engine/index.ts'
+import { atMost, certificateCheck, fail, httpsCertificateSetting, includes, networkKind } from '../../engine/index.ts'
 import { urlTarget } from '../../net/url.ts'
-import { connectSettings, onManagement, openManagement, validateUrl } from './management.ts'
+import { connectSettings, type Management, openManagement, validateUrl } from './management.ts'
 import { alarms, cluster, fileDescriptors, memory, messages, node, partitions, signIn, sockets } from './nodes.ts'
 import { consumers, deadLetters, oldestMessage, queue, stalled, unacknowledged, validateQueues } from './queues.ts'
 
-const certificate = onManagement({
+const certificate = certificateCheck({
   depth: 'Advanced',
-  results: { certificate: 'Every certificate of the chain stays valid long enough (https)' },
-  settings: { certificate: httpsCertificateSetting },
-  observe: ({ chain }) => Promise.resolve(chain()),
-  evaluate: (chain, settings) => (chain ? evaluateExpiry('certificate', chain, settings.certificate) : []),
+  setting: httpsCertificateSetting,
+  scheme: 'https',
+  chain: ({ chain }: Management) => chain(),
 })
 
 /** Asks the management of RabbitMQ, by GET alone. Speaks no AMQP: it takes no message and sends none. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { figure, text } from '../../database/index.ts'
-import { atMost, evaluateExpiry, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { atMost, certificateCheck, certificateSetting, fail, ok, type Result, warn } from '../../engine/index.ts'
 import { count, quoted } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { latencySetting, onRedis, type RedisConnection } from './connection.ts'
@@ -157,17 +157,9 @@ export const roundTrip = onRedis({
   },
 })
 
-export const certificate = onRedis({
+export const certificate = certificateCheck({
   depth: 'Advanced',
-  results: { certificate: 'Every certificate of the chain stays valid long enough (rediss)' },
-  settings: {
-    certificate: {
-      type: 'threshold',
-      unit: 'days',
-      default: { warn: 20, limit: 3 },
-      doc: 'Days that every certificate of the chain has left at least (rediss)',
-    },
-  },
-  observe: ({ chain }) => Promise.resolve(chain),
-  evaluate: (chain, settings) => (chain ? evaluateExpiry('certificate', chain, settings.certificate) : []),
+  setting: { ...certificateSetting, doc: 'Days that every certificate of the chain has left at least (rediss)' },
+  scheme: 'rediss',
+  chain: ({ chain }: RedisConnection) => chain,
 })

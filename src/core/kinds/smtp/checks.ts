@@ -1,4 +1,14 @@
-import { atMost, type CheckContext, evaluateExpiry, fail, includes, ok, type Result, warn } from '../../engine/index.ts'
+import {
+  atMost,
+  type CheckContext,
+  certificateSetting,
+  evaluateExpiry,
+  fail,
+  includes,
+  ok,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
 import { quoted, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -96,14 +106,7 @@ export const hello = onSmtp({
 export const certificate = onSmtp({
   depth: 'Standard',
   results: { certificate: 'Every certificate of the chain stays valid long enough' },
-  settings: {
-    certificate: {
-      type: 'threshold',
-      unit: 'days',
-      default: { warn: 20, limit: 3 },
-      doc: 'Days that every certificate of the chain has left at least',
-    },
-  },
+  settings: { certificate: certificateSetting },
   observe: observeTransport,
   evaluate: ({ encryption }, settings) =>
     encryption && encryption.distrust === undefined

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { type AddressTurn, type CheckContext, type Connection, checksOn, includes } from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts'
+import { type Chain, caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp } from '../../net/connect.ts'
 import { type Hide, hiding } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
@@ -34,7 +34,7 @@ export const connectSettings = {
     doc: '`implicit`: TLS from the first byte; `starttls`: STARTTLS must be offered; `off`: not tried; `auto`: implicit on port 465, else STARTTLS where it is offered, with a warning where not',
   },
   servername: { type: 'text', doc: 'Name to find in the certificate, where it is not `host`' },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+  caFile: caFileSetting,
   hello: {
     type: 'text',
     pattern: /^[A-Za-z0-9.:[\]-]{1,255}$/,
