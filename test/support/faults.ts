@@ -24,6 +24,7 @@ export type PeerOptions = {
     readonly cert: string
     readonly minVersion?: 'TLSv1'
     readonly maxVersion?: 'TLSv1.1' | 'TLSv1.2'
+    readonly ALPNProtocols?: string[]
   }
 }
 

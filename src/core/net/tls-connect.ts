@@ -15,6 +15,8 @@ export type TlsOptions = {
   readonly verify: boolean
   /** Where clients fail, try what none should use any more, so that it can be told. Not with data to send. */
   readonly weak?: boolean
+  /** The one protocol to negotiate (ALPN), e.g. `h2`. Without it none is offered. */
+  readonly protocol?: string
   /** Opens a socket on which TLS may begin, where something is said before it (AUTH TLS, STARTTLS). */
   readonly open?: () => Promise<Socket>
   readonly date: () => Date
@@ -76,6 +78,7 @@ async function shake(
     // An address is no server name (RFC 6066, 3).
     ...(isIP(options.host) ? {} : { servername: options.host }),
     ...(ca === undefined ? {} : { ca: [...ca] }),
+    ...(options.protocol === undefined ? {} : { ALPNProtocols: [options.protocol] }),
     ...(weak ? { minVersion: 'TLSv1' as const, ciphers: 'DEFAULT@SECLEVEL=0' } : {}),
     rejectUnauthorized: false,
     checkServerIdentity: () => undefined,
