@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { opensslMissing } from '../support/certs.ts'
 import { blackHole, echo, http, peer } from '../support/faults.ts'
+import { checkServer, healthServer } from '../support/grpc.ts'
 import { httpPeer, pages } from '../support/http-peer.ts'
 import { nginxMissing, startNginx } from '../support/nginx.ts'
 import { administrator, rabbitmqMissing, startRabbitmq } from '../support/rabbitmq.ts'
@@ -141,6 +142,47 @@ export const webRows = {
         stop: async () => {
           await nginx.remove()
           await documents[Symbol.asyncDispose]()
+          await refusing[Symbol.asyncDispose]()
+          await untrusted.close()
+          await breaks.stop()
+        },
+      }
+    },
+  },
+  grpc: {
+    missing: opensslMissing(),
+    cost: 'cheap',
+    start: async () => {
+      const made = certificates()
+      const plain = await healthServer({ '': 'SERVING', orders: 'SERVING' })
+      const secure = await healthServer({ '': 'SERVING' }, made.good)
+      const refusing = await checkServer(() => ({ code: 16, details: 'no' }))
+      const untrusted = await peer(blackHole, { tls: made.selfSigned })
+      const standard = { modes: ['Standard', 'Advanced'] } as const
+      const settings = (port: number) => ({ host, port })
+      const trusted = { tls: true, servername: 'svc.test', caFile: made.caFile }
+      // The settings of HTTP/2, and then nothing more.
+      const breaks = await broken(settings, Buffer.from('000000040000000000', 'hex'), standard)
+      return {
+        env: { WORD: 'wrong horse' },
+        cases: [
+          well({ ...settings(plain.port), services: ['orders'] }),
+          well({ ...settings(secure.port), ...trusted }),
+          run('not trusted', ['tls'], { ...settings(untrusted.port), ...trusted }),
+          run('unknown service', ['data'], { ...settings(plain.port), services: ['missing'] }, standard),
+          run('wrong token', ['auth'], { ...settings(refusing.port), token: { env: 'WORD' } }, { modes: ['Standard'] }),
+          ...breaks.cases,
+        ],
+        left: () => [
+          ...open('plain', plain),
+          ...open('secure', secure),
+          ...open('refusing', refusing),
+          ...open('not trusted', untrusted),
+          ...breaks.left(),
+        ],
+        stop: async () => {
+          await plain[Symbol.asyncDispose]()
+          await secure[Symbol.asyncDispose]()
           await refusing[Symbol.asyncDispose]()
           await untrusted.close()
           await breaks.stop()

@@ -9,6 +9,9 @@ const token = 'token-of-the-monitor-4711'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
+/** `Bearer ` and the token, as HTTP/2 packs the value of a header (RFC 7541, 5.2). */
+const packedBearer = Buffer.from('ba51d85b1449fa96a58f2ac99cab527a8c93d8b34e843f', 'hex')
+
 /** A credential, and a test for any part of it, the user name included, in bytes that a listener received. */
 export const credential = {
   user,
@@ -16,7 +19,7 @@ export const credential = {
   isIn: (bytes: Buffer): boolean =>
     [user, password, token, base64(`${user}:${password}`), base64(`\0${user}\0${password}`)].some(
       (text) => bytes.includes(text) || bytes.includes(Buffer.from(text, 'utf16le')),
-    ),
+    ) || bytes.includes(packedBearer),
 } as const
 
 /** Where a monitor is led. */
@@ -191,6 +194,21 @@ export const clearTextRows: readonly ClearTextRow[] = [
     monitor: (host, port) => ({ kind: 'svc', url: `http://${host}:${port}/`, token: { env: 'SVC_TEST_TOKEN' } }),
     entice: answers('200 OK', '{}'),
     says: plainHttp,
+  },
+  {
+    name: 'grpc',
+    monitor: (host, port) => ({ kind: 'grpc', host, port, token: { env: 'SVC_TEST_TOKEN' } }),
+    bare: true,
+    // The settings of HTTP/2; what is longer than those of the client is its request.
+    entice: (socket) => {
+      let length = 0
+      socket.write(Buffer.from('000000040000000000', 'hex'))
+      socket.on('data', (chunk) => {
+        length += chunk.length
+        if (length > 120) socket.end()
+      })
+    },
+    says: /the token is not sent to \S+ without TLS: use tls: true, or insecureGrpc/,
   },
   {
     name: 'rabbitmq',

@@ -10,6 +10,7 @@ export const monitors = {
   exec: () => import('./exec.ts'),
   'file-age': () => import('./file-age/index.ts'),
   ftp: () => import('./ftp/index.ts'),
+  grpc: () => import('./grpc/index.ts'),
   heartbeat: () => import('./heartbeat/index.ts'),
   host: () => import('./host.ts'),
   http: () => import('./http/index.ts'),

@@ -1,0 +1,345 @@
+import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import type { Connection } from '../../engine/index.ts'
+import { showBytes } from '../../format.ts'
+import type { Chain } from '../../net/certificates.ts'
+import { type Hide, quoted, said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { MessageReader } from './message.ts'
+
+/** Bytes of HTTP/2 that a peer may send before its first answer, and then for each of them. */
+const maxAnswerBytes = 64 * 1024
+/** Bytes of headers or trailers, unpacked. */
+const maxHeaderBytes = 16 * 1024
+
+/** What a call was answered: the status of gRPC, and the message where that status is OK. */
+export type Answer =
+  | { readonly code: 0; readonly message: Buffer }
+  /** `text` is the server's own, decoded, without secrets and control characters. */
+  | { readonly code: number; readonly text: string; readonly message?: undefined }
+
+/** What a connection is made of. */
+export type GrpcLink = {
+  readonly socket: Socket
+  readonly chain: Chain | undefined
+  readonly address: string
+  /** Sent as `:authority`. */
+  readonly authority: string
+  /** Sent with each call: metadata and credentials. */
+  readonly metadata: Readonly<Record<string, string>>
+  /** Names of `metadata` whose values are credentials: HTTP/2 then keeps them out of its tables. */
+  readonly secretNames: readonly string[]
+  readonly hide: Hide
+}
+
+/**
+ * Between a socket and node:http2, which reads whatever comes and does not tell what it was: counts the bytes, and
+ * recognises a peer that speaks another protocol by its first one.
+ */
+class MeteredSocket extends Duplex {
+  readonly #socket: Socket
+  #left = maxAnswerBytes
+  #begun = false
+  /** Why it was destroyed, if that was because of what the peer sent. */
+  problem: ProbeError | undefined
+  /** What the socket threw: known here before node:http2 tells of it. */
+  error: NodeJS.ErrnoException | undefined
+  /** True once the peer, and not svc, has ended the connection. */
+  isEnded = false
+
+  constructor({ socket, address, chain, hide }: GrpcLink) {
+    super()
+    this.#socket = socket
+    socket.on('data', (chunk: Buffer) => {
+      this.#left -= chunk.length
+      this.problem ??= this.#begun ? undefined : foreignProtocol(chunk, { address, isTls: chain !== undefined, hide })
+      this.#begun = true
+      if (this.#left < 0) {
+        this.problem ??= new ProbeError('protocol', `${address} sent more than ${showBytes(maxAnswerBytes)}`)
+      }
+      if (this.problem) this.destroy(this.problem)
+      else if (!this.push(chunk)) socket.pause()
+    })
+    socket.on('end', () => {
+      this.isEnded = true
+      this.push(null)
+    })
+    socket.on('error', (error) => {
+      this.error ??= error
+      this.destroy(error)
+    })
+    socket.on('close', () => {
+      this.isEnded ||= !this.destroyed
+      this.destroy()
+    })
+    // Whoever waits for an answer is told by the session.
+    this.on('error', () => {})
+  }
+
+  /** Lets the peer send one more answer. */
+  allowAnswer(): void {
+    this.#left = maxAnswerBytes
+  }
+
+  override _read(): void {
+    this.#socket.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#socket.write(chunk, done)
+  }
+
+  override _final(done: () => void): void {
+    this.#socket.end(done)
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy()
+    done(error)
+  }
+}
+
+type Peer = { readonly address: string; readonly isTls: boolean; readonly hide: Hide }
+
+/** HTTP/2 begins with a SETTINGS frame, whose length is less than 65,536: its first byte is 0. */
+function foreignProtocol(first: Buffer, { address, isTls, hide }: Peer): ProbeError | undefined {
+  if (first[0] === 0) return undefined
+  const text = quoted(hide(first), 80)
+  if (first.toString('latin1', 0, 7) === 'HTTP/1.') {
+    return new ProbeError('protocol', `${address} speaks HTTP/1, gRPC needs HTTP/2: it answered ${text}`)
+  }
+  // An alert or a handshake record of TLS.
+  if (!isTls && (first[0] === 0x15 || first[0] === 0x16) && first[1] === 3) {
+    return new ProbeError('protocol', `${address} expects TLS on this port: set tls: true`)
+  }
+  return new ProbeError('protocol', `${address} does not answer in HTTP/2: it sent ${text}`)
+}
+
+/** An HTTP/2 connection to a gRPC server, for one call after the other. */
+export class GrpcConnection implements Connection {
+  readonly address: string
+  readonly chain: Chain | undefined
+  readonly hide: Hide
+  /** Whether calls carry credentials. */
+  readonly signsIn: boolean
+  readonly #link: GrpcLink
+  readonly #socket: MeteredSocket
+  readonly #session: ClientHttp2Session
+  #error: NodeJS.ErrnoException | undefined
+  /** The code of the peer's GOAWAY frame. */
+  #goaway: number | undefined
+
+  private constructor(link: GrpcLink) {
+    const { connect } = process.getBuiltinModule('node:http2')
+    this.address = link.address
+    this.chain = link.chain
+    this.hide = link.hide
+    this.signsIn = link.secretNames.length > 0
+    this.#link = link
+    this.#socket = new MeteredSocket(link)
+    // The URL decides about nothing: the connection is there, and each call names its scheme and authority.
+    this.#session = connect('http://localhost', {
+      createConnection: () => this.#socket,
+      settings: { enablePush: false, maxHeaderListSize: maxHeaderBytes },
+    })
+    this.#session.on('error', (error) => {
+      this.#error ??= error
+    })
+    this.#session.on('goaway', (code) => {
+      this.#goaway ??= code
+    })
+  }
+
+  /**
+   * Speaks HTTP/2 over a socket, which from then on ends with the connection. Resolves when the peer has sent its
+   * settings. Throws ProbeError, or what the socket throws.
+   */
+  static async open(link: GrpcLink): Promise<GrpcConnection> {
+    const connection = new GrpcConnection(link)
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    connection.#session.once('remoteSettings', () => resolve())
+    connection.#session.once('close', () =>
+      reject(
+        connection.#cause(
+          link.chain ? 'before it spoke HTTP/2' : 'before it spoke HTTP/2; if the port expects TLS, set tls: true',
+        ),
+      ),
+    )
+    try {
+      await promise
+      return connection
+    } catch (error) {
+      connection.close()
+      throw error
+    }
+  }
+
+  get usable(): boolean {
+    return !this.#session.closed && !this.#session.destroyed
+  }
+
+  close(): void {
+    this.#session.destroy()
+    this.#socket.destroy()
+  }
+
+  /**
+   * One call with one message each way. `path` is `/package.Service/Method`. Throws ProbeError where what comes is not
+   * a whole answer of gRPC, or what the socket throws.
+   */
+  async call(path: string, request: Buffer, msLeft: number): Promise<Answer> {
+    this.#socket.allowAnswer()
+    const stream = this.#send(path, msLeft)
+    try {
+      return await this.#answer(stream, request)
+    } finally {
+      stream.close(cancelCode)
+    }
+  }
+
+  #send(path: string, msLeft: number): ClientHttp2Stream {
+    const { sensitiveHeaders } = process.getBuiltinModule('node:http2')
+    const { authority, chain, metadata, secretNames } = this.#link
+    if (!this.usable) throw this.#cause('before it was asked')
+    return this.#session.request({
+      ':method': 'POST',
+      ':scheme': chain ? 'https' : 'http',
+      ':authority': authority,
+      ':path': path,
+      te: 'trailers',
+      'content-type': 'application/grpc',
+      'user-agent': 'svc',
+      // At most eight digits.
+      'grpc-timeout': `${Math.min(99_999_999, msLeft)}m`,
+      'grpc-accept-encoding': 'identity',
+      ...metadata,
+      [sensitiveHeaders]: [...secretNames],
+    })
+  }
+
+  #answer(stream: ClientHttp2Stream, request: Buffer): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+    const reader = new MessageReader(this.address)
+    let trailers: IncomingHttpHeaders | undefined
+    const orReject = (act: () => void): void => {
+      try {
+        act()
+      } catch (problem) {
+        reject(problem as Error)
+      }
+    }
+    stream.on('response', (head, flags) => {
+      orReject(() => refuseHead(head, this))
+      // An answer of trailers only: headers that end the stream.
+      if ((flags & endStreamFlag) !== 0) trailers = head
+    })
+    stream.on('trailers', (last) => {
+      trailers = last
+    })
+    stream.on('data', (chunk: Buffer) => orReject(() => reader.push(chunk)))
+    let ended = false
+    stream.on('end', () => {
+      ended = true
+    })
+    // `close` follows, and tells more.
+    stream.on('error', () => {})
+    stream.on('close', () => {
+      if (!ended || stream.rstCode !== 0) return reject(this.#cut(stream.rstCode))
+      orReject(() => resolve(answerOf(trailers, reader, this)))
+    })
+    stream.end(request)
+    return promise
+  }
+
+  /** Why a call ended without an answer. */
+  #cut(code: number): Error {
+    if (!this.usable) return this.#cause('instead of answering')
+    // node:http2 resets a stream too, where headers are too large or wrong: who did it does not show.
+    const why = `RST_STREAM, ${codeName(code)}`
+    return new ProbeError('protocol', `the answer of ${this.address} was broken off (${why})`)
+  }
+
+  /** Why the connection is over. */
+  #cause(when: string): Error {
+    if (this.#socket.problem) return this.#socket.problem
+    if (this.#goaway !== undefined) {
+      const why = codeName(this.#goaway)
+      return new ProbeError('protocol', `${this.address} ended the connection ${when} (GOAWAY, ${why})`)
+    }
+    const error = this.#socket.error ?? this.#error
+    // The reason of an abort is an error without a code, or with a number.
+    const code = typeof error?.code === 'string' ? error.code : undefined
+    const isClosed = code === 'ECONNRESET' || code === 'EPIPE'
+    const isHttp2 = code?.startsWith('ERR_HTTP2')
+    if (error && !isClosed && !isHttp2) return error
+    const details = code === undefined ? [] : [code]
+    if (isClosed || this.#socket.isEnded) {
+      return new ProbeError('protocol', `${this.address} closed the connection ${when}`, details)
+    }
+    const why = error ? `: ${said(error.message, 80)}` : ''
+    return new ProbeError('protocol', `${this.address} does not speak sound HTTP/2${why}`, details)
+  }
+}
+
+/** NGHTTP2_FLAG_END_STREAM and NGHTTP2_CANCEL. */
+const endStreamFlag = 1
+const cancelCode = 8
+
+const codeNames = [
+  'NO_ERROR',
+  'PROTOCOL_ERROR',
+  'INTERNAL_ERROR',
+  'FLOW_CONTROL_ERROR',
+  'SETTINGS_TIMEOUT',
+  'STREAM_CLOSED',
+  'FRAME_SIZE_ERROR',
+  'REFUSED_STREAM',
+  'CANCEL',
+  'COMPRESSION_ERROR',
+  'CONNECT_ERROR',
+  'ENHANCE_YOUR_CALM',
+  'INADEQUATE_SECURITY',
+  'HTTP_1_1_REQUIRED',
+]
+/** An error code of HTTP/2 (RFC 9113, 7). */
+const codeName = (code: number): string => codeNames[code] ?? `code ${code}`
+
+type Answering = { readonly address: string; readonly hide: Hide }
+
+/** Throws ProbeError where the head is not that of an answer of gRPC. */
+function refuseHead(head: IncomingHttpHeaders, { address, hide }: Answering): void {
+  const status = Number(head[':status'])
+  const type = head['content-type']
+  if (status !== 200) {
+    const fault =
+      status === 401 || status === 403 ? 'auth' : [429, 502, 503, 504].includes(status) ? 'refused' : 'protocol'
+    throw new ProbeError(fault, `${address} answered with HTTP ${status} instead of gRPC`)
+  }
+  if (type === undefined) throw new ProbeError('protocol', `${address} answered without a content-type, not as gRPC`)
+  if (!/^application\/grpc(?:[+;]|$)/i.test(type.slice(0, 64))) {
+    throw new ProbeError('protocol', `${address} answered with content-type ${quoted(hide(type), 64)}, not as gRPC`)
+  }
+}
+
+/** Throws ProbeError where the answer has no status, or says OK and has not just one message. */
+function answerOf(trailers: IncomingHttpHeaders | undefined, reader: MessageReader, peer: Answering): Answer {
+  const { address, hide } = peer
+  const status = trailers?.['grpc-status']
+  if (typeof status !== 'string') {
+    throw new ProbeError('protocol', `${address} ended its answer without grpc-status: it is not known to be whole`)
+  }
+  if (!/^\d{1,4}$/.test(status.slice(0, 5))) {
+    throw new ProbeError('protocol', `${address} ended its answer with grpc-status ${quoted(hide(status), 32)}`)
+  }
+  const code = Number(status)
+  if (code === 0) return { code, message: reader.end() }
+  return { code, text: hide(percentDecoded(String(trailers?.['grpc-message'] ?? '').slice(0, 4_096))) }
+}
+
+/** grpc-message is UTF-8, percent-encoded; what is not encoded as it should be stays as it is. */
+const percentDecoded = (text: string): string =>
+  Buffer.from(
+    text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  ).toString('utf8')

@@ -1,0 +1,322 @@
+import {
+  type AddressTurn,
+  addressesIn,
+  addressesResult,
+  addressesSetting,
+  atMost,
+  type CheckContext,
+  certificateCheck,
+  certificateSetting,
+  checksOn,
+  fail,
+  includes,
+  networkKind,
+  ok,
+  type Result,
+} from '../../engine/index.ts'
+import { isLoopback } from '../../loopback.ts'
+import { caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
+import { connectTcp, hostPort } from '../../net/connect.ts'
+import { verifySetting } from '../../net/http/route.ts'
+import { hiding, quoted, said } from '../../net/text.ts'
+import { connectTls } from '../../net/tls-connect.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { type Answer, GrpcConnection, type GrpcLink } from './connection.ts'
+import { healthRequest, servingStatus } from './message.ts'
+
+const maxServices = 50
+const maxNameLength = 120
+
+const latencySetting = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 5_000 },
+  doc: 'How long connecting, and then each answer, may take',
+} as const satisfies SettingsSpec[string]
+
+const connectSettings = {
+  host: { type: 'text', required: true, doc: 'Host name or address' },
+  port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
+  tls: { type: 'flag', default: false, doc: 'TLS from the first byte (ALPN h2); without it HTTP/2 in clear (h2c)' },
+  servername: {
+    type: 'text',
+    doc: 'Name to ask for (SNI) and to find in the certificate, where it is not `host`',
+  },
+  verify: verifySetting,
+  caFile: caFileSetting,
+  authority: {
+    type: 'text',
+    pattern: /^[!-~]{1,255}$/,
+    doc: 'What is sent as :authority, where it is not servername or host, with the port',
+  },
+  headers: { type: 'map', doc: 'Metadata of each call; credentials belong into token' },
+  token: { type: 'secret', doc: 'Bearer token; sent from Standard on' },
+  tokenHeader: { type: 'text', doc: 'Metadata key that takes the bare token instead of authorization, e.g. x-api-key' },
+  insecureGrpc: { type: 'flag', default: false, doc: 'Send the token without TLS to another machine too' },
+  latency: latencySetting,
+  addresses: addressesSetting,
+} as const satisfies SettingsSpec
+type ConnectSettings = Values<typeof connectSettings>
+
+/** Keys that HTTP/2 and gRPC use themselves. */
+const reservedKeys = new Set([
+  'authorization',
+  'connection',
+  'content-length',
+  'content-type',
+  'host',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+])
+const isReserved = (key: string): boolean => reservedKeys.has(key) || key.startsWith('grpc-')
+
+type GrpcSettings = ConnectSettings & Values<typeof health.settings>
+
+/** Why the settings cannot be used together, or undefined. */
+function validate(settings: GrpcSettings): string | undefined {
+  const { tls, services = [], headers = {}, token, tokenHeader } = settings
+  if (!tls && (settings.caFile !== undefined || settings.servername !== undefined || !settings.verify)) {
+    return 'caFile, servername and verify need tls: true'
+  }
+  if (services.length > maxServices) return `services has more than ${maxServices} names`
+  const wrong = services.find((name) => name.length > maxNameLength || /\p{C}/u.test(name))
+  if (wrong !== undefined)
+    return `services: ${quoted(wrong, 40)} is longer than ${maxNameLength} characters, or has others than printable ones`
+  if (new Set(services).size < services.length) return 'services has a name twice'
+  if (tokenHeader !== undefined && token === undefined) return 'tokenHeader needs token'
+  for (const [name, key] of [
+    ...Object.keys(headers).map((key) => ['headers', key] as const),
+    ['tokenHeader', tokenHeader] as const,
+  ]) {
+    if (key === undefined) continue
+    if (!/^[a-z0-9_.-]{1,100}$/i.test(key)) return `${name}: ${quoted(key, 64)} is not a metadata key`
+    const own = name === 'tokenHeader' && key.toLowerCase() === 'authorization'
+    if (isReserved(key.toLowerCase()) && !own) return `${name} may not set ${said(key, 64)}`
+  }
+  const unprintable = Object.entries(headers).find(([, value]) => !/^[ -~]*$/.test(value))
+  return unprintable && `headers: the value of ${said(unprintable[0], 64)} has other characters than printable ASCII`
+}
+
+/** Reads what all addresses are connected with. Throws what the secret and the CA file throw. */
+async function prepare(settings: ConnectSettings, { mode }: CheckContext) {
+  const token = includes(mode, 'Standard') ? await settings.token?.reveal() : undefined
+  if (token !== undefined && (token.trim() !== token || !/^[ -~]+$/.test(token))) {
+    throw new ProbeError('data', 'the token holds a character that a header does not allow')
+  }
+  return { ca: await readCaFile(settings.caFile), token }
+}
+type Prepared = Awaited<ReturnType<typeof prepare>>
+
+async function open(
+  at: AddressTurn,
+  settings: ConnectSettings,
+  context: CheckContext,
+  { ca, token }: Prepared,
+): Promise<GrpcConnection> {
+  const { address } = at
+  if (token !== undefined && !settings.tls && !settings.insecureGrpc && !isLoopback(at.ip)) {
+    throw new ProbeError('data', `the token is not sent to ${address} without TLS: use tls: true, or insecureGrpc`)
+  }
+  const host = settings.servername ?? settings.host.replace(/^\[(.*)\]$/, '$1')
+  const { tokenHeader } = settings
+  const credentials: Readonly<Record<string, string>> =
+    token === undefined
+      ? {}
+      : tokenHeader === undefined
+        ? { authorization: `Bearer ${token}` }
+        : { [tokenHeader.toLowerCase()]: token }
+  const plain = Object.entries(settings.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value] as const)
+  return await GrpcConnection.open({
+    ...(settings.tls
+      ? await openTls(at, { host, ca, verify: settings.verify, date: context.date })
+      : { socket: await connectTcp(at.ip, at.port, at.signal), chain: undefined }),
+    address,
+    authority: settings.authority ?? hostPort(host, settings.port),
+    metadata: { ...Object.fromEntries(plain), ...credentials },
+    secretNames: Object.keys(credentials),
+    hide: hiding(token === undefined ? [] : [token]),
+  })
+}
+
+type TlsSettings = {
+  readonly host: string
+  readonly ca: string | undefined
+  readonly verify: boolean
+  readonly date: () => Date
+}
+
+/** Throws ProbeError `tls` for a server that is not the one it should be, `protocol` for one without HTTP/2. */
+async function openTls(at: AddressTurn, settings: TlsSettings): Promise<Pick<GrpcLink, 'socket' | 'chain'>> {
+  const noHttp2 = `${at.address} does not offer HTTP/2 over TLS (ALPN h2), which gRPC needs`
+  const link = await connectTls(at, { ...settings, protocol: 'h2' }).catch((error: unknown) => {
+    const isRefused =
+      error instanceof ProbeError && error.details.some((code) => code.endsWith('NO_APPLICATION_PROTOCOL'))
+    throw isRefused ? new ProbeError('protocol', noHttp2, error.details) : error
+  })
+  const why = settings.verify ? whyDistrusted(link.chain) : undefined
+  if (why === undefined && link.socket.alpnProtocol === 'h2') return link
+  link.socket.destroy()
+  throw why === undefined ? new ProbeError('protocol', noHttp2) : new ProbeError('tls', why)
+}
+
+const check = checksOn<GrpcConnection>()
+
+const certificate = certificateCheck({
+  depth: 'Standard',
+  setting: certificateSetting,
+  chain: ({ chain }: GrpcConnection) => chain,
+})
+
+const statusNames = [
+  'OK',
+  'CANCELLED',
+  'UNKNOWN',
+  'INVALID_ARGUMENT',
+  'DEADLINE_EXCEEDED',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
+  'PERMISSION_DENIED',
+  'RESOURCE_EXHAUSTED',
+  'FAILED_PRECONDITION',
+  'ABORTED',
+  'OUT_OF_RANGE',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+  'UNAUTHENTICATED',
+]
+const servicesSettings = {
+  services: {
+    type: 'texts',
+    doc: 'Services that the health service is asked about, e.g. shop.v1.Orders; without it, the server as a whole',
+  },
+} as const satisfies SettingsSpec
+
+/** What the health service answered about one service; `service` is empty for the server as a whole. */
+type Reply = {
+  readonly address: string
+  readonly service: string
+  readonly signedIn: boolean
+  readonly ms: number
+  /** An error: what came is no answer of gRPC, but the connection is good for the next question. */
+  readonly outcome: Answer | ProbeError
+}
+
+async function* askHealth(
+  grpc: GrpcConnection,
+  { services = [] }: Values<typeof servicesSettings>,
+  { now, msLeft }: CheckContext,
+): AsyncGenerator<Reply> {
+  const { address, signsIn: signedIn } = grpc
+  for (const service of services.length > 0 ? services : ['']) {
+    const since = now()
+    const call = grpc.call('/grpc.health.v1.Health/Check', healthRequest(service), msLeft())
+    const outcome = await call.catch((error: unknown) => {
+      if (error instanceof ProbeError && grpc.usable) return error
+      throw error
+    })
+    yield { address, service, signedIn, ms: now() - since, outcome }
+  }
+}
+
+const health = check({
+  depth: 'Standard',
+  results: { health: 'The health service (grpc.health.v1) answers SERVING: for the server, or for each of `services`' },
+  settings: servicesSettings,
+  observe: askHealth,
+  evaluate: (reply) => ({ ...evaluateReply(reply), subject: reply.service === '' ? undefined : reply.service }),
+})
+
+const latency = check({
+  depth: 'Standard',
+  results: { latency: 'Each answer of the health service is there in time' },
+  settings: { ...servicesSettings, latency: latencySetting },
+  observe: askHealth,
+  evaluate: ({ address, service, ms: value, outcome }, { latency: threshold }) => {
+    if (outcome instanceof ProbeError) return []
+    const what = `${address} answered${service === '' ? '' : ` for ${said(service, maxNameLength)}`} in`
+    const subject = service === '' ? undefined : service
+    return { ...atMost({ check: 'latency', what, value, unit: 'duration', threshold }), subject }
+  },
+})
+
+function evaluateReply({ address, service, signedIn, outcome }: Reply): Result<'health'> {
+  const about = service === '' ? '' : ` for ${said(service, maxNameLength)}`
+  if (outcome instanceof ProbeError) {
+    const { fault, message, details } = outcome
+    return fail('health', fault, about === '' ? message : `${message}, asked${about}`, { details })
+  }
+  const { code, message } = outcome
+  if (message === undefined) {
+    const [fault, meaning] = meaningOf(code, about, signedIn)
+    const text = outcome.text === '' ? '' : `: ${quoted(outcome.text, 160)}`
+    return fail('health', fault, `${address} ${meaning} (${statusNames[code] ?? `status ${code}`}${text})`)
+  }
+  switch (servingStatus(message)) {
+    case 1:
+      return ok('health', `${address} answers SERVING${about}`)
+    case 2:
+      return fail('health', 'data', `${address} answers NOT_SERVING${about}`)
+    case 3:
+      return fail('health', 'data', `${address} does not know that service: it answers SERVICE_UNKNOWN${about}`)
+    case 0:
+      return fail('health', 'data', `${address} does not say whether it serves: it answers UNKNOWN${about}`)
+    case undefined:
+      return fail('health', 'protocol', `${address} answered with a message that is no HealthCheckResponse${about}`)
+    default:
+      return fail('health', 'protocol', `${address} answered with a status that grpc.health.v1 does not define${about}`)
+  }
+}
+
+/** The fault and the meaning of a status of gRPC other than OK. */
+function meaningOf(code: number, about: string, signedIn: boolean): readonly [NonNullable<Result['fault']>, string] {
+  switch (statusNames[code]) {
+    case 'UNIMPLEMENTED':
+      return ['protocol', 'has no health service grpc.health.v1.Health']
+    case 'NOT_FOUND':
+      return about === ''
+        ? ['data', 'has no status of the server as a whole: name its services in services']
+        : ['data', `has no status${about}`]
+    case 'UNAUTHENTICATED':
+    case 'PERMISSION_DENIED':
+      return [
+        'auth',
+        signedIn ? 'refuses the token of this monitor' : 'asks for credentials, and this monitor has none',
+      ]
+    case 'DEADLINE_EXCEEDED':
+      return ['timeout', `did not finish its answer${about} in time`]
+    case 'RESOURCE_EXHAUSTED':
+    case 'UNAVAILABLE':
+      return ['refused', `cannot answer${about} now`]
+    default:
+      return ['protocol', `failed to answer${about}`]
+  }
+}
+
+/** Speaks HTTP/2, calls Check of the health service, and hangs up. */
+export default networkKind({
+  name: 'grpc',
+  title: 'A gRPC server answers that it serves (grpc.health.v1)',
+  settings: connectSettings,
+  target: ({ host, port }) => ({ host, port }),
+  addresses: addressesIn,
+  signsIn: ({ token }, mode) => token !== undefined && includes(mode, 'Standard'),
+  validate,
+  prepare,
+  connect: {
+    results: { connect: 'The port speaks HTTP/2, with TLS as configured, in time; nothing is asked' },
+    open,
+    evaluate: ({ connection: { address, chain }, ms: value }, { latency: threshold }) => {
+      const what = `${address} opened an HTTP/2 connection${chain ? ` over ${chain.protocol}` : ''} in`
+      return atMost({ check: 'connect', what, value, unit: 'duration', threshold })
+    },
+  },
+  checks: [certificate, health, latency, addressesResult('Advanced')],
+})
