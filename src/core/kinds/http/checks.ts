@@ -212,6 +212,58 @@ function evaluateHeaders({ address, headers, hide }: Content, expected: Readonly
   return together('header', address, problems, `${count(Object.keys(expected).length, 'header')} as expected`)
 }
 
+/** Milliseconds by which the clocks of two machines may differ: a date further ahead than that proves nothing. */
+const maxAheadMs = 60_000
+
+/** Compared with our clock, because a cache that serves an old answer sends the old Date with it. */
+export const lastModified = onHttp({
+  ...ofAnswer,
+  results: { 'last modified': 'The content was changed recently enough (Last-Modified)' },
+  settings: {
+    lastModified: {
+      type: 'threshold',
+      unit: 'duration',
+      doc: 'How long ago the content may have been changed, by the header Last-Modified, which must then be there',
+    },
+    judgeFrom,
+  },
+  when: ['lastModified'],
+  applies: (http, { lastModified = {} }) => ofAnswer.applies(http) && hasLimits(lastModified),
+  async observe(http, _, context) {
+    const { headers, received } = await response(http, undefined, context)
+    const { at, route } = http
+    return { address: at.address, header: headers['last-modified'], received, hide: route.hide }
+  },
+  evaluate({ address, header, received, hide }, { lastModified: threshold = {} }) {
+    if (header === undefined) return fail('last modified', 'data', `${address} sent no header Last-Modified`)
+    const modified = httpDate(header)
+    if (modified === undefined) {
+      return fail(
+        'last modified',
+        'data',
+        `${address} sent a Last-Modified that is no date: ${quoted(hide(header), 40)}`,
+      )
+    }
+    const ms = received.getTime() - modified
+    if (ms < -maxAheadMs) {
+      const message = `${address} says that its content was changed in the future: ${new Date(modified).toISOString()}`
+      return fail('last modified', 'data', message)
+    }
+    const what = `${address} changed its content`
+    return atMost({ check: 'last modified', what, value: Math.max(0, ms), unit: 'duration', after: 'ago', threshold })
+  },
+})
+
+/** Milliseconds since 1970 of a date as headers have it, in any of its three forms (RFC 9110, 5.6.7). */
+function httpDate(text: string): number | undefined {
+  if (text.length > 40) return undefined
+  // The form of asctime has no zone, and is in UTC like the others.
+  const isAsctime = /^\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}$/.test(text)
+  if (!isAsctime && !/^\w+, \d\d[ -]\w{3}[ -]\d{2,4} \d\d:\d\d:\d\d GMT$/.test(text)) return undefined
+  const ms = Date.parse(isAsctime ? `${text} GMT` : text)
+  return Number.isNaN(ms) ? undefined : ms
+}
+
 export const content = onHttp({
   ...ofAnswer,
   results: { content: 'The body contains and matches what is expected' },
@@ -346,6 +398,7 @@ export const checks = [
   status,
   latency,
   header,
+  lastModified,
   content,
   json,
   xml,
