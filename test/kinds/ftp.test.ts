@@ -601,7 +601,7 @@ describe('ftp against servers that misbehave', () => {
       const { results, heard } = await run(script, { folder: 'in' }, 'Advanced')
       const result = checked(results, 'oldest file')
       expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(result.message).toContain('"e f.txt"')
+      expect(result.message).toContain('"ef.txt"')
       expect(heard).not.toContain('DELE')
       expect(heard.match(/MDTM/g)).toHaveLength(1)
     })

@@ -5,6 +5,7 @@ import {
   checksOn,
   type JoinedSettings,
   type Kind,
+  latencySetting,
   networkKind,
 } from '../engine/index.ts'
 import { said } from '../net/text.ts'
@@ -46,12 +47,10 @@ export type DatabaseConnection = Connection & {
 export const onDatabase = checksOn<DatabaseConnection>()
 
 /** How long signing in and a first statement may take. */
-export const databaseLatency = {
-  type: 'threshold',
-  unit: 'duration',
-  default: { warn: 1_000, limit: 3_000 },
-  doc: 'How long the sign-in, and then SELECT 1, may take',
-} as const satisfies SettingsSpec[string]
+export const databaseLatency = latencySetting(
+  { warn: 1_000, limit: 3_000 },
+  'How long the sign-in, and then SELECT 1, may take',
+)
 
 const answers = onDatabase({
   depth: 'Basic',

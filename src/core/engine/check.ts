@@ -1,5 +1,5 @@
 import type { ExecutionMode } from '../protocol/index.ts'
-import type { Setting, SettingsSpec, Target, Values } from '../settings/index.ts'
+import type { Setting, SettingsSpec, Target, Threshold, Values } from '../settings/index.ts'
 import { classify } from './classify.ts'
 import { type CheckContext, type DeclaredResult, includes, type Kind } from './kind.ts'
 import type { Result } from './result.ts'
@@ -306,6 +306,13 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
   }
   return listed
 }
+
+/**
+ * How long something may take, as every kind declares it. Milliseconds; `usual` holds where svc.yaml says nothing,
+ * and `doc` says what is timed.
+ */
+export const latencySetting = <const Usual extends Threshold>(usual: Usual, doc: string) =>
+  ({ type: 'threshold', unit: 'duration', default: usual, doc }) as const
 
 type Joined<U> = (U extends unknown ? (x: U) => void : never) extends (x: infer I) => void ? I : never
 /** The settings of a kind: its own and those of its checks. */

@@ -1,6 +1,16 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP, SocketAddress } from 'node:net'
-import { atLeast, atMost, type CheckContext, checksOn, fail, machineKind, ok, type Result } from '../engine/index.ts'
+import {
+  atLeast,
+  atMost,
+  type CheckContext,
+  checksOn,
+  fail,
+  latencySetting,
+  machineKind,
+  ok,
+  type Result,
+} from '../engine/index.ts'
 import { showDuration } from '../format.ts'
 import { count, quoted, said } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
@@ -78,12 +88,7 @@ export const latency = check({
   results: { latency: 'The answer comes in time' },
   settings: {
     ...questionSettings,
-    latency: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 500, limit: 3_000 },
-      doc: 'How long the answer may take',
-    },
+    latency: latencySetting({ warn: 500, limit: 3_000 }, 'How long the answer may take'),
   },
   observe: lookUp,
   evaluate: ({ server, ms: value }, { latency: threshold }) =>

@@ -6,6 +6,7 @@ import {
   type CheckContext,
   checksOn,
   fail,
+  latencySetting,
   networkKind,
   ok,
   type Result,
@@ -105,12 +106,7 @@ const latency = check({
   depth: 'Basic',
   results: { latency: 'The whole answer is there in time' },
   settings: {
-    latency: {
-      type: 'threshold',
-      unit: 'duration',
-      default: {},
-      doc: 'How long the whole answer may take; when left out, as long as this monitor may',
-    },
+    latency: latencySetting({}, 'How long the whole answer may take; when left out, as long as this monitor may'),
   },
   observe: answer,
   evaluate: ({ address, body, ms }, { latency: threshold }) => {

@@ -15,6 +15,7 @@ import {
   type Connection,
   checksOn,
   fail,
+  latencySetting,
   networkKind,
   type Result,
 } from '../engine/index.ts'
@@ -45,12 +46,7 @@ type Answer = Heard & {
 /** Listening ends this long before the deadline, so that what was received until then can be reported. */
 const reserveMs = 150
 
-const latency = {
-  type: 'threshold',
-  unit: 'duration',
-  default: { warn: 1_000, limit: 3_000 },
-  doc: 'How long a connection may take, and then the answer',
-} as const satisfies SettingsSpec[string]
+const latency = latencySetting({ warn: 1_000, limit: 3_000 }, 'How long a connection may take, and then the answer')
 const documentSettings = {
   xml: {
     type: 'map',

@@ -13,6 +13,7 @@ import {
   evaluateProtocol,
   evaluateTrust,
   includes,
+  latencySetting,
   networkKind,
 } from '../engine/index.ts'
 import { type Chain, caFileSetting, readCaFile } from '../net/certificates.ts'
@@ -72,12 +73,7 @@ const tlsSettings = {
     type: 'text',
     doc: 'Name to ask for (SNI) and to find in the certificate, where it is not `host`',
   },
-  latency: {
-    type: 'threshold',
-    unit: 'duration',
-    default: { warn: 1_000, limit: 5_000 },
-    doc: 'How long connection and handshake may take',
-  },
+  latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'How long connection and handshake may take'),
   verify,
   caFile: caFileSetting,
   addresses: addressesSetting,

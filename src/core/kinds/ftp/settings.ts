@@ -1,4 +1,4 @@
-import { certificateSetting } from '../../engine/index.ts'
+import { certificateSetting, latencySetting } from '../../engine/index.ts'
 import { validateFolders } from '../../folders/index.ts'
 import { caFileSetting } from '../../net/certificates.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
@@ -18,12 +18,7 @@ export const ftpSettings = {
   username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it nobody signs in' },
   password: { type: 'secret', doc: 'Password of the account' },
   insecureFtp: { type: 'flag', default: false, doc: 'With `tls: off`, send the password to another machine too' },
-  latency: {
-    type: 'threshold',
-    unit: 'duration',
-    default: { warn: 1_000, limit: 3_000 },
-    doc: 'How long each may take: the banner, the sign-in, a listing',
-  },
+  latency: latencySetting({ warn: 1_000, limit: 3_000 }, 'How long each may take: the banner, the sign-in, a listing'),
   certificate: certificateSetting,
   passive: {
     type: 'choice',

@@ -10,6 +10,7 @@ import {
   checksOn,
   fail,
   includes,
+  latencySetting,
   networkKind,
   ok,
   type Result,
@@ -28,12 +29,10 @@ import { healthRequest, servingStatus } from './message.ts'
 const maxServices = 50
 const maxNameLength = 120
 
-const latencySetting = {
-  type: 'threshold',
-  unit: 'duration',
-  default: { warn: 1_000, limit: 5_000 },
-  doc: 'How long connecting, and then each answer, may take',
-} as const satisfies SettingsSpec[string]
+const connectLatency = latencySetting(
+  { warn: 1_000, limit: 5_000 },
+  'How long connecting, and then each answer, may take',
+)
 
 const connectSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address' },
@@ -54,7 +53,7 @@ const connectSettings = {
   token: { type: 'secret', doc: 'Bearer token; sent from Standard on' },
   tokenHeader: { type: 'text', doc: 'Metadata key that takes the bare token instead of authorization, e.g. x-api-key' },
   insecureGrpc: { type: 'flag', default: false, doc: 'Send the token without TLS to another machine too' },
-  latency: latencySetting,
+  latency: connectLatency,
   addresses: addressesSetting,
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
@@ -237,7 +236,7 @@ const health = check({
 const latency = check({
   depth: 'Standard',
   results: { latency: 'Each answer of the health service is there in time' },
-  settings: { ...servicesSettings, latency: latencySetting },
+  settings: { ...servicesSettings, latency: connectLatency },
   observe: askHealth,
   evaluate: ({ address, service, ms: value, outcome }, { latency: threshold }) => {
     if (outcome instanceof ProbeError) return []

@@ -1,3 +1,4 @@
+import { latencySetting } from '../../engine/index.ts'
 import { caFileSetting } from '../../net/certificates.ts'
 import { verifySetting } from '../../net/http/route.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
@@ -134,12 +135,7 @@ export const stepsSettings = {
   values: { type: 'map', doc: `Values that are known beforehand and no secrets: name to text, for \${name}` },
   show: { type: 'texts', default: [], doc: 'Captured names that are no secrets: the id of what may be left behind' },
   allowWrites: { type: 'flag', default: false, doc: 'Send the steps that may write' },
-  latency: {
-    type: 'threshold',
-    unit: 'duration',
-    default: { warn: 1_000, limit: 5_000 },
-    doc: 'How long each step may take, with its connection',
-  },
+  latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'How long each step may take, with its connection'),
   insecureHttp: { type: 'flag', default: false, doc: 'Send credentials over http:// to another machine too' },
   verify: verifySetting,
   caFile: caFileSetting,

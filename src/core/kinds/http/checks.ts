@@ -8,6 +8,7 @@ import {
   certificateCheck,
   fail,
   httpsCertificateSetting,
+  latencySetting,
   ok,
   type Result,
   warn,
@@ -163,12 +164,10 @@ export const latency = onHttp({
   depth: 'Basic',
   results: { latency: 'The whole answer is there in time', body: bodyDoc },
   settings: {
-    latency: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 1_000, limit: 5_000 },
-      doc: 'How long connection, redirects and the whole answer may take',
-    },
+    latency: latencySetting(
+      { warn: 1_000, limit: 5_000 },
+      'How long connection, redirects and the whole answer may take',
+    ),
   },
   applies: ({ sends }) => sends,
   async observe(http, _, context) {

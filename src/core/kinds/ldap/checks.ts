@@ -13,7 +13,7 @@ import { count, quoted, said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret, SettingsSpec, Threshold } from '../../settings/index.ts'
 import { otherReason } from './codes.ts'
-import { type LdapConnection, latencySetting, onLdap, userSetting } from './connection.ts'
+import { connectLatency, type LdapConnection, onLdap, userSetting } from './connection.ts'
 import type { Entry } from './session.ts'
 
 const baseSetting = {
@@ -105,7 +105,7 @@ export const certificate = certificateCheck({
 export const bind = onLdap({
   depth: 'Standard',
   results: { bind: 'With `user`: the account is let in, in time' },
-  settings: { user: userSetting, latency: latencySetting },
+  settings: { user: userSetting, latency: connectLatency },
   when: ['user'],
   first: true,
   gate: true,
@@ -129,7 +129,7 @@ const baseOf = ({ root }: LdapConnection, base: string | undefined): string | un
 export const search = onLdap({
   depth: 'Standard',
   results: { search: '`base`, or the first entry that the server names, is found in time' },
-  settings: { base: baseSetting, latency: latencySetting },
+  settings: { base: baseSetting, latency: connectLatency },
   observe: async (ldap, settings, { now }) => {
     const { address, user } = ldap
     const base = baseOf(ldap, settings.base)

@@ -1,6 +1,13 @@
 import type { Socket } from 'node:net'
 import { listen } from '../../assert/conversation.ts'
-import { type AddressTurn, type CheckContext, type Connection, checksOn, includes } from '../../engine/index.ts'
+import {
+  type AddressTurn,
+  type CheckContext,
+  type Connection,
+  checksOn,
+  includes,
+  latencySetting,
+} from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
@@ -16,12 +23,10 @@ import { LdapFrames, resultOf } from './message.ts'
 import { type Entry, type LdapSession, openLdap } from './session.ts'
 
 /** How long the connection, the sign-in and each search may take. */
-export const latencySetting = {
-  type: 'threshold',
-  unit: 'duration',
-  default: { warn: 1_000, limit: 3_000 },
-  doc: 'How long the connection, the sign-in and each search may take',
-} as const satisfies SettingsSpec[string]
+export const connectLatency = latencySetting(
+  { warn: 1_000, limit: 3_000 },
+  'How long the connection, the sign-in and each search may take',
+)
 
 export const userSetting = {
   type: 'text',
@@ -42,7 +47,7 @@ export const connectSettings = {
   insecureLdap: { type: 'flag', default: false, doc: 'Send a password over plain ldap:// to another machine too' },
   user: userSetting,
   password: { type: 'secret', doc: "The user's password" },
-  latency: latencySetting,
+  latency: connectLatency,
 } as const satisfies SettingsSpec
 export type ConnectSettings = Values<typeof connectSettings>
 

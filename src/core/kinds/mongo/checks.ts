@@ -5,10 +5,10 @@ import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import {
   clusterMonitor,
+  connectLatency,
   grantOf,
   holdsData,
   inSet,
-  latencySetting,
   type MongoConnection,
   type Node,
   onMongo,
@@ -29,7 +29,7 @@ const describeNode = ({ role, set }: Node): string => {
 export const hello = onMongo({
   depth: 'Basic',
   results: { hello: 'hello is answered in time' },
-  settings: { latency: latencySetting },
+  settings: { latency: connectLatency },
   gate: true,
   observe: async ({ greet }, _, { now }) => {
     const since = now()
@@ -45,7 +45,7 @@ export const hello = onMongo({
 export const ping = onMongo({
   depth: 'Basic',
   results: { ping: 'ping is answered in time' },
-  settings: { latency: latencySetting },
+  settings: { latency: connectLatency },
   gate: true,
   observe: async ({ command }, _, { now }) => {
     const since = now()

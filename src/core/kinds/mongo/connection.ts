@@ -4,6 +4,7 @@ import {
   type CheckContext,
   type Connection,
   checksOn,
+  latencySetting,
   type Result,
   warn,
 } from '../../engine/index.ts'
@@ -14,12 +15,10 @@ import { type Command, type Doc, loadMongodb, openMongo } from './driver.ts'
 import { UnavailableError } from './errors.ts'
 
 /** How long signing in, `hello` and `ping` may take. */
-export const latencySetting = {
-  type: 'threshold',
-  unit: 'duration',
-  default: { warn: 1_000, limit: 3_000 },
-  doc: 'How long the sign-in, then `hello`, then `ping` may take, each',
-} as const satisfies SettingsSpec[string]
+export const connectLatency = latencySetting(
+  { warn: 1_000, limit: 3_000 },
+  'How long the sign-in, then `hello`, then `ping` may take, each',
+)
 
 /** What decides how to connect. */
 export const connectSettings = {
@@ -31,7 +30,7 @@ export const connectSettings = {
   },
   password: { type: 'secret', doc: "The user's password" },
   tls: tlsSetting,
-  latency: latencySetting,
+  latency: connectLatency,
 } as const satisfies SettingsSpec
 
 export const mongoPort = 27_017

@@ -1,4 +1,4 @@
-import type { CheckContext } from '../../engine/index.ts'
+import { type CheckContext, latencySetting } from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
@@ -34,12 +34,10 @@ export const sharedSettings = {
   },
   user: { type: 'text', doc: 'An account made for this, where the provider still has the password grant' },
   password: { type: 'secret', doc: "The user's password, sent to the token endpoint alone" },
-  latency: {
-    type: 'threshold',
-    unit: 'duration',
-    default: { warn: 1_000, limit: 3_000 },
-    doc: 'How long the discovery document, the keys and each token may take',
-  },
+  latency: latencySetting(
+    { warn: 1_000, limit: 3_000 },
+    'How long the discovery document, the keys and each token may take',
+  ),
 } as const satisfies SettingsSpec
 export type SharedSettings = Values<typeof sharedSettings>
 

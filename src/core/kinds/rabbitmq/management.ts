@@ -1,4 +1,4 @@
-import { type AddressTurn, type CheckContext, type Connection, checksOn } from '../../engine/index.ts'
+import { type AddressTurn, type CheckContext, type Connection, checksOn, latencySetting } from '../../engine/index.ts'
 import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
@@ -18,12 +18,7 @@ export const connectSettings = {
   password: { type: 'secret', required: true, doc: 'Its password; sent from Standard on' },
   insecureHttp: { type: 'flag', default: false, doc: 'Send the password over http:// to another machine too' },
   caFile: caFileSetting,
-  latency: {
-    type: 'threshold',
-    unit: 'duration',
-    default: { warn: 1_000, limit: 5_000 },
-    doc: 'How long the management may take to answer',
-  },
+  latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'How long the management may take to answer'),
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
 

@@ -3,7 +3,7 @@ import { figure, text } from '../../database/index.ts'
 import { atMost, certificateCheck, certificateSetting, fail, ok, type Result, warn } from '../../engine/index.ts'
 import { count, quoted } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { latencySetting, onRedis, type RedisConnection } from './connection.ts'
+import { connectLatency, onRedis, type RedisConnection } from './connection.ts'
 import { info, isPrimary, parseInfo } from './info.ts'
 import { queuesSetting } from './queues.ts'
 import { isError, textOf } from './resp.ts'
@@ -14,7 +14,7 @@ const answersMore = /^(MISCONF|MASTERDOWN) /
 export const ping = onRedis({
   depth: 'Basic',
   results: { ping: 'PING is answered in time; loading data and a lost primary are told' },
-  settings: { latency: latencySetting },
+  settings: { latency: connectLatency },
   privilege: 'ACL SETUSER <account> +ping',
   observe: async (redis, _, { now }) => {
     const since = now()
@@ -126,7 +126,7 @@ const maxNames = 32
 export const roundTrip = onRedis({
   depth: 'Advanced',
   results: { 'round trip': 'A key of its own is written, read and deleted (`allowWrites`)' },
-  settings: { allowWrites, latency: latencySetting },
+  settings: { allowWrites, latency: connectLatency },
   applies: (_, settings) => settings.allowWrites,
   privilege: 'ACL SETUSER <account> ~svc:probe:* +info +select +set +get +del',
   observe: async (redis, settings, context) => {

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { type AddressTurn, type CheckContext, type Connection, checksOn } from '../../engine/index.ts'
+import { type AddressTurn, type CheckContext, type Connection, checksOn, latencySetting } from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts'
@@ -14,12 +14,10 @@ import { redisError } from './errors.ts'
 import { encode, isError, type Reply, RespReader } from './resp.ts'
 
 /** How long connecting, PING and the round trip may take. */
-export const latencySetting = {
-  type: 'threshold',
-  unit: 'duration',
-  default: { warn: 1_000, limit: 3_000 },
-  doc: 'How long connection and sign-in, and then PING, may take; also the round trip',
-} as const satisfies SettingsSpec[string]
+export const connectLatency = latencySetting(
+  { warn: 1_000, limit: 3_000 },
+  'How long connection and sign-in, and then PING, may take; also the round trip',
+)
 
 /** What decides how to connect. */
 export const connectSettings = {
@@ -33,7 +31,7 @@ export const connectSettings = {
   insecure: { type: 'flag', default: false, doc: 'Send the password over redis:// to another machine too' },
   caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system (rediss)' },
   servername: { type: 'text', doc: "Name to find in the certificate, where it is not the URL's (rediss)" },
-  latency: latencySetting,
+  latency: connectLatency,
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
 

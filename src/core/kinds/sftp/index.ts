@@ -1,19 +1,16 @@
-import { atMost, checksOn, fail, includes, networkKind, ok, type Result } from '../../engine/index.ts'
+import { atMost, checksOn, fail, includes, latencySetting, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
 import { showDuration } from '../../format.ts'
 import { count, quoted } from '../../net/text.ts'
-import type { SettingsSpec } from '../../settings/index.ts'
 import { readAccount, SftpSession } from './session.ts'
 import { connectionSettings, validateSftp } from './settings.ts'
 import { loadSsh2, speaksSsh } from './ssh.ts'
 
 const { hostKey, username } = connectionSettings
-const latency = {
-  type: 'threshold',
-  unit: 'duration',
-  default: { warn: 1_000, limit: 3_000 },
-  doc: 'How long each may take: the banner, the sign-in, the listing',
-} as const satisfies SettingsSpec[string]
+const latency = latencySetting(
+  { warn: 1_000, limit: 3_000 },
+  'How long each may take: the banner, the sign-in, the listing',
+)
 
 const check = checksOn<SftpSession>()
 

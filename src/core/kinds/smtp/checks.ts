@@ -16,8 +16,8 @@ import type { Threshold } from '../../settings/index.ts'
 import {
   type Banner,
   base64,
+  connectLatency,
   type Encryption,
-  latencySetting,
   onSmtp,
   plainCredentials,
   type SmtpConnection,
@@ -86,7 +86,7 @@ export const transport = onSmtp({
 export const bannerUnderTls = onSmtp({
   depth: 'Basic',
   results: { banner: openingResults.banner },
-  settings: { latency: latencySetting },
+  settings: { latency: connectLatency },
   gate: true,
   applies: ({ implicit }) => implicit,
   observe: async (smtp) => ({ address: smtp.address, banner: await smtp.greeting() }),

@@ -1,5 +1,12 @@
 import type { Socket } from 'node:net'
-import { type AddressTurn, type CheckContext, type Connection, checksOn, includes } from '../../engine/index.ts'
+import {
+  type AddressTurn,
+  type CheckContext,
+  type Connection,
+  checksOn,
+  includes,
+  latencySetting,
+} from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { type Chain, caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
@@ -11,12 +18,7 @@ import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type Extensions, type Reply, SmtpSession } from './session.ts'
 
 /** How long the connection and the banner may take. */
-export const latencySetting = {
-  type: 'threshold',
-  unit: 'duration',
-  default: { warn: 1_000, limit: 3_000 },
-  doc: 'How long connection and banner may take',
-} as const satisfies SettingsSpec[string]
+export const connectLatency = latencySetting({ warn: 1_000, limit: 3_000 }, 'How long connection and banner may take')
 
 export const usernameSetting = {
   type: 'text',
@@ -42,7 +44,7 @@ export const connectSettings = {
   },
   username: usernameSetting,
   password: { type: 'secret', doc: 'Its password' },
-  latency: latencySetting,
+  latency: connectLatency,
 } as const satisfies SettingsSpec
 export type ConnectSettings = Values<typeof connectSettings>
 

@@ -10,7 +10,16 @@ import {
   queryMs,
   wanted,
 } from '../../database/index.ts'
-import { atLeast, atMost, type CheckContext, checksOn, fail, machineKind, ok } from '../../engine/index.ts'
+import {
+  atLeast,
+  atMost,
+  type CheckContext,
+  checksOn,
+  fail,
+  latencySetting,
+  machineKind,
+  ok,
+} from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { said } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -27,12 +36,10 @@ export const ownStoreSetting = {
   doc: 'Judge it as the store of svc itself',
 } as const satisfies SettingsSpec[string]
 
-const latency = {
-  type: 'threshold',
-  unit: 'duration',
-  default: { warn: 1_000, limit: 3_000 },
-  doc: 'How long opening, SELECT 1 and a write that is taken back may each take',
-} as const satisfies SettingsSpec[string]
+const latency = latencySetting(
+  { warn: 1_000, limit: 3_000 },
+  'How long opening, SELECT 1 and a write that is taken back may each take',
+)
 
 const evaluateMs = <const Name extends string>(name: Name, what: string, ms: number, threshold: Threshold) =>
   atMost({ check: name, what, value: ms, unit: 'duration', threshold })
