@@ -7,6 +7,7 @@ import { parseJsonPath, readJsonPath } from '../../src/core/assert/document.ts'
 import { asOneAnswer, PatternBudget, statusAllowed, unmatched, unmet } from '../../src/core/assert/expectation.ts'
 import { merged, reachable } from '../../src/core/engine/index.ts'
 import { hiding, safeUrl, said } from '../../src/core/net/text.ts'
+import { givenUp } from '../support/given-up.ts'
 import { processorMs } from '../support/processor-time.ts'
 
 describe('what a peer said', () => {
@@ -134,14 +135,13 @@ describe('expectations', () => {
     ])
     expect(processorMs() - start).toBeLessThan(1_000)
     const untried = 'was not tried, as another pattern of this answer was given up'
-    const why = 'did not end within 250 ms, so it backtracks; write it without nested repeats'
+    expect(together.givenUp).toMatch(new RegExp(String.raw`^/\^\(a\+\)\+\$/ ${givenUp}$`))
     expect(seen).toEqual([
       undefined,
-      `cannot be judged: /^(a+)+$/ ${why}`,
+      `cannot be judged: ${together.givenUp}`,
       `cannot be judged: /^(a+)+b$/ ${untried}`,
       `cannot be judged: /^a+!$/ ${untried}`,
     ])
-    expect(together.givenUp).toBe(`/^(a+)+$/ ${why}`)
     expect(asOneAnswer(() => unmatched(text, '/^a+!$/'))).toBeUndefined()
     expect(unmatched(text, '/^a+!$/')).toBeUndefined()
   })

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { processorMs } from '../support/processor-time.ts'
 import { load, refused, said } from './given.ts'
 
 test.each([
@@ -41,9 +42,9 @@ test.each([
 
 test('a few lines of aliases cannot unfold to gigabytes', async () => {
   const lines = Array.from({ length: 40 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}, *a${i}]`)
-  const start = performance.now()
+  const start = processorMs()
   const fault = await refused(['a0: &a0 [x, x]', ...lines].join('\n'))
-  expect(performance.now() - start).toBeLessThan(5_000)
+  expect(processorMs() - start).toBeLessThan(5_000)
   expect(said(fault)).toEqual([
     '1:1: the file unfolds to too much: write its anchors and aliases (`&name`, `*name`) out',
   ])
@@ -55,9 +56,9 @@ test('an anchor that holds itself ends in a sentence', async () => {
 })
 
 test.each(['[', '{a: ', '- '])('a hundred thousand times %j ends in a sentence, soon', async (opening) => {
-  const start = performance.now()
+  const start = processorMs()
   const fault = await refused(`types: ${opening === '- ' ? '\n' : ''}${opening.repeat(100_000)}`)
-  expect(performance.now() - start).toBeLessThan(10_000)
+  expect(processorMs() - start).toBeLessThan(10_000)
   expect(fault.fault).toBe('Local')
   expect(said(fault).length).toBeLessThan(60)
 })

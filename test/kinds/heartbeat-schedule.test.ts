@@ -6,6 +6,7 @@ import type { Heartbeat } from '../../src/core/engine/index.ts'
 import heartbeat from '../../src/core/kinds/heartbeat/index.ts'
 import { file, folder, load, refused } from '../config/given.ts'
 import { beatAt as beat } from '../support/heartbeats.ts'
+import { processorMs } from '../support/processor-time.ts'
 import { checked, runKind, withDefaults } from '../support/run-kind.ts'
 
 const second = 1_000
@@ -219,9 +220,9 @@ test('who has missed thousands of runs is told without counting them, and 10,000
   const now = utc('2026-01-14T02:00:30')
   const history = Array.from({ length: 20 }, (_, n) => ({ at: now - 29 * day + n * hour, status: 'Ok' as const }))
   const beats = Array.from({ length: 10_000 }, (_, n) => beat(`agent-${n}`, now - 28 * day - n, { history }))
-  const began = performance.now()
+  const began = processorMs()
   const found = await look(now, beats, { schedule: '* * * * *' })
-  expect(performance.now() - began).toBeLessThan(4_000)
+  expect(processorMs() - began).toBeLessThan(4_000)
   expect(checked(found, 'newest')).toMatchObject({
     status: 'failed',
     message:
@@ -259,9 +260,9 @@ describe('schedule in svc.yaml', () => {
     ['0 * 1 1,7 *', 'between two times'],
     ['@yearly', 'leaves 365 d between two times'],
   ])('%s is refused with the reason', (schedule, reason) => {
-    const began = performance.now()
+    const began = processorMs()
     expect(wrong({ schedule, timezone: 'Europe/Berlin' })).toContain(reason)
-    expect(performance.now() - began).toBeLessThan(1_000)
+    expect(processorMs() - began).toBeLessThan(1_000)
   })
 
   test('a job of every month or quarter can be watched', () => {

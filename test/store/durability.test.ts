@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** SVC_PROVE=1 does as many as the specification asks for. */
-const kills = process.env.SVC_PROVE === '1' ? 500 : 50
+const kills = process.env.SVC_PROVE === '1' ? 500 : 25
 const perKill = 4 / 100
 
 /** Ends the program in the middle of a write, this long after the write was begun. Gives what it said. */

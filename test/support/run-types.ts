@@ -1,8 +1,8 @@
-import { runInChild } from '../../src/core/child/index.ts'
 import { type EngineContext, limits, type MonitorReport, runMonitors } from '../../src/core/engine/index.ts'
 import { resolveHost } from '../../src/core/net/connect.ts'
 import type { ExecutionMode, ServerType } from '../../src/core/protocol/index.ts'
 import { load } from '../config/given.ts'
+import { runInChild } from './cached-child.ts'
 
 export type RunTypesOptions = {
   readonly env?: Readonly<Record<string, string>>
