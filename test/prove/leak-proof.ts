@@ -144,14 +144,18 @@ export async function proveKind(kind: KindName, row: Row): Promise<Measured> {
     Math.ceil(one.expect === 'well' ? well / (cases.length - wrong) : broken / Math.max(1, wrong))
   try {
     await runner.ask({ do: 'begin', task: { kind, env, allow, store } })
+    let [tried, late] = [0, 0]
     const all = async (many: (one: Case) => number): Promise<number> => {
       let runs = 0
       for (const one of cases) {
         const ran = await runner.ask<Ran>({ do: 'run', one, runs: many(one) })
         runs += many(one)
-        expect({ case: one.name, ...ran, ms: 0 }).toEqual({
+        if (one.expect === 'well') tried += many(one)
+        late += ran.late
+        expect({ case: one.name, ...ran, ms: 0, late: 0 }).toEqual({
           case: one.name,
           ms: 0,
+          late: 0,
           unexpected: [],
           listeners: 0,
           warnings: [],
@@ -177,6 +181,8 @@ export async function proveKind(kind: KindName, row: Row): Promise<Measured> {
     const measured = { kind, runs, seconds, before, after, second: added(after, middle) }
     expect(holds(after)).toEqual(holds(before))
     expect(tooMuch(measured, half, fewest(half) + (row.hoards ?? 0))).toEqual([])
+    // What ends before it has done anything leaks nothing.
+    expect(late).toBeLessThanOrEqual(tried / 2)
     expect(await emptied(started.left)).toEqual([])
     expect(await runner.end()).toBe('exit 0')
     return measured

@@ -51,6 +51,8 @@ export type Ran = {
   readonly ms: number
   /** Runs that were not as expected, each different one once. */
   readonly unexpected: readonly string[]
+  /** Runs that should be well, and were but for taking too long: what a busy machine makes of some. */
+  readonly late: number
   /** Listeners left on the signals that the monitors were given, and on the one of all runs. */
   readonly listeners: number
   readonly warnings: readonly string[]
@@ -107,6 +109,7 @@ async function run(one: Case, runs: number): Promise<Ran> {
   const unexpected = new Set<string>()
   const signals: AbortSignal[] = [life.signal]
   let begun = 0
+  let late = 0
   const start = performance.now()
   const lane = async (): Promise<void> => {
     while (begun < runs) {
@@ -125,8 +128,11 @@ async function run(one: Case, runs: number): Promise<Ran> {
         mode,
         signal: life.signal,
       })
-      const wrong = evaluate(one, mode, monitors[0]?.results ?? [])
-      if (wrong !== undefined) unexpected.add(wrong)
+      const results = monitors[0]?.results ?? []
+      const wrong = evaluate(one, mode, results)
+      if (wrong === undefined) continue
+      if (one.expect === 'well' && isLate(results)) late += 1
+      else unexpected.add(wrong)
     }
   }
   await Promise.all(Array.from({ length: Math.min(one.atOnce, runs) }, lane))
@@ -137,13 +143,21 @@ async function run(one: Case, runs: number): Promise<Ran> {
     await wait(20)
     listeners = listening(signals)
   }
-  return { ms, unexpected: [...unexpected].slice(0, 5), listeners, warnings: warnings.splice(0) }
+  return { ms, unexpected: [...unexpected].slice(0, 5), late, listeners, warnings: warnings.splice(0) }
 }
 
 const listening = (signals: readonly AbortSignal[]): number =>
   signals.reduce((sum, signal) => sum + getEventListeners(signal, 'abort').length, 0)
 
 type Results = Awaited<ReturnType<typeof runMonitors>>['monitors'][number]['results']
+
+/** Whether something was found, and nothing of it is wrong but the time that it took. */
+const isLate = (results: Results): boolean =>
+  results.length > 0 &&
+  results.every(
+    ({ status, fault, measurement }) =>
+      status !== 'failed' || fault === 'timeout' || (fault === 'threshold' && measurement?.unit === 'milliseconds'),
+  )
 
 function evaluate({ name, expect }: Case, mode: ExecutionMode, results: Results): string | undefined {
   const failed = results.filter(({ status }) => status === 'failed')
