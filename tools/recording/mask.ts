@@ -31,7 +31,11 @@ export function masked<T>(value: T): T {
 export function coarse(result: Result): Result {
   const { unit, value } = result
   if (unit === undefined || typeof value !== 'number') return result
-  return { ...result, value: unit === 'ms' && Math.abs(value) < 60_000 ? '<short>' : Number(value.toPrecision(3)) }
+  return {
+    ...result,
+    value:
+      (unit === 'ms' || unit === 'milliseconds') && Math.abs(value) < 60_000 ? '<short>' : Number(value.toPrecision(3)),
+  }
 }
 
 const figure =
