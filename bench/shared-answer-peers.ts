@@ -16,7 +16,9 @@ const result = (check: string, message: string) => ({ check, status: 'ok' as con
 const report = (name: string, results: Run['monitors'][number]['results']): Run['monitors'][number] => ({
   name,
   kind: name.split(' ')[0] ?? name,
+  depth: 'Basic',
   host: false,
+  checks: [],
   results,
   durationMs: 14,
   attempts: 1,

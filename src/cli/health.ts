@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { exits, Fault } from '../core/errors.ts'
-import { type ExecutionMode, HealthCheckResponse, type ServerType, warningPrefix } from '../core/protocol/index.ts'
+import { type ExecutionMode, HealthCheckResponse, type RunDocument, type ServerType } from '../core/protocol/index.ts'
 import type { Entry, ReportName } from '../core/reports/index.ts'
 import type { Call } from '../core/service.ts'
 import { asFault } from './exit.ts'
@@ -15,7 +15,12 @@ export type Outcome = {
   readonly exitCode: number
   readonly ageSeconds: number
 } & (
-  | { readonly response: HealthCheckResponse; readonly fault?: undefined }
+  | {
+      readonly response: HealthCheckResponse
+      /** Absent where the server sent none. */
+      readonly run: RunDocument | undefined
+      readonly fault?: undefined
+    }
   | { readonly fault: Fault; readonly response?: undefined }
 )
 
@@ -45,6 +50,7 @@ async function askOne(
   signal: AbortSignal,
 ): Promise<Outcome> {
   let ageSeconds = 0
+  let run: RunDocument | undefined
   try {
     const response = await session.service.healthCheck(
       {
@@ -58,10 +64,11 @@ async function askOne(
         ...question.call(signal),
         note: (facts) => {
           ageSeconds = facts.ageSeconds
+          run = facts.run
         },
       },
     )
-    return { type, response, exitCode: healthExit(response, question.failOnWarn), ageSeconds }
+    return { type, response, run, exitCode: await healthExit(response, run, question.failOnWarn), ageSeconds }
   } catch (error) {
     signal.throwIfAborted()
     const fault = asFault(error)
@@ -71,15 +78,16 @@ async function askOne(
 }
 
 /** 3 for Failure, whatever the HTTP status was; with `--fail-on warn` for a warning too. */
-export function healthExit(response: HealthCheckResponse, failOnWarn: boolean): number {
+async function healthExit(
+  response: HealthCheckResponse,
+  run: RunDocument | undefined,
+  failOnWarn: boolean,
+): Promise<number> {
   if (response.Status !== 'Success') return exits.unhealthy.code
-  return failOnWarn && hasWarning(response) ? exits.unhealthy.code : exits.ok.code
+  if (!failOnWarn) return exits.ok.code
+  const warns = run ? run.status === 'warning' : (await import('../core/reports/index.ts')).foreignWarning(response)
+  return warns ? exits.unhealthy.code : exits.ok.code
 }
-
-export const hasWarning = (response: HealthCheckResponse): boolean =>
-  (response.MonitorSummaries ?? []).some((summary) =>
-    (summary.Results ?? []).some((result) => result.StatusMessage?.startsWith(warningPrefix)),
-  )
 
 /** 0 if all are 0, 3 if any is, else the one code they share, else 10. */
 export function combinedExit(codes: readonly number[]): number {
@@ -184,7 +192,7 @@ export async function showHealth(
 function entry(outcome: Outcome, as: { readonly target: string; readonly mode: string }): Entry {
   const base = { Target: as.target, ServerType: outcome.type, ExecutionMode: as.mode, ExitCode: outcome.exitCode }
   return outcome.response
-    ? { ...base, Response: outcome.response }
+    ? { ...base, Response: outcome.response, Run: outcome.run }
     : { ...base, Error: renderError.json(outcome.fault, as.target).error }
 }
 

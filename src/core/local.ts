@@ -1,14 +1,15 @@
 import type { Access, Identity } from './auth/index.ts'
-import { type AnswerOptions, answer, type PlannedMonitor, type Run, type Shared } from './engine/index.ts'
+import type { PlannedMonitor, Run, Shared } from './engine/index.ts'
 import { Fault } from './errors.ts'
 import {
   type ExecutionMode,
   type HealthCheckResponse,
   operations,
+  type RunDocument,
   type ServerType,
-  select,
   type WhoMayCall,
 } from './protocol/index.ts'
+import { healthCheckResponse, type RunDocumentOptions, type RunView, runDocument, selectRun } from './reports/index.ts'
 import type { Call, Caller, ServeOptions, Service } from './service.ts'
 import type { Actor, Data } from './store/index.ts'
 
@@ -41,7 +42,7 @@ export const preloadOperations = async (): Promise<void> => {
 
 /** The Service computed here. Every guard sits here and judges the caller it is given. */
 export function localService(parts: Parts): Service {
-  const shapeOf = rememberShapes()
+  const documentsOf = rememberDocuments()
   return {
     async authenticate(request, call) {
       const { access } = await accountsFor('authenticate', parts)
@@ -73,31 +74,34 @@ export function localService(parts: Parts): Service {
       const { ExecutionMode: mode, ServerType: type } = request
       const signedIn = await isSignedIn(parts, call)
       const { run, ageMs } = await obtain(parts, mode, type, call, signedIn)
-      call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id })
-      const shape = shapeOf(run, type, request, viewFor(call.caller, parts.details, signedIn))
-      const shaped = { ...shape, CorrelationId: call.correlationId }
-      return call.selection ? select(shaped, call.selection) : shaped
+      const documents = documentsOf(run, type, request, viewFor(call.caller, parts.details, signedIn))
+      const { correlationId, selection } = call
+      const whole = { ...documents.run, correlationId }
+      const selected = selection ? selectRun(whole, selection) : whole
+      call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id, run: selected })
+      return selected === whole
+        ? { ...documents.response, CorrelationId: correlationId }
+        : healthCheckResponse(selected)
     },
   }
 }
 
-type Flags = AnswerOptions['flags']
+type Documents = { readonly run: RunDocument; readonly response: HealthCheckResponse }
+type Flags = RunDocumentOptions['flags']
 
-/** An answer but for its correlation id: made once for all callers who share a run and ask alike. */
-function rememberShapes(): (
-  run: Run,
-  type: ServerType,
-  flags: Flags,
-  view: AnswerOptions['view'],
-) => HealthCheckResponse {
-  const known = new WeakMap<Run, Map<string, HealthCheckResponse>>()
+/** The documents of a run but for the correlation id: made once for all callers who share it and ask alike. */
+function rememberDocuments(): (run: Run, type: ServerType, flags: Flags, view: RunView) => Documents {
+  const known = new WeakMap<Run, Map<string, Documents>>()
   return (run, type, flags, view) => {
-    const shapes = known.get(run) ?? new Map<string, HealthCheckResponse>()
-    known.set(run, shapes)
+    const ofRun = known.get(run) ?? new Map<string, Documents>()
+    known.set(run, ofRun)
     const key = `${view} ${flags.IncludeServerStateInformation === true} ${flags.SuppressDeploymentErrors === true}`
-    const shape = shapes.get(key) ?? answer(run, { type, correlationId: '', flags, view })
-    shapes.set(key, shape)
-    return shape
+    const before = ofRun.get(key)
+    if (before) return before
+    const document = runDocument(run, { type, correlationId: '', flags, view })
+    const made = { run: document, response: healthCheckResponse(document) }
+    ofRun.set(key, made)
+    return made
   }
 }
 
@@ -137,7 +141,7 @@ function may({ roles, permissions }: Identity, wanted: WhoMayCall): boolean {
 const isHere = (caller: Caller): boolean => caller.kind === 'local' || caller.loopback
 
 /** S11: off loopback, a stranger is told the state and the fault classes, and nothing about hosts. */
-export function viewFor(caller: Caller, details: ServeOptions['details'], signedIn = false): AnswerOptions['view'] {
+export function viewFor(caller: Caller, details: ServeOptions['details'], signedIn = false): RunView {
   return isHere(caller) || details === 'anyone' || signedIn ? 'full' : 'brief'
 }
 

@@ -2,12 +2,12 @@ import { performance } from 'node:perf_hooks'
 import { runInChild } from './child/index.ts'
 import type { Config } from './config/index.ts'
 import {
-  answer,
   type EngineContext,
   limits,
   type MonitorReport,
   type OwnSignIn,
   type PlannedMonitor,
+  type Run,
   runMonitors,
   SharedRuns,
   type Unit,
@@ -19,6 +19,7 @@ import { resolveHost } from './net/connect.ts'
 import { assemble, notice, type OwnParts, preloadHealth } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
+import { healthCheckResponse, runDocument } from './reports/index.ts'
 import type { Admin, Call, Runtime, ServeOptions, Service, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
 import { listeningPorts } from './system/listening.ts'
@@ -133,13 +134,14 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 
   const runs = new Map<string, { mode: ExecutionMode; type: ServerType }>()
   // Callers come and go; a shared run ends by its own deadline, or with this core.
-  const sharedRuns = new SharedRuns(now, async (mode, type, forPeer) => {
+  const start = async (mode: ExecutionMode, type: ServerType, forPeer: boolean): Promise<Run> => {
     if (!forPeer) runs.set(`${mode} ${type}`, { mode, type })
     const { signal } = life
     return await runMonitors(await plan(type, mode, signal), context, { mode, signal, calledByPeer: forPeer })
-  })
+  }
+  const sharedRuns = options.shared ? new SharedRuns(now, start) : undefined
   const cancelRuns = (): void => {
-    sharedRuns.close(stopping())
+    sharedRuns?.close(stopping())
     life.abort(stopping())
   }
 
@@ -154,17 +156,17 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         timeoutMs: call.timeoutMs,
         calledByPeer: call.calledByPeer,
       }),
-    shared: options.shared
-      ? (mode, type, call, stranger) =>
-          sharedRuns.get(mode, type, {
-            // A closing core ends the runs themselves, and with them whoever waits.
-            signal: call.signal,
-            fresh: call.fresh === true,
-            stranger,
-            patienceMs: call.timeoutMs,
-            forPeer: call.calledByPeer,
-          })
-      : undefined,
+    shared:
+      sharedRuns &&
+      ((mode, type, call, stranger) =>
+        sharedRuns.get(mode, type, {
+          // A closing core ends the runs themselves, and with them whoever waits.
+          signal: call.signal,
+          fresh: call.fresh === true,
+          stranger,
+          patienceMs: call.timeoutMs,
+          forPeer: call.calledByPeer,
+        })),
   }
 
   const runtime: Runtime = {
@@ -184,12 +186,12 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     anyAdmin: async () => (held ? await (await held.data(options.shared)).users.anyAdmin() : false),
     recent: (caller) =>
       [...runs.values()].flatMap(({ mode, type }) => {
-        const last = sharedRuns.last(mode, type)
+        const last = sharedRuns?.last(mode, type)
         if (!last) return []
         const flags = { IncludeServerStateInformation: true }
         const view = viewFor(caller, options.details)
-        const response = answer(last.run, { type, correlationId: last.run.id, flags, view })
-        return [{ type, mode, response, ageSeconds: Math.floor(last.ageMs / 1_000) }]
+        const run = runDocument(last.run, { type, correlationId: last.run.id, flags, view })
+        return [{ type, mode, run, response: healthCheckResponse(run), ageSeconds: Math.floor(last.ageMs / 1_000) }]
       }),
     answersAt: (url) => {
       ownUrl = url

@@ -6,6 +6,8 @@ import type {
   Operation,
   Request,
   Response,
+  RunDocument,
+  Selection,
   ServerType,
 } from './protocol/index.ts'
 
@@ -28,10 +30,12 @@ export type AnswerFacts = {
   readonly ageSeconds: number
   /** The id of the (possibly shared) run. */
   readonly runId: string
+  /**
+   * The run itself, as the caller may read it: the answer is made from it and has no place for its figures. Absent
+   * for the answer of a server that sends none.
+   */
+  readonly run?: RunDocument | undefined
 }
-
-/** Which monitors and checks are wanted: patterns over monitor and check names. */
-export type Selection = { readonly only: readonly string[]; readonly skip: readonly string[] }
 
 export type Call = {
   readonly caller: Caller
@@ -115,6 +119,7 @@ export type RecentRun = {
   readonly type: ServerType
   readonly mode: ExecutionMode
   readonly response: HealthCheckResponse
+  readonly run?: RunDocument | undefined
   readonly ageSeconds: number
 }
 

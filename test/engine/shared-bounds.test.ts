@@ -181,7 +181,9 @@ const runOf = (id: string, mode: ExecutionMode, failing: boolean): Run => ({
     {
       name: 'm',
       kind: 'k',
+      depth: 'Basic',
       host: false,
+      checks: [],
       durationMs: 1,
       attempts: 1,
       results: [{ check: 'c', status: failing ? 'failed' : 'ok', message: '' }],

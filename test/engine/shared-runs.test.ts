@@ -34,7 +34,9 @@ function harness() {
                 {
                   name: 'm',
                   kind: 'k',
+                  depth: 'Basic',
                   host: false,
+                  checks: [],
                   durationMs: 1,
                   attempts: 1,
                   results: [{ check: 'c', status: state.failing ? 'failed' : 'ok', message: '' }],

@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { answer, runMonitors } from '../../src/core/engine/index.ts'
+import { runMonitors } from '../../src/core/engine/index.ts'
 import deployment, { progress, versionIn } from '../../src/core/kinds/deployment.ts'
+import { healthCheckResponse, runDocument } from '../../src/core/reports/index.ts'
 import { checked, evaluated, runKind, withDefaults } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
@@ -234,12 +235,14 @@ describe('SuppressDeploymentErrors', () => {
     }
     const run = await runMonitors(plan, context, { mode: 'Standard', signal: new AbortController().signal })
     const shaped = (suppress: boolean) =>
-      answer(run, {
-        type: 'App',
-        correlationId: 'c',
-        flags: { SuppressDeploymentErrors: suppress },
-        view: 'full',
-      })
+      healthCheckResponse(
+        runDocument(run, {
+          type: 'App',
+          correlationId: 'c',
+          flags: { SuppressDeploymentErrors: suppress },
+          view: 'full',
+        }),
+      )
     expect(shaped(false).FailedMonitorCount).toBe(3)
     const { FailedMonitorCount, MonitorSummaries } = shaped(true)
     expect(FailedMonitorCount).toBe(1)

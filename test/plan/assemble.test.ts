@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { answer, includes, type PlannedMonitor, runMonitors } from '../../src/core/engine/index.ts'
+import { includes, type PlannedMonitor, runMonitors } from '../../src/core/engine/index.ts'
 import { Fault } from '../../src/core/errors.ts'
 import {
   type AssembleOptions,
@@ -14,6 +14,7 @@ import {
   plans,
 } from '../../src/core/plan/index.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
+import { healthCheckResponse, runDocument } from '../../src/core/reports/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
 import { engineWorld } from '../support/engine-world.ts'
 
@@ -62,12 +63,9 @@ test('Sql without configuration and without a store of its own is a failure', as
 test('a type with nothing of its own fails for real, and names the next step', async () => {
   const planned = await assemble('XcodeC', given({ host: false }))
   const run = await runMonitors(planned, engineWorld(), { mode: 'Basic', signal: never })
-  const { Status, StatusMessage, FailedMonitorCount } = answer(run, {
-    type: 'XcodeC',
-    correlationId: 'c',
-    flags: {},
-    view: 'full',
-  })
+  const { Status, StatusMessage, FailedMonitorCount } = healthCheckResponse(
+    runDocument(run, { type: 'XcodeC', correlationId: 'c', flags: {}, view: 'full' }),
+  )
   expect([Status, FailedMonitorCount]).toEqual(['Failure', 1])
   expect(StatusMessage).toContain('XcodeC is not configured here: add it under types: in svc.yaml')
 })

@@ -1,5 +1,4 @@
 export * from './addresses.ts'
-export * from './answer.ts'
 export * from './certificates.ts'
 export * from './check.ts'
 export * from './classify.ts'

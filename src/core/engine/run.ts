@@ -3,7 +3,16 @@ import { lookupWith } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { ExecutionMode, ServerState } from '../protocol/index.ts'
 import { classify } from './classify.ts'
-import { type AnyKind, type CheckContext, historyOf, includes, lasting, type Memory, wholeName } from './kind.ts'
+import {
+  type AnyKind,
+  type CheckContext,
+  type DeclaredResult,
+  historyOf,
+  includes,
+  lasting,
+  type Memory,
+  wholeName,
+} from './kind.ts'
 import { deadlineSignal, type Limits, orAborted } from './limits.ts'
 import type { Result } from './result.ts'
 
@@ -31,13 +40,17 @@ export type PlannedMonitor = {
 export type MonitorReport = {
   readonly name: string
   readonly kind: string
+  /** The shallowest mode that runs it. */
+  readonly depth: ExecutionMode
   readonly host: boolean
+  /** What its kind declares of its results. */
+  readonly checks: readonly DeclaredResult[]
   readonly results: readonly Result[]
   readonly durationMs: number
   readonly attempts: number
 }
 
-/** What one run of a plan saw: the source of every answer shaped from it. */
+/** One run of a plan: every document and report is made from it. */
 export type Run = {
   readonly id: string
   readonly mode: ExecutionMode
@@ -146,7 +159,9 @@ function base(
   return {
     name: monitor.name,
     kind: monitor.kind.name,
+    depth: monitor.depth,
     host: monitor.host,
+    checks: monitor.kind.checks,
     results: marked,
     durationMs,
     attempts: attemptCount,

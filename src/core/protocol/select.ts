@@ -1,8 +1,8 @@
 import { Fault } from '../errors.ts'
 import type { HealthCheckResponse, MonitoringResult, MonitorSummary } from './dtos.ts'
 
-/** Which monitors and checks are wanted. */
-type Patterns = { readonly only: readonly string[]; readonly skip: readonly string[] }
+/** Which monitors and checks are wanted: patterns over monitor and check names. */
+export type Selection = { readonly only: readonly string[]; readonly skip: readonly string[] }
 
 /**
  * An answer reduced to the monitors and checks that are wanted, its Status, FailedMonitorCount and StatusMessage
@@ -11,10 +11,12 @@ type Patterns = { readonly only: readonly string[]; readonly skip: readonly stri
  * An answer that loses nothing is returned as it is. Throws `Fault` Usage when nothing is left: a typing error must
  * not make a green gate.
  */
-export function select(response: HealthCheckResponse, { only, skip }: Patterns): HealthCheckResponse {
+export function select(response: HealthCheckResponse, selection: Selection): HealthCheckResponse {
   const given = response.MonitorSummaries ?? []
-  const kept = given.flatMap((summary) => reduce(summary, only, skip) ?? [])
-  if (kept.length === 0 && (given.length > 0 || only.length > 0)) throw nothingLeft(given, only, skip)
+  const named = given.map(namesOf)
+  const checks = keptOf(named, selection)
+  const kept = given.flatMap((summary, at) => reduce(summary, checks[at]) ?? [])
+  if (kept.length === 0 && (given.length > 0 || selection.only.length > 0)) throw nothingSelected(named, selection)
   if (kept.length === given.length && kept.every((summary, at) => summary === given[at])) return response
   const failed = kept.filter((summary) => !passed(summary))
   // A failure that no monitor claims is the server's own, and stays one.
@@ -22,7 +24,9 @@ export function select(response: HealthCheckResponse, { only, skip }: Patterns):
   return {
     ...response,
     Status: failed.length > 0 || unclaimed ? 'Failure' : 'Success',
-    StatusMessage: unclaimed ? response.StatusMessage : headline(kept, failed, given.length),
+    StatusMessage: unclaimed
+      ? response.StatusMessage
+      : selectedHeadline(failed.map(causesOf), kept.length, given.length),
     FailedMonitorCount: failed.length,
     MonitorSummaries: kept,
   }
@@ -31,20 +35,38 @@ export function select(response: HealthCheckResponse, { only, skip }: Patterns):
 /** Whatever does not say Success has not passed. */
 const passed = (judged: { readonly Status?: string | undefined }): boolean => judged.Status === 'Success'
 
-/** The monitor with the checks that are wanted; the same object when it loses none, undefined when it goes. */
-function reduce(summary: MonitorSummary, only: readonly string[], skip: readonly string[]): MonitorSummary | undefined {
-  const name = summary.MonitorName ?? ''
-  const own = [name, name.split(' ', 1)[0] ?? '']
-  if (fitsAny(skip, own)) return undefined
-  const all = only.length === 0 || fitsAny(only, own)
-  const results = summary.Results ?? []
-  const wanted = results.filter((result) => {
-    const names = [result.MonitoringName ?? '', `${name}/${result.MonitoringName ?? ''}`]
-    return (all || fitsAny(only, names)) && !fitsAny(skip, names)
+/** A monitor and its checks by their names. */
+export type Named = { readonly name: string; readonly checks: readonly string[] }
+
+const namesOf = ({ MonitorName, Results }: MonitorSummary): Named => ({
+  name: MonitorName ?? '',
+  checks: (Results ?? []).map(({ MonitoringName }) => MonitoringName ?? ''),
+})
+
+/** For each monitor the places of the checks that are wanted; undefined for a monitor that is not. */
+export const keptOf = (
+  monitors: readonly Named[],
+  { only, skip }: Selection,
+): readonly (readonly number[] | undefined)[] =>
+  monitors.map(({ name, checks }) => {
+    const own = [name, name.split(' ', 1)[0] ?? '']
+    if (fitsAny(skip, own)) return undefined
+    const all = only.length === 0 || fitsAny(only, own)
+    const wanted = checks.flatMap((check, at) => {
+      const names = [check, `${name}/${check}`]
+      return (all || fitsAny(only, names)) && !fitsAny(skip, names) ? [at] : []
+    })
+    // A monitor without checks is wanted by its name alone.
+    return wanted.length > 0 || (all && checks.length === 0) ? wanted : undefined
   })
-  if (wanted.length === results.length) return all || wanted.length > 0 ? summary : undefined
-  if (wanted.length === 0) return undefined
-  const gone = results.filter((result) => !wanted.includes(result))
+
+/** The monitor with the checks that are wanted; the same object when it loses none, undefined when it goes. */
+function reduce(summary: MonitorSummary, checks: readonly number[] | undefined): MonitorSummary | undefined {
+  if (checks === undefined) return undefined
+  const results = summary.Results ?? []
+  if (checks.length === results.length) return summary
+  const wanted = results.filter((_, at) => checks.includes(at))
+  const gone = results.filter((_, at) => !checks.includes(at))
   // As above: a failure that no check claims is the monitor's own.
   const unclaimed = !passed(summary) && results.every(passed)
   return {
@@ -59,15 +81,17 @@ function reduce(summary: MonitorSummary, only: readonly string[], skip: readonly
 const tellsOf = (results: readonly MonitoringResult[], line: string): boolean =>
   results.some(({ MonitoringName: name }) => name !== undefined && line.startsWith(`${name}:`))
 
-function headline(kept: readonly MonitorSummary[], failed: readonly MonitorSummary[], of: number): string {
-  if (failed.length === 0) return `healthy, as far as selected: ${kept.length} of ${of} monitors, all passed`
-  const told = failed.flatMap((summary) => {
-    const lines = (summary.Results ?? []).flatMap((result) =>
-      passed(result) ? [] : [`${summary.MonitorName} ${result.MonitoringName}: ${result.StatusMessage ?? 'failed'}`],
-    )
-    return lines.length > 0 ? lines : [`${summary.MonitorName}: ${summary.ErrorMessages?.[0] ?? 'failed'}`]
-  })
-  return `unhealthy: ${failed.length} of ${kept.length} selected monitors failed: ${told.join('; ')}`
+function causesOf(summary: MonitorSummary): readonly string[] {
+  const lines = (summary.Results ?? []).flatMap((result) =>
+    passed(result) ? [] : [`${summary.MonitorName} ${result.MonitoringName}: ${result.StatusMessage ?? 'failed'}`],
+  )
+  return lines.length > 0 ? lines : [`${summary.MonitorName}: ${summary.ErrorMessages?.[0] ?? 'failed'}`]
+}
+
+/** The line over selected monitors; `causes` has the sentences of each monitor that failed, `of` counts all monitors. */
+export function selectedHeadline(causes: readonly (readonly string[])[], kept: number, of: number): string {
+  if (causes.length === 0) return `healthy, as far as selected: ${kept} of ${of} monitors, all passed`
+  return `unhealthy: ${causes.length} of ${kept} selected monitors failed: ${causes.flat().join('; ')}`
 }
 
 const fitsAny = (patterns: readonly string[], names: readonly string[]): boolean =>
@@ -92,16 +116,17 @@ function fits(pattern: string, name: string): boolean {
 /** More names than this help nobody. */
 const mostNames = 40
 
-function nothingLeft(given: readonly MonitorSummary[], only: readonly string[], skip: readonly string[]): Fault {
+/** The fault for a selection that leaves nothing, with the names to choose from. */
+export function nothingSelected(monitors: readonly Named[], { only, skip }: Selection): Fault {
   const quoted = (patterns: readonly string[]): string => patterns.map((pattern) => `"${pattern}"`).join(', ')
   const asked = [
     ...(only.length > 0 ? [`--only ${quoted(only)}`] : []),
     ...(skip.length > 0 ? [`--skip ${quoted(skip)}`] : []),
   ].join(' and ')
-  const names = given.map((summary) => {
-    const checks = (summary.Results ?? []).map((result) => result.MonitoringName ?? '?')
-    return `${summary.MonitorName ?? '?'}: ${checks.length > 0 ? checks.join(', ') : 'no checks'}`
-  })
+  const names = monitors.map(
+    ({ name, checks }) =>
+      `${name || '?'}: ${checks.length > 0 ? checks.map((check) => check || '?').join(', ') : 'no checks'}`,
+  )
   const listed =
     names.length > mostNames ? [...names.slice(0, mostNames), `and ${names.length - mostNames} more`] : names
   return new Fault('Usage', `${asked} leaves no monitor and no check`, {

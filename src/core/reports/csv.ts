@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync'
 import type { Report } from './entry.ts'
-import { cell, columns, records } from './reading.ts'
+import { cell, columns, records } from './read.ts'
 
 /**
  * RFC 4180 with a header row. A cell that a spreadsheet would run as a formula gets a leading `'`

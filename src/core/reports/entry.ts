@@ -1,4 +1,4 @@
-import type { HealthCheckResponse, ResponseStatus } from '../protocol/index.ts'
+import type { HealthCheckResponse, ResponseStatus, RunDocument } from '../protocol/index.ts'
 
 /** A failure to get an answer at all, from an allow-list: what `{"error": …}` prints. */
 export type ReportedError = {
@@ -22,6 +22,8 @@ export type Entry = {
   readonly ExecutionMode: string
   readonly ExitCode: number
   readonly Response?: HealthCheckResponse | undefined
+  /** The run that the response is made from; absent where the server sent none. */
+  readonly Run?: RunDocument | undefined
   readonly Error?: ReportedError | undefined
 }
 

@@ -1,5 +1,6 @@
 import type { Report } from './entry.ts'
-import { type EntryReading, isConsequence, type Reading, read, results, spoken } from './reading.ts'
+import { read } from './read.ts'
+import { type EntryReading, isConsequence, type Reading, results, spoken } from './reading.ts'
 
 type Command = 'error' | 'warning' | 'notice'
 

@@ -1,5 +1,6 @@
 import type { Report } from './entry.ts'
-import { type EntryReading, type Level, read, results } from './reading.ts'
+import { read } from './read.ts'
+import { type EntryReading, type Level, results } from './reading.ts'
 
 type Status = 'pass' | 'warn' | 'fail'
 type Check = {

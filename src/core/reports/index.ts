@@ -2,19 +2,24 @@
 import type { Report } from './entry.ts'
 
 export * from './entry.ts'
+export { foreignWarning } from './foreign.ts'
 export { type NagiosState, nagiosState } from './nagios-state.ts'
+export { type ResultRecord, read, records, renderPlain } from './read.ts'
 export {
   count,
   type EntryReading,
   isConsequence,
   type Level,
   type Reading,
-  type ResultRecord,
-  read,
-  records,
-  renderPlain,
   results,
 } from './reading.ts'
+export {
+  healthCheckResponse,
+  type RunDocumentOptions,
+  type RunView,
+  runDocument,
+  selectRun,
+} from './run-document.ts'
 
 export type ReportName =
   | 'nagios'

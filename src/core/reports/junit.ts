@@ -1,5 +1,6 @@
 import type { Report } from './entry.ts'
-import { type EntryReading, type MonitorReading, type Reading, read, results } from './reading.ts'
+import { read } from './read.ts'
+import { type EntryReading, type MonitorReading, type Reading, results } from './reading.ts'
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 

@@ -1,5 +1,5 @@
 import type { Entry } from './entry.ts'
-import { read } from './reading.ts'
+import { read } from './read.ts'
 
 /** What a Nagios plugin exits with: OK, WARNING, CRITICAL, UNKNOWN. */
 export type NagiosState = 0 | 1 | 2 | 3

@@ -1,6 +1,7 @@
 import type { Entry, Report } from './entry.ts'
 import { type NagiosState, nagiosState } from './nagios-state.ts'
-import { type EntryReading, type Level, type Reading, read, results, shorten } from './reading.ts'
+import { read } from './read.ts'
+import { type EntryReading, type Level, type Reading, results, shorten } from './reading.ts'
 
 const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
 /** What the guidelines let a pager's line hold. */

@@ -1,5 +1,5 @@
 import type { Report } from './entry.ts'
-import { records } from './reading.ts'
+import { records } from './read.ts'
 
 /** One JSON object a line, for jq and log shippers. */
 export default {

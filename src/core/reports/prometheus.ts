@@ -1,5 +1,6 @@
 import type { Report } from './entry.ts'
-import { type EntryReading, type Level, read } from './reading.ts'
+import { read } from './read.ts'
+import type { EntryReading, Level } from './reading.ts'
 
 type Labels = Readonly<Record<string, string>>
 type Sample = { readonly labels: Labels; readonly value: number }

@@ -1,5 +1,6 @@
 import type { Report } from './entry.ts'
-import { type EntryReading, type Level, read, shorten, worst } from './reading.ts'
+import { read } from './read.ts'
+import { type EntryReading, type Level, shorten, worst } from './reading.ts'
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 

@@ -1,5 +1,5 @@
 import type { Report } from './entry.ts'
-import { columns, records, tabbed } from './reading.ts'
+import { columns, records, tabbed } from './read.ts'
 
 /** A header row and one record a line, whatever the text holds. */
 export default {

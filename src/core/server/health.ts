@@ -10,15 +10,16 @@ import { encoded, spoken } from './faults.ts'
 import type { Site } from './site.ts'
 import type { Wanted } from './target.ts'
 
-type Finished = Pick<RecentRun, 'type' | 'mode' | 'response'>
+type Finished = Pick<RecentRun, 'type' | 'mode' | 'response' | 'run'>
 
 /** A finished run as the reports read it. */
-export const entryOf = ({ type, mode, response }: Finished, target: string): Entry => ({
+export const entryOf = ({ type, mode, response, run }: Finished, target: string): Entry => ({
   Target: target,
   ServerType: type,
   ExecutionMode: mode,
   ExitCode: response.Status === 'Success' ? exits.ok.code : exits.unhealthy.code,
   Response: response,
+  Run: run,
 })
 
 export type Asked = {
@@ -43,7 +44,7 @@ export async function healthAnswer(site: Site, exchange: Exchange, asked: Asked)
   if (wanted.report !== undefined) {
     const { default: report } = await reports[wanted.report]()
     const { ServerType: type, ExecutionMode: mode } = request
-    const entry = entryOf({ type, mode, response }, baseUrl(site, exchange))
+    const entry = entryOf({ type, mode, response, run: asked.facts?.run }, baseUrl(site, exchange))
     const body = report.render([entry])
     return {
       status: status(suppressed || report.impliesSuppress === true),

@@ -1,0 +1,113 @@
+import {
+  faultPrefix,
+  type HealthCheckResponse,
+  type MonitoringResult,
+  type MonitorSummary,
+  warningPrefix,
+} from '../protocol/index.ts'
+import { sanitizeLine, sanitizeText } from '../sanitize.ts'
+import {
+  type Answered,
+  figure,
+  type Level,
+  type MonitorReading,
+  type Reading,
+  readState,
+  valid,
+  worst,
+} from './reading.ts'
+import { stateOf } from './run-document.ts'
+
+/**
+ * Reads the interface's document of a server that sends no run: warnings and fault classes stand in its text. Takes
+ * whatever a foreign server sent: missing parts, empty lists, odd text. This is the only place where they are taken
+ * from text.
+ */
+export function fromForeignDocument(response: HealthCheckResponse): Answered {
+  const monitors = (response.MonitorSummaries ?? []).map(readMonitor)
+  const warns = monitors.some(({ results }) => results.some(({ level }) => level === 'warn'))
+  const level: Level = response.Status !== 'Success' ? 'fail' : warns ? 'warn' : 'ok'
+  const metrics = response.ExecutionMetrics
+  return {
+    level,
+    message: sanitizeLine(response.StatusMessage ?? ''),
+    monitors,
+    unnamed: monitors.length === 0 && level === 'fail' ? Math.max(1, figure(response.FailedMonitorCount) ?? 1) : 0,
+    duration: figure(metrics?.Duration),
+    startedAt: valid(metrics?.StartDateTime),
+    endedAt: valid(metrics?.EndDateTime),
+    correlationId: sanitizeLine(response.CorrelationId ?? ''),
+    node: '',
+    state: response.ServerState && readState(stateOf(response.ServerState)),
+  }
+}
+
+/** Whether a document that came without a run warns of something. */
+export const foreignWarning = (response: HealthCheckResponse): boolean =>
+  (response.MonitorSummaries ?? []).some((summary) =>
+    (summary.Results ?? []).some((result) => result.StatusMessage?.startsWith(warningPrefix)),
+  )
+
+function readMonitor(summary: MonitorSummary): MonitorReading {
+  const name = sanitizeLine(summary.MonitorName ?? '')
+  const read = (summary.Results ?? []).map((result) => readResult(name, result))
+  const failing = read.filter((reading) => reading.level === 'fail')
+  const further = unsaid(summary.ErrorMessages ?? [], failing)
+  const results = withFurther(name, summary, read, failing, further)
+  const level = summary.Status === 'Failure' ? 'fail' : worst(results.map((result) => result.level))
+  return { name, level, duration: undefined, results }
+}
+
+/** A monitor's ErrorMessages without those that only repeat its results. */
+function unsaid(messages: readonly string[], failing: readonly Reading[]): readonly string[] {
+  if (messages.length === 0) return []
+  const said = new Set(failing.map((reading) => `${reading.check}: ${reading.message}`))
+  return messages.map(sanitizeText).filter((text) => text !== '' && !said.has(sanitizeLine(text)))
+}
+
+/** What a monitor says beside its results is kept with the result that it most likely explains. */
+function withFurther(
+  monitor: string,
+  summary: MonitorSummary,
+  read: readonly Reading[],
+  failing: readonly Reading[],
+  further: readonly string[],
+): readonly Reading[] {
+  const failed = summary.Status !== 'Success'
+  if (read.length === 0 || (failed && failing.length === 0)) {
+    const message = sanitizeLine(further[0] ?? '') || (failed ? 'failed without saying why' : 'passed')
+    const own: Reading = {
+      monitor,
+      check: '',
+      level: failed ? 'fail' : 'ok',
+      message,
+      details: further.slice(1),
+      fault: undefined,
+      subject: undefined,
+      measurement: undefined,
+    }
+    return [...read, own]
+  }
+  const host = failing.at(-1) ?? read.at(-1)
+  if (further.length === 0 || !host) return read
+  return read.map((reading) => (reading === host ? { ...reading, details: [...reading.details, ...further] } : reading))
+}
+
+function readResult(monitor: string, result: MonitoringResult): Reading {
+  const failed = result.Status !== 'Success'
+  const said = sanitizeLine(result.StatusMessage ?? '')
+  const warned = !failed && said.startsWith(warningPrefix)
+  const details = (result.ErrorMessages ?? []).map(sanitizeText).filter((text) => text !== '')
+  const last = details.at(-1)
+  const fault = failed && last?.startsWith(faultPrefix) ? last.slice(faultPrefix.length) : undefined
+  return {
+    monitor,
+    check: sanitizeLine(result.MonitoringName ?? ''),
+    level: failed ? 'fail' : warned ? 'warn' : 'ok',
+    message: (warned ? said.slice(warningPrefix.length) : said) || (failed ? 'failed without saying why' : 'ok'),
+    details: fault === undefined ? details : details.slice(0, -1),
+    fault: fault === undefined ? undefined : sanitizeLine(fault),
+    subject: undefined,
+    measurement: undefined,
+  }
+}

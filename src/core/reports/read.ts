@@ -1,0 +1,215 @@
+import {
+  faultPrefix,
+  type MonitoringStatus,
+  type RunDocument,
+  type RunMonitor,
+  type RunResult,
+  type RunStatus,
+  warningPrefix,
+} from '../protocol/index.ts'
+import { sanitizeLine, sanitizeText } from '../sanitize.ts'
+import type { Entry, ReportedError } from './entry.ts'
+import { fromForeignDocument } from './foreign.ts'
+import {
+  type Answered,
+  count,
+  type EntryReading,
+  figure,
+  isConsequence,
+  type Level,
+  type MonitorReading,
+  type Reading,
+  readState,
+  spoken,
+  valid,
+} from './reading.ts'
+import { messageOf } from './run-document.ts'
+
+/** Reads one entry: its run, or the document that a server sent without one. */
+export function read(entry: Entry): EntryReading {
+  const base = {
+    target: sanitizeLine(entry.Target),
+    type: sanitizeLine(entry.ServerType) || 'unknown',
+    mode: sanitizeLine(entry.ExecutionMode),
+    exitCode: entry.ExitCode,
+  }
+  if (!entry.Run && !entry.Response) return { ...base, ...unanswered(base.type, entry.Error) }
+  const answered = entry.Run ? readRun(entry.Run) : fromForeignDocument(entry.Response ?? {})
+  const { level, monitors, message, unnamed, ...more } = answered
+  const all = monitors.flatMap((monitor) => monitor.results)
+  const warnings = all.filter((result) => result.level === 'warn').length
+  const failed = monitors.filter((monitor) => monitor.level === 'fail').length
+  return {
+    ...base,
+    ...more,
+    level,
+    headline: sentence(base.type, level, failed, monitors.length, warnings),
+    causes: causes(base.type, level, all, message),
+    monitors,
+    failed: Math.max(failed, unnamed),
+    warnings,
+    error: undefined,
+  }
+}
+
+const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const satisfies Record<RunStatus, Level>
+
+/** Reads a run as it is: nothing of it is taken from text. */
+function readRun(run: RunDocument): Answered {
+  return {
+    level: levels[run.status],
+    message: sanitizeLine(run.message),
+    monitors: run.monitors.map(readMonitor),
+    unnamed: 0,
+    duration: figure(run.durationMs),
+    startedAt: valid(run.startedAt),
+    endedAt: valid(run.endedAt),
+    correlationId: sanitizeLine(run.correlationId ?? ''),
+    node: sanitizeLine(run.node ?? ''),
+    state: readState(run.serverState),
+  }
+}
+
+function readMonitor(monitor: RunMonitor): MonitorReading {
+  const name = sanitizeLine(monitor.name ?? monitor.kind)
+  return {
+    name,
+    level: levels[monitor.status],
+    duration: figure(monitor.durationMs),
+    results: monitor.results.map((result) => readResult(name, result)),
+  }
+}
+
+function readResult(monitor: string, result: RunResult): Reading {
+  const { status, fault, measurement, subject } = result
+  return {
+    monitor,
+    check: sanitizeLine(result.check),
+    level: levels[status],
+    message: sanitizeLine(messageOf(result)) || (status === 'failed' ? 'failed without saying why' : 'ok'),
+    details: (result.details ?? []).map(sanitizeText).filter((text) => text !== ''),
+    fault: status === 'failed' ? sanitizeLine(fault ?? 'internal') : undefined,
+    subject: subject === undefined ? undefined : sanitizeLine(subject),
+    measurement: measurement && { ...measurement, unit: sanitizeLine(measurement.unit) },
+  }
+}
+
+function unanswered(type: string, error: ReportedError | undefined): Omit<EntryReading, keyof BaseReading> {
+  const told: ReportedError = error
+    ? {
+        ...error,
+        code: sanitizeLine(error.code),
+        message: sanitizeLine(error.message),
+        hints: error.hints.map(sanitizeText),
+      }
+    : { code: 'UnreadableAnswer', exitCode: 8, message: 'no answer and no error', hints: [] }
+  return {
+    level: 'unknown',
+    headline: `${type} could not be checked`,
+    causes: [told.message],
+    monitors: [],
+    failed: 0,
+    warnings: 0,
+    duration: undefined,
+    startedAt: undefined,
+    endedAt: undefined,
+    correlationId: '',
+    node: '',
+    state: undefined,
+    error: told,
+  }
+}
+type BaseReading = Pick<EntryReading, 'target' | 'type' | 'mode' | 'exitCode'>
+
+function sentence(type: string, level: Level, failed: number, total: number, warnings: number): string {
+  if (level === 'fail') {
+    return `${type} is unhealthy${total === 0 ? '' : `: ${failed} of ${count(total, 'monitor')} failed`}`
+  }
+  if (level === 'warn') return `${type} is healthy, ${count(warnings, 'warning')}`
+  if (total === 0) return `${type} is healthy`
+  return `${type} is healthy: ${failed === 0 ? '' : `${total - failed} of `}${count(total, 'monitor')} passed`
+}
+
+function causes(type: string, level: Level, readings: readonly Reading[], said: string): readonly string[] {
+  if (level === 'ok') return []
+  const told = readings.filter((reading) => reading.level === level && !isConsequence(reading)).map(spoken)
+  // Our own StatusMessage repeats headline and causes; a foreign one may say what nothing else does.
+  const ours = said.startsWith(`${type} is healthy`) || said.startsWith(`${type} is unhealthy`)
+  return said === '' || (ours && told.length > 0) ? told : [said, ...told]
+}
+
+/** One MonitoringResult with what it belongs to: a line of csv, tsv, ndjson and of a pipe. */
+export type ResultRecord = {
+  readonly Target: string
+  readonly ServerType: string
+  readonly ExecutionMode: string
+  readonly MonitorName: string
+  readonly MonitoringName: string
+  readonly Status: MonitoringStatus
+  readonly StatusMessage: string
+  readonly ErrorMessages: readonly string[]
+}
+
+export const columns = [
+  'Target',
+  'ServerType',
+  'ExecutionMode',
+  'MonitorName',
+  'MonitoringName',
+  'Status',
+  'StatusMessage',
+  'ErrorMessages',
+] as const satisfies readonly (keyof ResultRecord)[]
+
+/**
+ * Every result of every entry, in order. An entry without results is one record without a
+ * MonitorName, so that none goes missing: what could not be asked is a Failure, and its last
+ * ErrorMessages entry names the error, e.g. `error: Unreachable`.
+ */
+export function records(entries: readonly Entry[]): readonly ResultRecord[] {
+  return entries.flatMap((entry) => {
+    const reading = read(entry)
+    const place = { Target: reading.target, ServerType: reading.type, ExecutionMode: reading.mode }
+    const alone = { ...place, MonitorName: '', MonitoringName: '' }
+    if (reading.error) {
+      const { code, message, hints } = reading.error
+      return [
+        { ...alone, Status: 'Failure' as const, StatusMessage: message, ErrorMessages: [...hints, `error: ${code}`] },
+      ]
+    }
+    const found = reading.monitors.flatMap((monitor) =>
+      monitor.results.map((result) => ({
+        ...place,
+        MonitorName: monitor.name,
+        MonitoringName: result.check,
+        Status: result.level === 'fail' ? ('Failure' as const) : ('Success' as const),
+        StatusMessage: `${result.level === 'warn' ? warningPrefix : ''}${result.message}`,
+        ErrorMessages: result.fault === undefined ? result.details : [...result.details, faultPrefix + result.fault],
+      })),
+    )
+    if (found.length > 0) return found
+    const message = [reading.headline, ...reading.causes].join('; ')
+    const status = reading.level === 'fail' ? ('Failure' as const) : ('Success' as const)
+    return [{ ...alone, Status: status, StatusMessage: message, ErrorMessages: [] }]
+  })
+}
+
+/** One record on one line: tabs between the cells, `\t`, `\n` and `\\` for those characters inside one. */
+export const tabbed = (record: ResultRecord): string =>
+  columns.map((column) => escapeTabs(cell(record[column]))).join('\t')
+
+/** A cell's text: the ErrorMessages one a line. */
+export const cell = (value: string | readonly string[]): string =>
+  typeof value === 'string' ? value : value.join('\n')
+
+const escapeTabs = (text: string): string =>
+  text.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')
+
+/**
+ * What a pipe gets: one record a line, its cells between tabs in the order of the tsv report,
+ * without a header, never truncated, never coloured.
+ */
+export const renderPlain = (entries: readonly Entry[]): string =>
+  records(entries)
+    .map((record) => `${tabbed(record)}\n`)
+    .join('')

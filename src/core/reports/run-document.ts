@@ -1,0 +1,228 @@
+import type { DeclaredResult, MonitorReport, Result, Run } from '../engine/index.ts'
+import {
+  type ExecutionMode,
+  faultPrefix,
+  type HealthCheckRequest,
+  type HealthCheckResponse,
+  keptOf,
+  type MonitoringResult,
+  type MonitorSummary,
+  nothingSelected,
+  type RunDocument,
+  type RunMonitor,
+  type RunResult,
+  type RunServerState,
+  type RunStatus,
+  runVersion,
+  type Selection,
+  type ServerState,
+  type ServerType,
+  selectedHeadline,
+  warningPrefix,
+} from '../protocol/index.ts'
+
+export type RunView = RunDocument['view']
+
+export type RunDocumentOptions = {
+  readonly type: ServerType
+  readonly correlationId: string
+  readonly flags: Pick<HealthCheckRequest, 'IncludeServerStateInformation' | 'SuppressDeploymentErrors'>
+  /** `brief` is what a caller beyond loopback who is not signed in may read: no messages, hosts or figures (S11). */
+  readonly view: RunView
+}
+
+/** Writes one run as a document. The flags shape the document and never cause a run. */
+export function runDocument(run: Run, { type, correlationId, flags, view }: RunDocumentOptions): RunDocument {
+  const monitors = run.monitors.map((report) => monitorOf(report, flags.SuppressDeploymentErrors === true))
+  const full = view === 'full'
+  return {
+    version: runVersion,
+    type,
+    mode: run.mode,
+    view,
+    status: worstStatus(monitors),
+    message: headline(type, monitors, view),
+    correlationId,
+    ...(full ? { runId: run.id, node: run.serverState.ServerName } : {}),
+    startedAt: run.startedAt,
+    endedAt: run.endedAt,
+    durationMs: run.durationMs,
+    ...(full && flags.IncludeServerStateInformation === true ? { serverState: stateOf(run.serverState) } : {}),
+    monitors: full ? monitors : monitors.map(brief),
+  }
+}
+
+function monitorOf(report: MonitorReport, suppress: boolean): RunMonitor {
+  const { name, kind, depth, host, durationMs, attempts } = report
+  const results = report.results.map((result) => resultOf(suppress ? suppressed(result) : result, report.checks))
+  return { name, kind, status: worstStatus(results), depth, host, durationMs, attempts, results }
+}
+
+/** H5: a deployment-related failure counts as Success and says what was suppressed. */
+function suppressed(result: Result): Result {
+  if (result.status !== 'failed' || !result.deployment) return result
+  return { ...result, status: 'ok', fault: undefined, message: `suppressed (deployment): ${result.message}` }
+}
+
+function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResult {
+  const { check, status, cause, message, details, subject, address, measurement, facts } = result
+  return {
+    check,
+    status,
+    fault: status === 'failed' ? (result.fault ?? 'internal') : undefined,
+    cause,
+    message,
+    details,
+    subject,
+    address,
+    depth: depthOf(check, declared),
+    // JSON has no word for other numbers, and no monitoring tool a use for them.
+    measurement: measurement && Number.isFinite(measurement.value) ? measurement : undefined,
+    facts,
+  }
+}
+
+/** The depth of a check by its name; `disk <mount>` declares a family. Undefined for what no check declares: `not run`. */
+function depthOf(check: string, declared: readonly DeclaredResult[]): ExecutionMode | undefined {
+  return declared.find(({ name }) => {
+    if (name === check) return true
+    const from = name.indexOf('<')
+    if (from < 0) return false
+    return check.startsWith(name.slice(0, from)) && check.endsWith(name.slice(name.indexOf('>', from) + 1))
+  })?.depth
+}
+
+const brief = ({ kind, status, results }: RunMonitor): RunMonitor => ({
+  kind,
+  status,
+  results: results.map(({ check, status: own, fault }) => ({ check, status: own, fault })),
+})
+
+/** The interface's ServerState in the run document's names. */
+export const stateOf = ({
+  ServerName,
+  TotalRamInMb,
+  AvailableRamInMb,
+  UsedCpuPercent,
+}: ServerState): RunServerState => ({
+  serverName: ServerName,
+  totalRamInMb: TotalRamInMb,
+  availableRamInMb: AvailableRamInMb,
+  usedCpuPercent: UsedCpuPercent,
+})
+
+const order: Record<RunStatus, number> = { ok: 0, warning: 1, failed: 2 }
+/** The worst status; ok where there is none. */
+export const worstStatus = (all: readonly { readonly status: RunStatus }[]): RunStatus =>
+  all.reduce<RunStatus>((worst, { status }) => (order[status] > order[worst] ? status : worst), 'ok')
+
+const hasFailed = ({ status }: { readonly status: RunStatus }): boolean => status === 'failed'
+
+/** The line a pager shows: root causes only, never the monitors that were not run because of them. */
+function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunView): string {
+  const total = monitors.length
+  const failed = monitors.filter(hasFailed).length
+  const sentences = (status: RunStatus): string[] =>
+    monitors.flatMap((monitor) =>
+      monitor.results
+        .filter((result) => result.status === status && result.fault !== 'dependency')
+        .map((result) => sentence(monitor, result)),
+    )
+  if (failed > 0) {
+    const opening = `${type} is unhealthy: ${failed} of ${total} ${total === 1 ? 'monitor' : 'monitors'} failed`
+    return view === 'full' ? `${opening}: ${sentences('failed').join('; ')}` : opening
+  }
+  const warnings = sentences('warning')
+  if (warnings.length === 0) return `${type} is healthy: ${total} ${total === 1 ? 'monitor' : 'monitors'} passed`
+  const opening = `${type} is healthy, ${warnings.length} ${warnings.length === 1 ? 'warning' : 'warnings'}`
+  return view === 'full' ? `${opening}: ${warnings.join('; ')}` : opening
+}
+
+/** A Configuration monitor speaks for itself; others are named before what they say. */
+const sentence = (monitor: RunMonitor, { check, message }: RunResult): string =>
+  monitor.kind === 'configuration' ? (message ?? '') : `${monitor.name} ${check}: ${message}`
+
+/** A result's message; where the view leaves messages out, what may be said in its place. */
+export function messageOf({ status, fault, message }: RunResult): string {
+  if (message !== undefined) return message
+  if (status === 'ok') return 'ok'
+  return status === 'warning' ? 'see the server' : `failed: ${fault ?? 'internal'}`
+}
+
+/** The interface's document of a run: two states, and the warning and the fault class as text (H11). */
+export function healthCheckResponse(run: RunDocument): HealthCheckResponse {
+  return {
+    ...(run.serverState ? { ServerState: serverState(run.serverState) } : {}),
+    Status: run.status === 'failed' ? 'Failure' : 'Success',
+    StatusMessage: run.message,
+    CorrelationId: run.correlationId,
+    FailedMonitorCount: run.monitors.filter(hasFailed).length,
+    MonitorSummaries: run.monitors.map((monitor) => summaryOf(monitor, run.view)),
+    ExecutionMetrics: { StartDateTime: run.startedAt, EndDateTime: run.endedAt, Duration: run.durationMs },
+  }
+}
+
+const serverState = (state: RunServerState): ServerState => ({
+  ServerName: state.serverName,
+  TotalRamInMb: state.totalRamInMb,
+  AvailableRamInMb: state.availableRamInMb,
+  UsedCpuPercent: state.usedCpuPercent,
+})
+
+function summaryOf(monitor: RunMonitor, view: RunView): MonitorSummary {
+  const failures = monitor.results.filter(hasFailed)
+  return {
+    MonitorName: monitor.name ?? monitor.kind,
+    Status: hasFailed(monitor) ? 'Failure' : 'Success',
+    Results: monitor.results.map(monitoringResult),
+    ErrorMessages: view === 'full' ? failures.map((result) => `${result.check}: ${messageOf(result)}`) : [],
+  }
+}
+
+const monitoringResult = (result: RunResult): MonitoringResult => ({
+  MonitoringName: result.check,
+  Status: hasFailed(result) ? 'Failure' : 'Success',
+  StatusMessage: result.status === 'warning' ? `${warningPrefix}${messageOf(result)}` : messageOf(result),
+  ErrorMessages: [
+    ...(result.details ?? []),
+    ...(hasFailed(result) ? [`${faultPrefix}${result.fault ?? 'internal'}`] : []),
+  ],
+})
+
+/**
+ * A run reduced to the monitors and checks that are wanted, as `select` reduces the interface's document. A run that
+ * loses nothing is returned as it is. Throws `Fault` Usage when nothing is left.
+ */
+export function selectRun(run: RunDocument, selection: Selection): RunDocument {
+  const named = run.monitors.map((monitor) => ({
+    name: monitor.name ?? monitor.kind,
+    checks: monitor.results.map(({ check }) => check),
+  }))
+  const kept = keptOf(named, selection)
+  const monitors = run.monitors.flatMap((monitor, at) => {
+    const checks = kept[at]
+    if (checks === undefined) return []
+    if (checks.length === monitor.results.length) return [monitor]
+    const results = monitor.results.filter((_, index) => checks.includes(index))
+    // A failure that no check claims is the monitor's own, and stays one.
+    const unclaimed = hasFailed(monitor) && !monitor.results.some(hasFailed)
+    return [{ ...monitor, results, status: unclaimed ? monitor.status : worstStatus(results) }]
+  })
+  if (monitors.length === 0 && (named.length > 0 || selection.only.length > 0)) throw nothingSelected(named, selection)
+  if (monitors.length === run.monitors.length && monitors.every((monitor, at) => monitor === run.monitors[at]))
+    return run
+  // As above: a failure that no monitor claims is the server's own.
+  const unclaimed = hasFailed(run) && !run.monitors.some(hasFailed)
+  const failed = monitors.filter(hasFailed).map((monitor) => {
+    const failures = monitor.results.filter(hasFailed)
+    const name = monitor.name ?? monitor.kind
+    if (failures.length === 0) return [`${name}: failed`]
+    return failures.map((result) => `${name} ${result.check}: ${messageOf(result)}`)
+  })
+  return {
+    ...run,
+    status: unclaimed ? run.status : worstStatus(monitors),
+    message: unclaimed ? run.message : selectedHeadline(failed, monitors.length, run.monitors.length),
+    monitors,
+  }
+}
