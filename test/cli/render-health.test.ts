@@ -215,9 +215,9 @@ describe('a pipe', () => {
   test('gets one record a line between tabs, whole and without a header', () => {
     const lines = renderPlain([failing, unreachable, hostile, foreign]).split('\n').slice(0, -1)
     expect(lines).toHaveLength(7)
-    expect(lines.map((line) => line.split('\t').length)).toEqual(lines.map(() => 8))
+    expect(lines.map((line) => line.split('\t').length)).toEqual(lines.map(() => 18))
     expect(lines[1]).toBe(
-      'prod · https://svc.example.com\tSql\tAdvanced\tsqlserver orders\tlast full backup\tFailure\t53 h old, limit 48 h\tstarted 2026-02-26 22:00, job "nightly full"\\nfault: threshold',
+      'prod · https://svc.example.com\tSql\tAdvanced\tsqlserver orders\tlast full backup\tFailure\t53 h old, limit 48 h\tstarted 2026-02-26 22:00, job "nightly full"\\nfault: threshold\tfail\t\t\t\t\t\t\t\t\tthreshold',
     )
   })
 })

@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { renderHealth } from '../../src/cli/render/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { type Core, openCore } from '../../src/core/open.ts'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
-import { healthCheckResponse } from '../../src/core/reports/index.ts'
+import { type Entry, healthCheckResponse, type ReportName, reports } from '../../src/core/reports/index.ts'
 import type { Call, Service } from '../../src/core/service.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-figures-'))
@@ -60,6 +61,52 @@ test('a selection is one of the run too', async () => {
     const { response, run } = await ask(service, { selection: { only: ['round trip'], skip: [] } })
     expect(run?.monitors.flatMap(({ results }) => results.map(({ check }) => check))).toEqual(['round trip'])
     expect(run?.message).toBe(response.StatusMessage)
+  } finally {
+    await runtime.close()
+  }
+})
+
+/** What a report says of the round trip of svc's own store; `ms` is what it measured. */
+const said: Readonly<Partial<Record<ReportName, (output: string, ms: number) => void>>> = {
+  csv: (output, ms) => expect(output).toContain(`,ok,${ms},milliseconds,`),
+  tsv: (output, ms) => expect(output).toContain(`\tok\t${ms}\tmilliseconds\t`),
+  ndjson: (output, ms) => expect(output).toContain(`"Value":${ms},"Unit":"milliseconds"`),
+  nagios: (output, ms) => {
+    const [, seconds] = /'sqlite own store round trip'=([\d.]+)s;/.exec(output) ?? []
+    expect(Number(seconds)).toBeCloseTo(ms / 1_000, 5)
+  },
+  prtg: (output, ms) =>
+    expect(JSON.parse(output).prtg.result).toContainEqual(
+      expect.objectContaining({ channel: 'sqlite own store round trip', value: ms, unit: 'TimeResponse' }),
+    ),
+  prometheus: (output, ms) => {
+    const [, seconds] = /svc_health_result_value\{.*check="round trip",unit="seconds"\} (\S+)/.exec(output) ?? []
+    expect(Number(seconds)).toBeCloseTo(ms / 1_000, 8)
+  },
+  'health+json': (output, ms) =>
+    expect(JSON.parse(output).checks['sqlite own store:round trip']).toEqual([
+      expect.objectContaining({ observedValue: ms, observedUnit: 'milliseconds' }),
+    ]),
+}
+
+async function expectFigures(entry: Entry): Promise<void> {
+  const results = entry.Run?.monitors.flatMap((monitor) => monitor.results) ?? []
+  const roundTrip = results.find(({ check }) => check === 'round trip')
+  const ms = Number(roundTrip?.measurement?.value.toFixed(6))
+  expect(ms).toBeGreaterThan(0)
+  for (const [name, check] of Object.entries(said)) {
+    const { default: report } = await reports[name as ReportName]()
+    check(report.render([entry]), ms)
+  }
+  const screen = renderHealth([entry], { width: 120, colour: false, unicode: true })
+  expect(screen).toContain(roundTrip?.message)
+}
+
+test('a figure that a check of the own store measures reaches every report and the terminal in process', async () => {
+  const { service, runtime } = await core(false)
+  try {
+    const { response: Response, run: Run } = await ask(service)
+    await expectFigures({ Target: 'here', ServerType: 'Sql', ExecutionMode: 'Advanced', ExitCode: 0, Response, Run })
   } finally {
     await runtime.close()
   }

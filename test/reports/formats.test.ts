@@ -2,7 +2,18 @@ import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
 import { type Entry, nagiosState, overHttp, type ReportName, reports } from '../../src/core/reports/index.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
-import { broken, failing, foreign, healthy, hostile, refused, samples, unreachable, warning } from './samples.ts'
+import {
+  broken,
+  failing,
+  foreign,
+  healthy,
+  hostile,
+  measured,
+  refused,
+  samples,
+  unreachable,
+  warning,
+} from './samples.ts'
 
 const render = async (name: ReportName, entries: readonly Entry[]): Promise<string> =>
   (await reports[name]()).default.render(entries)
@@ -307,6 +318,16 @@ describe('csv, tsv and ndjson', () => {
     'Status',
     'StatusMessage',
     'ErrorMessages',
+    'Level',
+    'Value',
+    'Unit',
+    'Warn',
+    'Limit',
+    'Bound',
+    'Item',
+    'DurationMs',
+    'Host',
+    'Fault',
   ]
 
   test('csv is read back by a CSV reader, line feeds inside cells included', async () => {
@@ -314,8 +335,8 @@ describe('csv, tsv and ndjson', () => {
     const [head, ...rows] = parse(text, { record_delimiter: '\r\n' }) as string[][]
     expect(head).toEqual(header)
     expect(rows).toHaveLength(4)
-    expect(rows[1]?.at(-1)).toBe('started 2026-02-26 22:00, job "nightly full"\nfault: threshold')
-    expect(rows[3]?.at(-1)).toBe('tab\there | pipe # hash \\ back\npostgres://***@db1.internal/orders\nfault: protocol')
+    expect(rows[1]?.[7]).toBe('started 2026-02-26 22:00, job "nightly full"\nfault: threshold')
+    expect(rows[3]?.[7]).toBe('tab\there | pipe # hash \\ back\npostgres://***@db1.internal/orders\nfault: protocol')
   })
 
   test.each(['=1+1', '+1', '-1', '@SUM(A1)', '＝1'])('F3 a spreadsheet does not run %s', async (cell) => {
@@ -335,13 +356,13 @@ describe('csv, tsv and ndjson', () => {
     }
     const [, row = []] = parse(await render('csv', [entry]), { record_delimiter: '\r\n' }) as string[][]
     const safe = `'${cell}`
-    expect(row).toEqual([safe, 'Sql', 'Advanced', safe, safe, 'Failure', safe, safe])
+    expect(row.slice(0, 8)).toEqual([safe, 'Sql', 'Advanced', safe, safe, 'Failure', safe, safe])
   })
 
-  test('tsv has one line a record and eight cells a line, whatever the text holds', async () => {
+  test('tsv has one line a record and as many cells a line as the header, whatever the text holds', async () => {
     const [head, ...lines] = (await render('tsv', [failing, hostile])).trimEnd().split('\n')
     expect(head?.split('\t')).toEqual(header)
-    expect(lines.map((line) => line.split('\t').length)).toEqual([8, 8, 8, 8])
+    expect(lines.map((line) => line.split('\t').length)).toEqual([18, 18, 18, 18])
     expect(lines[2]).toContain('disk D:\\\\Data')
     expect(lines[3]).toContain('tab\\there | pipe # hash \\\\ back\\npostgres://***@')
   })
@@ -370,5 +391,96 @@ describe('csv, tsv and ndjson', () => {
       ['Queue', 'Failure', '412 jobs waiting', 'oldest 3 h'],
       ['Scheduler', 'Success', 'passed', undefined],
     ])
+  })
+})
+
+describe('figures', () => {
+  test('performance data has ranges on the side on which the limits lie', async () => {
+    const [line = ''] = (await render('nagios', [measured])).split('\n')
+    expect(line).toContain("'postgres orders round trip'=0.000413s;;3 ")
+    expect(line).toContain("'postgres orders connections'=85%;80;95 ")
+    expect(line).toContain("'host disk /var'=41.3%;10:;5: ")
+    expect(line).toContain("'host memory'=2576980378B ")
+  })
+
+  test('a prtg channel has the unit of its figure, and its limits on their side', async () => {
+    const { result } = JSON.parse(await render('prtg', [measured])).prtg
+    expect(result).toContainEqual({
+      channel: 'postgres orders connections',
+      value: 85,
+      float: 1,
+      unit: 'Percent',
+      limitmode: 1,
+      limitmaxwarning: 80,
+      limitmaxerror: 95,
+    })
+    expect(result).toContainEqual(
+      expect.objectContaining({ channel: 'postgres orders certificate', limitminwarning: 20, limitminerror: 7 }),
+    )
+    expect(result).toContainEqual({ channel: 'host memory', value: 2_576_980_378, unit: 'BytesDisk' })
+  })
+
+  test('of more than 50 prtg channels the figures that failed stay, and the text says how many are left out', async () => {
+    const [monitor] = measured.Run?.monitors ?? []
+    if (!measured.Run || !monitor) throw new Error('The sample has no run')
+    const results = Array.from({ length: 60 }, (_, n) => ({
+      check: 'queue',
+      status: n === 59 ? ('failed' as const) : ('ok' as const),
+      message: '',
+      subject: `q${n}`,
+      measurement: { value: n, unit: 'count', limit: 58, bound: 'atMost' as const },
+    }))
+    const entry: Entry = { ...measured, Run: { ...measured.Run, monitors: [{ ...monitor, results }] } }
+    const { result, text } = JSON.parse(await render('prtg', [entry])).prtg
+    expect(result).toHaveLength(50)
+    expect(result).toContainEqual(expect.objectContaining({ channel: 'postgres orders queue q59' }))
+    expect(text).toMatch(/ \(15 channels left out\)$/)
+  })
+
+  test('health+json observes a value in a unit, of a component where there are several', async () => {
+    const { checks } = JSON.parse(await render('health+json', [measured]))
+    expect(checks['postgres orders:replication lag']).toEqual([
+      expect.objectContaining({ componentId: 'standby eu', observedValue: 12_000, observedUnit: 'milliseconds' }),
+    ])
+  })
+
+  test('prometheus has every figure in its base unit, and the thresholds beside it', async () => {
+    const series = prometheusSeries(await render('prometheus', [measured]))
+    const of = (name: string, check: string) =>
+      series
+        .filter((one) => one.name === name && one.labels['check'] === check)
+        .map(({ labels: { unit, item, severity, bound }, value }) => ({ unit, item, severity, bound, value }))
+    expect(of('svc_health_result_value', 'replication lag')).toEqual([
+      { unit: 'seconds', item: 'standby eu', value: 12 },
+    ])
+    expect(of('svc_health_result_threshold', 'certificate')).toEqual([
+      { unit: 'seconds', severity: 'warning', bound: 'lower', value: 20 * 86_400 },
+      { unit: 'seconds', severity: 'failure', bound: 'lower', value: 7 * 86_400 },
+    ])
+  })
+
+  test('a spreadsheet reads a negative figure as a number', async () => {
+    const rows = parse(await render('csv', [measured]), { record_delimiter: '\r\n', columns: true }) as Record<
+      string,
+      string
+    >[]
+    const clock = rows.find((row) => row['MonitoringName'] === 'clock')
+    expect([clock?.['StatusMessage'], clock?.['Value'], clock?.['Unit']]).toEqual(["'-2", '-2', 'count'])
+  })
+
+  test('results of one check at several addresses are told apart by the address', async () => {
+    const [monitor] = measured.Run?.monitors ?? []
+    if (!measured.Run || !monitor) throw new Error('The sample has no run')
+    const results = ['10.0.0.5:25', '10.0.0.6:25'].map((address, at) => ({
+      check: 'connect',
+      status: 'ok' as const,
+      message: '',
+      address,
+      measurement: { value: at, unit: 'count' },
+    }))
+    const entry: Entry = { ...measured, Run: { ...measured.Run, monitors: [{ ...monitor, results }] } }
+    const series = prometheusSeries(await render('prometheus', [entry]))
+    const values = series.filter(({ name }) => name === 'svc_health_result_value')
+    expect(values.map(({ labels }) => labels['item'])).toEqual(['10.0.0.5:25', '10.0.0.6:25'])
   })
 })

@@ -1,6 +1,7 @@
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { RunDocument } from '../../src/core/protocol/index.ts'
 import { type Entry, type ReportName, records, reports } from '../../src/core/reports/index.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
 
@@ -50,12 +51,79 @@ const response = fc.record(
   },
   { requiredKeys: [] },
 )
+const unset = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(of, { nil: undefined })
+const figure = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer())
+const measurement = fc.record({
+  value: figure,
+  unit: fc.oneof(fc.constantFrom('milliseconds', 'bytes', 'percent', 'ratio', 'count', 'days', 'constructor'), text),
+  warn: unset(figure),
+  limit: unset(figure),
+  bound: unset(fc.constantFrom('atMost' as const, 'atLeast' as const)),
+})
+const runStatus = fc.constantFrom('ok' as const, 'warning' as const, 'failed' as const)
+const runResult = fc.record({
+  check: text,
+  status: runStatus,
+  fault: unset(text),
+  message: unset(text),
+  details: unset(fc.array(text, { maxLength: 2 })),
+  subject: unset(text),
+  address: unset(text),
+  measurement: unset(measurement),
+})
+const runMonitor = fc.record({
+  name: unset(text),
+  kind: text,
+  status: runStatus,
+  durationMs: unset(number),
+  results: fc.array(runResult, { maxLength: 4 }),
+})
+const run: fc.Arbitrary<RunDocument> = fc.record({
+  version: fc.constant(1),
+  type: fc.constant('Sql' as const),
+  mode: fc.constant('Basic' as const),
+  view: fc.constantFrom('full' as const, 'brief' as const),
+  status: runStatus,
+  message: text,
+  correlationId: unset(text),
+  node: unset(text),
+  startedAt: fc.date(),
+  endedAt: fc.date(),
+  durationMs: number,
+  serverState: unset(fc.record({ serverName: text, usedCpuPercent: number })),
+  monitors: fc.array(runMonitor, { maxLength: 4 }),
+})
 const error = fc.record({ code: text, exitCode: fc.nat(12), message: text, hints: fc.array(text, { maxLength: 2 }) })
 const place = { Target: text, ServerType: text, ExecutionMode: text, ExitCode: fc.nat(12) }
 const entries: fc.Arbitrary<Entry[]> = fc.array(
-  fc.oneof(fc.record({ ...place, Response: response }), fc.record({ ...place, Error: error })),
+  fc.oneof(
+    fc.record({ ...place, Response: response }),
+    fc.record({ ...place, Run: run }),
+    fc.record({ ...place, Error: error }),
+  ),
   { maxLength: 3 },
 )
+
+const columns = [
+  'Target',
+  'ServerType',
+  'ExecutionMode',
+  'MonitorName',
+  'MonitoringName',
+  'Status',
+  'StatusMessage',
+  'ErrorMessages',
+  'Level',
+  'Value',
+  'Unit',
+  'Warn',
+  'Limit',
+  'Bound',
+  'Item',
+  'DurationMs',
+  'Host',
+  'Fault',
+] as const
 
 const judges: Record<ReportName, (output: string, entries: readonly Entry[]) => void> = {
   nagios: (output) => {
@@ -75,18 +143,22 @@ const judges: Record<ReportName, (output: string, entries: readonly Entry[]) => 
     expect(JSON.parse(output)).toMatchObject({ status: expect.stringMatching(/^(pass|warn|fail)$/) })
   },
   csv: (output, given) => {
-    const [, ...rows] = parse(output, { record_delimiter: '\r\n' }) as string[][]
+    const [header, ...rows] = parse(output, { record_delimiter: '\r\n' }) as string[][]
+    expect(header).toEqual(columns)
     const safe = (cell: string): string => (/^[=+\-@＝＋－＠]/.test(cell) ? `'${cell}` : cell)
     expect(rows).toEqual(
       records(given).map((record) =>
-        Object.values(record).map((cell) => safe(typeof cell === 'string' ? cell : cell.join('\n'))),
+        columns.map((column) => {
+          const cell = record[column] ?? ''
+          return typeof cell === 'number' ? String(cell) : safe(typeof cell === 'string' ? cell : cell.join('\n'))
+        }),
       ),
     )
   },
   tsv: (output, given) => {
     const lines = output.split('\n').slice(1, -1)
     expect(lines).toHaveLength(records(given).length)
-    expect(lines.filter((line) => line.split('\t').length !== 8)).toEqual([])
+    expect(lines.filter((line) => line.split('\t').length !== columns.length)).toEqual([])
   },
   ndjson: (output, given) => {
     const lines = output.split('\n').slice(0, -1)

@@ -1,5 +1,5 @@
-import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
-import type { Entry } from '../../src/core/reports/index.ts'
+import type { HealthCheckResponse, RunDocument } from '../../src/core/protocol/index.ts'
+import { type Entry, healthCheckResponse } from '../../src/core/reports/index.ts'
 
 const metrics = {
   StartDateTime: new Date('2026-03-01T03:00:00.000Z'),
@@ -220,6 +220,88 @@ export const foreign = entry('Batch', 'Standard', 3, {
   ],
 })
 
+const run: RunDocument = {
+  version: 1,
+  type: 'Sql',
+  mode: 'Advanced',
+  view: 'full',
+  status: 'failed',
+  message: 'Sql is unhealthy: 1 of 2 monitors failed: postgres orders replication lag: 12 s (limit 10 s)',
+  correlationId: correlation,
+  runId: '0d3c6d0e-6b4f-4d46-8f7c-0a9a1b6a3f10',
+  node: 'ops-1',
+  startedAt: metrics.StartDateTime,
+  endedAt: metrics.EndDateTime,
+  durationMs: metrics.Duration,
+  monitors: [
+    {
+      name: 'postgres orders',
+      kind: 'postgres',
+      status: 'failed',
+      depth: 'Basic',
+      host: false,
+      durationMs: 1_204.51,
+      attempts: 1,
+      results: [
+        {
+          check: 'round trip',
+          status: 'ok',
+          message: '0.4 ms (limit 3 s)',
+          address: '10.0.0.5:5432',
+          measurement: { value: 0.4127341, unit: 'milliseconds', limit: 3_000, bound: 'atMost' },
+        },
+        {
+          check: 'connections',
+          status: 'warning',
+          message: '85 % (warns above 80 %)',
+          address: '10.0.0.5:5432',
+          measurement: { value: 85, unit: 'percent', warn: 80, limit: 95, bound: 'atMost' },
+        },
+        {
+          check: 'replication lag',
+          status: 'failed',
+          fault: 'threshold',
+          message: '12 s (limit 10 s)',
+          subject: 'standby eu',
+          address: '10.0.0.5:5432',
+          measurement: { value: 12_000, unit: 'milliseconds', warn: 5_000, limit: 10_000, bound: 'atMost' },
+        },
+        {
+          check: 'certificate',
+          status: 'ok',
+          message: '41 d left (warns below 20 d)',
+          address: '10.0.0.5:5432',
+          measurement: { value: 41, unit: 'days', warn: 20, limit: 7, bound: 'atLeast' },
+        },
+        { check: 'version', status: 'ok', message: '18.1', address: '10.0.0.5:5432', facts: { version: '18.1' } },
+      ],
+    },
+    {
+      name: 'host',
+      kind: 'host',
+      status: 'ok',
+      depth: 'Basic',
+      host: true,
+      durationMs: 0.61,
+      attempts: 1,
+      results: [
+        {
+          check: 'disk /var',
+          status: 'ok',
+          message: '41 % free',
+          measurement: { value: 41.3, unit: 'percent', warn: 10, limit: 5, bound: 'atLeast' },
+        },
+        { check: 'memory', status: 'ok', message: '2.4 GiB', measurement: { value: 2_576_980_378, unit: 'bytes' } },
+        { check: 'clock', status: 'ok', message: '-2', measurement: { value: -2, unit: 'count' } },
+        { check: 'cache', status: 'ok', message: '0.98', measurement: { value: 0.98, unit: 'ratio' } },
+      ],
+    },
+  ],
+}
+
+/** Figures of every unit, with limits on either side and without. */
+export const measured: Entry = { ...entry('Sql', 'Advanced', 3, healthCheckResponse(run)), Run: run }
+
 export const samples: Readonly<Record<string, readonly Entry[]>> = {
   failing: [failing],
   healthy: [healthy],
@@ -228,6 +310,7 @@ export const samples: Readonly<Record<string, readonly Entry[]>> = {
   hostile: [hostile],
   unreachable: [unreachable],
   foreign: [foreign],
+  measured: [measured],
   several: [healthy, failing, unreachable],
   nothing: [],
 }

@@ -83,7 +83,7 @@ function withFurther(
       message,
       details: further.slice(1),
       fault: undefined,
-      subject: undefined,
+      item: undefined,
       measurement: undefined,
     }
     return [...read, own]
@@ -107,7 +107,7 @@ function readResult(monitor: string, result: MonitoringResult): Reading {
     message: (warned ? said.slice(warningPrefix.length) : said) || (failed ? 'failed without saying why' : 'ok'),
     details: fault === undefined ? details : details.slice(0, -1),
     fault: fault === undefined ? undefined : sanitizeLine(fault),
-    subject: undefined,
+    item: undefined,
     measurement: undefined,
   }
 }

@@ -49,12 +49,16 @@ function checks(readings: readonly EntryReading[]): Readonly<Record<string, read
   }
   for (const reading of readings) {
     const time = reading.endedAt ? { time: reading.endedAt.toISOString() } : {}
-    const id = readings.length > 1 ? { componentId: `${reading.type} at ${reading.target}` } : {}
+    const id: Pick<Check, 'componentId'> =
+      readings.length > 1 ? { componentId: `${reading.type} at ${reading.target}` } : {}
     for (const result of results(reading)) {
       const status = statuses[result.level]
       const output = [result.message, ...result.details].join('\n')
+      const { item, measurement } = result
+      const component = [id.componentId, item].filter((part) => part !== undefined).join(' ')
       add(result.monitor, result.check || 'status', {
-        ...id,
+        ...(component === '' ? {} : { componentId: component }),
+        ...(measurement ? { observedValue: measurement.value, observedUnit: measurement.unit } : {}),
         status,
         ...time,
         ...(status === 'pass' ? {} : { output }),

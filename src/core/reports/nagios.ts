@@ -1,4 +1,5 @@
 import type { Entry, Report } from './entry.ts'
+import { divided, type MeasuredReading, measuredResults } from './figure.ts'
 import { type NagiosState, nagiosState } from './nagios-state.ts'
 import { read } from './read.ts'
 import { type EntryReading, type Level, type Reading, results, shorten } from './reading.ts'
@@ -67,6 +68,23 @@ function resultLines(reading: Reading): readonly string[] {
 const indented = (text: string): readonly string[] => text.split('\n').map((line) => `  ${line}`)
 
 /** `'label'=value[UOM];[warn];[crit];[min];[max]`, labels unique. */
+/** Units of performance data: a check's unit → what a figure is divided by, and the UOM. Others have none. */
+const uoms: Readonly<Record<string, { readonly by: number; readonly uom: string }>> = {
+  milliseconds: { by: 1_000, uom: 's' },
+  bytes: { by: 1, uom: 'B' },
+  percent: { by: 1, uom: '%' },
+}
+
+/** What a check measured: `value[UOM];warn;crit`, the ranges by the side on which the limits lie. */
+function figureData({ measurement }: MeasuredReading): string {
+  const { by, uom } = (Object.hasOwn(uoms, measurement.unit) && uoms[measurement.unit]) || { by: 1, uom: '' }
+  const { value, warn, limit, bound } = divided(measurement, by)
+  const range = (edge: number | undefined): string =>
+    edge === undefined || bound === undefined ? '' : `${fine(edge)}${bound === 'atLeast' ? ':' : ''}`
+  const parts = [`${fine(value)}${uom}`, range(warn), range(limit)]
+  return parts.slice(0, parts.findLastIndex((part) => part !== '') + 1).join(';')
+}
+
 function performanceData(readings: readonly EntryReading[]): string {
   const taken = new Set<string>()
   const types = readings.map((reading) => reading.type)
@@ -89,6 +107,10 @@ function performanceData(readings: readonly EntryReading[]): string {
         state?.freeMb === undefined || state.totalMb === undefined
           ? undefined
           : `${name('ram_available')}=${decimal(state.freeMb)}MB;;;0;${decimal(state.totalMb)}`,
+        ...measuredResults(reading).map((result) => {
+          const what = [result.monitor, result.check, result.item].filter(Boolean).join(' ')
+          return `${name(what)}=${figureData(result)}`
+        }),
       ]
     })
     .filter((item) => item !== undefined)
@@ -103,5 +125,7 @@ function label(text: string, taken: Set<string>): string {
   return /\s/.test(name) ? `'${name}'` : name
 }
 
+/** At most six decimals and never an exponent: a response takes microseconds. */
+const fine = (value: number): string => String(Number(value.toFixed(6)))
 /** At most three decimals and never an exponent. */
 const decimal = (value: number): string => String(Number(value.toFixed(3)))

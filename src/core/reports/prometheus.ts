@@ -1,4 +1,5 @@
 import type { Report } from './entry.ts'
+import { divided, type Figure, type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
 import type { EntryReading, Level } from './reading.ts'
 
@@ -85,6 +86,26 @@ const metrics: readonly Metric[] = [
     keep: Math.max,
   },
   {
+    name: 'svc_health_result_value',
+    help: 'What the check measured, in the unit of the label.',
+    samples: (reading, labels) =>
+      measuredResults(reading).map((result) => ({ labels: figureLabels(labels, result), value: inBase(result).value })),
+    keep: Math.max,
+  },
+  {
+    name: 'svc_health_result_threshold',
+    help: 'What the value was compared with: above an upper bound, below a lower one, it is a warning or a failure.',
+    samples: (reading, labels) =>
+      measuredResults(reading).flatMap((result) => {
+        const { warn, limit, bound } = inBase(result)
+        if (bound === undefined) return []
+        const edge = (severity: string, value: number | undefined): readonly Sample[] =>
+          one({ ...figureLabels(labels, result), severity, bound: sides[bound] }, value)
+        return [...edge('warning', warn), ...edge('failure', limit)]
+      }),
+    keep: Math.max,
+  },
+  {
     name: 'svc_health_server_cpu_used_ratio',
     help: 'CPU in use on the server, 0 to 1.',
     samples: (reading, labels) =>
@@ -141,6 +162,25 @@ const perResult = (reading: EntryReading, labels: Labels, told: (level: Level) =
       value: told(result.level),
     })),
   )
+
+const sides = { atMost: 'upper', atLeast: 'lower' } as const
+/** Base units: a check's unit → the unit of the sample, and what a figure is divided by. Others stay as they are. */
+const baseUnits: Readonly<Record<string, { readonly unit: string; readonly by: number }>> = {
+  milliseconds: { unit: 'seconds', by: 1_000 },
+  days: { unit: 'seconds', by: 1 / 86_400 },
+  percent: { unit: 'ratio', by: 100 },
+}
+const baseOf = (unit: string) => (Object.hasOwn(baseUnits, unit) && baseUnits[unit]) || { unit, by: 1 }
+
+const inBase = ({ measurement }: MeasuredReading): Figure => divided(measurement, baseOf(measurement.unit).by)
+
+const figureLabels = (labels: Labels, { monitor, check, item, measurement }: MeasuredReading): Labels => ({
+  ...labels,
+  monitor,
+  check,
+  ...(item === undefined ? {} : { item }),
+  unit: baseOf(measurement.unit).unit,
+})
 
 const round = (value: number, digits: number): number => Number(value.toFixed(digits))
 

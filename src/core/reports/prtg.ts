@@ -1,6 +1,7 @@
 import type { Report } from './entry.ts'
+import { type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
-import { type EntryReading, type Level, shorten, worst } from './reading.ts'
+import { count, type EntryReading, type Level, shorten, worst } from './reading.ts'
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 
@@ -20,9 +21,11 @@ export default {
   impliesSuppress: true,
   render: (entries) => {
     const readings = entries.map(read)
-    const text = shorten(readings.map(said).join(' / ') || 'nothing was checked', textLength)
     const answered = readings.filter((reading) => reading.error === undefined)
-    const body = answered.length === 0 ? { error: 1, text } : { result: channels(readings, answered), text }
+    const all = answered.length === 0 ? [] : channels(readings, answered)
+    const more = all.length > maxChannels ? ` (${count(all.length - maxChannels, 'channel')} left out)` : ''
+    const text = shorten(readings.map(said).join(' / ') || 'nothing was checked', textLength - more.length) + more
+    const body = answered.length === 0 ? { error: 1, text } : { result: all.slice(0, maxChannels), text }
     return `${JSON.stringify({ prtg: body })}\n`
   },
 } satisfies Report
@@ -68,7 +71,40 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
     })),
   )
   for (const monitor of monitors) add({ ...monitor, ...judged })
-  return [...named.values()].slice(0, maxChannels)
+  const figures = answered.flatMap((reading) =>
+    measuredResults(reading).map((result) => {
+      const what = [result.monitor, result.check, result.item].filter(Boolean).join(' ')
+      const channel = noHash(several ? `${reading.type} ${what} ${reading.target}` : what)
+      return { level: result.level, channel: { channel, ...figureChannel(result) } }
+    }),
+  )
+  // What failed comes first, in case not all of them fit.
+  for (const { channel } of figures.toSorted((a, b) => values[b.level] - values[a.level])) add(channel)
+  return [...named.values()]
+}
+
+/** PRTG's names of units; others go by their own. */
+const units: Readonly<Record<string, string>> = {
+  milliseconds: 'TimeResponse',
+  percent: 'Percent',
+  bytes: 'BytesDisk',
+  count: 'Count',
+}
+
+/** A figure with its unit, and with its limits as those of the channel. */
+function figureChannel({ measurement: { value, unit, warn, limit, bound } }: MeasuredReading) {
+  const known = Object.hasOwn(units, unit) ? units[unit] : undefined
+  const side = bound === 'atLeast' ? 'min' : 'max'
+  const limits = {
+    ...(warn === undefined ? {} : { [`limit${side}warning`]: warn }),
+    ...(limit === undefined ? {} : { [`limit${side}error`]: limit }),
+  }
+  return {
+    value: unit === 'bytes' ? Math.round(value) : value,
+    ...(unit === 'bytes' ? {} : { float: 1 }),
+    ...(known === undefined ? { unit: 'Custom', customunit: noHash(unit) } : { unit: known }),
+    ...(bound === undefined || Object.keys(limits).length === 0 ? {} : { limitmode: 1, ...limits }),
+  }
 }
 
 const errorAbove = (limit: number, message: string) => ({ limitmode: 1, limitmaxerror: limit, limiterrormsg: message })

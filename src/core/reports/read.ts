@@ -2,6 +2,7 @@ import {
   faultPrefix,
   type MonitoringStatus,
   type RunDocument,
+  type RunMeasurement,
   type RunMonitor,
   type RunResult,
   type RunStatus,
@@ -17,6 +18,7 @@ import {
   figure,
   isConsequence,
   type Level,
+  type Measured,
   type MonitorReading,
   type Reading,
   readState,
@@ -72,16 +74,44 @@ function readRun(run: RunDocument): Answered {
 
 function readMonitor(monitor: RunMonitor): MonitorReading {
   const name = sanitizeLine(monitor.name ?? monitor.kind)
+  const itemOf = itemsOf(monitor.results)
   return {
     name,
     level: levels[monitor.status],
     duration: figure(monitor.durationMs),
-    results: monitor.results.map((result) => readResult(name, result)),
+    results: monitor.results.map((result) => readResult(name, result, itemOf(result))),
   }
 }
 
-function readResult(monitor: string, result: RunResult): Reading {
-  const { status, fault, measurement, subject } = result
+/**
+ * The item of each result: its subject, with its address where several results of the check have the same subject, or
+ * none.
+ */
+function itemsOf(results: readonly RunResult[]): (result: RunResult) => string | undefined {
+  const keyOf = ({ check, subject }: RunResult): string => JSON.stringify([check, subject])
+  const alike = new Map<string, number>()
+  for (const result of results) alike.set(keyOf(result), (alike.get(keyOf(result)) ?? 0) + 1)
+  return (result) => {
+    const address = (alike.get(keyOf(result)) ?? 0) > 1 ? result.address : undefined
+    const item = sanitizeLine([result.subject, address].filter(Boolean).join(' '))
+    return item === '' ? undefined : item
+  }
+}
+
+/** The largest figure that is written without an exponent everywhere. */
+const maxFigure = 1e18
+
+function measuredOf({ value, unit, warn, limit, bound }: RunMeasurement): Measured | undefined {
+  // Adding nothing turns -0 into 0.
+  const rounded = (number: number | undefined): number | undefined =>
+    number !== undefined && Math.abs(number) <= maxFigure ? Number(number.toFixed(6)) + 0 : undefined
+  const figure = rounded(value)
+  if (figure === undefined) return undefined
+  return { value: figure, unit: sanitizeLine(unit), warn: rounded(warn), limit: rounded(limit), bound }
+}
+
+function readResult(monitor: string, result: RunResult, item: string | undefined): Reading {
+  const { status, fault, measurement } = result
   return {
     monitor,
     check: sanitizeLine(result.check),
@@ -89,8 +119,8 @@ function readResult(monitor: string, result: RunResult): Reading {
     message: sanitizeLine(messageOf(result)) || (status === 'failed' ? 'failed without saying why' : 'ok'),
     details: (result.details ?? []).map(sanitizeText).filter((text) => text !== ''),
     fault: status === 'failed' ? sanitizeLine(fault ?? 'internal') : undefined,
-    subject: subject === undefined ? undefined : sanitizeLine(subject),
-    measurement: measurement && { ...measurement, unit: sanitizeLine(measurement.unit) },
+    item,
+    measurement: measurement && measuredOf(measurement),
   }
 }
 
@@ -148,6 +178,25 @@ export type ResultRecord = {
   readonly Status: MonitoringStatus
   readonly StatusMessage: string
   readonly ErrorMessages: readonly string[]
+  /** The interface has no word for a warning; `unknown`: there is no answer. */
+  readonly Level: Level | 'unknown'
+  /** What was measured, in the unit beside it. */
+  readonly Value?: number | undefined
+  /** `milliseconds`, `bytes`, `percent`, `ratio`, `count` or `days`. */
+  readonly Unit?: string | undefined
+  /** Beyond it the result is a warning. */
+  readonly Warn?: number | undefined
+  /** Beyond it the result is a failure. */
+  readonly Limit?: number | undefined
+  readonly Bound?: Measured['bound']
+  /** Which of several: a queue, a mount point, an address. */
+  readonly Item?: string | undefined
+  /** How long the monitor took. */
+  readonly DurationMs?: number | undefined
+  /** The machine that the monitor ran on. */
+  readonly Host?: string | undefined
+  /** The class of the fault. */
+  readonly Fault?: string | undefined
 }
 
 export const columns = [
@@ -159,6 +208,16 @@ export const columns = [
   'Status',
   'StatusMessage',
   'ErrorMessages',
+  'Level',
+  'Value',
+  'Unit',
+  'Warn',
+  'Limit',
+  'Bound',
+  'Item',
+  'DurationMs',
+  'Host',
+  'Fault',
 ] as const satisfies readonly (keyof ResultRecord)[]
 
 /**
@@ -167,14 +226,20 @@ export const columns = [
  * ErrorMessages entry names the error, e.g. `error: Unreachable`.
  */
 export function records(entries: readonly Entry[]): readonly ResultRecord[] {
-  return entries.flatMap((entry) => {
+  return entries.flatMap((entry): readonly ResultRecord[] => {
     const reading = read(entry)
     const place = { Target: reading.target, ServerType: reading.type, ExecutionMode: reading.mode }
     const alone = { ...place, MonitorName: '', MonitoringName: '' }
     if (reading.error) {
       const { code, message, hints } = reading.error
       return [
-        { ...alone, Status: 'Failure' as const, StatusMessage: message, ErrorMessages: [...hints, `error: ${code}`] },
+        {
+          ...alone,
+          Status: 'Failure',
+          StatusMessage: message,
+          ErrorMessages: [...hints, `error: ${code}`],
+          Level: 'unknown',
+        },
       ]
     }
     const found = reading.monitors.flatMap((monitor) =>
@@ -182,25 +247,39 @@ export function records(entries: readonly Entry[]): readonly ResultRecord[] {
         ...place,
         MonitorName: monitor.name,
         MonitoringName: result.check,
-        Status: result.level === 'fail' ? ('Failure' as const) : ('Success' as const),
+        Status: statusOf(result.level),
         StatusMessage: `${result.level === 'warn' ? warningPrefix : ''}${result.message}`,
         ErrorMessages: result.fault === undefined ? result.details : [...result.details, faultPrefix + result.fault],
+        Level: result.level,
+        Value: result.measurement?.value,
+        Unit: result.measurement?.unit,
+        Warn: result.measurement?.warn,
+        Limit: result.measurement?.limit,
+        Bound: result.measurement?.bound,
+        Item: result.item,
+        DurationMs: monitor.duration === undefined ? undefined : Number(monitor.duration.toFixed(3)) + 0,
+        Host: reading.node === '' ? undefined : reading.node,
+        Fault: result.fault,
       })),
     )
     if (found.length > 0) return found
     const message = [reading.headline, ...reading.causes].join('; ')
-    const status = reading.level === 'fail' ? ('Failure' as const) : ('Success' as const)
-    return [{ ...alone, Status: status, StatusMessage: message, ErrorMessages: [] }]
+    return [
+      { ...alone, Status: statusOf(reading.level), StatusMessage: message, ErrorMessages: [], Level: reading.level },
+    ]
   })
 }
 
+const statusOf = (level: EntryReading['level']): MonitoringStatus =>
+  level === 'ok' || level === 'warn' ? 'Success' : 'Failure'
+
 /** One record on one line: tabs between the cells, `\t`, `\n` and `\\` for those characters inside one. */
 export const tabbed = (record: ResultRecord): string =>
-  columns.map((column) => escapeTabs(cell(record[column]))).join('\t')
+  columns.map((column) => escapeTabs(String(cell(record[column])))).join('\t')
 
-/** A cell's text: the ErrorMessages one a line. */
-export const cell = (value: string | readonly string[]): string =>
-  typeof value === 'string' ? value : value.join('\n')
+/** What a cell holds: the ErrorMessages one a line, figures as numbers, nothing for what is not there. */
+export const cell = (value: string | number | readonly string[] | undefined): string | number =>
+  typeof value === 'object' ? value.join('\n') : (value ?? '')
 
 const escapeTabs = (text: string): string =>
   text.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')

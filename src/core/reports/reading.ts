@@ -55,10 +55,13 @@ export type Reading = {
   /** Further text; an item may hold several lines. */
   readonly details: readonly string[]
   readonly fault: string | undefined
-  /** Which of several, where the check looks at several. */
-  readonly subject: string | undefined
-  readonly measurement: RunMeasurement | undefined
+  /** Which of several results of the check: a queue, a mount point, an address. */
+  readonly item: string | undefined
+  readonly measurement: Measured | undefined
 }
+
+/** A figure that tools can hold: finite, without an exponent, with six decimals at most. Its limits as well. */
+export type Measured = RunMeasurement
 
 export type MonitorReading = {
   readonly name: string
