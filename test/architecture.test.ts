@@ -97,7 +97,7 @@ const law: Record<string, readonly string[]> = {
   reports: ['engine', 'protocol', 'sanitize'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
-  client: ['sanitize', 'service', 'protocol', 'wire', 'errors', 'loopback'],
+  client: ['sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'loopback'],
   local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'engine', 'reports', 'store'],
   open: [
     'service',

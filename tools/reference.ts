@@ -14,6 +14,9 @@ import {
   type Dto,
   type Fields,
   operations,
+  RunDocument,
+  runMediaType,
+  runVersion,
   type Schema,
   schemaOf,
   type WhoMayCall,
@@ -27,6 +30,7 @@ const folder = flags.into ?? fileURLToPath(new URL('../docs/reference', import.m
 const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'monitors.md': monitorsPage,
   'svc.schema.json': async () => `${JSON.stringify(await configSchema(), null, 2)}\n`,
+  'run.schema.json': () => `${JSON.stringify(runSchema(), null, 2)}\n`,
   'errors.md': errorsPage,
   'operations.md': operationsPage,
 }
@@ -47,6 +51,40 @@ if (stale.length > 0 && flags.check) {
   process.exitCode = 1
 } else {
   process.stdout.write(stale.length === 0 ? 'docs/reference is fresh\n' : `written: ${stale.join(', ')}\n`)
+}
+
+/** The run document between two svc, as JSON Schema. Members that are not listed are allowed: readers pass over them. */
+function runSchema(): unknown {
+  const member = (schema: Schema): object => {
+    switch (schema.kind) {
+      case 'dto':
+        return object(schema)
+      case 'list':
+        return { type: 'array', items: member(schema.item) }
+      case 'map':
+        return { type: 'object', additionalProperties: { type: 'string' } }
+      case 'choice':
+        return { enum: schema.values }
+      case 'date':
+        return { type: 'string', format: 'date-time' }
+      case 'number':
+        return { type: schema.integer ? 'integer' : 'number' }
+      default:
+        return { type: schema.kind === 'flag' ? 'boolean' : 'string' }
+    }
+  }
+  const object = ({ fields }: Dto): object => ({
+    type: 'object',
+    required: Object.entries(fields).flatMap(([name, field]) => (field.kind === 'required' ? [name] : [])),
+    properties: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, member(schemaOf(field))])),
+  })
+  const { properties, ...rest } = object(RunDocument) as { readonly properties: object }
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: `A run of svc (${runMediaType})`,
+    ...rest,
+    properties: { ...properties, version: { const: runVersion } },
+  }
 }
 
 /** Cells of one line each, with what Markdown would take for markup kept as it is. */

@@ -50,7 +50,7 @@ test('C1 a health check is a GET that asks for JSON, uncompressed, with its inpu
   const [head = '', body] = server.heard().split('\r\n\r\n')
   expect(head.split('\r\n')).toEqual([
     'GET /healthcheck?ExecutionMode=Advanced&ServerType=MsgVast&IncludeServerStateInformation=true&SuppressErrorCodes=false HTTP/1.1',
-    'Accept: application/json',
+    'Accept: application/vnd.svc.run+json;version=1, application/json',
     'User-Agent: svc/test',
     'X-Correlation-Id: c0ffee-1',
     `Host: 127.0.0.1:${server.port}`,

@@ -101,7 +101,9 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     expect(JSON.parse(state.stdout)).toMatchObject({ ServerState: { ServerName: 'vm', UsedCpuPercent: 12.25 } })
     const csv = await home.svc([...health, '--output', 'csv'])
     expect(csv.stdout).toContain('ping')
-    expect(server.seen.every(({ headers }) => headers.accept === 'application/json')).toBe(true)
+    expect(
+      server.seen.every(({ headers }) => headers.accept === 'application/vnd.svc.run+json;version=1, application/json'),
+    ).toBe(true)
     const raw = await home.svc([
       'api',
       'GET',

@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { renderHealth } from '../../src/cli/render/index.ts'
+import { openClient } from '../../src/core/client/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { type Core, openCore } from '../../src/core/open.ts'
-import type { RunDocument } from '../../src/core/protocol/index.ts'
+import { HealthCheckResponse, type RunDocument } from '../../src/core/protocol/index.ts'
 import { type Entry, healthCheckResponse, type ReportName, reports } from '../../src/core/reports/index.ts'
-import type { Call, Service } from '../../src/core/service.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { type Call, type Service, serveDefaults } from '../../src/core/service.ts'
+import { encodeJson } from '../../src/core/wire/index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-figures-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -89,6 +92,32 @@ const said: Readonly<Partial<Record<ReportName, (output: string, ms: number) => 
     ]),
 }
 
+/** `svc serve` over the own store, and a client that asks it. */
+async function overHttp(): Promise<{ service: Service; url: string; close: () => Promise<void> }> {
+  const { service, runtime } = await core(true)
+  const host = '127.0.0.1'
+  const server = await startServer({
+    service,
+    runtime,
+    options: serveDefaults,
+    host,
+    port: 0,
+    tls: undefined,
+    log: () => {},
+  })
+  const url = `http://${host}:${server.port}`
+  const client = openClient({ baseUrl: url, userAgent: 'svc/test' })
+  return {
+    service: client,
+    url,
+    close: async () => {
+      client.close()
+      await server.stop()
+      await runtime.close()
+    },
+  }
+}
+
 async function expectFigures(entry: Entry): Promise<void> {
   const results = entry.Run?.monitors.flatMap((monitor) => monitor.results) ?? []
   const roundTrip = results.find(({ check }) => check === 'round trip')
@@ -109,5 +138,30 @@ test('a figure that a check of the own store measures reaches every report and t
     await expectFigures({ Target: 'here', ServerType: 'Sql', ExecutionMode: 'Advanced', ExitCode: 0, Response, Run })
   } finally {
     await runtime.close()
+  }
+})
+
+test('a figure that a check of the own store measures reaches every report and the terminal from svc serve', async () => {
+  const { service, url, close } = await overHttp()
+  try {
+    const { response: Response, run: Run } = await ask(service)
+    await expectFigures({ Target: url, ServerType: 'Sql', ExecutionMode: 'Advanced', ExitCode: 0, Response, Run })
+  } finally {
+    await close()
+  }
+})
+
+test('the answer that a client makes of a run is byte for byte the one that others are sent', async () => {
+  const { service, url, close } = await overHttp()
+  try {
+    const { response } = await ask(service)
+    const question = '/healthcheck?ExecutionMode=Advanced&ServerType=Sql&IncludeServerStateInformation=true'
+    const plain = await fetch(url + question, {
+      headers: { 'X-Correlation-Id': 'figures', Accept: 'application/json' },
+    })
+    expect(plain.headers.get('content-type')).toBe('application/json; charset=utf-8')
+    expect(encodeJson(HealthCheckResponse, response)).toBe(await plain.text())
+  } finally {
+    await close()
   }
 })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openCore } from '../../src/core/open.ts'
-import type { AssignRoles } from '../../src/core/protocol/index.ts'
+import type { AssignRoles, RunDocument } from '../../src/core/protocol/index.ts'
 import {
   type Admin,
   type Call,
@@ -230,6 +230,31 @@ describe('the guard', () => {
       const known = await core.service.healthCheck(request, over(ned))
       expect([stranger.ServerState, liar.ServerState]).toEqual([undefined, undefined])
       expect(known.ServerState).toBeDefined()
+    })
+  }, 20_000)
+
+  test('S11 off loopback a stranger gets no figure of the run, a signed-in caller all of them', async () => {
+    await withCore(async (core) => {
+      const request = { ExecutionMode: 'Basic', ServerType: 'Sql', IncludeServerStateInformation: true } as const
+      const [ned] = [await signIn(core, 'Ned')]
+      const runFor = async (call: Call): Promise<RunDocument | undefined> => {
+        let run: RunDocument | undefined
+        const note: Call['note'] = (facts) => {
+          run = facts.run
+        }
+        await core.service.healthCheck(request, { ...call, note })
+        return run
+      }
+      const stranger = await runFor(over())
+      const known = await runFor(over(ned))
+      const figures = (run: RunDocument | undefined) =>
+        (run?.monitors ?? []).flatMap(({ results }) => results.filter(({ measurement }) => measurement))
+      expect(figures(known)).not.toEqual([])
+      expect(figures(stranger)).toEqual([])
+      const members = new Set((stranger?.monitors ?? []).flatMap((monitor) => Object.keys(monitor)))
+      expect([stranger?.view, [...members]]).toEqual(['brief', ['kind', 'status', 'results']])
+      expect(Object.keys(stranger ?? {})).not.toContain('node')
+      expect(stranger?.serverState).toBeUndefined()
     })
   }, 20_000)
 

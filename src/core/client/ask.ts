@@ -1,4 +1,4 @@
-import { type Operation, type OperationSpec, operations, schemaOf } from '../protocol/index.ts'
+import { type Operation, type OperationSpec, operations, runMediaType, schemaOf } from '../protocol/index.ts'
 import type { Call, Credential } from '../service.ts'
 import type { Ask } from './exchange.ts'
 
@@ -36,7 +36,8 @@ export function askFor(
     method: verbOf(operation, call),
     path: `${known.prefix}${pathOf(operation, values)}${query === '' ? '' : `?${query}`}`,
     headers: {
-      Accept: 'application/json',
+      // The interface's JSON is in the list, so that a server that knows no runs answers it.
+      Accept: operation === 'healthCheck' ? `${runMediaType}, application/json` : 'application/json',
       'User-Agent': known.userAgent,
       'X-Correlation-Id': call.correlationId,
       ...(call.fresh ? { 'Cache-Control': 'no-cache' } : {}),

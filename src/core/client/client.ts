@@ -6,6 +6,7 @@ import {
   operations,
   type Request,
   type Response,
+  type RunDocument,
   select,
 } from '../protocol/index.ts'
 import type { Call, Credential, Service } from '../service.ts'
@@ -26,7 +27,7 @@ import type { RawAnswer, RawRequest } from './raw.ts'
 import { redirectPath } from './redirect.ts'
 import type { Asked } from './refusal.ts'
 import { isTrustError, readCaFile, Trust } from './trust.ts'
-import { verdict } from './verdict.ts'
+import { runOf, verdict } from './verdict.ts'
 
 export type ClientOptions = {
   /** With or without a path and slashes at its end. */
@@ -120,18 +121,29 @@ async function perform<O extends Operation>(
       presented.push(credential)
       progress.stage = 'connecting'
       // The reader of the answer is loaded while the server works on it.
-      const [received, { decodeAnswer }] = await Promise.all([
+      const [received, wire] = await Promise.all([
         travel(link, ask, credentialHeaders(credential), asked, signal, progress),
         import('../wire/index.ts'),
       ])
-      const answer = verdict(received, asked, decodeAnswer) as Response<O>
+      const run = runOf(received, asked, wire)
+      if (run) return (await answerOfRun(run, received, call)) as Response<O>
+      const answer = verdict(received, asked, wire.decodeAnswer) as Response<O>
       tellAge(received, answer, call)
       return withCookieTokens(operation, answer, received)
     })
   })
+  // What a run leaves is selected already, and a second time nothing goes.
   return operation === 'healthCheck' && call.selection
     ? (select(response as HealthCheckResponse, call.selection) as Response<O>)
     : response
+}
+
+/** The interface's document of a run that a server sent, with the run beside it. */
+async function answerOfRun(run: RunDocument, { headers }: Received, call: Call): Promise<HealthCheckResponse> {
+  const { healthCheckResponse, selectRun } = await import('../reports/index.ts')
+  const selected = call.selection ? selectRun(run, call.selection) : run
+  call.note?.({ ageSeconds: ageOf(headers) ?? 0, runId: run.runId ?? run.correlationId ?? '', run: selected })
+  return healthCheckResponse(selected)
 }
 
 async function anything(link: Link, request: RawRequest, call: Call): Promise<RawAnswer> {
@@ -242,7 +254,11 @@ async function reach(link: Link, ask: Ask, signal: AbortSignal, progress: Progre
  * server's log beside it, is given for it.
  */
 function tellAge({ headers }: Received, response: unknown, call: Call): void {
-  if (!/^\d{1,9}$/.test(headers.age ?? '')) return
+  const ageSeconds = ageOf(headers)
+  if (ageSeconds === undefined) return
   const { CorrelationId } = response as { readonly CorrelationId?: string }
-  call.note?.({ ageSeconds: Number(headers.age), runId: CorrelationId ?? '' })
+  call.note?.({ ageSeconds, runId: CorrelationId ?? '' })
 }
+
+const ageOf = ({ age = '' }: Received['headers']): number | undefined =>
+  /^\d{1,9}$/.test(age) ? Number(age) : undefined

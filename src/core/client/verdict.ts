@@ -1,10 +1,34 @@
 import { Fault } from '../errors.ts'
-import { type Dto, ErrorResponse, type Operation, operations, type ResponseStatus } from '../protocol/index.ts'
+import {
+  type Dto,
+  ErrorResponse,
+  type Operation,
+  operations,
+  type ResponseStatus,
+  type RunDocument,
+} from '../protocol/index.ts'
 import type { Received } from './exchange.ts'
 import { type Asked, refusal, said } from './refusal.ts'
 
 /** `decodeAnswer` of wire: throws `Fault` UnreadableAnswer. */
 export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unknown>>
+
+/** What the reader of runs is made of: `decodeRun` and `isRunType` of wire. */
+export type RunReader = {
+  readonly decodeRun: (text: string) => RunDocument
+  readonly isRunType: (contentType: string) => boolean
+}
+
+/**
+ * The run that a server answered, whatever the HTTP status; undefined when it answered something else. Throws `Fault`
+ * UnreadableAnswer for a run that cannot be read.
+ */
+export function runOf(received: Received, asked: Asked, { decodeRun, isRunType }: RunReader): RunDocument | undefined {
+  if (asked.operation !== 'healthCheck' || !isRunType(received.headers['content-type'] ?? '')) return undefined
+  const { problem, text = '' } = read(received, asked)
+  if (problem) throw problem
+  return located(() => decodeRun(text), received, asked)
+}
 
 /**
  * What an answer means: the operation's response, or a `Fault`. A body with `Status` is a health answer whatever its
@@ -82,15 +106,17 @@ function read({ headers, bytes, status }: Received, asked: Asked): Body {
 const looksLikeJson = (text: string): boolean => /^\s*[{[]/.test(text)
 
 /** As `decode`; its fault tells where the answer came from. */
-function decodeWhole(
+const decodeWhole = (
   decode: Decode,
   schema: Dto,
   text: string,
-  { status }: Received,
-  { url }: Asked,
-): Readonly<Record<string, unknown>> {
+  received: Received,
+  asked: Asked,
+): Readonly<Record<string, unknown>> => located(() => decode(schema, text), received, asked)
+
+function located<T>(decoded: () => T, { status }: Received, { url }: Asked): T {
   try {
-    return decode(schema, text)
+    return decoded()
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     throw new Fault('UnreadableAnswer', said(error.message), {

@@ -9,6 +9,8 @@ import { choice, date, dto, flag, type Infer, integer, list, map, number, requir
 
 /** The version of the run document that is written and read. */
 export const runVersion = 1
+/** Its media type between two svc: only who names it, with the version, gets it. */
+export const runMediaType = `application/vnd.svc.run+json;version=${runVersion}`
 
 export const RunStatus = choice('RunStatus', ['ok', 'warning', 'failed'])
 export type RunStatus = Infer<typeof RunStatus>

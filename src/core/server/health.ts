@@ -1,8 +1,8 @@
 import { exits } from '../errors.ts'
-import { HealthCheckRequest, HealthCheckResponse } from '../protocol/index.ts'
+import { HealthCheckRequest, HealthCheckResponse, runMediaType } from '../protocol/index.ts'
 import { type Entry, reports } from '../reports/index.ts'
 import type { AnswerFacts, RecentRun } from '../service.ts'
-import { attachment } from '../wire/index.ts'
+import { attachment, encodeRun } from '../wire/index.ts'
 import type { Answer } from './answer.ts'
 import { baseUrl } from './base-url.ts'
 import type { Exchange } from './exchange.ts'
@@ -25,7 +25,7 @@ export const entryOf = ({ type, mode, response, run }: Finished, target: string)
 export type Asked = {
   readonly request: unknown
   readonly response: unknown
-  readonly wanted: Pick<Wanted, 'negotiated' | 'report'>
+  readonly wanted: Pick<Wanted, 'negotiated' | 'report'> & Partial<Pick<Wanted, 'run'>>
   readonly facts: AnswerFacts | undefined
   /** For the Meta of the ResponseStatus behind a failure. */
   readonly meta?: Readonly<Record<string, string>> | undefined
@@ -53,6 +53,8 @@ export async function healthAnswer(site: Site, exchange: Exchange, asked: Asked)
       headers,
     }
   }
+  const run = wanted.run === true && asked.facts?.run ? encodeRun(asked.facts.run) : undefined
+  if (run !== undefined) return { status: status(suppressed), contentType: runMediaType, body: run, headers }
   if (wanted.negotiated.format === 'csv') {
     if (status(suppressed) === 200) headers.push('Content-Disposition', attachment(HealthCheckRequest.name))
     return { status: status(suppressed), ...(await encoded(HealthCheckResponse, response, wanted.negotiated)), headers }

@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import { operations } from '../protocol/index.ts'
+import { operations, runMediaType } from '../protocol/index.ts'
 import { overHttp, type ReportName } from '../reports/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
 import {
@@ -105,7 +105,9 @@ export function wantedOf(site: Site, { request, told }: Exchange, found: FoundOp
     names: site.options.names,
   })
   const free = found.operation === 'healthCheck' && found.format === undefined && negotiated.callback === undefined
-  const wanted = { method, accept, negotiated, report: free ? reportOf(format, accept) : undefined }
+  const report = free ? reportOf(format, accept) : undefined
+  const run = free && report === undefined && format === undefined && prefersRun(accept ?? '')
+  const wanted = { method, accept, negotiated, report, run }
   target.wanted = wanted
   return wanted
 }
@@ -122,14 +124,23 @@ function reportOf(format: string | undefined, accept: string | undefined): Repor
     : Object.entries(overHttp.accept).find(([type]) => type === preferred(accept))?.[1]
 }
 
+/** Whether the run document, in the version that is written here, is what the caller likes best. */
+function prefersRun(accept: string): boolean {
+  const best = bestOf(accept)
+  return best !== undefined && [best.type, ...best.parameters].join(';') === runMediaType
+}
+
 /** The media type of the highest quality; of equals the one listed first. */
-function preferred(accept: string): string | undefined {
+const preferred = (accept: string): string | undefined => bestOf(accept)?.type
+
+function bestOf(accept: string): { readonly type: string; readonly parameters: readonly string[] } | undefined {
   const ranges = accept.split(',').map((range) => {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
-    const quality = parameters.find((parameter) => parameter.startsWith('q='))
-    return { type, quality: quality === undefined ? 1 : Number(quality.slice(2)) }
+    const [type = '', ...all] = range.split(';').map((part) => part.trim().toLowerCase())
+    const quality = all.find((parameter) => parameter.startsWith('q='))
+    const parameters = all.filter((parameter) => parameter !== '' && parameter !== quality)
+    return { type, parameters, quality: quality === undefined ? 1 : Number(quality.slice(2)) }
   })
-  return ranges.filter(({ quality }) => quality > 0).sort((a, b) => b.quality - a.quality)[0]?.type
+  return ranges.filter(({ quality }) => quality > 0).sort((a, b) => b.quality - a.quality)[0]
 }
 
 /** Answers one operation of the interface: reads the request, asks the Service, writes its answer or its fault. */

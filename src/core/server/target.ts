@@ -30,6 +30,8 @@ export type Wanted = {
   readonly negotiated: Negotiated
   /** F5: for health answers. */
   readonly report: ReportName | undefined
+  /** The run document, for health answers: what another svc asks for. */
+  readonly run: boolean
 }
 
 /** What a request target stands for. */

@@ -24,4 +24,5 @@ export { attachment, type Format, type FormatName, jsonpContentType, type Values
 export { encodeJson, type Trailing } from './json.ts'
 export { formatNamed, jsonp, type Negotiated, negotiate, type Wanted } from './negotiate.ts'
 export { bind, encodeQuery, merge, type Pair, parsePairs, refuseInQuery, requireFields, type Sources } from './query.ts'
+export { decodeRun, encodeRun, isRunType } from './run-document.ts'
 export { isoDate, readDate, readDuration, writeDuration } from './scalars.ts'

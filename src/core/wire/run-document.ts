@@ -1,0 +1,124 @@
+import { Fault, type FieldFault } from '../errors.ts'
+import { type Dto, RunDocument, type RunStatus, runVersion, type Schema, schemaOf } from '../protocol/index.ts'
+import type { Values } from './format.ts'
+import { isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
+import { number, readDate } from './scalars.ts'
+
+/** Whether a Content-Type is that of a run document, of whatever version. */
+export const isRunType = (contentType: string): boolean =>
+  /^\s*application\/vnd\.svc\.run\+json\s*(?:;|$)/i.test(contentType)
+
+/** What a run document may hold: what goes beyond it is neither written nor read. */
+const most = { monitors: 5_000, results: 20_000, details: 1_000, facts: 100, characters: 64 * 1024 } as const
+
+/**
+ * A run as JSON: dates in ISO 8601, durations in milliseconds, unset members left out. Undefined for a run beyond what
+ * a reader takes: it is then told by the document of the interface.
+ */
+export function encodeRun(run: RunDocument): string | undefined {
+  return excess(run) === undefined ? JSON.stringify(run) : undefined
+}
+
+/** A run of another svc is of the types that the schema says: nothing is guessed. */
+const exact: Rules = {
+  unset: (_schema, json) => json === null,
+  skipsUnsetItems: false,
+  scalar: (schema, json) => {
+    switch (schema.kind) {
+      case 'flag':
+        return typeof json === 'boolean' ? json : undefined
+      case 'number':
+        return typeof json === 'number' ? number(schema, json) : undefined
+      case 'choice':
+        return schema.values.find((value) => value === json)
+      case 'date':
+        return typeof json === 'string' ? readDate(json) : undefined
+      default:
+        return typeof json === 'string' ? json.toWellFormed() : undefined
+    }
+  },
+}
+
+const unreadable = (what: string): Fault => new Fault('UnreadableAnswer', `The server's run document ${what}`)
+
+/**
+ * Reads a run document that a server sent. Members that are not known are passed over. A status is never better than
+ * what it stands over: a monitor is as bad as its worst result, a run as its worst monitor. Throws `Fault`
+ * UnreadableAnswer for everything else that is wrong; no fault quotes a text of the body.
+ */
+export function decodeRun(text: string): RunDocument {
+  if (tooDeepUnder(text) !== undefined) throw unreadable('is nested too deeply')
+  const json = parse(text)
+  if (!isObject(json)) throw unreadable('is not a JSON object')
+  const { version } = json as { readonly version?: unknown }
+  if (version !== runVersion) throw unreadable(`is not of version ${runVersion}`)
+  const problems: FieldFault[] = []
+  const values = walkDto(RunDocument, json, exact, problems)
+  const [first] = problems
+  if (first) throw unreadable(`cannot be understood: ${first.Message}`)
+  const missing = missingIn(RunDocument, values, '')
+  if (missing !== undefined) throw unreadable(`has no '${missing}'`)
+  const run = values as RunDocument
+  const beyond = excess(run)
+  if (beyond !== undefined) throw unreadable(beyond)
+  // A run that looked at nothing is not healthy.
+  if (run.monitors.length === 0 || run.monitors.some(({ results }) => results.length === 0)) {
+    throw unreadable('has a monitor without results, or no monitors')
+  }
+  const monitors = run.monitors.map((monitor) => ({ ...monitor, status: worst(monitor.status, monitor.results) }))
+  return { ...run, status: worst(run.status, monitors), monitors }
+}
+
+function parse(text: string): unknown {
+  try {
+    return parseJsonText(text)
+  } catch {
+    // Not chained: the parser's message quotes the body.
+    throw unreadable('is not JSON')
+  }
+}
+
+const order: Record<RunStatus, number> = { ok: 0, warning: 1, failed: 2 }
+const worst = (own: RunStatus, of: readonly { readonly status: RunStatus }[]): RunStatus =>
+  of.reduce<RunStatus>((most, { status }) => (order[status] > order[most] ? status : most), own)
+
+/** The first member that has to be there and is not, at any depth. */
+function missingIn(schema: Dto, values: Values, path: string): string | undefined {
+  for (const [name, field] of Object.entries(schema.fields)) {
+    const value = values[name]
+    if (value === undefined) {
+      if (field.kind === 'required') return path + name
+      continue
+    }
+    const found = missingUnder(schemaOf(field), value, path + name)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function missingUnder(schema: Schema, value: unknown, path: string): string | undefined {
+  if (schema.kind === 'dto') return missingIn(schema, value as Values, `${path}.`)
+  if (schema.kind !== 'list') return undefined
+  for (const item of value as readonly unknown[]) {
+    const found = missingUnder(schema.item, item, path)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** What a document has too much of, in words; undefined when it is within bounds. */
+function excess(run: RunDocument): string | undefined {
+  if (run.monitors.length > most.monitors) return `has more than ${most.monitors} monitors`
+  const results = run.monitors.flatMap((monitor) => monitor.results)
+  if (results.length > most.results) return `has more than ${most.results} results`
+  if (results.some(({ details }) => (details?.length ?? 0) > most.details)) return 'has a result with too many details'
+  if (results.some(({ facts }) => Object.keys(facts ?? {}).length > most.facts))
+    return 'has a result with too many facts'
+  return hasLongText(run) ? `has a text of more than ${most.characters} characters` : undefined
+}
+
+function hasLongText(value: unknown): boolean {
+  if (typeof value === 'string') return value.length > most.characters
+  if (typeof value !== 'object' || value === null) return false
+  return Object.values(value).some(hasLongText)
+}
