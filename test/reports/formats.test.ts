@@ -56,6 +56,15 @@ describe('nagios', () => {
     expect(text.length).toBeLessThan(80)
   })
 
+  test('performance data has a label for a figure whose server leaves its names empty', async () => {
+    const run = measured.Run
+    if (!run) throw new Error('the sample has no run')
+    const result = { check: '', status: 'ok', measurement: { value: 5, unit: 'count' } } as const
+    const entry = { ...measured, Run: { ...run, monitors: [{ kind: '', status: 'ok', results: [result] } as const] } }
+    const [line = ''] = (await render('nagios', [entry])).split('\n')
+    expect(nagiosLine(line).data.at(-1)).toEqual({ label: 'figure', value: 5, unit: '' })
+  })
+
   test('performance data tells the counts, the duration and the server', async () => {
     const [line = ''] = (await render('nagios', [failing])).split('\n')
     expect(nagiosLine(line).data).toEqual([

@@ -67,7 +67,6 @@ function resultLines(reading: Reading): readonly string[] {
 
 const indented = (text: string): readonly string[] => text.split('\n').map((line) => `  ${line}`)
 
-/** `'label'=value[UOM];[warn];[crit];[min];[max]`, labels unique. */
 /** Units of performance data: a check's unit → what a figure is divided by, and the UOM. Others have none. */
 const uoms: Readonly<Record<string, { readonly by: number; readonly uom: string }>> = {
   milliseconds: { by: 1_000, uom: 's' },
@@ -85,6 +84,7 @@ function figureData({ measurement }: MeasuredReading): string {
   return parts.slice(0, parts.findLastIndex((part) => part !== '') + 1).join(';')
 }
 
+/** `'label'=value[UOM];[warn];[crit];[min];[max]`, labels unique. */
 function performanceData(readings: readonly EntryReading[]): string {
   const taken = new Set<string>()
   const types = readings.map((reading) => reading.type)
@@ -118,7 +118,8 @@ function performanceData(readings: readonly EntryReading[]): string {
 }
 
 function label(text: string, taken: Set<string>): string {
-  const safe = plain(text).replaceAll("'", '’').replaceAll('=', '-')
+  // A server may leave a name empty, and a label may not be.
+  const safe = plain(text).replaceAll("'", '’').replaceAll('=', '-') || 'figure'
   let name = safe
   for (let n = 2; taken.has(name); n += 1) name = `${safe} ${n}`
   taken.add(name)
