@@ -17,6 +17,7 @@ const report = (name: string, results: Run['monitors'][number]['results']): Run[
   name,
   kind: name.split(' ')[0] ?? name,
   depth: 'Basic',
+  runsOn: 'network',
   host: false,
   checks: [],
   results,
@@ -65,6 +66,7 @@ const runtime: Runtime = {
   admin: undefined,
   anyAdmin: async () => false,
   recent: () => [],
+  viewOf: async () => 'full',
   close: async () => {},
 }
 

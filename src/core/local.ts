@@ -137,11 +137,18 @@ function may({ roles, permissions }: Identity, wanted: WhoMayCall): boolean {
   return wanted !== 'Admin' && permissions.includes(wanted.permission)
 }
 
+/** Who calls, and what the call presents of itself. */
+type Presented = Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>
+
 /** Whether the caller is on this machine, as far as the transport can tell. */
 const isHere = (caller: Caller): boolean => caller.kind === 'local' || caller.loopback
 
+/** What a caller may see of a run. */
+export const viewOf = async (parts: Parts, call: Presented): Promise<RunView> =>
+  viewFor(call.caller, parts.details, await isSignedIn(parts, call))
+
 /** S11: off loopback, a stranger is told the state and the fault classes, and nothing about hosts. */
-export function viewFor(caller: Caller, details: ServeOptions['details'], signedIn = false): RunView {
+function viewFor(caller: Caller, details: ServeOptions['details'], signedIn = false): RunView {
   return isHere(caller) || details === 'anyone' || signedIn ? 'full' : 'brief'
 }
 
@@ -149,7 +156,7 @@ export function viewFor(caller: Caller, details: ServeOptions['details'], signed
  * Whether somebody is signed in, asked only where it matters: for what the answer shows, and for how
  * many runs the caller may start. A store that is in trouble opens nothing.
  */
-async function isSignedIn({ accounts }: Parts, call: Call): Promise<boolean> {
+async function isSignedIn({ accounts }: Parts, call: Presented): Promise<boolean> {
   if (!accounts || !call.credential || isHere(call.caller)) return false
   try {
     const { access } = await accounts()

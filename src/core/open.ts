@@ -14,13 +14,13 @@ import {
 } from './engine/index.ts'
 import { Fault } from './errors.ts'
 import { lazy } from './lazy.ts'
-import { type Accounts, localService, type Parts, preloadOperations, viewFor } from './local.ts'
+import { type Accounts, localService, type Parts, preloadOperations, viewOf } from './local.ts'
 import { resolveHost } from './net/connect.ts'
 import { assemble, notice, type OwnParts, preloadHealth } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
 import { healthCheckResponse, runDocument } from './reports/index.ts'
-import type { Admin, Call, Runtime, ServeOptions, Service, Trial, TrialRequest } from './service.ts'
+import type { Admin, Call, Runtime, ServeOptions, Service, StartedRuns, Trial, TrialRequest } from './service.ts'
 import type { Data } from './store/index.ts'
 import { listeningPorts } from './system/listening.ts'
 import { stateMeter } from './system/resources.ts'
@@ -133,9 +133,13 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
 
   const runs = new Map<string, { mode: ExecutionMode; type: ServerType }>()
+  const started = new Map<string, StartedRuns>()
   // Callers come and go; a shared run ends by its own deadline, or with this core.
   const start = async (mode: ExecutionMode, type: ServerType, forPeer: boolean): Promise<Run> => {
     if (!forPeer) runs.set(`${mode} ${type}`, { mode, type })
+    const trigger = forPeer ? 'peer' : 'caller'
+    const key = `${mode} ${type} ${trigger}`
+    started.set(key, { type, mode, trigger, count: (started.get(key)?.count ?? 0) + 1 })
     const { signal } = life
     return await runMonitors(await plan(type, mode, signal), context, { mode, signal, calledByPeer: forPeer })
   }
@@ -184,12 +188,14 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     admin: held && lazyAdmin(held.label, held.admin),
     anyAdmin: async () => (held ? await (await held.data(options.shared)).users.anyAdmin() : false),
-    recent: (caller) =>
+    startedRuns: () => [...started.values()],
+    auditEntries: held && (async () => (await (await held.data(false)).audit.list({ limit: 1 }))[0]?.id ?? 0),
+    viewOf: (call) => viewOf(parts, call),
+    recent: (view) =>
       [...runs.values()].flatMap(({ mode, type }) => {
         const last = sharedRuns?.last(mode, type)
         if (!last) return []
         const flags = { IncludeServerStateInformation: true }
-        const view = viewFor(caller, options.details)
         const run = runDocument(last.run, { type, correlationId: last.run.id, flags, view })
         return [{ type, mode, run, response: healthCheckResponse(run), ageSeconds: Math.floor(last.ageMs / 1_000) }]
       }),

@@ -74,8 +74,16 @@ export type Runtime = {
   readonly admin: Admin | undefined
   /** Whether a user that is not disabled holds Admin (P6); false without a store. */
   readonly anyAdmin: () => Promise<boolean>
-  /** The latest finished runs, newest first, one per mode and type, as this caller may see them (S11). */
-  readonly recent: (caller: Caller) => readonly RecentRun[]
+  /** The latest finished runs, one per mode and type, as a caller with that view may see them. */
+  readonly recent: (view: RunDocument['view']) => readonly RecentRun[]
+  /** How much of a run a caller may see (S11). */
+  readonly viewOf: (
+    call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>,
+  ) => Promise<RunDocument['view']>
+  /** How many runs were started since the start, for whom. */
+  readonly startedRuns?: (() => readonly StartedRuns[]) | undefined
+  /** How many entries the audit has had since the store was made. Rejects when the store does not answer. */
+  readonly auditEntries?: (() => Promise<number>) | undefined
   /** Told where this core answers over HTTP: none of its monitors asks there. */
   readonly answersAt?: ((url: string) => void) | undefined
   /** Cancels the checks that run; none begins afterwards. Safe to call twice. */
@@ -115,6 +123,13 @@ export type RuntimeFacts = {
   /** Types with at least one configured monitor. */
   readonly types: readonly ServerType[]
 }
+export type StartedRuns = {
+  readonly type: ServerType
+  readonly mode: ExecutionMode
+  /** `peer`: another svc. */
+  readonly trigger: 'caller' | 'peer'
+  readonly count: number
+}
 export type RecentRun = {
   readonly type: ServerType
   readonly mode: ExecutionMode
@@ -140,6 +155,10 @@ export type ServeOptions = {
   readonly trustProxy: readonly string[]
   /** Bytes. */
   readonly maxBody: number
+  readonly metrics: {
+    /** Series of health that one scrape of /metrics has at most. */
+    readonly maxSeries: number
+  }
   /** Puts stack traces into error bodies: never by default. */
   readonly debug: boolean
 }
@@ -152,6 +171,7 @@ export const serveDefaults: ServeOptions = {
   basic: false,
   trustProxy: [],
   maxBody: 1024 * 1024,
+  metrics: { maxSeries: 50_000 },
   debug: false,
 }
 

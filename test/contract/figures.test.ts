@@ -83,7 +83,7 @@ const said: Readonly<Partial<Record<ReportName, (output: string, ms: number) => 
       expect.objectContaining({ channel: 'sqlite own store round trip', value: ms, unit: 'TimeResponse' }),
     ),
   prometheus: (output, ms) => {
-    const [, seconds] = /svc_health_result_value\{.*check="round trip",unit="seconds"\} (\S+)/.exec(output) ?? []
+    const [, seconds] = /svc_check_value_seconds\{.*check="round_trip"\} (\S+)/.exec(output) ?? []
     expect(Number(seconds)).toBeCloseTo(ms / 1_000, 8)
   },
   'health+json': (output, ms) =>

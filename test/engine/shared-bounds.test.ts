@@ -182,6 +182,7 @@ const runOf = (id: string, mode: ExecutionMode, failing: boolean): Run => ({
       name: 'm',
       kind: 'k',
       depth: 'Basic',
+      runsOn: 'network',
       host: false,
       checks: [],
       durationMs: 1,

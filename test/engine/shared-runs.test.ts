@@ -35,6 +35,7 @@ function harness() {
                   name: 'm',
                   kind: 'k',
                   depth: 'Basic',
+                  runsOn: 'network',
                   host: false,
                   checks: [],
                   durationMs: 1,

@@ -119,7 +119,7 @@ describe('a folder with a backlog', () => {
   })
   test('boundaries belong to ok', () => {
     const judged = (ms: number, files: number) => {
-      const observed = { name: '/in', folder: { files, oldest: { name: 'f', ms }, more: false } }
+      const observed = { name: '/in', folder: { files, oldest: { name: 'f', ms, at: new Date(0) }, more: false } }
       const results = [
         ...evaluated(ageCheck, observed, { age: { warn: 5, limit: 10 } }),
         ...evaluated(backlog, observed, { files: { limit: 3 } }),

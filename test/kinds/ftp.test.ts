@@ -708,7 +708,13 @@ describe('ftp settings and judgements', () => {
     const age = (minutes: number, files = 1) =>
       evaluated(
         backlog,
-        { folder: 'in', files, more: false, oldest: { name: 'a', ms: minutes * 60_000 }, undated: false },
+        {
+          folder: 'in',
+          files,
+          more: false,
+          oldest: { name: 'a', ms: minutes * 60_000, at: new Date(0) },
+          undated: false,
+        },
         { folder: 'in', files: { warn: 2, limit: 3 } },
       ).map((result) => result.status)
     expect([15, 15.01, 60, 60.01].map((minutes) => age(minutes)[0])).toEqual(['ok', 'warning', 'warning', 'failed'])

@@ -410,8 +410,13 @@ test('the boundaries of latency and age belong to the better side', () => {
   const { latency } = withDefaults(connectSettings, { url: 'ldap://a' })
   const connect = (ms: number) => evaluateConnect({ address: 'a:1', chain: undefined }, ms, latency).status
   expect([1_000, 1_001, 3_000, 3_001].map(connect)).toEqual(['ok', 'warning', 'warning', 'failed'])
+  const now = Date.now()
   const change = (ageMs: number | undefined) =>
-    evaluated(lastChange, { address: 'a:1', ageMs }, { lastChange: { warn: 10, limit: 20 } })[0]?.status
+    evaluated(
+      lastChange,
+      { address: 'a:1', newest: ageMs === undefined ? undefined : now - ageMs, now },
+      { lastChange: { warn: 10, limit: 20 } },
+    )[0]?.status
   expect([-5, 10, 11, 20, 21, undefined].map(change)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed', 'warning'])
 })
 

@@ -669,7 +669,7 @@ describe('what is judged', () => {
     expect(room(file, { ...file, volume: 'E:' })).toBe(300 * 8_192)
   })
   test('backups: 48 h and 72 h, 30 min and 60 min; one that never was counts from the making', () => {
-    const at = (ageMs: number, never = false) => [{ name: 'orders', ageMs, never }]
+    const at = (ageMs: number, never = false) => [{ name: 'orders', ageMs, at: new Date(0), never }]
     const full = (ms: number) => status(evaluated(backups, { full: at(ms), log: [] }))
     const log = (ms: number) => status(evaluated(backups, { full: [], log: at(ms) }))
     expect([48 * hour, 49 * hour, 72 * hour, 73 * hour].map(full)).toEqual(['ok', 'warning', 'warning', 'failed'])
@@ -677,7 +677,7 @@ describe('what is judged', () => {
     const never = { full: at(90 * hour, true), log: [] }
     expect(message(evaluated(backups, never))).toBe('orders: no full backup since it was made: 3.8 d (limit 3 d)')
     expect(evaluated(backups, never, { fullBackup: {} })).toEqual([])
-    const two = { full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, never: false }], log: [] }
+    const two = { full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, at: new Date(0), never: false }], log: [] }
     expect(evaluated(backups, two)[0]).toMatchObject({ details: ['too old as well: orders'] })
   })
   test('availability groups are judged on the primary only', () => {
@@ -711,7 +711,8 @@ describe('what is judged', () => {
     expect(message(evaluated(failedJobs, { enabled: 3, failed: ['nightly', 'index'] }))).toBe(
       'failed when last run: nightly, index; of 3 enabled Agent jobs 2 (warns above 0)',
     )
-    const age = (days: number) => status(evaluated(checkdb, [{ name: 'o', ageMs: days * 24 * hour, never: false }]))
+    const age = (days: number) =>
+      status(evaluated(checkdb, [{ name: 'o', ageMs: days * 24 * hour, at: new Date(0), never: false }]))
     expect([14, 15].map(age)).toEqual(['ok', 'warning'])
   })
 })

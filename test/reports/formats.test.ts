@@ -1,6 +1,18 @@
+import { spawnSync } from 'node:child_process'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
-import { type Entry, nagiosState, overHttp, type ReportName, reports } from '../../src/core/reports/index.ts'
+import {
+  type Entry,
+  type Family,
+  loadPrometheus,
+  nagiosState,
+  overHttp,
+  type ReportName,
+  read,
+  reports,
+} from '../../src/core/reports/index.ts'
+import { suiteWith } from '../support/peer.ts'
+import { promtoolMissing } from '../support/prometheus.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
 import {
   broken,
@@ -172,28 +184,28 @@ describe('prtg', () => {
 })
 
 describe('prometheus', () => {
+  const seriesOf = async (...entries: readonly Entry[]) => prometheusSeries(await render('prometheus', entries))
+
   test.each(Object.keys(samples))('Prometheus would take the scrape of %s', async (sample) => {
-    const series = prometheusSeries(await render('prometheus', samples[sample] ?? []))
-    expect(series.filter(({ name }) => name === 'svc_health_status')).toHaveLength(samples[sample]?.length ?? 0)
+    const series = await seriesOf(...(samples[sample] ?? []))
+    expect(series.filter(({ name }) => name === 'svc_type_success')).toHaveLength(samples[sample]?.length ?? 0)
   })
 
   test('labels come back as they were, backslashes and quotes included', async () => {
-    const series = prometheusSeries(await render('prometheus', [failing, hostile]))
+    const [monitor, ...others] = measured.Run?.monitors ?? []
+    if (!measured.Run || !monitor) throw new Error('The sample has no run')
+    const results = [{ check: 'disk D:\\Data', slug: 'disk', subject: 'D:\\Data', status: 'ok' as const }]
+    const entry: Entry = { ...measured, Run: { ...measured.Run, monitors: [{ ...monitor, results }, ...others] } }
+    const series = await seriesOf(entry, hostile)
     expect(series).toContainEqual({
-      name: 'svc_health_result_status',
-      labels: {
-        target: 'prod · https://svc.example.com',
-        type: 'Sql',
-        mode: 'Advanced',
-        monitor: 'host',
-        check: 'disk D:\\Data',
-      },
+      name: 'svc_check_success',
+      labels: { type: 'Sql', monitor: 'postgres orders', check: 'disk', item: 'D:\\Data' },
       value: 1,
     })
     expect(series.map(({ labels }) => labels['monitor'])).toContain(`=cmd|' /C calc'!A0 "q" <b>&amp; a:b,c`)
   })
 
-  test('of two checks with one name the worse is told', async () => {
+  test('of two results of one check the worse counts', async () => {
     const twice = (status: 'Success' | 'Failure') => ({ MonitoringName: 'same', Status: status, StatusMessage: 'x' })
     const entry: Entry = {
       ...failing,
@@ -204,17 +216,86 @@ describe('prometheus', () => {
         ],
       },
     }
-    const series = prometheusSeries(await render('prometheus', [entry]))
-    expect(series.filter(({ name }) => name === 'svc_health_result_status').map(({ value }) => value)).toEqual([0])
+    const series = await seriesOf(entry)
+    expect(series.filter(({ name }) => name === 'svc_check_success').map(({ value }) => value)).toEqual([0])
   })
 
-  test('what did not answer is 0 and never absent; a warning is 1 and told apart', async () => {
-    const series = prometheusSeries(await render('prometheus', [unreachable, warning]))
+  test('what did not answer is 0 and never absent; a warning is a success with a warning', async () => {
+    const series = await seriesOf(unreachable, warning)
     const of = (metric: string) => series.filter(({ name }) => name === metric).map(({ value }) => value)
-    expect(of('svc_health_status')).toEqual([0, 1])
-    expect(of('svc_health_answered')).toEqual([0, 1])
-    expect(of('svc_health_result_warning')).toEqual([1, 0])
-    expect(of('svc_health_duration_seconds')).toEqual([0.0614])
+    expect(of('svc_type_success')).toEqual([0, 1])
+    expect(of('svc_type_answered')).toEqual([0, 1])
+    expect(of('svc_check_warning')).toEqual([1, 0])
+    expect(of('svc_type_duration_seconds')).toEqual([0.0614])
+  })
+
+  test('servers are told apart where several are asked, and have no label where one is', async () => {
+    const there = { ...measured, Target: 'lab' }
+    const servers = async (...entries: readonly Entry[]) => [
+      ...new Set((await seriesOf(...entries)).flatMap(({ labels }) => labels['server'] ?? [])),
+    ]
+    expect(await servers(measured)).toEqual([])
+    expect(await servers(measured, there)).toEqual([measured.Target, 'lab'])
+  })
+
+  test('what has not run is neither up nor down: skipped after another failure, not checked when its turn never came', async () => {
+    const [monitor] = measured.Run?.monitors ?? []
+    if (!measured.Run || !monitor) throw new Error('The sample has no run')
+    const notRun = (name: string, fault: string, cause?: string) => ({
+      ...monitor,
+      name,
+      results: [{ check: 'not run', slug: 'not_run', status: 'failed' as const, fault, cause, message: 'not run' }],
+    })
+    const monitors = [notRun('http shop', 'dependency', 'postgres orders'), notRun('tcp queue', 'timeout')]
+    const series = await seriesOf({ ...measured, Run: { ...measured.Run, monitors } })
+    const states = series.filter(({ name }) => /^svc_check_(?!items)/.test(name))
+    expect(states).toEqual([
+      {
+        name: 'svc_check_skipped',
+        labels: { type: 'Sql', monitor: 'http shop', check: 'not_run', cause: 'postgres orders' },
+        value: 1,
+      },
+      {
+        name: 'svc_check_not_checked',
+        labels: { type: 'Sql', monitor: 'tcp queue', check: 'not_run', reason: 'starved' },
+        value: 1,
+      },
+    ])
+  })
+
+  test('a check exports 50 items, those that failed first, and counts the others', async () => {
+    const [monitor] = measured.Run?.monitors ?? []
+    if (!measured.Run || !monitor) throw new Error('The sample has no run')
+    const results = Array.from({ length: 60 }, (_, at) => ({
+      check: 'queue',
+      subject: `q${at}`,
+      status: at === 59 ? ('failed' as const) : ('ok' as const),
+    }))
+    const series = await seriesOf({ ...measured, Run: { ...measured.Run, monitors: [{ ...monitor, results }] } })
+    const exported = series.filter(({ name }) => name === 'svc_check_success')
+    expect(exported).toHaveLength(50)
+    expect(exported.find(({ value }) => value === 0)?.labels['item']).toBe('q59')
+    expect(series.find(({ name }) => name === 'svc_check_items_dropped')?.value).toBe(10)
+  })
+
+  test('series beyond the bound are left out and counted', async () => {
+    const { healthFamilies } = await loadPrometheus()
+    const size = (families: readonly Family[]) => families.reduce((sum, { samples: all }) => sum + all.length, 0)
+    const whole = healthFamilies([read(measured)], 1_000)
+    const cut = healthFamilies([read(measured)], 12)
+    expect(size(cut)).toBe(13)
+    expect(cut.at(-1)).toMatchObject({ name: 'svc_series_dropped', samples: [{ value: size(whole) - 1 - 12 }] })
+  })
+
+  suiteWith(promtoolMissing, 'as promtool reads it', () => {
+    test.each(Object.keys(samples))('%s is without an error and without a finding of its linter', async (sample) => {
+      const output = await render('prometheus', samples[sample] ?? [])
+      const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+        input: output,
+        encoding: 'utf8',
+      })
+      expect([stdout, stderr, status]).toEqual(['', '', 0])
+    })
   })
 })
 
@@ -453,18 +534,26 @@ describe('figures', () => {
     ])
   })
 
-  test('prometheus has every figure in its base unit, and the thresholds beside it', async () => {
+  test('prometheus has every figure in its base unit, instants in Unix time, and the thresholds beside them', async () => {
     const series = prometheusSeries(await render('prometheus', [measured]))
     const of = (name: string, check: string) =>
       series
         .filter((one) => one.name === name && one.labels['check'] === check)
-        .map(({ labels: { unit, item, severity, bound }, value }) => ({ unit, item, severity, bound, value }))
-    expect(of('svc_health_result_value', 'replication lag')).toEqual([
-      { unit: 'seconds', item: 'standby eu', value: 12 },
+        .map(({ labels: { type: _type, monitor: _monitor, check: _check, ...labels }, value }) => ({
+          ...labels,
+          value,
+        }))
+    expect(of('svc_check_value_seconds', 'replication_lag')).toEqual([{ item: 'standby eu', value: 12 }])
+    expect(of('svc_check_value_ratio', 'disk')).toEqual([{ item: '/var', value: 0.413 }])
+    expect(of('svc_check_value_bytes', 'memory')).toEqual([{ value: 2_576_980_378 }])
+    expect(of('svc_check_value', 'clock')).toEqual([{ value: -2 }])
+    expect(of('svc_check_value_timestamp_seconds', 'certificate')).toEqual([
+      { value: Date.UTC(2026, 3, 11, 3) / 1_000 },
     ])
-    expect(of('svc_health_result_threshold', 'certificate')).toEqual([
-      { unit: 'seconds', severity: 'warning', bound: 'lower', value: 20 * 86_400 },
-      { unit: 'seconds', severity: 'failure', bound: 'lower', value: 7 * 86_400 },
+    expect(of('svc_check_value_seconds', 'certificate')).toEqual([])
+    expect(of('svc_check_threshold_seconds', 'certificate')).toEqual([
+      { severity: 'warning', bound: 'lower', value: 20 * 86_400 },
+      { severity: 'failure', bound: 'lower', value: 7 * 86_400 },
     ])
   })
 
@@ -489,7 +578,7 @@ describe('figures', () => {
     }))
     const entry: Entry = { ...measured, Run: { ...measured.Run, monitors: [{ ...monitor, results }] } }
     const series = prometheusSeries(await render('prometheus', [entry]))
-    const values = series.filter(({ name }) => name === 'svc_health_result_value')
+    const values = series.filter(({ name }) => name === 'svc_check_value')
     expect(values.map(({ labels }) => labels['item'])).toEqual(['10.0.0.5:25', '10.0.0.6:25'])
   })
 })

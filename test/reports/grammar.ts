@@ -116,7 +116,7 @@ export function prometheusSeries(text: string): readonly Series[] {
         return []
       }
       const [, name = '', labels = '', value = ''] =
-        /^([a-zA-Z_:][a-zA-Z0-9_:]*)\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\} (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(
+        /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(
           line,
         ) ?? []
       if (name === '' || name !== current || !typed.has(name)) throw new Error(`not a sample of ${current}: ${line}`)

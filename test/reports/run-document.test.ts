@@ -5,6 +5,7 @@ import type { FaultClass } from '../../src/core/probe-error.ts'
 import { select } from '../../src/core/protocol/index.ts'
 import {
   healthCheckResponse,
+  type MonitorReading,
   type RunDocumentOptions,
   read,
   runDocument,
@@ -15,6 +16,7 @@ const report = (name: string, results: readonly Result[], more: Partial<MonitorR
   name,
   kind: name.split(' ')[0] ?? name,
   depth: 'Basic',
+  runsOn: 'network',
   host: false,
   checks: [],
   durationMs: 1,
@@ -180,12 +182,14 @@ describe('the run document', () => {
         kind: 'postgres',
         status: 'warning',
         depth: 'Basic',
+        scope: 'network',
         host: false,
         durationMs: 1,
         attempts: 1,
         results: [
           {
             check: 'lag',
+            slug: 'lag',
             status: 'warning',
             message: '2.5 s (warns above 2 s)',
             cause: 'a',
@@ -200,14 +204,16 @@ describe('the run document', () => {
     ])
   })
 
-  test('the depth of a member of a family of results is that of the family', () => {
+  test('a member of a family of results has the depth and the slug of the family, and its own part as the subject', () => {
     const checks = [
       { name: 'disk <mount>', depth: 'Standard', doc: '' },
       { name: 'disk', depth: 'Advanced', doc: '' },
     ] as const
     const results = ['disk /var', 'disk', 'not run'].map((check) => ({ ...ok, check }))
-    const depths = document(run(report('host', results, { checks }))).monitors[0]?.results.map(({ depth }) => depth)
-    expect(depths).toEqual(['Standard', 'Advanced', undefined])
+    const members = document(run(report('host', results, { checks }))).monitors[0]?.results
+    expect(members?.map(({ depth }) => depth)).toEqual(['Standard', 'Advanced', undefined])
+    expect(members?.map(({ slug }) => slug)).toEqual(['disk', 'disk', 'not_run'])
+    expect(members?.map(({ subject }) => subject)).toEqual(['/var', undefined, undefined])
   })
 
   test.each([Number.NaN, Number.POSITIVE_INFINITY])('a figure that is %s is none', (value) => {
@@ -228,11 +234,12 @@ describe('the run document', () => {
     expect(brief.monitors).toEqual([
       {
         kind: 'postgres',
+        scope: 'network',
         status: 'failed',
         results: [
-          { check: 'lag', status: 'warning' },
-          { check: 'round trip', status: 'failed', fault: 'refused' },
-          { check: 'round trip', status: 'ok' },
+          { check: 'lag', slug: 'lag', status: 'warning' },
+          { check: 'round trip', slug: 'round_trip', status: 'failed', fault: 'refused' },
+          { check: 'round trip', slug: 'round_trip', status: 'ok' },
         ],
       },
     ])
@@ -259,6 +266,13 @@ describe('whatever a run holds', () => {
     flags: fc.record({ IncludeServerStateInformation: fc.boolean(), SuppressDeploymentErrors: fc.boolean() }),
   })
 
+  /** What the document of the interface has a place for. */
+  const told = ({ name, level, results }: MonitorReading) => ({
+    name,
+    level,
+    results: results.map(({ depth: _depth, cause: _cause, ...result }) => result),
+  })
+
   test('a report of the run says what a report of the document made of it says', () => {
     fc.assert(
       fc.property(runs, options, (of, more) => {
@@ -267,9 +281,7 @@ describe('whatever a run holds', () => {
         const own = read({ ...entry, Run, Response: healthCheckResponse(Run) })
         const foreign = read({ ...entry, Response: healthCheckResponse(Run) })
         expect({ ...own, node: '', monitors: [] }).toEqual({ ...foreign, monitors: [] })
-        expect(own.monitors.map(({ duration: _, ...one }) => one)).toEqual(
-          foreign.monitors.map(({ duration: _, ...one }) => one),
-        )
+        expect(own.monitors.map(told)).toEqual(foreign.monitors.map(told))
       }),
     )
   })

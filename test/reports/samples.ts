@@ -237,6 +237,7 @@ const run: RunDocument = {
     {
       name: 'postgres orders',
       kind: 'postgres',
+      scope: 'network',
       status: 'failed',
       depth: 'Basic',
       host: false,
@@ -271,7 +272,14 @@ const run: RunDocument = {
           status: 'ok',
           message: '41 d left (warns below 20 d)',
           address: '10.0.0.5:5432',
-          measurement: { value: 41, unit: 'days', warn: 20, limit: 7, bound: 'atLeast' },
+          measurement: {
+            value: 41,
+            unit: 'days',
+            warn: 20,
+            limit: 7,
+            bound: 'atLeast',
+            at: new Date('2026-04-11T03:00:00.000Z'),
+          },
         },
         { check: 'version', status: 'ok', message: '18.1', address: '10.0.0.5:5432', facts: { version: '18.1' } },
       ],
@@ -279,6 +287,7 @@ const run: RunDocument = {
     {
       name: 'host',
       kind: 'host',
+      scope: 'machine',
       status: 'ok',
       depth: 'Basic',
       host: true,
@@ -287,8 +296,10 @@ const run: RunDocument = {
       results: [
         {
           check: 'disk /var',
+          slug: 'disk',
           status: 'ok',
           message: '41 % free',
+          subject: '/var',
           measurement: { value: 41.3, unit: 'percent', warn: 10, limit: 5, bound: 'atLeast' },
         },
         { check: 'memory', status: 'ok', message: '2.4 GiB', measurement: { value: 2_576_980_378, unit: 'bytes' } },

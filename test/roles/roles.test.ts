@@ -252,7 +252,7 @@ describe('the guard', () => {
       expect(figures(known)).not.toEqual([])
       expect(figures(stranger)).toEqual([])
       const members = new Set((stranger?.monitors ?? []).flatMap((monitor) => Object.keys(monitor)))
-      expect([stranger?.view, [...members]]).toEqual(['brief', ['kind', 'status', 'results']])
+      expect([stranger?.view, [...members]]).toEqual(['brief', ['kind', 'scope', 'status', 'results']])
       expect(Object.keys(stranger ?? {})).not.toContain('node')
       expect(stranger?.serverState).toBeUndefined()
     })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import { callerOf, trustedProxies } from '../../src/core/server/caller.ts'
+import type { Call } from '../../src/core/service.ts'
 import { ask, question, withSite } from './site.ts'
 
 const who = (trusted: readonly string[], peer: string, forwardedFor?: string) => {
@@ -57,9 +58,9 @@ describe('who calls', () => {
   test('S11 the Service and the Runtime are told who calls', async () => {
     const seen: unknown[] = []
     const runtime = {
-      recent: (caller: unknown) => {
+      viewOf: async ({ caller }: Pick<Call, 'caller'>) => {
         seen.push(caller)
-        return []
+        return 'brief' as const
       },
     }
     await withSite({ runtime, options: { trustProxy: ['127.0.0.1'] } }, async ({ port, calls, log }) => {

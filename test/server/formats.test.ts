@@ -127,7 +127,7 @@ describe('F5 reports', () => {
     expect(nagios.text).toMatch(/^SVC CRITICAL - Sql/)
     const prometheus = await ask(sick.port, `${question}&format=prometheus`)
     expect(prometheus.status).toBe(503)
-    expect(prometheus.text).toMatch(/^svc_health_status\{.*type="Sql".*\} 0$/m)
+    expect(prometheus.text).toMatch(/^svc_type_success\{.*type="Sql".*\} 0$/m)
   })
 
   test('F5 prtg implies SuppressErrorCodes', async () => {

@@ -99,9 +99,9 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
     unit: ThresholdUnit,
     threshold: Threshold,
     what = `${name}:`,
-    after = '',
+    more: { readonly after?: string; readonly at?: Date } = {},
   ): void => {
-    results.push(evaluate({ check: 'measure', what: `${address}: ${what}`, after, value, unit, threshold, address }))
+    results.push(evaluate({ check: 'measure', what: `${address}: ${what}`, ...more, value, unit, threshold, address }))
   }
   const most = selected.length > mostItems ? `${name} (of the first ${mostItems} of ${selected.length}):` : `${name}:`
   if (measure.count) figure(atMost, items.length, 'count', measure.count, most)
@@ -114,11 +114,16 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
     results.push(ok('measure', `${address}: ${name}: ${items.length} with all that is needed`, more))
   if (measure.age) {
     if (when.length === 0) results.push(ok('measure', `${address}: ${name}: none`, more))
-    else figure(atMost, now - Math.min(...when), 'duration', measure.age, `${name}: oldest`)
+    else {
+      const oldest = Math.min(...when)
+      figure(atMost, now - oldest, 'duration', measure.age, `${name}: oldest`, { at: new Date(oldest) })
+    }
   }
   if (measure.left) {
     if (when.length === 0) return [...results, ...wrong(`the answer has no ${said(measure.path, 80)}`)]
-    figure(atLeast, (Math.min(...when) - now) / 86_400_000, 'days', measure.left, `${name}:`, 'left')
+    const first = Math.min(...when)
+    const more = { after: 'left', at: new Date(first) }
+    figure(atLeast, (first - now) / 86_400_000, 'days', measure.left, `${name}:`, more)
   }
   if (!measure.atMost && !measure.atLeast) return results
   if (items.length === 0) return [...results, ...wrong(`the answer has no ${said(measure.path, 80)}`)]

@@ -53,9 +53,24 @@ export const serveSettings = {
     doc: 'Addresses or networks of proxies whose `X-Forwarded-For` is believed: `10.0.0.7`, `10.0.0.0/24`',
   },
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'The largest request body, 1KiB to 64MiB' },
+  metrics: {
+    type: 'group',
+    doc: 'What /metrics exports',
+    fields: {
+      maxSeries: {
+        type: 'integer',
+        default: 50_000,
+        min: 100,
+        max: 1_000_000,
+        doc: 'The largest number of series of health; those beyond it are left out and counted in svc_series_dropped',
+      },
+    },
+  },
 } as const satisfies SettingsSpec
 
-export type ServeConfig = Values<typeof serveSettings>
+export type ServeConfig = Values<typeof serveSettings> & {
+  readonly metrics: Values<typeof serveSettings.metrics.fields>
+}
 
 type ServeRead = { readonly values: ServeConfig; readonly problems: readonly Problem[] }
 
@@ -77,7 +92,9 @@ export function readServe(raw: unknown, context: SettingsContext): ServeRead {
   ]
   const size = values.maxBody ?? serveSettings.maxBody.default
   if (size < 1024 || size > 64 * 1024 * 1024) more.push({ path: ['maxBody'], message: 'must be 1KiB to 64MiB' })
-  return { values, problems: [...problems, ...more] }
+  const { maxSeries = serveSettings.metrics.fields.maxSeries.default } = values.metrics ?? {}
+  const metrics = { maxSeries }
+  return { values: { ...values, metrics }, problems: [...problems, ...more] }
 }
 
 function originProblem(origin: string): string | undefined {

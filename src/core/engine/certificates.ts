@@ -49,7 +49,7 @@ export function evaluateExpiry<const Name extends string>(
       chain.trustError === undefined ? ['this machine finds a trusted path without it; older clients do not'] : []
     const more: Partial<Result> = {
       address,
-      measurement: { value: left, unit: 'days', limit: threshold.limit },
+      measurement: { value: left, unit: 'days', ...threshold, bound: 'atLeast', at: first.to },
       details: [...others, ...spared],
     }
     return fail(check, 'tls', `${address}: ${describeExpiry(chain, worst)}`, more)
@@ -60,6 +60,7 @@ export function evaluateExpiry<const Name extends string>(
     value: left,
     unit: 'days',
     threshold,
+    at: first.to,
     address,
     details,
   })

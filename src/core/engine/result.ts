@@ -15,6 +15,11 @@ export type Measurement = {
   readonly limit?: number | undefined
   /** On which side the limits lie: Nagios ranges, PRTG limits and alert rules need it. */
   readonly bound?: 'atMost' | 'atLeast' | undefined
+  /**
+   * The instant that the duration counts from or to: an expiry, a backup, a heartbeat. Alert rules compare it with
+   * their own clock, so that an old result does not look young.
+   */
+  readonly at?: Date | undefined
 }
 
 /** What one check results out. A warning is Success on the wire: the interface has two states. */
@@ -59,6 +64,8 @@ type Measured<Name extends string> = {
   readonly what?: string
   /** What follows the value: `ago`, `left`. */
   readonly after?: string
+  /** `Measurement.at`. */
+  readonly at?: Date | undefined
   readonly address?: string | undefined
   readonly details?: readonly string[] | undefined
 }
@@ -77,7 +84,7 @@ function measured<Name extends string>(
     status,
     message: decided === undefined ? text : `${text} (${words} ${show(decided, m.unit)})`,
     ...(status === 'failed' ? { fault: 'threshold' as const } : {}),
-    measurement: { value: m.value, unit: units[m.unit], ...m.threshold, bound },
+    measurement: { value: m.value, unit: units[m.unit], ...m.threshold, bound, ...(m.at && { at: m.at }) },
     address: m.address,
     details: m.details,
   }

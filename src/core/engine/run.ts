@@ -40,6 +40,7 @@ export type PlannedMonitor = {
 export type MonitorReport = {
   readonly name: string
   readonly kind: string
+  readonly runsOn: AnyKind['runsOn']
   /** The shallowest mode that runs it. */
   readonly depth: ExecutionMode
   readonly host: boolean
@@ -144,6 +145,7 @@ function notRun(monitor: PlannedMonitor, parent: string): MonitorReport {
     check: 'not run',
     status: 'failed',
     fault: 'dependency',
+    cause: parent,
     message: `not run: ${parent} failed`,
   }
   return base(monitor, [result], 0, 0)
@@ -159,6 +161,7 @@ function base(
   return {
     name: monitor.name,
     kind: monitor.kind.name,
+    runsOn: monitor.kind.runsOn,
     depth: monitor.depth,
     host: monitor.host,
     checks: monitor.kind.checks,

@@ -42,7 +42,8 @@ export const backlog = checksOn<FolderConnection>()({
           ? fail('oldest file', 'data', `none of the first ${maxEntries} entries of ${at} is a file that counts`)
           : ok('oldest file', `no file waits in ${at}`)
       const what = `oldest file of ${at}, ${quoted(oldest.name, 80)}${aside}, waits`
-      return atMost({ check: 'oldest file', what, value: oldest.ms, unit: 'duration', threshold: settings.age })
+      const { ms: value, at: date } = oldest
+      return atMost({ check: 'oldest file', what, value, unit: 'duration', at: date, threshold: settings.age })
     }
     if (settings.files === undefined) return [age()]
     const what = more ? 'files waiting, of those that were looked at:' : 'files waiting:'

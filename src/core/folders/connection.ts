@@ -3,12 +3,15 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 /** Entries of one folder that are read: the rest is counted as "more". */
 export const maxEntries = 10_000
 
+/** A file, how many milliseconds ago it was changed, and when. */
+export type DatedFile = { readonly name: string; readonly ms: number; readonly at: Date }
+
 /** What waits in a drop folder. */
 export type Backlog = {
   readonly files: number
   /** True when there are more entries than were read. */
   readonly more: boolean
-  readonly oldest: { readonly name: string; readonly ms: number } | undefined
+  readonly oldest: DatedFile | undefined
   /** Files wait, but the server sends no date that can be trusted. */
   readonly undated: boolean
 }

@@ -26,12 +26,16 @@ export const RunMeasurement = dto('RunMeasurement', {
   limit: number,
   /** On which side of the limits the figure has to stay. */
   bound: choice('RunBound', ['atMost', 'atLeast']),
+  /** The instant that a duration counts from or to, where it is one: a backup, an expiry. */
+  at: date,
 })
 export type RunMeasurement = Infer<typeof RunMeasurement>
 
-/** What one check results in. Only the check, its status and its fault are there where the view is `brief`. */
+/** What one check results in. Only the check, its slug, status and fault are there where the view is `brief`. */
 export const RunResult = dto('RunResult', {
   check: required(text),
+  /** The check's name in metrics, without what it looks at: `disk` of `disk /data`. */
+  slug: text,
   status: required(RunStatus),
   /** The class of the fault, e.g. `refused`; where the status is `failed`, and nowhere else. */
   fault: text,
@@ -56,6 +60,8 @@ export const RunMonitor = dto('RunMonitor', {
   /** Kind and name, e.g. `postgres orders`. Absent where the view is `brief`. */
   name: text,
   kind: required(text),
+  /** Whether it looks at the machine that it runs on or at something in the network. */
+  scope: choice('RunScope', ['machine', 'network']),
   status: required(RunStatus),
   /** The shallowest mode that runs the monitor. */
   depth: ExecutionMode,

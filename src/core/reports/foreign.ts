@@ -16,7 +16,7 @@ import {
   valid,
   worst,
 } from './reading.ts'
-import { stateOf } from './run-document.ts'
+import { slugOf, stateOf } from './run-document.ts'
 
 /**
  * Reads the interface's document of a server that sends no run: warnings and fault classes stand in its text. Takes
@@ -55,7 +55,8 @@ function readMonitor(summary: MonitorSummary): MonitorReading {
   const further = unsaid(summary.ErrorMessages ?? [], failing)
   const results = withFurther(name, summary, read, failing, further)
   const level = summary.Status === 'Failure' ? 'fail' : worst(results.map((result) => result.level))
-  return { name, level, duration: undefined, results }
+  const unknown = { kind: undefined, scope: undefined, depth: undefined, duration: undefined }
+  return { ...unknown, name, host: false, level, results }
 }
 
 /** A monitor's ErrorMessages without those that only repeat its results. */
@@ -79,10 +80,13 @@ function withFurther(
     const own: Reading = {
       monitor,
       check: '',
+      slug: 'monitor',
+      depth: undefined,
       level: failed ? 'fail' : 'ok',
       message,
       details: further.slice(1),
       fault: undefined,
+      cause: undefined,
       item: undefined,
       measurement: undefined,
     }
@@ -100,13 +104,17 @@ function readResult(monitor: string, result: MonitoringResult): Reading {
   const details = (result.ErrorMessages ?? []).map(sanitizeText).filter((text) => text !== '')
   const last = details.at(-1)
   const fault = failed && last?.startsWith(faultPrefix) ? last.slice(faultPrefix.length) : undefined
+  const check = sanitizeLine(result.MonitoringName ?? '')
   return {
     monitor,
-    check: sanitizeLine(result.MonitoringName ?? ''),
+    check,
+    slug: slugOf(check),
+    depth: undefined,
     level: failed ? 'fail' : warned ? 'warn' : 'ok',
     message: (warned ? said.slice(warningPrefix.length) : said) || (failed ? 'failed without saying why' : 'ok'),
     details: fault === undefined ? details : details.slice(0, -1),
     fault: fault === undefined ? undefined : sanitizeLine(fault),
+    cause: undefined,
     item: undefined,
     measurement: undefined,
   }

@@ -2,6 +2,7 @@
 import type { Report } from './entry.ts'
 
 export * from './entry.ts'
+export type { ExpositionFormat, Family, Sample } from './exposition.ts'
 export { foreignWarning } from './foreign.ts'
 export { type NagiosState, nagiosState } from './nagios-state.ts'
 export { type ResultRecord, read, records, renderPlain } from './read.ts'
@@ -10,6 +11,7 @@ export {
   type EntryReading,
   isConsequence,
   type Level,
+  type MonitorReading,
   type Reading,
   results,
 } from './reading.ts'
@@ -32,11 +34,14 @@ export type ReportName =
   | 'tsv'
   | 'ndjson'
 
+/** The metrics of health answers, and what writes metrics of any kind. */
+export const loadPrometheus = () => import('./prometheus.ts')
+
 /** One row a format; each is loaded when it is asked for. */
 export const reports: Record<ReportName, () => Promise<{ readonly default: Report }>> = {
   nagios: () => import('./nagios.ts'),
   prtg: () => import('./prtg.ts'),
-  prometheus: () => import('./prometheus.ts'),
+  prometheus: loadPrometheus,
   junit: () => import('./junit.ts'),
   github: () => import('./github.ts'),
   'health+json': () => import('./health-json.ts'),

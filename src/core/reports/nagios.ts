@@ -2,7 +2,7 @@ import type { Entry, Report } from './entry.ts'
 import { divided, type MeasuredReading, measuredResults } from './figure.ts'
 import { type NagiosState, nagiosState } from './nagios-state.ts'
 import { read } from './read.ts'
-import { type EntryReading, type Level, type Reading, results, shorten } from './reading.ts'
+import { type EntryReading, figureName, type Level, type Reading, results, shorten } from './reading.ts'
 
 const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
 /** What the guidelines let a pager's line hold. */
@@ -108,7 +108,7 @@ function performanceData(readings: readonly EntryReading[]): string {
           ? undefined
           : `${name('ram_available')}=${decimal(state.freeMb)}MB;;;0;${decimal(state.totalMb)}`,
         ...measuredResults(reading).map((result) => {
-          const what = [result.monitor, result.check, result.item].filter(Boolean).join(' ')
+          const what = figureName(result)
           return `${name(what)}=${figureData(result)}`
         }),
       ]

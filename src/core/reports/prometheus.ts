@@ -1,188 +1,332 @@
 import type { Report } from './entry.ts'
-import { divided, type Figure, type MeasuredReading, measuredResults } from './figure.ts'
+import { expositionTypes, type Family, type Labels, labelSet, renderFamilies, type Sample } from './exposition.ts'
+import { divided, type Figure } from './figure.ts'
 import { read } from './read.ts'
-import type { EntryReading, Level } from './reading.ts'
+import { type EntryReading, type Level, type Measured, type MonitorReading, type Reading, worst } from './reading.ts'
 
-type Labels = Readonly<Record<string, string>>
-type Sample = { readonly labels: Labels; readonly value: number }
-type Metric = {
-  readonly name: string
-  readonly help: string
-  readonly samples: (reading: EntryReading, labels: Labels) => readonly Sample[]
-  /** Which of two samples with the same labels is told; a scrape with both would be refused whole. */
-  readonly keep: (a: number, b: number) => number
+export { expositionTypes, renderFamilies } from './exposition.ts'
+
+/** A check has a series for each of at most so many items. */
+const maxItems = 50
+/** Series of one scrape: what Prometheus keeps of it costs memory for as long as it keeps it. */
+export const defaultMaxSeries = 50_000
+
+/** Prometheus' text format 0.0.4. */
+export default {
+  name: 'prometheus',
+  contentType: expositionTypes.text,
+  render: (entries) => renderFamilies(healthFamilies(entries.map(read), defaultMaxSeries), 'text'),
+} satisfies Report
+
+/**
+ * The metrics of health answers: of each as a whole, and of the monitors and checks of `detailed`. Of series that would
+ * appear twice, the worse state and the first figure stand, so that readings begin with the newest. Beyond `maxSeries`
+ * the last are dropped, and counted.
+ */
+export function healthFamilies(
+  readings: readonly EntryReading[],
+  maxSeries: number,
+  detailed = readings,
+): readonly Family[] {
+  const several = new Set(readings.map(({ target }) => target)).size > 1
+  const places = detailed.map((reading) => placeOf(reading, several))
+  const checks = places.flatMap(checksOf)
+  const families = [
+    ...typeRows.map((row) =>
+      gather(
+        row,
+        readings.map((reading) => placeOf(reading, several)),
+      ),
+    ),
+    ...monitorRows.map((row) => gather(row, places.flatMap(monitorsOf))),
+    ...checkRows.map((row) =>
+      gather(
+        row,
+        checks.flatMap(({ items }) => items),
+      ),
+    ),
+    gather(droppedItems, checks),
+  ]
+  return bounded(families, maxSeries)
+}
+
+/** One family: what it says of each thing, and which value stands where two have the same labels. */
+type Row<Thing> = Omit<Family, 'samples'> & {
+  readonly keep?: (a: number, b: number) => number
+  readonly samples: (thing: Thing) => readonly Sample[]
+}
+
+const gauge = 'gauge' as const
+const first = (a: number): number => a
+
+function gather<Thing>({ samples, keep = first, ...family }: Row<Thing>, things: readonly Thing[]): Family {
+  const series = new Map<string, Sample>()
+  for (const sample of things.flatMap(samples)) {
+    const key = labelSet(sample.labels)
+    const known = series.get(key)
+    series.set(key, known ? { ...known, value: keep(known.value, sample.value) } : sample)
+  }
+  return { ...family, samples: [...series.values()] }
+}
+
+function bounded(families: readonly Family[], maxSeries: number): readonly Family[] {
+  let left = maxSeries
+  const kept = families.map((family) => {
+    const samples = family.samples.slice(0, left)
+    left -= samples.length
+    return { ...family, samples }
+  })
+  const dropped = families.reduce((sum, { samples }) => sum + samples.length, 0) - (maxSeries - left)
+  const help = 'Series that are left out of this answer because there are too many.'
+  return [...kept, { name: 'svc_series_dropped', type: gauge, help, samples: [{ value: dropped }] }]
+}
+
+/** A reading with the labels of its server and type. */
+type Place = { readonly reading: EntryReading; readonly server: Labels; readonly type: Labels }
+
+const placeOf = (reading: EntryReading, several: boolean): Place => {
+  const server = several ? { server: reading.target } : {}
+  return { reading, server, type: { ...server, type: reading.type, depth: reading.mode } }
 }
 
 const one = (labels: Labels, value: number | undefined): readonly Sample[] =>
   value === undefined ? [] : [{ labels, value }]
-const answered = (reading: EntryReading, labels: Labels, value: number): readonly Sample[] =>
-  reading.error ? [] : [{ labels, value }]
+const answered = ({ reading, type }: Place, value: number | undefined): readonly Sample[] =>
+  reading.error ? [] : one(type, value)
+const round = (value: number, digits: number): number => Number(value.toFixed(digits)) + 0
 
-/** All gauges. A server that did not answer has status 0: nothing is green by being absent. */
-const metrics: readonly Metric[] = [
+/** The end of the last run: what tells that runs have stopped. */
+export const lastRunName = 'svc_type_last_run_timestamp_seconds'
+
+/** A server that did not answer is not healthy: nothing is green by being absent. */
+const typeRows: readonly Row<Place>[] = [
   {
-    name: 'svc_health_status',
-    help: '1 when healthy (warnings included), 0 when unhealthy or not answered.',
-    samples: (reading, labels) => one(labels, reading.level === 'ok' || reading.level === 'warn' ? 1 : 0),
+    name: 'svc_type_success',
+    type: gauge,
+    help: '1 if the last run found the server type healthy, warnings included; 0 if not, or if there was no answer.',
     keep: Math.min,
+    samples: ({ reading, type }) => one(type, reading.level === 'ok' || reading.level === 'warn' ? 1 : 0),
   },
   {
-    name: 'svc_health_answered',
-    help: '1 when a health answer was had, 0 when not.',
-    samples: (reading, labels) => one(labels, reading.error ? 0 : 1),
+    name: 'svc_type_answered',
+    type: gauge,
+    help: '1 if there was a health answer, 0 if not.',
     keep: Math.min,
+    samples: ({ reading, type }) => one(type, reading.error ? 0 : 1),
   },
   {
-    name: 'svc_health_failed_monitors',
-    help: 'Monitors that failed.',
-    samples: (reading, labels) => answered(reading, labels, reading.failed),
+    name: 'svc_type_monitors',
+    type: gauge,
+    help: 'Monitors of the last run, by status: ok, warning or failed.',
     keep: Math.max,
+    samples: ({ reading, type }) =>
+      reading.error
+        ? []
+        : (['ok', 'warn', 'fail'] as const).map((level) => ({
+            labels: { ...type, status: statuses[level] },
+            value: reading.monitors.filter((monitor) => levelOf(monitor) === level).length,
+          })),
   },
   {
-    name: 'svc_health_monitors',
-    help: 'Monitors that were run.',
-    samples: (reading, labels) => answered(reading, labels, reading.monitors.length),
+    name: 'svc_type_duration_seconds',
+    type: gauge,
+    help: 'Duration of the last run.',
+    samples: (place) =>
+      answered(place, place.reading.duration === undefined ? undefined : round(place.reading.duration / 1_000, 6)),
+  },
+  {
+    name: lastRunName,
+    type: gauge,
+    help: 'End of the last finished run, in Unix time.',
     keep: Math.max,
+    samples: (place) => answered(place, place.reading.endedAt && place.reading.endedAt.getTime() / 1_000),
   },
   {
-    name: 'svc_health_warnings',
-    help: 'Results that warn.',
-    samples: (reading, labels) => answered(reading, labels, reading.warnings),
-    keep: Math.max,
+    name: 'svc_server_cpu_used_ratio',
+    type: gauge,
+    help: 'Processor use of the machine that svc runs on, 0 to 1.',
+    samples: ({ reading, server }) =>
+      one(server, reading.state?.cpu === undefined ? undefined : round(reading.state.cpu / 100, 4)),
   },
   {
-    name: 'svc_health_duration_seconds',
-    help: 'How long the run took.',
-    samples: (reading, labels) =>
-      one(labels, reading.duration === undefined ? undefined : round(reading.duration / 1_000, 6)),
-    keep: Math.max,
+    name: 'svc_server_memory_available_bytes',
+    type: gauge,
+    help: 'Memory available on the machine that svc runs on.',
+    samples: ({ reading, server }) => one(server, bytesOf(reading.state?.freeMb)),
   },
   {
-    name: 'svc_health_run_end_timestamp_seconds',
-    help: 'When the run behind this answer ended, in Unix time.',
-    samples: (reading, labels) => one(labels, reading.endedAt && reading.endedAt.getTime() / 1_000),
-    keep: Math.min,
-  },
-  {
-    name: 'svc_health_monitor_status',
-    help: '1 when the monitor passed, 0 when it failed.',
-    samples: (reading, labels) =>
-      reading.monitors.map((monitor) => ({
-        labels: { ...labels, monitor: monitor.name },
-        value: monitor.level === 'fail' ? 0 : 1,
-      })),
-    keep: Math.min,
-  },
-  {
-    name: 'svc_health_result_status',
-    help: '1 when the check passed (warnings included), 0 when it failed.',
-    samples: (reading, labels) => perResult(reading, labels, (level) => (level === 'fail' ? 0 : 1)),
-    keep: Math.min,
-  },
-  {
-    name: 'svc_health_result_warning',
-    help: '1 when the check warns, 0 when not.',
-    samples: (reading, labels) => perResult(reading, labels, (level) => (level === 'warn' ? 1 : 0)),
-    keep: Math.max,
-  },
-  {
-    name: 'svc_health_result_value',
-    help: 'What the check measured, in the unit of the label.',
-    samples: (reading, labels) =>
-      measuredResults(reading).map((result) => ({ labels: figureLabels(labels, result), value: inBase(result).value })),
-    keep: Math.max,
-  },
-  {
-    name: 'svc_health_result_threshold',
-    help: 'What the value was compared with: above an upper bound, below a lower one, it is a warning or a failure.',
-    samples: (reading, labels) =>
-      measuredResults(reading).flatMap((result) => {
-        const { warn, limit, bound } = inBase(result)
-        if (bound === undefined) return []
-        const edge = (severity: string, value: number | undefined): readonly Sample[] =>
-          one({ ...figureLabels(labels, result), severity, bound: sides[bound] }, value)
-        return [...edge('warning', warn), ...edge('failure', limit)]
-      }),
-    keep: Math.max,
-  },
-  {
-    name: 'svc_health_server_cpu_used_ratio',
-    help: 'CPU in use on the server, 0 to 1.',
-    samples: (reading, labels) =>
-      one(labels, reading.state?.cpu === undefined ? undefined : round(reading.state.cpu / 100, 4)),
-    keep: Math.max,
-  },
-  {
-    name: 'svc_health_server_memory_available_bytes',
-    help: 'Memory available on the server.',
-    samples: (reading, labels) =>
-      one(labels, reading.state?.freeMb === undefined ? undefined : round(reading.state.freeMb * 2 ** 20, 0)),
-    keep: Math.min,
-  },
-  {
-    name: 'svc_health_server_memory_total_bytes',
-    help: 'Memory of the server.',
-    samples: (reading, labels) =>
-      one(labels, reading.state?.totalMb === undefined ? undefined : round(reading.state.totalMb * 2 ** 20, 0)),
-    keep: Math.min,
+    name: 'svc_server_memory_total_bytes',
+    type: gauge,
+    help: 'Memory of the machine that svc runs on.',
+    samples: ({ reading, server }) => one(server, bytesOf(reading.state?.totalMb)),
   },
 ]
 
-/** Prometheus text exposition format 0.0.4. */
-export default {
-  name: 'prometheus',
-  contentType: 'text/plain; version=0.0.4; charset=utf-8',
-  render: (entries) => {
-    const readings = entries.map(read)
-    return metrics.map((metric) => family(metric, readings)).join('')
+const statuses: Readonly<Record<Level, string>> = { ok: 'ok', warn: 'warning', fail: 'failed' }
+const levelOf = ({ level, results }: MonitorReading): Level => worst([level, ...results.map((result) => result.level)])
+const bytesOf = (megabytes: number | undefined): number | undefined =>
+  megabytes === undefined ? undefined : round(megabytes * 2 ** 20, 0)
+
+/** A monitor with its labels: those of the machine itself have no type, and appear once for all of its types. */
+type Monitor = { readonly monitor: MonitorReading; readonly labels: Labels }
+
+const monitorsOf = ({ reading, server }: Place): readonly Monitor[] =>
+  reading.monitors.map((monitor) => ({
+    monitor,
+    labels: { ...server, type: monitor.host ? undefined : reading.type, monitor: monitor.name },
+  }))
+
+const monitorRows: readonly Row<Monitor>[] = [
+  {
+    name: 'svc_monitor',
+    type: 'info',
+    help: 'What a monitor is; join on type and monitor.',
+    samples: ({ monitor: { kind, scope }, labels }) =>
+      kind === undefined ? [] : [{ labels: { ...labels, kind, scope }, value: 1 }],
   },
-} satisfies Report
+  {
+    name: 'svc_monitor_duration_seconds',
+    type: gauge,
+    help: 'Duration of the last run of the monitor.',
+    samples: ({ monitor: { duration }, labels }) =>
+      one(labels, duration === undefined ? undefined : round(duration / 1_000, 6)),
+  },
+]
 
-function family(metric: Metric, readings: readonly EntryReading[]): string {
-  const series = new Map<string, number>()
-  for (const reading of readings) {
-    const place = { target: reading.target, type: reading.type, mode: reading.mode }
-    for (const { labels, value } of metric.samples(reading, place)) {
-      const key = `${metric.name}{${Object.entries(labels)
-        .map(([name, text]) => `${name}="${escapeLabel(text)}"`)
-        .join(',')}}`
-      const known = series.get(key)
-      series.set(key, known === undefined ? value : metric.keep(known, value))
-    }
-  }
-  if (series.size === 0) return ''
-  const lines = [...series].map(([key, value]) => `${key} ${value}\n`)
-  return `# HELP ${metric.name} ${metric.help}\n# TYPE ${metric.name} gauge\n${lines.join('')}`
-}
+/** The results of one check, of which `items` are exported. */
+type Check = { readonly labels: Labels; readonly items: readonly Item[]; readonly dropped: number }
+type Item = { readonly labels: Labels; readonly result: Reading }
 
-const perResult = (reading: EntryReading, labels: Labels, told: (level: Level) => number): readonly Sample[] =>
-  reading.monitors.flatMap((monitor) =>
-    monitor.results.map((result) => ({
-      labels: { ...labels, monitor: monitor.name, check: result.check },
-      value: told(result.level),
-    })),
+const urgency: readonly Level[] = ['fail', 'warn', 'ok']
+
+function checksOf(place: Place): readonly Check[] {
+  return monitorsOf(place).flatMap(({ monitor, labels: ofMonitor }) =>
+    [...Map.groupBy(monitor.results, ({ slug }) => slug)].map(([check, results]) => {
+      const labels = { ...ofMonitor, check }
+      const kept =
+        results.length <= maxItems
+          ? results
+          : urgency.flatMap((level) => results.filter((result) => result.level === level)).slice(0, maxItems)
+      const items = kept.map((result) => ({ labels: { ...labels, item: result.item }, result }))
+      return { labels, items, dropped: results.length - kept.length }
+    }),
   )
-
-const sides = { atMost: 'upper', atLeast: 'lower' } as const
-/** Base units: a check's unit → the unit of the sample, and what a figure is divided by. Others stay as they are. */
-const baseUnits: Readonly<Record<string, { readonly unit: string; readonly by: number }>> = {
-  milliseconds: { unit: 'seconds', by: 1_000 },
-  days: { unit: 'seconds', by: 1 / 86_400 },
-  percent: { unit: 'ratio', by: 100 },
 }
-const baseOf = (unit: string) => (Object.hasOwn(baseUnits, unit) && baseUnits[unit]) || { unit, by: 1 }
 
-const inBase = ({ measurement }: MeasuredReading): Figure => divided(measurement, baseOf(measurement.unit).by)
+/** What has not run: neither up nor down. */
+const isNotRun = ({ slug, level }: Reading): boolean => slug === 'not_run' && level === 'fail'
+const isSkipped = (result: Reading): boolean => isNotRun(result) && result.fault === 'dependency'
 
-const figureLabels = (labels: Labels, { monitor, check, item, measurement }: MeasuredReading): Labels => ({
-  ...labels,
-  monitor,
-  check,
-  ...(item === undefined ? {} : { item }),
-  unit: baseOf(measurement.unit).unit,
-})
+/** One family for each unit, by the end of its name. */
+const figureFamilies = {
+  _seconds: {
+    values: 'Measured durations.',
+    limits: 'Limits of durations: beyond them the result is a warning or a failure, as severity says.',
+  },
+  _bytes: {
+    values: 'Measured sizes.',
+    limits: 'Limits of sizes: beyond them the result is a warning or a failure, as severity says.',
+  },
+  _ratio: {
+    values: 'Measured shares, where 1 is the whole, and other ratios.',
+    limits: 'Limits of shares and ratios: beyond them the result is a warning or a failure, as severity says.',
+  },
+  '': {
+    values: 'Measured counts.',
+    limits: 'Limits of counts: beyond them the result is a warning or a failure, as severity says.',
+  },
+} as const
 
-const round = (value: number, digits: number): number => Number(value.toFixed(digits))
+/** The units of checks: to which family each belongs, and what its figures are divided by. Others have no family. */
+const baseUnits: Readonly<Record<string, { readonly family: keyof typeof figureFamilies; readonly by: number }>> = {
+  milliseconds: { family: '_seconds', by: 1_000 },
+  days: { family: '_seconds', by: 1 / 86_400 },
+  bytes: { family: '_bytes', by: 1 },
+  percent: { family: '_ratio', by: 100 },
+  ratio: { family: '_ratio', by: 1 },
+  count: { family: '', by: 1 },
+}
 
-const escapeLabel = (text: string): string =>
-  text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+function inBase(measurement: Measured, family: string): Figure | undefined {
+  const base = Object.hasOwn(baseUnits, measurement.unit) ? baseUnits[measurement.unit] : undefined
+  return base?.family === family ? divided(measurement, base.by) : undefined
+}
+
+const bounds = { atMost: 'upper', atLeast: 'lower' } as const
+
+function thresholdsOf(labels: Labels, figure: Figure | undefined): readonly Sample[] {
+  if (figure?.bound === undefined) return []
+  const bound = bounds[figure.bound]
+  return [
+    ...one({ ...labels, severity: 'warning', bound }, figure.warn),
+    ...one({ ...labels, severity: 'failure', bound }, figure.limit),
+  ]
+}
+
+const checkRows: readonly Row<Item>[] = [
+  {
+    name: 'svc_check_success',
+    type: gauge,
+    help: '1 if the last result is ok or a warning, 0 if it failed. Absent while there is no result.',
+    keep: Math.min,
+    samples: ({ labels, result }) => (isNotRun(result) ? [] : one(labels, result.level === 'fail' ? 0 : 1)),
+  },
+  {
+    name: 'svc_check_warning',
+    type: gauge,
+    help: '1 if the last result is a warning, 0 if not. Absent while there is no result.',
+    keep: Math.max,
+    samples: ({ labels, result }) => (isNotRun(result) ? [] : one(labels, result.level === 'warn' ? 1 : 0)),
+  },
+  {
+    name: 'svc_check_fault',
+    type: gauge,
+    help: '1 for the fault class of a failed result; absent otherwise.',
+    samples: ({ labels, result }) =>
+      result.level === 'fail' && !isNotRun(result) ? [{ labels: { ...labels, fault: result.fault }, value: 1 }] : [],
+  },
+  {
+    name: 'svc_check_skipped',
+    type: gauge,
+    help: '1 while the monitor does not run because one that it depends on failed; absent otherwise.',
+    samples: ({ labels, result }) =>
+      isSkipped(result) ? [{ labels: { ...labels, cause: result.cause }, value: 1 }] : [],
+  },
+  {
+    name: 'svc_check_not_checked',
+    type: gauge,
+    help: '1 while there is no result for another reason: starved (the run ended before its turn). Absent otherwise.',
+    samples: ({ labels, result }) =>
+      isNotRun(result) && !isSkipped(result) ? [{ labels: { ...labels, reason: 'starved' }, value: 1 }] : [],
+  },
+  ...Object.entries(figureFamilies).flatMap(([unit, { values, limits }]): readonly Row<Item>[] => [
+    {
+      name: `svc_check_value${unit}`,
+      type: gauge,
+      help: values,
+      samples: ({ labels, result: { measurement } }) =>
+        measurement && measurement.at === undefined ? one(labels, inBase(measurement, unit)?.value) : [],
+    },
+    {
+      name: `svc_check_threshold${unit}`,
+      type: gauge,
+      help: limits,
+      samples: ({ labels, result: { measurement } }) =>
+        measurement ? thresholdsOf(labels, inBase(measurement, unit)) : [],
+    },
+  ]),
+  {
+    name: 'svc_check_value_timestamp_seconds',
+    type: gauge,
+    help: 'Measured instants, in Unix time: an expiry, a backup, a heartbeat. Their limits are those of the time since or until.',
+    samples: ({ labels, result }) =>
+      one(labels, result.measurement?.at && round(result.measurement.at.getTime() / 1_000, 3)),
+  },
+]
+
+const droppedItems: Row<Check> = {
+  name: 'svc_check_items_dropped',
+  type: gauge,
+  help: `Items of the check that are left out because there are more than ${maxItems}; those that failed come first.`,
+  samples: ({ labels, dropped }) => (dropped === 0 ? [] : [{ labels, value: dropped }]),
+}

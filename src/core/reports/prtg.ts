@@ -1,7 +1,7 @@
 import type { Report } from './entry.ts'
 import { type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
-import { count, type EntryReading, type Level, shorten, worst } from './reading.ts'
+import { count, type EntryReading, figureName, type Level, shorten, worst } from './reading.ts'
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 
@@ -73,7 +73,7 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
   for (const monitor of monitors) add({ ...monitor, ...judged })
   const figures = answered.flatMap((reading) =>
     measuredResults(reading).map((result) => {
-      const what = [result.monitor, result.check, result.item].filter(Boolean).join(' ')
+      const what = figureName(result)
       const channel = noHash(several ? `${reading.type} ${what} ${reading.target}` : what)
       return { level: result.level, channel: { channel, ...figureChannel(result) } }
     }),

@@ -25,7 +25,7 @@ import {
   spoken,
   valid,
 } from './reading.ts'
-import { messageOf } from './run-document.ts'
+import { messageOf, slugOf } from './run-document.ts'
 
 /** Reads one entry: its run, or the document that a server sent without one. */
 export function read(entry: Entry): EntryReading {
@@ -77,6 +77,10 @@ function readMonitor(monitor: RunMonitor): MonitorReading {
   const itemOf = itemsOf(monitor.results)
   return {
     name,
+    kind: sanitizeLine(monitor.kind),
+    scope: monitor.scope,
+    host: monitor.host === true,
+    depth: monitor.depth,
     level: levels[monitor.status],
     duration: figure(monitor.durationMs),
     results: monitor.results.map((result) => readResult(name, result, itemOf(result))),
@@ -101,13 +105,13 @@ function itemsOf(results: readonly RunResult[]): (result: RunResult) => string |
 /** The largest figure that is written without an exponent everywhere. */
 const maxFigure = 1e18
 
-function measuredOf({ value, unit, warn, limit, bound }: RunMeasurement): Measured | undefined {
+function measuredOf({ value, unit, warn, limit, bound, at }: RunMeasurement): Measured | undefined {
   // Adding nothing turns -0 into 0.
   const rounded = (number: number | undefined): number | undefined =>
     number !== undefined && Math.abs(number) <= maxFigure ? Number(number.toFixed(6)) + 0 : undefined
   const figure = rounded(value)
   if (figure === undefined) return undefined
-  return { value: figure, unit: sanitizeLine(unit), warn: rounded(warn), limit: rounded(limit), bound }
+  return { value: figure, unit: sanitizeLine(unit), warn: rounded(warn), limit: rounded(limit), bound, at: valid(at) }
 }
 
 function readResult(monitor: string, result: RunResult, item: string | undefined): Reading {
@@ -115,10 +119,13 @@ function readResult(monitor: string, result: RunResult, item: string | undefined
   return {
     monitor,
     check: sanitizeLine(result.check),
+    slug: slugOf(result.slug ?? result.check),
+    depth: result.depth,
     level: levels[status],
     message: sanitizeLine(messageOf(result)) || (status === 'failed' ? 'failed without saying why' : 'ok'),
     details: (result.details ?? []).map(sanitizeText).filter((text) => text !== ''),
     fault: status === 'failed' ? sanitizeLine(fault ?? 'internal') : undefined,
+    cause: result.cause === undefined ? undefined : sanitizeLine(result.cause),
     item,
     measurement: measurement && measuredOf(measurement),
   }

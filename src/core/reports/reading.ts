@@ -1,4 +1,4 @@
-import type { RunMeasurement, RunServerState } from '../protocol/index.ts'
+import type { ExecutionMode, RunMeasurement, RunServerState } from '../protocol/index.ts'
 import { sanitizeLine } from '../sanitize.ts'
 import type { ReportedError } from './entry.ts'
 
@@ -49,12 +49,18 @@ export type Reading = {
   readonly monitor: string
   /** Empty when a monitor failed without a result that says why. */
   readonly check: string
+  /** The check's name in metrics. */
+  readonly slug: string
+  /** The shallowest mode that runs it, where that is known. */
+  readonly depth: ExecutionMode | undefined
   readonly level: Level
   /** One line, without the warning prefix. */
   readonly message: string
   /** Further text; an item may hold several lines. */
   readonly details: readonly string[]
   readonly fault: string | undefined
+  /** The monitor or check that failed before this one, where that is why. */
+  readonly cause: string | undefined
   /** Which of several results of the check: a queue, a mount point, an address. */
   readonly item: string | undefined
   readonly measurement: Measured | undefined
@@ -65,6 +71,13 @@ export type Measured = RunMeasurement
 
 export type MonitorReading = {
   readonly name: string
+  /** Undefined where the server does not tell it. */
+  readonly kind: string | undefined
+  readonly scope: 'machine' | 'network' | undefined
+  /** Whether it belongs to the machine and not to the server type. */
+  readonly host: boolean
+  /** The shallowest mode that runs it, where that is known. */
+  readonly depth: ExecutionMode | undefined
   readonly level: Level
   /** Milliseconds. */
   readonly duration: number | undefined
@@ -103,6 +116,10 @@ export const worst = (levels: readonly Level[]): Level =>
   levels.reduce<Level>((most, level) => (order[level] > order[most] ? level : most), 'ok')
 
 export const results = (entry: EntryReading): readonly Reading[] => entry.monitors.flatMap((monitor) => monitor.results)
+
+/** A result in the words that tell it apart from others: monitor, check and, where the check does not name it, the item. */
+export const figureName = ({ monitor, check, item }: Reading): string =>
+  [monitor, check, item !== undefined && check.endsWith(item) ? undefined : item].filter(Boolean).join(' ')
 
 /** Not run because something else failed: a consequence, not a cause. */
 export const isConsequence = (reading: Reading): boolean => reading.level === 'fail' && reading.fault === 'dependency'

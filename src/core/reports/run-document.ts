@@ -53,9 +53,9 @@ export function runDocument(run: Run, { type, correlationId, flags, view }: RunD
 }
 
 function monitorOf(report: MonitorReport, suppress: boolean): RunMonitor {
-  const { name, kind, depth, host, durationMs, attempts } = report
+  const { name, kind, runsOn, depth, host, durationMs, attempts } = report
   const results = report.results.map((result) => resultOf(suppress ? suppressed(result) : result, report.checks))
-  return { name, kind, status: worstStatus(results), depth, host, durationMs, attempts, results }
+  return { name, kind, scope: runsOn, status: worstStatus(results), depth, host, durationMs, attempts, results }
 }
 
 /** H5: a deployment-related failure counts as Success and says what was suppressed. */
@@ -65,9 +65,12 @@ function suppressed(result: Result): Result {
 }
 
 function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResult {
-  const { check, status, cause, message, details, subject, address, measurement, facts } = result
+  const { check, status, cause, message, details, address, measurement, facts } = result
+  const family = familyOf(check, declared)
+  const subject = result.subject ?? family?.member
   return {
     check,
+    slug: slugOf(family?.name ?? check),
     status,
     fault: status === 'failed' ? (result.fault ?? 'internal') : undefined,
     cause,
@@ -75,27 +78,43 @@ function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResul
     details,
     subject,
     address,
-    depth: depthOf(check, declared),
+    depth: family?.depth,
     // JSON has no word for other numbers, and no monitoring tool a use for them.
     measurement: measurement && Number.isFinite(measurement.value) ? measurement : undefined,
     facts,
   }
 }
 
-/** The depth of a check by its name; `disk <mount>` declares a family. Undefined for what no check declares: `not run`. */
-function depthOf(check: string, declared: readonly DeclaredResult[]): ExecutionMode | undefined {
-  return declared.find(({ name }) => {
-    if (name === check) return true
+type CheckFamily = { readonly name: string; readonly depth: ExecutionMode; readonly member: string | undefined }
+
+/**
+ * What declares a check: by its name, or as a family, as `disk <mount>` declares `disk /data`, whose member is `/data`.
+ * Undefined for what no check declares: `not run`.
+ */
+function familyOf(check: string, declared: readonly DeclaredResult[]): CheckFamily | undefined {
+  for (const { name, depth } of declared) {
+    if (name === check) return { name, depth, member: undefined }
     const from = name.indexOf('<')
-    if (from < 0) return false
-    return check.startsWith(name.slice(0, from)) && check.endsWith(name.slice(name.indexOf('>', from) + 1))
-  })?.depth
+    if (from < 0) continue
+    const [before, after] = [name.slice(0, from), name.slice(name.indexOf('>', from) + 1)]
+    if (!check.startsWith(before) || !check.endsWith(after)) continue
+    return { name: before + after, depth, member: check.slice(before.length, check.length - after.length) }
+  }
+  return undefined
 }
 
-const brief = ({ kind, status, results }: RunMonitor): RunMonitor => ({
+/** The name of a check in metrics: lower-case ASCII letters and digits, joined by underscores. */
+export const slugOf = (check: string): string =>
+  check
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '_')
+    .replace(/^_|_$/g, '') || 'check'
+
+const brief = ({ kind, scope, status, results }: RunMonitor): RunMonitor => ({
   kind,
+  scope,
   status,
-  results: results.map(({ check, status: own, fault }) => ({ check, status: own, fault })),
+  results: results.map(({ check, slug, status: own, fault }) => ({ check, slug, status: own, fault })),
 })
 
 /** The interface's ServerState in the run document's names. */

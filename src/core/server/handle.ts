@@ -1,14 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '../errors.ts'
-import { reports } from '../reports/index.ts'
 import type { Answer } from './answer.ts'
 import { baseUrl } from './base-url.ts'
 import { operateBatch } from './batch.ts'
 import type { DocumentName } from './documents.ts'
 import { begin, type Exchange, orCancelled } from './exchange.ts'
 import { faultAnswer, plainJson } from './faults.ts'
-import { entryOf } from './health.ts'
 import { stackOf } from './log.ts'
+import { metricsPage } from './metrics-page.ts'
 import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
 import { ownPages, type PageName } from './own-pages.ts'
@@ -118,15 +117,6 @@ function mayKnow(site: Site, { caller, request }: Exchange): boolean {
   } catch {
     return false
   }
-}
-
-/** /metrics: the latest runs as this caller may see them, requests by status, and the process. Causes no run. */
-export async function metricsPage(site: Site, exchange: Exchange): Promise<Answer> {
-  const { default: prometheus } = await reports.prometheus()
-  const target = baseUrl(site, exchange)
-  const entries = site.runtime.recent(exchange.caller).map((run) => entryOf(run, target))
-  const body = prometheus.render(entries) + (await site.metrics.render(site.open.size))
-  return { status: 200, contentType: prometheus.contentType, body }
 }
 
 /** Answers one request, whatever it is and whatever happens. */

@@ -3,6 +3,7 @@ import { count, type EntryReading, type Level, read } from '../reports/index.ts'
 import type { RecentRun } from '../service.ts'
 import type { Answer } from './answer.ts'
 import { baseUrl } from './base-url.ts'
+import { callOf } from './call.ts'
 import type { Exchange } from './exchange.ts'
 import { entryOf } from './health.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
@@ -52,7 +53,7 @@ const reloadEvery = 30
 export async function statusPage(site: Site, exchange: Exchange): Promise<Answer> {
   const { facts } = site.runtime
   const base = baseUrl(site, exchange)
-  const recent = site.runtime.recent(exchange.caller)
+  const recent = site.runtime.recent(await site.runtime.viewOf(callOf(exchange, undefined, () => {})))
   const shown = new Set([...facts.types, ...recent.map((run) => run.type)])
   const standings = ServerType.values
     .filter((type) => shown.has(type))

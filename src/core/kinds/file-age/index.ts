@@ -32,15 +32,15 @@ const content = sharedRead('there', 'The file or folder', async ({ name, task }:
   const answer = (await context.inChild('backlog', task)) as BacklogAnswer
   const now = context.date().getTime()
   // A clock that is ahead elsewhere makes no file younger than new.
-  const age = (modified: number): number => Math.max(0, now - modified)
+  const age = (modified: number) => ({ ms: Math.max(0, now - modified), at: new Date(modified) })
   switch (answer.type) {
     case 'missing':
       return { name, why: answer.why }
     case 'file':
-      return { name, file: { ms: age(answer.modified), bytes: answer.bytes } }
+      return { name, file: { ...age(answer.modified), bytes: answer.bytes } }
     case 'folder': {
       const { files, oldest, more } = answer
-      return { name, folder: { files, oldest: oldest && { name: oldest.name, ms: age(oldest.modified) }, more } }
+      return { name, folder: { files, oldest: oldest && { name: oldest.name, ...age(oldest.modified) }, more } }
     }
   }
 })
@@ -70,16 +70,16 @@ export const age = check({
   },
   observe: content,
   evaluate: ({ name, file, folder }, { age: threshold }) => {
-    const evaluateAge = (what: string, value: number): Result<'age'> =>
-      atMost({ check: 'age', what: `${what}: age`, value, unit: 'duration', threshold })
-    if (file) return evaluateAge(`file ${name}`, file.ms)
+    const evaluateAge = (what: string, { ms: value, at }: { readonly ms: number; readonly at: Date }): Result<'age'> =>
+      atMost({ check: 'age', what: `${what}: age`, value, unit: 'duration', at, threshold })
+    if (file) return evaluateAge(`file ${name}`, file)
     if (!folder) return []
     const { oldest, more } = folder
     if (oldest === undefined) {
       return more ? warn('age', `${name} holds too much to find a file`) : ok('age', 'no file waits')
     }
     const part = more ? `, of more than can be dated (${count(maxFiles, 'file')})` : ''
-    const result = evaluateAge(`oldest file ${said(oldest.name, 100)}${part}`, oldest.ms)
+    const result = evaluateAge(`oldest file ${said(oldest.name, 100)}${part}`, oldest)
     const hasLimits = threshold.warn !== undefined || threshold.limit !== undefined
     // The oldest may be among those that were not read.
     return more && hasLimits && result.status === 'ok' ? { ...result, status: 'warning' } : result

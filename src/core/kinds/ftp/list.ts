@@ -1,4 +1,4 @@
-import { type Backlog, maxEntries } from '../../folders/index.ts'
+import { type Backlog, type DatedFile, maxEntries } from '../../folders/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type Link, wait } from './control.ts'
 import { askGate, gateSaid, type Passive, reach, transfer } from './data.ts'
@@ -112,11 +112,11 @@ export async function backlog(link: Link, mode: Passive, machine: boolean, endin
   const files = all.filter((file) => file.name.endsWith(ending)).sort((a, b) => a.rough - b.rough)
   const waiting = { files: files.length, more }
   const now = link.context.date().getTime()
-  const of = (file: Entry, at: Date) => ({ name: link.hide(file.name), ms: Math.max(0, now - at.getTime()) })
+  const of = (file: Entry, at: Date) => ({ name: link.hide(file.name), ms: Math.max(0, now - at.getTime()), at })
   const dated = files.flatMap((file) => (file.at ? [{ file, at: file.at }] : []))
   const [oldest] = dated.sort((a, b) => a.at.getTime() - b.at.getTime())
   if (oldest || files.length === 0) return { ...waiting, oldest: oldest && of(oldest.file, oldest.at), undated: false }
-  let asked: { name: string; ms: number } | undefined
+  let asked: DatedFile | undefined
   for (const file of files.slice(0, mostAsked)) {
     const reply = await link.control.ask(`MDTM ${file.name}`, wait(link.context))
     // Not there any more: it waits no longer.

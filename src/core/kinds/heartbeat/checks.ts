@@ -36,6 +36,7 @@ export const newest = check({
       what: `last heartbeat, of ${nameOf(agent)}, came`,
       value: agent.ageMs,
       after: 'ago',
+      at: new Date(agent.at),
       unit: 'duration',
       threshold: { warn: times(late.warn), limit: times(late.limit) },
     })

@@ -249,7 +249,9 @@ export const lastModified = onHttp({
       return fail('last modified', 'data', message)
     }
     const what = `${address} changed its content`
-    return atMost({ check: 'last modified', what, value: Math.max(0, ms), unit: 'duration', after: 'ago', threshold })
+    const at = new Date(modified)
+    const value = Math.max(0, ms)
+    return atMost({ check: 'last modified', what, value, unit: 'duration', after: 'ago', at, threshold })
   },
 })
 

@@ -208,14 +208,16 @@ export const lastChange = onLdap({
     const base = baseOf(ldap, settings.base) ?? ''
     const found = await (await ldap.session()).read(base, ['contextCSN'], ldap.user)
     const newest = newestChange(found?.attributes.contextcsn ?? [])
-    return { address: ldap.address, ageMs: newest && date().getTime() - newest }
+    return { address: ldap.address, newest, now: date().getTime() }
   },
-  evaluate: ({ address, ageMs }, { lastChange: threshold = {} }) => {
-    if (ageMs === undefined) {
+  evaluate: ({ address, newest, now }, { lastChange: threshold = {} }) => {
+    if (newest === undefined) {
       const why = 'it does not replicate, or this account may not see it'
       return warn('last change', `${address} shows no contextCSN: ${why}`)
     }
-    return timed('last change', `the newest change that ${address} knows of is old by`, Math.max(0, ageMs), threshold)
+    const what = `the newest change that ${address} knows of is old by`
+    const [value, at] = [Math.max(0, now - newest), new Date(newest)]
+    return atMost({ check: 'last change', what, value, unit: 'duration', at, threshold })
   },
 })
 

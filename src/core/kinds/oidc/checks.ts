@@ -174,7 +174,7 @@ export const keyAge = onOidc({
     if (newest === undefined) return []
     const value = Math.max(0, Math.floor(((at.getTime() - newest.getTime()) / dayMs) * 10) / 10)
     const what = `${address}: the newest signing key is old by`
-    return atMost({ check: 'key age', what, value, unit: 'days', threshold })
+    return atMost({ check: 'key age', what, value, unit: 'days', threshold, at: newest })
   },
 })
 

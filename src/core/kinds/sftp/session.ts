@@ -1,7 +1,14 @@
 import type { Client, FileEntryWithStats } from 'ssh2'
 import { PeerSocket } from '../../database/index.ts'
 import { type AddressTurn, type CheckContext, type Connection, includes } from '../../engine/index.ts'
-import { type Backlog, type Files, type FolderConnection, maxEntries, type Trip } from '../../folders/index.ts'
+import {
+  type Backlog,
+  type DatedFile,
+  type Files,
+  type FolderConnection,
+  maxEntries,
+  type Trip,
+} from '../../folders/index.ts'
 import { hostPort } from '../../net/connect.ts'
 import { type Hide, hiding, nothingHidden } from '../../net/text.ts'
 import { Sftp } from './files.ts'
@@ -173,12 +180,13 @@ function backlogOf(
     const mode: number | undefined = attrs.mode
     return filename.endsWith(ending) && (mode === undefined || (mode & kindMask) === regularFile)
   })
-  let oldest: { readonly name: string; readonly ms: number } | undefined
+  let oldest: DatedFile | undefined
   for (const { filename, attrs } of files) {
     const seconds: number | undefined = attrs.mtime
     if (seconds === undefined) continue
-    const ms = Math.max(0, now.getTime() - seconds * 1_000)
-    if (oldest === undefined || ms > oldest.ms) oldest = { name: hide(filename), ms }
+    const at = new Date(seconds * 1_000)
+    const ms = Math.max(0, now.getTime() - at.getTime())
+    if (oldest === undefined || ms > oldest.ms) oldest = { name: hide(filename), ms, at }
   }
   return { files: files.length, oldest, undated: files.length > 0 && oldest === undefined }
 }

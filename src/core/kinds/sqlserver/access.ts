@@ -44,15 +44,15 @@ export const onSqlserver = <const Spec extends SettingsSpec, const Name extends 
   readonly settings: Spec
   readonly grant: Grant
   /** Throws UnreadableError where the server does not show it. */
-  readonly observe: (connection: DatabaseConnection) => Promise<Observation>
+  readonly observe: (connection: DatabaseConnection, now: Date) => Promise<Observation>
   readonly evaluate: (observation: NoInfer<Observation>, settings: Values<NoInfer<Spec>>) => ResultsOf<NoInfer<Name>>
 }) =>
   onDatabase({
     ...declaration,
     privilege: grant('<login>'),
-    observe: async (connection): Promise<Observation | Unreadable> => {
+    observe: async (connection, _, { date }): Promise<Observation | Unreadable> => {
       try {
-        return await observe(connection)
+        return await observe(connection, date())
       } catch (error) {
         if (error instanceof UnreadableError) return new Unreadable(error, grant, connection.user)
         throw error

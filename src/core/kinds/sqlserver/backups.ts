@@ -10,13 +10,16 @@ const hour = 60 * minute
 const day = 24 * hour
 
 /** How long ago something was last done to a database: since it was made, where that never happened. */
-type Age = { readonly name: string; readonly ageMs: number; readonly never: boolean }
+type Age = { readonly name: string; readonly ageMs: number; readonly at: Date; readonly never: boolean }
 
 /** `column` and `made` are in minutes. */
-function ageOf(row: Row, column: string): Age {
+function ageOf(row: Row, column: string, now: Date): Age {
   const minutes = figure(row, column)
   const since = minutes ?? figure(row, 'made') ?? 0
-  return { name: text(row, 'name'), ageMs: Math.max(0, since) * minute, never: minutes === undefined }
+  const ageMs = Math.max(0, since) * minute
+  // The server counts full minutes.
+  const at = new Date(Math.floor((now.getTime() - ageMs) / minute) * minute)
+  return { name: text(row, 'name'), ageMs, at, never: minutes === undefined }
 }
 
 /** Shows the oldest; the others that are too old are named beside it. */
@@ -40,6 +43,7 @@ function evaluateAges<const Name extends string>(
       value: oldest.ageMs,
       unit: 'duration',
       threshold,
+      at: oldest.at,
       details: old.length === 0 ? [] : [`too old as well: ${listNames(old)}`],
     }),
   ]
@@ -70,7 +74,7 @@ export const backups = onSqlserver({
   },
   settings: backupSettings,
   grant: grants.backups,
-  observe: async ({ ask }) => {
+  observe: async ({ ask }, now) => {
     const rows = await ask(`SELECT TOP (2000) d.name AS name, d.recovery_model_desc AS recovery, d.database_id AS id,
         DATEDIFF(MINUTE, d.create_date, GETDATE()) AS made,
         DATEDIFF(MINUTE, MAX(CASE WHEN b.type = 'D' THEN b.backup_finish_date END), GETDATE()) AS fullAge,
@@ -81,9 +85,9 @@ export const backups = onSqlserver({
       GROUP BY d.name, d.recovery_model_desc, d.database_id, d.create_date ORDER BY d.name`)
     const own = rows.filter((row) => text(row, 'recovery') === 'FULL' && (figure(row, 'id') ?? 0) > 4)
     return {
-      full: rows.map((row) => ageOf(row, 'fullAge')),
+      full: rows.map((row) => ageOf(row, 'fullAge', now)),
       // Until its first full backup a database has no chain of log backups.
-      log: own.filter((row) => figure(row, 'fullAge') !== undefined).map((row) => ageOf(row, 'logAge')),
+      log: own.filter((row) => figure(row, 'fullAge') !== undefined).map((row) => ageOf(row, 'logAge', now)),
     }
   },
   evaluate: ({ full, log }, { fullBackup, logBackup, ignore: ignored }) => [
@@ -105,7 +109,7 @@ export const checkdb = onSqlserver({
     },
   },
   grant: grants.definitions,
-  observe: async ({ ask }) => {
+  observe: async ({ ask }, now) => {
     const rows = await ask(`SELECT TOP (2000) d.name AS name, DATEDIFF(MINUTE, d.create_date, GETDATE()) AS made,
         CASE WHEN c.good > '19000102' THEN DATEDIFF(MINUTE, c.good, GETDATE()) END AS age,
         CASE WHEN c.good IS NULL THEN 0 ELSE 1 END AS known
@@ -116,7 +120,7 @@ export const checkdb = onSqlserver({
     if (rows.length > 0 && rows.every((row) => figure(row, 'known') === 0)) {
       throw new UnreadableError('absent', 'this version does not tell when DBCC CHECKDB last ran', [])
     }
-    return rows.map((row) => ageOf(row, 'age'))
+    return rows.map((row) => ageOf(row, 'age', now))
   },
   evaluate: (ages, { ignore: ignored, checkdb: threshold }) =>
     evaluateAges({ check: 'checkdb', event: 'good DBCC CHECKDB' }, ages, threshold, ignored),

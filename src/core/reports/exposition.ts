@@ -1,0 +1,70 @@
+/**
+ * The one writer of Prometheus' exposition formats: the text format 0.0.4 and OpenMetrics 1.0. Whoever has figures
+ * describes them as families; what each format asks of names, comments and escapes is known here alone.
+ */
+
+export type Labels = Readonly<Record<string, string | undefined>>
+export type Sample = {
+  /** Labels that are undefined or empty are left out: to Prometheus both are the same. */
+  readonly labels?: Labels
+  readonly value: number
+}
+
+export type Family = {
+  /** Without the suffix that its type has in the format: `_total` of a counter, `_info` of an info. */
+  readonly name: string
+  readonly type: 'gauge' | 'counter' | 'info'
+  /** One line. */
+  readonly help: string
+  readonly samples: readonly Sample[]
+}
+
+export const expositionFormats = ['text', 'openmetrics'] as const
+export type ExpositionFormat = (typeof expositionFormats)[number]
+
+export const expositionTypes: Readonly<Record<ExpositionFormat, string>> = {
+  text: 'text/plain; version=0.0.4; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+}
+
+/** The units that OpenMetrics declares: a name ends in its unit. */
+const units = ['seconds', 'bytes', 'ratio'] as const
+
+/** Families as text, without those that have no samples. */
+export function renderFamilies(families: readonly Family[], format: ExpositionFormat): string {
+  const filled = families.filter(({ samples }) => samples.length > 0)
+  const text = filled.map((family) => render(family, format)).join('')
+  return format === 'openmetrics' ? `${text}# EOF\n` : text
+}
+
+function render({ name, type, help, samples }: Family, format: ExpositionFormat): string {
+  const sample = type === 'counter' ? `${name}_total` : type === 'info' ? `${name}_info` : name
+  const unit = units.find((one) => name.endsWith(`_${one}`))
+  // The text format knows no info, and names a family as its samples.
+  const head =
+    format === 'openmetrics'
+      ? [
+          `# TYPE ${name} ${type}`,
+          ...(unit ? [`# UNIT ${name} ${unit}`] : []),
+          `# HELP ${name} ${escaped(help, /[\\\n"]/g)}`,
+        ]
+      : [`# HELP ${sample} ${escaped(help, /[\\\n]/g)}`, `# TYPE ${sample} ${type === 'info' ? 'gauge' : type}`]
+  const lines = samples.map(({ labels, value }) => `${sample}${labelSet(labels)} ${numberText(value)}`)
+  return `${[...head, ...lines].join('\n')}\n`
+}
+
+/** `{a="1",b="2"}`, or nothing. Two samples of a family with the same text are the same series. */
+export function labelSet(labels: Labels = {}): string {
+  const pairs = Object.entries(labels).flatMap(([name, text]) =>
+    text === undefined || text === '' ? [] : [`${name}="${escaped(text, /[\\\n"]/g)}"`],
+  )
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+}
+
+const escaped = (text: string, special: RegExp): string =>
+  text.replace(special, (character) => (character === '\n' ? '\\n' : `\\${character}`))
+
+const numberText = (value: number): string => {
+  if (Number.isNaN(value)) return 'NaN'
+  return Number.isFinite(value) ? String(value) : value > 0 ? '+Inf' : '-Inf'
+}

@@ -1,0 +1,145 @@
+import { ExecutionMode, type ServerType } from '../protocol/index.ts'
+import {
+  type EntryReading,
+  type ExpositionFormat,
+  type Family,
+  loadPrometheus,
+  type MonitorReading,
+  read,
+  type Sample,
+} from '../reports/index.ts'
+import type { RecentRun, Runtime } from '../service.ts'
+import type { Answer } from './answer.ts'
+import { baseUrl } from './base-url.ts'
+import { callOf } from './call.ts'
+import { presented } from './credential.ts'
+import type { Exchange } from './exchange.ts'
+import { entryOf } from './health.ts'
+import { counter, gauge } from './metrics.ts'
+import type { Site } from './site.ts'
+
+/** Seconds after which the results of a run are no longer shown: an old success is none. */
+const maxAgeSeconds: Readonly<Record<ExecutionMode, number>> = { Basic: 900, Standard: 900, Advanced: 10_800 }
+/** Where svc.yaml configures nothing, these look at svc's own parts. */
+const ownTypes: readonly ServerType[] = ['App', 'Sql', 'Identity']
+
+/** /metrics: the latest runs as this caller may see them, the store, requests and the process. Causes no run. */
+export async function metricsPage(site: Site, exchange: Exchange): Promise<Answer> {
+  const { runtime, options } = site
+  const { headers } = exchange.request
+  const { credential } = presented(headers, { ambient: true, basic: options.basic })
+  const view = await runtime.viewOf(callOf(exchange, credential, () => {}))
+  const configured = runtime.facts.types
+  const exported = configured.length > 0 ? configured : ownTypes
+  const runs = runtime.recent(view).filter(({ type }) => exported.includes(type))
+  const target = baseUrl(site, exchange)
+  const readings = freshest(runs).map((run) => read(entryOf(run, target)))
+  const { expositionTypes, healthFamilies, lastRunName, renderFamilies } = await loadPrometheus()
+  const health = healthFamilies(readings, options.metrics.maxSeries, withoutSuperseded(readings))
+  const families = [
+    ...health.map((family) =>
+      family.name === lastRunName ? { ...family, samples: lastRuns(runs, configured) } : family,
+    ),
+    ...runFamilies(runtime),
+    ...(await storeFamilies(site, exchange)),
+    ...(await site.metrics.families(site.open.size)),
+    ...(view === 'full' ? [buildFamily(runtime)] : []),
+  ]
+  const format = formatFor(headers.accept)
+  return { status: 200, contentType: expositionTypes[format], body: renderFamilies(families, format) }
+}
+
+/** OpenMetrics where it is asked for, else the text format. Both are read by Prometheus. */
+export const formatFor = (accept = ''): ExpositionFormat =>
+  /(?:^|,)\s*application\/openmetrics-text\s*(?:;|,|$)/i.test(accept.slice(0, 1_000)) ? 'openmetrics' : 'text'
+
+const depthOf = (mode: string): number => (ExecutionMode.values as readonly string[]).indexOf(mode)
+
+const freshest = (runs: readonly RecentRun[]): readonly RecentRun[] =>
+  runs
+    .filter(({ mode, ageSeconds }) => ageSeconds <= maxAgeSeconds[mode])
+    .toSorted((a, b) => a.ageSeconds - b.ageSeconds || depthOf(b.mode) - depthOf(a.mode))
+
+/**
+ * Readings, newest first, each without the results that are superseded: a newer run of the type repeats all checks up
+ * to its depth. What lies deeper stands, unless the newer run found its monitor failing: it is then unknown.
+ */
+export const withoutSuperseded = (readings: readonly EntryReading[]): readonly EntryReading[] =>
+  readings.map((reading, index) => {
+    const newer = readings.slice(0, index).filter(({ type }) => type === reading.type)
+    const failing = new Set(newer.flatMap(({ monitors }) => monitors.filter(hasFailed).map(({ name }) => name)))
+    const covered = Math.max(-1, ...newer.map(({ mode }) => depthOf(mode)))
+    const monitors = reading.monitors
+      .filter(({ name }) => !failing.has(name))
+      .map((monitor) => withoutCovered(monitor, covered))
+      .filter(({ results }) => results.length > 0)
+    return { ...reading, monitors }
+  })
+
+const hasFailed = ({ level }: MonitorReading): boolean => level === 'fail'
+
+const withoutCovered = (monitor: MonitorReading, covered: number): MonitorReading => ({
+  ...monitor,
+  results: monitor.results.filter(({ depth = monitor.depth ?? 'Basic' }) => depthOf(depth) > covered),
+})
+
+/**
+ * The end of the last run of every configured type, 0 where none has finished. Unlike all else it never goes: an alert
+ * on runs that have stopped must not resolve by their absence.
+ */
+function lastRuns(runs: readonly RecentRun[], configured: readonly ServerType[]): readonly Sample[] {
+  const ends = runs.map(({ type, mode, response }) => ({ type, mode, at: response.ExecutionMetrics?.EndDateTime }))
+  const types = new Set([...configured, ...runs.map(({ type }) => type)])
+  return [...types].flatMap((type) =>
+    ExecutionMode.values.map((mode) => {
+      const at = ends.find((end) => end.type === type && end.mode === mode)?.at
+      return { labels: { type, depth: mode }, value: at === undefined ? 0 : at.getTime() / 1_000 }
+    }),
+  )
+}
+
+const runFamilies = ({ startedRuns }: Runtime): readonly Family[] => [
+  counter(
+    'svc_runs',
+    'Runs that were started, by what started them: a caller, or another svc.',
+    (startedRuns?.() ?? []).map(({ type, mode, trigger, count }) => ({
+      labels: { type, depth: mode, trigger },
+      value: count,
+    })),
+  ),
+]
+
+/** The store is asked with every scrape, for as long as /readyz asks it. */
+async function storeFamilies({ runtime, limits }: Site, { signal }: Exchange): Promise<readonly Family[]> {
+  if (runtime.facts.store === undefined) return []
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.readyMs)])
+  const audited = await auditEntries(runtime, deadline)
+  return [
+    gauge('svc_store_up', '1 if the store answers, 0 if not.', audited === undefined ? 0 : 1),
+    counter(
+      'svc_audit_entries',
+      'Entries of the audit, since the store was made.',
+      audited === undefined ? [] : [{ value: audited }],
+    ),
+  ]
+}
+
+/** Undefined where the store does not answer in time. */
+async function auditEntries({ ready, auditEntries: count }: Runtime, signal: AbortSignal): Promise<number | undefined> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+  late.catch(() => {})
+  try {
+    await Promise.race([ready(signal), late])
+    return count === undefined ? 0 : await Promise.race([count(), late])
+  } catch {
+    return undefined
+  }
+}
+
+const buildFamily = ({ version }: Runtime): Family => ({
+  name: 'svc_build',
+  type: 'info',
+  help: 'The version of svc and of the Node that runs it.',
+  samples: [{ labels: { version, node_version: process.versions.node }, value: 1 }],
+})

@@ -1,0 +1,129 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { type RunningServer, startServer } from '../../src/core/server/index.ts'
+import { type Runtime, serveDefaults } from '../../src/core/service.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import {
+  type PrometheusServer,
+  prometheusMissing,
+  promtool,
+  promtoolMissing,
+  startPrometheus,
+} from '../support/prometheus.ts'
+import { until } from '../support/until.ts'
+
+const shipped = fileURLToPath(new URL('../../deploy/prometheus', import.meta.url))
+const text = (name: string): string => readFileSync(join(shipped, name), 'utf8')
+
+suiteWith(promtoolMissing, 'what is shipped for Prometheus', () => {
+  test.each([
+    ['the rules are valid', 'check', 'rules', 'svc-rules.yml'],
+    ['the rules do what their tests say', 'test', 'rules', 'svc-rules-test.yml'],
+    ['the configuration is valid', 'check', 'config', 'prometheus.yml'],
+  ])('%s', (_, ...args) => {
+    const { status, stdout, stderr } = promtool(args, '', shipped)
+    expect(`${stdout}${stderr}`).not.toMatch(/FAILED/)
+    expect(status).toBe(0)
+  })
+})
+
+/** The shipped files, with everything that takes minutes in a second. */
+const quick = (port: number): Readonly<Record<string, string>> => ({
+  'prometheus.yml': text('prometheus.yml')
+    .replaceAll('127.0.0.1:8790', `127.0.0.1:${port}`)
+    .replace('targets: [App, Sql]', 'targets: [Sql]')
+    .replace('scrape_timeout: 25s', 'scrape_timeout: 3s')
+    .replace('scrape_interval: 1m', 'scrape_interval: 3s')
+    .replace('scrape_interval: 30s', 'scrape_interval: 1s')
+    .replace('evaluation_interval: 15s', 'evaluation_interval: 1s'),
+  'svc-rules.yml': text('svc-rules.yml')
+    .replace(/for: \d+[mh]/g, 'for: 1s')
+    .replace(/keep_firing_for: \S+/g, 'keep_firing_for: 1s'),
+})
+
+suiteWith(
+  prometheusMissing ?? postgresMissing,
+  'a real Prometheus that scrapes svc serve with the shipped files',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'svc-scraped-'))
+    let primary: PostgresServer
+    let standby: PostgresServer
+    let runtime: Runtime
+    let server: RunningServer
+    let prometheus: PrometheusServer
+
+    beforeAll(async () => {
+      ;({ primary, standby } = await (await startPostgres()).standby())
+      const path = join(folder, 'svc.yaml')
+      const monitor = `{kind: postgres, name: orders, url: '${primary.url('postgres')}', role: primary}`
+      writeFileSync(path, `types:\n  Sql:\n    - ${monitor}\n`, { mode: 0o600 })
+      const core = await openCore({
+        version: '1.2.3',
+        config: await loadConfig({ env: {}, platform: process.platform, home: folder, path }),
+        store: join(folder, 'svc.db'),
+        shared: true,
+        details: 'signed-in',
+      })
+      runtime = core.runtime
+      server = await startServer({
+        ...core,
+        options: serveDefaults,
+        host: '127.0.0.1',
+        port: 0,
+        tls: undefined,
+        log: () => {},
+      })
+      // What lies deeper than the runs that Prometheus asks for stays beside them.
+      await fetch(`${server.url}/healthcheck?ServerType=Sql&ExecutionMode=Advanced`)
+      prometheus = await startPrometheus(quick(server.port))
+    })
+    afterAll(async () => {
+      await prometheus?.remove()
+      await server?.stop()
+      await runtime?.close()
+      await standby?.remove()
+      await primary?.remove()
+      rmSync(folder, { recursive: true, force: true })
+    })
+
+    const value = async (expression: string): Promise<number | undefined> =>
+      (await prometheus.query(expression))[0]?.value
+
+    test('it has latency, connections and replication lag as figures, each with its thresholds', async () => {
+      const of = (check: string): string => `{type="Sql",monitor="postgres orders",check="${check}"}`
+      await until(async () => (await value(`svc_check_value_seconds${of('query')}`)) !== undefined, 60_000, 500)
+      expect(await prometheus.scrapeErrors()).toEqual(['', ''])
+      expect(await value(`svc_check_value_seconds${of('query')}`)).toBeGreaterThan(0)
+      expect(await value(`svc_check_value_ratio${of('connections')}`)).toBeGreaterThan(0)
+      expect(await value(`svc_check_value_seconds${of('replication_lag')}`)).toBeGreaterThanOrEqual(0)
+      const limit = of('replication_lag').replace('}', ',severity="failure",bound="upper"}')
+      expect(await value(`svc_check_threshold_seconds${limit}`)).toBe(30)
+      await until(async () => (await value('type:svc_checks_failed:count{type="Sql"}')) === 0, 60_000, 500)
+    }, 120_000)
+
+    test('an alert fires when PostgreSQL stops, names the fault, and resolves when it is back', async () => {
+      const failed = async () =>
+        (await prometheus.alerts()).filter(({ labels }) => labels['alertname'] === 'SvcCheckFailed')
+      expect(await failed()).toEqual([])
+      await primary.stop()
+      const [alert] = await until(
+        async () => {
+          const firing = (await failed()).filter(({ state }) => state === 'firing')
+          return firing.length > 0 && firing
+        },
+        120_000,
+        500,
+      )
+      expect(alert?.labels).toMatchObject({ type: 'Sql', monitor: 'postgres orders', check: 'connect' })
+      expect(alert?.annotations).toEqual({ summary: 'Sql postgres orders: connect failed', fault: 'refused' })
+      primary = await primary.restart()
+      await until(async () => (await failed()).length === 0, 120_000, 500)
+    }, 240_000)
+  },
+)

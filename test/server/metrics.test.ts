@@ -1,0 +1,198 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { Fault } from '../../src/core/errors.ts'
+import type { ExecutionMode, RunDocument, RunResult } from '../../src/core/protocol/index.ts'
+import { healthCheckResponse, loadPrometheus } from '../../src/core/reports/index.ts'
+import type { RecentRun, Runtime } from '../../src/core/service.ts'
+import { prometheusSeries } from '../reports/grammar.ts'
+import { password, startAccounts } from './accounts.ts'
+import { ask, type SiteOptions, withSite } from './site.ts'
+
+const endedAt = new Date('2026-01-02T03:04:05.678Z')
+
+/** A run of one monitor that ended some seconds ago. */
+function recent(
+  mode: ExecutionMode,
+  ageSeconds: number,
+  results: readonly RunResult[],
+  name = 'postgres orders',
+): RecentRun {
+  const failed = results.some(({ status }) => status === 'failed')
+  const status = failed ? 'failed' : 'ok'
+  const run: RunDocument = {
+    version: 1,
+    type: 'Sql',
+    mode,
+    view: 'full',
+    status,
+    message: '',
+    startedAt: endedAt,
+    endedAt,
+    durationMs: 12,
+    monitors: [{ name, kind: 'postgres', status, depth: 'Basic', results: [...results] }],
+  }
+  return { type: 'Sql', mode, run, response: healthCheckResponse(run), ageSeconds }
+}
+
+const result = (check: string, depth: ExecutionMode, more: Partial<RunResult> = {}): RunResult => ({
+  check,
+  slug: check,
+  status: 'ok',
+  depth,
+  ...more,
+})
+
+const showing = (runs: readonly RecentRun[], runtime: Partial<Runtime> = {}): SiteOptions => ({
+  runtime: {
+    recent: () => runs,
+    facts: { store: undefined, configuration: undefined, types: ['Sql'] },
+    ...runtime,
+  },
+})
+
+async function scrape(options: SiteOptions) {
+  let series: ReturnType<typeof prometheusSeries> = []
+  await withSite(options, async ({ port }) => {
+    const { text } = await ask(port, '/metrics')
+    series = prometheusSeries(text)
+  })
+  return {
+    series,
+    successes: series.flatMap(({ name, labels, value }) =>
+      name === 'svc_check_success' ? [`${labels['check']} ${value}`] : [],
+    ),
+    of: (name: string) => series.filter((one) => one.name === name),
+  }
+}
+
+describe('which results /metrics shows', () => {
+  test('a newer run stands for all checks up to its depth, and what lies deeper stays beside it', async () => {
+    const older = recent('Advanced', 60, [result('connect', 'Basic', { status: 'warning' }), result('lag', 'Advanced')])
+    const newer = recent('Basic', 5, [result('connect', 'Basic')])
+    const { successes, of } = await scrape(showing([older, newer]))
+    expect(successes).toEqual(['connect 1', 'lag 1'])
+    expect(of('svc_check_warning').map(({ value }) => value)).toEqual([0, 0])
+  })
+
+  test('what lies deeper is unknown once a newer run finds the monitor failing', async () => {
+    const older = recent('Advanced', 60, [result('connect', 'Basic'), result('lag', 'Advanced')])
+    const newer = recent('Basic', 5, [result('connect', 'Basic', { status: 'failed', fault: 'refused' })])
+    expect((await scrape(showing([older, newer]))).successes).toEqual(['connect 0'])
+  })
+
+  test('a check that is gone in a newer run of its depth is gone', async () => {
+    const older = recent('Standard', 60, [result('connect', 'Basic'), result('queue', 'Standard')])
+    const newer = recent('Advanced', 5, [result('connect', 'Basic')])
+    expect((await scrape(showing([older, newer]))).successes).toEqual(['connect 1'])
+  })
+
+  test('an old result is none: only the end of its run stays', async () => {
+    const { successes, of } = await scrape(showing([recent('Standard', 901, [result('connect', 'Basic')])]))
+    expect(successes).toEqual([])
+    expect(of('svc_type_success')).toEqual([])
+    expect(of('svc_type_last_run_timestamp_seconds').map(({ labels, value }) => [labels['depth'], value])).toEqual([
+      ['Basic', 0],
+      ['Standard', endedAt.getTime() / 1_000],
+      ['Advanced', 0],
+    ])
+  })
+
+  test('types that are not configured do not appear, whoever asked for them', async () => {
+    const asked: RecentRun = { ...recent('Basic', 1, [result('connect', 'Basic')]), type: 'Mongo' }
+    const { series } = await scrape(showing([asked]))
+    expect(series.some(({ labels }) => labels['type'] === 'Mongo')).toBe(false)
+  })
+
+  test('series beyond serve.metrics.maxSeries are left out and counted', async () => {
+    const results = Array.from({ length: 40 }, (_, at) => result(`check_${at}`, 'Basic'))
+    const options = { ...showing([recent('Basic', 1, results)]), options: { metrics: { maxSeries: 20 } } }
+    const { series, of } = await scrape(options)
+    expect(series.filter(({ name }) => /^svc_(type|check|monitor)/.test(name)).length).toBeLessThanOrEqual(22)
+    expect(of('svc_series_dropped')[0]?.value).toBeGreaterThan(50)
+  })
+})
+
+describe('what else /metrics shows', () => {
+  test('the runs that were started and for whom, the store, the audit and the version', async () => {
+    const runtime: Partial<Runtime> = {
+      facts: { store: '/var/lib/svc/svc.db', configuration: undefined, types: [] },
+      startedRuns: () => [{ type: 'Sql', mode: 'Basic', trigger: 'peer', count: 7 }],
+      auditEntries: async () => 12,
+    }
+    const { series } = await scrape(showing([], runtime))
+    for (const expected of [
+      { name: 'svc_runs_total', labels: { type: 'Sql', depth: 'Basic', trigger: 'peer' }, value: 7 },
+      { name: 'svc_store_up', labels: {}, value: 1 },
+      { name: 'svc_audit_entries_total', labels: {}, value: 12 },
+      { name: 'svc_build_info', labels: { version: '9.8.7', node_version: process.versions.node }, value: 1 },
+    ]) {
+      expect(series).toContainEqual(expected)
+    }
+  })
+
+  test.each([
+    ['refuses', () => Promise.reject(new Fault('Unavailable', 'gone'))],
+    ['never answers', () => new Promise<void>(() => {})],
+  ])('a store that %s is down, and everything else is answered', async (_, ready) => {
+    const facts = { store: '/var/lib/svc/svc.db', configuration: undefined, types: [] }
+    const options = { ...showing([], { facts, ready }), limits: { readyMs: 100 } }
+    const { of } = await scrape(options)
+    expect(of('svc_store_up').map(({ value }) => value)).toEqual([0])
+    expect(of('process_resident_memory_bytes')).toHaveLength(1)
+  })
+
+  test.each([
+    [undefined, 'text/plain; version=0.0.4; charset=utf-8'],
+    ['*/*', 'text/plain; version=0.0.4; charset=utf-8'],
+    [
+      'application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1',
+      'application/openmetrics-text; version=1.0.0; charset=utf-8',
+    ],
+  ])('Accept: %s is answered as %s', async (accept, type) => {
+    await withSite(showing([recent('Basic', 1, [result('connect', 'Basic')])]), async ({ port }) => {
+      await ask(port, '/livez')
+      const { headers, text } = await ask(port, '/metrics', { headers: accept === undefined ? {} : { accept } })
+      expect(headers['content-type']).toBe(type)
+      const open = type.startsWith('application/openmetrics')
+      expect(text.endsWith('# EOF\n')).toBe(open)
+      expect(text).toContain(open ? '# TYPE svc_http_requests counter\n' : '# TYPE svc_http_requests_total counter\n')
+      expect(text).toContain(open ? '# TYPE svc_build info\n' : '# TYPE svc_build_info gauge\n')
+      expect(text.includes('# UNIT svc_type_duration_seconds seconds\n')).toBe(open)
+    })
+  })
+})
+
+test('docs/metrics.md names every metric that can be exported', async () => {
+  const docs = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
+  const { healthFamilies } = await loadPrometheus()
+  const { series } = await scrape(showing([recent('Basic', 1, [result('connect', 'Basic')])]))
+  const families = healthFamilies([], 0).map(({ name, type }) => (type === 'info' ? `${name}_info` : name))
+  const names = [...families, ...series.map(({ name }) => name)]
+  const missing = names.filter((name) => /^svc_/.test(name) && !new RegExp(`\\b${name}\\b`).test(docs))
+  expect(missing).toEqual([])
+})
+
+test('S11 off loopback a stranger gets states without names, items and figures, a key gets all of it', async () => {
+  const accounts = await startAccounts({ trustProxy: ['127.0.0.1'] })
+  try {
+    const by = { who: 'local:tester', correlationId: 'test' }
+    const { secret } = await accounts.admin.keys.create({ name: 'prometheus', userName: 'Ned' }, by)
+    const elsewhere = { 'x-forwarded-for': '198.51.100.4' }
+    await ask(accounts.port, '/healthcheck?ServerType=Sql&ExecutionMode=Standard')
+    const seriesFor = async (headers: Readonly<Record<string, string>>) =>
+      prometheusSeries((await ask(accounts.port, '/metrics', { headers })).text).filter(({ name }) =>
+        /^svc_(check|monitor)/.test(name),
+      )
+    const stranger = await seriesFor(elsewhere)
+    expect(stranger.length).toBeGreaterThan(0)
+    expect(stranger.some(({ name, labels }) => /value|threshold/.test(name) || labels['item'] !== undefined)).toBe(
+      false,
+    )
+    const signedIn = await seriesFor({ ...elsewhere, authorization: `Bearer ${secret}` })
+    expect(signedIn.some(({ name }) => name === 'svc_check_value_seconds')).toBe(true)
+    expect(signedIn.some(({ labels }) => labels['item'] !== undefined)).toBe(true)
+    expect(await seriesFor({ ...elsewhere, authorization: `Bearer ${password}` })).toEqual(stranger)
+  } finally {
+    await accounts.close()
+  }
+})
