@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
 import {
@@ -12,7 +11,7 @@ import {
   reports,
 } from '../../src/core/reports/index.ts'
 import { suiteWith } from '../support/peer.ts'
-import { promtoolMissing } from '../support/prometheus.ts'
+import { promtool, promtoolMissing } from '../support/prometheus.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
 import {
   broken,
@@ -290,10 +289,7 @@ describe('prometheus', () => {
   suiteWith(promtoolMissing, 'as promtool reads it', () => {
     test.each(Object.keys(samples))('%s is without an error and without a finding of its linter', async (sample) => {
       const output = await render('prometheus', samples[sample] ?? [])
-      const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
-        input: output,
-        encoding: 'utf8',
-      })
+      const { status, stdout, stderr } = promtool(['check', 'metrics'], output)
       expect([stdout, stderr, status]).toEqual(['', '', 0])
     })
   })
