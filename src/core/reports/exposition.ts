@@ -55,11 +55,16 @@ function render({ name, type, help, samples }: Family, format: ExpositionFormat)
 
 /** `{a="1",b="2"}`, or nothing. Two samples of a family with the same text are the same series. */
 export function labelSet(labels: Labels = {}): string {
-  const pairs = Object.entries(labels).flatMap(([name, text]) =>
-    text === undefined || text === '' ? [] : [`${name}="${escaped(text, /[\\\n"]/g)}"`],
-  )
-  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+  let pairs = ''
+  for (const name of Object.keys(labels)) {
+    const text = labels[name]
+    if (text === undefined || text === '') continue
+    pairs += `${pairs === '' ? '' : ','}${name}="${special.test(text) ? escaped(text, /[\\\n"]/g) : text}"`
+  }
+  return pairs === '' ? '' : `{${pairs}}`
 }
+
+const special = /[\\\n"]/
 
 const escaped = (text: string, special: RegExp): string =>
   text.replace(special, (character) => (character === '\n' ? '\\n' : `\\${character}`))
