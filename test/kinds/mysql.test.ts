@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -73,10 +74,10 @@ suiteWith(mariadbMissing, 'mysql', () => {
       }
       expect(await names('Basic')).toEqual(['connect', 'query'])
       expect(await names('Standard')).toEqual(['connect', 'query', 'connections', 'running', 'restarted'])
-      // It is neither a replica nor a Galera node, and nothing of one's own is asked.
+      // It is without TLS, neither a replica nor a Galera node, and nothing of one's own is asked.
       const all = mysql.checks.map((check) => check.name)
       expect(await names('Advanced')).toEqual(
-        all.filter((name) => !['replication lag', 'galera', 'queries'].includes(name)),
+        all.filter((name) => !['certificate', 'replication lag', 'galera', 'queries'].includes(name)),
       )
       expect(await left()).toEqual([])
     })
@@ -442,6 +443,17 @@ suiteWith(mariadbMissing, 'mysql', () => {
         message: expect.stringContaining('as monitor over TLS in'),
       })
       expect(await tls('127.0.0.1', { mode: 'verify', caFile, servername: 'svc.test' })).toMatchObject({ status: 'ok' })
+    })
+    test('from Standard on the end of its certificate is a figure, at every connection', async () => {
+      const url = `mysql://monitor@svc.test:${server.port}/`
+      const given = { url, tls: { mode: 'verify', caFile: certificates.caFile } } as const
+      for (let connection = 0; connection < 2; connection += 1) {
+        const result = await one('certificate', given, 'Standard', { resolve: async () => ['127.0.0.1'] })
+        expect(result).toMatchObject({
+          status: 'ok',
+          measurement: { unit: 'days', at: new X509Certificate(certificates.good.cert).validToDate },
+        })
+      }
     })
     test('an unknown issuer or another name is tls, before any password is sent', async () => {
       expect(await tls('svc.test', { mode: 'verify' })).toMatchObject({ status: 'failed', fault: 'tls' })

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -74,8 +75,10 @@ suiteWith(postgresMissing, 'postgres', () => {
         expect(results.every((result) => result.address === server.address)).toBe(true)
         return results.map((result) => result.check)
       }
-      // Nothing of one's own is asked.
-      const all = postgres.checks.map((check) => check.name).filter((name) => name !== 'queries')
+      // It is without TLS, and nothing of one's own is asked.
+      const all = postgres.checks
+        .map((check) => check.name)
+        .filter((name) => !['certificate', 'queries'].includes(name))
       expect(await names('Basic')).toEqual(['connect', 'query'])
       expect(await names('Standard')).toEqual(all.slice(0, 7))
       expect(await names('Advanced')).toEqual(all)
@@ -711,6 +714,20 @@ suiteWith(postgresMissing, 'postgres', () => {
       expect(await tls('other.test', { mode: 'verify', caFile, servername: 'svc.test' })).toMatchObject({
         status: 'ok',
       })
+    })
+    test('from Standard on the days that its certificate has left are a figure, and so is the day on which it ends', async () => {
+      const { caFile, good } = certificates
+      const url = `postgres://monitor@svc.test:${secured.port}/postgres`
+      const options = { resolve: async () => ['127.0.0.1'] }
+      const at = (mode: 'Basic' | 'Standard', more: object = {}) =>
+        run({ url, tls: { mode: 'verify', caFile }, ...more }, mode, options)
+      const end = new X509Certificate(good.cert).validToDate
+      expect(checked(await at('Standard'), 'certificate')).toMatchObject({
+        status: 'ok',
+        measurement: { unit: 'days', warn: 20, limit: 3, bound: 'atLeast', at: end },
+      })
+      expect(checked(await at('Standard', { certificate: { warn: 100_000 } }), 'certificate').status).toBe('warning')
+      expect((await at('Basic')).map(({ check }) => check)).not.toContain('certificate')
     })
     test('an unknown issuer or another name is tls, before any password is sent', async () => {
       expect(await tls('svc.test', { mode: 'verify' })).toMatchObject({ status: 'failed', fault: 'tls' })

@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -113,7 +114,7 @@ describe('a healthy simulated server', () => {
       }
       const all = (mode: Mode): readonly string[] =>
         sqlserver.checks
-          .filter(({ name }) => name !== 'queries')
+          .filter(({ name }) => !['certificate', 'queries'].includes(name))
           .filter(({ depth }) => mode === 'Advanced' || depth === 'Basic' || depth === mode)
           .map(({ name }) => name)
       expect(await names('Basic')).toEqual(['connect', 'query'])
@@ -538,6 +539,16 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
     expect((await with_({ tls: certificates.good }, verify(), '127.0.0.1'))[0].status).toBe('ok')
     const named = { ...verify(), servername: 'svc.test' }
     expect((await with_({ tls: certificates.good }, named, 'db1.internal'))[0].status).toBe('ok')
+  })
+  test('from Standard on the end of its certificate is a figure', async () => {
+    const results = await using({ tls: certificates.good }, async (server) => {
+      const given = { url: `sqlserver://monitor@svc.test:${server.port}/`, password: secret(word), tls: verify() }
+      return await runKind(sqlserver, given, 'Standard', { resolve: async () => ['127.0.0.1'] })
+    })
+    expect(checked(results, 'certificate')).toMatchObject({
+      status: 'ok',
+      measurement: { unit: 'days', at: new X509Certificate(certificates.good.cert).validToDate },
+    })
   })
   test('a certificate that is not trusted is tls, and no password is sent', async () => {
     for (const [shown, tls, words] of [

@@ -1,13 +1,18 @@
+import type { TLSSocket } from 'node:tls'
 import {
   atMost,
   type Check,
+  type CheckContext,
   type Connection,
+  certificateCheck,
+  certificateSetting,
   checksOn,
   type JoinedSettings,
   type Kind,
   latencySetting,
   networkKind,
 } from '../engine/index.ts'
+import { type Chain, chainOf, describeChain } from '../net/certificates.ts'
 import { said } from '../net/text.ts'
 import { databaseSlot } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
@@ -37,6 +42,8 @@ export type DatabaseConnection = Connection & {
   readonly user: string
   /** The same and its encryption, for a message. */
   readonly as: string
+  /** The certificates that the server showed; undefined without TLS. */
+  readonly chain: Chain | undefined
   /** Runs one statement that only reads. Throws ProbeError, or what a socket throws. */
   readonly ask: Ask
   /** Runs one statement of an operator's, and reads its first column. */
@@ -66,6 +73,23 @@ const answers = onDatabase({
   evaluate: ({ ms: value }, { latency: threshold }) =>
     atMost({ check: 'query', what: 'SELECT 1 answered in', value, unit: 'duration', threshold }),
 })
+
+/** The connection is trusted, or there is none: only how long that lasts is left to judge. */
+const validity = () =>
+  certificateCheck({
+    depth: 'Standard',
+    setting: certificateSetting,
+    chain: ({ chain }: DatabaseConnection) => chain,
+  })
+
+function describeSecured(
+  socket: TLSSocket,
+  address: string,
+  { host, tls }: DatabaseTarget,
+  { date }: Pick<CheckContext, 'date'>,
+): Chain {
+  return describeChain(socket, chainOf(socket), { address, host: tls.servername ?? host, verify: true, date })
+}
 
 /** `sql` asks for one `at`: milliseconds since 1970, in UTC. */
 const clockCheck = (sql: string) =>
@@ -158,6 +182,7 @@ export function databaseKind<
             address,
             user: target.user,
             as: said(as, 80),
+            chain: session.secured && describeSecured(session.secured, address, target, context),
             ask: session.ask,
             read: session.read,
             get usable() {
@@ -185,7 +210,7 @@ export function databaseKind<
           threshold: latency,
         }),
     },
-    checks: [answers, ...checks, clockCheck(clock), queriesCheck(account)],
+    checks: [answers, validity(), ...checks, clockCheck(clock), queriesCheck(account)],
   }) as unknown as DatabaseKind<O, Checks>
 }
 

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import type { TLSSocket } from 'node:tls'
 import { ProbeError } from '../probe-error.ts'
 import type { PeerSocket } from './peer-socket.ts'
 import type { Column, Row } from './rows.ts'
@@ -20,6 +21,8 @@ export type Session = {
   readonly read: Read
   /** The version of TLS, or undefined. */
   readonly encryption: string | undefined
+  /** The encrypted stream, whose certificates can be read; undefined without TLS. */
+  readonly secured: TLSSocket | undefined
   /** Signs off. After an abort: waits until the server has been told to stop, and hangs up. */
   readonly close: () => Promise<void>
 }
@@ -54,6 +57,8 @@ export type Driver = {
   readonly signIn: () => Promise<unknown>
   /** The version of TLS, or undefined. Called after the sign-in. */
   readonly encryption: () => string | undefined
+  /** The encrypted stream; undefined without TLS. Called after the sign-in. */
+  readonly secured: () => TLSSocket | undefined
   /** Runs one statement that only reads, in at most `ms`. */
   readonly ask: (sql: string, ms: number) => Promise<readonly Row[]>
   /** Runs one statement of an operator's in a transaction that changes no rows, in at most `ms`. `dates` as for `Read`. */
@@ -119,6 +124,7 @@ export async function openSession({ socket, signal, msLeft }: Way, driver: Drive
       return await run('query', () => driver.read(sql, { ms, dates }))
     },
     encryption: driver.encryption(),
+    secured: driver.secured(),
     async close() {
       signal.removeEventListener('abort', abort)
       if (driver.signOff && !signal.aborted && !socket.destroyed) await within(driver.signOff(), partingMs)

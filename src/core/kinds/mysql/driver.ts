@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { TLSSocket } from 'node:tls'
 import type { Connection, ConnectionOptions } from 'mysql2'
 import {
   type DatabaseTarget,
@@ -66,6 +67,7 @@ export const openMysql: Open = async (target, way) => {
       if (thread === 0) throw new ProbeError('protocol', `${address} does not answer as MySQL does`)
     },
     encryption: () => (options.ssl ? 'TLS' : undefined),
+    secured: () => (options.ssl ? (streamOf(connection) as TLSSocket) : undefined),
     ask: (sql, ms) => queried(connection, marked(limited(sql, ms))),
     read: (sql, { ms, dates }) => readOnly(connection, sql, { ms, dates, signal, marked, stop: stopReading }),
     stop: async (running) => {
@@ -129,12 +131,15 @@ function ended(connection: Connection, socket: PeerSocket): Promise<void> {
 }
 
 /** TLS is laid over the socket in the midst of the sign-in. */
+/** What the driver reads and writes: the socket, or what it has laid over that for TLS. */
+const streamOf = (connection: Connection): Duplex => (connection as unknown as { readonly stream: Duplex }).stream
+
 function watched(connection: Connection, socket: PeerSocket): Connection {
-  const inner = connection as unknown as { startTLS: (done: unknown) => void; readonly stream: Duplex }
+  const inner = connection as unknown as { startTLS: (done: unknown) => void }
   const start = inner.startTLS.bind(connection)
   inner.startTLS = (done) => {
     start(done)
-    socket.watch(inner.stream)
+    socket.watch(streamOf(connection))
   }
   return connection
 }

@@ -51,6 +51,7 @@ export const openPostgres: Open = async (target, way) => {
   return openSession(way, {
     signIn: () => client.connect(),
     encryption: () => (ssl ? protocolOf(client) : undefined),
+    secured: () => (ssl ? (connection.stream as TLSSocket) : undefined),
     ask: (sql, ms) => query(client, sql, ms),
     read: (sql, { ms }) => readColumn(client, sql, { ms, signal }),
     stop: async (running) => {

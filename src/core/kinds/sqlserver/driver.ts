@@ -1,3 +1,4 @@
+import type { TLSSocket } from 'node:tls'
 import type { Connection, ConnectionConfiguration, Request } from 'tedious'
 import {
   type Column,
@@ -42,15 +43,16 @@ export const openSqlserver: Open = async (target, way) => {
   const connection = new Connection(configuration(target, tls, password, once(socket, address)))
   // A connection that breaks also fails the request under way, and that is where it is reported.
   connection.on('error', () => {})
-  let version: string | undefined
+  let secured: TLSSocket | undefined
   connection.on('secure', (secure) => {
-    version = secure.getProtocol() ?? 'TLS'
+    secured = secure
   })
   const signInErrors: ServerError[] = []
   return openSession(way, {
     dialect: 'sqlserver',
     signIn: () => signIn(connection, socket, signInErrors),
-    encryption: () => (tls ? (version ?? 'TLS') : undefined),
+    encryption: () => (tls ? (secured?.getProtocol() ?? 'TLS') : undefined),
+    secured: () => secured,
     ask: async (sql, ms) => (await query(connection, Request, sql, ms)).map((row) => withoutSecret(row, hide)),
     read: (sql, { ms }) => readColumn(connection, Request, sql, { ms, hide }),
     stop: async (running) => {
