@@ -13,8 +13,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
-import exec from '../../src/core/kinds/exec.ts'
+import exec from '../../src/core/kinds/exec/index.ts'
 import { escapeSequences } from '../support/faults.ts'
+import { suiteWith } from '../support/peer.ts'
 import { runKind } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
@@ -35,13 +36,19 @@ function program(body: string, name = 'check_it', into = allowed): string {
   chmodSync(path, 0o755)
   return path
 }
+/** Its state, then its figures. */
+const lookForFigures = (
+  command: string,
+  args: readonly string[] = [],
+  options: Parameters<typeof runKind>[3] = {},
+): Promise<readonly Result[]> => runKind(exec, { command, args }, 'Basic', { exec: { allow: [allowed] }, ...options })
 const look = async (
   command: string,
   args: readonly string[] = [],
   options: Parameters<typeof runKind>[3] = {},
 ): Promise<Result> => {
-  const [result, ...rest] = await runKind(exec, { command, args }, 'Basic', { exec: { allow: [allowed] }, ...options })
-  expect(rest).toEqual([])
+  const [result, ...figures] = await lookForFigures(command, args, options)
+  expect(figures.filter(({ check }) => check !== 'figure')).toEqual([])
   if (!result) throw new Error('it found nothing')
   return result
 }
@@ -95,6 +102,179 @@ describe('what it says', () => {
       expect(line.length).toBeLessThan(400)
     }
     expect(found.details?.at(-1)).toBe('(it said more than is kept)')
+  })
+})
+
+describe('performance data', () => {
+  const printed = (output: string, end = 'exit 0'): Promise<readonly Result[]> => {
+    writeFileSync(join(allowed, 'output'), output)
+    return lookForFigures(program(`cat ${join(allowed, 'output')}; ${end}`))
+  }
+  const figuresOf = async (output: string): Promise<readonly Result[]> => (await printed(output)).slice(1)
+  const measured = async (output: string) =>
+    (await figuresOf(output)).map(({ subject, measurement }) => ({ label: subject, ...measurement }))
+
+  test('each figure is a result under its label, with the limits of the plug-in, and the state keeps its duration', async () => {
+    const output = 'OK - load average: 0.42, 0.31, 0.20|load1=0.420;5.000;10.000;0; load5=0.310;4.000;6.000;0;\n'
+    const [state, ...figures] = await printed(output)
+    expect(state).toMatchObject({ check: 'result', status: 'ok', measurement: { unit: 'milliseconds' } })
+    expect(state?.message).toMatch(/^OK - load average: 0\.42, 0\.31, 0\.20 \(after .+\)$/)
+    expect(figures).toEqual([
+      {
+        check: 'figure',
+        status: 'ok',
+        subject: 'load1',
+        message: 'load1 0.42 (of the plug-in: warns above 5, limit 10)',
+        measurement: { value: 0.42, unit: 'count', warn: 5, limit: 10, bound: 'atMost' },
+      },
+      expect.objectContaining({ subject: 'load5', measurement: expect.objectContaining({ value: 0.31 }) }),
+    ])
+  })
+
+  test.each([
+    ['1.5s', { value: 1_500, unit: 'milliseconds' }],
+    ['20ms', { value: 20, unit: 'milliseconds' }],
+    ['1500us', { value: 1.5, unit: 'milliseconds' }],
+    ['85%', { value: 85, unit: 'percent' }],
+    ['512B', { value: 512, unit: 'bytes' }],
+    ['2KB', { value: 2_048, unit: 'bytes' }],
+    ['1.5MB', { value: 1_572_864, unit: 'bytes' }],
+    ['1GB', { value: 2 ** 30, unit: 'bytes' }],
+    ['2TB', { value: 2 ** 41, unit: 'bytes' }],
+    ['123456c', { value: 123_456, unit: 'count' }],
+    ['-7', { value: -7, unit: 'count' }],
+    ['.5', { value: 0.5, unit: 'count' }],
+    ['1e3', { value: 1_000, unit: 'count' }],
+    ['41C', { value: 41, unit: 'count' }],
+  ])('the figure %s has the unit that svc knows', async (text, expected) => {
+    expect(await measured(`OK | a=${text}\n`)).toEqual([{ label: 'a', ...expected }])
+  })
+
+  test('a unit that svc does not know stands in the message', async () => {
+    expect((await figuresOf('OK | temperature=41C;50;60\n'))[0]?.message).toBe(
+      'temperature 41 C (of the plug-in: warns above 50 C, limit 60 C)',
+    )
+  })
+
+  test.each([
+    ['1s;2;3', { warn: 2_000, limit: 3_000, bound: 'atMost' }],
+    ['50;~:60;0:70', { warn: 60, limit: 70, bound: 'atMost' }],
+    ['50;;70', { limit: 70, bound: 'atMost' }],
+    ['50;20:;10:', { warn: 20, limit: 10, bound: 'atLeast' }],
+    ['50;10:20;70', { limit: 70, bound: 'atMost' }],
+    ['50;@10:20;@0:5', {}],
+    ['50;10:;90', {}],
+    ['50;~:;a', {}],
+    ['50;;;0;100', {}],
+  ])('of %s the limits on one side are those of the figure', async (text, limits) => {
+    const [figure] = await figuresOf(`OK | a=${text}\n`)
+    expect(JSON.parse(JSON.stringify(figure?.measurement))).toEqual({
+      value: expect.any(Number),
+      unit: expect.any(String),
+      ...limits,
+    })
+  })
+
+  test('a label in quotes holds blanks, equals signs and quotes; after a quote without an end there is no figure', async () => {
+    const output = "OK | 'free space /'=1MB 'it''s = so'=2 C:\\=3 e=5 'an unfinished=4 f=6\n"
+    expect((await figuresOf(output)).map(({ subject, measurement }) => [subject, measurement?.value])).toEqual([
+      ['free space /', 2 ** 20],
+      ["it's = so", 2],
+      ['C:\\', 3],
+      ['e', 5],
+    ])
+  })
+
+  test('figures follow the first bar of the long text too, and none of them is in a message', async () => {
+    const output = 'DISK OK | /=1MB\nfirst line\nsecond line | /boot=2MB\n/home=3MB;;\n/var/log=4MB\n'
+    const [state, ...figures] = await printed(output)
+    expect(state?.details).toEqual(['first line', 'second line'])
+    expect(figures.map(({ subject }) => subject)).toEqual(['/', '/boot', '/home', '/var/log'])
+  })
+
+  test.each([
+    [1, 'warning'],
+    [2, 'failed'],
+    [3, 'failed'],
+  ])('exit code %i decides the state, and a figure beyond its limits does not', async (code, status) => {
+    const [state, figure] = await printed('SO | a=99;1;2\n', `exit ${code}`)
+    expect(state).toMatchObject({ check: 'result', status })
+    expect(figure).toMatchObject({ check: 'figure', status: 'ok', measurement: { value: 99, warn: 1, limit: 2 } })
+    expect((await printed('SO | a=99;1;2\n'))[0]).toMatchObject({ check: 'result', status: 'ok' })
+  })
+
+  test.each([
+    'a=',
+    'a',
+    '=1',
+    "''=1",
+    'a=U',
+    'a=x',
+    'a=1,5',
+    'a=1.2.3',
+    'a=NaN',
+    'a=Infinity',
+    'a=1e999',
+    'a=1;2;3;4;5;6',
+    'a=1=2',
+    "'a'",
+    '1',
+    '|',
+    'a=0x10',
+  ])('what is no figure is passed over, and the next one is read: %s', async (item) => {
+    const [state, ...figures] = await printed(`OK | ${item} next=7\n`)
+    expect(state?.status).toBe('ok')
+    expect(figures.map(({ subject, measurement }) => [subject, measurement?.value])).toEqual([['next', 7]])
+  })
+
+  test('the first of two figures with one label is kept', async () => {
+    expect(await measured('OK | a=1 a=2\n')).toEqual([{ label: 'a', value: 1, unit: 'count' }])
+  })
+
+  test('fifty figures are kept, and the state says that there are more', async () => {
+    const many = (count: number): string => Array.from({ length: count }, (_, n) => `f${n}=${n}`).join(' ')
+    const [all, ...fifty] = await printed(`OK | ${many(50)}\n`)
+    expect([fifty.length, all?.details]).toEqual([50, []])
+    const [state, ...figures] = await printed(`OK | ${many(51)}\n`)
+    expect(figures).toHaveLength(50)
+    expect(state?.details).toEqual(['(it has more figures than the 50 that are kept)'])
+  })
+
+  test('a figure that is cut off where nothing more is kept is no figure', async () => {
+    const whole = `OK | a=1 ${'x'.repeat(65_536 - 11)} b=`
+    expect(await measured(`${whole}123456\n`)).toEqual([{ label: 'a', value: 1, unit: 'count' }])
+    const cut = `OK | a=1 ${'x'.repeat(65_536 - 15)} b=123456\n`
+    expect(await measured(cut)).toEqual([{ label: 'a', value: 1, unit: 'count' }])
+  })
+
+  test('one that ends by a signal or with another code has no figures', async () => {
+    expect(await printed('OK | a=1', 'kill -9 $$')).toHaveLength(1)
+    expect(await printed('OK | a=1', 'exit 4')).toHaveLength(1)
+  })
+
+  test('labels are hostile: one line, bounded, without escapes', async () => {
+    const [, ...figures] = await printed(
+      `OK | '${escapeSequences.replaceAll("'", '')}'=1 '${'y'.repeat(200)}'=2 '${'z'.repeat(300)}'=3\n`,
+    )
+    expect(figures.length).toBeGreaterThan(0)
+    for (const { message, subject = '' } of figures) {
+      for (const text of [message, subject]) {
+        expect(text).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+        expect(text.length).toBeLessThan(200)
+      }
+    }
+  })
+})
+
+const plugins = '/usr/lib/nagios/plugins'
+const noPlugins = existsSync(join(plugins, 'check_load')) ? undefined : `there is no ${plugins}/check_load`
+suiteWith(noPlugins, 'the monitoring plug-ins', () => {
+  test.each([
+    ['check_load', ['-w', '500', '-c', '900'], 'load1', 'count'],
+    ['check_disk', ['-w', '1%', '-c', '1%', '-p', '/'], '/', 'bytes'],
+  ])('%s has figures', async (name, args, label, unit) => {
+    const found = await lookForFigures(join(plugins, name), args, { exec: { allow: [plugins] } })
+    expect(found.map(({ subject, measurement }) => [subject, measurement?.unit])).toContainEqual([label, unit])
   })
 })
 

@@ -5,6 +5,7 @@ import { readXml, xmlEnd } from '../../src/core/assert/xml.ts'
 import { said as saidByServer } from '../../src/core/client/refusal.ts'
 import { classify } from '../../src/core/engine/classify.ts'
 import { canonical, recordTexts } from '../../src/core/kinds/dns.ts'
+import { readFigures, splitOutput } from '../../src/core/kinds/exec/performance-data.ts'
 import { ReplyReader as FtpReplies } from '../../src/core/kinds/ftp/control.ts'
 import { filesIn, linesOf } from '../../src/core/kinds/ftp/list.ts'
 import { CookieJar } from '../../src/core/kinds/http-steps/cookies.ts'
@@ -116,6 +117,35 @@ const inLists: readonly Hostile[] = [
   { lead: '', unit: 'type=file;', end: ' c' },
 ]
 
+const inPluginOutput: readonly Hostile[] = [
+  ...bare,
+  ...[
+    ' ',
+    "'",
+    "''",
+    "'a ",
+    "a'",
+    '=',
+    'a=',
+    '1',
+    '1;',
+    'a=1;',
+    'a=1 ',
+    'a= ',
+    "'a'=1 ",
+    '|',
+    '|\n',
+    'a=1\n',
+    ':',
+    '@1:',
+    '.',
+    '1.',
+    'e1',
+  ].flatMap((unit) =>
+    ['OK | ', "OK | '", 'OK | a=', 'OK | a=1', 'OK | a=1;', 'OK\nso | a=1 '].map((lead) => ({ lead, unit, end: '!' })),
+  ),
+]
+
 const readers: Readonly<Record<string, Reader>> = {
   XML: {
     read: async (text) => {
@@ -201,6 +231,11 @@ const readers: Readonly<Record<string, Reader>> = {
   'what systemctl prints': { read: (text) => parseSystemd(text, 0), upTo: 1e5 },
   'what launchctl prints': { read: (text) => parseLaunchd(text), upTo: 1e5 },
   'what sc.exe prints': { read: (text) => parseWindows(text), upTo: 1e5 },
+  'what a plug-in prints': {
+    read: (text) => readFigures(splitOutput(text).data),
+    upTo: 1e5,
+    texts: inPluginOutput,
+  },
   'the error of a driver': { read: (text) => classify(new Error(text), 'peer', 1), upTo: 1e6 },
   'a text to be shown': { read: (text) => said(text), upTo: 1e6 },
   'a text that may hold a secret': { read: (text) => hiding(['a a a', '\\"\\"'])(text), upTo: 1e6 },

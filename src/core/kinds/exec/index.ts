@@ -1,10 +1,11 @@
 import type { Stats } from 'node:fs'
-import { checksOn, type ExecConfig, fail, machineKind, ok, type Result, warn } from '../engine/index.ts'
-import { showDuration } from '../format.ts'
-import { said } from '../net/text.ts'
-import { ProbeError } from '../probe-error.ts'
-import type { SettingsSpec } from '../settings/index.ts'
-import { plainEnvironment, runProgram } from '../system/run-program.ts'
+import { checksOn, type ExecConfig, fail, machineKind, ok, type Result, warn } from '../../engine/index.ts'
+import { show, showDuration } from '../../format.ts'
+import { said } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec } from '../../settings/index.ts'
+import { type Ended, plainEnvironment, runProgram } from '../../system/run-program.ts'
+import { maxFigures, type PluginFigure, type PluginFigures, readFigures, splitOutput } from './performance-data.ts'
 
 /**
  * The real path of a program that may be run: in an allowed folder, and with nobody but root and this
@@ -65,7 +66,10 @@ const commandSettings = {
 
 export const result = checksOn<object>()({
   depth: 'Basic',
-  results: { result: 'It ends with 0 (ok), 1 (warning), 2 (failure) or 3 (unknown)' },
+  results: {
+    result: 'It ends with 0 (ok), 1 (warning), 2 (failure) or 3 (unknown)',
+    figure: 'A figure of its performance data, by its label; never what decides whether all is well',
+  },
   settings: commandSettings,
   async observe(_, { command, args = [] }, context) {
     context.step('result', command)
@@ -74,29 +78,62 @@ export const result = checksOn<object>()({
     const ended = await runProgram({ file, args, env: plainEnvironment(), keep }, context.signal)
     return { ...ended, ms: context.now() - start }
   },
-  evaluate({ code, signal, stdout, stderr, more, ms }, { command }) {
-    const lines = stdout.split(/\r?\n/).filter((line) => line.trim() !== '')
-    // What follows the bar are figures for other programs.
-    const [first = ''] = lines.map((line) => said(line.split('|', 1)[0] ?? ''))
-    const others = [...lines.slice(1), ...stderr.split(/\r?\n/)].map((line) => said(line)).filter((line) => line !== '')
-    const cut = more ? ['(it said more than is kept)'] : []
-    const about: Partial<Result> = {
-      measurement: { value: ms, unit: 'milliseconds' },
-      details: [...others.slice(0, maxDetails), ...cut],
-    }
-    const message = first === '' ? 'it said nothing' : first
-    if (code === 0) return ok('result', `${message} (after ${showDuration(ms)})`, about)
-    if (code === 1) return warn('result', message, about)
-    if (code === 2) return fail('result', 'threshold', message, about)
-    if (code === 3) return fail('result', 'data', `unknown: ${message}`, about)
-    const how = signal === undefined ? `ended with ${code}` : `was ended by ${signal}`
-    return fail('result', 'protocol', `${command} ${how}, which is no answer of a plugin (0 to 3): ${message}`, about)
+  evaluate(ended, { command }) {
+    const { lines, data } = splitOutput(ended.stdout)
+    const cut = ended.more && !ended.stdout.endsWith('\n')
+    // One that did not end as a plug-in does may have stopped in the middle of a figure.
+    const { figures, more } = isVerdict(ended.code) ? readFigures(data, cut) : noFigures
+    return [stateOf(ended, lines, more, command), ...figures.map(figureResult)]
   },
 })
 
+const noFigures: PluginFigures = { figures: [], more: false }
+const isVerdict = (code: number | undefined): boolean => code !== undefined && code <= 3
+
+/** What its exit code says, in the words of its first line. */
+function stateOf(
+  { code, signal, stderr, more, ms }: Ended & { readonly ms: number },
+  lines: readonly string[],
+  moreFigures: boolean,
+  command: string,
+): Result<'result'> {
+  const [first = '', ...long] = lines.map((line) => said(line))
+  const others = [...long, ...stderr.split(/\r?\n/).map((line) => said(line))].filter((line) => line !== '')
+  const cut = [
+    ...(more ? ['(it said more than is kept)'] : []),
+    ...(moreFigures ? [`(it has more figures than the ${maxFigures} that are kept)`] : []),
+  ]
+  const about: Partial<Result> = {
+    measurement: { value: ms, unit: 'milliseconds' },
+    details: [...others.slice(0, maxDetails), ...cut],
+  }
+  const message = first === '' ? 'it said nothing' : first
+  if (code === 0) return ok('result', `${message} (after ${showDuration(ms)})`, about)
+  if (code === 1) return warn('result', message, about)
+  if (code === 2) return fail('result', 'threshold', message, about)
+  if (code === 3) return fail('result', 'data', `unknown: ${message}`, about)
+  const how = signal === undefined ? `ended with ${code}` : `was ended by ${signal}`
+  return fail('result', 'protocol', `${command} ${how}, which is no answer of a plugin (0 to 3): ${message}`, about)
+}
+
+/** A figure is told with the plug-in's own limits and not held against them: its exit code has done that. */
+function figureResult({ label, measurement, foreignUnit }: PluginFigure): Result<'figure'> {
+  const { value, unit, warn: warnAt, limit, bound } = measurement
+  const shown = (figure: number): string =>
+    foreignUnit === undefined
+      ? show(figure, unit === 'milliseconds' ? 'duration' : unit)
+      : `${show(figure, 'count')} ${foreignUnit}`
+  const limits = [
+    ...(warnAt === undefined ? [] : [`warns ${bound === 'atLeast' ? 'below' : 'above'} ${shown(warnAt)}`]),
+    ...(limit === undefined ? [] : [`${bound === 'atLeast' ? 'at least' : 'limit'} ${shown(limit)}`]),
+  ]
+  const ofPlugin = limits.length === 0 ? '' : ` (of the plug-in: ${limits.join(', ')})`
+  return ok('figure', `${label} ${shown(value)}${ofPlugin}`, { subject: label, measurement })
+}
+
 /**
  * Runs a program that answers as Nagios plugins do: its exit code is the verdict, its first line the
- * message. Off unless the system's svc.yaml allows the folder, and without a shell.
+ * message. What follows the bar are its figures, a result each. Off unless the system's svc.yaml allows the folder, and without a shell.
  */
 export default machineKind({
   name: 'exec',
