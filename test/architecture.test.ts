@@ -62,6 +62,7 @@ const law: Record<string, readonly string[]> = {
   database: ['engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
   folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
   kinds: [
+    'wire',
     'engine',
     'net',
     'assert',

@@ -1,15 +1,17 @@
 /** What kind of thing went wrong: an operator's first question. */
-export type FaultClass =
-  | 'dns'
-  | 'refused'
-  | 'timeout'
-  | 'tls'
-  | 'auth'
-  | 'protocol'
-  | 'threshold'
-  | 'data'
-  | 'dependency'
-  | 'internal'
+export const faultClasses = [
+  'dns',
+  'refused',
+  'timeout',
+  'tls',
+  'auth',
+  'protocol',
+  'threshold',
+  'data',
+  'dependency',
+  'internal',
+] as const
+export type FaultClass = (typeof faultClasses)[number]
 
 /** Thrown by `observe` when it knows better than an error code what went wrong. */
 export class ProbeError extends Error {

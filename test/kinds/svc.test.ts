@@ -3,13 +3,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
+import { limits } from '../../src/core/engine/index.ts'
 import svc from '../../src/core/kinds/svc.ts'
 import { openCore } from '../../src/core/open.ts'
-import { type ExecutionMode, inStyle } from '../../src/core/protocol/index.ts'
+import {
+  type ExecutionMode,
+  HealthCheckResponse,
+  inStyle,
+  type RunResult,
+  runMediaType,
+} from '../../src/core/protocol/index.ts'
+import { healthCheckResponse } from '../../src/core/reports/index.ts'
 import { type RunningServer, startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
 import { isOwnProcess } from '../../src/core/system/own-process.ts'
+import { decodeRun, encodeJson } from '../../src/core/wire/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import {
   http as answer,
@@ -56,6 +65,25 @@ const summary = (MonitorName: string, Status = 'Failure', message = 'it is so') 
   ErrorMessages: Status === 'Failure' ? [`check: ${message}`] : [],
 })
 const healthy = { Status: 'Success', FailedMonitorCount: 0, MonitorSummaries: [summary('http shop', 'Success')] }
+
+/** A run document with one monitor, as another svc writes it. */
+const runOf = (results: readonly RunResult[], more: object = {}) => ({
+  version: 1,
+  type: 'App',
+  mode: 'Basic',
+  view: 'full',
+  status: results.some(({ status }) => status === 'failed') ? 'failed' : 'ok',
+  message: 'App is as it is',
+  startedAt: '2026-11-22T08:00:00.000Z',
+  endedAt: '2026-11-22T08:00:01.000Z',
+  durationMs: 1_000,
+  monitors: [{ name: 'postgres orders', kind: 'postgres', status: 'ok', results }],
+  ...more,
+})
+const sendsRun = (run: object | string): Behaviour =>
+  replies(answer(200, JSON.stringify(run), { 'Content-Type': runMediaType }))
+const remote = async (...args: Parameters<typeof look>) =>
+  (await look(...args)).results.filter(({ check }) => check === 'remote check')
 
 describe('how old the answer is', () => {
   const aged = (age: string, status = 'Success') =>
@@ -107,6 +135,12 @@ describe('what is asked', () => {
     expect(headers).toContain('X-Svc-Hops: 1')
     expect(headers).not.toContain('no-cache')
     expect(headers).toMatch(/X-Prometheus-Scrape-Timeout-Seconds: [45]\.\d{3}/)
+  })
+
+  test('one request asks for the run document, and for the document of the interface where there is none', async () => {
+    const { heard, seen } = await look(sendsRun(runOf([{ check: 'round trip', status: 'ok', message: '1 ms' }])))
+    expect(heard).toContain(`\r\nAccept: ${runMediaType}, application/json\r\n`)
+    expect(seen).toBe(1)
   })
 
   test('the token is sent from Standard on, and shows itself nowhere', async () => {
@@ -227,6 +261,154 @@ describe('what it says', () => {
   })
 })
 
+describe('the run document of another svc', () => {
+  const lag = { value: 90_000, unit: 'milliseconds', warn: 5_000, limit: 30_000, bound: 'atMost' } as const
+  const results: readonly RunResult[] = [
+    { check: 'connect', status: 'ok', message: 'accepted' },
+    { check: 'round trip', status: 'ok', message: '1 ms', measurement: { value: 1, unit: 'milliseconds' } },
+    { check: 'queue', status: 'ok', message: '3', subject: 'mail', measurement: { value: 3, unit: 'count' } },
+    { check: 'queue', status: 'ok', message: '4', subject: 'jobs', measurement: { value: 4, unit: 'count' } },
+    { check: 'backup', status: 'warning', message: 'old' },
+    { check: 'replication lag', status: 'failed', fault: 'threshold', message: '90 s', measurement: lag },
+    { check: 'sign-in', status: 'failed', fault: 'auth', message: 'no such account', details: ['ask the owner'] },
+  ]
+
+  test('its figures, warnings and fault classes are results as they are there, the worst first', async () => {
+    expect(await remote(sendsRun(runOf(results)))).toMatchObject([
+      {
+        subject: 'postgres orders replication lag',
+        status: 'failed',
+        fault: 'threshold',
+        message: 'postgres orders replication lag: 90 s',
+        measurement: lag,
+      },
+      { subject: 'postgres orders sign-in', status: 'failed', fault: 'auth', details: ['ask the owner'] },
+      { subject: 'postgres orders backup', status: 'warning', message: 'postgres orders backup: old' },
+      { subject: 'postgres orders round trip', status: 'ok', measurement: { value: 1, unit: 'milliseconds' } },
+      { subject: 'postgres orders queue mail', status: 'ok', measurement: { value: 3, unit: 'count' } },
+      { subject: 'postgres orders queue jobs', status: 'ok', measurement: { value: 4, unit: 'count' } },
+    ])
+  })
+
+  test('the verdict says what it says of the same answer in the document of the interface', async () => {
+    const failed = runOf(results)
+    const shown = ({ message, ...rest }: Awaited<ReturnType<typeof one>>) => ({
+      ...rest,
+      address: '',
+      message: message.replace(/^\S+ /, ''),
+    })
+    const document = (run: ReturnType<typeof runOf>) =>
+      JSON.parse(encodeJson(HealthCheckResponse, healthCheckResponse(decodeRun(JSON.stringify(run))))) as object
+    expect(shown(await one(sendsRun(failed)))).toEqual(shown(await one(json(document(failed)))))
+    const warned = runOf(results.filter(({ status }) => status !== 'failed'))
+    const found = await one(sendsRun(warned))
+    expect(shown(found)).toEqual(shown(await one(json(document(warned)))))
+    expect(found).toMatchObject({
+      status: 'warning',
+      message: expect.stringMatching(/says Success with 1 warning: "postgres orders backup: old"$/),
+    })
+  })
+
+  test('a message that begins with "warning:" is no warning', async () => {
+    const { results: found } = await look(
+      sendsRun(runOf([{ check: 'log', status: 'ok', message: 'warning: is the last line' }])),
+    )
+    expect(found.map(({ check, status }) => [check, status])).toEqual([
+      ['connect', 'ok'],
+      ['health', 'ok'],
+      ['latency', 'ok'],
+    ])
+  })
+
+  test('what a stranger may read there has no messages', async () => {
+    const brief = runOf([], {
+      view: 'brief',
+      status: 'failed',
+      monitors: [
+        {
+          kind: 'tcp',
+          status: 'failed',
+          results: [
+            { check: 'connect', status: 'failed', fault: 'refused' },
+            { check: 'banner', status: 'warning' },
+          ],
+        },
+      ],
+    })
+    expect(await remote(sendsRun(brief))).toMatchObject([
+      { subject: 'tcp connect', fault: 'refused', message: 'tcp connect: failed: refused' },
+      { subject: 'tcp banner', status: 'warning', message: 'tcp banner: see the server' },
+    ])
+  })
+
+  test('a sign-in that is refused there, in a database, does not stop ours', async () => {
+    const options = { limits: limits() }
+    const settings = { token: secret('svc_key_of_the_other') }
+    await using there = await peer(sendsRun(runOf(results)))
+    const url = `http://127.0.0.1:${there.port}`
+    for (let time = 0; time < 2; time += 1) {
+      const found = await runKind(svc, { url, ...settings }, 'Standard', options)
+      expect(found.filter(({ fault }) => fault === 'auth').map(({ check }) => check)).toEqual(['remote check'])
+    }
+    expect(there.seen()).toBe(2)
+  })
+
+  test('a unit or a fault class of a later svc is no figure, and no word that nobody here knows', async () => {
+    const later: readonly RunResult[] = [
+      { check: 'a', status: 'ok', message: 'a', measurement: { value: 1, unit: 'furlongs' } },
+      { check: 'b', status: 'failed', message: 'b', fault: 'weather' },
+    ]
+    const [failed, ...rest] = await remote(sendsRun(runOf(later)))
+    expect(failed).toMatchObject({ subject: 'postgres orders b', status: 'failed', fault: 'internal' })
+    expect(rest).toEqual([])
+  })
+
+  test.each<[string, object | string]>([
+    ['a run of a later version', { ...runOf(results), version: 2 }],
+    ['a run without monitors', runOf([], { monitors: [] })],
+    ['a run with a monitor that looked at nothing', runOf([])],
+    ['a run without a status', { ...runOf(results), status: undefined }],
+    ['a text in place of a run', 'Success'],
+    ['a document of the interface that calls itself a run', healthy],
+  ])('%s is never Success', async (_, run) => {
+    expect(await one(sendsRun(run))).toMatchObject({ status: 'failed', fault: 'protocol' })
+  })
+
+  test('a run that says ok over a check that failed is a failure', async () => {
+    expect(await one(sendsRun({ ...runOf(results), status: 'ok' }))).toMatchObject({ status: 'failed', fault: 'data' })
+  })
+
+  test('a run of 3 MiB is read, one that is longer than 4 MiB is never Success', async () => {
+    const long = (count: number) =>
+      runOf(Array.from({ length: count }, (_, n) => ({ check: `c${n}`, status: 'ok', message: 'x'.repeat(60_000) })))
+    expect((await one(sendsRun(long(50)))).status).toBe('ok')
+    expect(await one(sendsRun(long(72)))).toMatchObject({ status: 'failed', fault: 'protocol' })
+  })
+
+  test('what it says is hostile: one line each, bounded, without escapes and without the token', async () => {
+    const bad = `${escapeSequences}svc_key_of_the_other${'x'.repeat(1_000)}`
+    const hostile = Array.from({ length: 300 }, (_, n) => ({
+      check: `${n} ${bad}`,
+      status: 'warning' as const,
+      message: bad,
+      details: [bad, bad],
+      subject: bad,
+    }))
+    const settings = { token: secret('svc_key_of_the_other') }
+    const { results: all } = await look(sendsRun(runOf(hostile)), settings, 'Standard')
+    expect(checked(all, 'health').details?.at(-1)).toBe('(100 more checks there, not shown here)')
+    const found = all.filter(({ check }) => check === 'remote check')
+    expect(found).toHaveLength(200)
+    for (const { message, subject = '', details = [] } of found) {
+      for (const text of [message, subject, ...details]) {
+        expect(text).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+        expect(text).not.toContain('svc_key_of_the_other')
+        expect(text.length).toBeLessThan(500)
+      }
+    }
+  })
+})
+
 describe('what goes wrong on the way', () => {
   test('nobody there is told as refused', async () => {
     const [found] = await runKind(svc, { url: `http://127.0.0.1:${await refusedPort()}` })
@@ -322,12 +504,22 @@ describe('real servers', () => {
     const well = await serve('well', 'types: {}')
     for (const mode of ['Basic', 'Standard', 'Advanced'] as const) {
       const found = await runKind(svc, { url: well.url, mode: 'Advanced' }, mode)
-      expect(found.map(({ check }) => check)).toEqual(['connect', 'health', 'latency'])
+      const checks = new Set(found.map(({ check }) => check))
+      expect([...checks]).toEqual(['connect', 'health', 'latency', 'remote check'])
       expect(checked(found, 'health').status).not.toBe('failed')
     }
+    const figures = (await runKind(svc, { url: well.url, mode: 'Standard' }, 'Standard')).map(
+      ({ subject, measurement }) => [subject, measurement?.unit, measurement?.bound],
+    )
+    expect(figures).toContainEqual(['host cpu', 'percent', 'atMost'])
     const ill = await serve('ill', monitors(`{kind: tcp, name: gone, host: 127.0.0.1, port: ${await refusedPort()}}`))
     const found = checked(await runKind(svc, { url: ill.url }), 'health')
     expect(found).toMatchObject({ status: 'failed', message: expect.stringContaining('failed there: tcp gone') })
+    const there = (await runKind(svc, { url: ill.url })).filter(({ status }) => status === 'failed')
+    expect(there.map(({ check, subject, fault }) => [check, subject, fault])).toEqual([
+      ['health', undefined, 'data'],
+      ['remote check', 'tcp gone connect', 'refused'],
+    ])
   })
 
   const ask = async (url: string): Promise<string> =>

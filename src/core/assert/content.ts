@@ -103,11 +103,19 @@ function evaluateValues(
 
 /** The /healthcheck of another server: its status code proves nothing, its body does. */
 export function evaluateHealth(content: Content): Result<'health'> {
-  const { address, hide } = content
+  const { address } = content
   const read = jsonIn(content)
   if ('problem' in read) return fail('health', 'protocol', `${address}: ${read.problem}`, { address })
   const value = inPascalCase(read.value)
-  const body = (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>
+  const document = typeof value === 'object' && value !== null ? value : {}
+  return evaluateHealthDocument(content, document as Readonly<Record<string, unknown>>)
+}
+
+/** The verdict of a health answer that has been read: the interface's document, its members in PascalCase. */
+export function evaluateHealthDocument(
+  { address, hide }: Pick<Content, 'address' | 'hide'>,
+  body: Readonly<Record<string, unknown>>,
+): Result<'health'> {
   const { Status: status, StatusMessage: message, FailedMonitorCount: failed, MonitorSummaries: summaries } = body
   const told = typeof message === 'string' && message !== '' ? `: ${quoted(hide(message), 200)}` : ''
   const number = typeof failed === 'number' ? failed : undefined

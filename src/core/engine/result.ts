@@ -44,6 +44,8 @@ export type Result<Name extends string = string> = {
   readonly subject?: string | undefined
   /** Version skew, a deployment in progress: what SuppressDeploymentErrors lets pass (H5). */
   readonly deployment?: boolean | undefined
+  /** What another svc found: its fault is none of our own connection or sign-in. */
+  readonly foundElsewhere?: true | undefined
 }
 
 const units: Record<ThresholdUnit, Unit> = {

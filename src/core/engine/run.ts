@@ -191,10 +191,10 @@ async function attempts(
   do {
     attempt += 1
     results = await observeOnce(monitor, context, options, signal, runEnds)
-    if (results.some((result) => result.fault === 'auth')) break
+    if (results.some(isRefusal)) break
   } while (attempt <= monitor.retries && results.some((f) => f.status === 'failed') && !signal.aborted)
   if (refusalKey !== undefined) {
-    if (results.some((result) => result.fault === 'auth')) refusals.refused(refusalKey, context.now())
+    if (results.some(isRefusal)) refusals.refused(refusalKey, context.now())
     // A server that is down has accepted nothing.
     else if (results.some((result) => result.status !== 'failed')) refusals.accepted(refusalKey)
   }
@@ -203,6 +203,9 @@ async function attempts(
   const said = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
   return base(monitor, said, context.now() - started, attempt)
 }
+
+/** Our own sign-in was refused. */
+const isRefusal = ({ fault, foundElsewhere }: Result): boolean => fault === 'auth' && foundElsewhere !== true
 
 /** Retries hide flapping: a late pass says so. */
 const passedLate = (result: Result, attempt: number): Result =>

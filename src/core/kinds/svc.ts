@@ -1,4 +1,4 @@
-import { type Content, evaluateHealth } from '../assert/content.ts'
+import { type Content, evaluateHealth, evaluateHealthDocument } from '../assert/content.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import {
   type AddressTurn,
@@ -7,19 +7,34 @@ import {
   checksOn,
   fail,
   latencySetting,
+  type Measurement,
   networkKind,
   ok,
   type Result,
   sharedRead,
   warn,
 } from '../engine/index.ts'
+import { Fault } from '../errors.ts'
 import { showBytes, showDuration } from '../format.ts'
 import { caFileSetting } from '../net/certificates.ts'
 import { asksPeerAt, type Route, verifySetting } from '../net/http/route.ts'
-import { count, quoted, said } from '../net/text.ts'
+import { count, type Hide, quoted, said } from '../net/text.ts'
 import { urlTarget } from '../net/url.ts'
-import { ExecutionMode, inPascalCase, ServerType, warningPrefix } from '../protocol/index.ts'
+import { type FaultClass, faultClasses } from '../probe-error.ts'
+import {
+  briefMessages,
+  ExecutionMode,
+  inPascalCase,
+  type RunDocument,
+  type RunMeasurement,
+  type RunMonitor,
+  type RunResult,
+  runMediaType,
+  ServerType,
+  warningIn,
+} from '../protocol/index.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
+import { decodeRun, isRunType } from '../wire/index.ts'
 import {
   declineForPeer,
   declineOwnProcess,
@@ -30,8 +45,9 @@ import {
   urlProblem,
 } from './http/index.ts'
 
-/** Bytes of an answer that are read. */
+/** Bytes of an answer that are read: of the interface's document, and of a run document, which says more. */
 const maxBody = 1024 * 1024
+const maxRunBody = 4 * maxBody
 
 const peerSettings = {
   url: { type: 'url', protocols: ['http', 'https'], required: true, doc: 'The server, or its /healthcheck' },
@@ -67,6 +83,9 @@ function peerUrl(settings: PeerSettings, mode: ExecutionMode): URL {
   return url
 }
 
+/** The interface's JSON is in the list, so that a server that knows no runs answers it. */
+const accept = `${runMediaType}, application/json`
+
 async function preparePeer(settings: PeerSettings, context: CheckContext): Promise<Route> {
   const url = peerUrl(settings, context.mode)
   context.step('connect', url.host)
@@ -74,7 +93,7 @@ async function preparePeer(settings: PeerSettings, context: CheckContext): Promi
   const headers = { 'X-Prometheus-Scrape-Timeout-Seconds': (context.msLeft() / 1_000).toFixed(3) }
   const { token, insecureHttp, verify, caFile } = settings
   const request = { url: url.href, method: 'GET', headers, token, insecureHttp, redirects: 0, verify, caFile } as const
-  return await routeOf(request, url, { mode: context.mode, accept: 'application/json', asksPeer: true })
+  return await routeOf(request, url, { mode: context.mode, accept, asksPeer: true })
 }
 
 const openPeer = (at: AddressTurn, _: PeerSettings, context: CheckContext, route: Route): Promise<RequestConnection> =>
@@ -86,13 +105,28 @@ const healthDoc = 'Its health answer says Success; failed monitors are named'
 const answer = sharedRead('health', healthDoc, async ({ at, route, openedMs, request }: RequestConnection, context) => {
   const { head } = await request(context)
   context.step('health')
-  const { bytes: body, more } = await head.read(maxBody)
+  const asRun = isRunType(head.headers['content-type'] ?? '')
+  const { bytes: body, more } = await head.read(asRun ? maxRunBody : maxBody)
   const ms = context.now() - openedMs
   const { hide, signsIn: signedIn } = route
   const { status, headers } = head
   const { address } = at
-  return { address, headers, body, more, hide, at: context.date(), xml: undefined, status, signedIn, ms }
+  const run = asRun ? readRun(body, more) : undefined
+  return { address, headers, body, more, hide, at: context.date(), xml: undefined, status, signedIn, run, ms }
 })
+
+/** The run that another svc answered, or why it cannot be read. */
+type PeerRun = { readonly run: RunDocument } | { readonly problem: string }
+
+function readRun(body: Buffer, more: boolean): PeerRun {
+  if (more) return { problem: `The server's run document is longer than ${showBytes(maxRunBody)}` }
+  try {
+    return { run: decodeRun(body.toString('utf8')) }
+  } catch (error) {
+    if (error instanceof Fault) return { problem: error.message }
+    throw error
+  }
+}
 
 const health = check({
   depth: 'Basic',
@@ -115,32 +149,55 @@ const latency = check({
   },
 })
 
-type PeerAnswer = Content & { readonly status: number; readonly signedIn: boolean }
+const remoteChecks = check({
+  depth: 'Basic',
+  results: {
+    'remote check': 'A check there that measures something, warns or fails, as another svc of this version reports it',
+  },
+  settings: {},
+  observe: answer,
+  evaluate: ({ address, hide, run }) => (run && 'run' in run ? evaluateRemote(run.run, address, hide) : []),
+})
 
-/** How many failed monitors the message names, and how many warnings become details. */
+type PeerAnswer = Content & {
+  readonly status: number
+  readonly signedIn: boolean
+  /** Undefined where the peer answered the interface's document. */
+  readonly run: PeerRun | undefined
+}
+
+/** How many failed monitors the message names, how many warnings become details, and how many checks there results. */
 const maxNames = 5
 const maxWarnings = 10
+const maxRemoteChecks = 200
 
 /** The health answer of another server, with its failed monitors by name and its warnings as one of ours. */
 function evaluatePeer(answer: PeerAnswer): Result<'health'> {
-  const result = evaluateAnswer(answer)
+  const result = withLeftOut(evaluateAnswer(answer), answer.run)
   const age = Number(/^\d{1,9}$/.exec(answer.headers['age'] ?? '')?.[0] ?? 0)
   return age > 1 ? { ...result, message: `${result.message}; seen there ${showDuration(age * 1_000)} ago` } : result
 }
 
+function withLeftOut(result: Result<'health'>, run: PeerRun | undefined): Result<'health'> {
+  const more = run && 'run' in run ? remoteOf(run.run.monitors).length - maxRemoteChecks : 0
+  if (more <= 0) return result
+  return { ...result, details: [...(result.details ?? []), `(${count(more, 'more check')} there, not shown here)`] }
+}
+
 function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
-  const { address, status, hide } = answer
-  const body = documentOf(answer)
+  const { address, status, hide, run } = answer
+  if (run && 'problem' in run) return fail('health', 'protocol', `${address}: ${run.problem}`, { address })
+  const body = run ? documentOfRun(run.run) : documentOf(answer)
   // A draining server answers 503 without a verdict; one that does not suppress error codes, with it.
   if (status !== 200 && typeof body['Status'] !== 'string') return evaluateRefusal(answer, body)
-  const result = evaluateHealth(answer)
+  const result = run ? evaluateHealthDocument(answer, body) : evaluateHealth(answer)
   if (result.status === 'failed') {
     const names = failedMonitors(body).map((name) => said(hide(name), 80))
     if (names.length === 0) return result
     const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : ''
     return { ...result, message: `${result.message}; failed there: ${names.slice(0, maxNames).join(', ')}${more}` }
   }
-  const warnings = result.status === 'ok' ? warningsIn(body) : []
+  const warnings = result.status === 'ok' ? (run ? warningsOfRun(run.run) : warningsIn(body)) : []
   const [first] = warnings
   if (first === undefined) return result
   const message = `${address} says Success with ${count(warnings.length, 'warning')}: ${quoted(hide(first), 160)}`
@@ -187,11 +244,94 @@ const failedMonitors = (body: Body): readonly string[] =>
 const warningsIn = (body: Body): readonly string[] =>
   records(body['MonitorSummaries']).flatMap(({ MonitorName: monitor, Results: results }) =>
     records(results).flatMap(({ MonitoringName: check, StatusMessage: message }) =>
-      typeof message === 'string' && message.startsWith(warningPrefix)
-        ? [`${String(monitor)} ${String(check)}: ${message.slice(warningPrefix.length)}`]
-        : [],
+      warningLines(`${String(monitor)} ${String(check)}`, typeof message === 'string' ? warningIn(message) : undefined),
     ),
   )
+
+const warningLines = (of: string, warning: string | undefined): readonly string[] =>
+  warning === undefined ? [] : [`${of}: ${warning}`]
+
+const hasFailed = ({ status }: { readonly status: string }): boolean => status === 'failed'
+/** A caller who is not signed in there reads no messages. */
+const messageOf = ({ status, fault, message }: RunResult): string =>
+  message ?? `${briefMessages[status]}${status === 'failed' ? faultOf(fault) : ''}`
+const nameOf = ({ name, kind }: RunMonitor): string => name ?? kind
+
+/** As much of the interface's document as a verdict needs, of a run. */
+function documentOfRun({ status, message, view, monitors }: RunDocument): Body {
+  return {
+    Status: status === 'failed' ? 'Failure' : 'Success',
+    StatusMessage: message,
+    FailedMonitorCount: monitors.filter(hasFailed).length,
+    MonitorSummaries: monitors.map((monitor) => ({
+      MonitorName: nameOf(monitor),
+      Status: hasFailed(monitor) ? 'Failure' : 'Success',
+      ErrorMessages:
+        view === 'full' ? monitor.results.filter(hasFailed).map((one) => `${one.check}: ${messageOf(one)}`) : [],
+    })),
+  }
+}
+
+const warningsOfRun = ({ monitors }: RunDocument): readonly string[] =>
+  monitors.flatMap((monitor) =>
+    monitor.results.flatMap((one) =>
+      warningLines(`${nameOf(monitor)} ${one.check}`, one.status === 'warning' ? messageOf(one) : undefined),
+    ),
+  )
+
+const rank: Readonly<Record<RunResult['status'], number>> = { failed: 0, warning: 1, ok: 2 }
+
+/** Every check there that measures something, warns or fails, the worst first. */
+const remoteOf = (monitors: readonly RunMonitor[]) =>
+  monitors
+    .flatMap((monitor) => monitor.results.map((one) => ({ monitor, one, measurement: figureOf(one.measurement) })))
+    .filter(({ one, measurement }) => one.status !== 'ok' || measurement !== undefined)
+    .toSorted((a, b) => rank[a.one.status] - rank[b.one.status])
+
+/** Those checks as results of ours: with their statuses, fault classes and figures. */
+function evaluateRemote({ monitors }: RunDocument, address: string, hide: Hide): readonly Result<'remote check'>[] {
+  const subjects = new Set<string>()
+  const subjectOf = (parts: readonly (string | undefined)[]): string =>
+    said(hide(parts.filter((part) => part !== undefined && part !== '').join(' ')), 160)
+  return remoteOf(monitors)
+    .slice(0, maxRemoteChecks)
+    .map(({ monitor, one, measurement }) => {
+      const short = subjectOf([nameOf(monitor), one.check, one.subject])
+      // Checks of several addresses have one name: the address tells them apart.
+      const subject = subjects.has(short) ? subjectOf([nameOf(monitor), one.check, one.subject, one.address]) : short
+      subjects.add(subject)
+      return {
+        check: 'remote check',
+        status: one.status,
+        fault: one.status === 'failed' ? faultOf(one.fault) : undefined,
+        message: `${subject}: ${said(hide(messageOf(one)))}`,
+        details: one.details?.slice(0, maxWarnings).map((line) => said(hide(line))),
+        measurement,
+        subject,
+        address,
+        foundElsewhere: true,
+      }
+    })
+}
+
+/** A later svc may know more of them. */
+const faultOf = (fault: string | undefined): FaultClass => faultClasses.find((one) => one === fault) ?? 'internal'
+
+const baseUnits: Readonly<Record<Measurement['unit'], true>> = {
+  milliseconds: true,
+  bytes: true,
+  percent: true,
+  ratio: true,
+  count: true,
+  days: true,
+}
+const isUnit = (unit: string): unit is Measurement['unit'] => Object.hasOwn(baseUnits, unit)
+
+function figureOf(measured: RunMeasurement | undefined): Measurement | undefined {
+  if (measured === undefined) return undefined
+  const { unit, ...figure } = measured
+  return isUnit(unit) ? { ...figure, unit } : undefined
+}
 
 /**
  * Another server's own health check. It is asked by one hop only: a run that another svc asked for asks
@@ -214,5 +354,5 @@ export default networkKind({
     evaluate: ({ connection: { at }, ms }) =>
       ok('connect', `${at.address} accepted`, { measurement: { value: ms, unit: 'milliseconds' } }),
   },
-  checks: [health, latency],
+  checks: [health, latency, remoteChecks],
 })

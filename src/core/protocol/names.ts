@@ -56,3 +56,11 @@ const pascal = (name: string): string => name.replace(/(?:^|_)([a-z])/g, (_, let
 export const warningPrefix = 'warning: '
 /** The last of a failed result's ErrorMessages names its fault class, e.g. `fault: refused`. */
 export const faultPrefix = 'fault: '
+
+/** What a StatusMessage of Success warns of; undefined where it warns of nothing. */
+export const warningIn = (statusMessage: string): string | undefined =>
+  statusMessage.startsWith(warningPrefix) ? statusMessage.slice(warningPrefix.length) : undefined
+
+/** The fault class that the last ErrorMessages entry of a Failure names; undefined where it names none. */
+export const faultIn = (errorMessage: string): string | undefined =>
+  errorMessage.startsWith(faultPrefix) ? errorMessage.slice(faultPrefix.length) : undefined

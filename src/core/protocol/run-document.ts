@@ -56,6 +56,13 @@ export const RunResult = dto('RunResult', {
 })
 export type RunResult = Infer<typeof RunResult>
 
+/** What stands for a message where the view leaves messages out; the fault class follows that of a failure. */
+export const briefMessages: Readonly<Record<RunStatus, string>> = {
+  ok: 'ok',
+  warning: 'see the server',
+  failed: 'failed: ',
+}
+
 export const RunMonitor = dto('RunMonitor', {
   /** Kind and name, e.g. `postgres orders`. Absent where the view is `brief`. */
   name: text,

@@ -1,9 +1,9 @@
 import {
-  faultPrefix,
+  faultIn,
   type HealthCheckResponse,
   type MonitoringResult,
   type MonitorSummary,
-  warningPrefix,
+  warningIn,
 } from '../protocol/index.ts'
 import { sanitizeLine, sanitizeText } from '../sanitize.ts'
 import {
@@ -20,8 +20,7 @@ import { slugOf, stateOf } from './run-document.ts'
 
 /**
  * Reads the interface's document of a server that sends no run: warnings and fault classes stand in its text. Takes
- * whatever a foreign server sent: missing parts, empty lists, odd text. This is the only place where they are taken
- * from text.
+ * whatever a foreign server sent: missing parts, empty lists, odd text.
  */
 export function fromForeignDocument(response: HealthCheckResponse): Answered {
   const monitors = (response.MonitorSummaries ?? []).map(readMonitor)
@@ -45,7 +44,7 @@ export function fromForeignDocument(response: HealthCheckResponse): Answered {
 /** Whether a document that came without a run warns of something. */
 export const foreignWarning = (response: HealthCheckResponse): boolean =>
   (response.MonitorSummaries ?? []).some((summary) =>
-    (summary.Results ?? []).some((result) => result.StatusMessage?.startsWith(warningPrefix)),
+    (summary.Results ?? []).some((result) => warningIn(result.StatusMessage ?? '') !== undefined),
   )
 
 function readMonitor(summary: MonitorSummary): MonitorReading {
@@ -100,18 +99,17 @@ function withFurther(
 function readResult(monitor: string, result: MonitoringResult): Reading {
   const failed = result.Status !== 'Success'
   const said = sanitizeLine(result.StatusMessage ?? '')
-  const warned = !failed && said.startsWith(warningPrefix)
+  const warning = failed ? undefined : warningIn(said)
   const details = (result.ErrorMessages ?? []).map(sanitizeText).filter((text) => text !== '')
-  const last = details.at(-1)
-  const fault = failed && last?.startsWith(faultPrefix) ? last.slice(faultPrefix.length) : undefined
+  const fault = failed ? faultIn(details.at(-1) ?? '') : undefined
   const check = sanitizeLine(result.MonitoringName ?? '')
   return {
     monitor,
     check,
     slug: slugOf(check),
     depth: undefined,
-    level: failed ? 'fail' : warned ? 'warn' : 'ok',
-    message: (warned ? said.slice(warningPrefix.length) : said) || (failed ? 'failed without saying why' : 'ok'),
+    level: failed ? 'fail' : warning !== undefined ? 'warn' : 'ok',
+    message: (warning ?? said) || (failed ? 'failed without saying why' : 'ok'),
     details: fault === undefined ? details : details.slice(0, -1),
     fault: fault === undefined ? undefined : sanitizeLine(fault),
     cause: undefined,

@@ -1,5 +1,6 @@
 import type { DeclaredResult, MonitorReport, Result, Run } from '../engine/index.ts'
 import {
+  briefMessages,
   type ExecutionMode,
   faultPrefix,
   type HealthCheckRequest,
@@ -162,11 +163,8 @@ const sentence = (monitor: RunMonitor, { check, message }: RunResult): string =>
   monitor.kind === 'configuration' ? (message ?? '') : `${monitor.name} ${check}: ${message}`
 
 /** A result's message; where the view leaves messages out, what may be said in its place. */
-export function messageOf({ status, fault, message }: RunResult): string {
-  if (message !== undefined) return message
-  if (status === 'ok') return 'ok'
-  return status === 'warning' ? 'see the server' : `failed: ${fault ?? 'internal'}`
-}
+export const messageOf = ({ status, fault, message }: RunResult): string =>
+  message ?? `${briefMessages[status]}${status === 'failed' ? (fault ?? 'internal') : ''}`
 
 /** The interface's document of a run: two states, and the warning and the fault class as text (H11). */
 export function healthCheckResponse(run: RunDocument): HealthCheckResponse {
