@@ -10,6 +10,8 @@ const entry = new URL('../../bin/run.js', import.meta.url).pathname
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
 export type Home = {
   readonly folder: string
+  /** The svc that runs. */
+  readonly program: string
   readonly env: Readonly<Record<string, string>>
   /** Runs svc with this home; `stdin` is all that it can read. */
   readonly svc: (args: readonly string[], more?: { stdin?: string; env?: Record<string, string> }) => Promise<Ran>
@@ -26,8 +28,8 @@ export type Home = {
 /** Keys to type, a signal for svc itself, or nothing yet. */
 export type Typed = string | { readonly signal: NodeJS.Signals } | undefined
 
-/** A settings folder of its own, and svc in it. */
-export function svcHome(): Home {
+/** A settings folder of its own, and svc in it: the one that is built here, or another one. */
+export function svcHome(program: string = entry): Home {
   const folder = mkdtempSync(join(tmpdir(), 'svc-home-'))
   const env = {
     PATH: process.env.PATH ?? '',
@@ -39,12 +41,13 @@ export function svcHome(): Home {
   }
   return {
     folder,
+    program,
     env,
     svc: (args, { stdin = '', env: more = {} } = {}) =>
-      run(process.execPath, [entry, ...args], { ...env, ...more }, (child) => child.stdin?.end(stdin)),
+      run(process.execPath, [program, ...args], { ...env, ...more }, (child) => child.stdin?.end(stdin)),
     terminal: (args, answer, more = {}) => {
       const pidFile = join(folder, 'pid')
-      const svc = `sh -c 'echo $$ > ${pidFile}; exec ${[process.execPath, entry, ...args].join(' ')}'`
+      const svc = `sh -c 'echo $$ > ${pidFile}; exec ${[process.execPath, program, ...args].join(' ')}'`
       // What the terminal is left like stands at the end.
       const line = `${svc}; code=$?; stty -a; exit $code`
       return run('script', ['-qec', line, '/dev/null'], { ...env, ...more, SHELL: '/bin/sh' }, (child) => {
