@@ -11,6 +11,7 @@ const longest = [
   'e2e/serve-log',
   'prove/requests',
   'client/replay',
+  'interop/version-0.1',
   'kinds/queries-sqlite',
   'store/postgres-cuts',
   'discover/discover',

@@ -20,8 +20,16 @@ export type ServeCommand = {
 /** Milliseconds until one that does not end after SIGTERM is killed. */
 const endMs = 15_000
 
-/** Starts `svc serve` of this home with this svc.yaml, and resolves once it listens. Throws its log when it ends instead. */
-export async function startServe(home: Home, yaml: string, flags: readonly string[] = []): Promise<ServeCommand> {
+/**
+ * Starts `svc serve` of this home with this svc.yaml, at a free port or at `at`, and resolves once it listens. Throws its
+ * log when it ends instead.
+ */
+export async function startServe(
+  home: Home,
+  yaml: string,
+  flags: readonly string[] = [],
+  at = 0,
+): Promise<ServeCommand> {
   const host = flags.includes('--host') ? (flags[flags.indexOf('--host') + 1] ?? '') : '127.0.0.1'
   const folder = join(home.folder, 'server')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -31,7 +39,7 @@ export async function startServe(home: Home, yaml: string, flags: readonly strin
   }
   const portFile = file('port', '')
   const args = [
-    ...['serve', '--port', '0', '--port-file', portFile, '--store', join(folder, 'svc.db')],
+    ...['serve', '--port', String(at), '--port-file', portFile, '--store', join(folder, 'svc.db')],
     ...['--config', file('svc.yaml', yaml)],
     ...['--bootstrap-admin', admin.userName, '--bootstrap-password-file', file('password', admin.password)],
     ...flags,

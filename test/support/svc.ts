@@ -28,9 +28,8 @@ export type Home = {
 /** Keys to type, a signal for svc itself, or nothing yet. */
 export type Typed = string | { readonly signal: NodeJS.Signals } | undefined
 
-/** A settings folder of its own, and svc in it: the one that is built here, or another one. */
-export function svcHome(program: string = entry): Home {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-home-'))
+/** A settings folder of its own, or one that there is, and svc in it: the one that is built here, or another one. */
+export function svcHome(program: string = entry, folder: string = mkdtempSync(join(tmpdir(), 'svc-home-'))): Home {
   const env = {
     PATH: process.env.PATH ?? '',
     HOME: folder,

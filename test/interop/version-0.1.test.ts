@@ -1,0 +1,264 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { suiteWith } from '../support/peer.ts'
+import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
+import { type Home, type Ran, svcHome } from '../support/svc.ts'
+
+/** The last commit of version 0.1, before the first that is to be 0.2. */
+const version01 = '3de4d32108731653a7e492378b3d27bf39d3a47d'
+/** A svc.yaml with every kind and most settings, all of which 0.1 knows. */
+const everyKind = '25350209377a13b0b9fdb74cb5b16df686bc8c7c:test/snapshot/svc.yaml'
+
+const root = new URL('../..', import.meta.url).pathname
+const git = (...args: readonly string[]): Buffer =>
+  execFileSync('git', args, { cwd: root, maxBuffer: 64 * 2 ** 20, stdio: ['ignore', 'pipe', 'ignore'] })
+const hasHistory = (): boolean =>
+  [version01, everyKind].every(
+    (object) => spawnSync('git', ['cat-file', '-e', object], { cwd: root, stdio: 'ignore' }).status === 0,
+  )
+const missing = hasHistory() ? undefined : 'the commits of version 0.1 are not in the history that is here'
+
+suiteWith(missing, 'svc 0.1 beside this version', () => {
+  /** What a test leaves to be removed or ended, in reverse order. */
+  const leftovers: (() => unknown)[] = []
+  let source: string
+  let program01: string
+
+  beforeAll(() => {
+    source = mkdtempSync(join(tmpdir(), 'svc-0.1-'))
+    execFileSync('tar', ['-x', '-C', source], { input: git('archive', version01) })
+    symlinkSync(join(root, 'node_modules'), join(source, 'node_modules'))
+    execFileSync(process.execPath, ['tools/build.ts'], { cwd: source, stdio: 'ignore' })
+    program01 = join(source, 'bin/run.js')
+  })
+  afterAll(() => rmSync(source, { recursive: true, force: true }))
+  afterEach(async () => {
+    for (const end of leftovers.splice(0).reverse()) await end()
+  })
+
+  /** A home of 0.1, or of this version. */
+  const home = (which: '0.1' | 'this version'): Home => {
+    const made = which === '0.1' ? svcHome(program01) : svcHome()
+    leftovers.push(made.remove)
+    return made
+  }
+  /** This version in a home of 0.1. */
+  const upgraded = ({ folder }: Home): Home => svcHome(undefined, folder)
+  const serve = async (of: Home): Promise<ServeCommand> => {
+    const server = await startServe(of, 'types: {}\n')
+    leftovers.push(server.stop)
+    return server
+  }
+  /** Runs svc, which has to succeed, and gives what it prints. */
+  async function done(of: Home, args: readonly string[], more: Parameters<Home['svc']>[1] = {}): Promise<string> {
+    const { code, stdout, stderr } = await of.svc(args, more)
+    expect([args.join(' '), code, code === 0 ? '' : stdout + stderr]).toEqual([args.join(' '), 0, ''])
+    return stdout
+  }
+  const json = async <T>(of: Home, args: readonly string[], more: Parameters<Home['svc']>[1] = {}): Promise<T> =>
+    JSON.parse(await done(of, [...args, '--json'], more)) as T
+
+  const pairs = [
+    ['0.1', 'this version'],
+    ['this version', '0.1'],
+  ] as const
+
+  test.each(pairs)('a client of %s reads the health of a server of %s in every form', async (ofClient, ofServer) => {
+    const client = home(ofClient)
+    const { url } = await serve(home(ofServer))
+    const health = (...args: readonly string[]): Promise<Ran> =>
+      client.svc(['health', '-m', 'Basic', ...args, '--server', url])
+    const [table, asJson, csv, prometheus, nagios, failing, several] = await Promise.all([
+      health('-t', 'Sql'),
+      health('-t', 'Sql', '--json'),
+      health('-t', 'Sql', '-o', 'csv'),
+      health('-t', 'Sql', '-o', 'prometheus'),
+      health('-t', 'Sql', '-o', 'nagios'),
+      health('-t', 'Mongo'),
+      health('-t', 'Sql', '-t', 'Mongo', '-o', 'nagios'),
+    ])
+    const all = [table, asJson, csv, prometheus, nagios, failing, several]
+    expect(all.map(({ code, stderr }) => (stderr === '' ? code : stderr))).toEqual([0, 0, 0, 0, 1, 3, 2])
+    expect(table.stdout).toMatch(/Sql\tBasic\tsqlite own store\t/)
+    const answer = JSON.parse(asJson.stdout) as Record<string, unknown>
+    expect(answer).toMatchObject({ Status: 'Success', FailedMonitorCount: 0 })
+    expect(csv.stdout).toMatch(/^Target,ServerType,ExecutionMode,MonitorName,/)
+    expect(csv.stdout).toContain(',sqlite own store,')
+    expect(prometheus.stdout).toMatch(/^svc_health_status\{[^}]*type="Sql"[^}]*\} 1$/m)
+    expect(nagios.stdout).toMatch(/^SVC WARNING - .*\| failed=0;;0;0;/)
+    expect(failing.stdout).toContain('Mongo is not configured here')
+    expect(several.stdout).toMatch(/^SVC CRITICAL - /)
+  })
+
+  test.each(pairs)('a client of %s signs in to a server of %s, and changes roles there', async (ofClient, ofServer) => {
+    const client = home(ofClient)
+    const place = home(ofServer)
+    const server = await serve(place)
+    const store = ['--store', join(place.folder, 'server', 'svc.db')]
+    await done(place, ['users', 'add', 'bob', '--no-password', '--role', 'Deploy', ...store])
+    const login = ['login', '--server', server.url, '-u', admin.userName, '--password-stdin', '--insecure-storage']
+    await done(client, login, { stdin: admin.password })
+    expect(await done(client, ['whoami'])).toContain(admin.userName)
+    expect(await done(client, ['roles', 'assign', 'bob', '--role', 'Ops', '--role', 'Night'])).toContain('assigned')
+    expect(await done(client, ['roles', 'show', 'bob'])).toContain('[Deploy,Ops,Night]')
+    expect(await done(client, ['roles', 'unassign', 'bob', '--role', 'Ops'])).toContain('unassigned')
+    expect(await done(client, ['roles', 'show', 'bob'])).toContain('[Deploy,Night]')
+    expect((await client.svc(['roles', 'assign', 'nobody', '--role', 'Ops'])).code).toBe(9)
+    await done(client, ['logout'])
+    expect((await client.svc(['roles', 'show', 'bob', '--server', server.url])).code).toBe(4)
+    expect((await client.svc(['whoami', '--server', server.url])).code).not.toBe(0)
+
+    // A token is lent to one command, and a key acts without a sign-in.
+    const lend = ['login', '--server', server.url, '-u', admin.userName, '--password-stdin', '--']
+    const command = [process.execPath, client.program, 'roles', 'show', 'bob']
+    expect(await done(client, [...lend, ...command], { stdin: admin.password })).toContain('[Deploy,Night]')
+    const key = (await done(place, ['keys', 'create', 'boss', '--user', admin.userName, ...store])).trim()
+    const withKey = { env: { SVC_TOKEN: key } }
+    expect(await done(client, ['roles', 'show', 'bob', '--server', server.url], withKey)).toContain('[Deploy,Night]')
+    expect((await client.svc(login, { stdin: 'wrong' })).code).toBe(4)
+  })
+
+  type Listed = {
+    readonly MonitorName: string
+    readonly Checks: readonly { readonly Name: string; readonly Depth: string }[]
+  }
+  type Plan = { readonly type: string; readonly monitors: readonly Listed[] }
+
+  test('a svc.yaml of 0.1 with every kind is valid here too, and has the same monitors with at least the same checks', async () => {
+    const [before, now] = [home('0.1'), home('this version')]
+    const file = join(before.folder, 'svc.yaml')
+    writeFileSync(file, git('show', everyKind), { mode: 0o600 })
+    const at = ['--config', file]
+    const [validBefore, validNow, plansBefore, plansNow] = await Promise.all([
+      json(before, ['monitors', 'validate', ...at]),
+      json(now, ['monitors', 'validate', ...at]),
+      json<readonly Plan[]>(before, ['monitors', 'list', '-m', 'Advanced', ...at]),
+      json<readonly Plan[]>(now, ['monitors', 'list', '-m', 'Advanced', ...at]),
+    ])
+    expect(validBefore).toMatchObject({ valid: true })
+    expect(validNow).toEqual(validBefore)
+    expect(JSON.stringify(plansBefore)).toContain('sqlserver')
+    const withoutChecks = (plans: readonly Plan[]) =>
+      plans.map((plan) => ({ ...plan, monitors: plan.monitors.map(({ Checks: _, ...monitor }) => monitor) }))
+    expect(withoutChecks(plansNow)).toEqual(withoutChecks(plansBefore))
+    const checks = (plans: readonly Plan[]) =>
+      plans.flatMap(({ type, monitors }) =>
+        monitors.flatMap(({ MonitorName, Checks }) =>
+          Checks.map(({ Name, Depth }) => [type, MonitorName, Name, Depth].join(' / ')),
+        ),
+      )
+    const known = new Set(checks(plansNow))
+    expect(checks(plansBefore).length).toBeGreaterThan(300)
+    expect(checks(plansBefore).filter((check) => !known.has(check))).toEqual([])
+  })
+
+  test('every example of the pages of 0.1 is valid here too, and those of mistakes are refused in the same words', async () => {
+    const [before, now] = [home('0.1'), home('this version')]
+    const pages = ['docs/svc.yaml.md', 'docs/agents.md', 'docs/serve.md'].map((page) =>
+      String(git('show', `${version01}:${page}`)),
+    )
+    const examples = pages
+      .flatMap((page) =>
+        [...page.matchAll(/^```yaml( wrong)?\n([\s\S]*?)^```$/gm)].map(([, wrong, content = ''], at) => ({
+          // What may be run stands in the file of root alone, so a file of anybody else is refused with it.
+          wrong: wrong !== undefined || content.startsWith('exec:'),
+          content,
+          name: `${pages.indexOf(page)}-${at}.yaml`,
+        })),
+      )
+      .filter(({ content }) => /^(?:types|serve|profiles|exec):/m.test(content))
+    const folder = join(before.folder, 'examples')
+    mkdirSync(folder, { mode: 0o700 })
+    const verdict = async (of: Home, name: string) => {
+      const { code, stdout } = await of.svc(['monitors', 'validate', '--json', '--config', join(folder, name)])
+      return { code, answer: JSON.parse(stdout) as unknown }
+    }
+    for (const { name, content } of examples) writeFileSync(join(folder, name), content, { mode: 0o600 })
+    const good = examples.filter(({ wrong }) => !wrong)
+    expect(good.length).toBeGreaterThan(14)
+    const verdicts: Awaited<ReturnType<typeof verdict>>[] = []
+    for (let from = 0; from < good.length; from += 4) {
+      const some = good.slice(from, from + 4)
+      verdicts.push(...(await Promise.all(some.map(({ name }) => verdict(now, name)))))
+    }
+    for (const found of verdicts) expect(found).toMatchObject({ code: 0, answer: { valid: true } })
+    const refused = examples.filter(({ wrong }) => wrong)
+    expect(refused).toHaveLength(2)
+    for (const { name } of refused) {
+      const [then, today] = await Promise.all([verdict(before, name), verdict(now, name)])
+      expect(then.code).not.toBe(0)
+      expect(today).toEqual(then)
+    }
+  })
+
+  test('a store of 0.1 is opened with nothing lost, and 0.1 says that it is of a newer version then', async () => {
+    const before = home('0.1')
+    const first = await serve(before)
+    const file = join(before.folder, 'server', 'svc.db')
+    const store = ['--store', file]
+    await done(before, ['users', 'add', 'bob', '--password-stdin', '--email', 'bob@example.com', ...store], {
+      stdin: 'copper-window-17',
+    })
+    await done(before, ['users', 'add', 'robot', '--no-password', '--role', 'Deploy', ...store])
+    await done(before, ['users', 'disable', 'robot', '--reason', 'not now', ...store])
+    await done(before, ['roles', 'assign', 'bob', '--role', 'Ops', '--permission', 'read', '--local', ...store])
+    const key = (await done(before, ['keys', 'create', 'boss', '--user', admin.userName, ...store])).trim()
+    await done(before, ['heartbeat', 'encoder', '--message', 'busy', '--backlog', '3', '--local', ...store])
+    const login = ['login', '--server', first.url, '-u', admin.userName, '--password-stdin', '--insecure-storage']
+    await done(before, login, { stdin: admin.password })
+
+    const lists = [
+      ['users', 'list'],
+      ['keys', 'list'],
+      ['heartbeats', 'list'],
+      ['audit', 'list'],
+      ['roles', 'show', 'bob', '--local'],
+      ['roles', 'holders', 'Ops'],
+    ]
+    const listed = async (of: Home): Promise<unknown> => {
+      const texts = await Promise.all(lists.map((list) => done(of, [...list, ...store, '--json'])))
+      return texts.map((text) => JSON.parse(text.replaceAll(/"ageSeconds":\d+,/g, '')) as unknown)
+    }
+    await first.stop()
+    const then = await listed(before)
+    expect(JSON.stringify(then)).toContain('bob@example.com')
+    const now = upgraded(before)
+    expect(await listed(now)).toEqual(then)
+
+    // The session goes on, and so do the key and the passwords.
+    const second = await startServe(now, 'types: {}\n', [], first.port)
+    leftovers.push(second.stop)
+    expect(await done(now, ['roles', 'show', 'bob'])).toContain('[Ops]')
+    const withKey = { env: { SVC_TOKEN: key } }
+    expect(await done(now, ['roles', 'show', 'bob', '--server', second.url], withKey)).toContain('[Ops]')
+    const bob = ['login', '--server', second.url, '-u', 'bob@example.com', '--password-stdin', '--insecure-storage']
+    await done(now, bob, { stdin: 'copper-window-17' })
+    await second.stop()
+
+    const refused = await before.svc(['users', 'list', ...store])
+    expect([refused.code, refused.stderr]).toEqual([
+      12,
+      expect.stringMatching(/was written by a newer svc \(schema \d+; known here: \d+\)/),
+    ])
+  })
+
+  test('profiles, settings and the token of 0.1 are used here', async () => {
+    const before = home('0.1')
+    const server = await serve(home('this version'))
+    const login = ['login', '--server', server.url, '--profile', 'prod', '-u', admin.userName]
+    await done(before, [...login, '--password-stdin', '--insecure-storage'], { stdin: admin.password })
+    await done(before, ['profile', 'add', 'spare', '--server', 'https://spare.example.com', '--credentials', 'always'])
+    await done(before, ['config', 'set', 'credentials', 'always'])
+    const now = upgraded(before)
+    for (const asked of [['profile', 'list'], ['profile', 'show', 'spare'], ['config', 'list'], ['whoami']]) {
+      const [then, today] = [await json<unknown>(before, asked), await json<unknown>(now, asked)]
+      expect(today).toEqual(then)
+    }
+    expect(await done(now, ['roles', 'show', admin.userName])).toContain('[Admin]')
+    expect(await done(now, ['health', '-m', 'Basic', '-t', 'Sql'])).toContain(server.url)
+    await done(now, ['logout'])
+  })
+})
