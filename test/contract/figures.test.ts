@@ -1,16 +1,26 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { parse } from 'csv-parse/sync'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { renderHealth } from '../../src/cli/render/index.ts'
 import { openClient } from '../../src/core/client/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { type Core, openCore } from '../../src/core/open.ts'
-import { HealthCheckResponse, type RunDocument } from '../../src/core/protocol/index.ts'
+import { HealthCheckResponse, type RunDocument, runMediaType } from '../../src/core/protocol/index.ts'
 import { type Entry, healthCheckResponse, type ReportName, reports } from '../../src/core/reports/index.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { type Call, type Service, serveDefaults } from '../../src/core/service.ts'
-import { encodeJson } from '../../src/core/wire/index.ts'
+import { decodeRun, encodeJson } from '../../src/core/wire/index.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { type ServeCommand, startServe } from '../support/serve-command.ts'
+import { asServer, serverFolder } from '../support/server.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+import { until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-figures-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -165,3 +175,175 @@ test('the answer that a client makes of a run is byte for byte the one that othe
     await close()
   }
 })
+
+/** What a figure has to be, in whichever report: of a check there, the unit, its limits, and where its value lies. */
+type Expected = {
+  readonly monitor: string
+  readonly check: string
+  readonly unit: string
+  readonly warn: number
+  readonly limit: number
+  readonly bound: 'atMost' | 'atLeast'
+  readonly from: number
+  readonly to: number
+}
+const dayMs = 86_400_000
+const scriptMissing =
+  spawnSync('script', ['--version']).status === 0 ? undefined : 'the program script is not installed'
+
+suiteWith(
+  postgresMissing ?? opensslMissing(),
+  'figures of a real PostgreSQL and its streaming standby, over TLS',
+  () => {
+    const word = 'correct horse'
+    let certificates: Certificates
+    let tlsFolder: string
+    let primary: PostgresServer
+    let standby: PostgresServer
+    let home: Home
+    let server: ServeCommand
+
+    beforeAll(async () => {
+      certificates = makeCertificates()
+      tlsFolder = serverFolder('figures-tls')
+      const file = (name: string, text: string): string => {
+        const path = join(tlsFolder, name)
+        writeFileSync(path, text, { mode: 0o600 })
+        if (asServer.uid !== undefined) chownSync(path, asServer.uid, asServer.gid)
+        return path
+      }
+      const { cert, key } = certificates.good
+      const files = [`ssl_cert_file=${file('cert.pem', cert)}`, `ssl_key_file=${file('key.pem', key)}`]
+      const fresh = await startPostgres(['ssl=on', ...files], 'hostnossl all monitor all reject\n')
+      await fresh.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
+      ;({ primary, standby } = await fresh.standby())
+      await until(
+        async () => (await primary.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")).length,
+      )
+      // What the standby has not replayed is its lag from here on.
+      await standby.query('SELECT pg_wal_replay_pause()')
+      await primary.query('CREATE TABLE later AS SELECT generate_series(1, 100)')
+
+      home = svcHome()
+      const password = join(home.folder, 'password')
+      writeFileSync(password, word, { mode: 0o600 })
+      const tls = `{mode: verify, caFile: ${certificates.caFile}}`
+      const postgres = (name: string, { port }: PostgresServer): string =>
+        `    - {kind: postgres, name: ${name}, url: "postgres://monitor@127.0.0.1:${port}/postgres", password: {file: ${password}}, tls: ${tls}, replicationLag: {warn: 1h, limit: 2h}}\n`
+      // PostgreSQL takes TLS from the first byte on, so that its certificate is looked at by the kind tls.
+      const certificate = `    - {kind: tls, name: certificate, host: 127.0.0.1, port: ${standby.port}, caFile: ${certificates.caFile}}\n`
+      const yaml = `types:\n  Sql:\n${postgres('primary', primary)}${postgres('standby', standby)}${certificate}`
+      server = await startServe(home, yaml)
+    })
+    afterAll(async () => {
+      await server?.stop()
+      home?.remove()
+      await standby?.remove()
+      await primary?.remove()
+      certificates?.remove()
+      if (tlsFolder) rmSync(tlsFolder, { recursive: true, force: true })
+    })
+
+    const inMs = { unit: 'milliseconds', bound: 'atMost' } as const
+    const lag = { check: 'replication lag', ...inMs, warn: 3_600_000, limit: 7_200_000, to: 600_000 } as const
+    const latency = { check: 'query', ...inMs, warn: 1_000, limit: 3_000, from: 0.000_001, to: 3_000 } as const
+    const connections = { check: 'connections', unit: 'percent', bound: 'atMost', warn: 80, limit: 95 } as const
+    const expected: readonly Expected[] = [
+      { monitor: 'postgres primary', ...lag, from: 0 },
+      { monitor: 'postgres standby', ...lag, from: 0.000_001 },
+      ...['postgres primary', 'postgres standby'].flatMap((monitor) => [
+        { monitor, ...latency },
+        // The monitor itself has one of at most 20.
+        { monitor, ...connections, from: 5, to: 80 },
+      ]),
+      {
+        monitor: 'tls certificate',
+        check: 'expiry',
+        unit: 'days',
+        bound: 'atLeast',
+        warn: 20,
+        limit: 3,
+        from: 89,
+        to: 90,
+      },
+    ]
+
+    const here = (): readonly string[] => ['--config', join(home.folder, 'server', 'svc.yaml'), '--local']
+    type Row = Readonly<Record<string, string>>
+    const csv = async (...more: readonly string[]): Promise<readonly Row[]> => {
+      const ran = await home.svc(['health', '-t', 'Sql', '-m', 'Advanced', '-o', 'csv', ...more])
+      expect([ran.code, ran.stderr]).toEqual([0, ''])
+      return parse(ran.stdout, { columns: true }) as readonly Row[]
+    }
+    const rowOf = (rows: readonly Row[], { monitor, check }: Pick<Expected, 'monitor' | 'check'>): Row | undefined =>
+      rows.find((row) => row['MonitorName'] === monitor && row['MonitoringName'] === check)
+    function expectRows(rows: readonly Row[]): void {
+      for (const one of expected) {
+        const row = rowOf(rows, one)
+        const { unit: Unit, warn, limit, bound: Bound } = one
+        expect([one, row]).toEqual([
+          one,
+          expect.objectContaining({ Level: 'ok', Unit, Warn: String(warn), Limit: String(limit), Bound }),
+        ])
+        expect(Number(row?.['Value'])).toBeGreaterThanOrEqual(one.from)
+        expect(Number(row?.['Value'])).toBeLessThanOrEqual(one.to)
+      }
+    }
+
+    test('a command that checks them itself reports them', async () => {
+      expectRows(await csv(...here()))
+    })
+
+    suiteWith(scriptMissing, 'on a terminal', () => {
+      test('every check stands with its figure', async () => {
+        const shown = await home.terminal(['health', '-t', 'Sql', '-m', 'Advanced', ...here()], () => undefined)
+        expect(shown.code).toBe(0)
+        // The cells of the table are as narrow as the terminal is.
+        const text = shown.stdout.replaceAll(/\s+/g, ' ')
+        for (const { check } of expected) expect(text).toContain(check)
+        expect(text).toMatch(/SELECT 1 answered in [\d.]+ m?s \(limit 3 s\)/)
+        expect(text).toMatch(/\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)/)
+        expect(text).toMatch(/behind by [\d.]+ m?s \(limit 2 h\)/)
+        expect(text).toMatch(/in [\d.]+ d \(at least 3 d\)/)
+      })
+    })
+
+    test('svc serve sends them in its run document, and a client reports the same values', async () => {
+      const question = '/healthcheck?ExecutionMode=Advanced&ServerType=Sql'
+      const got = await fetch(server.url + question, { headers: { Accept: runMediaType } })
+      expect([got.status, got.headers.get('content-type')]).toEqual([200, runMediaType])
+      const run = decodeRun(await got.text())
+      const figures = expected.map(({ monitor, check }) => {
+        const found = run.monitors.find(({ name }) => name === monitor)?.results.find((one) => one.check === check)
+        return found?.measurement
+      })
+      expect(figures).toEqual(
+        expected.map(({ unit, warn, limit, bound }) => ({ value: expect.any(Number), unit, warn, limit, bound })),
+      )
+      // An Advanced run is shared for a minute.
+      const rows = await csv('--server', server.url, '--cached')
+      expectRows(rows)
+      expect(expected.map((one) => Number(rowOf(rows, one)?.['Value']))).toEqual(
+        figures.map((measurement) => Number(measurement?.value.toFixed(6))),
+      )
+    })
+
+    test('the lag is the age of what the standby has not replayed, and the days are those of its certificate', async () => {
+      const before = rowOf(await csv('--server', server.url), { monitor: 'postgres standby', check: 'replication lag' })
+      const after = rowOf(await csv('--server', server.url), { monitor: 'postgres standby', check: 'replication lag' })
+      expect(Number(after?.['Value'])).toBeGreaterThan(Number(before?.['Value']))
+      await standby.query('SELECT pg_wal_replay_resume()')
+      const caughtUp = await until(async () => {
+        const row = rowOf(await csv('--server', server.url), { monitor: 'postgres standby', check: 'replication lag' })
+        return Number(row?.['Value']) === 0 && row
+      })
+      expect(caughtUp).toMatchObject({ Level: 'ok', Unit: 'milliseconds' })
+      const end = new X509Certificate(certificates.good.cert).validToDate.getTime()
+      const days = Number(
+        rowOf(await csv('--server', server.url), { monitor: 'tls certificate', check: 'expiry' })?.['Value'],
+      )
+      // It is cut to a tenth of a day.
+      expect(Math.abs((end - Date.now()) / dayMs - days)).toBeLessThan(0.11)
+    })
+  },
+)
