@@ -1,57 +1,44 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { suiteWith } from '../support/peer.ts'
 import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
 import { type Home, type Ran, svcHome } from '../support/svc.ts'
+import { buildVersion01, everyKind, git, version01, version01Missing } from '../support/version-0.1.ts'
 
-/** The last commit of version 0.1, before the first that is to be 0.2. */
-const version01 = '3de4d32108731653a7e492378b3d27bf39d3a47d'
-/** A svc.yaml with every kind and most settings, all of which 0.1 knows. */
-const everyKind = '25350209377a13b0b9fdb74cb5b16df686bc8c7c:test/snapshot/svc.yaml'
+type Version = '0.1' | 'this version'
 
-const root = new URL('../..', import.meta.url).pathname
-const git = (...args: readonly string[]): Buffer =>
-  execFileSync('git', args, { cwd: root, maxBuffer: 64 * 2 ** 20, stdio: ['ignore', 'pipe', 'ignore'] })
-const hasHistory = (): boolean =>
-  [version01, everyKind].every(
-    (object) => spawnSync('git', ['cat-file', '-e', object], { cwd: root, stdio: 'ignore' }).status === 0,
-  )
-const missing = hasHistory() ? undefined : 'the commits of version 0.1 are not in the history that is here'
-
-suiteWith(missing, 'svc 0.1 beside this version', () => {
+suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
   /** What a test leaves to be removed or ended, in reverse order. */
   const leftovers: (() => unknown)[] = []
-  let source: string
-  let program01: string
-
-  beforeAll(() => {
-    source = mkdtempSync(join(tmpdir(), 'svc-0.1-'))
-    execFileSync('tar', ['-x', '-C', source], { input: git('archive', version01) })
-    symlinkSync(join(root, 'node_modules'), join(source, 'node_modules'))
-    execFileSync(process.execPath, ['tools/build.ts'], { cwd: source, stdio: 'ignore' })
-    program01 = join(source, 'bin/run.js')
+  let built: ReturnType<typeof buildVersion01>
+  /** One of each version, with the home that it runs in. */
+  let servers: Readonly<Record<Version, { readonly place: Home; readonly server: ServeCommand }>>
+  beforeAll(async () => {
+    built = buildVersion01()
+    const started = async (place: Home) => ({ place, server: await startServe(place, 'types: {}\n') })
+    const [old, current] = await Promise.all([started(svcHome(built.program)), started(svcHome())])
+    servers = { '0.1': old, 'this version': current }
   })
-  afterAll(() => rmSync(source, { recursive: true, force: true }))
+  afterAll(async () => {
+    for (const { place, server } of Object.values(servers ?? {})) {
+      await server.stop()
+      place.remove()
+    }
+    built?.remove()
+  })
   afterEach(async () => {
     for (const end of leftovers.splice(0).reverse()) await end()
   })
 
   /** A home of 0.1, or of this version. */
-  const home = (which: '0.1' | 'this version'): Home => {
-    const made = which === '0.1' ? svcHome(program01) : svcHome()
+  const home = (which: Version): Home => {
+    const made = which === '0.1' ? svcHome(built.program) : svcHome()
     leftovers.push(made.remove)
     return made
   }
   /** This version in a home of 0.1. */
   const upgraded = ({ folder }: Home): Home => svcHome(undefined, folder)
-  const serve = async (of: Home): Promise<ServeCommand> => {
-    const server = await startServe(of, 'types: {}\n')
-    leftovers.push(server.stop)
-    return server
-  }
   /** Runs svc, which has to succeed, and gives what it prints. */
   async function done(of: Home, args: readonly string[], more: Parameters<Home['svc']>[1] = {}): Promise<string> {
     const { code, stdout, stderr } = await of.svc(args, more)
@@ -68,7 +55,7 @@ suiteWith(missing, 'svc 0.1 beside this version', () => {
 
   test.each(pairs)('a client of %s reads the health of a server of %s in every form', async (ofClient, ofServer) => {
     const client = home(ofClient)
-    const { url } = await serve(home(ofServer))
+    const { url } = servers[ofServer].server
     const health = (...args: readonly string[]): Promise<Ran> =>
       client.svc(['health', '-m', 'Basic', ...args, '--server', url])
     const [table, asJson, csv, prometheus, nagios, failing, several] = await Promise.all([
@@ -93,10 +80,38 @@ suiteWith(missing, 'svc 0.1 beside this version', () => {
     expect(several.stdout).toMatch(/^SVC CRITICAL - /)
   })
 
+  test.each(pairs)('the kind svc of %s reads a server of %s', async (ofClient, ofServer) => {
+    const client = home(ofClient)
+    const { url } = servers[ofServer].server
+    const file = join(client.folder, 'svc.yaml')
+    const monitor = (type: string): string => `      - {kind: svc, name: ${type}, url: "${url}", type: ${type}}\n`
+    writeFileSync(file, `types:\n  App:\n    host: false\n    monitors:\n${monitor('Sql')}${monitor('Mongo')}`, {
+      mode: 0o600,
+    })
+    const ran = await client.svc(['health', '-t', 'App', '-m', 'Basic', '--local', '--config', file, '--json'])
+    expect([ran.code, ran.stderr]).toEqual([3, ''])
+    const { MonitorSummaries: summaries } = JSON.parse(ran.stdout) as {
+      readonly MonitorSummaries: readonly {
+        readonly Status: string
+        readonly Results: readonly { readonly MonitoringName: string; readonly StatusMessage: string }[]
+      }[]
+    }
+    const verdicts = summaries.map(({ Status, Results }) => [
+      Status,
+      Results.find(({ MonitoringName }) => MonitoringName === 'health')?.StatusMessage,
+    ])
+    expect(verdicts).toEqual([
+      [
+        'Success',
+        expect.stringMatching(/^warning: \S+ says Success with 1 warning: "Configuration configured: Sql: no/),
+      ],
+      ['Failure', expect.stringMatching(/ says Failure, 1 failed monitor: .*; failed there: Configuration$/)],
+    ])
+  })
+
   test.each(pairs)('a client of %s signs in to a server of %s, and changes roles there', async (ofClient, ofServer) => {
     const client = home(ofClient)
-    const place = home(ofServer)
-    const server = await serve(place)
+    const { place, server } = servers[ofServer]
     const store = ['--store', join(place.folder, 'server', 'svc.db')]
     await done(place, ['users', 'add', 'bob', '--no-password', '--role', 'Deploy', ...store])
     const login = ['login', '--server', server.url, '-u', admin.userName, '--password-stdin', '--insecure-storage']
@@ -196,7 +211,8 @@ suiteWith(missing, 'svc 0.1 beside this version', () => {
 
   test('a store of 0.1 is opened with nothing lost, and 0.1 says that it is of a newer version then', async () => {
     const before = home('0.1')
-    const first = await serve(before)
+    const first = await startServe(before, 'types: {}\n')
+    leftovers.push(first.stop)
     const file = join(before.folder, 'server', 'svc.db')
     const store = ['--store', file]
     await done(before, ['users', 'add', 'bob', '--password-stdin', '--email', 'bob@example.com', ...store], {
@@ -243,11 +259,11 @@ suiteWith(missing, 'svc 0.1 beside this version', () => {
       12,
       expect.stringMatching(/was written by a newer svc \(schema \d+; known here: \d+\)/),
     ])
-  })
+  }, 60_000)
 
   test('profiles, settings and the token of 0.1 are used here', async () => {
     const before = home('0.1')
-    const server = await serve(home('this version'))
+    const { server } = servers['this version']
     const login = ['login', '--server', server.url, '--profile', 'prod', '-u', admin.userName]
     await done(before, [...login, '--password-stdin', '--insecure-storage'], { stdin: admin.password })
     await done(before, ['profile', 'add', 'spare', '--server', 'https://spare.example.com', '--credentials', 'always'])
