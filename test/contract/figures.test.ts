@@ -230,9 +230,7 @@ suiteWith(
       const tls = `{mode: verify, caFile: ${certificates.caFile}}`
       const postgres = (name: string, { port }: PostgresServer): string =>
         `    - {kind: postgres, name: ${name}, url: "postgres://monitor@127.0.0.1:${port}/postgres", password: {file: ${password}}, tls: ${tls}, replicationLag: {warn: 1h, limit: 2h}}\n`
-      // PostgreSQL takes TLS from the first byte on, so that its certificate is looked at by the kind tls.
-      const certificate = `    - {kind: tls, name: certificate, host: 127.0.0.1, port: ${standby.port}, caFile: ${certificates.caFile}}\n`
-      const yaml = `types:\n  Sql:\n${postgres('primary', primary)}${postgres('standby', standby)}${certificate}`
+      const yaml = `types:\n  Sql:\n${postgres('primary', primary)}${postgres('standby', standby)}`
       server = await startServe(home, yaml)
     })
     afterAll(async () => {
@@ -257,8 +255,8 @@ suiteWith(
         { monitor, ...connections, from: 5, to: 80 },
       ]),
       {
-        monitor: 'tls certificate',
-        check: 'expiry',
+        monitor: 'postgres standby',
+        check: 'certificate',
         unit: 'days',
         bound: 'atLeast',
         warn: 20,
@@ -318,7 +316,14 @@ suiteWith(
         return found?.measurement
       })
       expect(figures).toEqual(
-        expected.map(({ unit, warn, limit, bound }) => ({ value: expect.any(Number), unit, warn, limit, bound })),
+        expected.map(({ unit, warn, limit, bound, check }) => ({
+          value: expect.any(Number),
+          unit,
+          warn,
+          limit,
+          bound,
+          ...(check === 'certificate' ? { at: new X509Certificate(certificates.good.cert).validToDate } : {}),
+        })),
       )
       // An Advanced run is shared for a minute.
       const rows = await csv('--server', server.url, '--cached')
@@ -340,7 +345,7 @@ suiteWith(
       expect(caughtUp).toMatchObject({ Level: 'ok', Unit: 'milliseconds' })
       const end = new X509Certificate(certificates.good.cert).validToDate.getTime()
       const days = Number(
-        rowOf(await csv('--server', server.url), { monitor: 'tls certificate', check: 'expiry' })?.['Value'],
+        rowOf(await csv('--server', server.url), { monitor: 'postgres standby', check: 'certificate' })?.['Value'],
       )
       // It is cut to a tenth of a day.
       expect(Math.abs((end - Date.now()) / dayMs - days)).toBeLessThan(0.11)

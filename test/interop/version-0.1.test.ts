@@ -74,7 +74,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     expect(answer).toMatchObject({ Status: 'Success', FailedMonitorCount: 0 })
     expect(csv.stdout).toMatch(/^Target,ServerType,ExecutionMode,MonitorName,/)
     expect(csv.stdout).toContain(',sqlite own store,')
-    expect(prometheus.stdout).toMatch(/^svc_health_status\{[^}]*type="Sql"[^}]*\} 1$/m)
+    expect(prometheus.stdout).toMatch(/^svc_(?:health_status|type_success)\{[^}]*type="Sql"[^}]*\} 1$/m)
     expect(nagios.stdout).toMatch(/^SVC WARNING - .*\| failed=0;;0;0;/)
     expect(failing.stdout).toContain('Mongo is not configured here')
     expect(several.stdout).toMatch(/^SVC CRITICAL - /)

@@ -65,11 +65,12 @@ suiteWith(missing, 'the run document at an address that is not loopback', () => 
     ])
     expect(monitors).toContainEqual({
       kind: 'tcp',
+      scope: 'network',
       status: 'failed',
-      results: [{ check: 'connect', status: 'failed', fault: 'refused' }],
+      results: [{ check: 'connect', slug: 'connect', status: 'failed', fault: 'refused' }],
     })
     const members = new Set(monitors.flatMap(({ results }) => results.flatMap((result) => Object.keys(result))))
-    expect([...members].toSorted()).toEqual(['check', 'fault', 'status'])
+    expect([...members].toSorted()).toEqual(['check', 'fault', 'slug', 'status'])
     for (const secret of ['orders-secret', '127.0.0.1', `:${port}`, 'measurement', 'milliseconds']) {
       expect(text).not.toContain(secret)
     }
