@@ -178,7 +178,7 @@ export async function showHealth(
     const { renderPlain } = await import('../core/reports/index.ts')
     return { text: renderPlain(entries) }
   }
-  const { renderHealth } = await import('./render/index.ts')
+  const { renderHealth } = await import('./render/health.ts')
   return {
     text: renderHealth(entries, {
       width: process.stdout.columns || 80,

@@ -7,11 +7,21 @@ import { type CommandClass, StaticConfig } from './base.ts'
 import { settle } from './exit.ts'
 import { writeOutput } from './process.ts'
 
-type HelpTopic = { readonly summary: string; readonly text: () => string }
+type HelpTopic = { readonly summary: string; readonly text: () => string | Promise<string> }
 
 const aligned = (rows: readonly (readonly [string, string])[]): string => {
   const width = Math.max(...rows.map(([name]) => name.length))
   return rows.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}`).join('\n')
+}
+
+/** The records of lists, from their declarations. Two lines where one would be wider than 80 columns. */
+async function recordsText(): Promise<string> {
+  const [{ recordFields }, { wrap }] = await Promise.all([import('./render/lists.ts'), import('./render/width.ts')])
+  const left = Math.max(...Object.keys(recordFields).map((name) => name.length))
+  const rows = Object.entries(recordFields).flatMap(([name, fields]) =>
+    wrap(fields.join(', '), 76 - left).map((line, at) => [at === 0 ? name : '', line] as const),
+  )
+  return `RECORDS of the other commands in a pipe: fields between tabs, one record a line, never cut\n${aligned(rows)}`
 }
 
 /** Subjects of `svc help SUBJECT`. */
@@ -45,14 +55,14 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
   },
   formatting: {
     summary: 'Output formats',
-    text: () =>
+    text: async () =>
       `FORMATS of svc health --output\n${aligned([
         ['table', 'for people; in a pipe one result a line, tab-separated, never cut'],
         ['json', 'the protocol\'s own document; several types: {"Results": [...]}; errors: {"error": {...}}'],
         ['csv, tsv, ndjson', 'one record per result'],
         ['junit, github', 'for CI: a test report, annotations'],
         ['nagios, prtg, prometheus', 'for monitoring tools; nagios also maps the exit code'],
-      ])}`,
+      ])}\n\n${await recordsText()}`,
   },
   security: {
     summary: 'Where secrets lie, and who may do what',
@@ -125,7 +135,7 @@ export async function showHelp(
   const asked = commandId ?? words.join(':')
   const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
   if (subject) {
-    writeOutput(`${subject.text()}\n`)
+    writeOutput(`${await subject.text()}\n`)
     return
   }
   if (asked !== '' && !Object.hasOwn(registry.commands, asked) && !Object.hasOwn(registry.topics, asked)) {

@@ -6,17 +6,8 @@ import type { Trial } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import type { Environment } from './flags.ts'
 import { packageJson } from './process.ts'
-import {
-  headline,
-  listing,
-  type Mark,
-  type Screen,
-  type Shown,
-  showDuration,
-  styles,
-  tabbed,
-  words,
-} from './render/listing.ts'
+import { findings } from './render/lists.ts'
+import { type Mark, type Screen, showDuration } from './render/table.ts'
 import { configuration, storePath } from './session.ts'
 
 export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
@@ -103,42 +94,15 @@ export const trialJson = ({ type, monitor, mode, trial }: Tried) => ({
   ExecutionMode: mode,
   DurationMs: Math.round(trial.durationMs * 10) / 10,
   Attempts: trial.attempts,
-  Findings: trial.results.map((result) => ({
-    MonitoringName: result.check,
-    Level: result.level,
-    Message: result.message,
-    Details: result.details ?? [],
-    Fault: result.fault ?? null,
-    Observed: result.observed ?? null,
-    Unit: result.unit ?? null,
-    Limit: result.limit ?? null,
-    Address: result.address ?? null,
-  })),
+  Findings: trial.results.map(findings.json),
 })
 
-const said: Record<Mark, string> = { ok: 'is well', warn: 'is well, with warnings', fail: 'failed' }
+const verdicts: Record<Mark, string> = { ok: 'is well', warn: 'is well, with warnings', fail: 'failed' }
 
-/** In a pipe: Type, Monitor, Check, Level, Fault, Message. */
-export function renderTrial(tried: Tried, screen: Screen): string {
-  const { type, monitor, mode, trial } = tried
-  if (!screen.isTTY) {
-    return trial.results
-      .map(({ check, level, fault = '', message }) => tabbed([type, monitor, check, level, fault, message]))
-      .join('\n')
-  }
-  const level = levelOf(trial)
-  const rows = trial.results.flatMap((result): Shown[][] => [
-    [result.check, { text: words[result.level], style: styles[result.level] }, result.fault ?? '', result.message],
-    ...(result.details ?? []).map((detail): Shown[] => ['', '', '', { text: detail, style: 'dim' }]),
-  ])
+export function renderTrial({ type, monitor, mode, trial }: Tried, screen: Screen): string {
+  const mark = levelOf(trial)
   const attempts = trial.attempts > 1 ? `, attempt ${trial.attempts}` : ''
-  return [
-    headline(
-      level,
-      `${monitor} ${said[level]}: ${type}, ${mode}, ${showDuration(trial.durationMs)}${attempts}`,
-      screen,
-    ),
-    '',
-    listing({ titles: ['CHECK', 'RESULT', 'FAULT', 'SAW'], yielding: [3, 0] }, rows, screen),
-  ].join('\n')
+  const sentence = `${monitor} ${verdicts[mark]}: ${type}, ${mode}, ${showDuration(trial.durationMs)}${attempts}`
+  const around = { Type: type, Monitor: monitor }
+  return findings.render(trial.results, around, { json: false, screen, headline: { mark, sentence } })
 }

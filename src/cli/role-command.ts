@@ -67,8 +67,11 @@ export abstract class RoleCommand extends SvcCommand {
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const changed = await make(asking(session, flags, signal))
-      const { renderChange, changeJson } = await import('./render/roles.ts')
-      if (flags.json) this.print(JSON.stringify({ Target: this.target, ...changeJson(changed) }))
+      const [{ renderChange }, { roleChanges }] = await Promise.all([
+        import('./render/details.ts'),
+        import('./render/lists.ts'),
+      ])
+      if (flags.json) this.print(JSON.stringify({ Target: this.target, ...roleChanges.json(changed) }))
       else this.print(renderChange(changed, this.target, process.stdout))
       for (const note of changed.notes) this.say(`Note: ${note}`)
     } finally {
@@ -90,15 +93,17 @@ export abstract class RoleCommand extends SvcCommand {
     try {
       const { applyFile, fileExit } = await import('./role-file-run.ts')
       const { progress } = await import('./terminal.ts')
-      const shown = progress(process.stderr, `Changing ${changes.length} users at ${session.label}`, !flags.quiet)
+      const status = progress(process.stderr, `Changing ${changes.length} users at ${session.label}`, !flags.quiet)
       const outcomes = await applyFile(asking(session, flags, signal), changes, (done) =>
-        shown.update(`Row ${done} of ${changes.length}`),
-      ).finally(() => shown.stop())
-      const { renderRows, rowJson } = await import('./render/roles.ts')
-      if (flags.json) {
-        this.print(JSON.stringify({ Target: this.target, Results: outcomes.map((outcome) => rowJson(outcome)) }))
-      } else {
-        this.print(renderRows(outcomes, this.target, process.stdout))
+        status.update(`Row ${done} of ${changes.length}`),
+      ).finally(() => status.stop())
+      const [{ rowsHeadline }, { fileRows }] = await Promise.all([
+        import('./render/details.ts'),
+        import('./render/lists.ts'),
+      ])
+      const output = { json: flags.json, screen: process.stdout, headline: rowsHeadline(outcomes) }
+      this.print(fileRows.render(outcomes, { Target: this.target }, output))
+      if (!flags.json) {
         for (const { change, done } of outcomes) {
           for (const note of done?.notes ?? []) this.say(`Note: row ${change.row}: ${note}`)
         }

@@ -1,5 +1,5 @@
 import { exits, Fault } from '../core/errors.ts'
-import type { RowOutcome } from './render/roles.ts'
+import type { RowOutcome } from './render/lists.ts'
 import { type Asking, changeRoles } from './role-change.ts'
 import type { FileChange } from './role-file.ts'
 import { newCorrelationId } from './target.ts'

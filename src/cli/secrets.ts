@@ -1,10 +1,9 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
-import { hostAndPort, type KeptSecret } from '../core/settings/index.ts'
+import type { KeptSecret } from '../core/settings/index.ts'
 import type { Environment } from './flags.ts'
 import { keychainEntry } from './keychain/index.ts'
 import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
-import { headline, listing, type Screen, type Shown, tabbed } from './render/listing.ts'
 
 /** What is told of a secret: everything but itself. */
 export type SecretFacts = { readonly name: string; readonly host: string; readonly port: number }
@@ -94,20 +93,4 @@ export function placeOf(given: string): { readonly host: string; readonly port: 
   throw new Fault('Usage', `--for "${given}" is no host and port`, {
     hints: ['Write where the secret may be sent, as svc.yaml names it: --for db1.internal:5432, or --for [::1]:5432'],
   })
-}
-
-export const secretJson = ({ name, host, port }: SecretFacts) => ({ name, for: hostAndPort(host, port) })
-
-/** In a pipe: Name, For. */
-export function renderSecrets(secrets: readonly SecretFacts[], screen: Screen): string {
-  if (!screen.isTTY) return secrets.map(({ name, host, port }) => tabbed([name, hostAndPort(host, port)])).join('\n')
-  if (secrets.length === 0) {
-    return `${headline('warn', 'No secret was set here', screen)}\n\n  One for svc.yaml:   svc secrets set NAME --for HOST:PORT`
-  }
-  const rows = secrets.map(({ name, host, port }): Shown[] => [name, hostAndPort(host, port), `{keychain: ${name}}`])
-  return [
-    headline('ok', secrets.length === 1 ? '1 secret' : `${secrets.length} secrets`, screen),
-    '',
-    listing({ titles: ['NAME', 'SENT ONLY TO', 'IN svc.yaml'], yielding: [2, 1, 0] }, rows, screen),
-  ].join('\n')
 }

@@ -70,10 +70,13 @@ svc users add agents --no-password --permission heartbeat; svc keys create NAME 
         },
         localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }),
       )
-      const { receivedJson, renderReceived } = await import('../cli/render/heartbeats.ts')
+      const [{ renderReceived }, { received }] = await Promise.all([
+        import('../cli/render/details.ts'),
+        import('../cli/render/lists.ts'),
+      ])
       this.print(
         flags.json
-          ? JSON.stringify({ Target: this.target, ...receivedJson(answer) })
+          ? JSON.stringify({ Target: this.target, ...received.json(answer) })
           : renderReceived(answer, this.target, process.stdout),
       )
     } finally {

@@ -5,7 +5,6 @@ import { connectionFlags } from '../cli/flags.ts'
 import { localCall, openSession, readSettings } from '../cli/session.ts'
 import { chooseTarget, type Target } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
-import { sanitizeLine } from '../core/sanitize.ts'
 
 type Facts = {
   readonly server: string | null
@@ -39,7 +38,8 @@ export default class Whoami extends SvcCommand {
     const stored = target.kind === 'local' ? onThisMachine(signal) : await known(target, token !== undefined)
     if (target.kind === 'server') this.target = stored.server ?? target.url
     const facts = flags.verify && target.kind === 'server' ? await this.verified(stored, flags, signal) : stored
-    this.print(flags.json ? JSON.stringify(facts) : screen(facts).join('\n'))
+    const { factLines } = await import('../cli/render/table.ts')
+    this.print(flags.json ? JSON.stringify(facts) : factLines(rowsOf(facts)))
   }
 
   private async verified(stored: Facts, flags: Parameters<typeof openSession>[0], signal: AbortSignal): Promise<Facts> {
@@ -90,8 +90,8 @@ async function known(target: Extract<Target, { kind: 'server' }>, given: boolean
 
 const list = (names: readonly string[]): string => (names.length > 0 ? names.join(', ') : 'none')
 
-function screen(facts: Facts): readonly string[] {
-  const rows: readonly (readonly [string, string | undefined])[] = [
+function rowsOf(facts: Facts): readonly (readonly [name: string, value: string | undefined])[] {
+  return [
     ['user', facts.user ?? (facts.verified ? 'not told by the server' : 'not known without --verify')],
     ['server', facts.server ?? undefined],
     ['profile', facts.profile],
@@ -101,5 +101,4 @@ function screen(facts: Facts): readonly string[] {
     [facts.server === null ? 'where' : 'token in', facts.where],
     ['verified', facts.server === null ? undefined : facts.verified ? 'by the server, now' : 'no (--verify asks)'],
   ]
-  return rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(12)} ${sanitizeLine(value)}`]))
 }

@@ -319,8 +319,8 @@ describe('profiles and settings', () => {
     const both = await home.svc(['whoami', '--local', '--profile', 'prod'])
     expect(both.code).toBe(2)
     const list = await home.svc(['config', 'list', '--show-origin', '--profile', 'prod'])
-    expect(list.stdout).toMatch(/^server +https:\/\/prod\.example\.com\/ops \(profile prod\)$/m)
-    expect(list.stdout).toMatch(/^profile +prod \(--profile\)$/m)
+    expect(list.stdout).toMatch(/^server\thttps:\/\/prod\.example\.com\/ops\tprofile prod$/m)
+    expect(list.stdout).toMatch(/^profile\tprod\t--profile$/m)
     await home.svc(['config', 'set', 'credentials', 'always', '--profile', 'prod'])
     expect((await home.svc(['config', 'get', 'credentials', '--profile', 'prod'])).stdout).toBe('always\n')
     // The token belongs to the server that gave it.
@@ -338,6 +338,8 @@ describe('profiles and settings', () => {
     )
     const list = JSON.parse((await home.svc(['profile', 'list', '--json'])).stdout) as { name: string }[]
     expect(list.map(({ name }) => name).sort()).toEqual(names)
+    const { stdout } = await home.svc(['profile', 'list'])
+    expect(stdout.trimEnd().split('\n').sort()[0]).toBe('\ta\thttps://a.example.com\t')
   })
 
   test('damaged settings are exit 12 naming the file, and an empty answer is never made of them', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { renderError } from '../../src/cli/render/index.ts'
+import { renderError } from '../../src/cli/render/errors.ts'
 import { Fault } from '../../src/core/errors.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
 

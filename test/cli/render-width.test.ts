@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cut, padEnd, table, width, wrap } from '../../src/cli/render/index.ts'
+import { table } from '../../src/cli/render/table.ts'
+import { cut, padEnd, width, wrap } from '../../src/cli/render/width.ts'
 
 describe('the width of text', () => {
   // The second figure is where tmux 3.3a puts its cursor after printing the text.

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { jsvNames } from '../../src/cli/render/listing.ts'
+import { jsvNames } from '../../src/cli/render/table.ts'
 import { type FileChange, readRoleFile } from '../../src/cli/role-file.ts'
 import { Fault } from '../../src/core/errors.ts'
 

@@ -11,7 +11,7 @@ import {
   type Table,
   table,
   words,
-} from './listing.ts'
+} from './table.ts'
 import { cut, width, wrap } from './width.ts'
 
 /** What one message, detail or name may fill on a screen; `--output json` has all of it. */

@@ -19,12 +19,8 @@ export default class List extends StoreCommand {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
       const entries = await admin.audit.list({ limit: flags.limit, before: flags.before })
-      const { auditJson, renderAudit } = await import('../../cli/render/audit.ts')
-      this.answer(
-        flags.json,
-        { store: admin.store, entries: entries.map(auditJson) },
-        renderAudit(entries, admin.store, process.stdout),
-      )
+      const { audit } = await import('../../cli/render/lists.ts')
+      this.printList(audit.render(entries, { store: admin.store }, { json: flags.json, screen: process.stdout }))
       const oldest = entries.at(-1)
       if (flags.json || !process.stdout.isTTY || !oldest || entries.length < flags.limit || oldest.id <= 1) return
       this.say(`\n  Older ones:   svc audit list --before ${oldest.id}`)

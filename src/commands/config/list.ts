@@ -2,7 +2,6 @@ import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../../cli/base.ts'
 import { connectionFlags } from '../../cli/flags.ts'
 import { readSettings } from '../../cli/session.ts'
-import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigList extends SvcCommand {
   static override summary = 'Show what svc goes by here: flag > environment > profile > default'
@@ -14,16 +13,13 @@ export default class ConfigList extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(ConfigList)
-    const { effective } = await import('../../cli/config-keys.ts')
+    const [{ effective }, { configuration }] = await Promise.all([
+      import('../../cli/config-keys.ts'),
+      import('../../cli/render/lists.ts'),
+    ])
     const rows = await effective(await readSettings(process.env), flags, process.env)
-    if (flags.json) {
-      this.print(JSON.stringify(rows.map(({ key, value, origin }) => ({ key, value: value ?? null, origin }))))
-      return
-    }
-    const line = ({ key, value, origin }: (typeof rows)[number]): string =>
-      [key.padEnd(14), sanitizeLine(value ?? '-'), ...(flags['show-origin'] ? [`(${sanitizeLine(origin)})`] : [])].join(
-        ' ',
-      )
-    this.print(rows.map(line).join('\n'))
+    const withOrigin = flags.json || flags['show-origin']
+    const listed = withOrigin ? rows : rows.map(({ key, value }) => ({ key, value }))
+    this.print(configuration.render(listed, {}, { json: flags.json, screen: process.stdout }))
   }
 }

@@ -8,14 +8,10 @@ export default class List extends StoreCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
-      const heartbeats = await admin.heartbeats.list()
+      const { heartbeatRow, heartbeats } = await import('../../cli/render/lists.ts')
       const now = new Date()
-      const { heartbeatJson, renderHeartbeats } = await import('../../cli/render/heartbeats.ts')
-      this.answer(
-        flags.json,
-        { store: admin.store, heartbeats: heartbeats.map((one) => heartbeatJson(one, now)) },
-        renderHeartbeats(heartbeats, admin.store, now, process.stdout),
-      )
+      const rows = (await admin.heartbeats.list()).map((heartbeat) => heartbeatRow(heartbeat, now))
+      this.printList(heartbeats.render(rows, { store: admin.store }, { json: flags.json, screen: process.stdout }))
     })
   }
 }

@@ -23,12 +23,8 @@ export default class Remove extends StoreCommand {
       } catch (error) {
         throw error instanceof Fault && error.fault === 'NotFound' ? await unknownAgent(admin, name) : error
       }
-      const { renderForgotten } = await import('../../cli/render/heartbeats.ts')
-      this.answer(
-        flags.json,
-        { store: admin.store, name, removed: true },
-        renderForgotten(name, admin.store, process.stdout),
-      )
+      const sentence = `${name} is forgotten until it reports again`
+      await this.printDone(name, admin.store, { json: flags.json, sentence, word: 'removed' })
     })
   }
 }

@@ -66,12 +66,13 @@ them.`
         },
         by,
       )
-      const { keyJson, renderNewKey } = await import('../../cli/render/keys.ts')
       if (flags.json) {
-        const facts = keyJson(made.key, new Date())
+        const { keyRow, keys } = await import('../../cli/render/lists.ts')
+        const facts = keys.json(keyRow(made.key, new Date()))
         this.print(JSON.stringify({ key: made.secret, store: admin.store, ...facts }))
         return
       }
+      const { renderNewKey } = await import('../../cli/render/details.ts')
       const { before, after } = renderNewKey(made.key, admin.store, process.stderr)
       this.say(before)
       this.print(made.secret)

@@ -8,14 +8,10 @@ export default class List extends StoreCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
-      const keys = await admin.keys.list()
+      const { keyRow, keys } = await import('../../cli/render/lists.ts')
       const now = new Date()
-      const { keyJson, renderKeys } = await import('../../cli/render/keys.ts')
-      this.answer(
-        flags.json,
-        { store: admin.store, keys: keys.map((key) => keyJson(key, now)) },
-        renderKeys(keys, admin.store, now, process.stdout),
-      )
+      const rows = (await admin.keys.list()).map((key) => keyRow(key, now))
+      this.printList(keys.render(rows, { store: admin.store }, { json: flags.json, screen: process.stdout }))
     })
   }
 }

@@ -22,12 +22,8 @@ export default class Revoke extends StoreCommand {
       } catch (error) {
         throw error instanceof Fault && error.fault === 'NotFound' ? await unknownKey(admin, name) : error
       }
-      const { renderRevoked } = await import('../../cli/render/keys.ts')
-      this.answer(
-        flags.json,
-        { store: admin.store, name, revoked: true },
-        renderRevoked(name, admin.store, process.stdout),
-      )
+      const sentence = `The key ${name} is revoked: it no longer signs in`
+      await this.printDone(name, admin.store, { json: flags.json, sentence, word: 'revoked' })
     })
   }
 }

@@ -1,7 +1,6 @@
 import { Args } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
-import { Fault } from '../../core/errors.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { rowNamed } from '../../cli/named-row.ts'
 
 export default class Kinds extends SvcCommand {
   static override summary = 'List every kind of monitor, or the settings of one'
@@ -14,19 +13,13 @@ export default class Kinds extends SvcCommand {
     const { args, flags } = await this.parse(Kinds)
     const { describeKinds } = await import('../../core/plan/index.ts')
     const kinds = await describeKinds()
-    const { renderKinds, renderKind } = await import('../../cli/render/monitors.ts')
     if (args.kind === undefined) {
-      this.print(flags.json ? JSON.stringify(kinds) : renderKinds(kinds, process.stdout))
+      const lists = await import('../../cli/render/lists.ts')
+      this.print(lists.kinds.render(kinds, {}, { json: flags.json, screen: process.stdout }))
       return
     }
-    const kind = kinds.find(({ name }) => name === args.kind)
-    if (!kind) {
-      const names = kinds.map(({ name }) => name)
-      const nearest = didYouMean(args.kind, names)
-      throw new Fault('Usage', `unknown kind "${args.kind}"`, {
-        hints: [...(nearest ? [`Did you mean ${nearest}?`] : []), `Kinds: ${names.join(' ')}`],
-      })
-    }
+    const kind = rowNamed(kinds, args.kind, 'kind')
+    const { renderKind } = await import('../../cli/render/details.ts')
     this.print(flags.json ? JSON.stringify(kind) : renderKind(kind, process.stdout))
   }
 }

@@ -41,7 +41,7 @@ export default class List extends SvcCommand {
       this.print(JSON.stringify(plans.length === 1 && only ? only.monitors : plans))
       return
     }
-    const { renderPlans } = await import('../../cli/render/monitors.ts')
+    const { renderPlans } = await import('../../cli/render/details.ts')
     this.print(renderPlans(plans, mode, process.stdout))
   }
 }

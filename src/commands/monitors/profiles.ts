@@ -1,7 +1,6 @@
 import { Args } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
-import { Fault } from '../../core/errors.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { rowNamed } from '../../cli/named-row.ts'
 
 export default class Profiles extends SvcCommand {
   static override summary = 'List the profiles that come with svc, or the parameters of one'
@@ -18,19 +17,13 @@ export default class Profiles extends SvcCommand {
     const { args, flags } = await this.parse(Profiles)
     const { describeProfiles } = await import('../../core/plan/index.ts')
     const profiles = await describeProfiles()
-    const { renderProfiles, renderProfile } = await import('../../cli/render/monitors.ts')
     if (args.profile === undefined) {
-      this.print(flags.json ? JSON.stringify(profiles) : renderProfiles(profiles, process.stdout))
+      const { monitorProfiles } = await import('../../cli/render/lists.ts')
+      this.print(monitorProfiles.render(profiles, {}, { json: flags.json, screen: process.stdout }))
       return
     }
-    const profile = profiles.find(({ name }) => name === args.profile)
-    if (!profile) {
-      const names = profiles.map(({ name }) => name)
-      const nearest = didYouMean(args.profile, names)
-      throw new Fault('Usage', `unknown profile "${args.profile}"`, {
-        hints: [...(nearest ? [`Did you mean ${nearest}?`] : []), `Profiles: ${names.join(' ')}`],
-      })
-    }
+    const profile = rowNamed(profiles, args.profile, 'profile')
+    const { renderProfile } = await import('../../cli/render/details.ts')
     this.print(flags.json ? JSON.stringify(profile) : renderProfile(profile, process.stdout))
   }
 }

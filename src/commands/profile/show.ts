@@ -3,7 +3,6 @@ import { SvcCommand } from '../../cli/base.ts'
 import { variable } from '../../cli/flags.ts'
 import { readSettings } from '../../cli/session.ts'
 import { Fault } from '../../core/errors.ts'
-import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileShow extends SvcCommand {
   static override summary = 'Show a profile; without a name the one that commands would use'
@@ -26,7 +25,8 @@ export default class ProfileShow extends SvcCommand {
       this.print(JSON.stringify({ ...profile, current }))
       return
     }
-    const rows: readonly (readonly [string, string | undefined])[] = [
+    const { factLines } = await import('../../cli/render/table.ts')
+    const facts: Parameters<typeof factLines>[0] = [
       ['name', `${profile.name}${current ? ' (current)' : ''}`],
       ['server', profile.server],
       ['user', profile.user ?? 'nobody is signed in'],
@@ -36,6 +36,6 @@ export default class ProfileShow extends SvcCommand {
       ['plain http', profile.insecureHttp ? 'allowed' : undefined],
       ['credentials', profile.credentials],
     ]
-    this.print(rows.flatMap(([key, value]) => (value ? [`${key.padEnd(12)} ${sanitizeLine(value)}`] : [])).join('\n'))
+    this.print(factLines(facts))
   }
 }

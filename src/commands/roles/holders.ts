@@ -18,13 +18,12 @@ export default class Holders extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const users = await admin.roles.holders(role)
       if (users.length === 0) refuseOtherCase(role, await admin.roles.names())
-      const { userJson } = await import('../../cli/render/users.ts')
-      const { renderHolders } = await import('../../cli/render/roles.ts')
-      this.answer(
-        flags.json,
-        { store: admin.store, role, users: users.map(userJson) },
-        renderHolders(role, users, admin.store, process.stdout),
-      )
+      const [{ holdersHeadline }, { holders }] = await Promise.all([
+        import('../../cli/render/details.ts'),
+        import('../../cli/render/lists.ts'),
+      ])
+      const output = { json: flags.json, screen: process.stdout, headline: holdersHeadline(role, users.length) }
+      this.printList(holders.render(users, { store: admin.store, role }, output))
     })
   }
 }

@@ -24,9 +24,13 @@ export default class Show extends SvcCommand {
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const lists = await showRoles({ session, call: localCall(signal) }, userName)
-      const { heldJson, renderHeld } = await import('../../cli/render/roles.ts')
-      if (flags.json) this.print(JSON.stringify({ Target: this.target, ...heldJson(userName, lists) }))
-      else this.print(renderHeld(userName, lists, this.target, process.stdout))
+      const [{ renderHeld }, { held }] = await Promise.all([
+        import('../../cli/render/details.ts'),
+        import('../../cli/render/lists.ts'),
+      ])
+      const row = { userName, ...lists }
+      if (flags.json) this.print(JSON.stringify({ Target: this.target, ...held.json(row) }))
+      else this.print(renderHeld(row, this.target, process.stdout))
     } finally {
       await session.close()
     }

@@ -1,4 +1,5 @@
 import { SvcCommand } from '../../cli/base.ts'
+import { hostAndPort } from '../../core/settings/index.ts'
 
 export default class SecretsList extends SvcCommand {
   static override summary = 'Show which secrets were set here, and where each may be sent'
@@ -7,12 +8,12 @@ export default class SecretsList extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(SecretsList)
-    const [{ secretsKnown }, { renderSecrets, secretJson }] = await Promise.all([
+    const [{ secretsKnown }, { secrets }] = await Promise.all([
       import('../../cli/secrets.ts'),
-      import('../../cli/secrets.ts'),
+      import('../../cli/render/lists.ts'),
     ])
-    const secrets = secretsKnown(process.env)
-    const shown = flags.json ? JSON.stringify(secrets.map(secretJson)) : renderSecrets(secrets, process.stdout)
-    if (shown !== '') this.print(shown)
+    const rows = secretsKnown(process.env).map(({ name, host, port }) => ({ name, for: hostAndPort(host, port) }))
+    const text = secrets.render(rows, {}, { json: flags.json, screen: process.stdout })
+    if (text !== '') this.print(text)
   }
 }

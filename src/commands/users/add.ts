@@ -56,13 +56,7 @@ standard input (--password-stdin); it never stands on the command line.`
       const user = await admin.users.add(wanted, by).catch(async (error: unknown) => {
         throw error instanceof Fault && error.fault === 'Conflict' ? await taken(error, admin, wanted) : error
       })
-      const { renderUser, userJson } = await import('../../cli/render/users.ts')
-      const said = `${user.userName} is added`
-      this.answer(
-        flags.json,
-        { store: admin.store, user: userJson(user) },
-        renderUser(user, said, admin.store, process.stdout),
-      )
+      await this.printUser(user, admin.store, { json: flags.json, sentence: `${user.userName} is added` })
       if (flags.json || !user.roles.some((role) => role !== 'Admin' && role.toLowerCase() === 'admin')) return
       this.say('Note: the role that may administer is Admin: letter case counts.')
     })

@@ -15,15 +15,10 @@ export default class Disable extends StoreCommand {
       const before = await userNamed(admin, name)
       const changed = !before.disabled
       const user = changed ? await admin.users.disable(before.userName, by) : before
-      const { renderUser, userJson } = await import('../../cli/render/users.ts')
-      const said = changed
+      const sentence = changed
         ? `${user.userName} is disabled: sign-in, sessions, tokens and keys no longer work`
         : `${user.userName}: unchanged`
-      this.answer(
-        flags.json,
-        { store: admin.store, changed, user: userJson(user) },
-        renderUser(user, said, admin.store, process.stdout),
-      )
+      await this.printUser(user, admin.store, { json: flags.json, sentence, changed })
     })
   }
 }

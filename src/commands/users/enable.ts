@@ -15,13 +15,8 @@ export default class Enable extends StoreCommand {
       const before = await userNamed(admin, name)
       const changed = before.disabled
       const user = changed ? await admin.users.enable(before.userName, by) : before
-      const { renderUser, userJson } = await import('../../cli/render/users.ts')
-      const said = changed ? `${user.userName} is enabled` : `${user.userName}: unchanged`
-      this.answer(
-        flags.json,
-        { store: admin.store, changed, user: userJson(user) },
-        renderUser(user, said, admin.store, process.stdout),
-      )
+      const sentence = changed ? `${user.userName} is enabled` : `${user.userName}: unchanged`
+      await this.printUser(user, admin.store, { json: flags.json, sentence, changed })
     })
   }
 }

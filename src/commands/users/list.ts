@@ -9,12 +9,8 @@ export default class List extends StoreCommand {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
       const users = await admin.users.list()
-      const { renderUsers, userJson } = await import('../../cli/render/users.ts')
-      this.answer(
-        flags.json,
-        { store: admin.store, users: users.map(userJson) },
-        renderUsers(users, admin.store, process.stdout),
-      )
+      const lists = await import('../../cli/render/lists.ts')
+      this.printList(lists.users.render(users, { store: admin.store }, { json: flags.json, screen: process.stdout }))
     })
   }
 }

@@ -27,13 +27,8 @@ export default class Passwd extends StoreCommand {
       const { userName } = await userNamed(admin, name)
       const password = given ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, signal))
       const user = await admin.users.passwd(userName, password, by)
-      const { renderUser, userJson } = await import('../../cli/render/users.ts')
-      const said = `${user.userName} has a new password; sessions and tokens issued before are void`
-      this.answer(
-        flags.json,
-        { store: admin.store, user: userJson(user) },
-        renderUser(user, said, admin.store, process.stdout),
-      )
+      const sentence = `${user.userName} has a new password; sessions and tokens issued before are void`
+      await this.printUser(user, admin.store, { json: flags.json, sentence })
     })
   }
 }

@@ -32,12 +32,8 @@ and only stop sign-in: svc users disable NAME.`
       const { userName } = await userNamed(admin, name)
       if (!flags.yes) await confirm(userName, admin.store, signal)
       const user = await admin.users.remove(userName, by)
-      const { renderUser, userJson } = await import('../../cli/render/users.ts')
-      this.answer(
-        flags.json,
-        { store: admin.store, removed: userJson(user) },
-        renderUser(user, `${user.userName} is removed`, admin.store, process.stdout),
-      )
+      const sentence = `${user.userName} is removed`
+      await this.printUser(user, admin.store, { json: flags.json, sentence, member: 'removed' })
     })
   }
 }

@@ -13,12 +13,7 @@ export default class Show extends StoreCommand {
     const name = required(args.name, 'NAME')
     await this.inStore(flags, signal, async ({ admin }) => {
       const user = await userNamed(admin, name)
-      const { renderUser, userJson } = await import('../../cli/render/users.ts')
-      this.answer(
-        flags.json,
-        { store: admin.store, user: userJson(user) },
-        renderUser(user, undefined, admin.store, process.stdout),
-      )
+      await this.printUser(user, admin.store, { json: flags.json })
     })
   }
 }

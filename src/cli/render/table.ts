@@ -23,7 +23,12 @@ export type Line = {
 }
 /** A cell is one or more lines; each is wrapped to the column. */
 export type Cell = readonly Line[]
-export type Column = { readonly title: string }
+export type Column = {
+  readonly title: string
+  readonly align?: 'right' | undefined
+  /** Columns of the terminal that it keeps in any case; a column keeps those of its title too. */
+  readonly least?: number | undefined
+}
 
 /** Which columns give up room, in this order, and down to what; the widest of a step gives first. */
 export type Shrink = readonly { readonly columns: readonly number[]; readonly least: number }[]
@@ -31,16 +36,23 @@ export type Shrink = readonly { readonly columns: readonly number[]; readonly le
 const gaps = [3, 2] as const
 const indent = 2
 
+type Widths = {
+  readonly natural: readonly number[]
+  /** What each column keeps: a title is never broken. */
+  readonly least: readonly number[]
+}
+
 /** Column widths that fit into `room`, or undefined when even the narrowest do not. */
-function fitted(natural: readonly number[], room: number, steps: Shrink): readonly number[] | undefined {
+function fitted({ natural, least }: Widths, room: number, steps: Shrink): readonly number[] | undefined {
   const widths = [...natural]
   let over = widths.reduce((sum, each) => sum + each, 0) - room
-  for (const { columns, least } of steps) {
+  for (const step of steps) {
+    const spare = (at: number): number => (widths[at] ?? 0) - Math.max(step.least, least[at] ?? 0)
     while (over > 0) {
-      const widest = columns.reduce((a, b) => ((widths[b] ?? 0) > (widths[a] ?? 0) ? b : a))
-      const now = widths[widest] ?? 0
-      if (now <= least) break
-      widths[widest] = now - 1
+      const shrinking = step.columns.filter((at) => spare(at) > 0)
+      if (shrinking.length === 0) break
+      const widest = shrinking.reduce((a, b) => ((widths[b] ?? 0) > (widths[a] ?? 0) ? b : a))
+      widths[widest] = (widths[widest] ?? 0) - 1
       over -= 1
     }
   }
@@ -58,14 +70,16 @@ export function table(
   rows: readonly (readonly Cell[])[],
   options: { readonly width: number; readonly shrink: Shrink; readonly paint: Paint },
 ): Table | undefined {
-  const natural = columns.map((column, at) =>
-    rows.reduce((most, row) => Math.max(most, cellWidth(row[at] ?? [])), width(column.title)),
+  const natural = columns.map(({ title }, at) =>
+    rows.reduce((most, row) => Math.max(most, cellWidth(row[at] ?? [])), width(title)),
   )
+  const least = columns.map((column) => Math.max(width(column.title), column.least ?? 0))
   for (const gap of gaps) {
-    const widths = fitted(natural, options.width - indent - gap * (columns.length - 1), options.shrink)
+    const widths = fitted({ natural, least }, options.width - indent - gap * (columns.length - 1), options.shrink)
     if (!widths) continue
     const title = columns.map((column) => [{ text: column.title, style: 'dim' as const }])
-    const lines = [title, ...rows].flatMap((row) => rowLines(row, widths, gap, options.paint))
+    const laidOut = columns.map(({ align }, at) => ({ align, width: widths[at] ?? 1 }))
+    const lines = [title, ...rows].flatMap((row) => rowLines(row, laidOut, gap, options.paint))
     return { lines, width: indent + widths.reduce((sum, each) => sum + each, 0) + gap * (columns.length - 1) }
   }
   return undefined
@@ -75,19 +89,23 @@ const cellWidth = (cell: Cell): number =>
   cell.reduce((most, line) => Math.max(most, width(line.text) + (line.inset ?? 0)), 0)
 
 function wrapped(line: Line, columns: number): readonly Line[] {
-  const inset = Math.min(line.inset ?? 0, columns - 1)
+  const inset = Math.max(0, Math.min(line.inset ?? 0, columns - 1))
   return wrap(line.text, columns - inset).map((text) => ({ text: ' '.repeat(inset) + text, style: line.style }))
 }
 
-function rowLines(row: readonly Cell[], widths: readonly number[], gap: number, paint: Paint): readonly string[] {
-  const cells = row.map((cell, at) => cell.flatMap((line) => wrapped(line, widths[at] ?? 1)))
+type LaidOut = Pick<Column, 'align'> & { readonly width: number }
+
+function rowLines(row: readonly Cell[], columns: readonly LaidOut[], gap: number, paint: Paint): readonly string[] {
+  const cells = row.map((cell, at) => cell.flatMap((line) => wrapped(line, columns[at]?.width ?? 1)))
   const height = Math.max(1, ...cells.map((cell) => cell.length))
   return Array.from({ length: height }, (_, y) => {
-    const parts = cells.map((cell, at) => {
-      const { text, style } = cell[y] ?? { text: '', style: undefined }
-      const last = at === cells.length - 1
+    const parts = columns.map((column, at) => {
+      const { text, style } = cells[at]?.[y] ?? { text: '', style: undefined }
+      const padding = ' '.repeat(Math.max(0, column.width - width(text)))
       // Painted before it is padded, so that no style runs on into the gap.
-      return paint(style, text) + (last ? '' : padEnd('', (widths[at] ?? 0) - width(text) + gap))
+      const painted = paint(style, text)
+      const aligned = column.align === 'right' ? padding + painted : painted + padding
+      return at === columns.length - 1 ? aligned : aligned + ' '.repeat(gap)
     })
     return (' '.repeat(indent) + parts.join('')).trimEnd()
   })
@@ -96,55 +114,41 @@ function rowLines(row: readonly Cell[], widths: readonly number[], gap: number, 
 /** The stream that an answer goes to. */
 export type Screen = { readonly isTTY?: boolean; readonly columns?: number }
 
-/** A cell of a list: a text, or one with a style of its own. */
-export type Shown = string | { readonly text: string; readonly style: Style }
+/** Text of a list: plain, or with a style of its own. */
+export type StyledText = string | Line
 
-const textOf = (shown: Shown): string => sanitizeLine(typeof shown === 'string' ? shown : shown.text)
-const styleOf = (shown: Shown): Style | undefined => (typeof shown === 'string' ? undefined : shown.style)
-const cell = (shown: Shown): Cell => [{ text: textOf(shown), style: styleOf(shown) }]
+/** What a cell shows: one line, or several beneath each other. Each wraps. */
+export type CellText = StyledText | readonly StyledText[]
 
-export type Columns = {
-  readonly titles: readonly string[]
-  /** Which columns give up room on a narrow terminal, the first first. */
-  readonly yielding: readonly number[]
+/** The lines of a cell. Anybody may have written the text: here it becomes safe to show. */
+export function cellOf(content: CellText): Cell {
+  const lines: StyledText[] = []
+  return lines
+    .concat(content)
+    .map((line) => (typeof line === 'string' ? { text: line } : line))
+    .map((line) => ({ ...line, text: sanitizeLine(line.text) }))
 }
 
-/** A table on a terminal; where it is too narrow for one, a block a record. */
-export function listing({ titles, yielding }: Columns, rows: readonly (readonly Shown[])[], screen: Screen): string {
-  const paint = painter(useColour(screen))
-  const room = screen.columns || 80
-  const shrink: Shrink = [18, 9].flatMap((least) => yielding.map((column) => ({ columns: [column], least })))
-  const columns = titles.map((title) => ({ title }))
-  const drawn = table(
-    columns,
-    rows.map((row) => row.map(cell)),
-    { width: room, shrink, paint },
-  )
-  if (drawn) return drawn.lines.join('\n')
-  return rows
-    .map((row) =>
-      pairs(
-        row.flatMap((shown, at) => (textOf(shown) === '' ? [] : [[(titles[at] ?? '').toLowerCase(), shown] as const])),
-        screen,
-      ),
-    )
-    .join('\n\n')
-}
+export const isEmptyCell = (cell: Cell): boolean => cell.every(({ text }) => text === '')
 
-/** Names and values, the values aligned and wrapped. Lines without a value are left out. */
-export function pairs(lines: readonly (readonly [name: string, value: Shown])[], screen: Screen): string {
+/** Names and values, the values aligned and wrapped. A name without a value is left out. */
+export function pairs(rows: readonly (readonly [name: string, value: CellText])[], screen: Screen): string {
   const paint = painter(useColour(screen))
-  const given = lines.filter(([, value]) => textOf(value) !== '')
-  const left = Math.max(...given.map(([name]) => width(name)))
+  const filled = rows.map(([name, value]) => ({ name, cell: cellOf(value) })).filter(({ cell }) => !isEmptyCell(cell))
+  const left = Math.max(...filled.map(({ name }) => width(name)))
   const room = Math.max(16, (screen.columns || 80) - left - 5)
-  return given
-    .flatMap(([name, value]) =>
-      wrap(textOf(value), room).map((line, at) => {
-        return `  ${paint('dim', padEnd(at === 0 ? name : '', left))}   ${paint(styleOf(value), line)}`
-      }),
+  return filled
+    .flatMap(({ name, cell }) =>
+      cell
+        .flatMap((line) => wrapped(line, room))
+        .map(({ text, style }, at) => `  ${paint('dim', padEnd(at === 0 ? name : '', left))}   ${paint(style, text)}`),
     )
     .join('\n')
 }
+
+/** Names and values, one a line and alike on a terminal and in a pipe. A name without a value is left out. */
+export const factLines = (facts: readonly (readonly [name: string, value: string | undefined])[]): string =>
+  facts.flatMap(([name, value]) => (value ? [`${name.padEnd(12)} ${sanitizeLine(value)}`] : [])).join('\n')
 
 /** The first line of an answer: a sign and a sentence. */
 export function headline(mark: Mark, sentence: string, screen: Screen): string {
@@ -162,9 +166,6 @@ export function aside(text: string, screen: Screen): string {
     .map((line) => `  ${paint('dim', line)}`)
     .join('\n')
 }
-
-/** What a pipe gets of a record: its cells between tabs, never cut (the text of each on one line). */
-export const tabbed = (cells: readonly string[]): string => cells.map(sanitizeLine).join('\t')
 
 /** Role and permission names for people; one that could be misread stands in quotes. */
 export const names = (list: readonly string[], none = 'none'): string =>

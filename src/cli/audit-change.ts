@@ -1,0 +1,50 @@
+import type { AuditFacts } from '../core/service.ts'
+import { names } from './render/table.ts'
+
+/**
+ * What an entry changed, for people: `+Ops −Deploy` for lists before and after, else the facts
+ * themselves. What is not of that shape stands as it was written.
+ */
+export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before' | 'after' | 'reason'>): string {
+  const [was, is] = [factsOf(before), factsOf(after)]
+  const change =
+    was && is && Object.keys(was).join() === Object.keys(is).join()
+      ? Object.keys(is).flatMap((name) => difference(was[name], is[name]))
+      : [before === undefined ? '' : `was ${described(was, before)}`, after === undefined ? '' : described(is, after)]
+  return [...change, reason === undefined ? '' : `(${reason})`].filter((part) => part !== '').join(' ')
+}
+
+type Facts = Readonly<Record<string, unknown>>
+
+function factsOf(text: string | undefined): Facts | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? '')
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Facts) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const textsOf = (value: unknown): readonly string[] | undefined =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined
+
+function difference(was: unknown, is: unknown): readonly string[] {
+  const [old, now] = [textsOf(was), textsOf(is)]
+  if (!old || !now) return was === is ? [] : [`${plain(was)} → ${plain(is)}`]
+  const gained = now.filter((item) => !old.includes(item)).map((item) => `+${names([item])}`)
+  const lost = old.filter((item) => !now.includes(item)).map((item) => `-${names([item])}`)
+  return [...gained, ...lost]
+}
+
+/** `user deploy, roles Ops`: what is empty or null is left out. */
+function described(facts: Facts | undefined, written: string): string {
+  if (!facts) return written
+  const parts = Object.entries(facts).flatMap(([name, value]) => {
+    const list = textsOf(value)
+    if (value === null || value === '' || list?.length === 0) return []
+    return [`${name} ${list ? names(list) : plain(value)}`]
+  })
+  return parts.length > 0 ? parts.join(', ') : 'nothing'
+}
+
+const plain = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))

@@ -1,0 +1,224 @@
+import { sanitizeLine } from '../../core/sanitize.ts'
+import { painter, useColour } from '../terminal.ts'
+import {
+  aside,
+  type CellText,
+  cellOf,
+  day,
+  headline,
+  isEmptyCell,
+  jsvNames,
+  type Mark,
+  names,
+  pairs,
+  type Screen,
+  type Shrink,
+  table,
+} from './table.ts'
+
+/** One column of a list, declared once for its three forms: the terminal's table, a pipe's record, the JSON document. */
+type Column<Row> = {
+  /** The column's title in the table. Without it the table leaves the column out. */
+  readonly title?: string
+  /** What the table shows, where that is not the value itself. */
+  readonly cell?: (row: Row) => CellText
+  /** When the table is too wide, columns give up room from 1 on; those of one number together, the widest first. */
+  readonly shrink?: number
+  /** How narrow it may become, in columns of the terminal. Sentences need more than the 9 of the others. */
+  readonly least?: number
+  readonly align?: 'right'
+  /** Leaves the column out of a table in which it is empty in every row. */
+  readonly optional?: boolean
+  /** Leaves a cell of the table blank that repeats the cell above it. */
+  readonly once?: boolean
+  /** The field's name in the record, where that is not the key with a capital letter; `false` for no field. */
+  readonly field?: string | false
+  /** The field's text, where that is not the text of the value. */
+  readonly text?: (row: Row) => string
+  /** `false` for no member in the JSON object. */
+  readonly json?: false
+  /** Without a value, the row has no member in JSON instead of null; `anywhere`: nor the field that ends its record. */
+  readonly absent?: 'json' | 'anywhere'
+} & (
+  | { readonly key: keyof Row & string; readonly value?: undefined }
+  | { readonly key: string; readonly value: (row: Row) => unknown }
+)
+
+type Declaration<Row, Columns extends readonly Column<Row>[], Place extends string> = {
+  readonly columns: Columns
+  /**
+   * What all rows have in common, such as the store that they come from. The JSON document names it once, around the
+   * rows; every record begins with it.
+   */
+  readonly around?: readonly Place[]
+  /** The one of those that stands beneath the headline. */
+  readonly beneath?: NoInfer<Place>
+  /** The member of the JSON document that holds the rows. Without it the document is the array of them. */
+  readonly rows?: string
+  /** The order of the members in JSON, where it is not that of the columns. Scripts compare documents. */
+  readonly members?: readonly NoInfer<Columns[number]['key']>[]
+  /** The JSON of a row that is not made of the columns: the row has a document of its own. */
+  readonly json?: (row: Row) => object
+  /** Singular and plural for the headline. Without them there is a headline only where the caller gives one. */
+  readonly count?: readonly [one: string, many: string]
+  /** What a terminal shows when there are no rows: a sentence, and the command that makes the first. */
+  readonly empty?: { readonly sentence: string; readonly next?: string }
+}
+
+type Common<Place extends string> = Readonly<Record<Place, string>>
+
+type Output = {
+  readonly json: boolean
+  readonly screen: Screen
+  readonly headline?: { readonly mark: Mark; readonly sentence: string }
+}
+
+export type List<Row, Place extends string> = {
+  /** The names of a record's fields, in their order. */
+  readonly fields: readonly string[]
+  /** Where each column stands: its title in the table, its field of the record, whether JSON has it as a member. */
+  readonly columns: readonly {
+    readonly key: string
+    readonly title: string | undefined
+    readonly field: string | undefined
+    readonly member: boolean
+  }[]
+  /** A row as `--json` shows it. */
+  readonly json: (row: Row) => object
+  /** A row as a pipe gets it: its fields between tabs, each on one line, never cut. */
+  readonly record: (row: Row, around: Common<Place>) => string
+  /** The rows alone, fitted to the terminal; where it is too narrow for a table, a block for each. */
+  readonly table: (rows: readonly Row[], screen: Screen) => string
+  /** The whole answer: one JSON value, records (an empty text for no rows), or headline and table. */
+  readonly render: (rows: readonly Row[], around: Common<Place>, output: Output) => string
+}
+
+/** Fields between tabs. Anybody may have written them: no field can end its line or begin another field. */
+export const record = (fields: readonly string[]): string => fields.map(sanitizeLine).join('\t')
+
+const capital = (key: string): string => key.slice(0, 1).toUpperCase() + key.slice(1)
+const fieldName = ({ key, field }: Pick<Column<unknown>, 'field'> & { readonly key: string }): string =>
+  field || capital(key)
+
+/** A value as the record of a pipe writes it. */
+function fieldText(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  if (value instanceof Date) return value.toISOString()
+  if (Array.isArray(value)) return jsvNames(value.map(String))
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** A value as people read it. */
+function plainText(value: unknown): string {
+  if (value instanceof Date) return day(value)
+  return Array.isArray(value) ? names(value.map(String), '') : fieldText(value)
+}
+
+/** Down to how many columns of the terminal a column shrinks: first every one to this, then to the next. */
+const leastWidths = [18, 9]
+
+/**
+ * Declares a list: `list<UserFacts>()({ columns: [...] })`. A key that the row does not have needs a `value`; a wrong
+ * key, also in `members` or `beneath`, does not compile. The first call takes the type of the rows alone, so that the
+ * second can infer the keys.
+ */
+export const list =
+  <Row>() =>
+  <const Columns extends readonly Column<Row>[], const Place extends string = never>(
+    declaration: Declaration<Row, Columns, Place>,
+  ): List<Row, Place> => {
+    const { around = [], members, rows: rowsMember } = declaration
+    const columns: readonly Column<Row>[] = declaration.columns
+    const valueIn = (column: Column<Row>, row: Row): unknown =>
+      column.value === undefined ? row[column.key] : column.value(row)
+    const fields = columns.filter(({ field }) => field !== false)
+    const titled = columns.filter(({ title }) => title !== undefined)
+
+    const inJson = columns.filter((column) => column.json !== false)
+    const place = ({ key }: Column<Row>): number => members?.indexOf(key) ?? 0
+    const ordered = inJson.toSorted((a, b) => place(a) - place(b))
+    const json =
+      declaration.json ??
+      ((row: Row): object =>
+        Object.fromEntries(
+          ordered.flatMap((column) => {
+            const value = valueIn(column, row)
+            return value === undefined && column.absent ? [] : [[column.key, value ?? null]]
+          }),
+        ))
+
+    const toRecord = (row: Row, common: Common<Place>): string => {
+      const present = fields.filter((column) => column.absent !== 'anywhere' || valueIn(column, row) !== undefined)
+      return record([
+        ...around.map((key) => common[key]),
+        ...present.map((column) => column.text?.(row) ?? fieldText(valueIn(column, row))),
+      ])
+    }
+
+    const toTable = (rows: readonly Row[], screen: Screen): string => {
+      const cells = rows.map((row) =>
+        titled.map((column) => cellOf(column.cell?.(row) ?? plainText(valueIn(column, row)))),
+      )
+      const visible = titled.flatMap(({ optional, title = '', ...column }, at) =>
+        optional && cells.every((row) => isEmptyCell(row[at] ?? [])) ? [] : [{ ...column, title, at }],
+      )
+      const turns = [...new Set(visible.flatMap(({ shrink }) => shrink ?? []))].sort((a, b) => a - b)
+      const shrink: Shrink = leastWidths.flatMap((least) =>
+        turns.map((turn) => ({ columns: visible.flatMap((one, at) => (one.shrink === turn ? [at] : [])), least })),
+      )
+      const repeats = (row: number, at: number): boolean =>
+        JSON.stringify(cells[row]?.[at]) === JSON.stringify(cells[row - 1]?.[at])
+      const body = cells.map((row, y) => visible.map(({ once, at }) => (once && repeats(y, at) ? [] : (row[at] ?? []))))
+      const options = { width: screen.columns || 80, shrink, paint: painter(useColour(screen)) }
+      const fitted = table(visible, body, options)
+      if (fitted) return fitted.lines.join('\n')
+      return cells
+        .map((row) =>
+          pairs(
+            visible.map(({ title, at }) => [title.toLowerCase(), row[at] ?? []] as const),
+            screen,
+          ),
+        )
+        .join('\n\n')
+    }
+
+    const headOf = (rows: readonly Row[], { headline: given, screen }: Output): readonly string[] => {
+      const { count, empty } = declaration
+      if (given) return [headline(given.mark, given.sentence, screen)]
+      if (rows.length === 0 && empty) return [headline('warn', empty.sentence, screen)]
+      return count ? [headline('ok', rows.length === 1 ? `1 ${count[0]}` : `${rows.length} ${count[1]}`, screen)] : []
+    }
+
+    const onTerminal = (rows: readonly Row[], common: Common<Place>, output: Output): string => {
+      const { beneath, empty } = declaration
+      const head = [...headOf(rows, output), ...(beneath === undefined ? [] : [aside(common[beneath], output.screen)])]
+      const body = rows.length > 0 ? toTable(rows, output.screen) : empty?.next === undefined ? '' : `  ${empty.next}`
+      return [...head, ...(head.length > 0 && body !== '' ? [''] : []), ...(body === '' ? [] : [body])].join('\n')
+    }
+
+    return {
+      fields: [...around.map(capital), ...fields.map(fieldName)],
+      columns: columns.map((column) => ({
+        key: column.key,
+        title: column.title,
+        field: column.field === false ? undefined : fieldName(column),
+        member: column.json !== false,
+      })),
+      json,
+      record: toRecord,
+      table: toTable,
+      render: (rows, common, output) => {
+        if (output.json) {
+          const documents = rows.map(json)
+          if (rowsMember === undefined) return JSON.stringify(documents)
+          return JSON.stringify({
+            ...Object.fromEntries(around.map((key) => [key, common[key]])),
+            [rowsMember]: documents,
+          })
+        }
+        return output.screen.isTTY
+          ? onTerminal(rows, common, output)
+          : rows.map((row) => toRecord(row, common)).join('\n')
+      },
+    }
+  }

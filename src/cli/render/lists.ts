@@ -1,0 +1,444 @@
+/** The lists of the command line. What each is for stands with the command that prints it. */
+import type { Fault } from '../../core/errors.ts'
+import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
+import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
+import type { AuditFacts, HeartbeatFacts, KeyFacts, Trial, UserFacts } from '../../core/service.ts'
+import { auditChange } from '../audit-change.ts'
+import type { Effective } from '../config-keys.ts'
+import type { Profile } from '../profiles.ts'
+import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
+import type { FileChange } from '../role-file.ts'
+import { renderError } from './errors.ts'
+import { type List, list } from './list.ts'
+import { type CellText, day, jsvNames, moment, names, showDuration, styles, words } from './table.ts'
+
+const stateOf = ({ disabled }: UserFacts): string => (disabled ? 'disabled' : 'active')
+const stateCell = (user: UserFacts): CellText => ({
+  text: stateOf(user),
+  style: user.disabled ? 'caution' : undefined,
+})
+
+export const users = list<UserFacts>()({
+  around: ['store'],
+  beneath: 'store',
+  rows: 'users',
+  count: ['user', 'users'],
+  empty: { sentence: 'There are no users yet', next: 'The first one:   svc users add NAME --role Admin' },
+  columns: [
+    { key: 'id', field: false },
+    { key: 'userName', title: 'NAME', shrink: 4 },
+    { key: 'state', value: stateOf, json: false, title: 'STATE', cell: stateCell },
+    { key: 'roles', title: 'ROLES', shrink: 3 },
+    { key: 'permissions', title: 'PERMISSIONS', shrink: 2, optional: true },
+    { key: 'email', title: 'E-MAIL', shrink: 1, optional: true },
+    { key: 'displayName' },
+    { key: 'disabled', field: false },
+    { key: 'hasPassword', field: false },
+    { key: 'createdAt', title: 'SINCE' },
+  ],
+  members: ['id', 'userName', 'email', 'displayName', 'roles', 'permissions', 'disabled', 'hasPassword', 'createdAt'],
+})
+
+/** Who holds a role. */
+export const holders = list<UserFacts>()({
+  around: ['store', 'role'],
+  beneath: 'store',
+  rows: 'users',
+  json: users.json,
+  columns: [
+    { key: 'userName', title: 'NAME', shrink: 2 },
+    { key: 'email', title: 'E-MAIL', shrink: 1 },
+    { key: 'state', value: stateOf, title: 'STATE', cell: stateCell },
+  ],
+})
+
+export type KeyRow = KeyFacts & { readonly state: 'active' | 'expired' | 'revoked' }
+
+export function keyRow(key: KeyFacts, now: Date): KeyRow {
+  if (key.revokedAt !== undefined) return { ...key, state: 'revoked' }
+  return { ...key, state: key.expiresAt !== undefined && key.expiresAt <= now ? 'expired' : 'active' }
+}
+
+/** What a key may do, in words. */
+export function keyRights({ userName, roles, permissions }: KeyFacts): string {
+  if (roles === undefined) return `all that ${userName} holds`
+  return [
+    ...(roles.length > 0 || !permissions ? [names(roles)] : []),
+    ...(permissions?.length ? [`permissions ${names(permissions)}`] : []),
+  ].join('; ')
+}
+
+const keyStyles = { active: undefined, expired: 'caution', revoked: 'dim' } as const
+
+/** Keys of machines, never the keys themselves. `roles` null, and `*` in a pipe: whatever the user holds. */
+export const keys = list<KeyRow>()({
+  around: ['store'],
+  beneath: 'store',
+  rows: 'keys',
+  count: ['key', 'keys'],
+  empty: {
+    sentence: 'There are no keys',
+    next: 'One for a machine:   svc keys create NAME --user USER --expires 90d',
+  },
+  columns: [
+    { key: 'name', title: 'NAME', shrink: 3 },
+    { key: 'userName', title: 'USER', shrink: 2 },
+    { key: 'state', title: 'STATE', cell: ({ state }) => ({ text: state, style: keyStyles[state] }) },
+    {
+      key: 'roles',
+      title: 'ROLES',
+      cell: keyRights,
+      text: ({ roles }) => (roles === undefined ? '*' : jsvNames(roles)),
+      shrink: 1,
+    },
+    {
+      key: 'expiresAt',
+      title: 'EXPIRES',
+      cell: ({ expiresAt }) => (expiresAt === undefined ? 'never' : day(expiresAt)),
+    },
+    { key: 'createdAt', title: 'MADE' },
+    { key: 'revokedAt', field: false },
+    { key: 'permissions', absent: 'anywhere' },
+  ],
+  members: ['name', 'userName', 'roles', 'permissions', 'state', 'createdAt', 'expiresAt', 'revokedAt'],
+})
+
+export type HeartbeatRow = HeartbeatFacts & { readonly ageMs: number }
+
+export const heartbeatRow = (heartbeat: HeartbeatFacts, now: Date): HeartbeatRow => ({
+  ...heartbeat,
+  ageMs: Math.max(0, now.getTime() - heartbeat.at.getTime()),
+})
+
+export const heartbeats = list<HeartbeatRow>()({
+  around: ['store'],
+  beneath: 'store',
+  rows: 'heartbeats',
+  count: ['agent', 'agents'],
+  empty: { sentence: 'No agent has reported', next: 'One does with:   svc heartbeat NAME' },
+  columns: [
+    { key: 'name', title: 'AGENT', shrink: 2 },
+    {
+      key: 'status',
+      title: 'STATUS',
+      cell: ({ status }) => ({ text: status, style: status === 'Ok' ? undefined : 'caution' }),
+    },
+    { key: 'at' },
+    {
+      key: 'ageSeconds',
+      value: ({ ageMs }) => Math.floor(ageMs / 1_000),
+      title: 'AGE',
+      cell: ({ ageMs }) => showDuration(ageMs),
+    },
+    { key: 'version', title: 'VERSION', shrink: 3 },
+    { key: 'backlog', title: 'BACKLOG', align: 'right' },
+    { key: 'by', value: ({ who }) => who },
+    { key: 'message', title: 'MESSAGE', shrink: 1 },
+    {
+      key: 'intervalSeconds',
+      value: ({ intervalMs }) => (intervalMs === undefined ? undefined : intervalMs / 1_000),
+      field: false,
+    },
+    { key: 'diskFreePercent', field: false },
+    { key: 'clockSkewMs', value: ({ skewMs }) => skewMs, field: false },
+  ],
+  members: [
+    'name',
+    'status',
+    'message',
+    'version',
+    'at',
+    'ageSeconds',
+    'intervalSeconds',
+    'backlog',
+    'diskFreePercent',
+    'clockSkewMs',
+    'by',
+  ],
+})
+
+/** A heartbeat as the server received it: a list of one. */
+export const received = list<ReportHeartbeatResponse>()({
+  around: ['Target'],
+  columns: [
+    { key: 'Name', absent: 'json' },
+    { key: 'ReceivedAt', absent: 'json' },
+    { key: 'ClockSkewMs', value: ({ ClockSkew }) => ClockSkew, field: false, absent: 'json' },
+  ],
+})
+
+export const audit = list<AuditFacts>()({
+  around: ['store'],
+  beneath: 'store',
+  rows: 'entries',
+  count: ['entry, newest first', 'entries, newest first'],
+  empty: { sentence: 'The audit holds no such entry' },
+  columns: [
+    { key: 'id', title: 'ID', align: 'right' },
+    { key: 'at', title: 'AT (UTC)', cell: ({ at }) => moment(at).replace(' UTC', '') },
+    { key: 'event', title: 'EVENT' },
+    { key: 'who', title: 'WHO', shrink: 3 },
+    { key: 'address', title: 'FROM', optional: true },
+    { key: 'target', title: 'TARGET', shrink: 2 },
+    { key: 'before' },
+    { key: 'after' },
+    { key: 'reason' },
+    { key: 'change', value: auditChange, title: 'CHANGE', shrink: 1, field: false, json: false },
+    { key: 'correlationId' },
+  ],
+})
+
+/** A secret of the keychain: everything but itself, and the place that alone may get it. */
+export type SecretRow = { readonly name: string; readonly for: string }
+
+export const secrets = list<SecretRow>()({
+  count: ['secret', 'secrets'],
+  empty: { sentence: 'No secret was set here', next: 'One for svc.yaml:   svc secrets set NAME --for HOST:PORT' },
+  columns: [
+    { key: 'name', title: 'NAME', shrink: 3 },
+    { key: 'for', title: 'SENT ONLY TO', shrink: 2 },
+    {
+      key: 'reference',
+      value: ({ name }) => `{keychain: ${name}}`,
+      title: 'IN svc.yaml',
+      shrink: 1,
+      field: false,
+      json: false,
+    },
+  ],
+})
+
+/** What happened to a user's roles, or would: one word for scripts. */
+function outcomeOf({ action, changed, dryRun }: RoleChanged): string {
+  if (isEmpty(changed)) return 'unchanged'
+  return `${dryRun ? 'would ' : ''}${action}${dryRun ? '' : 'ed'}`
+}
+
+const wireLists = ({ roles, permissions }: Lists) => ({ Roles: roles, Permissions: permissions })
+
+/** What a change of roles did, and what the user holds after it: a list of one, under the protocol's names. */
+export const roleChanges = list<RoleChanged>()({
+  around: ['Target'],
+  columns: [
+    { key: 'UserName', value: ({ userName }) => userName },
+    { key: 'Action', value: ({ action }) => action, field: false },
+    { key: 'Outcome', value: outcomeOf },
+    { key: 'Changed', value: ({ changed }) => wireLists(changed), field: false },
+    { key: 'Unchanged', value: ({ unchanged }) => wireLists(unchanged), field: false },
+    { key: 'Roles', value: ({ changed }) => changed.roles, json: false },
+    { key: 'Permissions', value: ({ changed }) => changed.permissions, json: false },
+    { key: 'AllRoles', value: ({ all }) => all.roles },
+    { key: 'AllPermissions', value: ({ all }) => all.permissions },
+  ],
+})
+
+export type HeldRow = Lists & { readonly userName: string }
+
+/** What a user holds: a list of one. */
+export const held = list<HeldRow>()({
+  around: ['Target'],
+  columns: [
+    { key: 'UserName', value: ({ userName }) => userName },
+    { key: 'AllRoles', value: ({ roles }) => roles },
+    { key: 'AllPermissions', value: ({ permissions }) => permissions },
+  ],
+})
+
+/** What became of one row of a file: done, rejected, or not tried. */
+export type RowOutcome = { readonly change: FileChange } & (
+  | { readonly done: RoleChanged; readonly fault?: undefined }
+  | { readonly fault: Fault; readonly done?: undefined }
+  | { readonly done?: undefined; readonly fault?: undefined }
+)
+
+const rowOutcome = ({ done, fault }: RowOutcome): string => (done ? outcomeOf(done) : fault ? 'failed' : 'not tried')
+
+function outcomeCell(outcome: RowOutcome): CellText {
+  const { done, fault } = outcome
+  if (fault) return { text: fault.message, style: 'bad' }
+  const text = rowOutcome(outcome)
+  if (!done) return { text, style: 'caution' }
+  if (isEmpty(done.changed)) return { text, style: 'dim' }
+  return `${text} ${names([...done.changed.roles, ...done.changed.permissions])}`
+}
+
+/** The rows of a file of changes. A row's JSON is that of its change. */
+export const fileRows = list<RowOutcome>()({
+  around: ['Target'],
+  beneath: 'Target',
+  rows: 'Results',
+  columns: [
+    { key: 'Row', value: ({ change }) => change.row, title: 'ROW', align: 'right' },
+    { key: 'UserName', value: ({ change }) => change.userName, title: 'USER', shrink: 2 },
+    { key: 'Action', value: ({ change }) => change.action, title: 'ACTION' },
+    { key: 'Outcome', value: rowOutcome, title: 'OUTCOME', cell: outcomeCell, shrink: 1 },
+    { key: 'Roles', value: ({ done }) => done?.changed.roles ?? [] },
+    { key: 'Permissions', value: ({ done }) => done?.changed.permissions ?? [] },
+    { key: 'Error', value: ({ fault }) => fault?.message },
+  ],
+  json: (row) => ({
+    Row: row.change.row,
+    ...(row.done
+      ? roleChanges.json(row.done)
+      : { UserName: row.change.userName, Action: row.change.action, Outcome: rowOutcome(row) }),
+    ...(row.fault ? { Error: renderError.json(row.fault).error } : {}),
+  }),
+})
+
+export type Finding = Trial['results'][number]
+
+/** What a monitor found when it was run by itself. */
+export const findings = list<Finding>()({
+  around: ['Type', 'Monitor'],
+  columns: [
+    { key: 'MonitoringName', value: ({ check }) => check, field: 'Check', title: 'CHECK', shrink: 2 },
+    {
+      key: 'Level',
+      value: ({ level }) => level,
+      title: 'RESULT',
+      cell: ({ level }) => ({ text: words[level], style: styles[level] }),
+    },
+    { key: 'Fault', value: ({ fault }) => fault, title: 'FAULT' },
+    {
+      key: 'Message',
+      value: ({ message }) => message,
+      title: 'SAW',
+      cell: ({ message, details = [] }) => [message, ...details.map((text) => ({ text, style: 'dim' }) as const)],
+      shrink: 1,
+    },
+    { key: 'Details', value: ({ details = [] }) => details, field: false },
+    { key: 'Observed', value: ({ observed }) => observed, field: false },
+    { key: 'Unit', value: ({ unit }) => unit, field: false },
+    { key: 'Limit', value: ({ limit }) => limit, field: false },
+    { key: 'Address', value: ({ address }) => address, field: false },
+  ],
+  members: ['MonitoringName', 'Level', 'Message', 'Details', 'Fault', 'Observed', 'Unit', 'Limit', 'Address'],
+})
+
+/** One check of a plan. The JSON document is the plan itself. */
+export type PlanCheckRow = PlanRow['Checks'][number] & Pick<PlanRow, 'MonitorName'>
+
+export const planChecks = list<PlanCheckRow>()({
+  around: ['Type'],
+  columns: [
+    { key: 'MonitorName', title: 'MONITOR', shrink: 2, once: true },
+    { key: 'Name', field: 'Check', title: 'CHECK', shrink: 2 },
+    { key: 'Depth', title: 'FROM' },
+    { key: 'Doc', title: 'LOOKS AT', shrink: 1, least: 24 },
+  ],
+  json: (row) => row,
+})
+
+/** Every kind that svc.yaml may name. */
+export const kinds = list<KindRow>()({
+  columns: [
+    { key: 'name', title: 'KIND' },
+    { key: 'title', title: 'WHAT IT CHECKS', shrink: 1, least: 24 },
+  ],
+  json: (kind) => kind,
+})
+
+export const kindChecks = list<KindRow['checks'][number]>()({
+  columns: [
+    { key: 'name', title: 'CHECK', shrink: 2 },
+    { key: 'depth', title: 'FROM' },
+    { key: 'doc', title: 'LOOKS AT', shrink: 1, least: 24 },
+  ],
+  json: (check) => check,
+})
+
+type SettingRow = ProfileRow['parameters'][number]
+
+const settingList = (title: string): List<SettingRow, never> =>
+  list<SettingRow>()({
+    columns: [
+      { key: 'name', title, shrink: 2 },
+      { key: 'type', title: 'TYPE', shrink: 2 },
+      {
+        key: 'default',
+        value: (setting) => (setting.required ? 'required' : setting.default),
+        title: 'DEFAULT',
+        shrink: 2,
+      },
+      { key: 'doc', title: 'MEANING', shrink: 1, least: 24 },
+    ],
+    json: (setting) => setting,
+  })
+
+/** What svc.yaml may say of a kind, and of a profile that comes with svc. */
+export const settings = settingList('SETTING')
+export const parameters = settingList('PARAMETER')
+
+/** Every profile that comes with svc. */
+export const monitorProfiles = list<ProfileRow>()({
+  columns: [
+    { key: 'name', title: 'PROFILE' },
+    {
+      key: 'types',
+      title: 'FOR',
+      cell: ({ types }) => types.join(', '),
+      text: ({ types }) => types.join(', '),
+      shrink: 2,
+    },
+    { key: 'title', title: 'WHAT IT CHECKS', shrink: 1, least: 24 },
+  ],
+  json: (profile) => profile,
+})
+
+export const profileMonitors = list<ProfileRow['monitors'][number]>()({
+  columns: [
+    { key: 'name', title: 'MONITOR', shrink: 1 },
+    { key: 'kind', title: 'KIND', shrink: 2 },
+    { key: 'depth', title: 'FROM' },
+  ],
+  json: (monitor) => monitor,
+})
+
+/** Profiles of servers. The JSON of one is what the settings file holds of it. */
+export const serverProfiles = list<Profile & { readonly current: boolean }>()({
+  count: ['profile', 'profiles'],
+  columns: [
+    {
+      key: 'current',
+      title: '',
+      optional: true,
+      cell: ({ current }) => mark(current),
+      text: ({ current }) => mark(current),
+    },
+    { key: 'name', title: 'NAME', shrink: 2 },
+    { key: 'server', title: 'SERVER', shrink: 1 },
+    { key: 'user', title: 'USER', cell: ({ user }) => user ?? { text: 'not signed in', style: 'dim' }, shrink: 3 },
+  ],
+  json: (profile) => profile,
+})
+
+const mark = (current: boolean): string => (current ? '*' : '')
+
+/** What svc goes by on this machine. Without `origin` a table and a record say nothing of it. */
+export const configuration = list<Omit<Effective, 'origin'> & Partial<Pick<Effective, 'origin'>>>()({
+  columns: [
+    { key: 'key', title: 'SETTING' },
+    { key: 'value', title: 'VALUE', cell: ({ value }) => value ?? '-', shrink: 1 },
+    { key: 'origin', title: 'FROM', shrink: 2, optional: true, absent: 'anywhere' },
+  ],
+})
+
+/** What a pipe gets of each command: the fields of its records, in their order. */
+export const recordFields: Readonly<Record<string, readonly string[]>> = {
+  'users list, show, add, …': users.fields,
+  'roles show': held.fields,
+  'roles holders': holders.fields,
+  'roles assign, unassign': roleChanges.fields,
+  'roles … --from-file': fileRows.fields,
+  'keys list': keys.fields,
+  'audit list': audit.fields,
+  heartbeat: received.fields,
+  'heartbeats list': heartbeats.fields,
+  'secrets list': secrets.fields,
+  'monitors list': planChecks.fields,
+  'monitors test': findings.fields,
+  'monitors kinds': kinds.fields,
+  'monitors profiles': monitorProfiles.fields,
+  'profile list': serverProfiles.fields,
+  'config list': configuration.fields,
+}

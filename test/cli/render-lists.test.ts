@@ -1,0 +1,466 @@
+import { beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
+import { auditChange } from '../../src/cli/audit-change.ts'
+import { parseLifetime } from '../../src/cli/lifetime.ts'
+import { renderChange } from '../../src/cli/render/details.ts'
+import { type List, list } from '../../src/cli/render/list.ts'
+import * as lists from '../../src/cli/render/lists.ts'
+import { jsvNames, names } from '../../src/cli/render/table.ts'
+import { width } from '../../src/cli/render/width.ts'
+import { chooseColour } from '../../src/cli/terminal.ts'
+import { Fault } from '../../src/core/errors.ts'
+import type { KeyFacts, UserFacts } from '../../src/core/service.ts'
+
+beforeAll(() => chooseColour(['--color', 'never']))
+
+const at = new Date('2026-05-01T10:20:30Z')
+const pipe = { isTTY: false }
+const terminal = (columns: number) => ({ isTTY: true, columns })
+
+/** Writes a text of a row; every call names another one. */
+type Text = (name: string) => string
+
+const user = (text: Text): UserFacts => ({
+  id: text('id'),
+  userName: text('userName'),
+  email: text('email'),
+  displayName: text('displayName'),
+  disabled: true,
+  hasPassword: true,
+  createdAt: at,
+  roles: [text('role'), text('role2')],
+  permissions: [text('permission')],
+})
+const key = (text: Text): lists.KeyRow => ({
+  name: text('name'),
+  userName: text('userName'),
+  roles: [text('role')],
+  permissions: [text('permission')],
+  createdAt: at,
+  expiresAt: new Date('2026-06-01T00:00:00Z'),
+  revokedAt: undefined,
+  state: 'expired',
+})
+const changed = (text: Text) => ({
+  action: 'assign' as const,
+  userName: text('userName'),
+  changed: { roles: [text('role')], permissions: [text('permission')] },
+  unchanged: { roles: [], permissions: [] },
+  all: { roles: [text('allRole')], permissions: [text('allPermission')] },
+  dryRun: false,
+  notes: [],
+})
+const change = (text: Text) => ({
+  row: 2,
+  action: 'assign' as const,
+  userName: text('userName'),
+  roles: [text('role')],
+  permissions: [text('permission')],
+})
+const setting = (text: Text) => ({
+  name: text('name'),
+  type: text('type'),
+  default: text('default'),
+  required: false,
+  doc: text('doc'),
+})
+
+/** A declared list with a row of it, what stands around its rows, and what machines have been promised. */
+type Sample = {
+  readonly list: Pick<List<never, string>, 'fields' | 'columns' | 'record' | 'table' | 'render'>
+  readonly row: (text: Text) => never
+  readonly json: (text: Text) => object
+  /** The fields of a record. */
+  readonly fields: string
+  /** The members of a row's JSON object. */
+  readonly members: string
+}
+const sample = <Row, Place extends string>(
+  declared: List<Row, Place>,
+  row: (text: Text) => Row,
+  fields: string,
+  members: string,
+): Sample => ({
+  list: declared as unknown as Sample['list'],
+  row: row as (text: Text) => never,
+  json: (text) => declared.json(row(text)),
+  fields,
+  members,
+})
+
+const userMembers = 'id userName email displayName roles permissions disabled hasPassword createdAt'
+const changeMembers = 'UserName Action Outcome Changed Unchanged AllRoles AllPermissions'
+
+const samples: Readonly<Record<string, Sample>> = {
+  users: sample(lists.users, user, 'Store UserName State Roles Permissions Email DisplayName CreatedAt', userMembers),
+  holders: sample(lists.holders, user, 'Store Role UserName Email State', userMembers),
+  keys: sample(
+    lists.keys,
+    key,
+    'Store Name UserName State Roles ExpiresAt CreatedAt Permissions',
+    'name userName roles permissions state createdAt expiresAt revokedAt',
+  ),
+  heartbeats: sample(
+    lists.heartbeats,
+    (text) => ({
+      name: text('name'),
+      at,
+      who: text('who'),
+      status: 'Warn' as const,
+      message: text('message'),
+      version: text('version'),
+      intervalMs: 60_000,
+      backlog: 7,
+      diskFreePercent: 12.5,
+      skewMs: 3,
+      ageMs: 5_000,
+    }),
+    'Store Name Status At AgeSeconds Version Backlog By Message',
+    'name status message version at ageSeconds intervalSeconds backlog diskFreePercent clockSkewMs by',
+  ),
+  received: sample(
+    lists.received,
+    (text) => ({ Name: text('name'), ReceivedAt: at, ClockSkew: 3 }),
+    'Target Name ReceivedAt',
+    'Name ReceivedAt ClockSkewMs',
+  ),
+  audit: sample(
+    lists.audit,
+    (text) => ({
+      id: 7,
+      at,
+      event: text('event'),
+      who: text('who'),
+      address: text('address'),
+      target: text('target'),
+      before: text('before'),
+      after: text('after'),
+      reason: text('reason'),
+      correlationId: text('correlationId'),
+    }),
+    'Store Id At Event Who Address Target Before After Reason CorrelationId',
+    'id at event who address target before after reason correlationId',
+  ),
+  secrets: sample(lists.secrets, (text) => ({ name: text('name'), for: text('for') }), 'Name For', 'name for'),
+  roleChanges: sample(
+    lists.roleChanges,
+    changed,
+    'Target UserName Outcome Roles Permissions AllRoles AllPermissions',
+    changeMembers,
+  ),
+  held: sample(
+    lists.held,
+    (text) => ({ userName: text('userName'), roles: [text('role')], permissions: [text('permission')] }),
+    'Target UserName AllRoles AllPermissions',
+    'UserName AllRoles AllPermissions',
+  ),
+  fileRows: sample(
+    lists.fileRows,
+    (text): lists.RowOutcome => ({ change: change(text), done: changed(text) }),
+    'Target Row UserName Action Outcome Roles Permissions Error',
+    `Row ${changeMembers}`,
+  ),
+  'fileRows, rejected': sample(
+    lists.fileRows,
+    (text): lists.RowOutcome => ({ change: change(text), fault: new Fault('NotFound', text('message')) }),
+    'Target Row UserName Action Outcome Roles Permissions Error',
+    'Row UserName Action Outcome Error',
+  ),
+  findings: sample(
+    lists.findings,
+    (text) => ({
+      check: text('check'),
+      level: 'fail' as const,
+      message: text('message'),
+      details: [text('detail')],
+      fault: text('fault'),
+      address: text('address'),
+    }),
+    'Type Monitor Check Level Fault Message',
+    'MonitoringName Level Message Details Fault Observed Unit Limit Address',
+  ),
+  planChecks: sample(
+    lists.planChecks,
+    (text) => ({ MonitorName: text('monitor'), Name: text('check'), Depth: 'Basic' as const, Doc: text('doc') }),
+    'Type MonitorName Check Depth Doc',
+    'MonitorName Name Depth Doc',
+  ),
+  kinds: sample(
+    lists.kinds,
+    (text) => ({ name: text('name'), title: text('title'), settings: [], checks: [] }),
+    'Name Title',
+    'name title settings checks',
+  ),
+  kindChecks: sample(
+    lists.kindChecks,
+    (text) => ({ name: text('name'), depth: 'Basic' as const, doc: text('doc') }),
+    'Name Depth Doc',
+    'name depth doc',
+  ),
+  settings: sample(lists.settings, setting, 'Name Type Default Doc', 'name type default required doc'),
+  parameters: sample(lists.parameters, setting, 'Name Type Default Doc', 'name type default required doc'),
+  monitorProfiles: sample(
+    lists.monitorProfiles,
+    (text) => ({
+      name: text('name'),
+      title: text('title'),
+      doc: text('doc'),
+      types: ['App' as const],
+      parameters: [],
+      monitors: [],
+    }),
+    'Name Types Title',
+    'name title doc types parameters monitors',
+  ),
+  profileMonitors: sample(
+    lists.profileMonitors,
+    (text) => ({ name: text('name'), kind: text('kind'), depth: text('depth') }),
+    'Name Kind Depth',
+    'name kind depth',
+  ),
+  serverProfiles: sample(
+    lists.serverProfiles,
+    (text) => ({ name: text('name'), server: text('server'), user: text('user'), current: true }),
+    'Current Name Server User',
+    'name server user current',
+  ),
+  configuration: sample(
+    lists.configuration,
+    (text) => ({ key: 'server' as const, value: text('value'), origin: text('origin') }),
+    'Key Value Origin',
+    'key value origin',
+  ),
+}
+const cases = Object.entries(samples)
+
+const around = (text: Text) => ({
+  store: text('store'),
+  role: text('role of all'),
+  Target: text('target of all'),
+  Type: text('type of all'),
+  Monitor: text('monitor of all'),
+})
+
+/** Texts that are told apart wherever they turn up: `t0t`, `t1t`, … by their names. */
+function markers(): Text {
+  const known: string[] = []
+  return (name) => {
+    if (!known.includes(name)) known.push(name)
+    return `t${known.indexOf(name)}t`
+  }
+}
+const found = (text: string): readonly string[] => [...new Set(text.match(/t\d+t/g))]
+
+describe('every declared list', () => {
+  test('has a sample here', () => {
+    const declared = Object.entries(lists).flatMap(([name, value]) =>
+      typeof value === 'object' && 'columns' in value ? [name] : [],
+    )
+    expect(declared.length).toBeGreaterThan(15)
+    expect(declared.filter((name) => !(name in samples))).toEqual([])
+  })
+
+  test.each(cases)('%s: records and JSON objects have the names and the order that scripts rely on', (_, one) => {
+    expect(one.list.fields.join(' ')).toBe(one.fields)
+    expect(Object.keys(one.json(markers())).join(' ')).toBe(one.members)
+    expect(one.list.record(one.row(markers()), around(markers())).split('\t')).toHaveLength(one.list.fields.length)
+  })
+
+  test.each(cases)('%s: the table has the titles of its columns, in the order of the record', (_, one) => {
+    const titled = one.list.columns.filter(({ title }) => title !== undefined)
+    const text = one.list.table([one.row(markers())], terminal(400))
+    const header = titled.length === 0 ? '' : (text.split('\n')[0] ?? '')
+    expect(header.trim().split(/ {2,}/)).toEqual(
+      [
+        titled
+          .map(({ title }) => title)
+          .filter(Boolean)
+          .join('|'),
+      ].flatMap((titles) => titles.split('|')),
+    )
+    const inRecord = titled.flatMap(({ field }) => field ?? [])
+    expect(one.list.fields.filter((field) => inRecord.includes(field))).toEqual(inRecord)
+  })
+
+  test.each(cases)('%s: table, record and JSON tell the same, in one order', (_, one) => {
+    const text = markers()
+    const row = one.row(text)
+    const common = around(text)
+    const fields = one.list.record(row, common).split('\t')
+    const inRecord = found(fields.join('\t'))
+    const line = one.list.table([row], terminal(400)).split('\n').slice(1).join('\n')
+    const inTable = found(line)
+    expect(inRecord.filter((marker) => inTable.includes(marker))).toEqual(
+      inTable.filter((marker) => inRecord.includes(marker)),
+    )
+    const json = one.json(text) as Readonly<Record<string, unknown>>
+    for (const { key, field, title, member } of one.list.columns) {
+      const inField = field === undefined ? [] : found(fields[one.list.fields.indexOf(field)] ?? '')
+      // A list whose rows have a document of their own may spread a column over it.
+      const document = member && key in json ? json[key] : json
+      expect(found(JSON.stringify(document)), key).toEqual(expect.arrayContaining([...inField]))
+      if (title !== undefined) expect(inTable, key).toEqual(expect.arrayContaining([...inField]))
+    }
+    const document: unknown = JSON.parse(one.list.render([row], common, { json: true, screen: pipe }))
+    const places = one.list.fields.length - one.list.columns.filter(({ field }) => field !== undefined).length
+    const expected = Array.isArray(document) ? [] : found(fields.slice(0, places).join('\t'))
+    expect(found(JSON.stringify(document))).toEqual(expect.arrayContaining([...expected]))
+  })
+
+  /** Escapes, a change of direction, line ends, a tab, a bell and wide characters; `name` keeps texts apart. */
+  const hostile: Text = (name) => `\u001b[2J\u202e${name}日本\r\nx\tof\u0007\u2028y`
+  const hidden = /[\u001b\u202e\u0007\r\t\u2028]/
+
+  test.each(cases)('K6 %s: hostile text stays in its field of the record and in its member of JSON', (_, one) => {
+    const record = one.list.render([one.row(hostile)], around(hostile), { json: false, screen: pipe })
+    const fields = record.split('\t')
+    expect(fields).toHaveLength(one.list.fields.length)
+    for (const field of fields) expect(field).not.toMatch(hidden)
+    expect(record).not.toContain('\n')
+    expect(Object.keys(one.json(hostile)).join(' ')).toBe(one.members)
+    const document = one.list.render([one.row(hostile)], around(hostile), { json: true, screen: pipe })
+    expect(document).not.toContain('\n')
+    expect(() => JSON.parse(document)).not.toThrow()
+  })
+
+  test.each(cases)('K6 %s: hostile text stays in its cell of the table, on any terminal', (_, one) => {
+    const innocent = one.list.table([one.row(markers())], terminal(400)).split('\n')
+    const rows = [one.row(markers()), one.row(hostile), one.row(markers())]
+    const headline = { mark: 'ok', sentence: hostile('headline') } as const
+    for (const columns of [40, 60, 80, 120, 400]) {
+      const screen = terminal(columns)
+      const text = one.list.render(rows, around(hostile), { json: false, screen, headline })
+      expect(text.replaceAll('\n', '')).not.toMatch(hidden)
+      expect(Math.max(...text.split('\n').map(width)), `${columns} columns`).toBeLessThanOrEqual(columns)
+    }
+    if (innocent.join('') === '') return
+    // The rows beside it stand where they stand alone: under the same titles, on as many lines.
+    const lines = one.list.table(rows, terminal(1_000)).split('\n')
+    const cells = (line: string | undefined): readonly string[] => (line ?? '').trim().split(/ {2,}/)
+    expect(cells(lines[0])).toEqual(cells(innocent[0]))
+    expect(cells(lines[1])).toEqual(cells(innocent[1]))
+    expect(lines).toHaveLength(1 + 3 * (innocent.length - 1))
+  })
+
+  test('is nothing in a pipe when there are no rows, an empty array in JSON, and a sentence on a terminal', () => {
+    const render = (as: { json: boolean; screen: object }) => lists.users.render([], { store: '/s.db' }, as)
+    expect(render({ json: false, screen: pipe })).toBe('')
+    expect(render({ json: true, screen: pipe })).toBe('{"store":"/s.db","users":[]}')
+    expect(render({ json: false, screen: terminal(80) })).toMatch(
+      /There are no users yet\n {2}\/s\.db\n\n {2}The first one: {3}svc users add/,
+    )
+  })
+})
+
+describe('a declaration', () => {
+  type Row = { readonly name: string; readonly size: number; readonly at: Date | undefined }
+  const rows: readonly Row[] = [
+    { name: 'a', size: 5, at: undefined },
+    { name: 'a', size: 1_200, at: undefined },
+  ]
+
+  test('takes no key that the row does not have, unless it says how the value is made', () => {
+    type Declared = Parameters<ReturnType<typeof list<Row>>>[0]['columns'][number]
+    type WithoutValue = Extract<Declared, { readonly value?: undefined }>
+    expectTypeOf<WithoutValue['key']>().toEqualTypeOf<'name' | 'size' | 'at'>()
+  })
+
+  test('aligns figures at the right, shows a repeated cell once and leaves out what is empty in every row', () => {
+    const sizes = list<Row>()({
+      columns: [
+        { key: 'name', title: 'NAME', once: true },
+        { key: 'size', title: 'SIZE', align: 'right' },
+        { key: 'at', title: 'AT', optional: true },
+        { key: 'unit', value: () => 'MiB', title: 'IN' },
+      ],
+    })
+    expect(sizes.table(rows, terminal(80)).split('\n')).toEqual([
+      '  NAME   SIZE   IN',
+      '  a         5   MiB',
+      '         1200   MiB',
+    ])
+    expect(sizes.table([{ name: 'b', size: 1, at }], terminal(80))).toContain('2026-05-01')
+    expect(sizes.json(rows[0] as Row)).toEqual({ name: 'a', size: 5, at: null, unit: 'MiB' })
+  })
+
+  test('never breaks a title, and becomes a block for each row where the table would not fit', () => {
+    const wide = list<Row>()({
+      columns: [
+        { key: 'name', title: 'PERMISSIONS', shrink: 1 },
+        { key: 'size', title: 'SIZE' },
+        { key: 'text', value: () => 'one two three four five six', title: 'TEXT', shrink: 1, least: 20 },
+      ],
+    })
+    const [head] = wide.table(rows, terminal(45)).split('\n')
+    expect(head?.trim().split(/ +/)).toEqual(['PERMISSIONS', 'SIZE', 'TEXT'])
+    expect(wide.table(rows, terminal(36)).split('\n')[0]).toBe('  permissions   a')
+  })
+})
+
+test('a key past its end is expired, and a revoked one is revoked', () => {
+  const facts: KeyFacts = { ...key((name) => name), revokedAt: undefined }
+  expect(lists.keyRow(facts, at).state).toBe('active')
+  expect(lists.keyRow(facts, new Date('2026-06-01T00:00:00Z')).state).toBe('expired')
+  expect(lists.keyRow({ ...facts, revokedAt: at }, new Date('2027-01-01T00:00:00Z')).state).toBe('revoked')
+})
+
+test('a key with the roles of its user has * for them, and no field and no member for permissions', () => {
+  const row = { ...key((name) => name), roles: undefined, permissions: undefined }
+  expect(lists.keys.record(row, { store: '/s.db' }).split('\t')).toEqual([
+    '/s.db',
+    'name',
+    'userName',
+    'expired',
+    '*',
+    '2026-06-01T00:00:00.000Z',
+    '2026-05-01T10:20:30.000Z',
+  ])
+  expect(lists.keys.json(row)).toMatchObject({ roles: null })
+  expect(lists.keys.json(row)).not.toHaveProperty('permissions')
+})
+
+test('a change of roles names its place, what changed and the lists after it', () => {
+  const change = {
+    ...changed((name) => name),
+    userName: 'bob',
+    changed: { roles: ['Ops'], permissions: [] },
+    unchanged: { roles: ['Old'], permissions: [] },
+    all: { roles: ['Old', 'Ops'], permissions: [] },
+  }
+  const lines = renderChange(change, 'https://svc.example.com', terminal(80)).split('\n')
+  expect(lines.map((line) => line.replace(/^\W+/, '').replace(/ {2,}/, ': '))).toEqual([
+    'bob now holds "Ops"',
+    'Held before: "Old"',
+    'Roles: Old, Ops',
+    'Permissions: none',
+    'Where: https://svc.example.com',
+  ])
+})
+
+test('names that could be misread stand in quotes', () => {
+  expect(names(['Admin', 'Night shift', 'a,b'])).toBe('Admin, "Night shift", "a,b"')
+  expect(names([])).toBe('none')
+  expect(jsvNames(['Admin', 'a,b', 'say "hi"', ''])).toBe('[Admin,"a,b","say ""hi""",""]')
+})
+
+test.each([
+  ['90d', 90 * 86_400_000],
+  ['12h', 12 * 3_600_000],
+  ['52w', 52 * 604_800_000],
+  ['3650d', 3_650 * 86_400_000],
+])('a lifetime of %s', (given, ms) => expect(parseLifetime('expires', given)).toBe(ms))
+
+test.each(['', '90', 'd', '0d', '-1d', '1.5d', '3651d', '999999w', 'soon', '1y'])('%j is no lifetime', (given) => {
+  expect(() => parseLifetime('expires', given)).toThrow('--expires')
+})
+
+test.each([
+  [{ before: '{"roles":["A"],"permissions":[]}', after: '{"roles":["B c"],"permissions":["p"]}' }, '+"B c" -A +p'],
+  [{ before: '{"roles":["A"],"permissions":[]}', after: '{"roles":["A"],"permissions":[]}', reason: 'r' }, '(r)'],
+  [{ after: '{"user":"deploy","roles":null}' }, 'user deploy'],
+  [{ before: '{"roles":["A","B"],"permissions":[]}' }, 'was roles A, B'],
+  [{ before: 'Ops', after: 'Admin' }, 'was Ops Admin'],
+  [{ after: '{"x' }, '{"x'],
+  [{}, ''],
+])('an entry of the audit, %j, changed %j', (entry, said) => {
+  expect(auditChange({ before: undefined, after: undefined, reason: undefined, ...entry })).toBe(said)
+})
