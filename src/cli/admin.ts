@@ -106,21 +106,35 @@ export abstract class StoreCommand extends SvcCommand {
   }
 }
 
-/** A user of the store by name or e-mail. Throws Fault `NotFound` with the nearest name. */
-export async function userNamed(admin: Admin, name: string): Promise<UserFacts> {
+/** What `work` gives. Its Fault `NotFound` becomes one with `message`, the nearest name and a hint. */
+export async function orNearest<R>(
+  work: Promise<R>,
+  name: string,
+  otherwise: {
+    readonly message: string
+    readonly near: (name: string) => Promise<readonly string[]>
+    readonly hint: (known: readonly string[]) => string
+  },
+): Promise<R> {
   try {
-    return await admin.users.show(name)
+    return await work
   } catch (error) {
     if (!(error instanceof Fault) || error.fault !== 'NotFound') throw error
-    const known = await admin.users.near(name)
+    const known = await otherwise.near(name)
     const nearest = didYouMean(name, known)
-    throw new Fault('NotFound', `there is no user "${name}"`, {
-      hints: [
-        ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
-        known.length === 0
-          ? 'There are no users yet: svc users add NAME --role Admin'
-          : 'svc users list shows the users.',
-      ],
+    throw new Fault('NotFound', otherwise.message, {
+      hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), otherwise.hint(known)],
     })
   }
 }
+
+/** A user of the store by name or e-mail. Throws Fault `NotFound` with the nearest name. */
+export const userNamed = (admin: Admin, name: string): Promise<UserFacts> =>
+  orNearest(admin.users.show(name), name, {
+    message: `there is no user "${name}"`,
+    near: admin.users.near,
+    hint: (known) =>
+      known.length === 0
+        ? 'There are no users yet: svc users add NAME --role Admin'
+        : 'svc users list shows the users.',
+  })

@@ -21,7 +21,7 @@ async function recordsText(): Promise<string> {
   const rows = Object.entries(recordFields).flatMap(([name, fields]) =>
     wrap(fields.join(', '), 76 - left).map((line, at) => [at === 0 ? name : '', line] as const),
   )
-  return `RECORDS of the other commands in a pipe: fields between tabs, one record a line, never cut\n${aligned(rows)}`
+  return `RECORDS of other commands in a pipe: fields between tabs, one record a line\n${aligned(rows)}`
 }
 
 /** Subjects of `svc help SUBJECT`. */

@@ -3,7 +3,7 @@ import { Fault } from '../core/errors.ts'
 import { SvcCommand } from './base.ts'
 import { connectionFlags, text } from './flags.ts'
 import type { Asking, Lists, RoleChange, RoleChanged } from './role-change.ts'
-import { localCall, openSession, type Session, type SessionFlags } from './session.ts'
+import { localCall, openSession, placeOf, type Session, type SessionFlags } from './session.ts'
 
 const repeatable = { multiple: true, multipleNonGreedy: true } as const
 
@@ -28,12 +28,6 @@ export type RoleFlags = SessionFlags & {
   readonly 'from-file'?: string | undefined
   readonly json: boolean
   readonly quiet: boolean
-}
-
-/** How an answer names where it acted: in process the store as well. */
-export const placeOf = (session: Session): string => {
-  const store = session.runtime?.admin?.store ?? session.runtime?.facts.store
-  return store === undefined ? session.label : `${session.label} · ${store}`
 }
 
 export const listsOf = (flags: RoleFlags): Lists => ({ roles: flags.role ?? [], permissions: flags.permission ?? [] })

@@ -27,6 +27,12 @@ export type Session = {
   readonly close: () => Promise<void>
 }
 
+/** How an answer names where it acted: in process the store as well. */
+export function placeOf({ label, runtime }: Session): string {
+  const store = runtime?.admin?.store ?? runtime?.facts.store
+  return store === undefined ? label : `${label} · ${store}`
+}
+
 export const readSettings = async (env: Environment): Promise<Settings> =>
   (await import('./profiles.ts')).readSettings(env)
 

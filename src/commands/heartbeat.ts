@@ -2,7 +2,7 @@ import { Args } from '@oclif/core'
 import { custom } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
 import { connectionFlags, durationFlag, oneOf, required, text } from '../cli/flags.ts'
-import { localCall, openSession } from '../cli/session.ts'
+import { localCall, openSession, placeOf } from '../cli/session.ts'
 import { Fault } from '../core/errors.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
 
@@ -53,9 +53,8 @@ svc users add agents --no-password --permission heartbeat; svc keys create NAME 
     const Name = required(args.name, 'NAME')
     const DiskFreePercent = flags.disk === undefined ? undefined : await freePercent(flags.disk)
     const session = await openSession(flags, process.env)
-    const store = session.runtime?.facts.store
-    this.target = store === undefined ? session.label : `${session.label} · ${store}`
-    await this.warnOfOtherStore(store)
+    this.target = placeOf(session)
+    await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const answer = await session.service.reportHeartbeat(
         {

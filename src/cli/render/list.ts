@@ -2,6 +2,7 @@ import { sanitizeLine } from '../../core/sanitize.ts'
 import { painter, useColour } from '../terminal.ts'
 import {
   aside,
+  type Cell,
   type CellText,
   cellOf,
   day,
@@ -117,6 +118,30 @@ function plainText(value: unknown): string {
 /** Down to how many columns of the terminal a column shrinks: first every one to this, then to the next. */
 const leastWidths = [18, 9]
 
+type TableColumn = Pick<Column<unknown>, 'title' | 'align' | 'least' | 'shrink' | 'optional' | 'once'>
+
+/** The rows as a table, or as a block for each where the terminal is too narrow for a table. */
+function layOut(columns: readonly TableColumn[], rows: readonly (readonly Cell[])[], screen: Screen): string {
+  const visible = columns.flatMap(({ title = '', ...column }, at) =>
+    column.optional && rows.every((row) => isEmptyCell(row[at] ?? [])) ? [] : [{ ...column, title, at }],
+  )
+  const turns = [...new Set(visible.flatMap(({ shrink }) => shrink ?? []))].sort((a, b) => a - b)
+  const shrink: Shrink = leastWidths.flatMap((least) =>
+    turns.map((turn) => ({ columns: visible.flatMap((one, at) => (one.shrink === turn ? [at] : [])), least })),
+  )
+  const repeats = (y: number, at: number): boolean =>
+    JSON.stringify(rows[y]?.[at]) === JSON.stringify(rows[y - 1]?.[at])
+  const body = rows.map((row, y) => visible.map(({ once, at }) => (once && repeats(y, at) ? [] : (row[at] ?? []))))
+  const fitted = table(visible, body, { width: screen.columns || 80, shrink, paint: painter(useColour(screen)) })
+  if (fitted) return fitted.lines.join('\n')
+  const block = (row: readonly Cell[]): string =>
+    pairs(
+      visible.map(({ title, at }) => [title.toLowerCase(), row[at] ?? []] as const),
+      screen,
+    )
+  return rows.map(block).join('\n\n')
+}
+
 /**
  * Declares a list: `list<UserFacts>()({ columns: [...] })`. A key that the row does not have needs a `value`; a wrong
  * key, also in `members` or `beneath`, does not compile. The first call takes the type of the rows alone, so that the
@@ -159,27 +184,7 @@ export const list =
       const cells = rows.map((row) =>
         titled.map((column) => cellOf(column.cell?.(row) ?? plainText(valueIn(column, row)))),
       )
-      const visible = titled.flatMap(({ optional, title = '', ...column }, at) =>
-        optional && cells.every((row) => isEmptyCell(row[at] ?? [])) ? [] : [{ ...column, title, at }],
-      )
-      const turns = [...new Set(visible.flatMap(({ shrink }) => shrink ?? []))].sort((a, b) => a - b)
-      const shrink: Shrink = leastWidths.flatMap((least) =>
-        turns.map((turn) => ({ columns: visible.flatMap((one, at) => (one.shrink === turn ? [at] : [])), least })),
-      )
-      const repeats = (row: number, at: number): boolean =>
-        JSON.stringify(cells[row]?.[at]) === JSON.stringify(cells[row - 1]?.[at])
-      const body = cells.map((row, y) => visible.map(({ once, at }) => (once && repeats(y, at) ? [] : (row[at] ?? []))))
-      const options = { width: screen.columns || 80, shrink, paint: painter(useColour(screen)) }
-      const fitted = table(visible, body, options)
-      if (fitted) return fitted.lines.join('\n')
-      return cells
-        .map((row) =>
-          pairs(
-            visible.map(({ title, at }) => [title.toLowerCase(), row[at] ?? []] as const),
-            screen,
-          ),
-        )
-        .join('\n\n')
+      return layOut(titled, cells, screen)
     }
 
     const headOf = (rows: readonly Row[], { headline: given, screen }: Output): readonly string[] => {

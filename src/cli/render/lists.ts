@@ -425,11 +425,11 @@ export const configuration = list<Omit<Effective, 'origin'> & Partial<Pick<Effec
 
 /** What a pipe gets of each command: the fields of its records, in their order. */
 export const recordFields: Readonly<Record<string, readonly string[]>> = {
-  'users list, show, add, …': users.fields,
+  'users list': users.fields,
   'roles show': held.fields,
   'roles holders': holders.fields,
-  'roles assign, unassign': roleChanges.fields,
-  'roles … --from-file': fileRows.fields,
+  'roles assign': roleChanges.fields,
+  'roles assign --from-file': fileRows.fields,
   'keys list': keys.fields,
   'audit list': audit.fields,
   heartbeat: received.fields,

@@ -1,9 +1,6 @@
 import { Args } from '@oclif/core'
-import { StoreCommand, storeFlags } from '../../cli/admin.ts'
+import { orNearest, StoreCommand, storeFlags } from '../../cli/admin.ts'
 import { required, text } from '../../cli/flags.ts'
-import { Fault } from '../../core/errors.ts'
-import type { Admin } from '../../core/service.ts'
-import { didYouMean } from '../../core/suggest.ts'
 
 export default class Remove extends StoreCommand {
   static override summary = 'Forget an agent that is gone for good, so that its silence is no finding'
@@ -18,23 +15,13 @@ export default class Remove extends StoreCommand {
     const { args, flags } = await this.parse(Remove)
     const name = required(args.name, 'NAME')
     await this.inStore(flags, signal, async ({ admin, by }) => {
-      try {
-        await admin.heartbeats.remove(name, by)
-      } catch (error) {
-        throw error instanceof Fault && error.fault === 'NotFound' ? await unknownAgent(admin, name) : error
-      }
+      await orNearest(admin.heartbeats.remove(name, by), name, {
+        message: `no heartbeat of "${name}" is kept`,
+        near: admin.heartbeats.near,
+        hint: () => 'svc heartbeats list shows the agents that have reported.',
+      })
       const sentence = `${name} is forgotten until it reports again`
       await this.printDone(name, admin.store, { json: flags.json, sentence, word: 'removed' })
     })
   }
-}
-
-async function unknownAgent(admin: Admin, name: string): Promise<Fault> {
-  const nearest = didYouMean(name, await admin.heartbeats.near(name))
-  return new Fault('NotFound', `no heartbeat of "${name}" is kept`, {
-    hints: [
-      ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
-      'svc heartbeats list shows the agents that have reported.',
-    ],
-  })
 }

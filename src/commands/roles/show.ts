@@ -2,8 +2,8 @@ import { Args } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
 import { connectionFlags } from '../../cli/flags.ts'
 import { showRoles } from '../../cli/role-change.ts'
-import { placeOf, userOf } from '../../cli/role-command.ts'
-import { localCall, openSession } from '../../cli/session.ts'
+import { userOf } from '../../cli/role-command.ts'
+import { localCall, openSession, placeOf } from '../../cli/session.ts'
 
 export default class Show extends SvcCommand {
   static override summary = 'Show what a user holds, here or at a server'
