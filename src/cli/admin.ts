@@ -72,38 +72,6 @@ export abstract class StoreCommand extends SvcCommand {
   protected printList(text: string): void {
     if (text !== '') this.print(text)
   }
-
-  /** One user, under a sentence about what was done; in JSON as `user`, with whether the command changed it. */
-  protected async printUser(
-    user: UserFacts,
-    store: string,
-    as: {
-      readonly json: boolean
-      readonly sentence?: string
-      readonly changed?: boolean
-      readonly member?: 'user' | 'removed'
-    },
-  ): Promise<void> {
-    const [{ renderUser }, { users }] = await Promise.all([import('./render/details.ts'), import('./render/lists.ts')])
-    const { json, sentence, changed, member = 'user' } = as
-    const text = json
-      ? JSON.stringify({ store, changed, [member]: users.json(user) })
-      : renderUser(user, store, { screen: process.stdout, sentence })
-    this.print(text)
-  }
-
-  /** What was done to something of the store that has a name. */
-  protected async printDone(
-    name: string,
-    store: string,
-    as: { readonly json: boolean; readonly sentence: string; readonly word: 'removed' | 'revoked' },
-  ): Promise<void> {
-    const { renderDone } = await import('./render/details.ts')
-    const { json, word } = as
-    this.print(
-      json ? JSON.stringify({ store, name, [word]: true }) : renderDone({ ...as, name }, store, process.stdout),
-    )
-  }
 }
 
 /** What `work` gives. Its Fault `NotFound` becomes one with `message`, the nearest name and a hint. */

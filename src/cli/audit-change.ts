@@ -10,7 +10,7 @@ export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before'
   const change =
     was && is && Object.keys(was).join() === Object.keys(is).join()
       ? Object.keys(is).flatMap((name) => difference(was[name], is[name]))
-      : [before === undefined ? '' : `was ${described(was, before)}`, after === undefined ? '' : described(is, after)]
+      : [before === undefined ? '' : `was ${describe(was, before)}`, after === undefined ? '' : describe(is, after)]
   return [...change, reason === undefined ? '' : `(${reason})`].filter((part) => part !== '').join(' ')
 }
 
@@ -37,7 +37,7 @@ function difference(was: unknown, is: unknown): readonly string[] {
 }
 
 /** `user deploy, roles Ops`: what is empty or null is left out. */
-function described(facts: Facts | undefined, written: string): string {
+function describe(facts: Facts | undefined, written: string): string {
   if (!facts) return written
   const parts = Object.entries(facts).flatMap(([name, value]) => {
     const list = textsOf(value)

@@ -61,12 +61,8 @@ export abstract class RoleCommand extends SvcCommand {
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const changed = await make(asking(session, flags, signal))
-      const [{ renderChange }, { roleChanges }] = await Promise.all([
-        import('./render/details.ts'),
-        import('./render/lists.ts'),
-      ])
-      if (flags.json) this.print(JSON.stringify({ Target: this.target, ...roleChanges.json(changed) }))
-      else this.print(renderChange(changed, this.target, process.stdout))
+      const { renderChange } = await import('./render/details.ts')
+      this.print(renderChange(changed, this.target, { json: flags.json, screen: process.stdout }))
       for (const note of changed.notes) this.say(`Note: ${note}`)
     } finally {
       await session.close()
@@ -91,11 +87,8 @@ export abstract class RoleCommand extends SvcCommand {
       const outcomes = await applyFile(asking(session, flags, signal), changes, (done) =>
         status.update(`Row ${done} of ${changes.length}`),
       ).finally(() => status.stop())
-      const [{ rowsHeadline }, { fileRows }] = await Promise.all([
-        import('./render/details.ts'),
-        import('./render/lists.ts'),
-      ])
-      const output = { json: flags.json, screen: process.stdout, headline: rowsHeadline(outcomes) }
+      const { fileRows } = await import('./render/lists.ts')
+      const output = { json: flags.json, screen: process.stdout }
       this.print(fileRows.render(outcomes, { Target: this.target }, output))
       if (!flags.json) {
         for (const { change, done } of outcomes) {

@@ -69,15 +69,8 @@ svc users add agents --no-password --permission heartbeat; svc keys create NAME 
         },
         localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }),
       )
-      const [{ renderReceived }, { received }] = await Promise.all([
-        import('../cli/render/details.ts'),
-        import('../cli/render/lists.ts'),
-      ])
-      this.print(
-        flags.json
-          ? JSON.stringify({ Target: this.target, ...received.json(answer) })
-          : renderReceived(answer, this.target, process.stdout),
-      )
+      const { renderReceipt } = await import('../cli/render/details.ts')
+      this.print(renderReceipt(answer, this.target, { json: flags.json, screen: process.stdout }))
     } finally {
       await session.close()
     }

@@ -339,7 +339,7 @@ describe('profiles and settings', () => {
     const list = JSON.parse((await home.svc(['profile', 'list', '--json'])).stdout) as { name: string }[]
     expect(list.map(({ name }) => name).sort()).toEqual(names)
     const { stdout } = await home.svc(['profile', 'list'])
-    expect(stdout.trimEnd().split('\n').sort()[0]).toBe('\ta\thttps://a.example.com\t')
+    expect(stdout.split('\n').sort()[1]).toBe('\ta\thttps://a.example.com\t')
   })
 
   test('damaged settings are exit 12 naming the file, and an empty answer is never made of them', async () => {

@@ -40,7 +40,7 @@ const key = (text: Text): lists.KeyRow => ({
   revokedAt: undefined,
   state: 'expired',
 })
-const changed = (text: Text) => ({
+const roleChange = (text: Text) => ({
   action: 'assign' as const,
   userName: text('userName'),
   changed: { roles: [text('role')], permissions: [text('permission')] },
@@ -49,7 +49,7 @@ const changed = (text: Text) => ({
   dryRun: false,
   notes: [],
 })
-const change = (text: Text) => ({
+const fileChange = (text: Text) => ({
   row: 2,
   action: 'assign' as const,
   userName: text('userName'),
@@ -117,8 +117,8 @@ const samples: Readonly<Record<string, Sample>> = {
     'Store Name Status At AgeSeconds Version Backlog By Message',
     'name status message version at ageSeconds intervalSeconds backlog diskFreePercent clockSkewMs by',
   ),
-  received: sample(
-    lists.received,
+  receipts: sample(
+    lists.receipts,
     (text) => ({ Name: text('name'), ReceivedAt: at, ClockSkew: 3 }),
     'Target Name ReceivedAt',
     'Name ReceivedAt ClockSkewMs',
@@ -143,25 +143,25 @@ const samples: Readonly<Record<string, Sample>> = {
   secrets: sample(lists.secrets, (text) => ({ name: text('name'), for: text('for') }), 'Name For', 'name for'),
   roleChanges: sample(
     lists.roleChanges,
-    changed,
+    roleChange,
     'Target UserName Outcome Roles Permissions AllRoles AllPermissions',
     changeMembers,
   ),
-  held: sample(
-    lists.held,
+  holdings: sample(
+    lists.holdings,
     (text) => ({ userName: text('userName'), roles: [text('role')], permissions: [text('permission')] }),
     'Target UserName AllRoles AllPermissions',
     'UserName AllRoles AllPermissions',
   ),
   fileRows: sample(
     lists.fileRows,
-    (text): lists.RowOutcome => ({ change: change(text), done: changed(text) }),
+    (text): lists.RowOutcome => ({ change: fileChange(text), done: roleChange(text) }),
     'Target Row UserName Action Outcome Roles Permissions Error',
     `Row ${changeMembers}`,
   ),
   'fileRows, rejected': sample(
     lists.fileRows,
-    (text): lists.RowOutcome => ({ change: change(text), fault: new Fault('NotFound', text('message')) }),
+    (text): lists.RowOutcome => ({ change: fileChange(text), fault: new Fault('NotFound', text('message')) }),
     'Target Row UserName Action Outcome Roles Permissions Error',
     'Row UserName Action Outcome Error',
   ),
@@ -248,7 +248,7 @@ function markers(): Text {
     return `t${known.indexOf(name)}t`
   }
 }
-const found = (text: string): readonly string[] => [...new Set(text.match(/t\d+t/g))]
+const markersIn = (text: string): readonly string[] => [...new Set(text.match(/t\d+t/g))]
 
 describe('every declared list', () => {
   test('has a sample here', () => {
@@ -266,18 +266,18 @@ describe('every declared list', () => {
   })
 
   test.each(cases)('%s: the table has the titles of its columns, in the order of the record', (_, one) => {
-    const titled = one.list.columns.filter(({ title }) => title !== undefined)
+    const tableColumns = one.list.columns.filter(({ title }) => title !== undefined)
     const text = one.list.table([one.row(markers())], terminal(400))
-    const header = titled.length === 0 ? '' : (text.split('\n')[0] ?? '')
+    const header = tableColumns.length === 0 ? '' : (text.split('\n')[0] ?? '')
     expect(header.trim().split(/ {2,}/)).toEqual(
       [
-        titled
+        tableColumns
           .map(({ title }) => title)
           .filter(Boolean)
           .join('|'),
       ].flatMap((titles) => titles.split('|')),
     )
-    const inRecord = titled.flatMap(({ field }) => field ?? [])
+    const inRecord = tableColumns.flatMap(({ field }) => field ?? [])
     expect(one.list.fields.filter((field) => inRecord.includes(field))).toEqual(inRecord)
   })
 
@@ -286,24 +286,24 @@ describe('every declared list', () => {
     const row = one.row(text)
     const common = around(text)
     const fields = one.list.record(row, common).split('\t')
-    const inRecord = found(fields.join('\t'))
+    const inRecord = markersIn(fields.join('\t'))
     const line = one.list.table([row], terminal(400)).split('\n').slice(1).join('\n')
-    const inTable = found(line)
+    const inTable = markersIn(line)
     expect(inRecord.filter((marker) => inTable.includes(marker))).toEqual(
       inTable.filter((marker) => inRecord.includes(marker)),
     )
     const json = one.json(text) as Readonly<Record<string, unknown>>
     for (const { key, field, title, member } of one.list.columns) {
-      const inField = field === undefined ? [] : found(fields[one.list.fields.indexOf(field)] ?? '')
+      const inField = field === undefined ? [] : markersIn(fields[one.list.fields.indexOf(field)] ?? '')
       // A list whose rows have a document of their own may spread a column over it.
       const document = member && key in json ? json[key] : json
-      expect(found(JSON.stringify(document)), key).toEqual(expect.arrayContaining([...inField]))
+      expect(markersIn(JSON.stringify(document)), key).toEqual(expect.arrayContaining([...inField]))
       if (title !== undefined) expect(inTable, key).toEqual(expect.arrayContaining([...inField]))
     }
     const document: unknown = JSON.parse(one.list.render([row], common, { json: true, screen: pipe }))
     const places = one.list.fields.length - one.list.columns.filter(({ field }) => field !== undefined).length
-    const expected = Array.isArray(document) ? [] : found(fields.slice(0, places).join('\t'))
-    expect(found(JSON.stringify(document))).toEqual(expect.arrayContaining([...expected]))
+    const expected = Array.isArray(document) ? [] : markersIn(fields.slice(0, places).join('\t'))
+    expect(markersIn(JSON.stringify(document))).toEqual(expect.arrayContaining([...expected]))
   })
 
   /** Escapes, a change of direction, line ends, a tab, a bell and wide characters; `name` keeps texts apart. */
@@ -420,13 +420,13 @@ test('a key with the roles of its user has * for them, and no field and no membe
 
 test('a change of roles names its place, what changed and the lists after it', () => {
   const change = {
-    ...changed((name) => name),
+    ...roleChange((name) => name),
     userName: 'bob',
     changed: { roles: ['Ops'], permissions: [] },
     unchanged: { roles: ['Old'], permissions: [] },
     all: { roles: ['Old', 'Ops'], permissions: [] },
   }
-  const lines = renderChange(change, 'https://svc.example.com', terminal(80)).split('\n')
+  const lines = renderChange(change, 'https://svc.example.com', { json: false, screen: terminal(80) }).split('\n')
   expect(lines.map((line) => line.replace(/^\W+/, '').replace(/ {2,}/, ': '))).toEqual([
     'bob now holds "Ops"',
     'Held before: "Old"',

@@ -4,31 +4,36 @@ import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { KeyFacts, UserFacts } from '../../core/service.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import { painter, useColour } from '../terminal.ts'
-import { type List, record } from './list.ts'
+import { type List, type Output, record } from './list.ts'
 import {
-  type HeldRow,
-  held,
+  type Holding,
+  holdings,
   keyRights,
   kindChecks,
   parameters,
   planChecks,
   profileMonitors,
-  type RowOutcome,
-  received,
+  receipts,
   roleChanges,
   settings,
   users,
 } from './lists.ts'
-import { aside, type CellText, headline, type Mark, moment, names, pairs, type Screen, showDuration } from './table.ts'
+import { aside, type CellText, headline, moment, names, pairs, type Screen, showDuration } from './table.ts'
 
 type Facts = readonly (readonly [name: string, value: CellText])[]
 
-/** One user under a sentence about what was done, or under the name. */
+/** One user, under the name or a sentence about what was done; in JSON as `member`, with whether the command changed it. */
 export function renderUser(
   user: UserFacts,
   store: string,
-  { screen, sentence = user.userName }: { readonly screen: Screen; readonly sentence?: string | undefined },
+  as: Output & {
+    readonly sentence?: string
+    readonly changed?: boolean
+    readonly member?: 'user' | 'removed'
+  },
 ): string {
+  const { json, screen, sentence = user.userName, changed, member = 'user' } = as
+  if (json) return JSON.stringify({ store, changed, [member]: users.json(user) })
   if (!screen.isTTY) return users.record(user, { store })
   const facts: Facts = [
     ['Display name', user.displayName ?? ''],
@@ -68,19 +73,23 @@ export function renderNewKey(
   return { before, after }
 }
 
-/** That something of a store is done: a sentence for people; store, name and one word for scripts. */
-export const renderDone = (
-  { sentence, name, word }: { readonly sentence: string; readonly name: string; readonly word: string },
+/** What was done to something of the store that has a name. */
+export function renderDone(
+  name: string,
   store: string,
-  screen: Screen,
-): string =>
-  screen.isTTY
-    ? `${headline('ok', sentence, screen)}\n${pairs([['Store', store]], screen)}`
-    : record([store, name, word])
+  as: Output & { readonly sentence: string; readonly word: 'removed' | 'revoked' },
+): string {
+  const { json, screen, sentence, word } = as
+  if (json) return JSON.stringify({ store, name, [word]: true })
+  if (!screen.isTTY) return record([store, name, word])
+  return `${headline('ok', sentence, screen)}\n${pairs([['Store', store]], screen)}`
+}
 
 /** A heartbeat that the server has received. */
-export function renderReceived(answer: ReportHeartbeatResponse, target: string, screen: Screen): string {
-  if (!screen.isTTY) return received.record(answer, { Target: target })
+export function renderReceipt(answer: ReportHeartbeatResponse, target: string, output: Output): string {
+  const forMachines = receipts.single(answer, { Target: target }, output)
+  if (forMachines !== undefined) return forMachines
+  const { screen } = output
   const { Name = '', ReceivedAt, ClockSkew = 0 } = answer
   const facts: Facts = [
     ['Target', target],
@@ -99,48 +108,27 @@ const listFacts = (lists: Lists, target: string): Facts => [
 ]
 
 /** What a user holds. */
-export const renderHeld = (row: HeldRow, target: string, screen: Screen): string =>
-  screen.isTTY
-    ? `${headline('ok', row.userName, screen)}\n${pairs(listFacts(row, target), screen)}`
-    : held.record(row, { Target: target })
+export const renderHoldings = (row: Holding, target: string, output: Output): string =>
+  holdings.single(row, { Target: target }, output) ??
+  `${headline('ok', row.userName, output.screen)}\n${pairs(listFacts(row, target), output.screen)}`
 
-const quoted = (lists: Lists): string => [...lists.roles, ...lists.permissions].map((name) => `"${name}"`).join(', ')
+const inQuotes = (lists: Lists): string => [...lists.roles, ...lists.permissions].map((name) => `"${name}"`).join(', ')
 
 /** What a change did, and what the user holds after it. */
-export function renderChange(change: RoleChanged, target: string, screen: Screen): string {
-  if (!screen.isTTY) return roleChanges.record(change, { Target: target })
+export function renderChange(change: RoleChanged, target: string, output: Output): string {
+  const forMachines = roleChanges.single(change, { Target: target }, output)
+  if (forMachines !== undefined) return forMachines
+  const { screen } = output
   const assigned = change.action === 'assign'
   const did = change.dryRun ? `would ${assigned ? 'get' : 'lose'}` : assigned ? 'now holds' : 'no longer holds'
   const head = isEmpty(change.changed)
     ? headline('ok', `${change.userName}: unchanged`, screen)
-    : headline(change.dryRun ? 'warn' : 'ok', `${change.userName} ${did} ${quoted(change.changed)}`, screen)
+    : headline(change.dryRun ? 'warn' : 'ok', `${change.userName} ${did} ${inQuotes(change.changed)}`, screen)
   const still: Facts = isEmpty(change.unchanged)
     ? []
-    : [[assigned ? 'Held before' : 'Not held', quoted(change.unchanged)]]
+    : [[assigned ? 'Held before' : 'Not held', inQuotes(change.unchanged)]]
   const dry = change.dryRun ? [aside('A dry run: nothing was changed.', screen)] : []
   return [head, pairs([...still, ...listFacts(change.all, target)], screen), ...dry].join('\n')
-}
-
-/** The headline over the rows of a file: how many there are of each outcome. */
-export function rowsHeadline(rows: readonly RowOutcome[]): { readonly mark: Mark; readonly sentence: string } {
-  const dry = rows.some(({ done }) => done?.dryRun)
-  const counts = [
-    [rows.filter(({ done }) => done && !isEmpty(done.changed)).length, dry ? 'would change' : 'changed'],
-    [rows.filter(({ done }) => done && isEmpty(done.changed)).length, 'unchanged'],
-    [rows.filter(({ fault }) => fault).length, 'failed'],
-    [rows.filter(({ done, fault }) => !done && !fault).length, 'not tried'],
-  ] as const
-  const parts = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`)
-  return {
-    mark: rows.some(({ done }) => !done) ? 'fail' : 'ok',
-    sentence: `${rows.length} row${rows.length === 1 ? '' : 's'}: ${parts.join(', ')}`,
-  }
-}
-
-/** The headline over those who hold a role. */
-export function holdersHeadline(role: string, count: number): { readonly mark: Mark; readonly sentence: string } {
-  if (count === 0) return { mark: 'warn', sentence: `Nobody holds "${role}"` }
-  return { mark: 'ok', sentence: `${count === 1 ? '1 user holds' : `${count} users hold`} "${role}"` }
 }
 
 const records = <Row>(list: List<Row, never>, rows: readonly Row[]): string =>
@@ -164,21 +152,18 @@ export function renderPlans(
 }
 
 /** One kind: its checks, and what svc.yaml may say. */
-export const renderKind = (kind: KindRow, screen: Screen): string =>
-  screen.isTTY
-    ? [
-        `${kind.name}: ${kind.title}`,
-        kindChecks.table(kind.checks, screen),
-        settings.table(kind.settings, screen),
-      ].join('\n\n')
-    : [records(kindChecks, kind.checks), records(settings, kind.settings)].join('\n')
+export function renderKind(kind: KindRow, { json, screen }: Output): string {
+  if (json) return JSON.stringify(kind)
+  if (!screen.isTTY) return [records(kindChecks, kind.checks), records(settings, kind.settings)].join('\n')
+  const tables = [kindChecks.table(kind.checks, screen), settings.table(kind.settings, screen)]
+  return [`${kind.name}: ${kind.title}`, ...tables].join('\n\n')
+}
 
 /** One profile that comes with svc: its monitors, and its parameters. */
-export const renderProfile = (profile: ProfileRow, screen: Screen): string =>
-  screen.isTTY
-    ? [
-        `${profile.name}: ${profile.title}\n${profile.doc}`,
-        profileMonitors.table(profile.monitors, screen),
-        parameters.table(profile.parameters, screen),
-      ].join('\n\n')
-    : [records(profileMonitors, profile.monitors), records(parameters, profile.parameters)].join('\n')
+export function renderProfile(profile: ProfileRow, { json, screen }: Output): string {
+  const { name, title, doc, monitors } = profile
+  if (json) return JSON.stringify(profile)
+  if (!screen.isTTY) return [records(profileMonitors, monitors), records(parameters, profile.parameters)].join('\n')
+  const tables = [profileMonitors.table(monitors, screen), parameters.table(profile.parameters, screen)]
+  return [`${name}: ${title}\n${doc}`, ...tables].join('\n\n')
+}

@@ -60,19 +60,18 @@ type Declaration<Row, Columns extends readonly Column<Row>[], Place extends stri
   readonly members?: readonly NoInfer<Columns[number]['key']>[]
   /** The JSON of a row that is not made of the columns: the row has a document of its own. */
   readonly json?: (row: Row) => object
-  /** Singular and plural for the headline. Without them there is a headline only where the caller gives one. */
-  readonly count?: readonly [one: string, many: string]
+  /** The headline over the rows: singular and plural of what they are, or a sentence. */
+  readonly headline?:
+    | readonly [one: string, many: string]
+    | ((rows: readonly Row[], common: Common<NoInfer<Place>>) => Headline)
   /** What a terminal shows when there are no rows: a sentence, and the command that makes the first. */
   readonly empty?: { readonly sentence: string; readonly next?: string }
 }
 
 type Common<Place extends string> = Readonly<Record<Place, string>>
 
-type Output = {
-  readonly json: boolean
-  readonly screen: Screen
-  readonly headline?: { readonly mark: Mark; readonly sentence: string }
-}
+export type Headline = { readonly mark: Mark; readonly sentence: string }
+export type Output = { readonly json: boolean; readonly screen: Screen }
 
 export type List<Row, Place extends string> = {
   /** The names of a record's fields, in their order. */
@@ -91,7 +90,13 @@ export type List<Row, Place extends string> = {
   /** The rows alone, fitted to the terminal; where it is too narrow for a table, a block for each. */
   readonly table: (rows: readonly Row[], screen: Screen) => string
   /** The whole answer: one JSON value, records (an empty text for no rows), or headline and table. */
-  readonly render: (rows: readonly Row[], around: Common<Place>, output: Output) => string
+  readonly render: (
+    rows: readonly Row[],
+    around: Common<Place>,
+    output: Output & { readonly headline?: Headline },
+  ) => string
+  /** A row by itself, as machines get it: one JSON object or a record. Undefined on a terminal. */
+  readonly single: (row: Row, around: Common<Place>, output: Output) => string | undefined
 }
 
 /** Fields between tabs. Anybody may have written them: no field can end its line or begin another field. */
@@ -132,8 +137,8 @@ function layOut(columns: readonly TableColumn[], rows: readonly (readonly Cell[]
   const repeats = (y: number, at: number): boolean =>
     JSON.stringify(rows[y]?.[at]) === JSON.stringify(rows[y - 1]?.[at])
   const body = rows.map((row, y) => visible.map(({ once, at }) => (once && repeats(y, at) ? [] : (row[at] ?? []))))
-  const fitted = table(visible, body, { width: screen.columns || 80, shrink, paint: painter(useColour(screen)) })
-  if (fitted) return fitted.lines.join('\n')
+  const asTable = table(visible, body, { width: screen.columns || 80, shrink, paint: painter(useColour(screen)) })
+  if (asTable) return asTable.lines.join('\n')
   const block = (row: readonly Cell[]): string =>
     pairs(
       visible.map(({ title, at }) => [title.toLowerCase(), row[at] ?? []] as const),
@@ -157,16 +162,16 @@ export const list =
     const valueIn = (column: Column<Row>, row: Row): unknown =>
       column.value === undefined ? row[column.key] : column.value(row)
     const fields = columns.filter(({ field }) => field !== false)
-    const titled = columns.filter(({ title }) => title !== undefined)
+    const tableColumns = columns.filter(({ title }) => title !== undefined)
 
     const inJson = columns.filter((column) => column.json !== false)
     const place = ({ key }: Column<Row>): number => members?.indexOf(key) ?? 0
-    const ordered = inJson.toSorted((a, b) => place(a) - place(b))
+    const jsonColumns = inJson.toSorted((a, b) => place(a) - place(b))
     const json =
       declaration.json ??
       ((row: Row): object =>
         Object.fromEntries(
-          ordered.flatMap((column) => {
+          jsonColumns.flatMap((column) => {
             const value = valueIn(column, row)
             return value === undefined && column.absent ? [] : [[column.key, value ?? null]]
           }),
@@ -182,24 +187,29 @@ export const list =
 
     const toTable = (rows: readonly Row[], screen: Screen): string => {
       const cells = rows.map((row) =>
-        titled.map((column) => cellOf(column.cell?.(row) ?? plainText(valueIn(column, row)))),
+        tableColumns.map((column) => cellOf(column.cell?.(row) ?? plainText(valueIn(column, row)))),
       )
-      return layOut(titled, cells, screen)
+      return layOut(tableColumns, cells, screen)
     }
 
-    const headOf = (rows: readonly Row[], { headline: given, screen }: Output): readonly string[] => {
-      const { count, empty } = declaration
-      if (given) return [headline(given.mark, given.sentence, screen)]
-      if (rows.length === 0 && empty) return [headline('warn', empty.sentence, screen)]
-      return count ? [headline('ok', rows.length === 1 ? `1 ${count[0]}` : `${rows.length} ${count[1]}`, screen)] : []
+    const headlineOf = (rows: readonly Row[], common: Common<Place>): Headline | undefined => {
+      const { headline: wording, empty } = declaration
+      if (rows.length === 0 && empty) return { mark: 'warn', sentence: empty.sentence }
+      if (wording === undefined || typeof wording === 'function') return wording?.(rows, common)
+      return { mark: 'ok', sentence: rows.length === 1 ? `1 ${wording[0]}` : `${rows.length} ${wording[1]}` }
     }
 
-    const onTerminal = (rows: readonly Row[], common: Common<Place>, output: Output): string => {
+    const onTerminal = (rows: readonly Row[], common: Common<Place>, screen: Screen, head?: Headline): string => {
       const { beneath, empty } = declaration
-      const head = [...headOf(rows, output), ...(beneath === undefined ? [] : [aside(common[beneath], output.screen)])]
-      const body = rows.length > 0 ? toTable(rows, output.screen) : empty?.next === undefined ? '' : `  ${empty.next}`
-      return [...head, ...(head.length > 0 && body !== '' ? [''] : []), ...(body === '' ? [] : [body])].join('\n')
+      const body = rows.length > 0 ? toTable(rows, screen) : empty?.next === undefined ? '' : `  ${empty.next}`
+      const top = [
+        ...(head ? [headline(head.mark, head.sentence, screen)] : []),
+        ...(beneath === undefined ? [] : [aside(common[beneath], screen)]),
+      ].join('\n')
+      return [top, body].filter((part) => part !== '').join('\n\n')
     }
+
+    const commonJson = (common: Common<Place>): object => Object.fromEntries(around.map((key) => [key, common[key]]))
 
     return {
       fields: [...around.map(capital), ...fields.map(fieldName)],
@@ -212,18 +222,15 @@ export const list =
       json,
       record: toRecord,
       table: toTable,
-      render: (rows, common, output) => {
-        if (output.json) {
-          const documents = rows.map(json)
-          if (rowsMember === undefined) return JSON.stringify(documents)
-          return JSON.stringify({
-            ...Object.fromEntries(around.map((key) => [key, common[key]])),
-            [rowsMember]: documents,
-          })
-        }
-        return output.screen.isTTY
-          ? onTerminal(rows, common, output)
-          : rows.map((row) => toRecord(row, common)).join('\n')
+      render: (rows, common, { json: asJson, screen, headline: head = headlineOf(rows, common) }) => {
+        const documents = asJson ? rows.map(json) : []
+        if (asJson) return JSON.stringify(rowsMember ? { ...commonJson(common), [rowsMember]: documents } : documents)
+        if (screen.isTTY) return onTerminal(rows, common, screen, head)
+        return rows.map((row) => toRecord(row, common)).join('\n')
+      },
+      single: (row, common, { json: asJson, screen }) => {
+        if (asJson) return JSON.stringify({ ...commonJson(common), ...json(row) })
+        return screen.isTTY ? undefined : toRecord(row, common)
       },
     }
   }

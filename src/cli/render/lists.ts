@@ -9,7 +9,7 @@ import type { Profile } from '../profiles.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import type { FileChange } from '../role-file.ts'
 import { renderError } from './errors.ts'
-import { type List, list } from './list.ts'
+import { type Headline, type List, list } from './list.ts'
 import { type CellText, day, jsvNames, moment, names, showDuration, styles, words } from './table.ts'
 
 const stateOf = ({ disabled }: UserFacts): string => (disabled ? 'disabled' : 'active')
@@ -22,7 +22,7 @@ export const users = list<UserFacts>()({
   around: ['store'],
   beneath: 'store',
   rows: 'users',
-  count: ['user', 'users'],
+  headline: ['user', 'users'],
   empty: { sentence: 'There are no users yet', next: 'The first one:   svc users add NAME --role Admin' },
   columns: [
     { key: 'id', field: false },
@@ -44,6 +44,10 @@ export const holders = list<UserFacts>()({
   around: ['store', 'role'],
   beneath: 'store',
   rows: 'users',
+  headline: (rows, { role }) =>
+    rows.length === 0
+      ? { mark: 'warn', sentence: `Nobody holds "${role}"` }
+      : { mark: 'ok', sentence: `${rows.length === 1 ? '1 user holds' : `${rows.length} users hold`} "${role}"` },
   json: users.json,
   columns: [
     { key: 'userName', title: 'NAME', shrink: 2 },
@@ -75,7 +79,7 @@ export const keys = list<KeyRow>()({
   around: ['store'],
   beneath: 'store',
   rows: 'keys',
-  count: ['key', 'keys'],
+  headline: ['key', 'keys'],
   empty: {
     sentence: 'There are no keys',
     next: 'One for a machine:   svc keys create NAME --user USER --expires 90d',
@@ -114,7 +118,7 @@ export const heartbeats = list<HeartbeatRow>()({
   around: ['store'],
   beneath: 'store',
   rows: 'heartbeats',
-  count: ['agent', 'agents'],
+  headline: ['agent', 'agents'],
   empty: { sentence: 'No agent has reported', next: 'One does with:   svc heartbeat NAME' },
   columns: [
     { key: 'name', title: 'AGENT', shrink: 2 },
@@ -158,7 +162,7 @@ export const heartbeats = list<HeartbeatRow>()({
 })
 
 /** A heartbeat as the server received it: a list of one. */
-export const received = list<ReportHeartbeatResponse>()({
+export const receipts = list<ReportHeartbeatResponse>()({
   around: ['Target'],
   columns: [
     { key: 'Name', absent: 'json' },
@@ -171,7 +175,7 @@ export const audit = list<AuditFacts>()({
   around: ['store'],
   beneath: 'store',
   rows: 'entries',
-  count: ['entry, newest first', 'entries, newest first'],
+  headline: ['entry, newest first', 'entries, newest first'],
   empty: { sentence: 'The audit holds no such entry' },
   columns: [
     { key: 'id', title: 'ID', align: 'right' },
@@ -192,7 +196,7 @@ export const audit = list<AuditFacts>()({
 export type SecretRow = { readonly name: string; readonly for: string }
 
 export const secrets = list<SecretRow>()({
-  count: ['secret', 'secrets'],
+  headline: ['secret', 'secrets'],
   empty: { sentence: 'No secret was set here', next: 'One for svc.yaml:   svc secrets set NAME --for HOST:PORT' },
   columns: [
     { key: 'name', title: 'NAME', shrink: 3 },
@@ -232,10 +236,10 @@ export const roleChanges = list<RoleChanged>()({
   ],
 })
 
-export type HeldRow = Lists & { readonly userName: string }
+export type Holding = Lists & { readonly userName: string }
 
 /** What a user holds: a list of one. */
-export const held = list<HeldRow>()({
+export const holdings = list<Holding>()({
   around: ['Target'],
   columns: [
     { key: 'UserName', value: ({ userName }) => userName },
@@ -262,11 +266,28 @@ function outcomeCell(outcome: RowOutcome): CellText {
   return `${text} ${names([...done.changed.roles, ...done.changed.permissions])}`
 }
 
+/** How many rows of a file there are of each outcome. */
+function rowsHeadline(rows: readonly RowOutcome[]): Headline {
+  const dry = rows.some(({ done }) => done?.dryRun)
+  const counts = [
+    [rows.filter(({ done }) => done && !isEmpty(done.changed)).length, dry ? 'would change' : 'changed'],
+    [rows.filter(({ done }) => done && isEmpty(done.changed)).length, 'unchanged'],
+    [rows.filter(({ fault }) => fault).length, 'failed'],
+    [rows.filter(({ done, fault }) => !done && !fault).length, 'not tried'],
+  ] as const
+  const parts = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`)
+  return {
+    mark: rows.some(({ done }) => !done) ? 'fail' : 'ok',
+    sentence: `${rows.length} row${rows.length === 1 ? '' : 's'}: ${parts.join(', ')}`,
+  }
+}
+
 /** The rows of a file of changes. A row's JSON is that of its change. */
 export const fileRows = list<RowOutcome>()({
   around: ['Target'],
   beneath: 'Target',
   rows: 'Results',
+  headline: rowsHeadline,
   columns: [
     { key: 'Row', value: ({ change }) => change.row, title: 'ROW', align: 'right' },
     { key: 'UserName', value: ({ change }) => change.userName, title: 'USER', shrink: 2 },
@@ -396,7 +417,7 @@ export const profileMonitors = list<ProfileRow['monitors'][number]>()({
 
 /** Profiles of servers. The JSON of one is what the settings file holds of it. */
 export const serverProfiles = list<Profile & { readonly current: boolean }>()({
-  count: ['profile', 'profiles'],
+  headline: ['profile', 'profiles'],
   columns: [
     {
       key: 'current',
@@ -426,13 +447,13 @@ export const configuration = list<Omit<Effective, 'origin'> & Partial<Pick<Effec
 /** What a pipe gets of each command: the fields of its records, in their order. */
 export const recordFields: Readonly<Record<string, readonly string[]>> = {
   'users list': users.fields,
-  'roles show': held.fields,
+  'roles show': holdings.fields,
   'roles holders': holders.fields,
   'roles assign': roleChanges.fields,
   'roles assign --from-file': fileRows.fields,
   'keys list': keys.fields,
   'audit list': audit.fields,
-  heartbeat: received.fields,
+  heartbeat: receipts.fields,
   'heartbeats list': heartbeats.fields,
   'secrets list': secrets.fields,
   'monitors list': planChecks.fields,

@@ -134,10 +134,10 @@ export const isEmptyCell = (cell: Cell): boolean => cell.every(({ text }) => tex
 /** Names and values, the values aligned and wrapped. A name without a value is left out. */
 export function pairs(rows: readonly (readonly [name: string, value: CellText])[], screen: Screen): string {
   const paint = painter(useColour(screen))
-  const filled = rows.map(([name, value]) => ({ name, cell: cellOf(value) })).filter(({ cell }) => !isEmptyCell(cell))
-  const left = Math.max(...filled.map(({ name }) => width(name)))
+  const present = rows.map(([name, value]) => ({ name, cell: cellOf(value) })).filter(({ cell }) => !isEmptyCell(cell))
+  const left = Math.max(...present.map(({ name }) => width(name)))
   const room = Math.max(16, (screen.columns || 80) - left - 5)
-  return filled
+  return present
     .flatMap(({ name, cell }) =>
       cell
         .flatMap((line) => wrapped(line, room))

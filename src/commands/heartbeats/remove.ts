@@ -21,7 +21,8 @@ export default class Remove extends StoreCommand {
         hint: () => 'svc heartbeats list shows the agents that have reported.',
       })
       const sentence = `${name} is forgotten until it reports again`
-      await this.printDone(name, admin.store, { json: flags.json, sentence, word: 'removed' })
+      const { renderDone } = await import('../../cli/render/details.ts')
+      this.print(renderDone(name, admin.store, { json: flags.json, screen: process.stdout, sentence, word: 'removed' }))
     })
   }
 }

@@ -20,7 +20,8 @@ export default class Revoke extends StoreCommand {
         hint: () => 'svc keys list shows the keys.',
       })
       const sentence = `The key ${name} is revoked: it no longer signs in`
-      await this.printDone(name, admin.store, { json: flags.json, sentence, word: 'revoked' })
+      const { renderDone } = await import('../../cli/render/details.ts')
+      this.print(renderDone(name, admin.store, { json: flags.json, screen: process.stdout, sentence, word: 'revoked' }))
     })
   }
 }

@@ -20,6 +20,6 @@ export default class Kinds extends SvcCommand {
     }
     const kind = rowNamed(kinds, args.kind, 'kind')
     const { renderKind } = await import('../../cli/render/details.ts')
-    this.print(flags.json ? JSON.stringify(kind) : renderKind(kind, process.stdout))
+    this.print(renderKind(kind, { json: flags.json, screen: process.stdout }))
   }
 }

@@ -24,6 +24,6 @@ export default class Profiles extends SvcCommand {
     }
     const profile = rowNamed(profiles, args.profile, 'profile')
     const { renderProfile } = await import('../../cli/render/details.ts')
-    this.print(flags.json ? JSON.stringify(profile) : renderProfile(profile, process.stdout))
+    this.print(renderProfile(profile, { json: flags.json, screen: process.stdout }))
   }
 }

@@ -18,11 +18,8 @@ export default class Holders extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const users = await admin.roles.holders(role)
       if (users.length === 0) refuseOtherCase(role, await admin.roles.names())
-      const [{ holdersHeadline }, { holders }] = await Promise.all([
-        import('../../cli/render/details.ts'),
-        import('../../cli/render/lists.ts'),
-      ])
-      const output = { json: flags.json, screen: process.stdout, headline: holdersHeadline(role, users.length) }
+      const { holders } = await import('../../cli/render/lists.ts')
+      const output = { json: flags.json, screen: process.stdout }
       this.printList(holders.render(users, { store: admin.store, role }, output))
     })
   }

@@ -24,13 +24,8 @@ export default class Show extends SvcCommand {
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const lists = await showRoles({ session, call: localCall(signal) }, userName)
-      const [{ renderHeld }, { held }] = await Promise.all([
-        import('../../cli/render/details.ts'),
-        import('../../cli/render/lists.ts'),
-      ])
-      const row = { userName, ...lists }
-      if (flags.json) this.print(JSON.stringify({ Target: this.target, ...held.json(row) }))
-      else this.print(renderHeld(row, this.target, process.stdout))
+      const { renderHoldings } = await import('../../cli/render/details.ts')
+      this.print(renderHoldings({ userName, ...lists }, this.target, { json: flags.json, screen: process.stdout }))
     } finally {
       await session.close()
     }

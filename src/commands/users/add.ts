@@ -56,7 +56,14 @@ standard input (--password-stdin); it never stands on the command line.`
       const user = await admin.users.add(wanted, by).catch(async (error: unknown) => {
         throw error instanceof Fault && error.fault === 'Conflict' ? await taken(error, admin, wanted) : error
       })
-      await this.printUser(user, admin.store, { json: flags.json, sentence: `${user.userName} is added` })
+      const { renderUser } = await import('../../cli/render/details.ts')
+      this.print(
+        renderUser(user, admin.store, {
+          json: flags.json,
+          screen: process.stdout,
+          sentence: `${user.userName} is added`,
+        }),
+      )
       if (flags.json || !user.roles.some((role) => role !== 'Admin' && role.toLowerCase() === 'admin')) return
       this.say('Note: the role that may administer is Admin: letter case counts.')
     })

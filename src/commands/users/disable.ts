@@ -18,7 +18,8 @@ export default class Disable extends StoreCommand {
       const sentence = changed
         ? `${user.userName} is disabled: sign-in, sessions, tokens and keys no longer work`
         : `${user.userName}: unchanged`
-      await this.printUser(user, admin.store, { json: flags.json, sentence, changed })
+      const { renderUser } = await import('../../cli/render/details.ts')
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence, changed }))
     })
   }
 }

@@ -16,7 +16,8 @@ export default class Enable extends StoreCommand {
       const changed = before.disabled
       const user = changed ? await admin.users.enable(before.userName, by) : before
       const sentence = changed ? `${user.userName} is enabled` : `${user.userName}: unchanged`
-      await this.printUser(user, admin.store, { json: flags.json, sentence, changed })
+      const { renderUser } = await import('../../cli/render/details.ts')
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence, changed }))
     })
   }
 }

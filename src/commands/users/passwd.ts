@@ -28,7 +28,8 @@ export default class Passwd extends StoreCommand {
       const password = given ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, signal))
       const user = await admin.users.passwd(userName, password, by)
       const sentence = `${user.userName} has a new password; sessions and tokens issued before are void`
-      await this.printUser(user, admin.store, { json: flags.json, sentence })
+      const { renderUser } = await import('../../cli/render/details.ts')
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence }))
     })
   }
 }

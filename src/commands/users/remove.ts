@@ -33,7 +33,10 @@ and only stop sign-in: svc users disable NAME.`
       if (!flags.yes) await confirm(userName, admin.store, signal)
       const user = await admin.users.remove(userName, by)
       const sentence = `${user.userName} is removed`
-      await this.printUser(user, admin.store, { json: flags.json, sentence, member: 'removed' })
+      const { renderUser } = await import('../../cli/render/details.ts')
+      this.print(
+        renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence, member: 'removed' }),
+      )
     })
   }
 }

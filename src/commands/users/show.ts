@@ -13,7 +13,8 @@ export default class Show extends StoreCommand {
     const name = required(args.name, 'NAME')
     await this.inStore(flags, signal, async ({ admin }) => {
       const user = await userNamed(admin, name)
-      await this.printUser(user, admin.store, { json: flags.json })
+      const { renderUser } = await import('../../cli/render/details.ts')
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout }))
     })
   }
 }
