@@ -60,6 +60,6 @@ export async function healthAnswer(site: Site, exchange: Exchange, asked: Asked)
     return { status: status(suppressed), ...(await encoded(HealthCheckResponse, response, wanted.negotiated)), headers }
   }
   const { names } = wanted.negotiated
-  const json = site.healthJson.write(response, status(suppressed) !== 200, asked.facts?.runId, names, asked.meta)
+  const json = site.healthJson.write(response, status(suppressed) !== 200, names, asked.meta)
   return { status: status(suppressed), ...spoken(json, wanted.negotiated), headers }
 }
