@@ -1,4 +1,3 @@
-import { homedir, userInfo } from 'node:os'
 import type { Client, CredentialSource } from '../core/client/index.ts'
 import { lazy } from '../core/lazy.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
@@ -120,7 +119,7 @@ export async function configuration(flags: Pick<SessionFlags, 'config'>, env: En
     ...(flags.config === undefined ? {} : { path: flags.config }),
     env,
     platform: process.platform,
-    home: homedir(),
+    home: process.getBuiltinModule('node:os').homedir(),
     keychain: async (name) => await (await import('./secrets.ts')).readSecret(name, env),
   })
 }
@@ -129,17 +128,25 @@ export async function configuration(flags: Pick<SessionFlags, 'config'>, env: En
 export async function storePath(flags: Pick<SessionFlags, 'store'>, env: Environment): Promise<string> {
   const { storePathFor } = await import('../core/store/index.ts')
   const given = flags.store === undefined ? env : { ...env, SVC_STORE: flags.store }
-  return storePathFor(given, process.platform, homedir())
+  return storePathFor(given, process.platform, process.getBuiltinModule('node:os').homedir())
 }
 
 /** A call of this account from this terminal. */
 export function localCall(signal: AbortSignal, more: Partial<Call> = {}): Call {
-  return { caller: { kind: 'local', account: account() }, correlationId: newCorrelationId(), signal, ...more }
+  return { caller: localCaller, correlationId: newCorrelationId(), signal, ...more }
+}
+
+/** A server is not told the account, so it is looked up when somebody reads it. */
+const localCaller: Call['caller'] = {
+  kind: 'local',
+  get account() {
+    return account()
+  },
 }
 
 function account(): string {
   try {
-    return userInfo().username
+    return process.getBuiltinModule('node:os').userInfo().username
   } catch {
     // An account without a name in the user database, as in a container.
     return String(process.getuid?.() ?? 'unknown')

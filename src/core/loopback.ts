@@ -1,8 +1,15 @@
-import { BlockList, isIP } from 'node:net'
+import type { BlockList } from 'node:net'
 
-const loopback = new BlockList()
-loopback.addSubnet('127.0.0.0', 8, 'ipv4')
-loopback.addAddress('::1', 'ipv6')
+let list: BlockList | undefined
+
+/** Made, and node:net loaded, when the first address needs it: most are spelled as `isLoopback` knows them. */
+function loopback(): BlockList {
+  if (list) return list
+  list = new (process.getBuiltinModule('node:net').BlockList)()
+  list.addSubnet('127.0.0.0', 8, 'ipv4')
+  list.addAddress('::1', 'ipv6')
+  return list
+}
 
 /**
  * Whether an IP address is loopback: 127.0.0.0/8 (RFC 1122, 3.2.1.3), ::1 (RFC 4291, 2.5.3), or one of the former
@@ -16,9 +23,9 @@ loopback.addAddress('::1', 'ipv6')
 export function isLoopback(address: string): boolean {
   if (address === '127.0.0.1' || address === '::1') return true
   const bare = /^\[.*\]$/.test(address) ? address.slice(1, -1) : address
-  const family = isIP(bare)
+  const family = process.getBuiltinModule('node:net').isIP(bare)
   // A list ignores the zone, and takes an IPv4 address that is mapped into IPv6 for what it is.
-  return family !== 0 && !bare.includes('%') && loopback.check(bare, family === 4 ? 'ipv4' : 'ipv6')
+  return family !== 0 && !bare.includes('%') && loopback().check(bare, family === 4 ? 'ipv4' : 'ipv6')
 }
 
 /**

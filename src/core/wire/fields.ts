@@ -3,8 +3,8 @@ import { type Dto, inStyle, type NameStyle, type Schema, schemaOf } from '../pro
 export type Member = {
   readonly name: string
   readonly schema: Schema
-  /** The member's opening in JSON, in each style: `"Name":` */
-  readonly keys: Readonly<Record<NameStyle, string>>
+  /** What `keyOf` has written, by style. */
+  readonly keys: Partial<Record<NameStyle, string>>
 }
 
 /** A field that a client sent: under the name as written, with every value that it gave. */
@@ -17,21 +17,15 @@ const indexes = new WeakMap<Dto, Index>()
 const indexOf = (schema: Dto): Index => {
   const known = indexes.get(schema)
   if (known) return known
-  const members = Object.entries(schema.fields).map(([name, field]) => ({
-    name,
-    schema: schemaOf(field),
-    keys: {
-      PascalCase: keyOf(name, 'PascalCase'),
-      camelCase: keyOf(name, 'camelCase'),
-      snake_case: keyOf(name, 'snake_case'),
-    },
-  }))
+  const members = Object.entries(schema.fields).map(([name, field]) => ({ name, schema: schemaOf(field), keys: {} }))
   const index = { members, byFoldedName: new Map(members.map((member) => [fold(member.name) ?? member.name, member])) }
   indexes.set(schema, index)
   return index
 }
 
-const keyOf = (name: string, style: NameStyle): string => `${JSON.stringify(inStyle(name, style))}:`
+/** The member's opening in JSON: `"Name":` */
+export const keyOf = ({ name, keys }: Member, style: NameStyle): string =>
+  (keys[style] ??= `${JSON.stringify(inStyle(name, style))}:`)
 
 const printableAscii = /^[\x20-\x7e]*$/
 

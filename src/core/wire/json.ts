@@ -1,6 +1,6 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto, NameStyle, Schema } from '../protocol/index.ts'
-import { membersOf } from './fields.ts'
+import { keyOf, membersOf } from './fields.ts'
 import type { Format, Values } from './format.ts'
 import { forbiddenKeyIn, isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
 import { badRequest, excerpt, refusedField, unbindable, undeserialisable } from './problems.ts'
@@ -27,7 +27,7 @@ const writeMembers = (schema: Dto, value: unknown, style: NameStyle): string => 
   for (const member of membersOf(schema)) {
     const written = write(member.schema, properties[member.name], style)
     if (written === undefined) continue
-    text += text === '' ? member.keys[style] + written : `,${member.keys[style]}${written}`
+    text += `${text === '' ? '' : ','}${keyOf(member, style)}${written}`
   }
   return text
 }
