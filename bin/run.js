@@ -56,7 +56,8 @@ function fail(message, hint) {
 function cacheCompiledCode() {
   if (process.env.NODE_DISABLE_COMPILE_CACHE || process.env.NODE_COMPILE_CACHE) return
   try {
-    var home = require('os').homedir()
+    // As os.homedir has it, without loading os.
+    var home = (process.platform !== 'win32' && process.env.HOME) || require('os').homedir()
     var base =
       process.platform === 'win32'
         ? process.env.LOCALAPPDATA || path.join(home, 'AppData', 'Local')

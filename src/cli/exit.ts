@@ -1,5 +1,7 @@
 import { exits, Fault } from '../core/errors.ts'
+import { didYouMean } from '../core/suggest.ts'
 import { writeError, writeOutput } from './process.ts'
+import { useColour } from './terminal.ts'
 
 type Said = {
   readonly json: boolean
@@ -15,11 +17,7 @@ type Said = {
  */
 export async function settle(error: unknown, said: Said): Promise<void> {
   // Most commands end well and never come here.
-  const [{ renderError }, { useColour }, { didYouMean }] = await Promise.all([
-    import('./render/errors.ts'),
-    import('./terminal.ts'),
-    import('../core/suggest.ts'),
-  ])
+  const { renderError } = await import('./render/errors.ts')
   const fault = asFault(error, (flag) => didYouMean(flag, said.flags ?? []))
   process.exitCode = fault ? signalExit(fault) : exits.defect.code
   const shown = fault ?? error

@@ -1,13 +1,11 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { exits, Fault } from '../core/errors.ts'
 import { type ExecutionMode, HealthCheckResponse, type RunDocument, type ServerType } from '../core/protocol/index.ts'
-import type { Entry, ReportName } from '../core/reports/index.ts'
+import type { Entry, ReportedError, ReportName } from '../core/reports/index.ts'
 import type { Call } from '../core/service.ts'
 import { asFault } from './exit.ts'
 import { oneOf } from './flags.ts'
-import { renderError } from './render/errors.ts'
 import type { Session } from './session.ts'
-import { showsUnicode, useColour } from './terminal.ts'
+import { isTerminal, showsUnicode, useColour } from './terminal.ts'
 
 /** What one type on one target answered, or why it did not: the unit of every output format. */
 export type Outcome = {
@@ -114,6 +112,7 @@ export async function waitUntilHealthy(
   signal: AbortSignal,
   onTry: (outcomes: readonly Outcome[], attempt: number) => void,
 ): Promise<readonly Outcome[]> {
+  const { setTimeout: pause } = await import('node:timers/promises')
   const ends = performance.now() + ms
   for (let attempt = 1; ; attempt += 1) {
     const outcomes = await ask(signal)
@@ -168,13 +167,13 @@ export async function showHealth(
   as: { readonly output: Output; readonly target: string; readonly mode: string },
 ): Promise<Shown> {
   if (as.output === 'json') return { text: await json(outcomes, as) }
-  const entries = outcomes.map((outcome) => entry(outcome, as))
+  const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
   if (isReport(as.output)) {
     const { nagiosState, reports } = await import('../core/reports/index.ts')
     const { default: report } = await reports[as.output]()
     return { text: report.render(entries), exitCode: as.output === 'nagios' ? nagiosState(entries) : undefined }
   }
-  if (!process.stdout.isTTY) {
+  if (!isTerminal('stdout')) {
     const { renderPlain } = await import('../core/reports/index.ts')
     return { text: renderPlain(entries) }
   }
@@ -189,12 +188,16 @@ export async function showHealth(
   }
 }
 
-function entry(outcome: Outcome, as: { readonly target: string; readonly mode: string }): Entry {
+async function entry(outcome: Outcome, as: { readonly target: string; readonly mode: string }): Promise<Entry> {
   const base = { Target: as.target, ServerType: outcome.type, ExecutionMode: as.mode, ExitCode: outcome.exitCode }
   return outcome.response
     ? { ...base, Response: outcome.response, Run: outcome.run }
-    : { ...base, Error: renderError.json(outcome.fault, as.target).error }
+    : { ...base, Error: await errorJson(outcome.fault, as.target) }
 }
+
+/** Most questions are answered, so what shows errors is loaded when there is one. */
+const errorJson = async (fault: Fault, target: string): Promise<ReportedError> =>
+  (await import('./render/errors.ts')).renderError.json(fault, target).error
 
 /** The protocol's own document; for several types, an array of them with what they were asked. */
 async function json(
@@ -204,7 +207,7 @@ async function json(
   const { encodeJson } = await import('../core/wire/index.ts')
   const [only] = outcomes
   if (outcomes.length === 1 && only?.response) return encodeJson(HealthCheckResponse, only.response)
-  const results = outcomes.map((outcome) => {
+  const results = outcomes.map(async (outcome) => {
     const head = JSON.stringify({
       Target: as.target,
       ServerType: outcome.type,
@@ -213,8 +216,8 @@ async function json(
     }).slice(0, -1)
     const tail = outcome.response
       ? `"Response":${encodeJson(HealthCheckResponse, outcome.response)}`
-      : `"Error":${JSON.stringify(renderError.json(outcome.fault, as.target).error)}`
+      : `"Error":${JSON.stringify(await errorJson(outcome.fault, as.target))}`
     return `${head},${tail}}`
   })
-  return `{"Results":[${results.join(',')}]}`
+  return `{"Results":[${(await Promise.all(results)).join(',')}]}`
 }

@@ -24,20 +24,29 @@ export function writeOutput(data: string | Uint8Array): boolean {
   used = true
   // What follows a gap would be read as if there were none.
   if (failed) return false
-  if (isStream()) {
-    // oclif throws whatever error it hears here, but EPIPE.
-    process.stdout.removeAllListeners('error').on('error', fail)
-    process.stdout.write(data)
-    return true
-  }
+  const bytes = typeof data === 'string' ? Buffer.from(data) : data
+  if (needsStream(bytes)) return writeStream(bytes)
+  let at = 0
   try {
-    const bytes = typeof data === 'string' ? Buffer.from(data) : data
-    for (let at = 0; at < bytes.length; ) at += writeSync(outputDescriptor, bytes, at)
+    while (at < bytes.length) at += writeSync(outputDescriptor, bytes, at)
     return true
   } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // A pipe that whoever opened it made non-blocking, and that is full: the stream waits for it.
+    if (code === 'EAGAIN') return writeStream(bytes.subarray(at))
     fail(error as NodeJS.ErrnoException)
-    return false
+    return code === 'EPIPE'
   }
+}
+
+let streaming = false
+
+function writeStream(bytes: Uint8Array): boolean {
+  streaming = true
+  // oclif throws whatever error it hears here, but EPIPE.
+  process.stdout.removeAllListeners('error').on('error', fail)
+  process.stdout.write(bytes)
+  return true
 }
 
 /** Writes to standard error. A failure is ignored: there is no other place to report it. */
@@ -48,11 +57,26 @@ export function writeError(text: string): void {
 
 let guarded = false
 
-/** Lets libraries that write to standard error do so safely. */
+/**
+ * Lets libraries that write to standard error do so safely. Node makes the stream when somebody first
+ * asks for it, which costs 4 ms: only then is there anything to guard.
+ */
 export function guardStandardError(): void {
   if (guarded) return
   guarded = true
-  process.stderr.on('error', () => {})
+  const made = Object.getOwnPropertyDescriptor(process, 'stderr')
+  if (!made?.get) {
+    process.stderr.on('error', () => {})
+    return
+  }
+  Object.defineProperty(process, 'stderr', {
+    ...made,
+    get: () => {
+      Object.defineProperty(process, 'stderr', made)
+      process.stderr.on('error', () => {})
+      return process.stderr
+    },
+  })
 }
 
 /** Whether anything has been written to standard output, with or without success. */
@@ -75,11 +99,20 @@ function flushed(stream: NodeJS.WriteStream, withinMs: number): Promise<void> {
   })
 }
 
-/** Pipes, sockets and terminals: what Node writes by streams. Everything else is written at once, and whole. */
-function isStream(): boolean {
+/** Bytes that a pipe takes as a whole (PIPE_BUF of Linux). */
+const maxAtOnce = 4_096
+
+/**
+ * Terminals, and pipes and sockets for a text that they may not take at once: a write that blocks would keep the
+ * process from hearing ctrl-C. Everything else is written without the stream, which costs 4 ms to make.
+ */
+function needsStream(bytes: Uint8Array): boolean {
+  // What the stream still holds comes first.
+  if (streaming) return true
   try {
     const stat = fstatSync(outputDescriptor)
-    return stat.isFIFO() || stat.isSocket() || (stat.isCharacterDevice() && process.stdout.isTTY === true)
+    if (stat.isFIFO() || stat.isSocket()) return bytes.length > maxAtOnce
+    return stat.isCharacterDevice() && process.stdout.isTTY === true
   } catch {
     return true
   }

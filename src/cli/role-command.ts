@@ -1,7 +1,6 @@
-import { boolean } from '@oclif/core/flags'
 import { Fault } from '../core/errors.ts'
 import { SvcCommand } from './base.ts'
-import { connectionFlags, text } from './flags.ts'
+import { boolean, connectionFlags, text } from './flags.ts'
 import type { Asking, Lists, RoleChange, RoleChanged } from './role-change.ts'
 import { localCall, openSession, placeOf, type Session, type SessionFlags } from './session.ts'
 
@@ -83,7 +82,7 @@ export abstract class RoleCommand extends SvcCommand {
     try {
       const { applyFile, fileExit } = await import('./role-file-run.ts')
       const { progress } = await import('./terminal.ts')
-      const status = progress(process.stderr, `Changing ${changes.length} users at ${session.label}`, !flags.quiet)
+      const status = progress(`Changing ${changes.length} users at ${session.label}`, !flags.quiet)
       const outcomes = await applyFile(asking(session, flags, signal), changes, (done) =>
         status.update(`Row ${done} of ${changes.length}`),
       ).finally(() => status.stop())

@@ -1,4 +1,4 @@
-import type { WriteStream } from 'node:tty'
+import { fstatSync } from 'node:fs'
 import { styleText } from 'node:util'
 
 export type ColourFlag = 'auto' | 'always' | 'never'
@@ -37,6 +37,18 @@ export function chooseColour(argv: readonly string[]): void {
   const value = own[at]?.startsWith('--color=') ? own[at].slice('--color='.length) : own[at + 1]
   const known = flags.find((flag) => at !== -1 && flag === value?.toLowerCase())
   chosen = (known as ColourFlag | undefined) ?? 'auto'
+}
+
+const descriptors = { stdout: 1, stderr: 2 } as const
+
+/** Whether a person reads this stream. A pipe or a file is known without the stream, which costs 4 ms to make. */
+export function isTerminal(name: keyof typeof descriptors): boolean {
+  try {
+    if (!fstatSync(descriptors[name]).isCharacterDevice()) return false
+  } catch {
+    // What it is, Node's stream may still tell.
+  }
+  return process[name].isTTY === true
 }
 
 /** The decision for one stream of this process. */
@@ -82,13 +94,13 @@ export function showsUnicode(env: Environment, platform: NodeJS.Platform): boole
  * in CI or under TERM=dumb. ACCESSIBLE=1 gets a still line instead of a moving one.
  */
 export function progress(
-  stream: NodeJS.WriteStream | WriteStream,
   label: string,
   wanted: boolean,
 ): { readonly update: (text: string) => void; readonly stop: () => void } {
   const still = Boolean(process.env.ACCESSIBLE)
-  if (!wanted || !stream.isTTY || process.env.CI || process.env.TERM === 'dumb')
+  if (!wanted || process.env.CI || process.env.TERM === 'dumb' || !isTerminal('stderr'))
     return { update: () => {}, stop: () => {} }
+  const stream = process.stderr
   const started = performance.now()
   let text = label
   let drawn = false

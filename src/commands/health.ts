@@ -88,7 +88,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
           }),
       }
       const ask = (askSignal: AbortSignal): Promise<readonly Outcome[]> => askHealth(session, question, askSignal)
-      const shown = progress(process.stderr, `Checking ${question.types.join(', ')} on ${session.label}`, !flags.quiet)
+      const shown = progress(`Checking ${question.types.join(', ')} on ${session.label}`, !flags.quiet)
       let outcomes: readonly Outcome[]
       try {
         outcomes =

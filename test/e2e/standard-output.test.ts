@@ -191,6 +191,32 @@ describe.skipIf(windows)('standard output that cannot be written', () => {
     expect(whole.stdout.startsWith(part)).toBe(true)
   })
 
+  test.runIf(hasPython)(
+    'an answer into a pipe that is full and does not block arrives once there is room',
+    async () => {
+      const program = `import os, subprocess, sys, time
+reader, writer = os.pipe()
+os.set_blocking(writer, False)
+filled = 0
+try:
+    while True: filled += os.write(writer, b'x' * 4096)
+except BlockingIOError: pass
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=writer)
+os.close(writer)
+time.sleep(1)
+whole = b''
+while True:
+    part = os.read(reader, 65536)
+    if not part: break
+    whole += part
+os.write(1, whole[filled:])
+sys.exit(child.wait())`
+      const args = ['-c', program, process.execPath, entry, '--version']
+      const ran = await collect(spawn('python3', args, { env: env(), stdio: ['ignore', 'pipe', 'pipe'] }))
+      expect(ran).toEqual({ code: 0, stdout: expect.stringMatching(/^svc \d+\.\d+\.\d+\n$/), stderr: '' })
+    },
+  )
+
   test.runIf(hasPython).each(some)('%s on a terminal that is gone is exit code 12', async (name) => {
     const program = `import os, pty, subprocess, sys
 master, slave = pty.openpty()
