@@ -24,7 +24,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   if (found && !wantsHelp(found.rest)) {
     if (found.id === 'serve') await widenThreadPool()
     const { runCommand } = await import('./cli/base.ts')
-    await runCommand(found.id, commands[found.id] as (typeof commands)[string], found.rest)
+    await runCommand(commands[found.id] as (typeof commands)[string], found.rest)
     return
   }
   const { showHelp } = await import('./cli/help.ts')

@@ -108,15 +108,23 @@ describe('start-up is pinned by the modules that each command loads', () => {
     const { port } = server.address() as AddressInfo
     const loaded = await loadedBy(['health', '-t', 'App', '--server', `http://127.0.0.1:${port}`])
     server.close()
-    expect(loaded).not.toMatch(/core\/(health|store|config|server)\/|package (fastify|pg|mysql2|yaml)/)
+    expect(loaded).not.toMatch(/core\/(kinds|store|config|server)\/|package |cli\/(credentials|keychain|profiles)/)
     pinned('health-server', loaded)
   })
 
   test('svc health in process loads no HTTP server and no driver that is not due', async () => {
     const loaded = await loadedBy(['health', '-m', 'Basic', '-t', 'App'])
-    expect(loaded).not.toMatch(/core\/server\/|core\/client\/|package (fastify|pg|mysql2)/)
+    expect(loaded).not.toMatch(/core\/server\/|core\/client\/|package (@oclif|fastify|pg|mysql2)/)
     pinned('health-local', loaded)
   })
+})
+
+test('no chunk of the bundle holds modules of svc beside those of oclif', () => {
+  const chunks = JSON.parse(readFileSync(join(root, 'dist/modules.json'), 'utf8')) as Record<string, string[]>
+  const own = Object.values(chunks).filter((modules) => modules.some((module) => module.startsWith('src/')))
+  const oclif = Object.values(chunks).filter((modules) => modules.some((module) => module.includes('@oclif/core')))
+  expect([own.length > 0, oclif.length > 0]).toEqual([true, true])
+  expect(oclif.filter((modules) => own.includes(modules))).toEqual([])
 })
 
 test('svc health of one type runs through at most 45 source files', () => {

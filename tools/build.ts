@@ -21,6 +21,12 @@ const external = installed.filter((name) => !bundled.has(name))
 const unused = ['tinyglobby', 'lilconfig', 'minimatch', 'typescript', 'wsl-utils']
 const stub = (name: string): string => `${root}tools/stubs/${name}.cjs`
 
+/** Whether a module is one of these, by its path. */
+const modules = (...names: readonly string[]) => {
+  const ids = names.map((name) => (name.startsWith('\0') ? name : `${root}${name}`))
+  return (id: string): boolean => ids.includes(id)
+}
+
 rmSync(`${root}dist`, { recursive: true, force: true })
 const bundle = await rolldown({
   cwd: root,
@@ -42,15 +48,25 @@ const { output } = await bundle.write({
   entryFileNames: '[name].cjs',
   // Flat: a module that looks for a file beside itself finds it from any chunk.
   chunkFileNames: '[name]-[hash].cjs',
-  // What every start loads stands in one file beside main.
-  codeSplitting: { groups: [{ name: 'start', test: /[\\/]cli[\\/]process\.ts$/ }] },
+  codeSplitting: {
+    // Finding and opening a file costs as much as what is in it, so what is loaded together lies together: each
+    // group takes these modules and what they import, as far as no group before it has taken it.
+    groups: [
+      { name: 'start', test: modules('src/cli/process.ts', '\0rolldown/runtime.js') },
+      // Apart from the core: a command line that needs no oclif must not load it with another module.
+      { name: 'oclif', test: /[\\/]node_modules[\\/]/ },
+      { name: 'command', test: modules('src/cli/base.ts', 'src/commands/health.ts', 'src/core/loopback.ts') },
+      { name: 'client', test: modules('src/core/client/index.ts') },
+      { name: 'answer', test: modules('src/core/wire/index.ts', 'src/core/reports/index.ts') },
+    ],
+  },
   minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
   exports: 'named',
 })
 await bundle.close()
 
 // Which modules each chunk holds: the start-up test pins what a command loads by their names.
-const modules = output.flatMap((file) =>
+const contents = output.flatMap((file) =>
   file.type === 'chunk' ? [[file.fileName, file.moduleIds.map((id) => id.replace(root, '').replace(/^\0.*/, ''))]] : [],
 )
-writeFileSync(`${root}dist/modules.json`, JSON.stringify(Object.fromEntries(modules), null, 1))
+writeFileSync(`${root}dist/modules.json`, JSON.stringify(Object.fromEntries(contents), null, 1))

@@ -1,9 +1,8 @@
-import { custom } from '@oclif/core/flags'
 import { Fault } from '../core/errors.ts'
 import { type Admin, type AdminActor, serveDefaults, type UserFacts } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { SvcCommand } from './base.ts'
-import { type Environment, text, variable } from './flags.ts'
+import { custom, type Environment, text, variable } from './flags.ts'
 import { packageJson } from './process.ts'
 import { localCall, storePath } from './session.ts'
 

@@ -1,28 +1,37 @@
-import { homedir, platform } from 'node:os'
-import type { Interfaces } from '@oclif/core'
-import { Command } from '@oclif/core/command'
-import { Config } from '@oclif/core/config'
-import { boolean } from '@oclif/core/flags'
+import type { ArgInput, FlagInput, Input } from '@oclif/core/parser'
 import { Fault } from '../core/errors.ts'
+import { sanitizeText } from '../core/sanitize.ts'
 import { settle } from './exit.ts'
-import { colourFlag } from './flags.ts'
-import { packageJson, packageRoot, writeError, writeOutput } from './process.ts'
+import { boolean, colourFlag, type Parsed, parse, type Values } from './flags.ts'
+import { writeError, writeOutput } from './process.ts'
 import { chooseColour } from './terminal.ts'
 
-export type CommandClass = { new (argv: string[], config: StaticConfig): SvcCommand; id: string }
+export type CommandClass = Pick<typeof SvcCommand, 'summary' | 'flags' | 'baseFlags' | 'args'> &
+  (new (
+    argv: readonly string[],
+  ) => SvcCommand)
 
-/** What all commands share: output rules, signals, and one way for every failure out. */
-export abstract class SvcCommand extends Command {
-  static override baseFlags = {
+/**
+ * What all commands share: output rules, signals, and one way for every failure out. The static
+ * properties are those of an oclif command, and oclif makes the help of them.
+ */
+export abstract class SvcCommand {
+  static summary: string
+  static description: string | undefined
+  static examples: string[]
+  static args: ArgInput = {}
+  static flags: FlagInput = {}
+  static baseFlags = {
     json: boolean({ description: 'Print one JSON value, errors included', helpGroup: 'GLOBAL' }),
     color: colourFlag,
     quiet: boolean({ char: 'q', description: 'Print nothing but the answer and errors', helpGroup: 'GLOBAL' }),
     debug: boolean({ description: 'Print the stack of an unexpected failure', helpGroup: 'GLOBAL' }),
   }
 
-  /** The whole life of a command: parse, perform, and every failure's way out. */
-  start(): Promise<unknown> {
-    return this._run()
+  protected argv: readonly string[]
+
+  constructor(argv: readonly string[]) {
+    this.argv = argv
   }
 
   /** Does the work; gives the exit code when it is not 0. `signal` aborts at ctrl-C. */
@@ -30,7 +39,23 @@ export abstract class SvcCommand extends Command {
   /** What the command acts on, once it is known: failures name it. */
   protected target: string | undefined
 
+  /** The whole life of a command: perform, and every failure's way out. */
   async run(): Promise<void> {
+    chooseColour(this.argv)
+    try {
+      await this.performInterruptibly()
+    } catch (error) {
+      const { flags, baseFlags } = this.constructor as typeof SvcCommand
+      await settle(error, {
+        json: this.wantsJson(),
+        debug: this.argv.includes('--debug'),
+        target: this.target,
+        flags: Object.keys({ ...flags, ...baseFlags }),
+      })
+    }
+  }
+
+  private async performInterruptibly(): Promise<void> {
     const interrupted = interruption()
     try {
       const code = await this.perform(interrupted.signal)
@@ -43,18 +68,11 @@ export abstract class SvcCommand extends Command {
     }
   }
 
-  // Deprecations are said in the changelog; oclif's look-up of its own ids is not free.
-  protected override async init(): Promise<void> {
-    chooseColour(this.argv)
-  }
-
-  protected override async catch(error: unknown): Promise<void> {
-    await settle(error, {
-      json: this.wantsJson(),
-      debug: this.argv.includes('--debug'),
-      target: this.target,
-      flags: Object.keys({ ...this.ctor.flags, ...this.ctor.baseFlags }),
-    })
+  /** The flags and arguments of this command line, by the tables of `command`. */
+  protected parse<F extends Values, B extends Values, A extends Values>(
+    command: Input<F, B, A>,
+  ): Promise<Parsed<F, B, A>> {
+    return parse(command, this.argv)
   }
 
   /** Known without parsing: the failure may be that the line does not parse. */
@@ -77,10 +95,7 @@ export abstract class SvcCommand extends Command {
   /** P8: warns when a `svc serve` runs here with another store than the one that is acted on. */
   protected async warnOfOtherStore(store: string | undefined): Promise<void> {
     if (store === undefined) return
-    const [{ otherStoreWarning }, { sanitizeText }] = await Promise.all([
-      import('./running.ts'),
-      import('../core/sanitize.ts'),
-    ])
+    const { otherStoreWarning } = await import('./running.ts')
     const warning = otherStoreWarning(store)
     if (warning !== undefined) this.say(sanitizeText(warning))
   }
@@ -91,48 +106,14 @@ export abstract class SvcCommand extends Command {
   }
 }
 
-/**
- * oclif's Config without its look around the disk: a known command needs no plugins, manifest or
- * user settings of oclif's. Help goes through the full Config instead.
- */
-export class StaticConfig extends Config {
-  constructor() {
-    const pjson = packageJson() as unknown as Interfaces.PJSON
-    super({ root: packageRoot(), pjson })
-    this.pjson = pjson
-    this.root = packageRoot()
-    this.name = pjson.name
-    this.version = pjson.version
-    this.bin = 'svc'
-    this.dirname = 'svc'
-    this.topicSeparator = ' '
-    this.platform = platform() as Interfaces.PlatformTypes
-    this.windows = platform() === 'win32'
-    this.home = homedir()
-    this.shell = 'unknown'
-    this.arch = process.arch as Interfaces.ArchTypes
-    this.userAgent = `${pjson.name}/${pjson.version}`
-    this.valid = true
-  }
-
-  /** There are no plugins, so nobody listens; oclif's own needs a root plugin to look at. */
-  override async runHook<T extends keyof Interfaces.Hooks>(): Promise<
-    Interfaces.Hook.Result<Interfaces.Hooks[T]['return']>
-  > {
-    return { successes: [], failures: [] }
-  }
-}
-
 /** Runs a command that is known by its id. */
 export async function runCommand(
-  id: string,
   load: () => Promise<{ readonly default: CommandClass }>,
   argv: readonly string[],
 ): Promise<void> {
   try {
     const { default: Command } = await load()
-    Command.id = id
-    await new Command([...argv], new StaticConfig()).start()
+    await new Command(argv).run()
   } catch (error) {
     await settle(error, { json: argv.includes('--json'), debug: argv.includes('--debug') })
   }

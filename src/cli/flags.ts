@@ -1,7 +1,45 @@
-import { boolean, custom } from '@oclif/core/flags'
+/**
+ * Flags and arguments: how commands declare them, and how a command line is read by them. They are
+ * declared as the data that oclif's own builders make: oclif reads it for help, and for every command line
+ * that is not read here. Loading oclif only to declare or to read them costs as much as Node's own start.
+ */
+import type { string as oclifString } from '@oclif/core/args'
+import type { boolean as oclifBoolean, custom as oclifCustom } from '@oclif/core/flags'
+import type { ArgInput, FlagInput, Input, ParserOutput } from '@oclif/core/parser'
 import { Fault } from '../core/errors.ts'
 import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 import { didYouMean } from '../core/suggest.ts'
+
+const asWritten = async <T>(input: T): Promise<T> => input
+
+type Properties = Readonly<Record<string, unknown>>
+
+/** A flag without a value. */
+export const boolean = ((options: Properties = {}) => ({
+  parse: asWritten,
+  ...options,
+  allowNo: Boolean(options['allowNo']),
+  type: 'boolean',
+})) as unknown as typeof oclifBoolean
+
+/** A flag with a value; the options of one flag go before the defaults of its kind. */
+export const custom = ((defaults: Properties = {}) =>
+  (options: Properties = {}) => ({
+    parse: asWritten,
+    ...defaults,
+    ...options,
+    input: [],
+    multiple: Boolean(options['multiple'] ?? defaults['multiple']),
+    type: 'option',
+  })) as unknown as typeof oclifCustom
+
+/** An argument: a word that belongs to no flag. */
+export const argument = ((options: Properties = {}) => ({
+  parse: asWritten,
+  ...options,
+  input: [],
+  type: 'option',
+})) as unknown as typeof oclifString
 
 /** The value of a closed set, in any letter case; a mistyped one is answered with the nearest and the list. */
 export function oneOf<V extends string>(what: string, values: readonly V[], input: string, listed: string): V {
@@ -110,4 +148,138 @@ export function variable(env: Environment, name: string): string | undefined {
     throw new Fault('Usage', `${name} is set but empty`, { hints: [`Give ${name} a value, or unset it.`] })
   }
   return value
+}
+
+/** What a command reads off its command line. */
+export type Parsed<F extends Values, B extends Values, A extends Values> = Pick<ParserOutput<F, B, A>, 'flags' | 'args'>
+export type Values = Record<string, unknown>
+
+/** Reads a command line by the tables of its command: the usual forms here, all others and every mistake by oclif. */
+export async function parse<F extends Values, B extends Values, A extends Values>(
+  command: Input<F, B, A>,
+  argv: readonly string[],
+): Promise<Parsed<F, B, A>> {
+  const { args = {}, flags = {}, baseFlags = {}, strict } = command
+  const table = { flags: { ...baseFlags, ...flags } as FlagInput, args: args as ArgInput }
+  const usual = strict === false ? undefined : await parseUsual(table, argv)
+  if (usual) return usual as unknown as Parsed<F, B, A>
+  const oclif = await import('@oclif/core/parser')
+  return (await oclif.parse([...argv], table)) as unknown as Parsed<F, B, A>
+}
+
+type Table = { readonly flags: FlagInput; readonly args: ArgInput }
+
+/** Properties of a flag that do not change how it is parsed, or that this parser knows. */
+const knownToFlags: ReadonlySet<string> = new Set([
+  'name',
+  'type',
+  'char',
+  'description',
+  'summary',
+  'helpGroup',
+  'helpLabel',
+  'helpValue',
+  'hidden',
+  'input',
+  'multiple',
+  'multipleNonGreedy',
+  'parse',
+])
+const knownToArgs: ReadonlySet<string> = new Set([
+  'name',
+  'type',
+  'description',
+  'hidden',
+  'ignoreStdin',
+  'input',
+  'parse',
+])
+
+/**
+ * Flags and arguments as oclif would give them, or undefined for what is oclif's to judge: a table with
+ * a property that is not known here, a word that could be read in two ways, and whatever is wrong.
+ *
+ * Understood are `--flag`, `-f`, `--flag value`, `-f value`, `--flag=value` and arguments; no value
+ * begins with a dash.
+ */
+export async function parseUsual(
+  { flags, args }: Table,
+  argv: readonly string[],
+): Promise<{ readonly flags: Record<string, unknown>; readonly args: Record<string, unknown> } | undefined> {
+  if (!isPlain(flags, args)) return undefined
+  const values = new Map<string, string[]>()
+  const words: string[] = []
+  for (let at = 0; at < argv.length; at += 1) {
+    const word = argv[at] ?? ''
+    if (!word.startsWith('-')) {
+      words.push(word)
+      continue
+    }
+    const equals = word.startsWith('--') ? word.indexOf('=') : -1
+    const name = flagName(flags, equals === -1 ? word : word.slice(0, equals))
+    const flag = name === undefined ? undefined : flags[name]
+    if (name === undefined || flag === undefined) return undefined
+    if (flag.type === 'boolean') {
+      if (equals !== -1) return undefined
+      values.set(name, [])
+      continue
+    }
+    if (equals === -1) at += 1
+    const value = equals === -1 ? argv[at] : word.slice(equals + 1)
+    if (value === undefined || value.startsWith('-')) return undefined
+    const earlier = values.get(name)
+    if (earlier && !flag.multiple) return undefined
+    values.set(name, [...(earlier ?? []), value])
+  }
+  if (words.length > Object.keys(args).length) return undefined
+  try {
+    return { flags: await parseFlags(flags, values), args: await parseArgs(args, words) }
+  } catch {
+    // oclif asks the same function again, and names the flag with its complaint.
+    return undefined
+  }
+}
+
+const isPlain = (flags: FlagInput, args: ArgInput): boolean =>
+  Object.values(flags).every(
+    (flag) =>
+      Object.keys(flag).every((key) => knownToFlags.has(key) || (key === 'allowNo' && flag[key as never] === false)) &&
+      // A greedy flag takes the arguments behind its value too.
+      (flag.type === 'boolean' || !flag.multiple || flag.multipleNonGreedy === true),
+  ) &&
+  Object.values(args).every(
+    // An argument that is missing might be read from standard input.
+    (arg) => arg.ignoreStdin === true && Object.keys(arg).every((key) => knownToArgs.has(key)),
+  )
+
+/** `--type` or `-t` → `type`. */
+function flagName(flags: FlagInput, word: string): string | undefined {
+  if (word.startsWith('--')) return Object.hasOwn(flags, word.slice(2)) ? word.slice(2) : undefined
+  return word.length === 2 ? Object.keys(flags).find((name) => flags[name]?.char === word[1]) : undefined
+}
+
+type Parse = (input: unknown, context: unknown, declared: unknown) => Promise<unknown>
+
+async function parseFlags(
+  flags: FlagInput,
+  values: ReadonlyMap<string, readonly string[]>,
+): Promise<Record<string, unknown>> {
+  const parsed: Record<string, unknown> = {}
+  for (const [name, flag] of Object.entries(flags)) {
+    const inputs = values.get(name)
+    if (!inputs) continue
+    const one = (input: unknown): Promise<unknown> => (flag.parse as Parse)(input, {}, flag)
+    if (flag.type === 'boolean') parsed[name] = await one(true)
+    else parsed[name] = flag.multiple ? await Promise.all(inputs.map(one)) : await one(inputs[0])
+  }
+  return parsed
+}
+
+async function parseArgs(args: ArgInput, words: readonly string[]): Promise<Record<string, unknown>> {
+  const parsed: Record<string, unknown> = {}
+  for (const [at, [name, arg]] of Object.entries(args).entries()) {
+    const word = words[at]
+    if (word !== undefined) parsed[name] = await (arg.parse as Parse)(word, {}, arg)
+  }
+  return parsed
 }

@@ -1,11 +1,13 @@
+import { homedir, platform } from 'node:os'
 import type { Interfaces } from '@oclif/core'
 import type { Command } from '@oclif/core/command'
+import { Config } from '@oclif/core/config'
 import { Help } from '@oclif/core/help'
 import { exits, Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
-import { type CommandClass, StaticConfig } from './base.ts'
+import type { CommandClass } from './base.ts'
 import { settle } from './exit.ts'
-import { writeOutput } from './process.ts'
+import { packageJson, packageRoot, writeOutput } from './process.ts'
 
 type HelpTopic = { readonly summary: string; readonly text: () => string | Promise<string> }
 
@@ -84,6 +86,38 @@ ${aligned([
 type Registry = {
   readonly commands: Readonly<Record<string, () => Promise<{ readonly default: CommandClass }>>>
   readonly topics: Readonly<Record<string, string>>
+}
+
+/**
+ * oclif's Config without its look around the disk: svc has no plugins, manifest or
+ * user settings of oclif's.
+ */
+class StaticConfig extends Config {
+  constructor() {
+    const pjson = packageJson() as unknown as Interfaces.PJSON
+    super({ root: packageRoot(), pjson })
+    this.pjson = pjson
+    this.root = packageRoot()
+    this.name = pjson.name
+    this.version = pjson.version
+    this.bin = 'svc'
+    this.dirname = 'svc'
+    this.topicSeparator = ' '
+    this.platform = platform() as Interfaces.PlatformTypes
+    this.windows = platform() === 'win32'
+    this.home = homedir()
+    this.shell = 'unknown'
+    this.arch = process.arch as Interfaces.ArchTypes
+    this.userAgent = `${pjson.name}/${pjson.version}`
+    this.valid = true
+  }
+
+  /** There are no plugins, so nobody listens; oclif's own needs a root plugin to look at. */
+  override async runHook<T extends keyof Interfaces.Hooks>(): Promise<
+    Interfaces.Hook.Result<Interfaces.Hooks[T]['return']>
+  > {
+    return { successes: [], failures: [] }
+  }
 }
 
 /** oclif's help over our own table of commands: no manifest, no look around the disk. */

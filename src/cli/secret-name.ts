@@ -1,10 +1,9 @@
-import { string } from '@oclif/core/args'
 import { Fault } from '../core/errors.ts'
 import { secretName } from '../core/settings/index.ts'
-import { required } from './flags.ts'
+import { argument, required } from './flags.ts'
 
 export const nameArg = {
-  name: string({ name: 'NAME', description: 'As svc.yaml names it: {keychain: NAME}', ignoreStdin: true }),
+  name: argument({ name: 'NAME', description: 'As svc.yaml names it: {keychain: NAME}', ignoreStdin: true }),
 }
 
 /** Throws `Fault` Usage for what cannot be the name of a secret. */

@@ -1,9 +1,7 @@
-import { string } from '@oclif/core/args'
-import { boolean } from '@oclif/core/flags'
 import { apiRequest, dataFromStdin, showAnswer } from '../cli/api.ts'
 import { SvcCommand } from '../cli/base.ts'
 import { settle } from '../cli/exit.ts'
-import { connectionFlags, durationFlag, text } from '../cli/flags.ts'
+import { argument, boolean, connectionFlags, durationFlag, text } from '../cli/flags.ts'
 import { writeOutput } from '../cli/process.ts'
 import { localCall, openClientAt, readSettings, shownUrl } from '../cli/session.ts'
 import { chooseTarget } from '../cli/target.ts'
@@ -31,12 +29,12 @@ after a 401. A GET follows redirects within the server; nothing else follows any
     "<%= config.bin %> api POST /import --data @rows.csv --header 'Content-Type: text/csv' --include",
   ]
   static override args = {
-    method: string({
+    method: argument({
       name: 'METHOD',
       description: 'GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS',
       ignoreStdin: true,
     }),
-    path: string({ name: 'PATH', description: 'Path and query below the base URL', ignoreStdin: true }),
+    path: argument({ name: 'PATH', description: 'Path and query below the base URL', ignoreStdin: true }),
   }
   static override flags = {
     data: text('data')({

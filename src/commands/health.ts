@@ -1,6 +1,5 @@
-import { boolean, custom } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
-import { connectionFlags, durationFlag, modeFlag, oneOf, text, typesFlag } from '../cli/flags.ts'
+import { boolean, connectionFlags, custom, durationFlag, modeFlag, oneOf, text, typesFlag } from '../cli/flags.ts'
 import {
   askHealth,
   chooseOutput,

@@ -1,7 +1,5 @@
-import { Args } from '@oclif/core'
-import { custom } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
-import { connectionFlags, durationFlag, oneOf, required, text } from '../cli/flags.ts'
+import { argument, connectionFlags, custom, durationFlag, oneOf, required, text } from '../cli/flags.ts'
 import { localCall, openSession, placeOf } from '../cli/session.ts'
 import { Fault } from '../core/errors.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
@@ -19,7 +17,7 @@ svc users add agents --no-password --permission heartbeat; svc keys create NAME 
     'SVC_TOKEN=KEY <%= config.bin %> heartbeat agent-7 --disk /data --server https://svc.example.com',
   ]
   static override args = {
-    name: Args.string({
+    name: argument({
       name: 'NAME',
       description: 'What the agent is called, up to 128 characters',
       ignoreStdin: true,

@@ -1,7 +1,6 @@
-import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
 import { refuseGivenToken } from '../cli/credentials.ts'
-import { connectionFlags, text } from '../cli/flags.ts'
+import { boolean, connectionFlags, text } from '../cli/flags.ts'
 import type { Presented } from '../cli/login-run.ts'
 import type { Settings } from '../cli/profiles.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'

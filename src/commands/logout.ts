@@ -1,7 +1,6 @@
-import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
 import { refuseGivenToken } from '../cli/credentials.ts'
-import { connectionFlags } from '../cli/flags.ts'
+import { boolean, connectionFlags } from '../cli/flags.ts'
 import type { Profile } from '../cli/profiles.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
 import { chooseTarget } from '../cli/target.ts'

@@ -1,6 +1,6 @@
-import { boolean, custom, integer } from '@oclif/core/flags'
+import { integer } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
-import { delayFlag, oneOf, text } from '../cli/flags.ts'
+import { boolean, custom, delayFlag, oneOf, text } from '../cli/flags.ts'
 import { packageJson } from '../cli/process.ts'
 import { configuration, storePath } from '../cli/session.ts'
 import { Fault } from '../core/errors.ts'

@@ -1,7 +1,6 @@
-import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
 import { givenToken } from '../cli/credentials.ts'
-import { connectionFlags } from '../cli/flags.ts'
+import { boolean, connectionFlags } from '../cli/flags.ts'
 import { localCall, openSession, readSettings } from '../cli/session.ts'
 import { chooseTarget, type Target } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'

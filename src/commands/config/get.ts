@@ -1,13 +1,12 @@
-import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags, required } from '../../cli/flags.ts'
+import { argument, connectionFlags, required } from '../../cli/flags.ts'
 import { readSettings } from '../../cli/session.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigGet extends SvcCommand {
   static override summary = 'Print one setting, as it is in force'
   static override examples = ['<%= config.bin %> config get server']
-  static override args = { key: string({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
+  static override args = { key: argument({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
   static override flags = { profile: connectionFlags.profile }
 
   protected async perform(): Promise<undefined> {

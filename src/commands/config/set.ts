@@ -1,6 +1,5 @@
-import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags, required } from '../../cli/flags.ts'
+import { argument, connectionFlags, required } from '../../cli/flags.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigSet extends SvcCommand {
@@ -10,8 +9,8 @@ export default class ConfigSet extends SvcCommand {
     '<%= config.bin %> config set credentials always --profile prod',
   ]
   static override args = {
-    key: string({ name: 'KEY', description: 'Its name', ignoreStdin: true }),
-    value: string({ name: 'VALUE', description: 'Its value', ignoreStdin: true }),
+    key: argument({ name: 'KEY', description: 'Its name', ignoreStdin: true }),
+    value: argument({ name: 'VALUE', description: 'Its value', ignoreStdin: true }),
   }
   static override flags = { profile: connectionFlags.profile }
 

@@ -1,13 +1,12 @@
-import { Args } from '@oclif/core'
 import { orNearest, StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { required, text } from '../../cli/flags.ts'
+import { argument, required, text } from '../../cli/flags.ts'
 
 export default class Remove extends StoreCommand {
   static override summary = 'Forget an agent that is gone for good, so that its silence is no finding'
   static override description = 'One that reports again is there again.'
   static override examples = ['<%= config.bin %> heartbeats remove agent-7 --reason "scrapped"']
   static override args = {
-    name: Args.string({ name: 'NAME', description: 'What the agent is called', ignoreStdin: true }),
+    name: argument({ name: 'NAME', description: 'What the agent is called', ignoreStdin: true }),
   }
   static override flags = { reason: text('reason')({ description: 'Why: stands in the audit' }), ...storeFlags }
 

@@ -1,7 +1,5 @@
-import { Args } from '@oclif/core'
-import { custom } from '@oclif/core/flags'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, text } from '../../cli/flags.ts'
+import { argument, custom, required, text } from '../../cli/flags.ts'
 import { parseLifetime } from '../../cli/lifetime.ts'
 import { shellWord } from '../../cli/role-change.ts'
 import { Fault } from '../../core/errors.ts'
@@ -20,7 +18,7 @@ them.`
     '<%= config.bin %> keys create agent-7 --user agents --permission heartbeat',
   ]
   static override args = {
-    name: Args.string({ name: 'NAME', description: 'What the key is called', ignoreStdin: true }),
+    name: argument({ name: 'NAME', description: 'What the key is called', ignoreStdin: true }),
   }
   static override flags = {
     user: text('user')({ char: 'u', description: 'Who the key acts as: user name or e-mail' }),

@@ -1,12 +1,11 @@
-import { Args } from '@oclif/core'
 import { orNearest, StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { required, text } from '../../cli/flags.ts'
+import { argument, required, text } from '../../cli/flags.ts'
 
 export default class Revoke extends StoreCommand {
   static override summary = 'Take a key back: it signs in no longer, from the next request on'
   static override examples = ['<%= config.bin %> keys revoke ci --reason "found in a log"']
   static override args = {
-    name: Args.string({ name: 'NAME', description: 'What the key is called', ignoreStdin: true }),
+    name: argument({ name: 'NAME', description: 'What the key is called', ignoreStdin: true }),
   }
   static override flags = { reason: text('reason')({ description: 'Why: stands in the audit' }), ...storeFlags }
 

@@ -1,5 +1,5 @@
-import { Flags } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
+import { boolean } from '../../cli/flags.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class Discover extends SvcCommand {
@@ -13,7 +13,7 @@ nowhere and changes nothing. The file goes to stdout, what was found to stderr.`
     '<%= config.bin %> monitors discover --write',
   ]
   static override flags = {
-    write: Flags.boolean({
+    write: boolean({
       description: "Write it into the user's folder, where svc finds it; never over another file",
     }),
   }

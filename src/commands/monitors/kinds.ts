@@ -1,12 +1,12 @@
-import { Args } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
+import { argument } from '../../cli/flags.ts'
 import { rowNamed } from '../../cli/named-row.ts'
 
 export default class Kinds extends SvcCommand {
   static override summary = 'List every kind of monitor, or the settings of one'
   static override examples = ['<%= config.bin %> monitors kinds', '<%= config.bin %> monitors kinds postgres']
   static override args = {
-    kind: Args.string({ name: 'KIND', description: 'A kind, for its settings and checks', ignoreStdin: true }),
+    kind: argument({ name: 'KIND', description: 'A kind, for its settings and checks', ignoreStdin: true }),
   }
 
   protected async perform(): Promise<undefined> {

@@ -1,12 +1,12 @@
-import { Args } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
+import { argument } from '../../cli/flags.ts'
 import { rowNamed } from '../../cli/named-row.ts'
 
 export default class Profiles extends SvcCommand {
   static override summary = 'List the profiles that come with svc, or the parameters of one'
   static override examples = ['<%= config.bin %> monitors profiles', '<%= config.bin %> monitors profiles vantage']
   static override args = {
-    profile: Args.string({
+    profile: argument({
       name: 'PROFILE',
       description: 'A profile, for its parameters and monitors',
       ignoreStdin: true,

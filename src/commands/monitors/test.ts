@@ -1,7 +1,5 @@
-import { string } from '@oclif/core/args'
-import { custom } from '@oclif/core/flags'
 import { SvcCommand } from '../../cli/base.ts'
-import { modeFlag, oneOf, parseDuration, required, text } from '../../cli/flags.ts'
+import { argument, custom, modeFlag, oneOf, parseDuration, required, text } from '../../cli/flags.ts'
 import { exits } from '../../core/errors.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 
@@ -14,7 +12,7 @@ export default class MonitorsTest extends SvcCommand {
     '<%= config.bin %> monitors test orders --mode Basic --config ./svc.yaml',
   ]
   static override args = {
-    name: string({ name: 'NAME', description: 'Its name: "postgres orders", or orders', ignoreStdin: true }),
+    name: argument({ name: 'NAME', description: 'Its name: "postgres orders", or orders', ignoreStdin: true }),
   }
   static override flags = {
     type: custom<ServerType>({

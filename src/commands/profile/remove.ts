@@ -1,13 +1,12 @@
-import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
-import { required } from '../../cli/flags.ts'
+import { argument, required } from '../../cli/flags.ts'
 import { Fault } from '../../core/errors.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileRemove extends SvcCommand {
   static override summary = 'Remove a profile that nobody is signed in with'
   static override examples = ['<%= config.bin %> profile remove staging']
-  static override args = { name: string({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
+  static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileRemove)

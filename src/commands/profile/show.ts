@@ -1,13 +1,12 @@
-import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
-import { variable } from '../../cli/flags.ts'
+import { argument, variable } from '../../cli/flags.ts'
 import { readSettings } from '../../cli/session.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class ProfileShow extends SvcCommand {
   static override summary = 'Show a profile; without a name the one that commands would use'
   static override examples = ['<%= config.bin %> profile show', '<%= config.bin %> profile show prod --json']
-  static override args = { name: string({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
+  static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
 
   protected async perform(): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileShow)

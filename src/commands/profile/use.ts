@@ -1,12 +1,11 @@
-import { string } from '@oclif/core/args'
 import { SvcCommand } from '../../cli/base.ts'
-import { required } from '../../cli/flags.ts'
+import { argument, required } from '../../cli/flags.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileUse extends SvcCommand {
   static override summary = 'Make a profile the current one: commands act at its server'
   static override examples = ['<%= config.bin %> profile use prod']
-  static override args = { name: string({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
+  static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileUse)

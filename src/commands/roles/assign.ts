@@ -1,4 +1,4 @@
-import { Args } from '@oclif/core'
+import { argument } from '../../cli/flags.ts'
 import { changeRoles, isEmpty, shellWord } from '../../cli/role-change.ts'
 import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/role-command.ts'
 import { Fault } from '../../core/errors.ts'
@@ -17,7 +17,7 @@ Roles and Permissions, both lists such as [Admin,Ops]. It is read and judged as 
     '<%= config.bin %> roles assign --from-file changes.csv --dry-run',
   ]
   static override args = {
-    user: Args.string({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
+    user: argument({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
   }
   static override flags = roleFlags
 

@@ -1,6 +1,5 @@
-import { Args } from '@oclif/core'
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { required } from '../../cli/flags.ts'
+import { argument, required } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/role-change.ts'
 import { Fault } from '../../core/errors.ts'
 
@@ -8,7 +7,7 @@ export default class Holders extends StoreCommand {
   static override summary = 'List who holds a role, in the store of this machine'
   static override examples = ['<%= config.bin %> roles holders Admin']
   static override args = {
-    role: Args.string({ name: 'ROLE', description: 'A role, in its exact letter case', ignoreStdin: true }),
+    role: argument({ name: 'ROLE', description: 'A role, in its exact letter case', ignoreStdin: true }),
   }
   static override flags = storeFlags
 

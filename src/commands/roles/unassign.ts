@@ -1,5 +1,4 @@
-import { Args } from '@oclif/core'
-import { boolean } from '@oclif/core/flags'
+import { argument, boolean } from '../../cli/flags.ts'
 import { changeRoles, isEmpty, shellWord, takeAll } from '../../cli/role-change.ts'
 import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/role-command.ts'
 import { Fault } from '../../core/errors.ts'
@@ -16,7 +15,7 @@ Admin keeps Admin.`
     '<%= config.bin %> roles unassign --from-file leavers.csv',
   ]
   static override args = {
-    user: Args.string({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
+    user: argument({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
   }
   static override flags = { ...roleFlags, all: boolean({ description: 'Everything that the user holds' }) }
 

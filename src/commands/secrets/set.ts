@@ -1,6 +1,5 @@
-import { Flags } from '@oclif/core'
 import { SvcCommand } from '../../cli/base.ts'
-import { text } from '../../cli/flags.ts'
+import { boolean, text } from '../../cli/flags.ts'
 import { checkedSecretName, nameArg } from '../../cli/secret-name.ts'
 import { Fault } from '../../core/errors.ts'
 import { hostAndPort } from '../../core/settings/index.ts'
@@ -18,7 +17,7 @@ A daemon has no keychain: for svc serve under an account of its own, use {file: 
   static override args = nameArg
   static override flags = {
     for: text('for')({ helpValue: '<HOST:PORT>', description: 'The only place that it may be sent to' }),
-    stdin: Flags.boolean({ description: 'Read the secret from standard input' }),
+    stdin: boolean({ description: 'Read the secret from standard input' }),
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {

@@ -1,7 +1,5 @@
-import { Args } from '@oclif/core'
-import { boolean } from '@oclif/core/flags'
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { required, text } from '../../cli/flags.ts'
+import { argument, boolean, required, text } from '../../cli/flags.ts'
 import { newPassword } from '../../cli/prompt.ts'
 import { shellWord } from '../../cli/role-change.ts'
 import { Fault } from '../../core/errors.ts'
@@ -19,7 +17,7 @@ standard input (--password-stdin); it never stands on the command line.`
     '<%= config.bin %> users add bob --role Ops --email bob@example.com --password-stdin < password.txt',
     '<%= config.bin %> users add deploy --no-password --role Deploy',
   ]
-  static override args = { name: Args.string({ name: 'NAME', description: 'User name', ignoreStdin: true }) }
+  static override args = { name: argument({ name: 'NAME', description: 'User name', ignoreStdin: true }) }
   static override flags = {
     role: text('role')({ description: 'A role to begin with; repeatable', ...repeatable }),
     permission: text('permission')({ description: 'A permission to begin with; repeatable', ...repeatable }),

@@ -1,11 +1,10 @@
-import { Args } from '@oclif/core'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, text } from '../../cli/flags.ts'
+import { argument, required, text } from '../../cli/flags.ts'
 
 export default class Enable extends StoreCommand {
   static override summary = 'Let a disabled user sign in again'
   static override examples = ['<%= config.bin %> users enable bob --reason "on leave"']
-  static override args = { name: Args.string({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
   static override flags = { reason: text('reason')({ description: 'Why: stands in the audit' }), ...storeFlags }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {

@@ -1,7 +1,5 @@
-import { Args } from '@oclif/core'
-import { boolean } from '@oclif/core/flags'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, text } from '../../cli/flags.ts'
+import { argument, boolean, required, text } from '../../cli/flags.ts'
 import { canAsk, newPassword } from '../../cli/prompt.ts'
 
 export default class Passwd extends StoreCommand {
@@ -10,7 +8,7 @@ export default class Passwd extends StoreCommand {
     '<%= config.bin %> users passwd alice',
     '<%= config.bin %> users passwd alice --password-stdin < password.txt',
   ]
-  static override args = { name: Args.string({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
   static override flags = {
     'password-stdin': boolean({ description: 'Read the password from standard input' }),
     reason: text('reason')({ description: 'Why: stands in the audit' }),

@@ -1,7 +1,5 @@
-import { Args } from '@oclif/core'
-import { boolean } from '@oclif/core/flags'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, text } from '../../cli/flags.ts'
+import { argument, boolean, required, text } from '../../cli/flags.ts'
 import { writeError } from '../../cli/process.ts'
 import { askLine, canAsk } from '../../cli/prompt.ts'
 import { shellWord } from '../../cli/role-change.ts'
@@ -13,7 +11,7 @@ export default class Remove extends StoreCommand {
     `Asks for the name once more on a terminal; elsewhere --yes says that it is meant. To keep the user
 and only stop sign-in: svc users disable NAME.`
   static override examples = ['<%= config.bin %> users remove bob', '<%= config.bin %> users remove bob --yes']
-  static override args = { name: Args.string({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
   static override flags = {
     yes: boolean({ char: 'y', description: 'Do not ask' }),
     reason: text('reason')({ description: 'Why: stands in the audit' }),
