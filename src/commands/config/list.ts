@@ -1,6 +1,5 @@
-import { boolean } from '@oclif/core/flags'
 import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags } from '../../cli/flags.ts'
+import { boolean, connectionFlags } from '../../cli/flags.ts'
 import { readSettings } from '../../cli/session.ts'
 
 export default class ConfigList extends SvcCommand {
