@@ -20,15 +20,15 @@ export async function main(argv: readonly string[]): Promise<void> {
     return
   }
   guardStandardError()
-  const found = findCommand(argv)
-  if (found && !wantsHelp(found.rest)) {
-    if (found.id === 'serve') await widenThreadPool()
+  const command = findCommand(argv)
+  if (command && !wantsHelp(command.rest)) {
+    if (command.id === 'serve') await widenThreadPool()
     const { runCommand } = await import('./cli/base.ts')
-    await runCommand(commands[found.id] as (typeof commands)[string], found.rest)
+    await runCommand(commands[command.id] as (typeof commands)[string], command.rest)
     return
   }
   const { showHelp } = await import('./cli/help.ts')
-  await showHelp(argv, found?.id, { commands, topics })
+  await showHelp(argv, command?.id, { commands, topics })
 }
 
 /**

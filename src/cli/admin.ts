@@ -2,7 +2,7 @@ import { Fault } from '../core/errors.ts'
 import { type Admin, type AdminActor, serveDefaults, type UserFacts } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { SvcCommand } from './base.ts'
-import { custom, type Environment, text, variable } from './flags.ts'
+import { custom, type ProcessEnvironment, text, variable } from './flags.ts'
 import { packageJson } from './process.ts'
 import { localCall, storePath } from './session.ts'
 
@@ -28,7 +28,7 @@ export type StoreSession = {
 /** The store of this machine, and this account as who administers it (P8). svc.yaml is not read. */
 export async function openAdmin(
   flags: { readonly store?: string | undefined; readonly reason?: string | undefined },
-  env: Environment,
+  env: ProcessEnvironment,
   signal: AbortSignal,
 ): Promise<StoreSession> {
   for (const name of ['SVC_STORE', 'SVC_HOME']) variable(env, name)
@@ -80,17 +80,17 @@ export async function orNearest<R>(
   otherwise: {
     readonly message: string
     readonly near: (name: string) => Promise<readonly string[]>
-    readonly hint: (known: readonly string[]) => string
+    readonly hint: (candidates: readonly string[]) => string
   },
 ): Promise<R> {
   try {
     return await work
   } catch (error) {
     if (!(error instanceof Fault) || error.fault !== 'NotFound') throw error
-    const known = await otherwise.near(name)
-    const nearest = didYouMean(name, known)
+    const candidates = await otherwise.near(name)
+    const nearest = didYouMean(name, candidates)
     throw new Fault('NotFound', otherwise.message, {
-      hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), otherwise.hint(known)],
+      hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), otherwise.hint(candidates)],
     })
   }
 }
@@ -100,8 +100,8 @@ export const userNamed = (admin: Admin, name: string): Promise<UserFacts> =>
   orNearest(admin.users.show(name), name, {
     message: `there is no user "${name}"`,
     near: admin.users.near,
-    hint: (known) =>
-      known.length === 0
+    hint: (candidates) =>
+      candidates.length === 0
         ? 'There are no users yet: svc users add NAME --role Admin'
         : 'svc users list shows the users.',
   })

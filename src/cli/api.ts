@@ -14,7 +14,7 @@ const usage = (message: string, ...hints: readonly string[]): Fault => new Fault
 
 /** The request that a line of `svc api` asks for. Throws `Fault` Usage, or Local for a file that cannot be read. */
 export async function apiRequest(
-  given: {
+  input: {
     readonly method: string | undefined
     readonly path: string | undefined
     readonly data: string | undefined
@@ -22,36 +22,36 @@ export async function apiRequest(
   },
   stdin: () => Promise<Buffer>,
 ): Promise<RawRequest> {
-  const method = methodOf(given.method, given.path)
-  const path = pathOf(given.path, method)
-  const headers = given.headers.map(headerOf)
-  if (given.data !== undefined && bodiless.has(method)) {
+  const method = methodOf(input.method, input.path)
+  const path = pathOf(input.path, method)
+  const headers = input.headers.map(headerOf)
+  if (input.data !== undefined && bodiless.has(method)) {
     throw usage(`${method} takes no --data`, `Put its inputs into the query: svc api ${method} '/path?name=value'`)
   }
-  return { method, path, headers, body: given.data === undefined ? undefined : await bodyOf(given.data, stdin) }
+  return { method, path, headers, body: input.data === undefined ? undefined : await bodyOf(input.data, stdin) }
 }
 
-function methodOf(given: string | undefined, path: string | undefined): Method {
+function methodOf(input: string | undefined, path: string | undefined): Method {
   const example = 'For example: svc api GET /auth'
-  if (given === undefined) throw usage('METHOD and PATH are missing', example)
-  const known = methods.find((method) => method === given.toUpperCase())
-  if (known) return known
-  if (path === undefined && given.includes('/')) throw usage('METHOD is missing', `svc api GET ${sanitizeLine(given)}`)
-  const nearest = didYouMean(given, methods)
+  if (input === undefined) throw usage('METHOD and PATH are missing', example)
+  const match = methods.find((method) => method === input.toUpperCase())
+  if (match) return match
+  if (path === undefined && input.includes('/')) throw usage('METHOD is missing', `svc api GET ${sanitizeLine(input)}`)
+  const nearest = didYouMean(input, methods)
   throw usage(
-    `unknown METHOD "${sanitizeLine(given)}"`,
+    `unknown METHOD "${sanitizeLine(input)}"`,
     ...(nearest ? [`Did you mean ${nearest}?`] : []),
     `Methods: ${methods.join(' ')}`,
   )
 }
 
 /** A path at the server that is chosen, and nothing else: the sign-in there must not travel (K5). */
-function pathOf(given: string | undefined, method: Method): string {
-  if (given === undefined || given.trim() === '') {
-    throw usage(`PATH is ${given === undefined ? 'missing' : 'empty'}`, `For example: svc api ${method} /auth`)
+function pathOf(input: string | undefined, method: Method): string {
+  if (input === undefined || input.trim() === '') {
+    throw usage(`PATH is ${input === undefined ? 'missing' : 'empty'}`, `For example: svc api ${method} /auth`)
   }
-  if (/^[a-z][a-z\d+.-]*:/i.test(given) || /^[/\\]{2}/.test(given)) {
-    const url = URL.parse(given)
+  if (/^[a-z][a-z\d+.-]*:/i.test(input) || /^[/\\]{2}/.test(input)) {
+    const url = URL.parse(input)
     const elsewhere = url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
     throw usage(
       'PATH must be a path: only the chosen server is asked, because your sign-in there is sent along',
@@ -60,9 +60,9 @@ function pathOf(given: string | undefined, method: Method): string {
         : ['Begin it with one slash, or with none where the shell turns slashes into folders (Git Bash).']),
     )
   }
-  if (given.includes('#'))
+  if (input.includes('#'))
     throw usage('PATH must end before any #', 'What follows a # is never sent; write %23 for it.')
-  const slashed = given.startsWith('/') ? given : `/${given}`
+  const slashed = input.startsWith('/') ? input : `/${input}`
   const [path = ''] = slashed.split('?', 1)
   if (path.split(/\/|\\|%2f|%5c/i).some((part) => /^(?:\.|%2e){1,2}$/i.test(part))) {
     throw usage('PATH must not hold . or .. as a part: it could leave the base URL of the server')
@@ -76,10 +76,10 @@ const credentials = /^(?:authorization|proxy-authorization|cookie2?|x-ss-.*|x-ap
 const framing =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/i
 
-function headerOf(given: string): readonly [string, string] {
-  const name = /^[!#$%&'*+.^`|~\w-]+(?=:)/.exec(given)?.[0] ?? ''
+function headerOf(input: string): readonly [string, string] {
+  const name = /^[!#$%&'*+.^`|~\w-]+(?=:)/.exec(input)?.[0] ?? ''
   // Blanks and tabs around a value do not belong to it (RFC 9110, 5.5); anything else does, and is judged below.
-  const value = given.slice(name.length + 1).replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '')
+  const value = input.slice(name.length + 1).replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '')
   if (name === '') {
     throw usage('--header is no header', "A name, a colon and a value: --header 'Accept: text/csv'")
   }
@@ -97,7 +97,7 @@ function headerOf(given: string): readonly [string, string] {
 }
 
 /** Bytes. What a server takes by default is a sixteenth of it. */
-const longestData = 16 * 1024 * 1024
+const maxData = 16 * 1024 * 1024
 
 async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffer> {
   if (!data.startsWith('@')) return Buffer.from(data)
@@ -110,7 +110,7 @@ async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffe
     if ((await stat(path)).isDirectory()) throw local('is a folder')
     // Counted as it comes: a pipe and a device have no size to be asked for.
     const bytes = await upToLongest(createReadStream(path))
-    if (bytes === undefined) throw local(`is larger than ${longestData / 1024 / 1024} MiB`)
+    if (bytes === undefined) throw local(`is larger than ${maxData / 1024 / 1024} MiB`)
     return bytes
   } catch (error) {
     if (error instanceof Fault) throw error
@@ -131,7 +131,7 @@ export async function dataFromStdin(signal: AbortSignal): Promise<Buffer> {
   try {
     const bytes = await upToLongest(process.stdin)
     signal.throwIfAborted()
-    if (bytes === undefined) throw usage(`--data @-: more than ${longestData / 1024 / 1024} MiB came in`)
+    if (bytes === undefined) throw usage(`--data @-: more than ${maxData / 1024 / 1024} MiB came in`)
     return bytes
   } finally {
     signal.removeEventListener('abort', stop)
@@ -145,19 +145,22 @@ async function upToLongest(from: AsyncIterable<Buffer>): Promise<Buffer | undefi
   for await (const chunk of from) {
     chunks.push(chunk)
     size += chunk.length
-    if (size > longestData) return undefined
+    if (size > maxData) return undefined
   }
   return Buffer.concat(chunks)
 }
 
 /** The bytes to write for an answer, and what to say beside it. */
-export type Shown = { readonly bytes: Buffer; readonly note: string | undefined }
+export type DisplayedBody = { readonly bytes: Buffer; readonly note: string | undefined }
 
 /**
  * Into a pipe or file: the server's bytes, untouched (C3). A terminal would obey what they hold, so it gets text without
  * escapes and controls, and nothing of what is no text.
  */
-export function showAnswer(answer: RawAnswer, how: { readonly include: boolean; readonly terminal: boolean }): Shown {
+export function showAnswer(
+  answer: RawAnswer,
+  how: { readonly include: boolean; readonly terminal: boolean },
+): DisplayedBody {
   const head = how.include ? headOf(answer) : ''
   if (!how.terminal) return { bytes: Buffer.concat([Buffer.from(head, 'latin1'), answer.bytes]), note: undefined }
   const shownHead = head === '' ? '' : `${head.trimEnd().split('\r\n').map(sanitizeLine).join('\n')}\n\n`

@@ -125,7 +125,7 @@ export async function runCommand(
  */
 export function interruption(): { readonly signal: AbortSignal; readonly release: () => void } {
   const controller = new AbortController()
-  const heard = (name: 'SIGINT' | 'SIGTERM') => (): void => {
+  const onSignal = (name: 'SIGINT' | 'SIGTERM') => (): void => {
     if (controller.signal.aborted) {
       process.removeAllListeners(name)
       process.kill(process.pid, name)
@@ -133,8 +133,8 @@ export function interruption(): { readonly signal: AbortSignal; readonly release
     }
     controller.abort(new Fault('Interrupted', name === 'SIGINT' ? 'Interrupted' : 'Ended by SIGTERM'))
   }
-  const int = heard('SIGINT')
-  const term = heard('SIGTERM')
+  const int = onSignal('SIGINT')
+  const term = onSignal('SIGTERM')
   process.on('SIGINT', int)
   process.on('SIGTERM', term)
   return {

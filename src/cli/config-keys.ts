@@ -1,17 +1,17 @@
 import { Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { serverOf } from './credentials.ts'
-import { type Environment, oneOf, variable } from './flags.ts'
-import { type Profile, profileNamed, type Settings } from './profiles.ts'
+import { oneOf, type ProcessEnvironment, variable } from './flags.ts'
+import { profileNamed, type ServerProfile, type Settings } from './profiles.ts'
 
 type Key = {
   readonly doc: string
   /** The variable that beats the profile. */
   readonly variable?: string
   /** The value in a profile, as text. */
-  readonly of?: (profile: Profile) => string | undefined
+  readonly of?: (profile: ServerProfile) => string | undefined
   /** The profile with it; without, it belongs to no profile. Throws `Fault` Usage for a value that cannot be. */
-  readonly into?: (profile: Profile, value: string | undefined) => Profile
+  readonly into?: (profile: ServerProfile, value: string | undefined) => ServerProfile
   readonly otherwise?: string
 }
 
@@ -65,11 +65,11 @@ export const configKeys = {
 export type ConfigKey = keyof typeof configKeys
 export const keyNames = Object.keys(configKeys) as readonly ConfigKey[]
 
-export function configKey(given: string): ConfigKey {
-  const known = keyNames.find((name) => name === given.toLowerCase())
-  if (known) return known
-  const nearest = didYouMean(given, keyNames)
-  throw new Fault('Usage', `unknown setting "${given}"`, {
+export function configKey(input: string): ConfigKey {
+  const match = keyNames.find((name) => name === input.toLowerCase())
+  if (match) return match
+  const nearest = didYouMean(input, keyNames)
+  throw new Fault('Usage', `unknown setting "${input}"`, {
     hints: [...(nearest ? [`Did you mean ${nearest}?`] : []), `Settings: ${keyNames.join(' ')}`],
   })
 }
@@ -85,7 +85,7 @@ export type Effective = {
 export async function effective(
   settings: Settings,
   flags: { readonly profile?: string | undefined },
-  env: Environment,
+  env: ProcessEnvironment,
 ): Promise<readonly Effective[]> {
   const fromEnv = variable(env, 'SVC_PROFILE')
   const name = flags.profile ?? fromEnv ?? settings.current
@@ -94,8 +94,8 @@ export async function effective(
   return keyNames.map((key) => {
     if (key === 'profile') return { key, value: name, origin: name === undefined ? 'default' : origin }
     const row: Key = configKeys[key]
-    const given = row.variable === undefined ? undefined : variable(env, row.variable)
-    if (given !== undefined && row.variable !== undefined) return { key, value: given, origin: row.variable }
+    const input = row.variable === undefined ? undefined : variable(env, row.variable)
+    if (input !== undefined && row.variable !== undefined) return { key, value: input, origin: row.variable }
     const own = profile && row.of?.(profile)
     if (own !== undefined) return { key, value: own, origin: `profile ${name}` }
     return { key, value: row.otherwise, origin: 'default' }
@@ -107,7 +107,7 @@ export async function withSetting(
   settings: Settings,
   change: { readonly key: ConfigKey; readonly value: string | undefined },
   flags: { readonly profile?: string | undefined },
-  env: Environment,
+  env: ProcessEnvironment,
 ): Promise<Settings> {
   const { key, value } = change
   if (key === 'profile') {

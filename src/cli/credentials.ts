@@ -1,12 +1,21 @@
 import { type CredentialSource, openClient, readAddress } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import type { Credential, Service } from '../core/service.ts'
-import { type Environment, variable } from './flags.ts'
+import { type ProcessEnvironment, variable } from './flags.ts'
 import { acquire, type Lock } from './private-file.ts'
 import { writeError } from './process.ts'
-import type { Profile, Settings } from './profiles.ts'
-import { newCorrelationId, type Target } from './target.ts'
-import { credentialOf, expiryOf, isKept, isToken, type Kept, lockPath, type SignIn, tokenStore } from './token-store.ts'
+import type { ServerProfile, Settings } from './profiles.ts'
+import { type CommandTarget, newCorrelationId } from './target.ts'
+import {
+  credentialOf,
+  expiryOf,
+  isKept,
+  isToken,
+  lockPath,
+  type StoredCredential,
+  type StoredSignIn,
+  tokenStore,
+} from './token-store.ts'
 
 /** Milliseconds. Its own, whatever the call's: a renewal that the server has made must not be lost. */
 const renewalMs = 15_000
@@ -20,14 +29,18 @@ export type SourceOptions = {
 }
 
 /** The stored sign-in of one user at one server, renewed for all processes of this account at once (C5, K4). */
-export function storedCredential(signIn: SignIn, env: Environment, options: SourceOptions): CredentialSource {
+export function storedCredential(
+  signIn: StoredSignIn,
+  env: ProcessEnvironment,
+  options: SourceOptions,
+): CredentialSource {
   const store = tokenStore(signIn, env)
-  let known: Kept | undefined
+  let stored: StoredCredential | undefined
   let reading: Promise<Credential | undefined> | undefined
   let renewing: Promise<Credential | undefined> | undefined
   const current = async (): Promise<Credential | undefined> => {
-    known ??= await store.read()
-    return known && credentialOf(known)
+    stored ??= await store.read()
+    return stored && credentialOf(stored)
   }
   return {
     always: options.always,
@@ -38,7 +51,7 @@ export function storedCredential(signIn: SignIn, env: Environment, options: Sour
       return reading
     },
     renew: async (rejected, signal) => {
-      if (known && !isKept(known, rejected)) return credentialOf(known)
+      if (stored && !isKept(stored, rejected)) return credentialOf(stored)
       // Calls of this process that were refused together are renewed together.
       renewing ??= renew(rejected, signal).finally(() => {
         renewing = undefined
@@ -59,13 +72,13 @@ export function storedCredential(signIn: SignIn, env: Environment, options: Sour
       }
       const fresh = await reread(rejected)
       if (fresh) return fresh
-      if (known?.rt === undefined) throw expired(signIn)
-      known = await exchanged(known.rt)
-      await store.write(known).catch((error: unknown) => {
+      if (stored?.rt === undefined) throw expired(signIn)
+      stored = await exchanged(stored.rt)
+      await store.write(stored).catch((error: unknown) => {
         if (!(error instanceof Fault)) throw error
         options.warn(`The renewed token could not be kept, so the next command may ask to sign in: ${error.message}`)
       })
-      return credentialOf(known)
+      return credentialOf(stored)
     } finally {
       lock.release()
     }
@@ -73,12 +86,12 @@ export function storedCredential(signIn: SignIn, env: Environment, options: Sour
 
   /** What is stored now, when it is not what was refused. */
   async function reread(rejected: Credential): Promise<Credential | undefined> {
-    known = await store.read()
-    if (!known) throw expired(signIn)
-    return isKept(known, rejected) ? undefined : credentialOf(known)
+    stored = await store.read()
+    if (!stored) throw expired(signIn)
+    return isKept(stored, rejected) ? undefined : credentialOf(stored)
   }
 
-  async function exchanged(RefreshToken: string): Promise<Kept> {
+  async function exchanged(RefreshToken: string): Promise<StoredCredential> {
     const call = {
       caller: { kind: 'local', account: '' },
       correlationId: newCorrelationId(),
@@ -100,7 +113,7 @@ export function storedCredential(signIn: SignIn, env: Environment, options: Sour
   }
 }
 
-export const expired = ({ server, user }: Pick<SignIn, 'server' | 'user'>): Fault =>
+export const expired = ({ server, user }: Pick<StoredSignIn, 'server' | 'user'>): Fault =>
   new Fault('Unauthorized', `the sign-in of ${user} at ${server} has expired or was revoked`, {
     remoteStatus: 401,
     hints: [`svc login --server ${server} -u ${user}`],
@@ -122,24 +135,24 @@ export const givenCredential = (token: string, always: boolean): CredentialSourc
   },
 })
 
-type ServerTarget = Extract<Target, { kind: 'server' }>
+type ServerTarget = Extract<CommandTarget, { kind: 'server' }>
 type Connection = Omit<Parameters<typeof openClient>[0], 'credential'>
 
 /** A base URL as profiles hold it. Throws `Fault` Usage for what is none. */
-export const serverOf = (url: string, insecureHttp = true): string => readAddress(url, insecureHttp).shown
+export const serverOf = (url: string, insecureHttp = true): string => readAddress(url, insecureHttp).label
 
 /**
  * The profile that is signed in where a command acts: the chosen one; for a URL, the current or first profile of that
  * very server.
  */
-export function signedInProfile(target: ServerTarget, settings: Settings): Profile | undefined {
+export function signedInProfile(target: ServerTarget, settings: Settings): ServerProfile | undefined {
   if (target.profile) return target.profile.user === undefined ? undefined : target.profile
   const server = serverOf(target.url)
   const there = settings.profiles.filter((profile) => profile.user !== undefined && profile.server === server)
   return there.find((profile) => profile.name === settings.current) ?? there[0]
 }
 
-export const signInOf = ({ server, user, storage }: Profile): SignIn | undefined =>
+export const signInOf = ({ server, user, storage }: ServerProfile): StoredSignIn | undefined =>
   user === undefined ? undefined : { server, user, storage: storage ?? 'keychain' }
 
 /** The stored sign-in for a target, or undefined when nobody is signed in there. */
@@ -147,7 +160,7 @@ export function signedInAt(
   target: ServerTarget,
   settings: Settings,
   connection: Connection,
-  env: Environment,
+  env: ProcessEnvironment,
 ): CredentialSource | undefined {
   const profile = signedInProfile(target, settings)
   const signIn = profile && signInOf(profile)
@@ -163,7 +176,7 @@ export function signedInAt(
  * `SVC_TOKEN`, for the server that this very call names (K5): with a current profile alone it could reach a server that
  * nobody thought of. Throws `Fault` Usage; the token is not repeated.
  */
-export function givenToken(target: Target, env: Environment): string | undefined {
+export function givenToken(target: CommandTarget, env: ProcessEnvironment): string | undefined {
   const token = variable(env, 'SVC_TOKEN')?.trim()
   if (token === undefined || target.kind === 'local') return undefined
   if (!/^[\x21-\x7e]+$/.test(token)) {
@@ -178,7 +191,7 @@ export function givenToken(target: Target, env: Environment): string | undefined
 }
 
 /** While SVC_TOKEN is set, what changes the stored sign-in would seem to have no effect. */
-export function refuseGivenToken(command: 'login' | 'logout', env: Environment): void {
+export function refuseGivenToken(command: 'login' | 'logout', env: ProcessEnvironment): void {
   if (variable(env, 'SVC_TOKEN') === undefined) return
   throw new Fault('Usage', `SVC_TOKEN is set, so commands use that and no stored sign-in: svc ${command} is refused`, {
     hints: ['unset SVC_TOKEN'],

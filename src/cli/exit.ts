@@ -3,7 +3,7 @@ import { didYouMean } from '../core/suggest.ts'
 import { writeError, writeOutput } from './process.ts'
 import { useColour } from './terminal.ts'
 
-type Said = {
+type ExitReport = {
   readonly json: boolean
   readonly debug: boolean
   readonly target?: string | undefined
@@ -15,17 +15,17 @@ type Said = {
  * The one place that turns a failure into an exit code and says it: what, why, what next. With
  * `--json` the one JSON value on stdout is the error.
  */
-export async function settle(error: unknown, said: Said): Promise<void> {
+export async function settle(error: unknown, report: ExitReport): Promise<void> {
   // Most commands end well and never come here.
   const { renderError } = await import('./render/errors.ts')
-  const fault = asFault(error, (flag) => didYouMean(flag, said.flags ?? []))
+  const fault = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
   process.exitCode = fault ? signalExit(fault) : exits.defect.code
-  const shown = fault ?? error
-  const written = said.json && writeOutput(`${JSON.stringify(renderError.json(shown, said.target))}\n`)
+  const reported = fault ?? error
+  const written = report.json && writeOutput(`${JSON.stringify(renderError.json(reported, report.target))}\n`)
   if (!written) {
-    writeError(`${renderError.text(shown, { colour: useColour(process.stderr), target: said.target })}\n`)
+    writeError(`${renderError.text(reported, { colour: useColour(process.stderr), target: report.target })}\n`)
   }
-  if (said.debug && error instanceof Error) writeError(`${error.stack ?? error.message}\n`)
+  if (report.debug && error instanceof Error) writeError(`${error.stack ?? error.message}\n`)
 }
 
 function signalExit(fault: Fault): number {
@@ -44,13 +44,13 @@ export function asFault(
   if (!(error instanceof Error)) return undefined
   if (!('oclif' in error)) return shortage(error)
   const [message = '', ...rest] = error.message.split('\n')
-  const said = rest.map((line) => line.trim()).filter((line) => line !== '' && line !== helpLine)
+  const details = rest.map((line) => line.trim()).filter((line) => line !== '' && line !== helpLine)
   const unknown = 'flags' in error && Array.isArray(error.flags) ? String(error.flags[0]) : undefined
   const nearest = unknown === undefined ? undefined : nearestFlag(unknown.replace(/^-+/, ''))
   return new Fault('Usage', unknown === undefined ? decapitalised(message) : `unknown flag ${unknown}`, {
     hints: [
       ...(nearest ? [`Did you mean --${nearest}?`] : []),
-      ...said,
+      ...details,
       'svc COMMAND --help shows the flags of a command.',
     ],
   })

@@ -43,8 +43,8 @@ export const argument = ((options: Properties = {}) => ({
 
 /** The value of a closed set, in any letter case; a mistyped one is answered with the nearest and the list. */
 export function oneOf<V extends string>(what: string, values: readonly V[], input: string, listed: string): V {
-  const known = values.find((value) => value.toLowerCase() === input.toLowerCase())
-  if (known !== undefined) return known
+  const match = values.find((value) => value.toLowerCase() === input.toLowerCase())
+  if (match !== undefined) return match
   if (input === '') throw new Fault('Usage', `--${what} is empty`, { hints: [`${listed}: ${values.join(' ')}`] })
   const nearest = didYouMean(input, values)
   const hints = [...(nearest ? [`Did you mean ${nearest}?`] : []), `${listed}: ${values.join(' ')}`]
@@ -136,13 +136,13 @@ export function required(value: string | undefined, what: string): string {
   })
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>
+export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /**
  * A variable that is set but empty is an error, never "not given": a gate in CI must not turn green
  * by checking its own runner because a secret is missing.
  */
-export function variable(env: Environment, name: string): string | undefined {
+export function variable(env: ProcessEnvironment, name: string): string | undefined {
   const value = env[name]
   if (value !== undefined && value.trim() === '') {
     throw new Fault('Usage', `${name} is set but empty`, { hints: [`Give ${name} a value, or unset it.`] })

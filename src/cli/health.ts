@@ -4,11 +4,11 @@ import type { Entry, ReportedError, ReportName } from '../core/reports/index.ts'
 import type { Call } from '../core/service.ts'
 import { asFault } from './exit.ts'
 import { oneOf } from './flags.ts'
-import type { Session } from './session.ts'
+import type { CommandSession } from './session.ts'
 import { isTerminal, showsUnicode, useColour } from './terminal.ts'
 
 /** What one type on one target answered, or why it did not: the unit of every output format. */
-export type Outcome = {
+export type HealthOutcome = {
   readonly type: ServerType
   readonly exitCode: number
   readonly ageSeconds: number
@@ -34,19 +34,19 @@ export type HealthQuestion = {
 
 /** Asks for every type at once. Rejects only for an interruption or a defect. */
 export async function askHealth(
-  session: Session,
+  session: CommandSession,
   question: HealthQuestion,
   signal: AbortSignal,
-): Promise<readonly Outcome[]> {
+): Promise<readonly HealthOutcome[]> {
   return await Promise.all(question.types.map((type) => askOne(session, question, type, signal)))
 }
 
 async function askOne(
-  session: Session,
+  session: CommandSession,
   question: HealthQuestion,
   type: ServerType,
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<HealthOutcome> {
   let ageSeconds = 0
   let run: RunDocument | undefined
   try {
@@ -107,11 +107,11 @@ const permanent: ReadonlySet<number> = new Set([
  * not mend. `onTry` is told the outcome of each attempt.
  */
 export async function waitUntilHealthy(
-  ask: (signal: AbortSignal) => Promise<readonly Outcome[]>,
+  ask: (signal: AbortSignal) => Promise<readonly HealthOutcome[]>,
   ms: number,
   signal: AbortSignal,
-  onTry: (outcomes: readonly Outcome[], attempt: number) => void,
-): Promise<readonly Outcome[]> {
+  onTry: (outcomes: readonly HealthOutcome[], attempt: number) => void,
+): Promise<readonly HealthOutcome[]> {
   const { setTimeout: pause } = await import('node:timers/promises')
   const ends = performance.now() + ms
   for (let attempt = 1; ; attempt += 1) {
@@ -156,16 +156,16 @@ export const parseOutput = (input: string): Output => oneOf('output', outputs, i
 
 export const isReport = (output: Output): output is Output & ReportName => output !== 'table' && output !== 'json'
 
-type Shown = {
+type DisplayOptions = {
   readonly text: string /** Where the format has codes of its own. */
   readonly exitCode?: number | undefined
 }
 
 /** Prints what was asked, in the format asked for. */
 export async function showHealth(
-  outcomes: readonly Outcome[],
+  outcomes: readonly HealthOutcome[],
   as: { readonly output: Output; readonly target: string; readonly mode: string },
-): Promise<Shown> {
+): Promise<DisplayOptions> {
   if (as.output === 'json') return { text: await json(outcomes, as) }
   const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
   if (isReport(as.output)) {
@@ -188,7 +188,7 @@ export async function showHealth(
   }
 }
 
-async function entry(outcome: Outcome, as: { readonly target: string; readonly mode: string }): Promise<Entry> {
+async function entry(outcome: HealthOutcome, as: { readonly target: string; readonly mode: string }): Promise<Entry> {
   const base = { Target: as.target, ServerType: outcome.type, ExecutionMode: as.mode, ExitCode: outcome.exitCode }
   return outcome.response
     ? { ...base, Response: outcome.response, Run: outcome.run }
@@ -201,7 +201,7 @@ const errorJson = async (fault: Fault, target: string): Promise<ReportedError> =
 
 /** The protocol's own document; for several types, an array of them with what they were asked. */
 async function json(
-  outcomes: readonly Outcome[],
+  outcomes: readonly HealthOutcome[],
   as: { readonly target: string; readonly mode: string },
 ): Promise<string> {
   const { encodeJson } = await import('../core/wire/index.ts')

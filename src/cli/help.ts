@@ -166,13 +166,13 @@ export async function showHelp(
   registry: Registry,
 ): Promise<void> {
   const words = argv.filter((word) => word !== 'help' && !word.startsWith('-'))
-  const asked = commandId ?? words.join(':')
+  const requested = commandId ?? words.join(':')
   const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
   if (subject) {
     writeOutput(`${await subject.text()}\n`)
     return
   }
-  if (asked !== '' && !Object.hasOwn(registry.commands, asked) && !Object.hasOwn(registry.topics, asked)) {
+  if (requested !== '' && !Object.hasOwn(registry.commands, requested) && !Object.hasOwn(registry.topics, requested)) {
     await settle(unknownCommand(argv, words, registry), { json: argv.includes('--json'), debug: false })
     return
   }
@@ -180,8 +180,8 @@ export async function showHelp(
   const help = new SvcHelp(new HelpConfig(loaded, registry.topics), {
     maxWidth: Math.min(process.stdout.columns ?? 100, 120),
   })
-  await help.showHelp(asked === '' ? [] : [asked])
-  if (asked === '') writeOutput(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
+  await help.showHelp(requested === '' ? [] : [requested])
+  if (requested === '') writeOutput(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
 }
 
 async function loadable(
@@ -209,12 +209,12 @@ async function loadable(
 function unknownCommand(argv: readonly string[], words: readonly string[], registry: Registry): Fault {
   if (words.length === 0)
     return new Fault('Usage', `unknown flag ${argv[0]}`, { hints: ['svc help shows the commands.'] })
-  const known = [...Object.keys(registry.commands), ...Object.keys(registry.topics)].map((id) =>
+  const candidates = [...Object.keys(registry.commands), ...Object.keys(registry.topics)].map((id) =>
     id.replaceAll(':', ' '),
   )
-  const said = words.join(' ')
-  const nearest = didYouMean(said, known) ?? didYouMean(words[0] ?? '', known)
-  return new Fault('Usage', `unknown command "${said}"`, {
+  const typed = words.join(' ')
+  const nearest = didYouMean(typed, candidates) ?? didYouMean(words[0] ?? '', candidates)
+  return new Fault('Usage', `unknown command "${typed}"`, {
     hints: [...(nearest ? [`Did you mean svc ${nearest}?`] : []), 'svc help shows the commands.'],
   })
 }

@@ -4,12 +4,12 @@ import { type CredentialSource, openClient } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 import type { Service } from '../core/service.ts'
-import type { Environment } from './flags.ts'
+import type { ProcessEnvironment } from './flags.ts'
 import { revoke, type SignedIn } from './login-run.ts'
 import { localCall } from './session.ts'
-import { credentialOf, isToken, type Kept } from './token-store.ts'
+import { credentialOf, isToken, type StoredCredential } from './token-store.ts'
 
-export type Given = {
+export type LentToken = {
   readonly token: string
   readonly server: string
   readonly caFile?: string | undefined
@@ -19,16 +19,20 @@ export type Given = {
  * Runs a command with `SVC_TOKEN` and `SVC_SERVER` in its environment, on this terminal, and gives its exit code (128
  * and the signal's number for one that was killed). Rejects with `Fault` Local when it cannot be started.
  */
-export async function runWithToken(command: readonly string[], given: Given, env: Environment): Promise<number> {
+export async function runWithToken(
+  command: readonly string[],
+  lent: LentToken,
+  env: ProcessEnvironment,
+): Promise<number> {
   const [program = '', ...args] = command
   const { SVC_PROFILE: _, ...rest } = env
   const child = spawn(program, args, {
     stdio: 'inherit',
     env: {
       ...rest,
-      SVC_TOKEN: given.token,
-      SVC_SERVER: given.server,
-      ...(given.caFile === undefined ? {} : { SVC_CA_FILE: given.caFile }),
+      SVC_TOKEN: lent.token,
+      SVC_SERVER: lent.server,
+      ...(lent.caFile === undefined ? {} : { SVC_CA_FILE: lent.caFile }),
     },
   })
   const release = leaveSignalsTo(child)
@@ -46,8 +50,8 @@ export async function runWithToken(command: readonly string[], given: Given, env
 
 /** The terminal sends ctrl-C to both: it is the command's, however often. Other requests to end are passed on. */
 function leaveSignalsTo(child: ChildProcess): () => void {
-  const kept = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const)
-  for (const [name] of kept) process.removeAllListeners(name)
+  const earlier = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const)
+  for (const [name] of earlier) process.removeAllListeners(name)
   const ignore = (): void => {}
   const pass = (signal: NodeJS.Signals): void => void child.kill(signal)
   process.on('SIGINT', ignore)
@@ -57,22 +61,28 @@ function leaveSignalsTo(child: ChildProcess): () => void {
     process.off('SIGINT', ignore)
     process.off('SIGTERM', pass)
     process.off('SIGHUP', pass)
-    for (const [name, listeners] of kept) for (const listener of listeners) process.on(name, listener as () => void)
+    for (const [name, listeners] of earlier) for (const listener of listeners) process.on(name, listener as () => void)
   }
 }
 
 /** A sign-in that is stored nowhere: this process alone has it, and renews it. */
-export function memoryCredential(first: Kept, service: () => Pick<Service, 'getAccessToken'>): CredentialSource {
-  let kept = first
+export function memoryCredential(
+  first: StoredCredential,
+  service: () => Pick<Service, 'getAccessToken'>,
+): CredentialSource {
+  let latest = first
   return {
     always: false,
-    current: async () => credentialOf(kept),
+    current: async () => credentialOf(latest),
     renew: async (_, signal) => {
-      if (kept.rt === undefined) return undefined
-      const { accessToken, refreshToken } = await service().getAccessToken({ RefreshToken: kept.rt }, localCall(signal))
+      if (latest.rt === undefined) return undefined
+      const { accessToken, refreshToken } = await service().getAccessToken(
+        { RefreshToken: latest.rt },
+        localCall(signal),
+      )
       if (!isToken(accessToken)) return undefined
-      kept = { at: accessToken, rt: isToken(refreshToken) ? refreshToken : kept.rt }
-      return credentialOf(kept)
+      latest = { at: accessToken, rt: isToken(refreshToken) ? refreshToken : latest.rt }
+      return credentialOf(latest)
     },
   }
 }
@@ -83,20 +93,20 @@ const signOutMs = 10_000
 /** Runs a command with a sign-in that is stored nowhere and ends with it. Gives the command's exit code. */
 export async function lendToken(
   command: readonly string[],
-  { kept, user }: SignedIn,
+  { tokens: latest, user }: SignedIn,
   at: { readonly connection: Parameters<typeof openClient>[0]; readonly server: string },
   say: (text: string) => void,
 ): Promise<number> {
   const { connection, server } = at
-  const credential = memoryCredential(kept, () => openClient(connection))
+  const credential = memoryCredential(latest, () => openClient(connection))
   try {
-    if (kept.at === undefined) {
+    if (latest.at === undefined) {
       throw new Fault('NotImplemented', `${server} gives sessions and no tokens, so no command can be given one`, {
         hints: ['Sign in without -- COMMAND.'],
       })
     }
     say(`Signed in to ${server} as ${sanitizeLine(user)} for this command only: ${sanitizeLine(command[0] ?? '')}`)
-    return await runWithToken(command, { token: kept.at, server, caFile: connection.caFile }, process.env)
+    return await runWithToken(command, { token: latest.at, server, caFile: connection.caFile }, process.env)
   } finally {
     // ctrl-C has ended the command by now; the sign-in must end all the same.
     const call = localCall(AbortSignal.timeout(signOutMs))
@@ -107,9 +117,9 @@ export async function lendToken(
             ? `Warning: ${server} does not revoke its tokens: this one stays valid there until it expires.`
             : `Signed out of ${server}.`,
         ),
-      (error: unknown) => say(`Warning: the sign-in at ${server} could not be ended: ${told(error)}`),
+      (error: unknown) => say(`Warning: the sign-in at ${server} could not be ended: ${reasonOf(error)}`),
     )
   }
 }
 
-const told = (error: unknown): string => (error instanceof Error ? sanitizeLine(error.message) : 'unknown')
+const reasonOf = (error: unknown): string => (error instanceof Error ? sanitizeLine(error.message) : 'unknown')

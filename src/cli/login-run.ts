@@ -3,27 +3,27 @@ import { Fault } from '../core/errors.ts'
 import type { AuthenticateResponse } from '../core/protocol/index.ts'
 import type { Call, Credential } from '../core/service.ts'
 import { signInOf } from './credentials.ts'
-import type { Environment } from './flags.ts'
-import { changeSettings, checkedName, type Profile, readSettings, withProfile } from './profiles.ts'
+import type { ProcessEnvironment } from './flags.ts'
+import { changeSettings, checkedName, readSettings, type ServerProfile, withProfile } from './profiles.ts'
 import { localCall } from './session.ts'
 import {
   credentialOf,
   expiryOf,
   isToken,
-  type Kept,
   keptFrom,
-  type SignIn,
+  type StoredCredential,
+  type StoredSignIn,
   tokenStore,
   underLock,
 } from './token-store.ts'
 
-export type Presented =
+export type PresentedSignIn =
   | { readonly kind: 'password'; readonly user: string; readonly password: string }
   /** A bearer token or key to keep as it is; or, with another provider than ours, that provider's. */
   | { readonly kind: 'token'; readonly token: string }
 
 export type SignedIn = {
-  readonly kept: Kept
+  readonly tokens: StoredCredential
   readonly user: string
   readonly roles: readonly string[]
   readonly permissions: readonly string[]
@@ -34,7 +34,7 @@ type Connection = Parameters<typeof openClient>[0]
 /** Signs in. Rejects with a `Fault`; one with status 401 says that the server refused. */
 export async function signIn(
   connection: Connection,
-  presented: Presented,
+  presented: PresentedSignIn,
   means: { readonly provider: string; readonly rememberMe: boolean },
   call: Call,
 ): Promise<SignedIn> {
@@ -50,8 +50,8 @@ export async function signIn(
         : { provider, AccessToken: presented.token, RememberMe: rememberMe, Meta },
       call,
     )
-    const kept = keptFrom(response, rememberMe)
-    if (kept) return { kept, ...factsOf(response, presented.kind === 'password' ? presented.user : 'token') }
+    const tokens = keptFrom(response, rememberMe)
+    if (tokens) return { tokens, ...factsOf(response, presented.kind === 'password' ? presented.user : 'token') }
     throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but gave neither a token nor a session', {
       hints: ['Is that a proxy or gateway, and the service behind it under another path?'],
     })
@@ -61,10 +61,10 @@ export async function signIn(
 }
 
 /** Ends what was just made or replaced. Whether that worked is not told: it expires by itself. */
-export async function endQuietly(connection: Connection, kept: Kept, call: Call): Promise<void> {
+export async function endQuietly(connection: Connection, tokens: StoredCredential, call: Call): Promise<void> {
   const client = openClient(connection)
   try {
-    await client.authenticate({ provider: 'logout' }, { ...call, credential: credentialOf(kept) })
+    await client.authenticate({ provider: 'logout' }, { ...call, credential: credentialOf(tokens) })
   } catch {
     // The server is gone, or it has ended before.
   } finally {
@@ -75,10 +75,10 @@ export async function endQuietly(connection: Connection, kept: Kept, call: Call)
 async function verified(client: Client, token: string, call: Call): Promise<SignedIn> {
   if (!isToken(token)) throw new Fault('Usage', 'what came in holds blanks or letters that no token has')
   const response = await client.authenticate({}, { ...call, verb: 'GET', credential: { kind: 'bearer', token } })
-  return { kept: { at: token }, ...factsOf(response, 'token') }
+  return { tokens: { at: token }, ...factsOf(response, 'token') }
 }
 
-const factsOf = (response: AuthenticateResponse, otherwise: string): Omit<SignedIn, 'kept'> => ({
+const factsOf = (response: AuthenticateResponse, otherwise: string): Omit<SignedIn, 'tokens'> => ({
   user: response.UserName || otherwise,
   roles: response.Roles ?? [],
   permissions: response.Permissions ?? [],
@@ -138,7 +138,7 @@ const endMs = 3_000
  * server and here; and so does the new one when it cannot be stored.
  */
 export async function keepSignIn(
-  { user, kept, roles, permissions }: SignedIn,
+  { user, tokens, roles, permissions }: SignedIn,
   to: {
     readonly server: string
     readonly storage: 'keychain' | 'file'
@@ -146,14 +146,14 @@ export async function keepSignIn(
     /** The name to save it under; absent: the host's. */
     readonly profile: string | undefined
   },
-  env: Environment,
+  env: ProcessEnvironment,
   signal: AbortSignal,
 ): Promise<KeptAs> {
   const { server, storage, connection } = to
   const store = tokenStore({ server, user, storage }, env)
-  const end = (at: string, what: Kept): Promise<void> =>
+  const end = (at: string, what: StoredCredential): Promise<void> =>
     endQuietly({ ...connection, baseUrl: at }, what, localCall(AbortSignal.timeout(endMs)))
-  let replaced: { readonly signIn: SignIn; readonly kept: Kept | undefined } | undefined
+  let replaced: { readonly signIn: StoredSignIn; readonly tokens: StoredCredential | undefined } | undefined
   let name = ''
   try {
     const settings = readSettings(env)
@@ -164,14 +164,14 @@ export async function keepSignIn(
       const old = await tokenStore(signIn, env)
         .read()
         .catch(() => undefined)
-      replaced = { signIn, kept: old }
+      replaced = { signIn, tokens: old }
     }
-    await underLock({ server, user, storage }, env, signal, () => store.write(kept))
+    await underLock({ server, user, storage }, env, signal, () => store.write(tokens))
     await changeSettings(
       env,
       (now) => {
         const before = now.profiles.find((profile) => profile.name === name)
-        const profile: Profile = {
+        const profile: ServerProfile = {
           ...(before?.server === server ? before : {}),
           name,
           server,
@@ -188,7 +188,7 @@ export async function keepSignIn(
     )
   } catch (error) {
     // What nobody can use must not stay valid.
-    await end(server, kept)
+    await end(server, tokens)
     await store.remove().catch(() => {})
     throw error
   }
@@ -201,16 +201,16 @@ export async function keepSignIn(
         .remove()
         .catch(() => {})
     }
-    if (replaced.kept && !(elsewhere && shared)) await end(signIn.server, replaced.kept)
+    if (replaced.tokens && !(elsewhere && shared)) await end(signIn.server, replaced.tokens)
   }
   return { server, user, roles, permissions, profile: name, storage, where: store.where }
 }
 
-const same = (one: SignIn | undefined, other: SignIn): boolean =>
+const same = (one: StoredSignIn | undefined, other: StoredSignIn): boolean =>
   one?.server === other.server && one.user === other.user && one.storage === other.storage
 
 /** The host's name, with its path where another server has that already. */
-function nameFor(server: string, profiles: readonly Profile[]): string {
+function nameFor(server: string, profiles: readonly ServerProfile[]): string {
   const own = profiles.find((profile) => profile.server === server)
   if (own) return own.name
   const { host, pathname } = new URL(server)

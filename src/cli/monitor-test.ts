@@ -4,7 +4,7 @@ import { openCore } from '../core/open.ts'
 import type { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 import type { Trial } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
-import type { Environment } from './flags.ts'
+import type { ProcessEnvironment } from './flags.ts'
 import { packageJson } from './process.ts'
 import { findings } from './render/lists.ts'
 import { type Mark, type Screen, showDuration } from './render/table.ts'
@@ -16,33 +16,33 @@ export type NamedMonitor = { readonly type: ServerType; readonly monitor: string
  * The configured monitor of a name: its MonitorName (`postgres orders`) or its own name (`orders`).
  * Throws `Fault` Usage with the nearest and the list, and for a name that several have.
  */
-export function monitorNamed(config: Config, given: string, type: ServerType | undefined): NamedMonitor {
+export function monitorNamed(config: Config, requestedName: string, type: ServerType | undefined): NamedMonitor {
   const all = Object.entries(config.types).flatMap(([name, entry]) =>
     entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, kind: monitor.kind.name })),
   )
   const here = all.filter((one) => type === undefined || one.type === type)
   const own = ({ monitor, kind }: (typeof all)[number]): string => monitor.slice(kind.length + 1)
-  const exact = here.filter(({ monitor }) => monitor === given)
-  const found = exact.length > 0 ? exact : here.filter((one) => own(one) === given)
-  const [only, another] = found
+  const exact = here.filter(({ monitor }) => monitor === requestedName)
+  const matches = exact.length > 0 ? exact : here.filter((one) => own(one) === requestedName)
+  const [only, another] = matches
   if (only && !another) return only
   if (only && another) {
-    const which = found.map((one) => `${one.type}: ${one.monitor}`).join(', ')
-    throw new Fault('Usage', `"${given}" names several monitors: ${which}`, {
+    const which = matches.map((one) => `${one.type}: ${one.monitor}`).join(', ')
+    throw new Fault('Usage', `"${requestedName}" names several monitors: ${which}`, {
       hints: ['Give the type and the whole name: svc monitors test "KIND NAME" --type TYPE'],
     })
   }
   const where = type === undefined ? '' : ` of ${type}`
   if (here.length === 0) {
-    throw new Fault('Usage', `no monitor${where} is configured, so none is called "${given}"`, {
+    throw new Fault('Usage', `no monitor${where} is configured, so none is called "${requestedName}"`, {
       hints: [
         'svc monitors discover   proposes a svc.yaml for this machine',
         'svc monitors kinds      what one may name',
       ],
     })
   }
-  const nearest = didYouMean(given, [...here.map(({ monitor }) => monitor), ...here.map(own)])
-  throw new Fault('Usage', `no monitor${where} is called "${given}"`, {
+  const nearest = didYouMean(requestedName, [...here.map(({ monitor }) => monitor), ...here.map(own)])
+  throw new Fault('Usage', `no monitor${where} is called "${requestedName}"`, {
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean "${nearest}"?`]),
       `Monitors: ${here.map(({ monitor }) => monitor).join(', ')}`,
@@ -50,7 +50,7 @@ export function monitorNamed(config: Config, given: string, type: ServerType | u
   })
 }
 
-export type Tried = NamedMonitor & { readonly mode: ExecutionMode; readonly trial: Trial }
+export type MonitorTrial = NamedMonitor & { readonly mode: ExecutionMode; readonly trial: Trial }
 
 type TrialFlags = {
   readonly type?: ServerType | undefined
@@ -64,11 +64,11 @@ type TrialFlags = {
 export async function tryMonitor(
   name: string,
   flags: TrialFlags,
-  env: Environment,
+  env: ProcessEnvironment,
   signal: AbortSignal,
-): Promise<Tried> {
+): Promise<MonitorTrial> {
   const config = await configuration(flags, env)
-  const named = monitorNamed(config, name, flags.type)
+  const target = monitorNamed(config, name, flags.type)
   const { mode = 'Advanced' } = flags
   const { trial, runtime } = await openCore({
     version: packageJson().version,
@@ -78,7 +78,7 @@ export async function tryMonitor(
     details: 'anyone',
   })
   try {
-    return { ...named, mode, trial: await trial({ ...named, mode, timeoutMs: flags.timeout }, signal) }
+    return { ...target, mode, trial: await trial({ ...target, mode, timeoutMs: flags.timeout }, signal) }
   } finally {
     await runtime.close()
   }
@@ -88,7 +88,7 @@ export async function tryMonitor(
 export const levelOf = ({ results }: Trial): Mark =>
   results.some(({ level }) => level === 'fail') ? 'fail' : results.some(({ level }) => level === 'warn') ? 'warn' : 'ok'
 
-export const trialJson = ({ type, monitor, mode, trial }: Tried) => ({
+export const trialJson = ({ type, monitor, mode, trial }: MonitorTrial) => ({
   MonitorName: monitor,
   ServerType: type,
   ExecutionMode: mode,
@@ -99,7 +99,7 @@ export const trialJson = ({ type, monitor, mode, trial }: Tried) => ({
 
 const verdicts: Record<Mark, string> = { ok: 'is well', warn: 'is well, with warnings', fail: 'failed' }
 
-export function renderTrial({ type, monitor, mode, trial }: Tried, screen: Screen): string {
+export function renderTrial({ type, monitor, mode, trial }: MonitorTrial, screen: Screen): string {
   const mark = levelOf(trial)
   const attempts = trial.attempts > 1 ? `, attempt ${trial.attempts}` : ''
   const sentence = `${monitor} ${verdicts[mark]}: ${type}, ${mode}, ${showDuration(trial.durationMs)}${attempts}`

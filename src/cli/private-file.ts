@@ -17,7 +17,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../core/errors.ts'
 import { makeFolder } from '../core/folder.ts'
 import { sqlite } from '../core/lazy.ts'
-import { type Environment, variable } from './flags.ts'
+import { type ProcessEnvironment, variable } from './flags.ts'
 
 const windows = process.platform === 'win32'
 const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown'
@@ -28,7 +28,7 @@ export const trouble = (path: string, does: string, error: unknown): Fault =>
 /** Which modes are refused: what others may change, or also what they may read. */
 export type Privacy = 'unwritable' | 'unreadable'
 
-function refuse(path: string, stat: Stats, privacy: Privacy, wanted: '600' | '700'): void {
+function refuse(path: string, stat: Stats, privacy: Privacy, allowed: '600' | '700'): void {
   // Windows has access lists instead of modes, and a profile's folder is its account's own.
   if (windows) return
   const account = process.geteuid?.()
@@ -40,7 +40,7 @@ function refuse(path: string, stat: Stats, privacy: Privacy, wanted: '600' | '70
   if ((stat.mode & (privacy === 'unreadable' ? 0o077 : 0o022)) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
   throw new Fault('Local', `${path} is open to other accounts (mode ${mode})`, {
-    hints: [`chmod ${wanted} '${path.replaceAll("'", "'\\''")}'`],
+    hints: [`chmod ${allowed} '${path.replaceAll("'", "'\\''")}'`],
   })
 }
 
@@ -187,11 +187,11 @@ function close(database: Database): void {
 }
 
 /** The folder of an account's settings: `SVC_HOME`, else the platform's. svc.yaml is looked for in the same one. */
-export function settingsFolder(env: Environment, platform: NodeJS.Platform = process.platform): string {
+export function settingsFolder(env: ProcessEnvironment, platform: NodeJS.Platform = process.platform): string {
   const paths = platform === 'win32' ? win32 : posix
-  const given = variable(env, 'SVC_HOME')
-  if (given !== undefined) {
-    if (paths.isAbsolute(given)) return given
+  const folder = variable(env, 'SVC_HOME')
+  if (folder !== undefined) {
+    if (paths.isAbsolute(folder)) return folder
     throw new Fault('Local', 'SVC_HOME must be the whole path of a folder', {
       hints: ['A relative one would name another folder everywhere: begin it at the root.'],
     })

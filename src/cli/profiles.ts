@@ -1,10 +1,10 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
-import type { Environment } from './flags.ts'
+import type { ProcessEnvironment } from './flags.ts'
 import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 
 /** A server that commands can act at, by a name. Nothing secret. */
-export type Profile = {
+export type ServerProfile = {
   readonly name: string
   /** The base URL as the client shows it. */
   readonly server: string
@@ -22,13 +22,13 @@ export type Profile = {
 export type Settings = {
   readonly path: string
   readonly current: string | undefined
-  readonly profiles: readonly Profile[]
+  readonly profiles: readonly ServerProfile[]
 }
 
-export const settingsPath = (env: Environment): string => join(settingsFolder(env), 'config.json')
+export const settingsPath = (env: ProcessEnvironment): string => join(settingsFolder(env), 'config.json')
 
 /** The settings, empty when there is no file. Throws `Fault` Local for one that is damaged or that others can change. */
-export function readSettings(env: Environment): Settings {
+export function readSettings(env: ProcessEnvironment): Settings {
   const path = settingsPath(env)
   const text = readPrivate(path, 'unwritable')
   if (text === undefined) return { path, current: undefined, profiles: [] }
@@ -41,8 +41,8 @@ export function readSettings(env: Environment): Settings {
     throw damaged('is not JSON')
   }
   if (!isRecord(json)) throw damaged('does not hold an object')
-  const profiles = Object.entries(isRecord(json['profiles']) ? json['profiles'] : {}).map(([name, given]) => {
-    const profile = isRecord(given) ? readProfile(name, given) : undefined
+  const profiles = Object.entries(isRecord(json['profiles']) ? json['profiles'] : {}).map(([name, entry]) => {
+    const profile = isRecord(entry) ? readProfile(name, entry) : undefined
     if (!profile) throw damaged(`holds a profile "${name}" that cannot be read`)
     return profile
   })
@@ -53,8 +53,8 @@ export function readSettings(env: Environment): Settings {
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function readProfile(name: string, given: Readonly<Record<string, unknown>>): Profile | undefined {
-  const { server, user, storage, roles, permissions, caFile, insecureHttp, credentials } = given
+function readProfile(name: string, entry: Readonly<Record<string, unknown>>): ServerProfile | undefined {
+  const { server, user, storage, roles, permissions, caFile, insecureHttp, credentials } = entry
   const texts = (value: unknown): value is string[] =>
     Array.isArray(value) && value.every((one) => typeof one === 'string')
   const fits =
@@ -64,7 +64,7 @@ function readProfile(name: string, given: Readonly<Record<string, unknown>>): Pr
     [undefined, 'keychain', 'file'].includes(storage as string | undefined) &&
     [undefined, 'always', 'when-asked'].includes(credentials as string | undefined) &&
     [undefined, true, false].includes(insecureHttp as boolean | undefined)
-  return fits ? ({ ...given, name, server } as Profile) : undefined
+  return fits ? ({ ...entry, name, server } as ServerProfile) : undefined
 }
 
 /**
@@ -72,7 +72,7 @@ function readProfile(name: string, given: Readonly<Record<string, unknown>>): Pr
  * them alone.
  */
 export async function changeSettings(
-  env: Environment,
+  env: ProcessEnvironment,
   change: (settings: Settings) => Settings | undefined | Promise<Settings | undefined>,
   signal: AbortSignal,
 ): Promise<Settings> {
@@ -92,7 +92,7 @@ export async function changeSettings(
 }
 
 /** The settings with a profile added or replaced by its name. */
-export const withProfile = (settings: Settings, profile: Profile): Settings => ({
+export const withProfile = (settings: Settings, profile: ServerProfile): Settings => ({
   ...settings,
   profiles: settings.profiles.some(({ name }) => name === profile.name)
     ? settings.profiles.map((one) => (one.name === profile.name ? profile : one))
@@ -100,12 +100,18 @@ export const withProfile = (settings: Settings, profile: Profile): Settings => (
 })
 
 /** The profile without its sign-in. */
-export const signedOut = ({ user: _, storage: __, roles: ___, permissions: ____, ...rest }: Profile): Profile => rest
+export const signedOut = ({
+  user: _,
+  storage: __,
+  roles: ___,
+  permissions: ____,
+  ...rest
+}: ServerProfile): ServerProfile => rest
 
 /** The profile of a name. Throws `Fault` Usage, with the nearest and the list: never a silent default. */
-export async function profileNamed(settings: Settings, name: string, origin: string): Promise<Profile> {
-  const found = settings.profiles.find((profile) => profile.name === name)
-  if (found) return found
+export async function profileNamed(settings: Settings, name: string, origin: string): Promise<ServerProfile> {
+  const match = settings.profiles.find((profile) => profile.name === name)
+  if (match) return match
   const { didYouMean } = await import('../core/suggest.ts')
   const names = settings.profiles.map((profile) => profile.name)
   const nearest = didYouMean(name, names)

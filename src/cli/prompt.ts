@@ -7,18 +7,18 @@ export const canAsk = (): boolean => process.stdin.isTTY === true && process.std
 /** Asks for a line, on standard error. Rejects with `Fault` Interrupted at ctrl-C or the end of input (K7). */
 export async function askLine(question: string, signal: AbortSignal): Promise<string> {
   const { input } = await import('@inquirer/prompts')
-  return await asked((context) => input({ message: question, required: true }, context), signal)
+  return await prompt((context) => input({ message: question, required: true }, context), signal)
 }
 
 /** As `askLine`, showing nothing of what is typed. */
 export async function askSecret(question: string, signal: AbortSignal): Promise<string> {
   const { password } = await import('@inquirer/prompts')
-  return await asked((context) => password({ message: question, mask: false, toggleMask: false }, context), signal)
+  return await prompt((context) => password({ message: question, mask: false, toggleMask: false }, context), signal)
 }
 
 type Context = { readonly output: NodeJS.WritableStream; readonly signal: AbortSignal }
 
-async function asked(ask: (context: Context) => Promise<string>, signal: AbortSignal): Promise<string> {
+async function prompt(ask: (context: Context) => Promise<string>, signal: AbortSignal): Promise<string> {
   // At ctrl-D the prompt's line is closed and the prompt never settles: then there is nothing left to wait for.
   const { promise: ended, reject } = Promise.withResolvers<never>()
   const end = (): void => reject(new Fault('Interrupted', 'Interrupted: the input ended'))

@@ -2,7 +2,7 @@ import { Fault } from '../core/errors.ts'
 import type { AssignRoles, AssignRolesResponse } from '../core/protocol/index.ts'
 import type { Call, Service } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
-import type { Session } from './session.ts'
+import type { CommandSession } from './session.ts'
 
 export type Lists = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
 export type RoleChange = Lists & { readonly action: 'assign' | 'unassign'; readonly userName: string }
@@ -21,7 +21,7 @@ export type RoleChanged = {
 }
 
 export type Asking = {
-  readonly session: Session
+  readonly session: CommandSession
   readonly call: Call
   readonly dryRun: boolean
   readonly reason: string | undefined
@@ -42,14 +42,14 @@ export async function showRoles(asking: Pick<Asking, 'session' | 'call'>, userNa
 export async function changeRoles(asking: Asking, change: RoleChange): Promise<RoleChanged> {
   const before = await showRoles(asking, change.userName)
   if (change.action === 'unassign') refuseOtherCase(change, before)
-  const wanted = change.action === 'assign' ? without(change, before) : within(change, before)
+  const changes = change.action === 'assign' ? without(change, before) : within(change, before)
   const base = {
     action: change.action,
     userName: change.userName,
     dryRun: asking.dryRun,
-    notes: change.action === 'assign' ? slips(wanted, before) : [],
+    notes: change.action === 'assign' ? slips(changes, before) : [],
   }
-  if (asking.dryRun) return { ...base, changed: wanted, unchanged: without(change, wanted), all: before }
+  if (asking.dryRun) return { ...base, changed: changes, unchanged: without(change, changes), all: before }
   const operation = change.action === 'assign' ? 'assignRoles' : 'unAssignRoles'
   const after = await ask(asking, operation, {
     UserName: change.userName,
@@ -58,13 +58,13 @@ export async function changeRoles(asking: Asking, change: RoleChange): Promise<R
     ...(asking.reason === undefined ? {} : { Meta: { reason: asking.reason } }),
   })
   confirm(change, after, asking.session.label)
-  return { ...base, changed: wanted, unchanged: without(change, wanted), all: after }
+  return { ...base, changed: changes, unchanged: without(change, changes), all: after }
 }
 
 /** Takes all that the user holds. */
 export async function takeAll(asking: Asking, userName: string): Promise<RoleChanged> {
-  const held = await showRoles(asking, userName)
-  return await changeRoles(asking, { action: 'unassign', userName, ...held })
+  const current = await showRoles(asking, userName)
+  return await changeRoles(asking, { action: 'unassign', userName, ...current })
 }
 
 type Changing = Extract<keyof Service, 'assignRoles' | 'unAssignRoles'>
@@ -81,10 +81,10 @@ async function ask({ session, call }: Pick<Asking, 'session' | 'call'>, operatio
 }
 
 /** On the wire the whole message is the name (O1). */
-async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session: Session): Promise<Fault> {
+async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session: CommandSession): Promise<Fault> {
   const { remoteStatus } = error.details
-  const known = (await session.runtime?.admin?.users.near(UserName).catch(() => [])) ?? []
-  const nearest = didYouMean(UserName, known)
+  const candidates = (await session.runtime?.admin?.users.near(UserName).catch(() => [])) ?? []
+  const nearest = didYouMean(UserName, candidates)
   return new Fault('NotFound', `there is no user "${UserName}" ${at(session)}`, {
     ...(remoteStatus === undefined ? {} : { remoteStatus }),
     hints: [
@@ -96,25 +96,26 @@ async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session
   })
 }
 
-const at = (session: Session): string => (session.runtime ? `in the store of ${session.label}` : `at ${session.label}`)
+const at = (session: CommandSession): string =>
+  session.runtime ? `in the store of ${session.label}` : `at ${session.label}`
 
 const same = (a: string, b: string): boolean => a.normalize('NFC').toLowerCase() === b.normalize('NFC').toLowerCase()
 
 /** A held name that is the asked one but for its letter case. */
-const otherCase = (asked: readonly string[], held: readonly string[]): readonly (readonly [string, string])[] =>
-  asked.flatMap((name) => {
-    const other = held.includes(name) ? undefined : held.find((each) => same(each, name))
+const otherCase = (requested: readonly string[], current: readonly string[]): readonly (readonly [string, string])[] =>
+  requested.flatMap((name) => {
+    const other = current.includes(name) ? undefined : current.find((each) => same(each, name))
     return other === undefined ? [] : [[name, other] as const]
   })
 
-function refuseOtherCase(change: RoleChange, held: Lists): void {
+function refuseOtherCase(change: RoleChange, current: Lists): void {
   const kinds = [
-    { word: 'role', flag: '--role', found: otherCase(change.roles, held.roles) },
-    { word: 'permission', flag: '--permission', found: otherCase(change.permissions, held.permissions) },
+    { word: 'role', flag: '--role', pairs: otherCase(change.roles, current.roles) },
+    { word: 'permission', flag: '--permission', pairs: otherCase(change.permissions, current.permissions) },
   ]
-  const [first] = kinds.flatMap(({ word, found }) => found.map(([name, other]) => ({ word, name, other })))
+  const [first] = kinds.flatMap(({ word, pairs }) => pairs.map(([name, other]) => ({ word, name, other })))
   if (!first) return
-  const flags = kinds.flatMap(({ flag, found }) => found.map(([, other]) => `${flag} ${shellWord(other)}`)).join(' ')
+  const flags = kinds.flatMap(({ flag, pairs }) => pairs.map(([, other]) => `${flag} ${shellWord(other)}`)).join(' ')
   throw new Fault(
     'NotFound',
     `${change.userName} does not hold the ${first.word} "${first.name}", but holds "${first.other}"; nothing was changed`,
@@ -128,14 +129,14 @@ function refuseOtherCase(change: RoleChange, held: Lists): void {
 }
 
 /** What in an assignment looks like a slip; it is done all the same. */
-function slips(wanted: Lists, held: Lists): readonly string[] {
-  const all = [...wanted.roles, ...wanted.permissions]
+function slips(changes: Lists, current: Lists): readonly string[] {
+  const all = [...changes.roles, ...changes.permissions]
   return [
-    ...otherCase(wanted.roles, held.roles)
-      .concat(otherCase(wanted.permissions, held.permissions))
+    ...otherCase(changes.roles, current.roles)
+      .concat(otherCase(changes.permissions, current.permissions))
       .map(([name, other]) => `"${name}" is another than "${other}", which is held already: letter case counts.`),
-    ...wanted.roles
-      .filter((role) => role !== 'Admin' && same(role, 'Admin') && !held.roles.includes('Admin'))
+    ...changes.roles
+      .filter((role) => role !== 'Admin' && same(role, 'Admin') && !current.roles.includes('Admin'))
       .map((role) => `"${role}" is not "Admin", the role that may administer: letter case counts.`),
     ...all
       .filter((name) => name.includes(','))
@@ -147,19 +148,19 @@ function slips(wanted: Lists, held: Lists): readonly string[] {
 function confirm(change: RoleChange, after: Lists, label: string): void {
   const wrong = change.action === 'assign' ? without(change, after) : within(change, after)
   if (isEmpty(wrong)) return
-  const said = [...wrong.roles, ...wrong.permissions].map((name) => `"${name}"`).join(', ')
+  const names = [...wrong.roles, ...wrong.permissions].map((name) => `"${name}"`).join(', ')
   throw new Fault(
     'UnreadableAnswer',
-    `${label} answered success, but its lists ${change.action === 'assign' ? 'lack' : 'still hold'} ${said}`,
+    `${label} answered success, but its lists ${change.action === 'assign' ? 'lack' : 'still hold'} ${names}`,
     { hints: [`svc roles show ${shellWord(change.userName)} asks again.`] },
   )
 }
 
-const without = (asked: Lists, held: Lists): Lists => filtered(asked, held, false)
-const within = (asked: Lists, held: Lists): Lists => filtered(asked, held, true)
-const filtered = (asked: Lists, held: Lists, present: boolean): Lists => ({
-  roles: [...new Set(asked.roles)].filter((name) => held.roles.includes(name) === present),
-  permissions: [...new Set(asked.permissions)].filter((name) => held.permissions.includes(name) === present),
+const without = (requested: Lists, current: Lists): Lists => filtered(requested, current, false)
+const within = (requested: Lists, current: Lists): Lists => filtered(requested, current, true)
+const filtered = (requested: Lists, current: Lists, present: boolean): Lists => ({
+  roles: [...new Set(requested.roles)].filter((name) => current.roles.includes(name) === present),
+  permissions: [...new Set(requested.permissions)].filter((name) => current.permissions.includes(name) === present),
 })
 
 /** As a shell takes it. */

@@ -2,7 +2,7 @@ import { Fault } from '../core/errors.ts'
 import { SvcCommand } from './base.ts'
 import { boolean, connectionFlags, text } from './flags.ts'
 import type { Asking, Lists, RoleChange, RoleChanged } from './role-change.ts'
-import { localCall, openSession, placeOf, type Session, type SessionFlags } from './session.ts'
+import { type CommandSession, localCall, openSession, placeOf, type SessionFlags } from './session.ts'
 
 const repeatable = { multiple: true, multipleNonGreedy: true } as const
 
@@ -41,10 +41,10 @@ export function userOf(user: string | undefined): string {
 
 /** With `--from-file` the file names the users and the changes. */
 export function refuseBoth(flags: RoleFlags, user: string | undefined): void {
-  const given =
+  const lists =
     user !== undefined ? `USER ${user}` : flags.role ? '--role' : flags.permission ? '--permission' : undefined
-  if (given === undefined) return
-  throw new Fault('Usage', `--from-file and ${given} contradict each other`, { hints: ['Leave one of them out.'] })
+  if (lists === undefined) return
+  throw new Fault('Usage', `--from-file and ${lists} contradict each other`, { hints: ['Leave one of them out.'] })
 }
 
 /** A command that changes what users hold. */
@@ -101,7 +101,7 @@ export abstract class RoleCommand extends SvcCommand {
   }
 }
 
-const asking = (session: Session, flags: RoleFlags, signal: AbortSignal): Asking => ({
+const asking = (session: CommandSession, flags: RoleFlags, signal: AbortSignal): Asking => ({
   session,
   call: localCall(signal),
   dryRun: flags['dry-run'],

@@ -10,11 +10,11 @@ const columns = ['UserName', 'Action', 'Roles', 'Permissions'] as const
 type Column = (typeof columns)[number]
 const actions = ['assign', 'unassign'] as const
 
-const mostBytes = 10 * 1024 * 1024
-const mostRows = 10_000
+const maxBytes = 10 * 1024 * 1024
+const maxRows = 10_000
 /** S4: what a server takes. */
-const mostNames = 256
-const mostCharacters = 128
+const maxNames = 256
+const maxCharacters = 128
 
 type Raw = { readonly row: number; readonly fields: Readonly<Partial<Record<Column, unknown>>> }
 type Problem = { readonly row: number; readonly column?: Column; readonly message: string }
@@ -30,7 +30,7 @@ export async function readRoleFile(file: string, action: RoleChange['action']): 
   const isJson = /\.json$/i.test(file) || (!/\.csv$/i.test(file) && /^\s*[[{]/.test(content))
   const raws = isJson ? fromJson(file, content) : await fromCsv(file, content)
   if (raws.length === 0) throw bad(file, 'holds no row', ['A header row alone changes nothing.'])
-  if (raws.length > mostRows) throw bad(file, `holds ${raws.length} rows, and at most ${mostRows} are taken`)
+  if (raws.length > maxRows) throw bad(file, `holds ${raws.length} rows, and at most ${maxRows} are taken`)
   const changes: FileChange[] = []
   const problems: Problem[] = []
   for (const raw of raws) {
@@ -48,7 +48,7 @@ async function contentOf(file: string): Promise<string> {
     const handle = await open(file)
     try {
       const { size } = await handle.stat()
-      if (size > mostBytes) throw bad(file, `is larger than ${mostBytes / 1024 / 1024} MiB`)
+      if (size > maxBytes) throw bad(file, `is larger than ${maxBytes / 1024 / 1024} MiB`)
       bytes = await handle.readFile()
     } finally {
       await handle.close()
@@ -81,13 +81,13 @@ async function fromCsv(file: string, content: string): Promise<readonly Raw[]> {
       'In a spreadsheet program, save it as comma-separated CSV.',
     ])
   }
-  const known = table.columns.map((name) => columnNamed(file, name))
-  if (!known.includes('UserName')) throw bad(file, 'row 1: there is no column UserName', [whatColumns])
+  const columns = table.columns.map((name) => columnNamed(file, name))
+  if (!columns.includes('UserName')) throw bad(file, 'row 1: there is no column UserName', [whatColumns])
   const { readNames } = await csvTables()
   return table.rows.map(({ row, cells }) => {
     const fields: Partial<Record<Column, unknown>> = {}
     table.columns.forEach((name, at) => {
-      const column = known[at]
+      const column = columns[at]
       const cell = (cells.get(name) ?? '').trim()
       if (column === undefined || cell === '') return
       fields[column] = column === 'Roles' || column === 'Permissions' ? (readNames(cell) ?? cell) : cell
@@ -110,11 +110,11 @@ function fromJson(file: string, content: string): readonly Raw[] {
       throw bad(file, `entry ${row} is no object`, [example])
     }
     const fields: Partial<Record<Column, unknown>> = {}
-    for (const [name, given] of Object.entries(entry)) {
+    for (const [name, raw] of Object.entries(entry)) {
       const column = columnNamed(file, name, `entry ${row}`)
       if (column !== undefined && Object.hasOwn(fields, column))
         throw bad(file, `entry ${row}: ${column} is there twice`)
-      if (column !== undefined && given !== null) fields[column] = given
+      if (column !== undefined && raw !== null) fields[column] = raw
     }
     return { row, fields }
   })
@@ -145,15 +145,15 @@ function judge({ row, fields }: Raw, fallback: RoleChange['action']): Judged {
   const userName = typeof fields.UserName === 'string' ? fields.UserName.trim() : ''
   if (fields.UserName !== undefined && typeof fields.UserName !== 'string') say('UserName', 'must be text')
   else if (userName === '') say('UserName', 'is empty')
-  else if (userName.length > mostCharacters) say('UserName', `is longer than ${mostCharacters} characters`)
-  const said =
+  else if (userName.length > maxCharacters) say('UserName', `is longer than ${maxCharacters} characters`)
+  const subject =
     fields.Action === undefined
       ? fallback
       : typeof fields.Action === 'string'
         ? fields.Action
         : JSON.stringify(fields.Action)
-  const action = actions.find((each) => each === said.trim().toLowerCase())
-  if (action === undefined) say('Action', `"${said}" is neither assign nor unassign`)
+  const action = actions.find((each) => each === subject.trim().toLowerCase())
+  if (action === undefined) say('Action', `"${subject}" is neither assign nor unassign`)
   const roles = namesOf(fields.Roles, (message) => say('Roles', message))
   const permissions = namesOf(fields.Permissions, (message) => say('Permissions', message))
   if (problems.length === 0 && roles.length + permissions.length === 0) {
@@ -171,13 +171,13 @@ function namesOf(value: unknown, say: (message: string) => void): readonly strin
     say(`${JSON.stringify(value).slice(0, 60)} is no list; write [Admin,Ops] in CSV, ["Admin", "Ops"] in JSON`)
     return []
   }
-  const given = value.map((name: unknown) => (typeof name === 'string' ? name.trim() : undefined))
-  if (given.some((name) => name === undefined)) say('holds something that is no text')
-  else if (given.some((name) => name === '')) say('holds an empty name')
-  else if (given.length > mostNames) say(`holds more than ${mostNames} names`)
-  else if (given.some((name) => (name?.length ?? 0) > mostCharacters)) {
-    say(`holds a name longer than ${mostCharacters} characters`)
-  } else return given.filter((name) => name !== undefined)
+  const raw = value.map((name: unknown) => (typeof name === 'string' ? name.trim() : undefined))
+  if (raw.some((name) => name === undefined)) say('holds something that is no text')
+  else if (raw.some((name) => name === '')) say('holds an empty name')
+  else if (raw.length > maxNames) say(`holds more than ${maxNames} names`)
+  else if (raw.some((name) => (name?.length ?? 0) > maxCharacters)) {
+    say(`holds a name longer than ${maxCharacters} characters`)
+  } else return raw.filter((name) => name !== undefined)
   return []
 }
 
@@ -187,10 +187,10 @@ const bad = (file: string, what: string, hints: readonly string[] = []): Fault =
   })
 
 /** At most this many are told; the others are counted. */
-const mostTold = 20
+const maxTold = 20
 
 function refused(file: string, problems: readonly Problem[], unit: string): Fault {
-  const told = problems.slice(0, mostTold).map(
+  const lines = problems.slice(0, maxTold).map(
     ({ row, column, message }): FieldFault => ({
       ErrorCode: 'InvalidRow',
       FieldName: `${unit} ${row}${column === undefined ? '' : `, ${column}`}`,
@@ -198,9 +198,9 @@ function refused(file: string, problems: readonly Problem[], unit: string): Faul
     }),
   )
   const count = problems.length
-  const more = count > mostTold ? [`… and ${count - mostTold} more.`] : []
+  const more = count > maxTold ? [`… and ${count - maxTold} more.`] : []
   return new Fault('Local', `${file} has ${count === 1 ? 'a mistake' : `${count} mistakes`}`, {
-    fields: told,
+    fields: lines,
     hints: [...more, 'Nothing was changed.'],
   })
 }

@@ -7,8 +7,8 @@ export const nameArg = {
 }
 
 /** Throws `Fault` Usage for what cannot be the name of a secret. */
-export function checkedSecretName(given: string | undefined): string {
-  const name = required(given, 'NAME')
+export function checkedSecretName(input: string | undefined): string {
+  const name = required(input, 'NAME')
   if (secretName.test(name)) return name
   throw new Fault('Usage', 'that cannot be the name of a secret', {
     hints: ['Letters, digits and _ . @ - , at most 100. The secret itself is asked for, and never an argument.'],

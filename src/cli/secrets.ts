@@ -1,17 +1,17 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
 import type { KeptSecret } from '../core/settings/index.ts'
-import type { Environment } from './flags.ts'
+import type { ProcessEnvironment } from './flags.ts'
 import { keychainEntry } from './keychain/index.ts'
 import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 
 /** What is told of a secret: everything but itself. */
 export type SecretFacts = { readonly name: string; readonly host: string; readonly port: number }
 
-const entry = (name: string, env: Environment) => keychainEntry('secrets', name, env, 'secret')
+const entry = (name: string, env: ProcessEnvironment) => keychainEntry('secrets', name, env, 'secret')
 
 /** What the keychain keeps under a name. The place lies in the entry itself, so that no file can widen it. */
-export async function readSecret(name: string, env: Environment): Promise<KeptSecret | undefined> {
+export async function readSecret(name: string, env: ProcessEnvironment): Promise<KeptSecret | undefined> {
   const text = await entry(name, env).read()
   if (text === undefined) return undefined
   const damaged = new Fault('Local', `the keychain's entry "${name}" holds something that svc did not write`, {
@@ -29,26 +29,31 @@ export async function readSecret(name: string, env: Environment): Promise<KeptSe
 }
 
 /** Keeps a secret, in place of one of the same name. Rejects with `Fault` NoKeychain when it cannot be kept. */
-export async function keepSecret(name: string, kept: KeptSecret, env: Environment, signal: AbortSignal): Promise<void> {
-  await entry(name, env).write(JSON.stringify(kept))
-  const { host, port } = kept
+export async function keepSecret(
+  name: string,
+  secret: KeptSecret,
+  env: ProcessEnvironment,
+  signal: AbortSignal,
+): Promise<void> {
+  await entry(name, env).write(JSON.stringify(secret))
+  const { host, port } = secret
   await changeIndex(env, (all) => [...all.filter((one) => one.name !== name), { name, host, port }], signal)
 }
 
 /** True when there was one. */
-export async function removeSecret(name: string, env: Environment, signal: AbortSignal): Promise<boolean> {
+export async function removeSecret(name: string, env: ProcessEnvironment, signal: AbortSignal): Promise<boolean> {
   const removed = await entry(name, env).remove()
   await changeIndex(env, (all) => all.filter((one) => one.name !== name), signal)
   return removed
 }
 
 /** Proves, by doing it, that the keychain keeps something: before anyone is asked for a secret. */
-export const proveKeychain = (env: Environment): Promise<void> => entry('probe', env).prove()
+export const proveKeychain = (env: ProcessEnvironment): Promise<void> => entry('probe', env).prove()
 
-const indexPath = (env: Environment): string => join(settingsFolder(env), 'secrets.json')
+const indexPath = (env: ProcessEnvironment): string => join(settingsFolder(env), 'secrets.json')
 
 /** The names that were set here, in their order: a keychain does not list what it holds on every platform. */
-export function secretsKnown(env: Environment): readonly SecretFacts[] {
+export function secretsKnown(env: ProcessEnvironment): readonly SecretFacts[] {
   const path = indexPath(env)
   const text = readPrivate(path, 'unwritable')
   if (text === undefined) return []
@@ -69,7 +74,7 @@ const isFacts = (value: unknown): value is SecretFacts => {
 }
 
 async function changeIndex(
-  env: Environment,
+  env: ProcessEnvironment,
   change: (all: readonly SecretFacts[]) => readonly SecretFacts[],
   signal: AbortSignal,
 ): Promise<void> {
@@ -85,12 +90,12 @@ async function changeIndex(
 }
 
 /** `HOST:PORT` of `--for`. Throws `Fault` Usage naming the flag. */
-export function placeOf(given: string): { readonly host: string; readonly port: number } {
-  const [, bracketed, plain, digits] = /^(?:\[([0-9a-f:.]+)\]|([^\s:/@[\]]+)):(\d{1,5})$/i.exec(given.trim()) ?? []
+export function placeOf(text: string): { readonly host: string; readonly port: number } {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9a-f:.]+)\]|([^\s:/@[\]]+)):(\d{1,5})$/i.exec(text.trim()) ?? []
   const host = (bracketed ?? plain)?.toLowerCase().replace(/\.$/, '')
   const port = Number(digits)
   if (host && port >= 1 && port <= 65_535) return { host, port }
-  throw new Fault('Usage', `--for "${given}" is no host and port`, {
+  throw new Fault('Usage', `--for "${text}" is no host and port`, {
     hints: ['Write where the secret may be sent, as svc.yaml names it: --for db1.internal:5432, or --for [::1]:5432'],
   })
 }

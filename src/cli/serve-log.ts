@@ -239,7 +239,7 @@ export function readable(entry: LogEntry, at: Date = new Date()): string {
   const stacked = stack === undefined ? '' : `\n${stack}`
   const severity = level === 'info' ? [] : [level.toUpperCase()]
   if (status !== undefined) {
-    const said = level === 'info' ? [] : [sanitizeText(msg)]
+    const messages = level === 'info' ? [] : [sanitizeText(msg)]
     const words = [
       time,
       ...severity,
@@ -248,10 +248,10 @@ export function readable(entry: LogEntry, at: Date = new Date()): string {
       sanitizeText(path ?? ''),
       `${Math.round(ms ?? 0)} ms`,
     ]
-    return [...words, (correlationId ?? '').slice(0, 8), ...said].filter(Boolean).join(' ') + stacked
+    return [...words, (correlationId ?? '').slice(0, 8), ...messages].filter(Boolean).join(' ') + stacked
   }
-  const told = Object.entries(facts).filter(([, value]) => value !== undefined)
-  const width = Math.max(0, ...told.map(([name]) => name.length))
-  const lines = told.map(([name, value]) => `\n         ${name.padEnd(width)}  ${sanitizeText(String(value))}`)
+  const entries = Object.entries(facts).filter(([, value]) => value !== undefined)
+  const width = Math.max(0, ...entries.map(([name]) => name.length))
+  const lines = entries.map(([name, value]) => `\n         ${name.padEnd(width)}  ${sanitizeText(String(value))}`)
   return [time, ...severity, sanitizeText(msg)].join(' ') + lines.join('') + stacked
 }

@@ -1,10 +1,10 @@
 import type { Client, CredentialSource } from '../core/client/index.ts'
 import { lazy } from '../core/lazy.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
-import { type Environment, variable } from './flags.ts'
+import { type ProcessEnvironment, variable } from './flags.ts'
 import { packageJson } from './process.ts'
 import type { Settings } from './profiles.ts'
-import { chooseTarget, newCorrelationId, type Target } from './target.ts'
+import { type CommandTarget, chooseTarget, newCorrelationId } from './target.ts'
 
 export type SessionFlags = {
   readonly server?: string | undefined
@@ -16,8 +16,8 @@ export type SessionFlags = {
   readonly 'insecure-http'?: boolean
 }
 
-export type Session = {
-  readonly target: Target
+export type CommandSession = {
+  readonly target: CommandTarget
   /** How an answer names its target: `this machine` or the server's URL. */
   readonly label: string
   readonly service: Service
@@ -27,16 +27,16 @@ export type Session = {
 }
 
 /** How an answer names where it acted: in process the store as well. */
-export function placeOf({ label, runtime }: Session): string {
+export function placeOf({ label, runtime }: CommandSession): string {
   const store = runtime?.admin?.store ?? runtime?.facts.store
   return store === undefined ? label : `${label} · ${store}`
 }
 
-export const readSettings = async (env: Environment): Promise<Settings> =>
+export const readSettings = async (env: ProcessEnvironment): Promise<Settings> =>
   (await import('./profiles.ts')).readSettings(env)
 
 /** A Service for one command: over HTTP when a server is chosen, else computed here. */
-export async function openSession(flags: SessionFlags, env: Environment): Promise<Session> {
+export async function openSession(flags: SessionFlags, env: ProcessEnvironment): Promise<CommandSession> {
   const target = await chooseTarget(flags, env, () => readSettings(env))
   // One that is set but empty is refused wherever the command acts.
   const token = variable(env, 'SVC_TOKEN')
@@ -65,16 +65,16 @@ export async function openSession(flags: SessionFlags, env: Environment): Promis
 export async function openClientAt(
   target: ServerTarget,
   flags: SessionFlags,
-  env: Environment,
+  env: ProcessEnvironment,
   token = variable(env, 'SVC_TOKEN'),
 ): Promise<Client> {
   const { openClient } = await import('../core/client/index.ts')
   const connection = connectionOf(target, flags, env)
-  const given = token === undefined ? undefined : (await import('./credentials.ts')).givenToken(target, env)
-  return openClient({ ...connection, credential: credentialFor(target, given, connection, env) })
+  const provided = token === undefined ? undefined : (await import('./credentials.ts')).givenToken(target, env)
+  return openClient({ ...connection, credential: credentialFor(target, provided, connection, env) })
 }
 
-type ServerTarget = Extract<Target, { kind: 'server' }>
+type ServerTarget = Extract<CommandTarget, { kind: 'server' }>
 type Connection = {
   readonly baseUrl: string
   readonly caFile: string | undefined
@@ -83,7 +83,7 @@ type Connection = {
 }
 
 /** How a server is spoken to: flag > environment > profile. */
-export function connectionOf(target: ServerTarget, flags: SessionFlags, env: Environment): Connection {
+export function connectionOf(target: ServerTarget, flags: SessionFlags, env: ProcessEnvironment): Connection {
   return {
     baseUrl: target.url,
     caFile: flags['ca-file'] ?? variable(env, 'SVC_CA_FILE') ?? target.profile?.caFile,
@@ -95,13 +95,13 @@ export function connectionOf(target: ServerTarget, flags: SessionFlags, env: Env
 /** What is presented at a server: SVC_TOKEN, or the sign-in there. The latter is looked for when it is wanted. */
 function credentialFor(
   target: ServerTarget,
-  given: string | undefined,
+  provided: string | undefined,
   connection: Connection,
-  env: Environment,
+  env: ProcessEnvironment,
 ): CredentialSource {
   const always = target.profile?.credentials === 'always'
   const source = lazy(async (): Promise<CredentialSource | undefined> => {
-    if (given !== undefined) return (await import('./credentials.ts')).givenCredential(given, always)
+    if (provided !== undefined) return (await import('./credentials.ts')).givenCredential(provided, always)
     const { signedInAt } = await import('./credentials.ts')
     return signedInAt(target, await readSettings(env), connection, env)
   })
@@ -113,7 +113,7 @@ function credentialFor(
 }
 
 /** svc.yaml as `--config`, `SVC_CONFIG`, the user's or the system's folder has it. */
-export async function configuration(flags: Pick<SessionFlags, 'config'>, env: Environment) {
+export async function configuration(flags: Pick<SessionFlags, 'config'>, env: ProcessEnvironment) {
   const { loadConfig } = await import('../core/config/index.ts')
   return await loadConfig({
     ...(flags.config === undefined ? {} : { path: flags.config }),
@@ -125,10 +125,10 @@ export async function configuration(flags: Pick<SessionFlags, 'config'>, env: En
 }
 
 /** The embedded store's file: `--store`, `SVC_STORE`, `SVC_HOME`, or the platform's folder. */
-export async function storePath(flags: Pick<SessionFlags, 'store'>, env: Environment): Promise<string> {
+export async function storePath(flags: Pick<SessionFlags, 'store'>, env: ProcessEnvironment): Promise<string> {
   const { storePathFor } = await import('../core/store/index.ts')
-  const given = flags.store === undefined ? env : { ...env, SVC_STORE: flags.store }
-  return storePathFor(given, process.platform, process.getBuiltinModule('node:os').homedir())
+  const provided = flags.store === undefined ? env : { ...env, SVC_STORE: flags.store }
+  return storePathFor(provided, process.platform, process.getBuiltinModule('node:os').homedir())
 }
 
 /** A call of this account from this terminal. */

@@ -1,6 +1,6 @@
 import { Fault } from '../core/errors.ts'
-import { type Environment, variable } from './flags.ts'
-import type { Profile, Settings } from './profiles.ts'
+import { type ProcessEnvironment, variable } from './flags.ts'
+import type { ServerProfile, Settings } from './profiles.ts'
 
 export type TargetFlags = {
   readonly server?: string | undefined
@@ -10,22 +10,22 @@ export type TargetFlags = {
 /** What named a server: a flag or variable of this call, or the settings. */
 export type Origin = '--server' | 'SVC_SERVER' | '--profile' | 'SVC_PROFILE' | 'current profile'
 /** Where a command acts: a server, or this machine, in process. */
-export type Target =
+export type CommandTarget =
   | { readonly kind: 'local' }
   | {
       readonly kind: 'server'
       readonly url: string
       readonly origin: Origin
       /** The chosen profile; absent when a URL was given. */
-      readonly profile?: Profile | undefined
+      readonly profile?: ServerProfile | undefined
     }
 
 /** `--server` > `SVC_SERVER` > `--profile` > `SVC_PROFILE` > current profile > this machine, which `--local` forces. */
 export async function chooseTarget(
   flags: TargetFlags,
-  env: Environment,
+  env: ProcessEnvironment,
   readSettings: () => Promise<Settings>,
-): Promise<Target> {
+): Promise<CommandTarget> {
   if (flags.local) {
     const other = flags.server !== undefined ? '--server' : flags.profile !== undefined ? '--profile' : undefined
     if (other === undefined) return { kind: 'local' }
@@ -36,11 +36,11 @@ export async function chooseTarget(
   if (url !== undefined) return { kind: 'server', url, origin: 'SVC_SERVER' }
   const fromEnv = variable(env, 'SVC_PROFILE')
   const settings = await readSettings()
-  const named = flags.profile ?? fromEnv ?? settings.current
-  if (named === undefined) return { kind: 'local' }
+  const profileName = flags.profile ?? fromEnv ?? settings.current
+  if (profileName === undefined) return { kind: 'local' }
   const origin = flags.profile !== undefined ? '--profile' : fromEnv !== undefined ? 'SVC_PROFILE' : 'current profile'
   const { profileNamed } = await import('./profiles.ts')
-  const profile = await profileNamed(settings, named, origin)
+  const profile = await profileNamed(settings, profileName, origin)
   return { kind: 'server', url: profile.server, origin, profile }
 }
 

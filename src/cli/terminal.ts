@@ -35,8 +35,8 @@ export function chooseColour(argv: readonly string[]): void {
   const own = end === -1 ? argv : argv.slice(0, end)
   const at = own.findLastIndex((word) => word === '--color' || word.startsWith('--color='))
   const value = own[at]?.startsWith('--color=') ? own[at].slice('--color='.length) : own[at + 1]
-  const known = flags.find((flag) => at !== -1 && flag === value?.toLowerCase())
-  chosen = (known as ColourFlag | undefined) ?? 'auto'
+  const match = flags.find((flag) => at !== -1 && flag === value?.toLowerCase())
+  chosen = (match as ColourFlag | undefined) ?? 'auto'
 }
 
 const descriptors = { stdout: 1, stderr: 2 } as const
@@ -95,10 +95,10 @@ export function showsUnicode(env: Environment, platform: NodeJS.Platform): boole
  */
 export function progress(
   label: string,
-  wanted: boolean,
+  enabled: boolean,
 ): { readonly update: (text: string) => void; readonly stop: () => void } {
   const still = Boolean(process.env.ACCESSIBLE)
-  if (!wanted || process.env.CI || process.env.TERM === 'dumb' || !isTerminal('stderr'))
+  if (!enabled || process.env.CI || process.env.TERM === 'dumb' || !isTerminal('stderr'))
     return { update: () => {}, stop: () => {} }
   const stream = process.stderr
   const started = performance.now()

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { Fault } from '../core/errors.ts'
 import type { AuthenticateResponse } from '../core/protocol/index.ts'
 import type { Credential } from '../core/service.ts'
-import type { Environment } from './flags.ts'
+import type { ProcessEnvironment } from './flags.ts'
 import { keychainEntry } from './keychain/index.ts'
 import { ownFolder, readPrivate, removePrivate, settingsFolder, writePrivate } from './private-file.ts'
 
 /** What is kept of a sign-in (K1): an access token with its refresh token, or a session (C6). */
-export type Kept = {
+export type StoredCredential = {
   readonly at?: string | undefined
   readonly rt?: string | undefined
   /** Seconds since 1970, when the access token tells. */
@@ -18,13 +18,13 @@ export type Kept = {
   readonly perm?: boolean | undefined
 }
 /** A signed-in user at a server, and where the token is. */
-export type SignIn = { readonly server: string; readonly user: string; readonly storage: 'keychain' | 'file' }
+export type StoredSignIn = { readonly server: string; readonly user: string; readonly storage: 'keychain' | 'file' }
 
 export type TokenStore = {
   /** For people: `OS keychain`, or the file. */
   readonly where: string
-  readonly read: () => Promise<Kept | undefined>
-  readonly write: (kept: Kept) => Promise<void>
+  readonly read: () => Promise<StoredCredential | undefined>
+  readonly write: (stored: StoredCredential) => Promise<void>
   /** True when there was something to remove. */
   readonly remove: () => Promise<boolean>
   /** Proves, by doing it, that something can be kept. */
@@ -34,7 +34,7 @@ export type TokenStore = {
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
 /** One lock for every sign-in: processes at different servers do not wait for each other. */
-export const lockPath = ({ server, user }: SignIn, env: Environment): string =>
+export const lockPath = ({ server, user }: StoredSignIn, env: ProcessEnvironment): string =>
   join(settingsFolder(env), 'locks', `${digest(`${server}\n${user}`)}.lock`)
 
 /**
@@ -42,8 +42,8 @@ export const lockPath = ({ server, user }: SignIn, env: Environment): string =>
  * a token that was signed out, or overwrite a new sign-in with the old one's successor.
  */
 export async function underLock<T>(
-  signIn: SignIn,
-  env: Environment,
+  signIn: StoredSignIn,
+  env: ProcessEnvironment,
   signal: AbortSignal,
   change: () => Promise<T>,
 ): Promise<T> {
@@ -56,11 +56,11 @@ export async function underLock<T>(
   }
 }
 
-export function tokenStore(signIn: SignIn, env: Environment): TokenStore {
+export function tokenStore(signIn: StoredSignIn, env: ProcessEnvironment): TokenStore {
   return signIn.storage === 'keychain' ? inKeychain(signIn, env) : inFile(signIn, env)
 }
 
-function inKeychain({ server, user }: SignIn, env: Environment): TokenStore {
+function inKeychain({ server, user }: StoredSignIn, env: ProcessEnvironment): TokenStore {
   const entry = keychainEntry(server, user, env)
   return {
     where: 'OS keychain',
@@ -68,14 +68,14 @@ function inKeychain({ server, user }: SignIn, env: Environment): TokenStore {
       const text = await entry.read()
       return text === undefined ? undefined : parseKept(text, 'The entry in the OS keychain')
     },
-    write: (kept) => entry.write(JSON.stringify(kept)),
+    write: (stored) => entry.write(JSON.stringify(stored)),
     remove: entry.remove,
     prove: entry.prove,
   }
 }
 
 /** K3: a file of its own for every server and user, in a folder of its own. */
-function inFile({ server, user }: SignIn, env: Environment): TokenStore {
+function inFile({ server, user }: StoredSignIn, env: ProcessEnvironment): TokenStore {
   const folder = join(settingsFolder(env), 'credentials')
   const path = join(folder, `${digest(`${server}\n${user}`)}.json`)
   const write = (file: string, content: object): void => {
@@ -90,7 +90,7 @@ function inFile({ server, user }: SignIn, env: Environment): TokenStore {
       const text = readPrivate(path, 'unreadable')
       return text === undefined ? undefined : parseKept(text, path)
     },
-    write: async (kept) => write(path, { server, user, ...kept }),
+    write: async (stored) => write(path, { server, user, ...stored }),
     remove: async () => removePrivate(path),
     prove: async () => {
       const probe = join(folder, `probe-${process.pid}`)
@@ -102,7 +102,7 @@ function inFile({ server, user }: SignIn, env: Environment): TokenStore {
   }
 }
 
-function parseKept(text: string, where: string): Kept {
+function parseKept(text: string, where: string): StoredCredential {
   const damaged = (): Fault =>
     new Fault('Local', `${where} holds something that svc did not write`, { hints: ['Sign in again: svc login'] })
   let json: unknown
@@ -129,7 +129,7 @@ export const isToken = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x21-\x7e]{1,16384}$/.test(value)
 
 /** What a server's answer to a sign-in is worth: tokens, or a session (C6). */
-export function keptFrom(response: AuthenticateResponse, rememberMe: boolean): Kept | undefined {
+export function keptFrom(response: AuthenticateResponse, rememberMe: boolean): StoredCredential | undefined {
   const { BearerToken: at, RefreshToken: rt, SessionId: sid } = response
   if (isToken(at)) return { at, rt: isToken(rt) ? rt : undefined, exp: expiryOf(at) }
   return isToken(sid) ? { sid, perm: rememberMe } : undefined
@@ -147,11 +147,11 @@ export function expiryOf(token: string): number | undefined {
   }
 }
 
-export function credentialOf({ at, sid, perm }: Kept): Credential | undefined {
+export function credentialOf({ at, sid, perm }: StoredCredential): Credential | undefined {
   if (at !== undefined) return { kind: 'bearer', token: at }
   return sid === undefined ? undefined : { kind: 'session', secret: sid, permanent: perm }
 }
 
 /** True when a credential is what is kept. */
-export const isKept = (kept: Kept, credential: Credential): boolean =>
-  credential.kind === 'bearer' ? kept.at === credential.token : kept.sid === credential.secret
+export const isKept = (stored: StoredCredential, credential: Credential): boolean =>
+  credential.kind === 'bearer' ? stored.at === credential.token : stored.sid === credential.secret

@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
 import { makeFolder } from '../core/folder.ts'
-import type { Environment } from './flags.ts'
+import type { ProcessEnvironment } from './flags.ts'
 import { settingsFolder, writePrivate } from './private-file.ts'
 
 /** Writes a proposed svc.yaml where svc finds it; gives its path. Throws `Fault` Local when there is one already. */
-export function writeProposed(file: string, env: Environment): string {
+export function writeProposed(file: string, env: ProcessEnvironment): string {
   const path = join(settingsFolder(env), 'svc.yaml')
   if (existsSync(path)) {
     throw new Fault('Local', `${path} is there already, and is not written over`, {

@@ -4,14 +4,14 @@ import {
   askHealth,
   chooseOutput,
   combinedExit,
+  type HealthOutcome,
   type HealthQuestion,
-  type Outcome,
   type Output,
   parseOutput,
   showHealth,
   waitUntilHealthy,
 } from '../cli/health.ts'
-import { localCall, openSession, type Session } from '../cli/session.ts'
+import { type CommandSession, localCall, openSession } from '../cli/session.ts'
 import { progress } from '../cli/terminal.ts'
 import { Fault } from '../core/errors.ts'
 import { ServerType } from '../core/protocol/index.ts'
@@ -86,18 +86,18 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
             ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
           }),
       }
-      const ask = (askSignal: AbortSignal): Promise<readonly Outcome[]> => askHealth(session, question, askSignal)
-      const shown = progress(`Checking ${question.types.join(', ')} on ${session.label}`, !flags.quiet)
-      let outcomes: readonly Outcome[]
+      const ask = (askSignal: AbortSignal): Promise<readonly HealthOutcome[]> => askHealth(session, question, askSignal)
+      const display = progress(`Checking ${question.types.join(', ')} on ${session.label}`, !flags.quiet)
+      let outcomes: readonly HealthOutcome[]
       try {
         outcomes =
           flags.wait === undefined
             ? await ask(signal)
-            : await waitUntilHealthy(ask, flags.wait, signal, (tried, attempt) =>
-                shown.update(`Attempt ${attempt}: ${said(tried)}; asking again`),
+            : await waitUntilHealthy(ask, flags.wait, signal, (outcomes, attempt) =>
+                display.update(`Attempt ${attempt}: ${summary(outcomes)}; asking again`),
               )
       } finally {
-        shown.stop()
+        display.stop()
       }
       return await this.show(outcomes, output, session, mode)
     } finally {
@@ -106,21 +106,21 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   }
 
   private async show(
-    outcomes: readonly Outcome[],
+    outcomes: readonly HealthOutcome[],
     output: Output,
-    session: Session,
+    session: CommandSession,
     mode: HealthQuestion['mode'],
   ): Promise<number> {
     const [only] = outcomes
     const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
     // One question that got no answer is an error like any other; monitors' formats have a shape for it.
     if (outcomes.length === 1 && only?.fault && (output === 'table' || output === 'json')) throw only.fault
-    const shown = await showHealth(outcomes, { output, target: session.label, mode })
-    this.print(shown.text)
+    const display = await showHealth(outcomes, { output, target: session.label, mode })
+    this.print(display.text)
     if (output === 'table' && session.runtime && session.runtime.facts.configuration === undefined) {
       this.say(nextSteps())
     }
-    return shown.exitCode ?? code
+    return display.exitCode ?? code
   }
 }
 
@@ -136,9 +136,9 @@ function nextSteps(): string {
   return `\nNothing is configured yet: this is what svc knows of this machine. Try next:\n${lines.join('\n')}`
 }
 
-function chooseTypes(given: readonly (ServerType | 'all')[], session: Session): readonly ServerType[] {
-  if (given.includes('all')) return ServerType.values
-  if (given.length > 0) return [...new Set(given as readonly ServerType[])]
+function chooseTypes(requested: readonly (ServerType | 'all')[], session: CommandSession): readonly ServerType[] {
+  if (requested.includes('all')) return ServerType.values
+  if (requested.length > 0) return [...new Set(requested as readonly ServerType[])]
   if (!session.runtime) {
     throw new Fault('Usage', '--type is missing: which kind of server is it?', {
       hints: [`Types: ${ServerType.values.join(' ')}`, 'Give one or more, for example --type App, or --type all.'],
@@ -148,7 +148,7 @@ function chooseTypes(given: readonly (ServerType | 'all')[], session: Session): 
   return types.length > 0 ? types : ['App']
 }
 
-function said(outcomes: readonly Outcome[]): string {
+function summary(outcomes: readonly HealthOutcome[]): string {
   const bad = outcomes.find((outcome) => outcome.exitCode !== 0)
   return bad?.fault?.message ?? bad?.response?.StatusMessage ?? 'not healthy'
 }

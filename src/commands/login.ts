@@ -1,15 +1,15 @@
 import { SvcCommand } from '../cli/base.ts'
 import { refuseGivenToken } from '../cli/credentials.ts'
 import { boolean, connectionFlags, text } from '../cli/flags.ts'
-import type { Presented } from '../cli/login-run.ts'
+import type { PresentedSignIn } from '../cli/login-run.ts'
 import type { Settings } from '../cli/profiles.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
-import { chooseTarget, type Target } from '../cli/target.ts'
+import { type CommandTarget, chooseTarget } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 
-type ServerTarget = Extract<Target, { kind: 'server' }>
+type ServerTarget = Extract<CommandTarget, { kind: 'server' }>
 export default class Login extends SvcCommand {
   static override summary = 'Sign in to a server and keep the token in the OS keychain'
   static override description =
@@ -70,8 +70,8 @@ revoked when it ends.`
     }
     const { keepSignIn } = await import('../cli/login-run.ts')
     const to = { server, storage, connection, profile: target.profile?.name ?? flags.profile } as const
-    const kept = await keepSignIn(signedIn, to, process.env, signal)
-    this.print(flags.json ? JSON.stringify(kept) : screen(kept).map(sanitizeLine).join('\n'))
+    const credential = await keepSignIn(signedIn, to, process.env, signal)
+    this.print(flags.json ? JSON.stringify(credential) : screen(credential).map(sanitizeLine).join('\n'))
     return undefined
   }
 
@@ -112,7 +112,7 @@ const screen = (answer: {
   `Profile ${answer.profile} is now the current one: commands act there. --local acts on this machine.`,
 ]
 
-type Given = {
+type LoginFlags = {
   readonly 'password-stdin': boolean
   readonly 'token-stdin': boolean
   readonly json: boolean
@@ -120,7 +120,7 @@ type Given = {
 }
 
 /** No prompt without a terminal, ever: what is missing is named. */
-function refuseToAsk(flags: Given, user: string | undefined): void {
+function refuseToAsk(flags: LoginFlags, user: string | undefined): void {
   if (flags['token-stdin']) return
   const asks = canAsk() && !flags.json
   if (user === undefined && (!asks || flags['password-stdin'])) {
@@ -136,11 +136,11 @@ function refuseToAsk(flags: Given, user: string | undefined): void {
 }
 
 async function present(
-  flags: Given,
+  flags: LoginFlags,
   user: string | undefined,
   server: string,
   signal: AbortSignal,
-): Promise<Presented> {
+): Promise<PresentedSignIn> {
   if (flags['token-stdin']) {
     return { kind: 'token', token: (await secretFromStdin('--token-stdin', signal)).trim() }
   }

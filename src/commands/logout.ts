@@ -1,7 +1,7 @@
 import { SvcCommand } from '../cli/base.ts'
 import { refuseGivenToken } from '../cli/credentials.ts'
 import { boolean, connectionFlags } from '../cli/flags.ts'
-import type { Profile } from '../cli/profiles.ts'
+import type { ServerProfile } from '../cli/profiles.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
 import { chooseTarget } from '../cli/target.ts'
 import { exits, Fault } from '../core/errors.ts'
@@ -36,7 +36,7 @@ JWTs, for one, lets a token live until it expires.`
     refuseGivenToken('logout', process.env)
     const settings = await readSettings(process.env)
     const { signedInProfile } = await import('../cli/credentials.ts')
-    let profiles: readonly Profile[] = settings.profiles.filter((profile) => profile.user !== undefined)
+    let profiles: readonly ServerProfile[] = settings.profiles.filter((profile) => profile.user !== undefined)
     if (!flags.all) {
       const target = await chooseTarget(flags, process.env, async () => settings)
       if (target.kind === 'local') {
@@ -57,7 +57,7 @@ JWTs, for one, lets a token live until it expires.`
   }
 
   private async signOut(
-    profile: Profile,
+    profile: ServerProfile,
     flags: { readonly 'ca-file'?: string | undefined; readonly 'insecure-http'?: boolean },
     signal: AbortSignal,
   ): Promise<Result> {
@@ -83,13 +83,13 @@ JWTs, for one, lets a token live until it expires.`
       problems.push(error.message)
     }
     const store = tokenStore(signIn, process.env)
-    let kept: boolean | undefined
-    await store.read().then((found) => {
-      kept = found !== undefined
+    let revoked: boolean | undefined
+    await store.read().then((stored) => {
+      revoked = stored !== undefined
     }, note)
     let atServer: Result['atServer'] = 'not reached'
-    if (kept === false) atServer = 'ended before'
-    if (kept) {
+    if (revoked === false) atServer = 'ended before'
+    if (revoked) {
       const credential = signedInAt(target, { path: '', current: undefined, profiles: [] }, connection, process.env)
       await revoke({ ...connection, credential }, localCall(signal)).then((done) => {
         atServer = done

@@ -2,7 +2,7 @@ import { SvcCommand } from '../cli/base.ts'
 import { givenToken } from '../cli/credentials.ts'
 import { boolean, connectionFlags } from '../cli/flags.ts'
 import { localCall, openSession, readSettings } from '../cli/session.ts'
-import { chooseTarget, type Target } from '../cli/target.ts'
+import { type CommandTarget, chooseTarget } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
 
 type Facts = {
@@ -34,7 +34,7 @@ export default class Whoami extends SvcCommand {
     const { flags } = await this.parse(Whoami)
     const target = await chooseTarget(flags, process.env, () => readSettings(process.env))
     const token = givenToken(target, process.env)
-    const stored = target.kind === 'local' ? onThisMachine(signal) : await known(target, token !== undefined)
+    const stored = target.kind === 'local' ? onThisMachine(signal) : await factsOf(target, token !== undefined)
     if (target.kind === 'server') this.target = stored.server ?? target.url
     const facts = flags.verify && target.kind === 'server' ? await this.verified(stored, flags, signal) : stored
     const { factLines } = await import('../cli/render/table.ts')
@@ -60,28 +60,28 @@ function onThisMachine(signal: AbortSignal): Facts {
 }
 
 /** What is known here of the sign-in for a target. Throws `Fault` Unauthorized when there is none. */
-async function known(target: Extract<Target, { kind: 'server' }>, given: boolean): Promise<Facts> {
+async function factsOf(target: Extract<CommandTarget, { kind: 'server' }>, fromEnvironment: boolean): Promise<Facts> {
   const [{ serverOf, signedInProfile, signInOf }, { tokenStore }] = await Promise.all([
     import('../cli/credentials.ts'),
     import('../cli/token-store.ts'),
   ])
   const server = serverOf(target.url)
-  if (given) return { server, where: 'SVC_TOKEN', verified: false }
+  if (fromEnvironment) return { server, where: 'SVC_TOKEN', verified: false }
   const profile = signedInProfile(target, await readSettings(process.env))
   const signIn = profile && signInOf(profile)
   const nobody = (): Fault =>
     new Fault('Unauthorized', `nobody is signed in at ${server}`, { hints: [`svc login --server ${server}`] })
   if (!profile || !signIn) throw nobody()
   const store = tokenStore(signIn, process.env)
-  const kept = await store.read()
-  if (!kept) throw nobody()
+  const stored = await store.read()
+  if (!stored) throw nobody()
   return {
     server,
     profile: profile.name,
     user: profile.user,
     roles: profile.roles,
     permissions: profile.permissions,
-    expires: kept.exp === undefined ? undefined : new Date(kept.exp * 1_000).toISOString(),
+    expires: stored.exp === undefined ? undefined : new Date(stored.exp * 1_000).toISOString(),
     where: store.where,
     verified: false,
   }

@@ -3,7 +3,7 @@ import type * as Sqlite from 'node:sqlite'
 /** A value that is made when it is first needed. */
 export type Lazy<T, A extends readonly unknown[] = []> = {
   /** The value. Rejects with what the attempt throws; the next call then makes a new one. */
-  readonly get: (...given: A) => Promise<T>
+  readonly get: (...args: A) => Promise<T>
   /** The value, or the attempt under way; undefined when there is neither. Makes nothing. */
   readonly peek: () => Promise<T> | undefined
 }
@@ -20,21 +20,21 @@ export type Lazy<T, A extends readonly unknown[] = []> = {
  * It cannot undo what others keep: Node keeps the error of an ES module, and of a package that
  * `import()` wraps, whose evaluation has failed. `svc serve` loads its modules before it listens.
  */
-export function lazy<T, A extends readonly unknown[] = []>(make: (...given: A) => Promise<T>): Lazy<T, A> {
-  let kept: Promise<T> | undefined
+export function lazy<T, A extends readonly unknown[] = []>(make: (...args: A) => Promise<T>): Lazy<T, A> {
+  let promise: Promise<T> | undefined
   return {
-    get: (...given) => {
-      if (kept) return kept
+    get: (...args) => {
+      if (promise) return promise
       // Async, so that what `make` throws before it gives a promise is a rejection too.
-      const attempt = (async () => await make(...given))()
-      kept = attempt
+      const attempt = (async () => await make(...args))()
+      promise = attempt
       // Attached before anybody else's handler, so whoever hears of the failure can ask again at once.
       attempt.catch(() => {
-        kept = undefined
+        promise = undefined
       })
       return attempt
     },
-    peek: () => kept,
+    peek: () => promise,
   }
 }
 
@@ -46,9 +46,9 @@ export const sqlite = (): typeof Sqlite => withoutSqliteWarning(() => process.ge
 
 /** Runs `load` and drops the one warning that loading node:sqlite may give. */
 export function withoutSqliteWarning<T>(load: () => T): T {
-  const emit = Reflect.get(process, 'emitWarning') as (...given: unknown[]) => void
-  const filtered = (...given: unknown[]): void => {
-    if (!isSqliteWarning(given)) Reflect.apply(emit, process, given)
+  const emit = Reflect.get(process, 'emitWarning') as (...args: unknown[]) => void
+  const filtered = (...args: unknown[]): void => {
+    if (!isSqliteWarning(args)) Reflect.apply(emit, process, args)
   }
   Reflect.set(process, 'emitWarning', filtered)
   try {

@@ -91,10 +91,10 @@ type Flags = RunDocumentOptions['flags']
 
 /** The documents of a run but for the correlation id: made once for all callers who share it and ask alike. */
 function rememberDocuments(): (run: Run, type: ServerType, flags: Flags, view: RunView) => Documents {
-  const known = new WeakMap<Run, Map<string, Documents>>()
+  const documentsByRun = new WeakMap<Run, Map<string, Documents>>()
   return (run, type, flags, view) => {
-    const ofRun = known.get(run) ?? new Map<string, Documents>()
-    known.set(run, ofRun)
+    const ofRun = documentsByRun.get(run) ?? new Map<string, Documents>()
+    documentsByRun.set(run, ofRun)
     const key = `${view} ${flags.IncludeServerStateInformation === true} ${flags.SuppressDeploymentErrors === true}`
     const before = ofRun.get(key)
     if (before) return before
@@ -132,9 +132,9 @@ async function admit(operation: keyof typeof operations, { access }: Accounts, c
 }
 
 /** Whoever holds Admin may do what a permission allows to others. */
-function may({ roles, permissions }: Identity, wanted: WhoMayCall): boolean {
-  if (wanted === 'anyone' || roles.includes('Admin')) return true
-  return wanted !== 'Admin' && permissions.includes(wanted.permission)
+function may({ roles, permissions }: Identity, required: WhoMayCall): boolean {
+  if (required === 'anyone' || roles.includes('Admin')) return true
+  return required !== 'Admin' && permissions.includes(required.permission)
 }
 
 /** Who calls, and what the call presents of itself. */

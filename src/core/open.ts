@@ -28,9 +28,9 @@ import { stateMeter } from './system/resources.ts'
 /** Administration that is loaded, and opens its store, when it is first asked for something. */
 export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
   const lazily =
-    <A extends readonly unknown[], R>(pick: (admin: Admin) => (...given: A) => Promise<R>) =>
-    async (...given: A): Promise<R> =>
-      await pick(await load())(...given)
+    <A extends readonly unknown[], R>(pick: (admin: Admin) => (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> =>
+      await pick(await load())(...args)
   return {
     store,
     users: {
@@ -88,7 +88,7 @@ export type Core = {
  */
 export async function openCore(options: OpenOptions): Promise<Core> {
   const now = (): number => performance.now()
-  const held = options.store === undefined ? undefined : await holdStore(options.store)
+  const store = options.store === undefined ? undefined : await holdStore(options.store)
   let ownUrl: string | undefined
   const context: EngineContext = {
     now,
@@ -97,19 +97,19 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     inChild: runInChild,
     measureState: stateMeter(now),
     limits: limits(),
-    ownSignIn: held?.signIn,
-    heartbeats: held && (async () => await (await held.data(false)).heartbeats.list()),
-    history: held && {
-      keep: async (reading) => await (await held.data(false)).readings.keep(reading),
-      passing: async (state) => await (await held.data(false)).readings.passing(state),
+    ownSignIn: store?.signIn,
+    heartbeats: store && (async () => await (await store.data(false)).heartbeats.list()),
+    history: store && {
+      keep: async (reading) => await (await store.data(false)).readings.keep(reading),
+      passing: async (state) => await (await store.data(false)).readings.passing(state),
     },
     exec: options.config.exec,
     ownUrl: () => ownUrl,
   }
   const life = new AbortController()
-  const ownParts: OwnParts = { storePath: held?.path, accounts: held !== undefined, version: options.version }
-  if (options.shared) await openAll(held, configuredMonitors(options.config), ownParts)
-  const stopSweeping = options.shared && held ? sweepNowAndThen(held.data) : undefined
+  const ownParts: OwnParts = { storePath: store?.path, accounts: store !== undefined, version: options.version }
+  if (options.shared) await openAll(store, configuredMonitors(options.config), ownParts)
+  const stopSweeping = options.shared && store ? sweepNowAndThen(store.data) : undefined
 
   const plan = async (
     type: ServerType,
@@ -118,7 +118,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   ): Promise<readonly PlannedMonitor[]> => {
     const configured = options.config.types[type]
     const unconfigured = !configured || configured.monitors.length === 0
-    const storeProblem = unconfigured && type === 'Sql' && !options.shared ? await prepareStore(held?.path) : undefined
+    const storeProblem = unconfigured && type === 'Sql' && !options.shared ? await prepareStore(store?.path) : undefined
     const planned = await assemble(type, {
       configured: configured?.monitors ?? [],
       host: configured?.host ?? {},
@@ -128,8 +128,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       mode,
     })
     if (!storeProblem) return planned
-    const told = await notice('sqlite own store', 'fail', storeProblem)
-    return planned.map((monitor) => (monitor.name === told.name ? told : monitor))
+    const problem = await notice('sqlite own store', 'fail', storeProblem)
+    return planned.map((monitor) => (monitor.name === problem.name ? problem : monitor))
   }
 
   const runs = new Map<string, { mode: ExecutionMode; type: ServerType }>()
@@ -151,8 +151,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 
   const parts: Parts = {
     details: options.details,
-    accounts: held?.accounts,
-    plan: async (type, mode, call) => wanted(await plan(type, mode, call.signal), call),
+    accounts: store?.accounts,
+    plan: async (type, mode, call) => selectMonitors(await plan(type, mode, call.signal), call),
     run: (planned, mode, call) =>
       runMonitors(planned, context, {
         mode,
@@ -176,7 +176,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const runtime: Runtime = {
     version: options.version,
     facts: {
-      store: held?.label,
+      store: store?.label,
       configuration: options.config.origin,
       types: Object.entries(options.config.types).flatMap(([type, entry]) =>
         entry.monitors.length > 0 ? [type as ServerType] : [],
@@ -184,12 +184,12 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     ready: async (signal) => {
       if (life.signal.aborted) throw stopping()
-      if (options.shared) await held?.ready(signal)
+      if (options.shared) await store?.ready(signal)
     },
-    admin: held && lazyAdmin(held.label, held.admin),
-    anyAdmin: async () => (held ? await (await held.data(options.shared)).users.anyAdmin() : false),
+    admin: store && lazyAdmin(store.label, store.admin),
+    anyAdmin: async () => (store ? await (await store.data(options.shared)).users.anyAdmin() : false),
     startedRuns: () => [...started.values()],
-    auditEntries: held && (async () => (await (await held.data(false)).audit.list({ limit: 1 }))[0]?.id ?? 0),
+    auditEntries: store && (async () => (await (await store.data(false)).audit.list({ limit: 1 }))[0]?.id ?? 0),
     viewOf: (call) => viewOf(parts, call),
     recent: (view) =>
       [...runs.values()].flatMap(({ mode, type }) => {
@@ -206,7 +206,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     close: async () => {
       cancelRuns()
       stopSweeping?.()
-      await held?.close()
+      await store?.close()
     },
   }
   const trial: Core['trial'] = async ({ type, monitor, mode, timeoutMs }, signal) => {
@@ -249,29 +249,29 @@ const configuredMonitors = ({ types }: Config): readonly PlannedMonitor[] =>
 
 /** Opens the store, and loads what any request may need. Throws a Fault, with the store closed again. */
 async function openAll(
-  held: HeldStore | undefined,
+  store: HeldStore | undefined,
   configured: readonly PlannedMonitor[],
   own: OwnParts,
 ): Promise<void> {
   try {
-    await held?.data(true)
+    await store?.data(true)
     await preload(
       preloadOperations,
       () => preloadHealth(configured, own),
-      async () => await held?.preload(),
+      async () => await store?.preload(),
     )
   } catch (error) {
-    await held?.close()
+    await store?.close()
     throw error
   }
 }
 
 /** For a command: leaves out monitors that its selection cannot want, so that they are not run. */
-function wanted(planned: readonly PlannedMonitor[], call: Call): readonly PlannedMonitor[] {
+function selectMonitors(planned: readonly PlannedMonitor[], call: Call): readonly PlannedMonitor[] {
   const skip = call.selection?.skip ?? []
   if (skip.length === 0) return planned
-  const named = new Set(skip.map((name) => name.toLowerCase()))
-  return planned.filter((monitor) => !named.has(monitor.name.toLowerCase()))
+  const skipped = new Set(skip.map((name) => name.toLowerCase()))
+  return planned.filter((monitor) => !skipped.has(monitor.name.toLowerCase()))
 }
 
 const stopping = (): Fault => new Fault('Unavailable', 'Shutting down', { retryAfter: 5 })

@@ -13,12 +13,12 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
   const limit = typed.length <= 3 ? 1 : Math.max(2, Math.floor(typed.length / 3))
   let best: { readonly candidate: string; readonly slips: number } | undefined
   for (const candidate of candidates) {
-    const known = candidate.toLowerCase()
-    if (known.length > longest) continue
-    const begun = typed.length >= 3 && known.startsWith(typed) && known !== typed
-    const slips = begun ? 1 : distance(typed, known)
+    const folded = candidate.toLowerCase()
+    if (folded.length > longest) continue
+    const isPrefix = typed.length >= 3 && folded.startsWith(typed) && folded !== typed
+    const slips = isPrefix ? 1 : distance(typed, folded)
     // As many slips as letters would turn any word into any other.
-    if (slips <= limit && slips < known.length && (!best || slips < best.slips)) best = { candidate, slips }
+    if (slips <= limit && slips < folded.length && (!best || slips < best.slips)) best = { candidate, slips }
   }
   return best?.candidate
 }

@@ -3,7 +3,7 @@ import { pathProblem, readDate, select } from '../../src/core/assert/document.ts
 import { evaluateMeasures, type Measure, measureProblem } from '../../src/core/assert/measure.ts'
 import { readXml, xmlEnd } from '../../src/core/assert/xml.ts'
 import { isPublic } from '../../src/core/net/addresses.ts'
-import { nothingHidden } from '../../src/core/net/text.ts'
+import { noRedaction } from '../../src/core/net/text.ts'
 import { givenUp } from '../support/given-up.ts'
 import { processorMs } from '../support/processor-time.ts'
 
@@ -167,7 +167,7 @@ describe('measures', () => {
       answer: { json: () => ({ value }), xml: undefined },
       at,
       address: 'a:1',
-      hide: nothingHidden,
+      redact: noRedaction,
       code: () => '',
     }).map(({ status, message }) => `${status} ${message}`)
   const jobs = (...times: string[]) => ({ j: times.map((t) => ({ s: 'x', t: `2030-01-01T${t}:00Z` })) })

@@ -6,7 +6,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { parseJsonPath, readJsonPath } from '../../src/core/assert/document.ts'
 import { asOneAnswer, PatternBudget, statusAllowed, unmatched, unmet } from '../../src/core/assert/expectation.ts'
 import { merged, reachable } from '../../src/core/engine/index.ts'
-import { hiding, safeUrl, said } from '../../src/core/net/text.ts'
+import { createRedactor, safeUrl, sanitize } from '../../src/core/net/text.ts'
 import { givenUp } from '../support/given-up.ts'
 import { processorMs } from '../support/processor-time.ts'
 
@@ -19,7 +19,7 @@ describe('what a peer said', () => {
         fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.uint8Array({ maxLength: 40 })),
         fc.integer({ min: 1, max: 20 }),
         (heard, times) => {
-          const line = said(typeof heard === 'string' ? heard.repeat(times) : heard)
+          const line = sanitize(typeof heard === 'string' ? heard.repeat(times) : heard)
           return !hidden.test(line) && [...line].length <= 256 && line.isWellFormed()
         },
       ),
@@ -28,22 +28,22 @@ describe('what a peer said', () => {
   })
 
   test('loses its escape sequences whole, not just their first character', () => {
-    expect(said('a\x1b[31;1mb\x1b]0;title\x07c\x1b]8;;http://x\x1b\\d\x1bPq\x1b\\e\x1bcf\x9b2Jg')).toBe('abcdefg')
+    expect(sanitize('a\x1b[31;1mb\x1b]0;title\x07c\x1b]8;;http://x\x1b\\d\x1bPq\x1b\\e\x1bcf\x9b2Jg')).toBe('abcdefg')
   })
 
   test('is cut at the length asked for', () => {
-    expect(said('x'.repeat(300), 10)).toBe('xxxxxxxxx…')
-    expect(said('🙂'.repeat(20), 10)).toBe(`${'🙂'.repeat(9)}…`)
+    expect(sanitize('x'.repeat(300), 10)).toBe('xxxxxxxxx…')
+    expect(sanitize('🙂'.repeat(20), 10)).toBe(`${'🙂'.repeat(9)}…`)
   })
 
   test('costs no more for being long', () => {
     const start = processorMs()
-    expect(said('\x1b]'.repeat(5_000_000))).toBe(`${']'.repeat(255)}…`)
+    expect(sanitize('\x1b]'.repeat(5_000_000))).toBe(`${']'.repeat(255)}…`)
     expect(processorMs() - start).toBeLessThan(2_000)
   })
 
   test('shows no secret, also one that control characters split', () => {
-    const hide = hiding(['tok-12345', 'no'])
+    const hide = createRedactor(['tok-12345', 'no'])
     expect(hide('a tok-12345 b')).toBe('a [secret] b')
     expect(hide('tok\x1b[0m-12345')).toBe('[secret]')
     expect(hide('no, nothing')).toBe('no, nothing')

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Environment } from '../../src/cli/flags.ts'
+import type { ProcessEnvironment } from '../../src/cli/flags.ts'
 import { askKeychain, keychainEntry } from '../../src/cli/keychain/index.ts'
 import { Fault } from '../../src/core/errors.ts'
 import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/keyring.ts'
@@ -25,7 +25,7 @@ async function refusal(attempt: Promise<unknown>): Promise<Fault> {
   if (error instanceof Fault) return error
   return expect.fail(`this should have been a Fault: ${String(error)}`)
 }
-const entryOf = (env: Environment, user = 'alice') => keychainEntry(server, user, env)
+const entryOf = (env: ProcessEnvironment, user = 'alice') => keychainEntry(server, user, env)
 const linux = process.platform === 'linux' ? undefined : 'Secret Service and D-Bus are Linux only'
 
 suiteWith(keyringMissing ?? linux, 'a real GNOME Keyring', () => {

@@ -1,13 +1,13 @@
 import { stripVTControlCharacters } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { renderHealth, type Screen } from '../../src/cli/render/health.ts'
+import { type HealthScreen, renderHealth } from '../../src/cli/render/health.ts'
 import { width } from '../../src/cli/render/width.ts'
 import { type Entry, renderPlain } from '../../src/core/reports/index.ts'
 import { broken, failing, foreign, healthy, hostile, samples, unreachable, warning } from '../reports/samples.ts'
 import { processorMs } from '../support/processor-time.ts'
 
-const screen = (columns: number, more: Partial<Screen> = {}): Screen => ({
+const screen = (columns: number, more: Partial<HealthScreen> = {}): HealthScreen => ({
   width: columns,
   colour: false,
   unicode: true,

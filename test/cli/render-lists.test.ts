@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
 import { auditChange } from '../../src/cli/audit-change.ts'
 import { parseLifetime } from '../../src/cli/lifetime.ts'
 import { renderChange } from '../../src/cli/render/details.ts'
-import { type List, list } from '../../src/cli/render/list.ts'
+import { list, type RecordList } from '../../src/cli/render/list.ts'
 import * as lists from '../../src/cli/render/lists.ts'
 import { jsvNames, names } from '../../src/cli/render/table.ts'
 import { width } from '../../src/cli/render/width.ts'
@@ -30,7 +30,7 @@ const user = (text: Text): UserFacts => ({
   roles: [text('role'), text('role2')],
   permissions: [text('permission')],
 })
-const key = (text: Text): lists.KeyRow => ({
+const key = (text: Text): lists.ListedKey => ({
   name: text('name'),
   userName: text('userName'),
   roles: [text('role')],
@@ -66,7 +66,7 @@ const setting = (text: Text) => ({
 
 /** A declared list with a row of it, what stands around its rows, and what machines have been promised. */
 type Sample = {
-  readonly list: Pick<List<never, string>, 'fields' | 'columns' | 'record' | 'table' | 'render'>
+  readonly list: Pick<RecordList<never, string>, 'fields' | 'columns' | 'record' | 'table' | 'render'>
   readonly row: (text: Text) => never
   readonly json: (text: Text) => object
   /** The fields of a record. */
@@ -75,7 +75,7 @@ type Sample = {
   readonly members: string
 }
 const sample = <Row, Place extends string>(
-  declared: List<Row, Place>,
+  declared: RecordList<Row, Place>,
   row: (text: Text) => Row,
   fields: string,
   members: string,

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { acquire } from '../../src/cli/private-file.ts'
-import { type SignIn, tokenStore } from '../../src/cli/token-store.ts'
+import { type StoredSignIn, tokenStore } from '../../src/cli/token-store.ts'
 import { openClient } from '../../src/core/client/index.ts'
 import { compiledCode } from '../support/compiled-code.ts'
 import { keyringHome, keyringMissing, keyringSession } from '../support/keyring.ts'
@@ -27,14 +27,22 @@ function folder(): string {
   return made
 }
 
-type CheckContext = { readonly server: SignInServer; readonly signIn: SignIn; readonly env: Record<string, string> }
+type CheckContext = {
+  readonly server: SignInServer
+  readonly signIn: StoredSignIn
+  readonly env: Record<string, string>
+}
 
 /** A server, and a sign-in there that is stored. */
 async function context(options: Partial<ServerOptions> = {}, env: Record<string, string> = {}): Promise<CheckContext> {
   const server = await signInServer({ dialect: 'rotating', ...options })
   ends.push(server.close)
   const all = { SVC_HOME: folder(), ...env }
-  const signIn: SignIn = { server: server.url, user, storage: env['DBUS_SESSION_BUS_ADDRESS'] ? 'keychain' : 'file' }
+  const signIn: StoredSignIn = {
+    server: server.url,
+    user,
+    storage: env['DBUS_SESSION_BUS_ADDRESS'] ? 'keychain' : 'file',
+  }
   const client = openClient({ baseUrl: server.url, userAgent: 'svc/test', env: {} })
   const answer = await client.authenticate(
     { provider: 'credentials', UserName: user, Password: password },

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Asking, changeRoles, type RoleChange, showRoles, takeAll } from '../../src/cli/role-change.ts'
 import { applyFile, fileExit } from '../../src/cli/role-file-run.ts'
-import { localCall, openSession, type Session } from '../../src/cli/session.ts'
+import { type CommandSession, localCall, openSession } from '../../src/cli/session.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { Service } from '../../src/core/service.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-role-change-'))
 const by = { who: 'local:test', correlationId: 'c' }
-let session: Session
+let session: CommandSession
 let asking: Asking
 
 beforeAll(async () => {

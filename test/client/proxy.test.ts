@@ -171,8 +171,8 @@ test('the proxy is the one of the scheme, lower case first, and its scheme may b
   const address = readAddress(far, false)
   const env = { HTTPS_PROXY: 'http://upper:1', https_proxy: 'lower:2', HTTP_PROXY: 'http://plain:3' }
   expect(proxyFor(address, env)).toMatchObject({ variable: 'https_proxy', shown: 'lower:2', host: 'lower' })
-  expect(proxyFor(address, { HTTPS_PROXY: 'http://upper:1', https_proxy: '' })?.shown).toBe('upper:1')
-  expect(proxyFor(readAddress('http://h.test', true), env)?.shown).toBe('plain:3')
+  expect(proxyFor(address, { HTTPS_PROXY: 'http://upper:1', https_proxy: '' })?.label).toBe('upper:1')
+  expect(proxyFor(readAddress('http://h.test', true), env)?.label).toBe('plain:3')
   expect(proxyFor(address, { HTTP_PROXY: 'http://plain:3', https_proxy: ' ' })).toBeUndefined()
 })
 

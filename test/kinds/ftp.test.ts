@@ -729,7 +729,7 @@ describe('ftp settings and judgements', () => {
     const heard = pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
     expect(heard.map((reply) => reply.code)).toEqual([220, 331, 200])
     expect(heard[0]?.text).toBe('220-one\n 220 two\n221 three\n220 four')
-    expect(reader.begun).toBe(false)
+    expect(reader.started).toBe(false)
   })
   test('the folder of a PWD has its quotes undoubled, and is none with control characters', () => {
     const of = (text: string) => folderOf({ code: 257, text })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Reading } from '../../src/core/engine/index.ts'
+import type { HistoryReading } from '../../src/core/engine/index.ts'
 import host, { trend, trendOf } from '../../src/core/kinds/host.ts'
 import type { Threshold } from '../../src/core/settings/index.ts'
 import { evaluated, runKind } from '../support/run-kind.ts'
@@ -9,7 +9,7 @@ const GiB = 1024 ** 3
 const usual: Threshold = { warn: 24 * hour }
 /** Free bytes at each hour. */
 const hourly = (free: readonly number[]) => free.map((value, n) => ({ at: n * hour, value }))
-const resultOf = (readings: readonly Reading[], threshold = usual) =>
+const resultOf = (readings: readonly HistoryReading[], threshold = usual) =>
   evaluated(trend, { mount: '/data', readings }, { diskTrend: threshold })[0]
 const judged = (free: readonly number[], threshold = usual) => resultOf(hourly(free), threshold)
 const falling = (from: number, by: number, count = 10) => Array.from({ length: count }, (_, n) => from - n * by)

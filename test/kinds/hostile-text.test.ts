@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { answerOf, type Content, evaluateHealth } from '../../src/core/assert/content.ts'
 import { select } from '../../src/core/assert/document.ts'
 import { readXml, xmlEnd } from '../../src/core/assert/xml.ts'
-import { said as saidByServer } from '../../src/core/client/refusal.ts'
+import { sanitizeServerText as saidByServer } from '../../src/core/client/refusal.ts'
 import { classify } from '../../src/core/engine/classify.ts'
 import { canonical, recordTexts } from '../../src/core/kinds/dns.ts'
 import { readFigures, splitOutput } from '../../src/core/kinds/exec/performance-data.ts'
@@ -16,7 +16,7 @@ import { read as readJson } from '../../src/core/kinds/oidc/provider.ts'
 import { RespReader } from '../../src/core/kinds/redis/resp.ts'
 import { parseLaunchd, parseSystemd, parseWindows } from '../../src/core/kinds/service.ts'
 import { SmtpReplyReader } from '../../src/core/kinds/smtp/session.ts'
-import { hiding, nothingHidden, said } from '../../src/core/net/text.ts'
+import { createRedactor, noRedaction, sanitize } from '../../src/core/net/text.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
 import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/growth.ts'
 import { hostileUnits } from '../support/hostile-texts.ts'
@@ -25,7 +25,7 @@ const at = new Date(0)
 const contentOf = async (text: string, xml: boolean): Promise<Content> => {
   const body = Buffer.from(text)
   const read = xml ? await readXml(body) : undefined
-  return { address: 'peer:1', headers: {}, body, more: false, hide: nothingHidden, at, xml: read }
+  return { address: 'peer:1', headers: {}, body, more: false, redact: noRedaction, at, xml: read }
 }
 
 /** The text as a peer may send it: in pieces of so many bytes. */
@@ -173,35 +173,35 @@ const readers: Readonly<Record<string, Reader>> = {
     texts: inJson,
   },
   'JSON of an OpenID provider': { read: (text) => readJson(Buffer.from(text)), upTo: 1e6, texts: inJson },
-  'a token': { read: (text) => readToken(text, nothingHidden), upTo: 1e6 },
+  'a token': { read: (text) => readToken(text, noRedaction), upTo: 1e6 },
   'replies of FTP': {
-    read: (text) => new FtpReplies('peer', said).push(Buffer.from(text)),
+    read: (text) => new FtpReplies('peer', sanitize).push(Buffer.from(text)),
     upTo: 1e5,
     texts: inReplies,
   },
   'replies of FTP in pieces': {
     read: (text) => {
-      const replies = new FtpReplies('peer', said)
+      const replies = new FtpReplies('peer', sanitize)
       inPieces(text, 1, (piece) => replies.push(piece))
     },
     upTo: 1e4,
     texts: inReplies,
   },
   'replies of SMTP': {
-    read: (text) => new SmtpReplyReader('peer', said).push(Buffer.from(text)),
+    read: (text) => new SmtpReplyReader('peer', sanitize).push(Buffer.from(text)),
     upTo: 1e5,
     texts: inReplies,
   },
   'a listing of FTP': { read: (text) => filesIn(linesOf(Buffer.from(text)), at), upTo: 1e5, texts: inLists },
   'a line of a listing of FTP': { read: (text) => filesIn([text], at), upTo: 1e5, texts: inLists },
   'replies of Redis': {
-    read: (text) => new RespReader('peer', said).push(Buffer.from(text)),
+    read: (text) => new RespReader('peer', sanitize).push(Buffer.from(text)),
     upTo: 1e6,
     texts: inResp,
   },
   'replies of Redis in pieces': {
     read: (text) => {
-      const replies = new RespReader('peer', said)
+      const replies = new RespReader('peer', sanitize)
       inPieces(text, 1, (piece) => replies.push(piece))
     },
     upTo: 1e5,
@@ -237,8 +237,8 @@ const readers: Readonly<Record<string, Reader>> = {
     texts: inPluginOutput,
   },
   'the error of a driver': { read: (text) => classify(new Error(text), 'peer', 1), upTo: 1e6 },
-  'a text to be shown': { read: (text) => said(text), upTo: 1e6 },
-  'a text that may hold a secret': { read: (text) => hiding(['a a a', '\\"\\"'])(text), upTo: 1e6 },
+  'a text to be shown': { read: (text) => sanitize(text), upTo: 1e6 },
+  'a text that may hold a secret': { read: (text) => createRedactor(['a a a', '\\"\\"'])(text), upTo: 1e6 },
   'a text of a server to be shown': { read: (text) => saidByServer(text), upTo: 1e6 },
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { lastModified } from '../../src/core/kinds/http/checks.ts'
 import http from '../../src/core/kinds/http/index.ts'
-import { nothingHidden } from '../../src/core/net/text.ts'
+import { noRedaction } from '../../src/core/net/text.ts'
 import { httpPeer } from '../support/http-peer.ts'
 import { checked, evaluated, runKind } from '../support/run-kind.ts'
 
@@ -73,7 +73,7 @@ test.each([
   ['', 'failed'],
   ['Sun, 99 Nov 1994 11:00:00 GMT', 'failed'],
 ])('at noon the header %j is %s', (header, status) => {
-  const observation = { address: 'a:1', header, received: noon, hide: nothingHidden }
+  const observation = { address: 'a:1', header, received: noon, redact: noRedaction }
   const [result] = evaluated(lastModified, observation, { lastModified: { warn: hourMs, limit: 24 * hourMs } })
   expect(result?.status).toBe(status)
 })

@@ -23,7 +23,7 @@ const judged = (given: Partial<Query>, cells: readonly Cell[], more = false): re
 const whole = (cells: readonly Cell[], more = false): Column => ({
   cells,
   rows: cells.length,
-  kept: cells.length,
+  retained: cells.length,
   more,
   cut: false,
 })
@@ -134,7 +134,7 @@ describe('what is judged of the first column of a query', () => {
     )
     // NULL in what was read says nothing of what was not.
     expect(levels({ age: { limit: 3 } }, [null], true)).toEqual(['ok', 'warning'])
-    const column: Column = { cells: ['a', 'a'], rows: 700, kept: 2, more: false, cut: false }
+    const column: Column = { cells: ['a', 'a'], rows: 700, retained: 2, more: false, cut: false }
     const of = (given: Partial<Query>, more: Partial<Column> = {}) =>
       evaluateAsked({ query: { ...base, ...given }, at: now, column: { ...column, ...more } })
     expect(of({ expect: 'a' }).map(({ status, message }) => [status, message])).toEqual([

@@ -398,7 +398,10 @@ describe('rabbitmq peers that misbehave', () => {
 
 describe('rabbitmq judgement', () => {
   const settings = (some: object = {}): RabbitmqSettings => given(some) as RabbitmqSettings
-  const evaluateNodes = (nodes: readonly ofNodes.Node[], some: { readonly nodes?: number } = {}): readonly Result[] => [
+  const evaluateNodes = (
+    nodes: readonly ofNodes.RabbitmqNode[],
+    some: { readonly nodes?: number } = {},
+  ): readonly Result[] => [
     ...evaluated(ofNodes.node, nodes),
     ...evaluated(ofNodes.alarms, nodes),
     ...evaluated(ofNodes.memory, nodes),
@@ -407,7 +410,7 @@ describe('rabbitmq judgement', () => {
     ...evaluated(ofNodes.partitions, nodes),
     ...evaluated(ofNodes.cluster, nodes, some),
   ]
-  const node: ofNodes.Node = {
+  const node: ofNodes.RabbitmqNode = {
     name: 'a',
     running: true,
     memoryAlarm: false,
@@ -418,7 +421,7 @@ describe('rabbitmq judgement', () => {
     diskFree: { used: 5, of: 10 },
     partitions: [],
   }
-  const nodes = (...some: readonly Partial<ofNodes.Node>[]): readonly ofNodes.Node[] =>
+  const nodes = (...some: readonly Partial<ofNodes.RabbitmqNode>[]): readonly ofNodes.RabbitmqNode[] =>
     some.map((one) => ({ ...node, ...one }))
   const queue: ofQueues.Queue = {
     state: 'running',

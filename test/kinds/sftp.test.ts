@@ -403,7 +403,7 @@ describe('sftp settings and judgements', () => {
     expect(sftp.target?.(settings({}))).toEqual({ host, port: 22 })
   })
   test('the boundaries of latency belong to the better side', () => {
-    const greeting = { address: 'a:22', ended: 'met', said: '"SSH-2.0-x"', version: '2.0', software: 'x' } as const
+    const greeting = { address: 'a:22', ended: 'met', banner: '"SSH-2.0-x"', version: '2.0', software: 'x' } as const
     const status = (ms: number) => evaluated(banner, { ...greeting, ms }).map((result) => result.status)
     expect([1_000, 1_000.1, 3_000, 3_000.1].flatMap(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { afterEach, describe, expect, test } from 'vitest'
 import { Control, ReplyReader as FtpReader } from '../../src/core/kinds/ftp/control.ts'
 import { SmtpReplyReader, SmtpSession } from '../../src/core/kinds/smtp/session.ts'
-import { Exchange } from '../../src/core/net/request-reply.ts'
+import { RequestReplyConnection } from '../../src/core/net/request-reply.ts'
 import { until } from '../support/until.ts'
 
 const servers: Server[] = []
@@ -62,13 +62,13 @@ describe('one question, one answer', () => {
 
   test('it waits no longer than it is told to, and says for what', async () => {
     const { near } = await pair()
-    const silent = new Exchange(near, 'h:1', { push: lines })
+    const silent = new RequestReplyConnection(near, 'h:1', { push: lines })
     await expect(silent.next(30)).rejects.toMatchObject({
       fault: 'timeout',
       message: 'h:1 accepted the connection and then said nothing for 30 ms',
     })
     expect(silent.usable).toBe(false)
-    const other = new Exchange((await pair()).near, 'h:1', { push: lines })
+    const other = new RequestReplyConnection((await pair()).near, 'h:1', { push: lines })
     await expect(other.ask('x', 'PING', 30)).rejects.toMatchObject({
       fault: 'timeout',
       message: 'h:1 gave no answer to PING for 30 ms',
@@ -81,7 +81,7 @@ describe('one question, one answer', () => {
     ['instead of answering PING', 'hello\n', 'PING'],
   ])('a peer that hangs up is told as %s', async (when, first, name) => {
     const ends = await pair()
-    const exchange = new Exchange(ends.near, 'h:1', { push: lines })
+    const exchange = new RequestReplyConnection(ends.near, 'h:1', { push: lines })
     if (first !== '') {
       await says(ends, first)
       expect(await exchange.next()).toBe('hello')
@@ -93,7 +93,7 @@ describe('one question, one answer', () => {
 
   test('more than it was asked for is a flood', async () => {
     const ends = await pair()
-    const exchange = new Exchange(ends.near, 'h:1', { push: lines })
+    const exchange = new RequestReplyConnection(ends.near, 'h:1', { push: lines })
     ends.far.write('a\n'.repeat(16))
     await until(() => exchange.unasked.length === 16)
     expect(exchange.usable).toBe(true)

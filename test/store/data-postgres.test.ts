@@ -110,7 +110,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
   test('D2 a step that fails leaves nothing of itself and of those before it', async () => {
     const url = await freshDatabase(server)
     const client = await server.client(nameOf(url))
-    const options = { shown: 'it', create: true }
+    const options = { label: 'it', create: true }
     const steps = [...postgresMigrations, 'CREATE TABLE half (x INTEGER); SELECT * FROM nowhere']
     await expect(migratePostgres(client, options, steps)).rejects.toThrow(/nowhere/)
     expect((await client.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).rows).toEqual([])
@@ -125,7 +125,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     const client = new pg.Client({ connectionString: url, ssl: false, statement_timeout: 500, query_timeout: 700 })
     await client.connect()
     try {
-      await migratePostgres(client, { shown: 'it', create: true }, [...postgresMigrations, 'SELECT pg_sleep(1)'])
+      await migratePostgres(client, { label: 'it', create: true }, [...postgresMigrations, 'SELECT pg_sleep(1)'])
       expect((await client.query('SELECT version FROM meta')).rows).toEqual([
         { version: postgresMigrations.length + 1 },
       ])

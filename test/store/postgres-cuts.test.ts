@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Data, openData } from '../../src/core/store/index.ts'
-import type { Link } from '../../src/core/store/link.ts'
+import type { StoreLink } from '../../src/core/store/link.ts'
 import { linkPostgres } from '../../src/core/store/postgres-link.ts'
 import { cert, key } from '../server/certificate.ts'
 import { type CutProxy, cutProxy } from '../support/cut-proxy.ts'
@@ -51,7 +51,7 @@ afterEach(async () => {
   await proxy.close()
   process.off('uncaughtException', catching)
 })
-async function openLink(tls = false): Promise<Link> {
+async function openLink(tls = false): Promise<StoreLink> {
   const parameters = tls ? `?sslmode=verify-full&sslrootcert=${join(certificates, 'cert')}` : ''
   const link = await linkPostgres({ url: url + parameters, create: true, env: {} })
   ends.push(link.close)

@@ -1,12 +1,12 @@
 import { storedCredential } from '../../src/cli/credentials.ts'
-import type { SignIn } from '../../src/cli/token-store.ts'
+import type { StoredSignIn } from '../../src/cli/token-store.ts'
 import { openClient } from '../../src/core/client/index.ts'
 
 /**
  * One of many svc processes: at every `go` it makes a call as a fresh process would, with what is stored, and tells how
  * that went. Its id stands in the user agent, so that the server knows whom it answers.
  */
-const signIn = JSON.parse(process.argv[2] ?? '') as SignIn
+const signIn = JSON.parse(process.argv[2] ?? '') as StoredSignIn
 const connection = { baseUrl: signIn.server, userAgent: `svc/${process.pid}`, env: {} }
 
 process.on('message', () => {

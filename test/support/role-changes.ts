@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Grants, RoleChange } from '../../src/core/store/data.ts'
+import type { Grants, StoredRoleChange } from '../../src/core/store/data.ts'
 
 const names = ['Ops', 'ops', 'Support', 'Billing', 'Éditeur']
 const none: readonly string[] = []
@@ -13,7 +13,7 @@ export function chooser(seed: string): (most: number) => number {
   }
 }
 
-export type NamedChange = { readonly id: string; readonly change: RoleChange }
+export type NamedChange = { readonly id: string; readonly change: StoredRoleChange }
 
 /** Role changes by chance, each of which changes something when nobody else changes `held` meanwhile. */
 export function* changes(prefix: string, count: number, held: readonly string[]): Generator<NamedChange> {
@@ -41,7 +41,7 @@ export function anyChanges(prefix: string, count: number): readonly NamedChange[
 }
 
 /** What a change makes of what is held: the rule, told once more and simply. */
-export function applied({ add, remove }: RoleChange, held: Grants): Grants {
+export function applied({ add, remove }: StoredRoleChange, held: Grants): Grants {
   const list = (key: keyof Grants): readonly string[] => {
     const kept = held[key].filter((name) => !remove[key].includes(name) || add[key].includes(name))
     return [...new Set([...kept, ...add[key]])]

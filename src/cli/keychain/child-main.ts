@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import type { Answer, Place, Problem, ProblemKind, Question } from './question.ts'
+import type { KeychainAnswer, KeychainPlace, KeychainProblem, KeychainQuestion, ProblemKind } from './question.ts'
 
 /** What of the keyring library is used. */
 export type Keyring = {
@@ -17,9 +17,10 @@ export type Keyring = {
 }
 
 /** Answers one question. Every failure becomes a problem, and none quotes a secret. */
-export function answerQuestion(keyring: Keyring, question: Question): Answer {
+export function answerQuestion(keyring: Keyring, question: KeychainQuestion): KeychainAnswer {
   // Pinned (K1): the library otherwise takes the kernel's keyring, which is gone at the next start of the machine.
-  const entry = (place: Place) => new keyring.Entry(place.service, place.user, { linux: { store: 'secret-service' } })
+  const entry = (place: KeychainPlace) =>
+    new keyring.Entry(place.service, place.user, { linux: { store: 'secret-service' } })
   try {
     switch (question.does) {
       case 'read':
@@ -40,7 +41,7 @@ export function answerQuestion(keyring: Keyring, question: Question): Answer {
     return { problem: problemOf(error, question.secret) }
   }
 
-  function read(place: Place): string | null {
+  function read(place: KeychainPlace): string | null {
     const text = entry(place).getPassword()
     const [, count, digest] = /^parts:(\d{1,3}):([0-9a-f]{64})$/.exec(text ?? '') ?? []
     if (count === undefined) return text
@@ -49,7 +50,7 @@ export function answerQuestion(keyring: Keyring, question: Question): Answer {
     return sha256(whole.join('')) === digest ? whole.join('') : null
   }
 
-  function write(place: Place, secret: string, longest: number | undefined): void {
+  function write(place: KeychainPlace, secret: string, longest: number | undefined): void {
     const before = longest === undefined ? 0 : countOf(place)
     let last = secret
     let count = 0
@@ -66,34 +67,37 @@ export function answerQuestion(keyring: Keyring, question: Question): Answer {
     if (read(place) !== secret) throw new Error('what was written could not be read back')
   }
 
-  function remove(place: Place): boolean {
+  function remove(place: KeychainPlace): boolean {
     const count = countOf(place)
     const removed = entry(place).deletePassword()
     for (let at = 0; at < count; at += 1) entry(part(place, at + 1)).deletePassword()
     return removed
   }
 
-  function countOf(place: Place): number {
+  function countOf(place: KeychainPlace): number {
     return Number(/^parts:(\d{1,3}):/.exec(entry(place).getPassword() ?? '')?.[1] ?? 0)
   }
 }
 
-const part = ({ service, user }: Place, number: number): Place => ({ service, user: `${user}#${number}` })
+const part = ({ service, user }: KeychainPlace, number: number): KeychainPlace => ({
+  service,
+  user: `${user}#${number}`,
+})
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 /** What the library and the platforms say, by what can be done about it; the first that fits. */
-const telling: readonly (readonly [ProblemKind, RegExp])[] = [
+const patterns: readonly (readonly [ProblemKind, RegExp])[] = [
   ['too large', /too (?:long|large)|longer than|exceeds/i],
   ['denied', /access ?denied|not allowed|authorization|auth(?:entication)? failed|user canceled/i],
   ['locked', /lock|dismissed|no result found|interaction/i],
   ['absent', /connect|dbus|d-bus|no such file|not provided by any|serviceunknown|no default store|no storage/i],
 ]
 
-function problemOf(error: unknown, secret: string | undefined): Problem {
+function problemOf(error: unknown, secret: string | undefined): KeychainProblem {
   const text = String((error as { message?: unknown } | undefined)?.message ?? error)
-  const said = text.replace(/\s+/g, ' ').trim().slice(0, 200)
-  const message = secret !== undefined && secret !== '' && said.includes(secret.slice(0, 12)) ? '' : said
-  return { kind: telling.find(([, pattern]) => pattern.test(text))?.[0] ?? 'failed', message }
+  const line = text.replace(/\s+/g, ' ').trim().slice(0, 200)
+  const message = secret !== undefined && secret !== '' && line.includes(secret.slice(0, 12)) ? '' : line
+  return { kind: patterns.find(([, pattern]) => pattern.test(text))?.[0] ?? 'failed', message }
 }
 
 /**
@@ -126,7 +130,7 @@ function readLine(): string {
 }
 
 async function main(): Promise<void> {
-  const question = JSON.parse(readLine()) as Question
+  const question = JSON.parse(readLine()) as KeychainQuestion
   new Worker(dieWithParent, { eval: true }).unref()
   const keyring = await import('@napi-rs/keyring')
   process.stdout.write(`${JSON.stringify(answerQuestion(keyring, question))}\n`)

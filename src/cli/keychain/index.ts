@@ -3,12 +3,12 @@ import { dirname } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../../core/errors.ts'
-import type { Environment } from '../flags.ts'
-import type { Answer, Problem, ProblemKind, Question } from './question.ts'
+import type { ProcessEnvironment } from '../flags.ts'
+import type { KeychainAnswer, KeychainProblem, KeychainQuestion, ProblemKind } from './question.ts'
 
 /** Milliseconds that one call may take (K2). */
 export const patience = 3_000
-const largestAnswer = 1024 * 1024
+const maxAnswer = 1024 * 1024
 
 /** What the child runs: from source the file beside this one, in a bundle a file beside the bundle. */
 const entry = (): string =>
@@ -26,11 +26,11 @@ const passed = new Set(
  * The question goes by a pipe: no secret is in an argument. Every failure is a problem of the answer.
  */
 export function askKeychain(
-  question: Question,
+  question: KeychainQuestion,
   env: Readonly<Record<string, string | undefined>>,
   patienceMs = patience,
-): Promise<Answer> {
-  const { promise, resolve } = Promise.withResolvers<Answer>()
+): Promise<KeychainAnswer> {
+  const { promise, resolve } = Promise.withResolvers<KeychainAnswer>()
   const failed = (message: string): void => resolve({ problem: { kind: 'failed', message } })
   const child = spawn(process.execPath, [entry()], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -47,14 +47,14 @@ export function askKeychain(
   child.once('error', (error) => failed(`its process cannot be started: ${error.message}`))
   const stdin: Writable | null | undefined = child.stdin
   const stdout: Readable | null | undefined = child.stdout
-  let said = ''
+  let output = ''
   stdout?.setEncoding('utf8')
   stdout?.on('data', (text: string) => {
-    said += text
-    if (said.length > largestAnswer) failed('its answer is too long')
-    if (!said.includes('\n')) return
+    output += text
+    if (output.length > maxAnswer) failed('its answer is too long')
+    if (!output.includes('\n')) return
     try {
-      resolve(JSON.parse(said) as Answer)
+      resolve(JSON.parse(output) as KeychainAnswer)
     } catch {
       failed('its answer cannot be read')
     }
@@ -119,11 +119,11 @@ const notAsked: Record<What, string> = {
 }
 
 /** What, why, what next (K2). */
-export function keychainFault(problem: Problem, purpose: Purpose, what: What): Fault {
+export function keychainFault(problem: KeychainProblem, purpose: Purpose, what: What): Fault {
   const spared = purpose === 'prove' ? notAsked[what] : ''
-  const said = problem.message === '' ? [] : [`It says: ${problem.message}`]
+  const details = problem.message === '' ? [] : [`It says: ${problem.message}`]
   return new Fault('NoKeychain', `${firsts[purpose](what)}: ${whats[problem.kind]}${spared}`, {
-    hints: [cures[problem.kind], ...said, ...waysOut[what]],
+    hints: [cures[problem.kind], ...details, ...waysOut[what]],
   })
 }
 
@@ -137,7 +137,7 @@ export const noSessionBus = (purpose: Purpose, what: What): Fault =>
   })
 
 /** Characters that an entry of the Windows Credential Manager holds for certain (K1). */
-const longestOnWindows = 1_200
+const maxOnWindows = 1_200
 
 export type Keychain = {
   readonly read: () => Promise<string | undefined>
@@ -153,11 +153,14 @@ export type Keychain = {
  * One entry of the OS keychain: a server's, for one user, or a secret's, by its name. Every method rejects with
  * `Fault` NoKeychain, in words for what is kept.
  */
-export function keychainEntry(server: string, user: string, env: Environment, what: What = 'token'): Keychain {
+export function keychainEntry(server: string, user: string, env: ProcessEnvironment, what: What = 'token'): Keychain {
   // Without a blank: GNOME Keyring finds no entry whose service has one.
   const place = { service: `svc:${server}`, user }
-  const longest = process.platform === 'win32' ? longestOnWindows : undefined
-  const ask = async (question: Pick<Question, 'does' | 'secret'>, purpose: Purpose): Promise<Answer> => {
+  const longest = process.platform === 'win32' ? maxOnWindows : undefined
+  const ask = async (
+    question: Pick<KeychainQuestion, 'does' | 'secret'>,
+    purpose: Purpose,
+  ): Promise<KeychainAnswer> => {
     if (process.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus(purpose, what)
     const answer = await askKeychain({ ...place, ...question, longest }, env)
     if ('problem' in answer) throw keychainFault(answer.problem, purpose, what)

@@ -1,6 +1,6 @@
 /** One entry of the keychain: a server and a user. */
-export type Place = { readonly service: string; readonly user: string }
-export type Question = Place & {
+export type KeychainPlace = { readonly service: string; readonly user: string }
+export type KeychainQuestion = KeychainPlace & {
   /** `prove` writes, reads and removes an entry that nobody needs. */
   readonly does: 'read' | 'write' | 'remove' | 'prove'
   readonly secret?: string | undefined
@@ -9,6 +9,9 @@ export type Question = Place & {
 }
 
 export type ProblemKind = 'absent' | 'locked' | 'denied' | 'too large' | 'timed out' | 'failed'
-export type Problem = { readonly kind: ProblemKind; readonly message: string }
+export type KeychainProblem = { readonly kind: ProblemKind; readonly message: string }
 /** The one line that the child answers with. `secret` is null when there is no entry. */
-export type Answer = { readonly secret: string | null } | { readonly removed: boolean } | { readonly problem: Problem }
+export type KeychainAnswer =
+  | { readonly secret: string | null }
+  | { readonly removed: boolean }
+  | { readonly problem: KeychainProblem }

@@ -4,7 +4,7 @@ import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { KeyFacts, UserFacts } from '../../core/service.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import { painter, useColour } from '../terminal.ts'
-import { type List, type Output, record } from './list.ts'
+import { type ListOutput, type RecordList, record } from './list.ts'
 import {
   type Holding,
   holdings,
@@ -26,7 +26,7 @@ type Facts = readonly (readonly [name: string, value: CellText])[]
 export function renderUser(
   user: UserFacts,
   store: string,
-  as: Output & {
+  as: ListOutput & {
     readonly sentence?: string
     readonly changed?: boolean
     readonly member?: 'user' | 'removed'
@@ -77,7 +77,7 @@ export function renderNewKey(
 export function renderDone(
   name: string,
   store: string,
-  as: Output & { readonly sentence: string; readonly word: 'removed' | 'revoked' },
+  as: ListOutput & { readonly sentence: string; readonly word: 'removed' | 'revoked' },
 ): string {
   const { json, screen, sentence, word } = as
   if (json) return JSON.stringify({ store, name, [word]: true })
@@ -86,7 +86,7 @@ export function renderDone(
 }
 
 /** A heartbeat that the server has received. */
-export function renderReceipt(answer: ReportHeartbeatResponse, target: string, output: Output): string {
+export function renderReceipt(answer: ReportHeartbeatResponse, target: string, output: ListOutput): string {
   const forMachines = receipts.single(answer, { Target: target }, output)
   if (forMachines !== undefined) return forMachines
   const { screen } = output
@@ -108,14 +108,14 @@ const listFacts = (lists: Lists, target: string): Facts => [
 ]
 
 /** What a user holds. */
-export const renderHoldings = (row: Holding, target: string, output: Output): string =>
+export const renderHoldings = (row: Holding, target: string, output: ListOutput): string =>
   holdings.single(row, { Target: target }, output) ??
   `${headline('ok', row.userName, output.screen)}\n${pairs(listFacts(row, target), output.screen)}`
 
 const inQuotes = (lists: Lists): string => [...lists.roles, ...lists.permissions].map((name) => `"${name}"`).join(', ')
 
 /** What a change did, and what the user holds after it. */
-export function renderChange(change: RoleChanged, target: string, output: Output): string {
+export function renderChange(change: RoleChanged, target: string, output: ListOutput): string {
   const forMachines = roleChanges.single(change, { Target: target }, output)
   if (forMachines !== undefined) return forMachines
   const { screen } = output
@@ -131,7 +131,7 @@ export function renderChange(change: RoleChanged, target: string, output: Output
   return [head, pairs([...still, ...listFacts(change.all, target)], screen), ...dry].join('\n')
 }
 
-const records = <Row>(list: List<Row, never>, rows: readonly Row[]): string =>
+const records = <Row>(list: RecordList<Row, never>, rows: readonly Row[]): string =>
   rows.map((row) => list.record(row, {})).join('\n')
 
 /** What would run for each type at a mode. */
@@ -152,7 +152,7 @@ export function renderPlans(
 }
 
 /** One kind: its checks, and what svc.yaml may say. */
-export function renderKind(kind: KindRow, { json, screen }: Output): string {
+export function renderKind(kind: KindRow, { json, screen }: ListOutput): string {
   if (json) return JSON.stringify(kind)
   if (!screen.isTTY) return [records(kindChecks, kind.checks), records(settings, kind.settings)].join('\n')
   const tables = [kindChecks.table(kind.checks, screen), settings.table(kind.settings, screen)]
@@ -160,7 +160,7 @@ export function renderKind(kind: KindRow, { json, screen }: Output): string {
 }
 
 /** One profile that comes with svc: its monitors, and its parameters. */
-export function renderProfile(profile: ProfileRow, { json, screen }: Output): string {
+export function renderProfile(profile: ProfileRow, { json, screen }: ListOutput): string {
   const { name, title, doc, monitors } = profile
   if (json) return JSON.stringify(profile)
   if (!screen.isTTY) return [records(profileMonitors, monitors), records(parameters, profile.parameters)].join('\n')

@@ -47,9 +47,9 @@ function json(error: unknown, target?: string): { readonly error: ReportedError 
 function reported(error: unknown, target: string | undefined): ReportedError {
   const place = target === undefined || target === '' ? {} : { target: sanitizeLine(target) }
   if (!(error instanceof Fault)) {
-    const said = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
     const hints = ['This is a defect of svc. Run the command again with --debug and report what it prints.']
-    const message = `svc failed unexpectedly: ${sanitizeLine(said)}`
+    const message = `svc failed unexpectedly: ${sanitizeLine(reason)}`
     return { code: 'InternalServerError', exitCode: 1, message, ...place, hints }
   }
   const { fields = [], hints = [], remoteStatus } = error.details

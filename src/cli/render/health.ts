@@ -1,7 +1,6 @@
 import { type Entry, type EntryReading, isConsequence, type Reading, read, results } from '../../core/reports/index.ts'
 import { type Paint, painter } from '../terminal.ts'
 import {
-  type Cell,
   type Line,
   type Marks,
   marks,
@@ -9,15 +8,16 @@ import {
   showDuration,
   styles,
   type Table,
+  type TableCell,
   table,
   words,
 } from './table.ts'
 import { cut, width, wrap } from './width.ts'
 
 /** What one message, detail or name may fill on a screen; `--output json` has all of it. */
-const mostText = 1_200
-const mostName = 120
-const mostDetails = 8
+const maxText = 1_200
+const maxName = 120
+const maxDetails = 8
 
 const columns = [{ title: 'MONITOR' }, { title: 'CHECK' }, { title: 'STATUS' }, { title: 'MESSAGE' }]
 const shrink: Shrink = [
@@ -33,9 +33,9 @@ export type Look = { readonly width: number; readonly marks: Marks; readonly pai
 /** The results of one answer: a table, or a list where the screen is too narrow for one. */
 export function resultTable(entry: EntryReading, look: Look): Table {
   const rows = entry.monitors.flatMap((monitor) =>
-    monitor.results.map((result, at): readonly Cell[] => [
-      [{ text: at === 0 ? limited(monitor.name, look.marks, mostName) : '' }],
-      [{ text: limited(result.check, look.marks, mostName) || '-' }],
+    monitor.results.map((result, at): readonly TableCell[] => [
+      [{ text: at === 0 ? limited(monitor.name, look.marks, maxName) : '' }],
+      [{ text: limited(result.check, look.marks, maxName) || '-' }],
       [status(result, look.marks)],
       message(result, look.marks),
     ]),
@@ -49,10 +49,10 @@ function list(entry: EntryReading, look: Look): Table {
     return wrap(line.text, Math.max(12, look.width - by)).map((text) => ' '.repeat(by) + look.paint(line.style, text))
   }
   const lines = entry.monitors.flatMap((monitor) => [
-    ...inset({ text: limited(monitor.name, look.marks, mostName), style: 'strong' }, 2),
+    ...inset({ text: limited(monitor.name, look.marks, maxName), style: 'strong' }, 2),
     ...monitor.results.flatMap((result) => {
       const { text, style } = status(result, look.marks)
-      const [check = '', ...rest] = wrap(limited(result.check, look.marks, mostName), Math.max(12, look.width - 12))
+      const [check = '', ...rest] = wrap(limited(result.check, look.marks, maxName), Math.max(12, look.width - 12))
       return [
         `    ${look.paint(style, text)}${' '.repeat(8 - width(text))}${check}`.trimEnd(),
         ...rest.map((line) => ' '.repeat(12) + line),
@@ -69,21 +69,21 @@ const status = (result: Reading, marks: Marks): Line => ({
   style: isConsequence(result) ? 'dim' : styles[result.level],
 })
 
-function message(result: Reading, marks: Marks): Cell {
+function message(result: Reading, marks: Marks): TableCell {
   const first = { text: limited(withFault(result), marks), ...(isConsequence(result) ? { style: 'dim' as const } : {}) }
   if (result.level === 'ok') return [first]
   const details = result.details.flatMap((text) => text.split('\n'))
-  const shown = details.slice(0, mostDetails).map((text) => ({
+  const visible = details.slice(0, maxDetails).map((text) => ({
     text: limited(text.replace(/\s+/g, ' '), marks),
     style: 'dim' as const,
     inset: 2,
   }))
-  const left = details.length - shown.length
+  const left = details.length - visible.length
   const more = left > 0 ? [{ text: `${marks.more} ${left} more (--output json)`, style: 'dim' as const, inset: 2 }] : []
-  return [first, ...shown, ...more]
+  return [first, ...visible, ...more]
 }
 
-const limited = (text: string, marks: Marks, most = mostText): string =>
+const limited = (text: string, marks: Marks, most = maxText): string =>
   text.length > most ? `${text.slice(0, most).toWellFormed()}${marks.more}` : text
 
 /** What in a message already says its fault class. */
@@ -103,7 +103,7 @@ function withFault({ fault, message }: Reading): string {
   return `${message} (${fault})`
 }
 
-export type Screen = {
+export type HealthScreen = {
   /** Columns of the terminal. */
   readonly width: number
   readonly colour: boolean
@@ -113,14 +113,14 @@ export type Screen = {
   readonly ages?: readonly (number | undefined)[]
 }
 
-const mostCauses = 5
+const maxCauses = 5
 const causeLines = 2
 /** An answer longer than this says its headline again below, where a terminal stops scrolling. */
 const longScreen = 40
 const narrowest = 24
 
 /** What a person sees of some health answers: one block each, and one line over several. */
-export function renderHealth(entries: readonly Entry[], screen: Screen): string {
+export function renderHealth(entries: readonly Entry[], screen: HealthScreen): string {
   const look: Look = {
     width: Math.max(narrowest, screen.width),
     marks: marks(screen.unicode),
@@ -133,12 +133,12 @@ export function renderHealth(entries: readonly Entry[], screen: Screen): string 
 }
 
 function block(entry: EntryReading, ageSeconds: number, look: Look): readonly string[] {
-  const found = results(entry).length > 0 ? resultTable(entry, look) : { lines: [], width: 0 }
+  const body = results(entry).length > 0 ? resultTable(entry, look) : { lines: [], width: 0 }
   const facts = [...stateLines(entry, look), ...correlationLine(entry, look)]
-  const head = heading(entry, ageSeconds, found.width, look)
+  const head = heading(entry, ageSeconds, body.width, look)
   const hints = (entry.error?.hints ?? []).flatMap((hint) => hint.split('\n')).flatMap((line) => inset(line, look))
-  const again = found.lines.length > longScreen ? ['', ...narrowTitle(entry, look)] : []
-  return [head, hints, found.lines, facts]
+  const again = body.lines.length > longScreen ? ['', ...narrowTitle(entry, look)] : []
+  return [head, hints, body.lines, facts]
     .filter((part) => part.length > 0)
     .flatMap(spaced)
     .concat(again)
@@ -194,17 +194,17 @@ function narrowTitle(entry: EntryReading, look: Look): readonly string[] {
 }
 
 function shownCauses(entry: EntryReading): readonly string[] {
-  const shown = entry.causes.slice(0, mostCauses)
-  const left = entry.causes.length - shown.length
-  return left > 0 ? [...shown, `and ${left} more`] : shown
+  const visible = entry.causes.slice(0, maxCauses)
+  const left = entry.causes.length - visible.length
+  return left > 0 ? [...visible, `and ${left} more`] : visible
 }
 
 /** Indented text; with `most`, on that many lines at most: the table has the rest of a longer cause. */
 function inset(text: string, look: Look, most = Number.POSITIVE_INFINITY): readonly string[] {
   const room = look.width - 4
   const lines = wrap(text.slice(0, room * 40), room)
-  const told = lines.length > most ? [...lines.slice(0, most - 1), ended(lines[most - 1] ?? '', room, look)] : lines
-  return told.map((line, at) => (at === 0 ? '  ' : '    ') + line)
+  const visible = lines.length > most ? [...lines.slice(0, most - 1), ended(lines[most - 1] ?? '', room, look)] : lines
+  return visible.map((line, at) => (at === 0 ? '  ' : '    ') + line)
 }
 
 /** A line that goes on, ended after a word. */

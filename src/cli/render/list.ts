@@ -2,7 +2,6 @@ import { sanitizeLine } from '../../core/sanitize.ts'
 import { painter, useColour } from '../terminal.ts'
 import {
   aside,
-  type Cell,
   type CellText,
   cellOf,
   day,
@@ -14,6 +13,7 @@ import {
   pairs,
   type Screen,
   type Shrink,
+  type TableCell,
   table,
 } from './table.ts'
 
@@ -71,9 +71,9 @@ type Declaration<Row, Columns extends readonly Column<Row>[], Place extends stri
 type Common<Place extends string> = Readonly<Record<Place, string>>
 
 export type Headline = { readonly mark: Mark; readonly sentence: string }
-export type Output = { readonly json: boolean; readonly screen: Screen }
+export type ListOutput = { readonly json: boolean; readonly screen: Screen }
 
-export type List<Row, Place extends string> = {
+export type RecordList<Row, Place extends string> = {
   /** The names of a record's fields, in their order. */
   readonly fields: readonly string[]
   /** Where each column stands: its title in the table, its field of the record, whether JSON has it as a member. */
@@ -93,10 +93,10 @@ export type List<Row, Place extends string> = {
   readonly render: (
     rows: readonly Row[],
     around: Common<Place>,
-    output: Output & { readonly headline?: Headline },
+    output: ListOutput & { readonly headline?: Headline },
   ) => string
   /** A row by itself, as machines get it: one JSON object or a record. Undefined on a terminal. */
-  readonly single: (row: Row, around: Common<Place>, output: Output) => string | undefined
+  readonly single: (row: Row, around: Common<Place>, output: ListOutput) => string | undefined
 }
 
 /** Fields between tabs. Anybody may have written them: no field can end its line or begin another field. */
@@ -126,7 +126,7 @@ const leastWidths = [18, 9]
 type TableColumn = Pick<Column<unknown>, 'title' | 'align' | 'least' | 'shrink' | 'optional' | 'once'>
 
 /** The rows as a table, or as a block for each where the terminal is too narrow for a table. */
-function layOut(columns: readonly TableColumn[], rows: readonly (readonly Cell[])[], screen: Screen): string {
+function layOut(columns: readonly TableColumn[], rows: readonly (readonly TableCell[])[], screen: Screen): string {
   const visible = columns.flatMap(({ title = '', ...column }, at) =>
     column.optional && rows.every((row) => isEmptyCell(row[at] ?? [])) ? [] : [{ ...column, title, at }],
   )
@@ -139,7 +139,7 @@ function layOut(columns: readonly TableColumn[], rows: readonly (readonly Cell[]
   const body = rows.map((row, y) => visible.map(({ once, at }) => (once && repeats(y, at) ? [] : (row[at] ?? []))))
   const asTable = table(visible, body, { width: screen.columns || 80, shrink, paint: painter(useColour(screen)) })
   if (asTable) return asTable.lines.join('\n')
-  const block = (row: readonly Cell[]): string =>
+  const block = (row: readonly TableCell[]): string =>
     pairs(
       visible.map(({ title, at }) => [title.toLowerCase(), row[at] ?? []] as const),
       screen,
@@ -156,7 +156,7 @@ export const list =
   <Row>() =>
   <const Columns extends readonly Column<Row>[], const Place extends string = never>(
     declaration: Declaration<Row, Columns, Place>,
-  ): List<Row, Place> => {
+  ): RecordList<Row, Place> => {
     const { around = [], members, rows: rowsMember } = declaration
     const columns: readonly Column<Row>[] = declaration.columns
     const valueIn = (column: Column<Row>, row: Row): unknown =>

@@ -5,11 +5,11 @@ import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { AuditFacts, HeartbeatFacts, KeyFacts, Trial, UserFacts } from '../../core/service.ts'
 import { auditChange } from '../audit-change.ts'
 import type { Effective } from '../config-keys.ts'
-import type { Profile } from '../profiles.ts'
+import type { ServerProfile } from '../profiles.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import type { FileChange } from '../role-file.ts'
 import { renderError } from './errors.ts'
-import { type Headline, type List, list } from './list.ts'
+import { type Headline, list, type RecordList } from './list.ts'
 import { type CellText, day, jsvNames, moment, names, showDuration, styles, words } from './table.ts'
 
 const stateOf = ({ disabled }: UserFacts): string => (disabled ? 'disabled' : 'active')
@@ -56,9 +56,9 @@ export const holders = list<UserFacts>()({
   ],
 })
 
-export type KeyRow = KeyFacts & { readonly state: 'active' | 'expired' | 'revoked' }
+export type ListedKey = KeyFacts & { readonly state: 'active' | 'expired' | 'revoked' }
 
-export function keyRow(key: KeyFacts, now: Date): KeyRow {
+export function keyRow(key: KeyFacts, now: Date): ListedKey {
   if (key.revokedAt !== undefined) return { ...key, state: 'revoked' }
   return { ...key, state: key.expiresAt !== undefined && key.expiresAt <= now ? 'expired' : 'active' }
 }
@@ -75,7 +75,7 @@ export function keyRights({ userName, roles, permissions }: KeyFacts): string {
 const keyStyles = { active: undefined, expired: 'caution', revoked: 'dim' } as const
 
 /** Keys of machines, never the keys themselves. `roles` null, and `*` in a pipe: whatever the user holds. */
-export const keys = list<KeyRow>()({
+export const keys = list<ListedKey>()({
   around: ['store'],
   beneath: 'store',
   rows: 'keys',
@@ -107,14 +107,14 @@ export const keys = list<KeyRow>()({
   members: ['name', 'userName', 'roles', 'permissions', 'state', 'createdAt', 'expiresAt', 'revokedAt'],
 })
 
-export type HeartbeatRow = HeartbeatFacts & { readonly ageMs: number }
+export type ListedHeartbeat = HeartbeatFacts & { readonly ageMs: number }
 
-export const heartbeatRow = (heartbeat: HeartbeatFacts, now: Date): HeartbeatRow => ({
+export const heartbeatRow = (heartbeat: HeartbeatFacts, now: Date): ListedHeartbeat => ({
   ...heartbeat,
   ageMs: Math.max(0, now.getTime() - heartbeat.at.getTime()),
 })
 
-export const heartbeats = list<HeartbeatRow>()({
+export const heartbeats = list<ListedHeartbeat>()({
   around: ['store'],
   beneath: 'store',
   rows: 'heartbeats',
@@ -370,7 +370,7 @@ export const kindChecks = list<KindRow['checks'][number]>()({
 
 type SettingRow = ProfileRow['parameters'][number]
 
-const settingList = (title: string): List<SettingRow, never> =>
+const settingList = (title: string): RecordList<SettingRow, never> =>
   list<SettingRow>()({
     columns: [
       { key: 'name', title, shrink: 2 },
@@ -416,7 +416,7 @@ export const profileMonitors = list<ProfileRow['monitors'][number]>()({
 })
 
 /** Profiles of servers. The JSON of one is what the settings file holds of it. */
-export const serverProfiles = list<Profile & { readonly current: boolean }>()({
+export const serverProfiles = list<ServerProfile & { readonly current: boolean }>()({
   headline: ['profile', 'profiles'],
   columns: [
     {

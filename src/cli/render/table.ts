@@ -22,8 +22,8 @@ export type Line = {
   readonly inset?: number
 }
 /** A cell is one or more lines; each is wrapped to the column. */
-export type Cell = readonly Line[]
-export type Column = {
+export type TableCell = readonly Line[]
+export type TableColumn = {
   readonly title: string
   readonly align?: 'right' | undefined
   /** Columns of the terminal that it keeps in any case; a column keeps those of its title too. */
@@ -66,8 +66,8 @@ export type Table = { readonly lines: readonly string[]; readonly width: number 
  * and the caller should lay it out another way. The last column is not padded.
  */
 export function table(
-  columns: readonly Column[],
-  rows: readonly (readonly Cell[])[],
+  columns: readonly TableColumn[],
+  rows: readonly (readonly TableCell[])[],
   options: { readonly width: number; readonly shrink: Shrink; readonly paint: Paint },
 ): Table | undefined {
   const natural = columns.map(({ title }, at) =>
@@ -85,7 +85,7 @@ export function table(
   return undefined
 }
 
-const cellWidth = (cell: Cell): number =>
+const cellWidth = (cell: TableCell): number =>
   cell.reduce((most, line) => Math.max(most, width(line.text) + (line.inset ?? 0)), 0)
 
 function wrapped(line: Line, columns: number): readonly Line[] {
@@ -93,9 +93,14 @@ function wrapped(line: Line, columns: number): readonly Line[] {
   return wrap(line.text, columns - inset).map((text) => ({ text: ' '.repeat(inset) + text, style: line.style }))
 }
 
-type LaidOut = Pick<Column, 'align'> & { readonly width: number }
+type LaidOut = Pick<TableColumn, 'align'> & { readonly width: number }
 
-function rowLines(row: readonly Cell[], columns: readonly LaidOut[], gap: number, paint: Paint): readonly string[] {
+function rowLines(
+  row: readonly TableCell[],
+  columns: readonly LaidOut[],
+  gap: number,
+  paint: Paint,
+): readonly string[] {
   const cells = row.map((cell, at) => cell.flatMap((line) => wrapped(line, columns[at]?.width ?? 1)))
   const height = Math.max(1, ...cells.map((cell) => cell.length))
   return Array.from({ length: height }, (_, y) => {
@@ -121,7 +126,7 @@ export type StyledText = string | Line
 export type CellText = StyledText | readonly StyledText[]
 
 /** The lines of a cell. Anybody may have written the text: here it becomes safe to show. */
-export function cellOf(content: CellText): Cell {
+export function cellOf(content: CellText): TableCell {
   const lines: StyledText[] = []
   return lines
     .concat(content)
@@ -129,7 +134,7 @@ export function cellOf(content: CellText): Cell {
     .map((line) => ({ ...line, text: sanitizeLine(line.text) }))
 }
 
-export const isEmptyCell = (cell: Cell): boolean => cell.every(({ text }) => text === '')
+export const isEmptyCell = (cell: TableCell): boolean => cell.every(({ text }) => text === '')
 
 /** Names and values, the values aligned and wrapped. A name without a value is left out. */
 export function pairs(rows: readonly (readonly [name: string, value: CellText])[], screen: Screen): string {

@@ -80,8 +80,8 @@ export function splitAt(text: string, columns: number): readonly [string, string
 /** At most `columns` wide, ending in `mark` when something was cut. */
 export function cut(text: string, columns: number, mark: string): string {
   if (width(text) <= columns) return text
-  const [kept] = splitAt(text, Math.max(1, columns - width(mark)))
-  return kept.trimEnd() + mark
+  const [start] = splitAt(text, Math.max(1, columns - width(mark)))
+  return start.trimEnd() + mark
 }
 
 /** Characters behind which a long word is rather broken than elsewhere. */

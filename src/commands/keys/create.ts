@@ -80,17 +80,17 @@ them.`
 }
 
 /** A key is worth no more than its user. */
-function refuseUnheld(what: 'role' | 'permission', wanted: readonly string[], owner: UserFacts): void {
-  const held = what === 'role' ? owner.roles : owner.permissions
-  const unheld = wanted.find((name) => !held.includes(name))
+function refuseUnheld(what: 'role' | 'permission', requested: readonly string[], owner: UserFacts): void {
+  const granted = what === 'role' ? owner.roles : owner.permissions
+  const unheld = requested.find((name) => !granted.includes(name))
   if (unheld === undefined) return
-  const nearest = didYouMean(unheld, held)
+  const nearest = didYouMean(unheld, granted)
   throw new Fault('BadRequest', `--${what} "${unheld}": ${owner.userName} does not hold it, so a key cannot either`, {
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
-      held.length === 0
+      granted.length === 0
         ? `svc roles assign ${shellWord(owner.userName)} --${what} ${shellWord(unheld)}   gives it`
-        : `${owner.userName} holds: ${held.join(', ')}`,
+        : `${owner.userName} holds: ${granted.join(', ')}`,
     ],
   })
 }

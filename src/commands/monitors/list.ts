@@ -19,8 +19,8 @@ export default class List extends SvcCommand {
     const { assemble, describePlan } = await import('../../core/plan/index.ts')
     const config = await configuration(flags, process.env)
     const parts = { storePath: await storePath(flags, process.env), accounts: true, version: packageJson().version }
-    const given = flags.type ?? []
-    const types = given.length === 0 || given.includes('all') ? ServerType.values : (given as ServerType[])
+    const requested = flags.type ?? []
+    const types = requested.length === 0 || requested.includes('all') ? ServerType.values : (requested as ServerType[])
     const mode = flags.mode ?? 'Standard'
     const plans = []
     for (const type of new Set(types)) {

@@ -38,8 +38,8 @@ export default class MonitorsTest extends SvcCommand {
       import('../../cli/monitor-test.ts'),
       import('../../cli/monitor-test.ts'),
     ])
-    const tried = await tryMonitor(name, flags, process.env, signal)
-    this.print(flags.json ? JSON.stringify(trialJson(tried)) : renderTrial(tried, process.stdout))
-    return levelOf(tried.trial) === 'fail' ? exits.unhealthy.code : undefined
+    const trial = await tryMonitor(name, flags, process.env, signal)
+    this.print(flags.json ? JSON.stringify(trialJson(trial)) : renderTrial(trial, process.stdout))
+    return levelOf(trial.trial) === 'fail' ? exits.unhealthy.code : undefined
   }
 }

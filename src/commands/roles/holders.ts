@@ -25,8 +25,8 @@ export default class Holders extends StoreCommand {
 }
 
 /** "Nobody" must not be the answer to who asks for `admin` when there are Admins. */
-function refuseOtherCase(role: string, held: readonly string[]): void {
-  const other = held.find((name) => name.toLowerCase() === role.toLowerCase())
+function refuseOtherCase(role: string, roles: readonly string[]): void {
+  const other = roles.find((name) => name.toLowerCase() === role.toLowerCase())
   if (other === undefined) return
   throw new Fault('NotFound', `nobody holds "${role}", but "${other}" is held: letter case counts`, {
     hints: [`svc roles holders ${shellWord(other)}`],

@@ -13,11 +13,11 @@ export default class SecretsRemove extends SvcCommand {
     const { args, flags } = await this.parse(SecretsRemove)
     const name = checkedSecretName(args.name)
     const { removeSecret, secretsKnown } = await import('../../cli/secrets.ts')
-    const known = secretsKnown(process.env).map((secret) => secret.name)
+    const names = secretsKnown(process.env).map((secret) => secret.name)
     if (!(await removeSecret(name, process.env, signal))) {
       const nearest = didYouMean(
         name,
-        known.filter((one) => one !== name),
+        names.filter((one) => one !== name),
       )
       throw new Fault('NotFound', `the OS keychain holds no secret "${name}"`, {
         hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), 'svc secrets list shows the names.'],

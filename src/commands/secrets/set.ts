@@ -34,11 +34,11 @@ A daemon has no keychain: for svc serve under an account of its own, use {file: 
     const { newPassword } = await import('../../cli/prompt.ts')
     const secret = await newPassword({ message: `${name}:`, stdin: flags.stdin, flag: '--stdin' }, signal)
     await keepSecret(name, { secret, ...place }, process.env, signal)
-    const shown = hostAndPort(place.host, place.port)
+    const address = hostAndPort(place.host, place.port)
     this.print(
       flags.json
-        ? JSON.stringify({ name, for: shown, kept: true })
-        : `${name} is kept in the OS keychain, for ${shown} alone: {keychain: ${name}}`,
+        ? JSON.stringify({ name, for: address, kept: true })
+        : `${name} is kept in the OS keychain, for ${address} alone: {keychain: ${name}}`,
     )
   }
 }

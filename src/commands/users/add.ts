@@ -43,7 +43,7 @@ standard input (--password-stdin); it never stands on the command line.`
           signal,
         )
     await this.inStore(flags, signal, async ({ admin, by }) => {
-      const wanted = {
+      const input = {
         userName,
         password,
         email: flags.email,
@@ -51,8 +51,8 @@ standard input (--password-stdin); it never stands on the command line.`
         roles: flags.role ?? [],
         permissions: flags.permission ?? [],
       }
-      const user = await admin.users.add(wanted, by).catch(async (error: unknown) => {
-        throw error instanceof Fault && error.fault === 'Conflict' ? await taken(error, admin, wanted) : error
+      const user = await admin.users.add(input, by).catch(async (error: unknown) => {
+        throw error instanceof Fault && error.fault === 'Conflict' ? await taken(error, admin, input) : error
       })
       const { renderUser } = await import('../../cli/render/details.ts')
       this.print(
@@ -69,11 +69,11 @@ standard input (--password-stdin); it never stands on the command line.`
 }
 
 /** Whose the name or e-mail is: both are one set, without letter case (O4). */
-async function taken(error: Fault, admin: Admin, wanted: NewUser): Promise<Fault> {
-  for (const given of [wanted.userName, wanted.email]) {
-    const owner = given === undefined ? undefined : await admin.users.show(given).catch(() => undefined)
+async function taken(error: Fault, admin: Admin, input: NewUser): Promise<Fault> {
+  for (const value of [input.userName, input.email]) {
+    const owner = value === undefined ? undefined : await admin.users.show(value).catch(() => undefined)
     if (!owner) continue
-    return new Fault('Conflict', `"${given}" is taken: it names the user ${owner.userName}`, {
+    return new Fault('Conflict', `"${value}" is taken: it names the user ${owner.userName}`, {
       fields: error.details.fields,
       hints: [`svc users show ${shellWord(owner.userName)}`],
     })

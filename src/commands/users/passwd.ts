@@ -20,10 +20,10 @@ export default class Passwd extends StoreCommand {
     const name = required(args.name, 'NAME')
     const stdin = flags['password-stdin']
     // Without a terminal the missing flag is told before the store is opened.
-    const given = stdin || !canAsk() ? await newPassword({ message: '', stdin }, signal) : undefined
+    const piped = stdin || !canAsk() ? await newPassword({ message: '', stdin }, signal) : undefined
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const { userName } = await userNamed(admin, name)
-      const password = given ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, signal))
+      const password = piped ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, signal))
       const user = await admin.users.passwd(userName, password, by)
       const sentence = `${user.userName} has a new password; sessions and tokens issued before are void`
       const { renderUser } = await import('../../cli/render/details.ts')

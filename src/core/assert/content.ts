@@ -1,8 +1,8 @@
 import { fail, ok, type Result, warn } from '../engine/index.ts'
 import { showBytes } from '../format.ts'
-import { count, type Hide, quoted, safeUrl, said } from '../net/text.ts'
+import { count, quote, type Redact, safeUrl, sanitize } from '../net/text.ts'
 import { inPascalCase } from '../protocol/index.ts'
-import { type Answer, pathProblem, unmetValues } from './document.ts'
+import { type DocumentAnswer, pathProblem, unmetValues } from './document.ts'
 import { codeOf, type LinkEntry } from './link-settings.ts'
 import { evaluateMeasures } from './measure.ts'
 import type { XmlRead } from './xml.ts'
@@ -14,7 +14,7 @@ export type Content = {
   readonly body: Buffer
   /** True when the answer was longer than maxBody. */
   readonly more: boolean
-  readonly hide: Hide
+  readonly redact: Redact
   /** The wall clock when it was there: dates in it are held against this. */
   readonly at: Date
   /** What it is as XML, where that is asked for. */
@@ -26,10 +26,10 @@ export function together<const Name extends string>(
   check: Name,
   address: string,
   unmetOnes: readonly string[],
-  met: string,
+  actual: string,
 ): Result<Name> {
   const [first, ...rest] = unmetOnes
-  if (first === undefined) return ok(check, `${address}: ${met}`, { address })
+  if (first === undefined) return ok(check, `${address}: ${actual}`, { address })
   const others = rest.length > 0 ? ` (and ${count(rest.length, 'other')})` : ''
   return fail(check, 'data', `${address}: ${first}${others}`, { address, details: rest })
 }
@@ -45,13 +45,13 @@ export function jsonIn(content: Content): Document {
   try {
     return { value: JSON.parse(content.body.toString('utf8')) as unknown }
   } catch {
-    const type = quoted(content.headers['content-type'] ?? 'no content type', 64)
+    const type = quote(content.headers['content-type'] ?? 'no content type', 64)
     return { problem: `the answer is not JSON: ${showBytes(content.body.length)} of ${type}` }
   }
 }
 
 /** What paths lead to in a whole answer. A part of one is not judged: it might lack the worst. */
-export const answerOf = (content: Content): Answer => ({
+export const answerOf = (content: Content): DocumentAnswer => ({
   json: () => jsonIn(content),
   xml:
     content.xml && content.more
@@ -64,11 +64,11 @@ type Assertions = Pick<LinkEntry, 'json' | 'xml' | 'measure' | 'codes'>
 /** The values, figures, dates and counts that are expected in an answer. `parsed`: it must be XML anyway. */
 export function evaluateAssertions(
   content: Content,
-  given: Assertions,
+  assertions: Assertions,
   parsed = false,
 ): readonly Result<'json' | 'xml' | 'measure'>[] {
-  const { json, xml, measure, codes } = given
-  const { address, hide, at } = content
+  const { json, xml, measure, codes } = assertions
+  const { address, redact, at } = content
   const answer = answerOf(content)
   const code = codeOf(codes)
   const read = answer.xml
@@ -78,7 +78,7 @@ export function evaluateAssertions(
   return [
     ...(json ? [evaluateValues('json', content, json, code)] : []),
     ...(xml ? [evaluateValues('xml', content, xml, code)] : []),
-    ...evaluateMeasures(measure ?? [], { answer, at, address, hide, code }),
+    ...evaluateMeasures(measure ?? [], { answer, at, address, redact, code }),
   ]
 }
 
@@ -96,7 +96,9 @@ function evaluateValues(
   const wrong = Object.entries(expected).flatMap(([path, expectation]) => {
     const problem = pathProblem(path, check)
     if (problem !== undefined) return [problem]
-    return unmetValues(answerOf(content), { [path]: expectation }, content.hide).map(([, why]) => `${code(path)}${why}`)
+    return unmetValues(answerOf(content), { [path]: expectation }, content.redact).map(
+      ([, why]) => `${code(path)}${why}`,
+    )
   })
   return together(check, address, wrong, `${count(Object.keys(expected).length, 'value')} as expected`)
 }
@@ -113,20 +115,20 @@ export function evaluateHealth(content: Content): Result<'health'> {
 
 /** The verdict of a health answer that has been read: the interface's document, its members in PascalCase. */
 export function evaluateHealthDocument(
-  { address, hide }: Pick<Content, 'address' | 'hide'>,
+  { address, redact }: Pick<Content, 'address' | 'redact'>,
   body: Readonly<Record<string, unknown>>,
 ): Result<'health'> {
   const { Status: status, StatusMessage: message, FailedMonitorCount: failed, MonitorSummaries: summaries } = body
-  const told = typeof message === 'string' && message !== '' ? `: ${quoted(hide(message), 200)}` : ''
+  const reason = typeof message === 'string' && message !== '' ? `: ${quote(redact(message), 200)}` : ''
   const number = typeof failed === 'number' ? failed : undefined
   if (status === 'Failure') {
     const many = number === undefined ? '' : `, ${count(number, 'failed monitor')}`
     const more = {
       address,
-      details: failures(summaries, hide),
+      details: failures(summaries, redact),
       ...(number === undefined ? {} : { measurement: { value: number, unit: 'count' as const, limit: 0 } }),
     }
-    return fail('health', 'data', `${address} says Failure${many}${told}`, more)
+    return fail('health', 'data', `${address} says Failure${many}${reason}`, more)
   }
   if (status !== 'Success') {
     return fail(
@@ -137,18 +139,23 @@ export function evaluateHealthDocument(
     )
   }
   if (number !== undefined && number > 0) {
-    return fail('health', 'protocol', `${address} says Success, yet counts ${count(number, 'failed monitor')}${told}`, {
-      address,
-    })
+    return fail(
+      'health',
+      'protocol',
+      `${address} says Success, yet counts ${count(number, 'failed monitor')}${reason}`,
+      {
+        address,
+      },
+    )
   }
   if (Array.isArray(summaries) && summaries.length === 0) {
     return warn('health', `${address} says Success, but ran no monitor: nothing was checked there`, { address })
   }
-  return ok('health', `${address} says Success${told}`, { address })
+  return ok('health', `${address} says Success${reason}`, { address })
 }
 
 /** One line for each of the peer's failed monitors, but no more than ten. */
-function failures(summaries: unknown, hide: Hide): readonly string[] {
+function failures(summaries: unknown, redact: Redact): readonly string[] {
   if (!Array.isArray(summaries)) return []
   return (summaries as readonly unknown[])
     .slice(0, 1000)
@@ -160,7 +167,7 @@ function failures(summaries: unknown, hide: Hide): readonly string[] {
       } = (one ?? {}) as Readonly<Record<string, unknown>>
       if (status !== 'Failure' || typeof name !== 'string') return []
       const first: unknown = Array.isArray(errors) ? errors[0] : undefined
-      return [said(`${hide(name)}${typeof first === 'string' ? `: ${hide(first)}` : ''}`)]
+      return [sanitize(`${redact(name)}${typeof first === 'string' ? `: ${redact(first)}` : ''}`)]
     })
     .slice(0, 10)
 }
@@ -168,5 +175,5 @@ function failures(summaries: unknown, hide: Hide): readonly string[] {
 /** Where a redirect points, fit to be shown; what is no URL is quoted. */
 export function shownLocation(location: string, base: URL): string {
   const url = URL.parse(location, base.href)
-  return url === null ? quoted(location, 80) : safeUrl(url)
+  return url === null ? quote(location, 80) : safeUrl(url)
 }

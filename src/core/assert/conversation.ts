@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { isPattern, unmatched } from './expectation.ts'
 
-export type Heard = {
+export type Conversation = {
   readonly bytes: Buffer
   /** Why listening ended: `met` is the good one. `silent`: the time was over. */
   readonly ended: 'met' | 'closed' | 'silent' | 'full' | 'unjudged'
@@ -10,23 +10,23 @@ export type Heard = {
 }
 
 /** A peer that drips single bytes must not make us search as often. */
-const mostLooks = 64
+const maxLooks = 64
 
 /** What is waited for: `/pattern/`, a text that the answer contains, or a test of all that was heard so far. */
-export type Expected = string | ((heard: Buffer) => boolean)
+export type Expected = string | ((received: Buffer) => boolean)
 
 /**
  * Listens until what is expected was heard, the peer hangs up, `max` bytes are full or `ms` are over.
  * Without an expectation anything at all will do.
  * Rejects with what the socket was destroyed with. The caller destroys the socket.
  */
-export function listen(socket: Socket, expected: Expected | undefined, max: number, ms: number): Promise<Heard> {
+export function listen(socket: Socket, expected: Expected | undefined, max: number, ms: number): Promise<Conversation> {
   return new Promise((resolve, reject) => {
     // Grown by doubling: a peer that drips must not make us copy all of it each time.
     let space = Buffer.alloc(Math.min(max, 4096))
     let bytes = space.subarray(0, 0)
     let looks = 0
-    const settle = (ended: Heard['ended'], problem?: string): void => {
+    const settle = (ended: Conversation['ended'], problem?: string): void => {
       clearTimeout(timer)
       socket.removeListener('data', hear).pause()
       resolve({ bytes, ended, problem })
@@ -50,7 +50,7 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
       looks += 1
       if (bytes.length >= max) look('full')
       // A test of our own costs little; a pattern would be run over everything each time.
-      else if (looks <= mostLooks || typeof expected === 'function') look()
+      else if (looks <= maxLooks || typeof expected === 'function') look()
     }
     socket.on('data', hear)
     socket.once('end', () => look('closed'))
@@ -62,10 +62,10 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
   })
 }
 
-function lacks(heard: Buffer, expected: Expected | undefined): string | undefined {
-  if (typeof expected === 'function') return expected(heard) ? undefined : 'is not whole'
-  if (expected === undefined) return heard.length > 0 ? undefined : 'is missing'
-  const text = heard.toString('utf8')
+function lacks(received: Buffer, expected: Expected | undefined): string | undefined {
+  if (typeof expected === 'function') return expected(received) ? undefined : 'is not whole'
+  if (expected === undefined) return received.length > 0 ? undefined : 'is missing'
+  const text = received.toString('utf8')
   if (isPattern(expected)) return unmatched(text, expected)
   return text.includes(expected) ? undefined : 'does not contain it'
 }

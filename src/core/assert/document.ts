@@ -1,4 +1,4 @@
-import { type Hide, quoted, said } from '../net/text.ts'
+import { quote, type Redact, sanitize } from '../net/text.ts'
 import { UnjudgedError, unmetEach } from './expectation.ts'
 import type { XmlElement, XmlRead } from './xml.ts'
 
@@ -14,9 +14,9 @@ export function parseJsonPath(path: string): readonly (string | number)[] | unde
   let at = 1
   while (at < path.length) {
     jsonStep.lastIndex = at
-    const found = jsonStep.exec(path)
-    if (!found) return undefined
-    const [whole, name, index, single, double] = found
+    const step = jsonStep.exec(path)
+    if (!step) return undefined
+    const [whole, name, index, single, double] = step
     steps.push(index === undefined ? (name ?? single ?? double ?? '') : Number(index))
     at += whole.length
   }
@@ -49,9 +49,9 @@ export function selectJson(document: unknown, path: string): readonly unknown[] 
     const steps = parseJsonPath(index === 0 ? part : `$${part}`)
     if (steps === undefined) return undefined
     values = values.flatMap((value) => {
-      const found = readJsonPath(value, steps)
-      if (found === undefined || index === parts.length - 1) return found === undefined ? [] : [found.value]
-      return Array.isArray(found.value) ? (found.value as readonly unknown[]) : []
+      const selected = readJsonPath(value, steps)
+      if (selected === undefined || index === parts.length - 1) return selected === undefined ? [] : [selected.value]
+      return Array.isArray(selected.value) ? (selected.value as readonly unknown[]) : []
     })
   }
   return values
@@ -83,8 +83,8 @@ export function parseXmlPath(path: string): readonly Step[] | undefined {
     if (attribute !== undefined) steps.push({ of: 'attribute', name: attribute })
     else {
       const begins = name.endsWith('*')
-      const found = index === undefined ? undefined : Number(index)
-      steps.push({ of: 'element', name: begins ? name.slice(0, -1) : name, begins, index: found })
+      const position = index === undefined ? undefined : Number(index)
+      steps.push({ of: 'element', name: begins ? name.slice(0, -1) : name, begins, index: position })
     }
   }
   return steps
@@ -100,16 +100,16 @@ export function selectXml(from: XmlElement, steps: readonly Step[]): readonly Xm
         const value = node.attributes.get(next.name)
         return value === undefined ? [] : [{ value }]
       }
-      const named = node.children.filter(({ name }) => isCalled(name, next.name, next.begins))
-      return next.index === undefined ? named : named.slice(next.index, next.index + 1)
+      const matching = node.children.filter(({ name }) => isCalled(name, next.name, next.begins))
+      return next.index === undefined ? matching : matching.slice(next.index, next.index + 1)
     })
   }
   return nodes
 }
 
 /** With its prefix or without: `vmap:AdBreak` is also `AdBreak`. */
-const isCalled = (name: string, wanted: string, begins: boolean): boolean =>
-  [name, name.slice(name.indexOf(':') + 1)].some((form) => (begins ? form.startsWith(wanted) : form === wanted))
+const isCalled = (name: string, expected: string, begins: boolean): boolean =>
+  [name, name.slice(name.indexOf(':') + 1)].some((form) => (begins ? form.startsWith(expected) : form === expected))
 
 export const xmlText = (node: XmlNode): string => ('value' in node ? node.value : node.text)
 
@@ -123,34 +123,34 @@ export type Item = {
   /** What a path relative to it leads to; `.` is itself. Undefined when the path cannot be read. */
   readonly within: (relative: string) => readonly Item[] | undefined
 }
-export type Selection = readonly Item[] | { readonly problem: string }
+export type PathSelection = readonly Item[] | { readonly problem: string }
 
 /** What an answer holds, by path: `$…` into JSON, `/…` into XML. */
-export type Answer = {
+export type DocumentAnswer = {
   readonly json: () => { readonly value: unknown } | { readonly problem: string }
   readonly xml: XmlRead | undefined
 }
 
 /** More is not looked at: a peer must not choose how much we do. */
-export const mostItems = 2_000
+export const maxItems = 2_000
 
 const isXmlPath = (path: string): boolean => path.startsWith('/')
 const countOf = (path: string): string | undefined => /^count\((.*)\)$/s.exec(path)?.[1]
 
 /** Why a path cannot be read, or undefined. */
-export function pathProblem(path: string, wanted?: 'json' | 'xml'): string | undefined {
+export function pathProblem(path: string, expected?: 'json' | 'xml'): string | undefined {
   const inner = countOf(path) ?? path
-  if (wanted !== 'json' && isXmlPath(inner) && parseXmlPath(inner)?.length) return undefined
-  if (wanted !== 'xml' && inner.startsWith('$') && selectJson(undefined, inner)) return undefined
-  if (wanted === 'xml') return `${quoted(path, 80)} is not a path such as /VAST/Ad[0]/@id`
-  if (wanted === 'json') return `${quoted(path, 80)} is not a JSON path such as $.a.b[0].c`
-  return `${quoted(path, 80)} is neither a JSON path such as $.a[*].b nor an XML path such as /a/b/@c`
+  if (expected !== 'json' && isXmlPath(inner) && parseXmlPath(inner)?.length) return undefined
+  if (expected !== 'xml' && inner.startsWith('$') && selectJson(undefined, inner)) return undefined
+  if (expected === 'xml') return `${quote(path, 80)} is not a path such as /VAST/Ad[0]/@id`
+  if (expected === 'json') return `${quote(path, 80)} is not a JSON path such as $.a.b[0].c`
+  return `${quote(path, 80)} is neither a JSON path such as $.a[*].b nor an XML path such as /a/b/@c`
 }
 
 /** Why a path below an item cannot be read, or undefined: it may be one of JSON or of XML. */
 export const relativeProblem = (path: string): string | undefined =>
   parseXmlPath(path) === undefined && selectJson(undefined, relativeJson(path)) === undefined
-    ? `${quoted(path, 80)} is not a path within an item, such as State or @id`
+    ? `${quote(path, 80)} is not a path within an item, such as State or @id`
     : undefined
 
 const relativeJson = (path: string): string => (path === '.' ? '$' : path.startsWith('[') ? `$${path}` : `$.${path}`)
@@ -180,11 +180,11 @@ const xmlItem = (node: XmlNode): Item => ({
 })
 
 /** What a path leads to; `count(path)` is one value. Never throws. */
-export function select(answer: Answer, path: string): Selection {
+export function select(answer: DocumentAnswer, path: string): PathSelection {
   const counted = countOf(path)
   if (counted !== undefined) {
-    const found = select(answer, counted)
-    return 'problem' in found ? found : [jsonItem(found.length)]
+    const selection = select(answer, counted)
+    return 'problem' in selection ? selection : [jsonItem(selection.length)]
   }
   const wrong = pathProblem(path)
   if (wrong !== undefined) return { problem: wrong }
@@ -199,30 +199,30 @@ export function select(answer: Answer, path: string): Selection {
 
 /** Which of the expected values are not there or not as expected: `[path, what is wrong]`. */
 export function unmetValues(
-  answer: Answer,
+  answer: DocumentAnswer,
   expected: Readonly<Record<string, string>>,
-  hide: Hide,
+  redact: Redact,
 ): readonly (readonly [string, string])[] {
   return Object.entries(expected).flatMap(([path, expectation]) => {
-    const found = select(answer, path)
-    if ('problem' in found) return [[path, found.problem] as const]
-    if (found.length === 0)
-      return [[path, `the answer has no ${said(path, 80)}, expected ${said(expectation, 80)}`] as const]
+    const selection = select(answer, path)
+    if ('problem' in selection) return [[path, selection.problem] as const]
+    if (selection.length === 0)
+      return [[path, `the answer has no ${sanitize(path, 80)}, expected ${sanitize(expectation, 80)}`] as const]
     const wrong = eachWrong(
-      found.slice(0, mostItems).map(({ text }) => text),
+      selection.slice(0, maxItems).map(({ text }) => text),
       expectation,
-      hide,
+      redact,
     )
     const [first] = wrong
     if (first === undefined) return []
-    const many = found.length > 1 ? ` (${wrong.length} of ${found.length})` : ''
-    return [[path, `${said(path, 80)} ${first}${many}`] as const]
+    const many = selection.length > 1 ? ` (${wrong.length} of ${selection.length})` : ''
+    return [[path, `${sanitize(path, 80)} ${first}${many}`] as const]
   })
 }
 
-function eachWrong(texts: readonly string[], expectation: string, hide: Hide): readonly string[] {
+function eachWrong(texts: readonly string[], expectation: string, redact: Redact): readonly string[] {
   try {
-    return unmetEach(texts, expectation, hide).filter((wrong) => wrong !== undefined)
+    return unmetEach(texts, expectation, redact).filter((wrong) => wrong !== undefined)
   } catch (error) {
     if (error instanceof UnjudgedError) return [error.message]
     throw error

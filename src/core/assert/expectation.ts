@@ -1,4 +1,4 @@
-import { type Hide, nothingHidden, quoted, said } from '../net/text.ts'
+import { noRedaction, quote, type Redact, sanitize } from '../net/text.ts'
 
 /** Patterns see no more than this many characters: what a pattern costs grows with what it reads. */
 export const patternCap = 64 * 1024
@@ -7,7 +7,7 @@ const patternMs = 250
 /** Milliseconds of processor time for all patterns of one answer: a peer must not choose how long they take together. */
 const answerMs = 1_000
 /** Milliseconds, the longest that one try takes: nothing else happens in this process meanwhile. */
-const longestTryMs = 2_000
+const maxTryMs = 2_000
 
 const slashed = /^\/(.*)\/([imsu]*)$/s
 const comparison = /^(>=|<=|!=|==|=|>|<)\s*(.*)$/s
@@ -33,14 +33,14 @@ export class PatternBudget {
   }
 
   /** Runs what tries one pattern, shown as it is written. Throws UntriedError, or what that throws. */
-  spend<T>(shown: string, attempt: () => T): T {
+  spend<T>(label: string, attempt: () => T): T {
     if (this.#givenUp !== undefined) throw new UntriedError('another pattern of this answer was given up')
     const before = processorMs()
     try {
       if (this.#ms > answerMs) throw new UntriedError(`those before it took more than ${answerMs} ms`)
       return attempt()
     } catch (error) {
-      this.#givenUp = givenUp(shown, error)
+      this.#givenUp = givenUp(label, error)
       throw error
     } finally {
       this.#ms += processorMs() - before
@@ -64,7 +64,7 @@ export function patternProblem(pattern: string): string | undefined {
     return undefined
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^.*: /s, '') : ''
-    return `${said(pattern, 80)} is not a regular expression (${said(why, 80)})`
+    return `${sanitize(pattern, 80)} is not a regular expression (${sanitize(why, 80)})`
   }
 }
 
@@ -74,7 +74,7 @@ export function expectationProblem(expectation: string): string | undefined {
   const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
   const orders = /^[<>]=?$/.test(operator)
   return orders && (operand.trim() === '' || Number.isNaN(Number(operand)))
-    ? `${said(expectation, 80)} compares with no number: write >= 3, or a text that begins so as a /pattern/`
+    ? `${sanitize(expectation, 80)} compares with no number: write >= 3, or a text that begins so as a /pattern/`
     : undefined
 }
 
@@ -84,18 +84,18 @@ export function expectationProblem(expectation: string): string | undefined {
  */
 export function unmatched(text: string, pattern: string): string | undefined {
   const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
-  const shown = said(pattern, 80)
+  const label = sanitize(pattern, 80)
   let expression: RegExp
   try {
     expression = new RegExp(source, flags)
   } catch {
-    return `cannot be judged: ${shown} is not a regular expression`
+    return `cannot be judged: ${label} is not a regular expression`
   }
   try {
     const sandbox = { pattern: expression, text: text.slice(0, patternCap) }
-    return bounded('pattern.test(text)', sandbox, shown) === true ? undefined : `does not match ${shown}`
+    return bounded('pattern.test(text)', sandbox, label) === true ? undefined : `does not match ${label}`
   } catch (error) {
-    return `cannot be judged: ${givenUp(shown, error)}`
+    return `cannot be judged: ${givenUp(label, error)}`
   }
 }
 
@@ -105,14 +105,14 @@ export function unmatched(text: string, pattern: string): string | undefined {
  * where a busy machine left this thread too little of that, the script gets another try, with twice the
  * time. Throws StarvedError when not even the longest try was enough to tell, and UntriedError.
  */
-function bounded(script: string, sandbox: object, shown: string): unknown {
+function bounded(script: string, sandbox: object, label: string): unknown {
   const budget = budgets.at(-1)
-  return budget ? budget.spend(shown, () => tried(script, sandbox)) : tried(script, sandbox)
+  return budget ? budget.spend(label, () => runScript(script, sandbox)) : runScript(script, sandbox)
 }
 
-function tried(script: string, sandbox: object): unknown {
+function runScript(script: string, sandbox: object): unknown {
   const { runInNewContext } = process.getBuiltinModule('node:vm')
-  for (let ms = patternMs; ms <= longestTryMs; ms *= 2) {
+  for (let ms = patternMs; ms <= maxTryMs; ms *= 2) {
     const before = processorMs()
     try {
       return runInNewContext(script, sandbox, { timeout: ms })
@@ -135,13 +135,13 @@ function processorMs(): number {
 function endless(error: unknown): string {
   if (error instanceof UntriedError) return `was not tried, as ${error.message}`
   return error instanceof StarvedError
-    ? `got less than ${patternMs} ms of processor time in ${longestTryMs} ms: this machine is too busy`
+    ? `got less than ${patternMs} ms of processor time in ${maxTryMs} ms: this machine is too busy`
     : `did not end within ${patternMs} ms`
 }
 
-function givenUp(shown: string, error: unknown): string {
+function givenUp(label: string, error: unknown): string {
   const isItsOwn = !(error instanceof StarvedError || error instanceof UntriedError)
-  return `${shown} ${endless(error)}${isItsOwn ? ', so it backtracks; write it without nested repeats' : ''}`
+  return `${label} ${endless(error)}${isItsOwn ? ', so it backtracks; write it without nested repeats' : ''}`
 }
 
 /**
@@ -149,16 +149,16 @@ function givenUp(shown: string, error: unknown): string {
  * `<=`, `!=`, `=`), or the text itself. Undefined when it is met, else what is wrong, in words that
  * follow the name of the thing: `is "2", expected >= 3`. `hide` takes secrets out of what is shown.
  */
-export function unmet(actual: string, expectation: string, hide: Hide = nothingHidden): string | undefined {
-  const shown = quoted(hide(actual), 80)
+export function unmet(actual: string, expectation: string, redact: Redact = noRedaction): string | undefined {
+  const label = quote(redact(actual), 80)
   if (isPattern(expectation)) {
     const problem = unmatched(actual, expectation)
-    return problem === undefined ? undefined : `is ${shown} and ${problem}`
+    return problem === undefined ? undefined : `is ${label} and ${problem}`
   }
   const [, operator, operand = ''] = comparison.exec(expectation) ?? []
-  if (operator === undefined) return equal(actual, expectation, shown)
-  if (operator === '=' || operator === '==') return equal(actual, operand, shown)
-  if (operator === '!=') return actual === operand ? `is ${shown}, which it must not be` : undefined
+  if (operator === undefined) return equal(actual, expectation, label)
+  if (operator === '=' || operator === '==') return equal(actual, operand, label)
+  if (operator === '!=') return actual === operand ? `is ${label}, which it must not be` : undefined
   const left = actual.trim() === '' ? Number.NaN : Number(actual)
   const right = operand.trim() === '' ? Number.NaN : Number(operand)
   const holds =
@@ -167,7 +167,7 @@ export function unmet(actual: string, expectation: string, hide: Hide = nothingH
     (operator === '>' && left > right) ||
     (operator === '<' && left < right)
   if (holds) return undefined
-  return `is ${shown}, expected ${said(expectation, 80)}${Number.isNaN(left) ? ' (not a number)' : ''}`
+  return `is ${label}, expected ${sanitize(expectation, 80)}${Number.isNaN(left) ? ' (not a number)' : ''}`
 }
 
 /**
@@ -177,24 +177,25 @@ export function unmet(actual: string, expectation: string, hide: Hide = nothingH
 export function unmetEach(
   actuals: readonly string[],
   expectation: string,
-  hide: Hide,
+  redact: Redact,
 ): readonly (string | undefined)[] {
   const [, source = '', flags = ''] = slashed.exec(expectation) ?? []
-  if (actuals.length === 0 || !isPattern(expectation)) return actuals.map((actual) => unmet(actual, expectation, hide))
-  const shown = said(expectation, 80)
-  let seen: readonly boolean[]
+  if (actuals.length === 0 || !isPattern(expectation))
+    return actuals.map((actual) => unmet(actual, expectation, redact))
+  const label = sanitize(expectation, 80)
+  let verdicts: readonly boolean[]
   try {
     const texts = actuals.map((actual) => actual.slice(0, patternCap))
     const sandbox = { pattern: new RegExp(source, flags), texts }
-    seen = bounded('texts.map((text) => pattern.test(text))', sandbox, shown) as boolean[]
+    verdicts = bounded('texts.map((text) => pattern.test(text))', sandbox, label) as boolean[]
   } catch (error) {
-    const why = error instanceof SyntaxError ? `${shown} is not a regular expression` : givenUp(shown, error)
+    const why = error instanceof SyntaxError ? `${label} is not a regular expression` : givenUp(label, error)
     const [one, ...others] = actuals
-    const of = one === undefined || others.length > 0 ? '' : `is ${quoted(hide(one), 80)} and `
+    const of = one === undefined || others.length > 0 ? '' : `is ${quote(redact(one), 80)} and `
     throw new UnjudgedError(`${of}cannot be judged: ${why}`)
   }
   return actuals.map((actual, index) =>
-    seen[index] === true ? undefined : `is ${quoted(hide(actual), 80)} and does not match ${shown}`,
+    verdicts[index] === true ? undefined : `is ${quote(redact(actual), 80)} and does not match ${label}`,
   )
 }
 
@@ -203,8 +204,8 @@ export class UnjudgedError extends Error {
   override readonly name = 'UnjudgedError'
 }
 
-const equal = (actual: string, expected: string, shown: string): string | undefined =>
-  actual === expected ? undefined : `is ${shown}, expected ${quoted(expected, 80)}`
+const equal = (actual: string, expected: string, label: string): string | undefined =>
+  actual === expected ? undefined : `is ${label}, expected ${quote(expected, 80)}`
 
 /**
  * Whether an HTTP status is among those allowed: `200`, `2xx`, `200-299`, `<500`. Throws a
@@ -219,6 +220,6 @@ export function statusAllowed(status: number, allowed: readonly string[]): boole
     if (range) return status >= Number(range[1]) && status <= Number(range[2])
     const below = /^<(\d{3})$/.exec(text)
     if (below) return status < Number(below[1])
-    throw new RangeError(`status ${quoted(entry, 20)} is none of 200, 2xx, 200-299, <500`)
+    throw new RangeError(`status ${quote(entry, 20)} is none of 200, 2xx, 200-299, <500`)
   })
 }

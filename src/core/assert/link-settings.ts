@@ -1,4 +1,4 @@
-import { quoted, said } from '../net/text.ts'
+import { quote, sanitize } from '../net/text.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { pathProblem, relativeProblem } from './document.ts'
 import { expectationProblem } from './expectation.ts'
@@ -43,7 +43,7 @@ export type LinkEntry = Values<typeof linkFields>
 
 /** Why an entry cannot be followed, or undefined. */
 export function linkProblem(entry: LinkEntry): string | undefined {
-  const of = `links ${quoted(entry.name, 64)}`
+  const of = `links ${quote(entry.name, 64)}`
   const wrong = pathProblem(entry.path) ?? (entry.typeAt === undefined ? undefined : relativeProblem(entry.typeAt))
   if (wrong !== undefined) return `${of}: ${wrong}`
   if (entry.path.startsWith('count(')) return `${of}: a count is no URL`
@@ -60,29 +60,29 @@ export const readsBody = (entry: LinkEntry): boolean =>
 type Assertions = Pick<LinkEntry, 'json' | 'xml' | 'measure' | 'codes'>
 
 /** Why assertions on a document cannot be judged, or undefined. Paths of `json` are told when they are judged. */
-export function assertionProblem(given: Assertions, of: string, faults: readonly string[]): string | undefined {
-  const { json = {}, xml = {}, measure = [], codes = {} } = given
+export function assertionProblem(assertions: Assertions, of: string, faults: readonly string[]): string | undefined {
+  const { json = {}, xml = {}, measure = [], codes = {} } = assertions
   for (const path of Object.keys(xml)) {
     const wrong = pathProblem(path, 'xml')
     if (wrong !== undefined) return `${of}: ${wrong}`
   }
   for (const [path, expectation] of [...Object.entries(json), ...Object.entries(xml)]) {
     const wrong = expectationProblem(expectation)
-    if (wrong !== undefined) return `${of}: ${said(path, 64)}: ${wrong}`
+    if (wrong !== undefined) return `${of}: ${sanitize(path, 64)}: ${wrong}`
   }
   for (const one of measure) {
     const wrong = measureProblem(one)
     if (wrong !== undefined) return `${of}: ${wrong}`
   }
-  const known = new Set([...faults, ...Object.keys(json), ...Object.keys(xml), ...measure.map(({ name }) => name)])
-  const lost = Object.keys(codes).find((key) => !known.has(key))
+  const names = new Set([...faults, ...Object.keys(json), ...Object.keys(xml), ...measure.map(({ name }) => name)])
+  const lost = Object.keys(codes).find((key) => !names.has(key))
   return lost === undefined
     ? undefined
-    : `${of}: codes names ${said(lost, 64)}, which is none of ${[...known].map((key) => said(key, 64)).join(', ')}`
+    : `${of}: codes names ${sanitize(lost, 64)}, which is none of ${[...names].map((key) => sanitize(key, 64)).join(', ')}`
 }
 
 /** `IAB 401: `, or nothing: what a message about a fault, a path or a measure begins with. */
 export const codeOf =
   (codes: Readonly<Record<string, string>> | undefined) =>
   (key: string): string =>
-    codes && Object.hasOwn(codes, key) ? `${said(codes[key] ?? '', 80)}: ` : ''
+    codes && Object.hasOwn(codes, key) ? `${sanitize(codes[key] ?? '', 80)}: ` : ''

@@ -1,7 +1,7 @@
 import { atLeast, atMost, fail, ok, type Result } from '../engine/index.ts'
-import { type Hide, nothingHidden, quoted, said } from '../net/text.ts'
+import { noRedaction, quote, type Redact, sanitize } from '../net/text.ts'
 import type { SettingsSpec, Threshold, ThresholdUnit, Values } from '../settings/index.ts'
-import { type Answer, type Item, mostItems, pathProblem, readDate, relativeProblem, select } from './document.ts'
+import { type DocumentAnswer, type Item, maxItems, pathProblem, readDate, relativeProblem, select } from './document.ts'
 import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
 
 /** One thing to count, or to read a figure or a date of, in a JSON or XML answer. */
@@ -28,7 +28,7 @@ const dated = ['last', 'age', 'left'] as const
 
 /** Why a measure cannot be taken, or undefined. */
 export function measureProblem(measure: Measure): string | undefined {
-  const of = `measure ${quoted(measure.name, 64)}`
+  const of = `measure ${quote(measure.name, 64)}`
   const wrong =
     pathProblem(measure.path) ??
     [...Object.keys(measure.where ?? {}), ...(measure.needs ?? []), measure.time, measure.value, measure.of]
@@ -44,20 +44,20 @@ export function measureProblem(measure: Measure): string | undefined {
   return needsTime !== undefined && measure.time === undefined ? `${of}: ${needsTime} needs time` : undefined
 }
 
-type Given = {
-  readonly answer: Answer
+type MeasureContext = {
+  readonly answer: DocumentAnswer
   readonly at: Date
   readonly address: string
-  readonly hide: Hide
+  readonly redact: Redact
   /** What a message begins with, where the measure fails: by its name. */
   readonly code: (name: string) => string
 }
 
 /** Takes each measure of one answer. */
-export const evaluateMeasures = (measures: readonly Measure[], given: Given): readonly Result<'measure'>[] =>
+export const evaluateMeasures = (measures: readonly Measure[], context: MeasureContext): readonly Result<'measure'>[] =>
   measures.flatMap((measure) =>
-    take(measure, given).map((result) => ({
-      ...coded(result, given.code(measure.name)),
+    take(measure, context).map((result) => ({
+      ...coded(result, context.code(measure.name)),
       subject: measure.name,
     })),
   )
@@ -65,8 +65,8 @@ export const evaluateMeasures = (measures: readonly Measure[], given: Given): re
 const coded = (result: Result<'measure'>, code: string): Result<'measure'> =>
   result.status === 'ok' || code === '' ? result : { ...result, message: `${code}${result.message}` }
 
-function take(measure: Measure, { answer, at, address, hide }: Given): readonly Result<'measure'>[] {
-  const name = said(measure.name, 64)
+function take(measure: Measure, { answer, at, address, redact }: MeasureContext): readonly Result<'measure'>[] {
+  const name = sanitize(measure.name, 64)
   const more = { address }
   const wrong = (why: string): readonly Result<'measure'>[] => [
     fail('measure', 'data', `${address}: ${name}: ${why}`, more),
@@ -75,7 +75,7 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
   if ('problem' in selected) return [fail('measure', 'protocol', `${address}: ${name}: ${selected.problem}`, more)]
   let looked: readonly Item[]
   try {
-    looked = fitting(selected.slice(0, mostItems), measure.where)
+    looked = fitting(selected.slice(0, maxItems), measure.where)
   } catch (error) {
     if (error instanceof UnjudgedError) return wrong(error.message)
     throw error
@@ -84,7 +84,7 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
   const lost = times?.find((time) => typeof time !== 'number')
   if (lost !== undefined)
     return wrong(
-      `${said(measure.time ?? '', 64)} is ${lost === '' ? 'missing' : `${quoted(hide(lost), 40)}, which is no date`}`,
+      `${sanitize(measure.time ?? '', 64)} is ${lost === '' ? 'missing' : `${quote(redact(lost), 40)}, which is no date`}`,
     )
   const now = at.getTime()
   const fresh = looked
@@ -103,12 +103,12 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
   ): void => {
     results.push(evaluate({ check: 'measure', what: `${address}: ${what}`, ...more, value, unit, threshold, address }))
   }
-  const most = selected.length > mostItems ? `${name} (of the first ${mostItems} of ${selected.length}):` : `${name}:`
+  const most = selected.length > maxItems ? `${name} (of the first ${maxItems} of ${selected.length}):` : `${name}:`
   if (measure.count) figure(atMost, items.length, 'count', measure.count, most)
   if (measure.least) figure(atLeast, items.length, 'count', measure.least, most)
   for (const need of measure.needs ?? []) {
     const lacking = items.filter((item) => !item.within(need)?.length).length
-    if (lacking > 0) results.push(...wrong(`${lacking} of ${items.length} have no ${said(need, 64)}`))
+    if (lacking > 0) results.push(...wrong(`${lacking} of ${items.length} have no ${sanitize(need, 64)}`))
   }
   if (measure.needs && results.length === 0)
     results.push(ok('measure', `${address}: ${name}: ${items.length} with all that is needed`, more))
@@ -120,16 +120,16 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
     }
   }
   if (measure.left) {
-    if (when.length === 0) return [...results, ...wrong(`the answer has no ${said(measure.path, 80)}`)]
+    if (when.length === 0) return [...results, ...wrong(`the answer has no ${sanitize(measure.path, 80)}`)]
     const first = Math.min(...when)
     const more = { after: 'left', at: new Date(first) }
     figure(atLeast, (first - now) / 86_400_000, 'days', measure.left, `${name}:`, more)
   }
   if (!measure.atMost && !measure.atLeast) return results
-  if (items.length === 0) return [...results, ...wrong(`the answer has no ${said(measure.path, 80)}`)]
+  if (items.length === 0) return [...results, ...wrong(`the answer has no ${sanitize(measure.path, 80)}`)]
   const figures = items.map((item) => figureOf(item, measure))
   const unread = figures.find((value) => typeof value !== 'number')
-  if (unread !== undefined) return [...results, ...wrong(`${quoted(hide(unread), 40)} is not a number`)]
+  if (unread !== undefined) return [...results, ...wrong(`${quote(redact(unread), 40)} is not a number`)]
   const unit = measure.of === undefined ? 'ratio' : 'percent'
   if (measure.atMost) figure(atMost, Math.max(...figures.map(Number)), unit, measure.atMost)
   if (measure.atLeast) figure(atLeast, Math.min(...figures.map(Number)), unit, measure.atLeast)
@@ -139,13 +139,13 @@ function take(measure: Measure, { answer, at, address, hide }: Given): readonly 
 /** Those whose values are as they should be; one without the value is not. Throws UnjudgedError. */
 function fitting(items: readonly Item[], where: Readonly<Record<string, string>> = {}): readonly Item[] {
   return Object.entries(where).reduce((left, [path, expectation]) => {
-    const found = left.flatMap((item) => {
+    const values = left.flatMap((item) => {
       const [value] = item.within(path) ?? []
       return value === undefined ? [] : [{ item, text: value.text }]
     })
-    const texts = found.map(({ text }) => text)
-    const wrong = unmetEach(texts, expectation, nothingHidden)
-    return found.flatMap(({ item }, index) => (wrong[index] === undefined ? [item] : []))
+    const texts = values.map(({ text }) => text)
+    const wrong = unmetEach(texts, expectation, noRedaction)
+    return values.flatMap(({ item }, index) => (wrong[index] === undefined ? [item] : []))
   }, items)
 }
 

@@ -10,8 +10,8 @@ type Texts = Readonly<Record<string, string>> | undefined
 export const newNonce = (): string => randomBytes(8).toString('hex')
 
 /** Whether any of the texts, or of the values of the maps, holds `{nonce}`. */
-export const holdsNonce = (...given: readonly (string | Texts)[]): boolean =>
-  given.some((one) => (typeof one === 'string' ? mark.test(one) : Object.values(one ?? {}).some((v) => mark.test(v))))
+export const holdsNonce = (...texts: readonly (string | Texts)[]): boolean =>
+  texts.some((one) => (typeof one === 'string' ? mark.test(one) : Object.values(one ?? {}).some((v) => mark.test(v))))
 
 /** A text with its nonce. Being hexadecimal, it is itself in a URL, a header, JSON, XML and a pattern. */
 export const withNonce = <T extends string | undefined>(text: T, nonce: string): T => text?.replace(marks, nonce) as T

@@ -11,7 +11,7 @@ export type XmlElement = {
 export type XmlRead = { readonly root: XmlElement } | { readonly problem: string }
 
 /** Bytes: reading cannot be interrupted, so that more of it would hold up every other monitor. */
-const largestDocument = 4 * 1024 * 1024
+const maxDocument = 4 * 1024 * 1024
 /** Bytes within which the root has to begin, where its end is waited for. */
 const headBytes = 8 * 1024
 /** Elements within elements. */
@@ -25,8 +25,8 @@ export const loadXmlParser = () => import('fast-xml-parser')
  * unfolded or fetched. Never throws, and never repeats what was sent.
  */
 export async function readXml(bytes: Buffer, contentType?: string): Promise<XmlRead> {
-  if (bytes.length > largestDocument) {
-    return { problem: `is ${showBytes(bytes.length)}; XML is read up to ${showBytes(largestDocument)}` }
+  if (bytes.length > maxDocument) {
+    return { problem: `is ${showBytes(bytes.length)}; XML is read up to ${showBytes(maxDocument)}` }
   }
   const text = decode(bytes, contentType)
   if (text === undefined) return { problem: 'is not text of the encoding that it claims' }
@@ -67,8 +67,8 @@ function decode(bytes: Buffer, contentType = ''): string | undefined {
   const declared = /^\s*<\?xml[^>]{0,100}?\sencoding\s*=\s*["']([\w.:-]{1,40})["']/.exec(
     bytes.toString('latin1', 0, 200),
   )
-  const named = /;\s*charset="?([\w.:-]{1,40})/i.exec(contentType.slice(0, 200))?.[1] ?? declared?.[1] ?? 'utf-8'
-  const label = mark === 'fffe' ? 'utf-16le' : mark === 'feff' ? 'utf-16be' : named
+  const charset = /;\s*charset="?([\w.:-]{1,40})/i.exec(contentType.slice(0, 200))?.[1] ?? declared?.[1] ?? 'utf-8'
+  const label = mark === 'fffe' ? 'utf-16le' : mark === 'feff' ? 'utf-16be' : charset
   try {
     return new TextDecoder(label, { fatal: true }).decode(bytes)
   } catch {
@@ -128,12 +128,12 @@ const predefined: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>
 /** XML's own five entities and character references, each once: what they give is not looked at again. */
 function unescaped(text: string): string {
   if (!text.includes('&')) return text
-  return text.replace(/&(?:#(\d{1,7})|#x([\da-fA-F]{1,6})|(amp|lt|gt|quot|apos))?;?/g, (found, dec, hex, name) => {
+  return text.replace(/&(?:#(\d{1,7})|#x([\da-fA-F]{1,6})|(amp|lt|gt|quot|apos))?;?/g, (entity, dec, hex, name) => {
     const code = dec === undefined ? (hex === undefined ? undefined : Number.parseInt(hex, 16)) : Number(dec)
-    const known =
+    const character =
       code === undefined ? predefined[String(name)] : code <= 0x10ffff ? String.fromCodePoint(code) : undefined
-    if (known === undefined || !found.endsWith(';')) throw new BadReference()
-    return known
+    if (character === undefined || !entity.endsWith(';')) throw new BadReference()
+    return character
   })
 }
 
@@ -141,17 +141,17 @@ function unescaped(text: string): string {
  * Tells whether the document that a peer is sending has come to its end: its root is closed.
  * What stands before the first `<` (a frame's header) does not matter. Costs little however often it is asked.
  */
-export function xmlEnd(): (heard: Buffer) => boolean {
+export function xmlEnd(): (received: Buffer) => boolean {
   let root: { readonly name: string; readonly closed: boolean } | undefined
   let looked = 0
-  return (heard) => {
+  return (received) => {
     if (root === undefined && looked < headBytes) {
-      root = rootOf(heard.toString('latin1', 0, headBytes))
-      looked = heard.length
+      root = rootOf(received.toString('latin1', 0, headBytes))
+      looked = received.length
     }
     if (root === undefined) return false
     if (root.closed) return true
-    const tail = heard.toString('latin1', Math.max(0, heard.length - root.name.length - 64)).trimEnd()
+    const tail = received.toString('latin1', Math.max(0, received.length - root.name.length - 64)).trimEnd()
     return tail.endsWith('>') && tail.slice(0, -1).trimEnd().endsWith(`</${root.name}`)
   }
 }

@@ -56,17 +56,17 @@ const keyFacts = (row: KeyRow, userName: string): KeyFacts => ({
 })
 
 /** `svc users`, `keys`, `roles show`, `roles holders` and `audit`, over the store that `label` names. */
-export function administration(given: {
+export function administration(options: {
   readonly label: string
   readonly data: (create: boolean) => Promise<Data>
   readonly passwords: Passwords
   readonly now: () => number
 }): Omit<Admin, 'heartbeats'> {
-  const store = (): Promise<Data> => given.data(false)
+  const store = (): Promise<Data> => options.data(false)
   return {
-    store: given.label,
-    users: users(given),
-    keys: keys(store, given.now),
+    store: options.label,
+    users: users(options),
+    keys: keys(store, options.now),
     roles: {
       show: async (userName) => userFacts(await findUser(await store(), userName)),
       holders: async (role) => (await (await store()).users.holders(role)).map(userFacts),

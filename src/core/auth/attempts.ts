@@ -82,9 +82,9 @@ export async function beginAttempt(
     async failed() {
       const at = now()
       // While it is locked an attempt does not prolong the lock; it costs the same work (P2).
-      const kept = began ? 'held ' : ''
-      const count = await failures.add(kept + keys.pair, at, pairs.windowMs)
-      await failures.add(kept + keys.name, at, names.windowMs, 'fixed')
+      const prefix = began ? 'held ' : ''
+      const count = await failures.add(prefix + keys.pair, at, pairs.windowMs)
+      await failures.add(prefix + keys.name, at, names.windowMs, 'fixed')
       if (!here) await failures.add(keys.address, at, addresses.windowMs, 'fixed')
       return began || count >= pairs.most
     },

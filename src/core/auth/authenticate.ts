@@ -8,7 +8,7 @@ import { findProvider } from './providers/index.ts'
 import type { ProviderWorld } from './providers/provider.ts'
 import { type Lifetimes, newToken, readToken } from './tokens.ts'
 
-export type Wanted = {
+export type SessionOptions = {
   /** RememberMe. */
   readonly permanent: boolean
   readonly kind: RefreshRow['kind']
@@ -17,26 +17,26 @@ export type Wanted = {
 }
 
 /** What a sign-in gives; each is told once and known to nobody afterwards. */
-export type Begun = { readonly sessionId: string; readonly bearerToken: string; readonly refreshToken: string }
+export type IssuedTokens = { readonly sessionId: string; readonly bearerToken: string; readonly refreshToken: string }
 
 /** Makes a session, an access token and a refresh token of one family, in one transaction. */
-export async function begin(
+export async function issueSession(
   data: Data,
   lifetimes: Lifetimes,
   now: number,
   user: User,
-  wanted: Wanted,
+  options: SessionOptions,
   actor: Actor,
-): Promise<Begun> {
+): Promise<IssuedTokens> {
   const [session, access, refresh] = [newToken('session'), newToken('access'), newToken('refresh')]
-  const span = wanted.permanent ? 'permanent' : 'usual'
+  const span = options.permanent ? 'permanent' : 'usual'
   const issued = { userId: user.id, epoch: user.epoch, familyId: randomUUID() }
   await data.sessions.begin(
     {
       session: {
         ...issued,
         hash: session.hash,
-        permanent: wanted.permanent,
+        permanent: options.permanent,
         createdAt: now,
         lastUsedAt: now,
         idleMs: lifetimes.session[span].idle,
@@ -46,15 +46,15 @@ export async function begin(
       refresh: {
         ...issued,
         hash: refresh.hash,
-        kind: wanted.kind,
-        permanent: wanted.permanent,
+        kind: options.kind,
+        permanent: options.permanent,
         idleMs: lifetimes.refresh[span].idle,
         lastUsedAt: now,
         endsAt: now + lifetimes.refresh[span].absolute,
         usedAt: undefined,
         sealedSuccessor: undefined,
       },
-      endsSession: wanted.endsSession,
+      endsSession: options.endsSession,
     },
     actor,
   )
@@ -69,7 +69,7 @@ export type Presenting = Pick<Call, 'caller' | 'credential' | 'correlationId' | 
  * at a sign-in, counted and audited like one when it is wrong (P5), and begins no session. Throws what a
  * sign-in throws when too many are made at once.
  */
-export async function whoever(world: ProviderWorld, call: Presenting): Promise<Identity | undefined> {
+export async function authenticateCall(world: ProviderWorld, call: Presenting): Promise<Identity | undefined> {
   const { credential } = call
   return credential?.kind === 'basic'
     ? await byPassword(world, credential, call)
@@ -100,16 +100,16 @@ export async function authenticate(world: AuthWorld, request: Authenticate, call
   const verb = call.verb ?? 'POST'
   const purpose = authPurpose(verb, request)
   if (purpose === 'sign-out') return await signOut(world, call)
-  const named = request.provider?.trim() ?? ''
-  if (verb === 'GET' && named !== '') {
-    if (!(await findProvider(named))) throw unknownProvider(named, request)
+  const provider = request.provider?.trim() ?? ''
+  if (verb === 'GET' && provider !== '') {
+    if (!(await findProvider(provider))) throw unknownProvider(provider, request)
     throw new Fault('MethodNotAllowed', 'A sign-in is sent with POST: a GET would leave the password in logs', {
       errorCode: 'NotSupportedException',
       headers: { Allow: 'POST, DELETE, OPTIONS' },
     })
   }
   if (purpose === 'question') return await whoIs(world, call)
-  return await signIn(world, named === '' ? 'credentials' : named, request, call)
+  return await signIn(world, provider === '' ? 'credentials' : provider, request, call)
 }
 
 async function signIn(
@@ -123,7 +123,7 @@ async function signIn(
   if (!provider) throw unknownProvider(name, request)
   const user = await provider.signIn(world, request, call)
   const presented = call.credential?.kind === 'session' ? readToken('session', call.credential.secret) : undefined
-  const begun = await begin(
+  const session = await issueSession(
     world.data,
     world.lifetimes,
     world.now(),
@@ -137,12 +137,12 @@ async function signIn(
   )
   return {
     UserId: user.id,
-    SessionId: begun.sessionId,
+    SessionId: session.sessionId,
     UserName: request.UserName ?? user.userName,
     DisplayName: user.displayName ?? user.userName,
     ...(referrer === undefined ? {} : { ReferrerUrl: referrer }),
-    BearerToken: begun.bearerToken,
-    RefreshToken: begun.refreshToken,
+    BearerToken: session.bearerToken,
+    RefreshToken: session.refreshToken,
     Roles: user.roles,
     Permissions: user.permissions,
   }
@@ -181,7 +181,7 @@ async function whoIs(world: AuthWorld, call: Call): Promise<AuthenticateResponse
     const name = `local:${caller.account}`
     return { UserName: name, DisplayName: caller.account, Roles: ['Admin'], Permissions: [] }
   }
-  const identity = await whoever(world, call)
+  const identity = await authenticateCall(world, call)
   if (!identity) throw new Fault('Unauthorized')
   const { user, sessionId, roles, permissions } = identity
   return {
@@ -198,20 +198,22 @@ async function whoIs(world: AuthWorld, call: Call): Promise<AuthenticateResponse
  * A14: where to go after the sign-in, as a whole URL: a path alone could begin with two slashes, which
  * a browser takes for another host.
  */
-function acceptedReferrer(wanted: Call['continueTo']): string | undefined {
-  if (wanted === undefined || wanted.url === '') return undefined
-  const target = URL.canParse(wanted.url, wanted.origin) ? new URL(wanted.url, wanted.origin) : undefined
-  const inside = target && target.origin === wanted.origin && target.username === '' && target.password === ''
+function acceptedReferrer(continueTo: Call['continueTo']): string | undefined {
+  if (continueTo === undefined || continueTo.url === '') return undefined
+  const target = URL.canParse(continueTo.url, continueTo.origin)
+    ? new URL(continueTo.url, continueTo.origin)
+    : undefined
+  const inside = target && target.origin === continueTo.origin && target.username === '' && target.password === ''
   if (!inside) throw new Fault('BadRequest', 'External Redirects are not permitted')
   return target.href
 }
 
-const shown = 128
+const maxShown = 128
 
 /** A5; A13 for the fields of OAuth 1.0a, which no provider here takes. */
 function unknownProvider(name: string, request: Authenticate): Fault {
-  const told = `No configuration was added for OAuth provider '${name.slice(0, shown).toWellFormed()}'`
+  const message = `No configuration was added for OAuth provider '${name.slice(0, maxShown).toWellFormed()}'`
   const oauth1 =
     request.oauth_token !== undefined || request.oauth_verifier !== undefined || request.AccessTokenSecret !== undefined
-  return new Fault(oauth1 ? 'BadRequest' : 'NotFound', told)
+  return new Fault(oauth1 ? 'BadRequest' : 'NotFound', message)
 }

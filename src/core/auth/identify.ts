@@ -32,7 +32,7 @@ async function bySession(data: Data, now: () => number, secret: string): Promise
   const user = await usable(data, row)
   if (!user) return undefined
   if (at - row.lastUsedAt >= row.idleMs * touchShare) await data.sessions.touch(row.hash, at)
-  return { user, via: 'session', sessionId: secret, ...held(user) }
+  return { user, via: 'session', sessionId: secret, ...grantsOf(user) }
 }
 
 async function byAccessToken(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
@@ -40,7 +40,7 @@ async function byAccessToken(data: Data, now: () => number, token: string): Prom
   const row = hash === undefined ? undefined : await data.tokens.access(hash)
   if (!row || now() >= row.expiresAt) return undefined
   const user = await usable(data, row)
-  return user && { user, via: 'bearer', sessionId: undefined, ...held(user) }
+  return user && { user, via: 'bearer', sessionId: undefined, ...grantsOf(user) }
 }
 
 async function byKey(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
@@ -56,7 +56,7 @@ async function byKey(data: Data, now: () => number, token: string): Promise<Iden
         roles: user.roles.filter((role) => roles.includes(role)),
         permissions: user.permissions.filter((permission) => permissions.includes(permission)),
       }
-    : held(user)
+    : grantsOf(user)
   return { user, via: 'key', sessionId: undefined, ...granted }
 }
 
@@ -69,7 +69,7 @@ export async function usable(
   return user && !user.disabled && user.epoch === issued.epoch ? user : undefined
 }
 
-const held = ({ roles, permissions }: User): Pick<Identity, 'roles' | 'permissions'> => ({ roles, permissions })
+const grantsOf = ({ roles, permissions }: User): Pick<Identity, 'roles' | 'permissions'> => ({ roles, permissions })
 
 /** For the audit: who acts in this call. */
 export const addressOf = ({ caller }: Pick<Call, 'caller'>): string | undefined =>

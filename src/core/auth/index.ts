@@ -1,7 +1,7 @@
 import type { Authenticate, AuthenticateResponse, GetAccessToken, GetAccessTokenResponse } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import type { Data } from '../store/index.ts'
-import { type AuthWorld, authenticate, type Presenting, whoever } from './authenticate.ts'
+import { type AuthWorld, authenticate, authenticateCall, type Presenting } from './authenticate.ts'
 import type { Identity } from './identify.ts'
 import { HashQueue, type Passwords, passwords } from './passwords.ts'
 import { providers } from './providers/index.ts'
@@ -29,16 +29,16 @@ export const preloadProviders = async (): Promise<void> => {
 }
 
 /** `now` in milliseconds since 1970. */
-export function openAccess(given: {
+export function openAccess(options: {
   readonly data: Data
   readonly passwords: Passwords
   readonly now: () => number
   readonly lifetimes?: Lifetimes | undefined
 }): Access {
-  const world: AuthWorld = { ...given, lifetimes: given.lifetimes ?? lifetimes }
+  const world: AuthWorld = { ...options, lifetimes: options.lifetimes ?? lifetimes }
   return {
     authenticate: (request, call) => authenticate(world, request, call),
     getAccessToken: (request, call) => refresh(world, request, call),
-    whoever: (call) => whoever(world, call),
+    whoever: (call) => authenticateCall(world, call),
   }
 }

@@ -2,7 +2,7 @@ import { Fault, type FieldFault } from '../errors.ts'
 
 /** Characters. */
 const longest = 128
-const longestEmail = 254
+const maxEmail = 254
 
 /** Controls, invisible ones (which make two names look alike), line breaks and halves of characters. */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
@@ -44,7 +44,7 @@ export function userNameProblems(field: string, name: string): Problems {
 }
 
 export function emailProblems(field: string, email: string): Problems {
-  if (email.length > longestEmail || unseen.test(email) || !/^[^\s@]+@[^\s@]+$/u.test(email)) {
+  if (email.length > maxEmail || unseen.test(email) || !/^[^\s@]+@[^\s@]+$/u.test(email)) {
     return [problem(field, 'must be an e-mail address, as in ann@example.com')]
   }
   return []

@@ -103,7 +103,8 @@ function isSimilar(password: string, name: string): boolean {
     // oxlint-disable-next-line typescript/no-misused-spread -- `bare` has left nothing that joins code points
     [part, [...part].reverse().join('')].some((form) =>
       [own, written].some(
-        (given) => (given.includes(form) && form.length * 2 >= given.length) || distanceUpTo(given, form, 2),
+        (password) =>
+          (password.includes(form) && form.length * 2 >= password.length) || distanceUpTo(password, form, 2),
       ),
     ),
   )

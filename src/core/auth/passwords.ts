@@ -4,7 +4,7 @@ import { Fault } from '../errors.ts'
 import { longest } from './password-policy.ts'
 
 /** P1: OWASP's first choice of argon2id. Memory in KiB. */
-const wanted = { memory: 19_456, passes: 2, parallelism: 1, saltLength: 16, tagLength: 32 } as const
+const parameters = { memory: 19_456, passes: 2, parallelism: 1, saltLength: 16, tagLength: 32 } as const
 
 /** What a stored hash may cost: one from elsewhere must not take this machine down. */
 const bounds = { memory: 1_048_576, passes: 10, parallelism: 16, saltLength: 64, tagLength: 64 } as const
@@ -22,10 +22,10 @@ const shape = /^\$argon2id\$v=19\$m=(\d{1,9}),t=(\d{1,9}),p=(\d{1,9})\$([A-Za-z0
 
 /** Reads a PHC string; undefined for another algorithm, a damaged string and costs out of bounds. */
 export function readPhc(text: string): Phc | undefined {
-  const found = shape.exec(text)
-  if (!found) return undefined
-  const [memory, passes, parallelism] = found.slice(1, 4).map(Number) as [number, number, number]
-  const [salt, tag] = found.slice(4).map((part) => Buffer.from(part, 'base64')) as [Buffer, Buffer]
+  const match = shape.exec(text)
+  if (!match) return undefined
+  const [memory, passes, parallelism] = match.slice(1, 4).map(Number) as [number, number, number]
+  const [salt, tag] = match.slice(4).map((part) => Buffer.from(part, 'base64')) as [Buffer, Buffer]
   const payable =
     parallelism >= 1 &&
     parallelism <= bounds.parallelism &&
@@ -48,7 +48,7 @@ const unpadded = (bytes: Buffer): string => bytes.toString('base64').replace(/={
 
 /** The PHC string of a password, in the parameters of P1. */
 export async function hashPassword(password: string): Promise<string> {
-  const blank = { ...wanted, salt: randomBytes(wanted.saltLength), tag: Buffer.alloc(wanted.tagLength) }
+  const blank = { ...parameters, salt: randomBytes(parameters.saltLength), tag: Buffer.alloc(parameters.tagLength) }
   return writePhc({ ...blank, tag: await tagOf(password, blank) })
 }
 
@@ -58,17 +58,17 @@ export async function matches(password: string, phc: Phc): Promise<boolean> {
 
 /** True when the hash was made with other parameters than today's. */
 export const outdated = (phc: Phc): boolean =>
-  phc.memory !== wanted.memory ||
-  phc.passes !== wanted.passes ||
-  phc.parallelism !== wanted.parallelism ||
-  phc.salt.length !== wanted.saltLength ||
-  phc.tag.length !== wanted.tagLength
+  phc.memory !== parameters.memory ||
+  phc.passes !== parameters.passes ||
+  phc.parallelism !== parameters.parallelism ||
+  phc.salt.length !== parameters.saltLength ||
+  phc.tag.length !== parameters.tagLength
 
 /** A hash that no password has, at the cost of a real one (P2). */
 export const dummyPhc = (): Phc => ({
-  ...wanted,
-  salt: randomBytes(wanted.saltLength),
-  tag: randomBytes(wanted.tagLength),
+  ...parameters,
+  salt: randomBytes(parameters.saltLength),
+  tag: randomBytes(parameters.tagLength),
 })
 
 function tagOf(password: string, phc: Phc): Promise<Buffer> {

@@ -8,7 +8,7 @@ import { addressOf, usable } from './identify.ts'
 import { ended, newToken, readToken } from './tokens.ts'
 
 /** What a rotation gave: told again for a few seconds to whoever presents the same token (T4). */
-export type Pair = { readonly accessToken: string; readonly refreshToken: string }
+export type TokenPair = { readonly accessToken: string; readonly refreshToken: string }
 
 const algorithm = 'aes-256-gcm'
 const saltBytes = 16
@@ -19,7 +19,7 @@ const tagBytes = 16
  * The pair, readable only with the token that was presented for it: the store knows that token's hash
  * alone, so what lies there is of no use to a thief of the store.
  */
-export function seal(presented: string, pair: Pair): string {
+export function seal(presented: string, pair: TokenPair): string {
   const salt = randomBytes(saltBytes)
   const nonce = randomBytes(nonceBytes)
   const cipher = createCipheriv(algorithm, keyFrom(presented, salt), nonce)
@@ -28,7 +28,7 @@ export function seal(presented: string, pair: Pair): string {
 }
 
 /** Throws for another token, and for a sealed text that was changed. */
-export function unseal(presented: string, sealed: string): Pair {
+export function unseal(presented: string, sealed: string): TokenPair {
   const bytes = Buffer.from(sealed, 'base64url')
   const salt = bytes.subarray(0, saltBytes)
   const nonce = bytes.subarray(saltBytes, saltBytes + nonceBytes)
@@ -36,7 +36,7 @@ export function unseal(presented: string, sealed: string): Pair {
   const decipher = createDecipheriv(algorithm, keyFrom(presented, salt), nonce, { authTagLength: tagBytes })
   decipher.setAuthTag(tag)
   const text = Buffer.concat([decipher.update(bytes.subarray(saltBytes + nonceBytes + tagBytes)), decipher.final()])
-  return JSON.parse(text.toString('utf8')) as Pair
+  return JSON.parse(text.toString('utf8')) as TokenPair
 }
 
 const keyFrom = (presented: string, salt: Buffer): Buffer =>

@@ -21,9 +21,9 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
   }
   const ownSignal = (): AbortSignal => new AbortController().signal
   return {
-    async add(given, by) {
-      const user = checked(given)
-      const { password } = given
+    async add(input, by) {
+      const user = checked(input)
+      const { password } = input
       const passwordHash = password === undefined ? undefined : await passwords.hash(password, ownSignal())
       const store = await data(true)
       return userFacts(await store.users.add({ ...user, passwordHash }, asActor(by)))
@@ -51,22 +51,22 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
 }
 
 /** Throws one Fault that names every field that is wrong. */
-function checked(given: NewUser): Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'> {
-  const { userName, email, displayName, password } = given
+function checked(input: NewUser): Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'> {
+  const { userName, email, displayName, password } = input
   refuse([
     ...userNameProblems('UserName', userName),
     ...(email === undefined ? [] : emailProblems('Email', email)),
     ...(displayName === undefined ? [] : nameProblems('DisplayName', displayName)),
-    ...listProblems('Roles', given.roles),
-    ...listProblems('Permissions', given.permissions),
-    ...(password === undefined ? [] : passwordProblems(password, given)),
+    ...listProblems('Roles', input.roles),
+    ...listProblems('Permissions', input.permissions),
+    ...(password === undefined ? [] : passwordProblems(password, input)),
   ])
   return {
     userName: userName.normalize('NFC'),
     email: email?.normalize('NFC'),
     displayName,
-    roles: [...new Set(given.roles)],
-    permissions: [...new Set(given.permissions)],
+    roles: [...new Set(input.roles)],
+    permissions: [...new Set(input.permissions)],
   }
 }
 

@@ -3,9 +3,9 @@ import { Worker } from 'node:worker_threads'
 import { ProbeError } from '../probe-error.ts'
 import type { Probes } from './probes.ts'
 
-export type Question = { readonly probe: string; readonly input: unknown }
+export type ProbeQuestion = { readonly probe: string; readonly input: unknown }
 /** The one line that a child answers with. */
-export type Answer =
+export type ProbeAnswer =
   | { readonly value: unknown }
   | {
       readonly error: {
@@ -22,14 +22,14 @@ export type Answer =
  * stays until its parent kills it, or is gone: the parent never closes the input before that.
  */
 export async function serveProbe(probes: Probes): Promise<void> {
-  const question = JSON.parse(readLine()) as Question
+  const question = JSON.parse(readLine()) as ProbeQuestion
   const watch = new Worker(dieWithParent, { eval: true })
   watch.unref()
   const answer = await Promise.race([answerTo(question, probes), uncaught()])
   process.stdout.write(`${JSON.stringify(answer)}\n`)
 }
 
-async function answerTo(question: Question, probes: Probes): Promise<Answer> {
+async function answerTo(question: ProbeQuestion, probes: Probes): Promise<ProbeAnswer> {
   try {
     const load = Object.hasOwn(probes, question.probe) ? probes[question.probe] : undefined
     if (!load) throw new Error(`there is no probe ${question.probe}`)
@@ -40,12 +40,12 @@ async function answerTo(question: Question, probes: Probes): Promise<Answer> {
 }
 
 /** What a driver throws outside of every promise. Node would print the source line with it: all of a bundle. */
-const uncaught = (): Promise<Answer> =>
+const uncaught = (): Promise<ProbeAnswer> =>
   new Promise((resolve) => {
     process.on('uncaughtException', (error) => resolve(failure(error)))
   })
 
-function failure(error: unknown): Answer {
+function failure(error: unknown): ProbeAnswer {
   if (error instanceof ProbeError) {
     return { error: { message: error.message, fault: error.fault, details: error.details } }
   }

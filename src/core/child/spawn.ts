@@ -3,15 +3,15 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type FaultClass, ProbeError } from '../probe-error.ts'
 import { killGroup, killTree, reaped } from '../system/end-process.ts'
-import type { Answer, Question } from './serve.ts'
+import type { ProbeAnswer, ProbeQuestion } from './serve.ts'
 
 /** Bytes: what a probe may answer, and what is kept of what it says on standard error. */
-const largestAnswer = 1024 * 1024
+const maxAnswer = 1024 * 1024
 const keptOfErrors = 2_048
 const windows = process.platform === 'win32'
 
 /** Starts `entry` with this same Node, asks one question and takes one line for an answer. */
-export async function spawnProbe(entry: URL, question: Question, signal: AbortSignal): Promise<unknown> {
+export async function spawnProbe(entry: URL, question: ProbeQuestion, signal: AbortSignal): Promise<unknown> {
   signal.throwIfAborted()
   const { spawn } = process.getBuiltinModule('node:child_process')
   const child = spawn(process.execPath, [fileURLToPath(entry)], {
@@ -35,7 +35,7 @@ export async function spawnProbe(entry: URL, question: Question, signal: AbortSi
 }
 
 /** Resolves with the first line on standard output; rejects on abort, or when the child ends or floods. */
-function answerLine(child: ChildProcess, question: Question, signal: AbortSignal): Promise<string> {
+function answerLine(child: ChildProcess, question: ProbeQuestion, signal: AbortSignal): Promise<string> {
   return new Promise<string>((resolve, reject) => {
     // First of all: where there are no descriptors left there are no pipes either, and the error comes later.
     child.once('error', (error) => reject(broken(question.probe, 'could not be started', error.message)))
@@ -46,20 +46,20 @@ function answerLine(child: ChildProcess, question: Question, signal: AbortSignal
     child.once('close', () => signal.removeEventListener('abort', abort))
     const answer: Buffer[] = []
     let size = 0
-    let said = ''
+    let output = ''
     stdout.on('data', (chunk: Buffer) => {
       const end = chunk.indexOf(0x0a)
       const piece = end < 0 ? chunk : chunk.subarray(0, end)
       size += piece.length
-      if (size > largestAnswer) return reject(broken(question.probe, 'answered more than 1 MiB'))
+      if (size > maxAnswer) return reject(broken(question.probe, 'answered more than 1 MiB'))
       answer.push(piece)
       if (end >= 0) resolve(Buffer.concat(answer).toString('utf8'))
     })
     stderr.on('data', (chunk: Buffer) => {
-      if (said.length < keptOfErrors) said += chunk.toString('utf8')
+      if (output.length < keptOfErrors) output += chunk.toString('utf8')
     })
     child.once('close', (code, killed) => {
-      reject(broken(question.probe, `ended without an answer (${killed ?? `exit ${code}`})`, said))
+      reject(broken(question.probe, `ended without an answer (${killed ?? `exit ${code}`})`, output))
     })
     // A child that dies before it has read its question: `close` says so.
     stdin.on('error', () => {})
@@ -69,9 +69,9 @@ function answerLine(child: ChildProcess, question: Question, signal: AbortSignal
 }
 
 function read(line: string, probe: string): unknown {
-  let answer: Answer
+  let answer: ProbeAnswer
   try {
-    answer = JSON.parse(line) as Answer
+    answer = JSON.parse(line) as ProbeAnswer
   } catch {
     throw broken(probe, 'answered something that cannot be read')
   }
@@ -81,8 +81,8 @@ function read(line: string, probe: string): unknown {
   throw Object.assign(new Error(message), code === undefined ? {} : { code })
 }
 
-function broken(probe: string, what: string, said = ''): ProbeError {
-  const details = said
+function broken(probe: string, what: string, stderr = ''): ProbeError {
+  const details = stderr
     .split(/\r?\n/)
     .map((line) => line.trim())
     .filter((line) => line !== '')

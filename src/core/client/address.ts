@@ -10,7 +10,7 @@ export type Address = {
   /** What stands before every path, e.g. `/ops`; empty for nothing. */
   readonly prefix: string
   /** How messages name the server. */
-  readonly shown: string
+  readonly label: string
   /** As written; a resolver may still lead the name elsewhere. */
   readonly loopback: boolean
   /** Plain http is allowed to loopback only, so the address of the connection must be loopback too. */
@@ -26,10 +26,10 @@ const example = 'A base URL looks like https://svc.example.com or https://exampl
  * (K5).
  */
 export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
-  const given = baseUrl.trim()
-  if (given === '') throw usage('--server is empty', example)
-  const url = URL.parse(given)
-  if (url === null || !/^https?:$/.test(url.protocol)) throw notHttp(given)
+  const input = baseUrl.trim()
+  if (input === '') throw usage('--server is empty', example)
+  const url = URL.parse(input)
+  if (url === null || !/^https?:$/.test(url.protocol)) throw notHttp(input)
   if (url.username !== '' || url.password !== '') {
     throw usage('--server must not hold a user name or password', `Leave them out: ${url.origin}${url.pathname}`)
   }
@@ -53,7 +53,7 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
     host,
     port,
     prefix,
-    shown: `${url.origin}${prefix}`,
+    label: `${url.origin}${prefix}`,
     loopback,
     loopbackOnly: !secure && !insecureHttp,
   }
@@ -62,10 +62,10 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
 /** A host as sockets take it: an IPv6 address without brackets. */
 export const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
-function notHttp(given: string): Fault {
+function notHttp(input: string): Fault {
   // What stands before an @ may be a password.
-  const shown = given.replace(/^.*@/s, '…@').slice(0, 200)
-  const completed = given.includes('@') || given.includes('://') ? null : URL.parse(`http://${given}`)
-  const meant = completed && `${isLoopbackHost(completed.hostname) ? 'http' : 'https'}://${given}`
-  return usage(`--server "${shown}" is not an http or https URL`, meant ? `Did you mean --server ${meant}` : example)
+  const label = input.replace(/^.*@/s, '…@').slice(0, 200)
+  const completed = input.includes('@') || input.includes('://') ? null : URL.parse(`http://${input}`)
+  const meant = completed && `${isLoopbackHost(completed.hostname) ? 'http' : 'https'}://${input}`
+  return usage(`--server "${label}" is not an http or https URL`, meant ? `Did you mean --server ${meant}` : example)
 }

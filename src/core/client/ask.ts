@@ -1,6 +1,6 @@
 import { type Operation, type OperationSpec, operations, runMediaType, schemaOf } from '../protocol/index.ts'
 import type { Call, Credential } from '../service.ts'
-import type { Ask } from './exchange.ts'
+import type { ClientAsk } from './exchange.ts'
 
 /**
  * Asking by GET has all inputs in the query; every other operation is asked by POST, with a body. Who is signed in is
@@ -26,19 +26,19 @@ export function askFor(
   operation: Operation,
   request: unknown,
   call: Call,
-  known: { readonly prefix: string; readonly userAgent: string },
+  client: { readonly prefix: string; readonly userAgent: string },
   json?: string,
-): Ask {
+): ClientAsk {
   const values = request as Readonly<Record<string, unknown>>
   const body = json === undefined ? undefined : Buffer.from(json)
   const query = body ? '' : queryOf(operation, values)
   return {
     method: verbOf(operation, call),
-    path: `${known.prefix}${pathOf(operation, values)}${query === '' ? '' : `?${query}`}`,
+    path: `${client.prefix}${pathOf(operation, values)}${query === '' ? '' : `?${query}`}`,
     headers: {
       // The interface's JSON is in the list, so that a server that knows no runs answers it.
       Accept: operation === 'healthCheck' ? `${runMediaType}, application/json` : 'application/json',
-      'User-Agent': known.userAgent,
+      'User-Agent': client.userAgent,
       'X-Correlation-Id': call.correlationId,
       ...(call.fresh ? { 'Cache-Control': 'no-cache' } : {}),
       ...(call.calledByPeer ? { 'X-Svc-Hops': '1' } : {}),

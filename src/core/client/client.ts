@@ -20,12 +20,12 @@ import {
   withCookieTokens,
   withoutSecrets,
 } from './credential.ts'
-import { type Ask, exchange, type Progress, type Received } from './exchange.ts'
+import { type ClientAsk, exchange, type Progress, type Received } from './exchange.ts'
 import { timeoutFault, transportFault } from './failure.ts'
-import { type Environment, type ProxyServer, proxyFor } from './proxy.ts'
+import { type ProxyEnvironment, type ProxyServer, proxyFor } from './proxy.ts'
 import type { RawAnswer, RawRequest } from './raw.ts'
 import { redirectPath } from './redirect.ts'
-import type { Asked } from './refusal.ts'
+import type { SentRequest } from './refusal.ts'
 import { isTrustError, readCaFile, Trust } from './trust.ts'
 import { runOf, verdict } from './verdict.ts'
 
@@ -40,7 +40,7 @@ export type ClientOptions = {
   /** Milliseconds for a call in all; `call.timeoutMs` beats it, `patienceFor` stands in for both. */
   readonly timeoutMs?: number | undefined
   /** Holds HTTPS_PROXY, HTTP_PROXY and NO_PROXY; `process.env` when absent. */
-  readonly env?: Environment | undefined
+  readonly env?: ProxyEnvironment | undefined
   /** What guarded operations present, and others after a 401; a call's own credential beats it. */
   readonly credential?: CredentialSource | undefined
 }
@@ -63,7 +63,7 @@ const patience: Record<ExecutionMode, number> = { Basic: 13_000, Standard: 25_00
  */
 const beforeFresh: Record<ExecutionMode, number> = { Basic: 9_000, Standard: 21_000, Advanced: 46_000 }
 /** The longest that a timer can wait. */
-const longestTimer = 2 ** 31 - 1
+const maxTimer = 2 ** 31 - 1
 
 type Link = {
   readonly options: ClientOptions
@@ -110,24 +110,24 @@ async function perform<O extends Operation>(
   call: Call,
 ): Promise<Response<O>> {
   const { address, options } = link
-  const known = { prefix: address.prefix, userAgent: options.userAgent }
+  const client = { prefix: address.prefix, userAgent: options.userAgent }
   const ms = call.timeoutMs ?? options.timeoutMs ?? patienceFor(request, call.fresh)
   const response = await inTime(link, call, ms, request, async ({ signal, progress, presented }) => {
     const json = verbOf(operation, call) === 'GET' ? undefined : await encode(operation, request)
-    const ask = askFor(operation, request, call, known, json)
-    const asked = { operation, ...placeOf(address, ask) }
+    const ask = askFor(operation, request, call, client, json)
+    const sent = { operation, ...placeOf(address, ask) }
     const how = presentingOf(operation, call, options.credential)
     return await presenting(how, options.credential, signal, async (credential) => {
       presented.push(credential)
       progress.stage = 'connecting'
       // The reader of the answer is loaded while the server works on it.
       const [received, wire] = await Promise.all([
-        travel(link, ask, credentialHeaders(credential), asked, signal, progress),
+        travel(link, ask, credentialHeaders(credential), sent, signal, progress),
         import('../wire/index.ts'),
       ])
-      const run = runOf(received, asked, wire)
+      const run = runOf(received, sent, wire)
       if (run) return (await answerOfRun(run, received, call)) as Response<O>
-      const answer = verdict(received, asked, wire.decodeAnswer) as Response<O>
+      const answer = verdict(received, sent, wire.decodeAnswer) as Response<O>
       tellAge(received, answer, call)
       return withCookieTokens(operation, answer, received)
     })
@@ -152,19 +152,19 @@ async function anything(link: Link, request: RawRequest, call: Call): Promise<Ra
   const ask = rawAsk(request, call, { prefix: address.prefix, userAgent: options.userAgent })
   const ms = call.timeoutMs ?? options.timeoutMs ?? patience.Standard
   return await inTime(link, call, ms, request, ({ signal, progress, presented }) =>
-    askRaw(ask, placeOf(address, ask), call, options.credential, signal, async (credential, asked, came) => {
+    askRaw(ask, placeOf(address, ask), call, options.credential, signal, async (credential, request, came) => {
       presented.push(credential)
       progress.stage = 'connecting'
-      return await travel(link, ask, credentialHeaders(credential), asked, signal, progress, came)
+      return await travel(link, ask, credentialHeaders(credential), request, signal, progress, came)
     }),
   )
 }
 
 /** Where something is asked, for messages. */
-const placeOf = ({ prefix, shown }: Address, { method, path }: Ask) => ({
+const placeOf = ({ prefix, label }: Address, { method, path }: ClientAsk) => ({
   method,
-  server: shown,
-  url: `${shown}${path.slice(prefix.length).replace(/\?.*$/s, '')}`,
+  server: label,
+  url: `${label}${path.slice(prefix.length).replace(/\?.*$/s, '')}`,
 })
 
 type Underway = {
@@ -182,7 +182,7 @@ async function inTime<R>(
   request: unknown,
   work: (underway: Underway) => Promise<R>,
 ): Promise<R> {
-  const ms = Math.min(timeoutMs, longestTimer)
+  const ms = Math.min(timeoutMs, maxTimer)
   const late = AbortSignal.timeout(ms)
   const signal = AbortSignal.any([call.signal, closed, late])
   const progress: Progress = { stage: 'connecting' }
@@ -215,9 +215,9 @@ async function encode(operation: Operation, request: unknown): Promise<string> {
  */
 async function travel(
   link: Link,
-  ask: Ask,
+  ask: ClientAsk,
   credential: Readonly<Record<string, string>>,
-  asked: Asked,
+  request: SentRequest,
   signal: AbortSignal,
   progress: Progress,
   came: (received: Received) => void = () => {},
@@ -227,14 +227,14 @@ async function travel(
     const headers = followed === 0 ? { ...ask.headers, ...credential } : ask.headers
     const received = await reach(link, { ...ask, headers, path }, signal, progress)
     came(received)
-    const next = redirectPath(received, asked, path, followed)
+    const next = redirectPath(received, request, path, followed)
     if (next === undefined) return received
     path = next
   }
 }
 
 /** One exchange; when nobody here knew the issuer of the server's certificate, a second one with the system's list. */
-async function reach(link: Link, ask: Ask, signal: AbortSignal, progress: Progress): Promise<Received> {
+async function reach(link: Link, ask: ClientAsk, signal: AbortSignal, progress: Progress): Promise<Received> {
   const { address, proxy, trust } = link
   const once = (): Promise<Received> =>
     exchange(address, ask, { proxy, tls: address.secure ? trust.rules() : undefined }, signal, progress)

@@ -27,13 +27,17 @@ export const tokenOf = ({ credential }: Call): Credential | undefined =>
   credential?.kind === 'basic' ? undefined : credential
 
 /** What a call presents at first, and whether a 401 to it is the end. */
-export type Presenting = {
+export type CredentialPresenter = {
   readonly first: () => Promise<Credential | undefined>
   /** True: what is presented is the call's own affair, and nothing is renewed for it. */
   readonly own: boolean
 }
 
-export function presentingOf(operation: Operation, call: Call, source: CredentialSource | undefined): Presenting {
+export function presentingOf(
+  operation: Operation,
+  call: Call,
+  source: CredentialSource | undefined,
+): CredentialPresenter {
   const own = call.credential !== undefined || ofItsOwn(operation, call)
   const stored = !own && source && (source.always || !forAnyone(operation))
   return { own, first: async () => (stored ? await source.current() : tokenOf(call)) }
@@ -44,7 +48,7 @@ export function presentingOf(operation: Operation, call: Call, source: Credentia
  * that once more with what a renewal gives. Never a loop: three attempts at most (C5). `ask` rejects with the Fault.
  */
 export async function presenting<R>(
-  { first, own }: Presenting,
+  { first, own }: CredentialPresenter,
   source: CredentialSource | undefined,
   signal: AbortSignal,
   ask: (credential: Credential | undefined) => Promise<R>,
@@ -82,13 +86,13 @@ const cookieFields: Partial<Record<Operation, Readonly<Record<string, string>>>>
 export function withCookieTokens<R>(operation: Operation, response: R, { headers }: Received): R {
   const fields = cookieFields[operation]
   if (!fields) return response
-  const given = response as Readonly<Record<string, unknown>>
+  const answer = response as Readonly<Record<string, unknown>>
   const taken = (headers['set-cookie'] ?? []).flatMap((line): [string, string][] => {
     const [pair = ''] = line.split(';', 1)
     const equals = pair.indexOf('=')
     const [name, value] = [pair.slice(0, Math.max(0, equals)).trim(), pair.slice(equals + 1).trim()]
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
-    return field === undefined || value === '' || given[field] ? [] : [[field, decoded(value)]]
+    return field === undefined || value === '' || answer[field] ? [] : [[field, decoded(value)]]
   })
   return { ...response, ...Object.fromEntries(taken) }
 }
@@ -121,13 +125,13 @@ export function withoutSecrets(fault: Fault, secrets: readonly string[]): Fault 
   const holds = (text: string): boolean => parts.some((part) => text.includes(part))
   const clean = (text: string): string => parts.reduce((left, part) => left.replaceAll(part, '***'), text)
   const { fields = [], hints = [] } = fault.details
-  const told = [
+  const message = [
     fault.message,
     fault.errorCode,
     ...hints,
     ...fields.flatMap((field) => [field.ErrorCode, field.FieldName, field.Message]),
   ]
-  if (!told.some(holds)) return fault
+  if (!message.some(holds)) return fault
   return new Fault(fault.fault, clean(fault.message), {
     ...fault.details,
     hints: hints.map(clean),

@@ -7,22 +7,22 @@ import type { ProxyServer } from './proxy.ts'
 import type { TlsRules } from './trust.ts'
 
 /** Bytes: no health answer comes near it. */
-export const longestAnswer = 8 * 1024 * 1024
+export const maxAnswer = 8 * 1024 * 1024
 const firstRoom = 16 * 1024
 
 /**
  * An answer as it arrives. The pieces are copied together: a hostile server may send one byte at a time, and kept
  * apart each would cost a hundred.
  */
-export class Gathered {
+export class BoundedBuffer {
   #room: Buffer
   #length = 0
   #tooLong: boolean
 
   /** The length that the server declared; NaN for none. */
   constructor(declared: number) {
-    this.#tooLong = declared > longestAnswer
-    this.#room = Buffer.allocUnsafe(declared > 0 && declared <= longestAnswer ? declared : firstRoom)
+    this.#tooLong = declared > maxAnswer
+    this.#room = Buffer.allocUnsafe(declared > 0 && declared <= maxAnswer ? declared : firstRoom)
   }
 
   get length(): number {
@@ -36,12 +36,12 @@ export class Gathered {
 
   add(piece: Buffer): void {
     const length = this.#length + piece.length
-    if (this.#tooLong || length > longestAnswer) {
+    if (this.#tooLong || length > maxAnswer) {
       this.#tooLong = true
       return
     }
     if (length > this.#room.length) {
-      const wider = Buffer.allocUnsafe(Math.min(longestAnswer, Math.max(length, this.#room.length * 2)))
+      const wider = Buffer.allocUnsafe(Math.min(maxAnswer, Math.max(length, this.#room.length * 2)))
       this.#room.copy(wider, 0, 0, this.#length)
       this.#room = wider
     }
@@ -58,7 +58,7 @@ export class Gathered {
 export type Stage = 'resolving' | 'connecting' | 'tunnel' | 'handshake' | 'asking' | 'reading'
 export type Progress = { stage: Stage }
 
-export type Ask = {
+export type ClientAsk = {
   readonly method: string
   /** With the base URL's prefix and the query. */
   readonly path: string
@@ -89,7 +89,7 @@ const perAddressMs = 1_000
  */
 export function exchange(
   address: Address,
-  ask: Ask,
+  ask: ClientAsk,
   means: { readonly proxy: ProxyServer | undefined; readonly tls: TlsRules | undefined },
   signal: AbortSignal,
   progress: Progress,
@@ -170,20 +170,20 @@ const proxyEnv = (proxy: ProxyServer | undefined): Record<string, string> =>
   proxy ? { http_proxy: proxy.url, https_proxy: proxy.url } : {}
 
 async function readAll(response: IncomingMessage): Promise<Buffer> {
-  const gathered = new Gathered(Number(response.headers['content-length']))
+  const body = new BoundedBuffer(Number(response.headers['content-length']))
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const cutShort = (): void => {
-    reject(new Fault('UnreadableAnswer', `The answer was cut short after ${gathered.length} bytes`))
+    reject(new Fault('UnreadableAnswer', `The answer was cut short after ${body.length} bytes`))
   }
   const tooLong = (): void => {
-    reject(new Fault('UnreadableAnswer', `The answer is longer than ${longestAnswer / 1024 / 1024} MiB`))
+    reject(new Fault('UnreadableAnswer', `The answer is longer than ${maxAnswer / 1024 / 1024} MiB`))
   }
-  if (gathered.tooLong) tooLong()
+  if (body.tooLong) tooLong()
   response.on('data', (chunk: Buffer) => {
-    gathered.add(chunk)
-    if (gathered.tooLong) tooLong()
+    body.add(chunk)
+    if (body.tooLong) tooLong()
   })
-  response.once('end', () => (response.complete ? resolve(gathered.bytes()) : cutShort()))
+  response.once('end', () => (response.complete ? resolve(body.bytes()) : cutShort()))
   response.on('error', cutShort)
   response.once('close', cutShort)
   return await promise

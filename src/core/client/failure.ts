@@ -2,18 +2,22 @@ import { Fault, type FaultName } from '../errors.ts'
 import type { Address } from './address.ts'
 import type { Stage } from './exchange.ts'
 import type { ProxyServer } from './proxy.ts'
-import { said } from './refusal.ts'
+import { sanitizeServerText } from './refusal.ts'
 import { isTrustError } from './trust.ts'
 
 /** A failure in words; `fault` is Unreachable unless said otherwise. */
-export type Told = { readonly fault?: FaultName; readonly message: string; readonly hints: readonly string[] }
+export type FailureDescription = {
+  readonly fault?: FaultName
+  readonly message: string
+  readonly hints: readonly string[]
+}
 
 export const isTlsCode = (code: string): boolean =>
   code === 'EPROTO' || /^(?:ERR_TLS|ERR_SSL|CERT_|HOSTNAME_MISMATCH|INVALID_CA)/.test(code) || isTrustError(code)
 
 /** What a TLS handshake that failed means. */
-export function tellTls(code: string, error: Error, server: string): Told {
-  const failed = (why: string, ...hints: readonly string[]): Told => ({
+export function tellTls(code: string, error: Error, server: string): FailureDescription {
+  const failed = (why: string, ...hints: readonly string[]): FailureDescription => ({
     message: `TLS with ${server} failed: ${why} (${code})`,
     hints,
   })
@@ -32,7 +36,7 @@ export function tellTls(code: string, error: Error, server: string): Told {
     case 'ERR_TLS_CERT_ALTNAME_INVALID': {
       const { reason } = error as { reason?: unknown }
       return failed(
-        `its certificate is for another name: ${said(typeof reason === 'string' ? reason : error.message, 200)}`,
+        `its certificate is for another name: ${sanitizeServerText(typeof reason === 'string' ? reason : error.message, 200)}`,
         'Use a name that the certificate holds as --server.',
       )
     }
@@ -46,11 +50,11 @@ export function tellTls(code: string, error: Error, server: string): Told {
   ) {
     return failed('it wants a certificate of the caller', 'Certificates of callers are not supported.')
   }
-  return failed(said(error.message, 160), 'TLS 1.2 or newer is spoken here.')
+  return failed(sanitizeServerText(error.message, 160), 'TLS 1.2 or newer is spoken here.')
 }
 
 /** What an exchange that failed was about. */
-export type Where = {
+export type FailurePlace = {
   readonly address: Address
   readonly proxy: ProxyServer | undefined
   readonly stage: Stage
@@ -60,51 +64,51 @@ export type Where = {
  * What the failure of a connection means to an operator, and what to do next. Undefined for what is no such failure, and
  * so a defect of ours. Node's error is not kept: it may hold certificates, and a proxy's password.
  */
-export function transportFault(error: unknown, where: Where): Fault | undefined {
+export function transportFault(error: unknown, where: FailurePlace): Fault | undefined {
   if (!(error instanceof Error) || error instanceof TypeError) return undefined
   const { code } = error as NodeJS.ErrnoException
   if (typeof code !== 'string') return undefined
-  const told = tell(code, error, where)
-  if (told === undefined) return undefined
-  const { fault, message, hints } = told
+  const description = tell(code, error, where)
+  if (description === undefined) return undefined
+  const { fault, message, hints } = description
   return new Fault(fault ?? 'Unreachable', message, { hints: [...hints, ...byProxy(where)] })
 }
 
 /** C2: the deadline came first; says how far the exchange had come. */
-export function timeoutFault(ms: number, where: Where): Fault {
+export function timeoutFault(ms: number, where: FailurePlace): Fault {
   const { address, proxy, stage } = where
   const span = `${Number((ms / 1_000).toFixed(1))} s`
   const next = nextStop(where)
-  const told: Record<Stage, readonly [what: string, hint: string]> = {
+  const descriptions: Record<Stage, readonly [what: string, hint: string]> = {
     resolving: [`the name ${hostOf(where)} was not resolved`, 'Is a name server reachable from here?'],
     connecting: [
       `${next} did not accept a connection`,
       'The machine may be down, or a firewall may drop what is sent to that port.',
     ],
-    tunnel: [`${next} did not connect to ${address.shown}`, 'Can the proxy reach that server?'],
+    tunnel: [`${next} did not connect to ${address.label}`, 'Can the proxy reach that server?'],
     handshake: [`${next} accepted the connection, but did not finish the TLS handshake`, 'Does that port speak TLS?'],
     asking: [
-      `${address.shown} accepted the connection, but did not answer`,
+      `${address.label} accepted the connection, but did not answer`,
       'The server accepts connections and hangs; or its checks take longer: --timeout gives them more time.',
     ],
-    reading: [`${address.shown} began to answer, but did not finish`, 'The server or the network stalls.'],
+    reading: [`${address.label} began to answer, but did not finish`, 'The server or the network stalls.'],
   }
-  const [what, hint] = told[stage]
+  const [what, hint] = descriptions[stage]
   const hints = [hint, ...(proxy && stage === 'asking' ? byProxy(where) : [])]
   return new Fault('Timeout', `No answer within ${span}: ${what}`, { hints })
 }
 
-const hostOf = ({ address, proxy }: Where): string => (proxy ?? address).host
+const hostOf = ({ address, proxy }: FailurePlace): string => (proxy ?? address).host
 /** Who is connected to: the server, or the proxy on the way to it. */
-const nextStop = ({ address, proxy }: Where): string =>
-  proxy ? `the proxy of ${proxy.variable} (${proxy.shown})` : address.shown
+const nextStop = ({ address, proxy }: FailurePlace): string =>
+  proxy ? `the proxy of ${proxy.variable} (${proxy.label})` : address.label
 
-const byProxy = ({ proxy }: Where): readonly string[] =>
+const byProxy = ({ proxy }: FailurePlace): readonly string[] =>
   proxy
-    ? [`This went by the proxy that ${proxy.variable} names (${proxy.shown}); NO_PROXY lists what goes past it.`]
+    ? [`This went by the proxy that ${proxy.variable} names (${proxy.label}); NO_PROXY lists what goes past it.`]
     : []
 
-function tell(code: string, error: Error, where: Where): Told | undefined {
+function tell(code: string, error: Error, where: FailurePlace): FailureDescription | undefined {
   const { address, proxy, stage } = where
   const next = nextStop(where)
   switch (code) {
@@ -115,7 +119,7 @@ function tell(code: string, error: Error, where: Where): Told | undefined {
     case 'EAI_NONAME':
       return {
         message: `The name ${hostOf(where)} does not resolve (${code})`,
-        hints: [`Is the name right? ${proxy ? `It stands in ${proxy.variable}.` : `The server is ${address.shown}.`}`],
+        hints: [`Is the name right? ${proxy ? `It stands in ${proxy.variable}.` : `The server is ${address.label}.`}`],
       }
     case 'EAI_AGAIN':
     case 'ESERVFAIL':
@@ -165,30 +169,30 @@ function tell(code: string, error: Error, where: Where): Told | undefined {
   if (code.startsWith('HPE_')) {
     return {
       fault: 'UnreadableAnswer',
-      message: `${address.shown} answered something that is not HTTP (${code})`,
+      message: `${address.label} answered something that is not HTTP (${code})`,
       hints: [address.secure ? 'Is that the right port?' : 'Is that the right port, or does it want https://?'],
     }
   }
-  if (isTlsCode(code)) return tellTls(code, error, stage === 'handshake' ? next : address.shown)
+  if (isTlsCode(code)) return tellTls(code, error, stage === 'handshake' ? next : address.label)
   // Node's own complaints, e.g. about a module, are none of the network's.
   if (code.startsWith('ERR_')) return undefined
   return {
-    message: `The connection to ${address.shown} failed (${code}${stage === 'handshake' ? ', TLS' : ''})`,
+    message: `The connection to ${address.label} failed (${code}${stage === 'handshake' ? ', TLS' : ''})`,
     hints: ['Is the base URL right?'],
   }
 }
 
-const refusedHint = ({ loopback, port, shown }: Address): string =>
+const refusedHint = ({ loopback, port, label }: Address): string =>
   loopback
-    ? `Are host and port right (${shown})? To start a server here: svc serve --port ${port}`
-    : `Is svc serve, or the service, running there? Are host and port right (${shown})?`
+    ? `Are host and port right (${label})? To start a server here: svc serve --port ${port}`
+    : `Is svc serve, or the service, running there? Are host and port right (${label})?`
 
-function closed(code: string, where: Where): Told {
+function closed(code: string, where: FailurePlace): FailureDescription {
   const { address, stage } = where
   if (stage === 'asking' || stage === 'reading') {
     return {
       fault: 'UnreadableAnswer',
-      message: `${address.shown} closed the connection before it ${stage === 'asking' ? 'answered' : 'had answered'} (${code})`,
+      message: `${address.label} closed the connection before it ${stage === 'asking' ? 'answered' : 'had answered'} (${code})`,
       hints: [
         address.secure ? 'The service may have crashed or be restarting.' : 'Does that port want https:// instead?',
       ],
@@ -200,7 +204,7 @@ function closed(code: string, where: Where): Told {
   }
 }
 
-function tunnel(error: Error, where: Where): Told {
+function tunnel(error: Error, where: FailurePlace): FailureDescription {
   const { statusCode } = error as { statusCode?: unknown }
   const next = nextStop(where)
   if (statusCode === 407) {
@@ -211,7 +215,7 @@ function tunnel(error: Error, where: Where): Told {
   }
   const status = typeof statusCode === 'number' && Number.isInteger(statusCode) ? ` (${statusCode})` : ''
   return {
-    message: `${next} does not let us through to ${where.address.shown}${status}`,
+    message: `${next} does not let us through to ${where.address.label}${status}`,
     hints: ['Can the proxy reach that server, and may it?'],
   }
 }

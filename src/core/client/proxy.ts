@@ -1,7 +1,7 @@
 import { Fault } from '../errors.ts'
 import { type Address, bare } from './address.ts'
 
-export type Environment = Readonly<Record<string, string | undefined>>
+export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 
 export type ProxyServer = {
   /** Where it was found: what an operator has to look at. */
@@ -12,7 +12,7 @@ export type ProxyServer = {
   /** True when the proxy itself is spoken to over TLS. */
   readonly secure: boolean
   /** Host and port, for messages. */
-  readonly shown: string
+  readonly label: string
 }
 
 /**
@@ -20,7 +20,7 @@ export type ProxyServer = {
  * first. None to this machine, nor to what `NO_PROXY` lists. Throws `Fault` Local for a proxy that cannot be used: going
  * past it unasked could be what a network forbids.
  */
-export function proxyFor(address: Address, env: Environment): ProxyServer | undefined {
+export function proxyFor(address: Address, env: ProxyEnvironment): ProxyServer | undefined {
   if (address.loopback) return undefined
   const names = address.secure ? ['https_proxy', 'HTTPS_PROXY'] : ['http_proxy', 'HTTP_PROXY']
   const variable = names.find((name) => env[name])
@@ -33,7 +33,7 @@ export function proxyFor(address: Address, env: Environment): ProxyServer | unde
       hints: ['Proxies are http://host:port or https://host:port; SOCKS is not supported.'],
     })
   }
-  return { variable, url: url.href, host: bare(url.hostname), secure: url.protocol === 'https:', shown: url.host }
+  return { variable, url: url.href, host: bare(url.hostname), secure: url.protocol === 'https:', label: url.host }
 }
 
 function decodable(text: string): boolean {

@@ -1,8 +1,8 @@
 import { Fault } from '../errors.ts'
 import type { Call, Credential } from '../service.ts'
 import { type CredentialSource, presenting, tokenOf } from './credential.ts'
-import type { Ask, Received } from './exchange.ts'
-import type { Asked } from './refusal.ts'
+import type { ClientAsk, Received } from './exchange.ts'
+import type { SentRequest } from './refusal.ts'
 import { refusalOf } from './verdict.ts'
 
 /** A request for anything that a server has. */
@@ -31,11 +31,11 @@ export type RawAnswer = {
 export function rawAsk(
   { method, path, headers, body }: RawRequest,
   call: Call,
-  known: { readonly prefix: string; readonly userAgent: string },
-): Ask {
+  client: { readonly prefix: string; readonly userAgent: string },
+): ClientAsk {
   const all: readonly (readonly [string, string])[] = [
     ['Accept', 'application/json'],
-    ['User-Agent', known.userAgent],
+    ['User-Agent', client.userAgent],
     ['X-Correlation-Id', call.correlationId],
     ...(body && body.length > 0 ? [['Content-Type', 'application/json'] as const] : []),
     ...headers,
@@ -43,8 +43,8 @@ export function rawAsk(
     ...(body ? [['Content-Length', String(body.length)] as const] : []),
   ]
   // The last of a name wins.
-  const named = new Map(all.map(([name, value]) => [name.toLowerCase(), [name, value] as const]))
-  return { method, path: `${known.prefix}${path}`, headers: Object.fromEntries(named.values()), body }
+  const allHeaders = new Map(all.map(([name, value]) => [name.toLowerCase(), [name, value] as const]))
+  return { method, path: `${client.prefix}${path}`, headers: Object.fromEntries(allHeaders.values()), body }
 }
 
 /** Sign-in, sign-out and renewal: a 401 to these is no reason to renew what is stored. */
@@ -55,12 +55,16 @@ const signsIn = /\/(?:auth(?:enticate)?(?:\/[^/]*)?|(?:get)?access-?token)(?:\.\
  * then with the `Fault` that the refusal means. Rejects when there is no answer.
  */
 export async function askRaw(
-  { method, path }: Ask,
-  place: Omit<Asked, 'operation'>,
+  { method, path }: ClientAsk,
+  place: Omit<SentRequest, 'operation'>,
   call: Call,
   source: CredentialSource | undefined,
   signal: AbortSignal,
-  travel: (credential: Credential | undefined, asked: Asked, came: (received: Received) => void) => Promise<Received>,
+  travel: (
+    credential: Credential | undefined,
+    request: SentRequest,
+    came: (received: Received) => void,
+  ) => Promise<Received>,
 ): Promise<RawAnswer> {
   const { decodeAnswer } = await import('../wire/index.ts')
   const own = call.credential !== undefined || (method !== 'GET' && signsIn.test(path))

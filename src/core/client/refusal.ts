@@ -4,10 +4,10 @@ import { sanitizeAndCut } from '../sanitize.ts'
 import type { Received } from './exchange.ts'
 
 /** Text that a server wrote, made fit for a message of ours. */
-export const said = (text: string, max = 300): string => sanitizeAndCut(text, max)
+export const sanitizeServerText = (text: string, max = 300): string => sanitizeAndCut(text, max)
 
 /** What was asked, for messages. */
-export type Asked = {
+export type SentRequest = {
   /** Absent for what is no operation of the interface. */
   readonly operation?: Operation | undefined
   readonly method: string
@@ -44,21 +44,21 @@ const failed: Refusal = { fault: 'ServerError', does: 'failed' }
 /** The fault for an answer that is no result. `status` is its ResponseStatus; `text` what it says when it has none. */
 export function refusal(
   received: Received,
-  asked: Asked,
+  request: SentRequest,
   status: ResponseStatus | undefined,
   text: string | undefined,
 ): Fault {
   const code = received.status
-  const health = asked.operation === 'healthCheck'
+  const health = request.operation === 'healthCheck'
   // C7: on /healthcheck nothing else can be meant; elsewhere a server that has the operation says what it misses.
-  if (asked.operation && (code === 404 || code === 405) && (health || status === undefined)) {
-    return noSuchOperation(received, asked, asked.operation)
+  if (request.operation && (code === 404 || code === 405) && (health || status === undefined)) {
+    return noSuchOperation(received, request, request.operation)
   }
-  const { fault, does } = asked.operation === 'authenticate' && code === 401 ? notSignedIn : refusalFor(code, status)
+  const { fault, does } = request.operation === 'authenticate' && code === 401 ? notSignedIn : refusalFor(code, status)
   const wait = code === 429 || code === 503 ? retryAfter(received) : undefined
-  const words = said(status?.Message || status?.ErrorCode || text || '')
+  const words = sanitizeServerText(status?.Message || status?.ErrorCode || text || '')
   const message = [
-    `${asked.server} ${does} (${code})`,
+    `${request.server} ${does} (${code})`,
     ...(words === '' ? [] : [`: ${words}`]),
     ...(wait === undefined ? [] : [`; it asks to be left alone for ${wait} s (Retry-After)`]),
   ].join('')
@@ -66,7 +66,7 @@ export function refusal(
   const fields = fieldFaults(status)
   return new Fault(fault, message, {
     remoteStatus: code,
-    hints: hintsFor(fault, asked),
+    hints: hintsFor(fault, request),
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),
     ...(wait === undefined ? {} : { retryAfter: wait }),
@@ -79,7 +79,7 @@ function refusalFor(code: number, status: ResponseStatus | undefined): Refusal {
   return refusals[code] ?? (code >= 400 && code < 500 ? rejected : failed)
 }
 
-function noSuchOperation(received: Received, { method, server, url }: Asked, operation: Operation): Fault {
+function noSuchOperation(received: Received, { method, server, url }: SentRequest, operation: Operation): Fault {
   const health = operation === 'healthCheck'
   return new Fault(
     'NoSuchOperation',
@@ -96,7 +96,7 @@ function noSuchOperation(received: Received, { method, server, url }: Asked, ope
   )
 }
 
-function hintsFor(fault: FaultName, { operation, server }: Asked): readonly string[] {
+function hintsFor(fault: FaultName, { operation, server }: SentRequest): readonly string[] {
   switch (fault) {
     case 'Unauthorized':
     case 'Forbidden':
@@ -131,18 +131,18 @@ function neededBy(operation: Operation): string {
 
 /** Seconds; the header holds seconds or a date. */
 function retryAfter({ headers }: Received): number | undefined {
-  const given = headers['retry-after']
-  if (given === undefined) return undefined
-  if (/^\d{1,9}$/.test(given)) return Number(given)
-  const at = Date.parse(given)
+  const header = headers['retry-after']
+  if (header === undefined) return undefined
+  if (/^\d{1,9}$/.test(header)) return Number(header)
+  const at = Date.parse(header)
   return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - Date.now()) / 1_000))
 }
 
-const mostFields = 20
+const maxFields = 20
 
 const fieldFaults = (status: ResponseStatus | undefined): readonly FieldFault[] =>
-  (status?.Errors ?? []).slice(0, mostFields).map((error) => ({
-    ErrorCode: said(error.ErrorCode ?? '', 100),
-    FieldName: said(error.FieldName ?? '', 100),
-    Message: said(error.Message ?? ''),
+  (status?.Errors ?? []).slice(0, maxFields).map((error) => ({
+    ErrorCode: sanitizeServerText(error.ErrorCode ?? '', 100),
+    FieldName: sanitizeServerText(error.FieldName ?? '', 100),
+    Message: sanitizeServerText(error.Message ?? ''),
   }))

@@ -8,7 +8,7 @@ import {
   type RunDocument,
 } from '../protocol/index.ts'
 import type { Received } from './exchange.ts'
-import { type Asked, refusal, said } from './refusal.ts'
+import { refusal, type SentRequest, sanitizeServerText } from './refusal.ts'
 
 /** `decodeAnswer` of wire: throws `Fault` UnreadableAnswer. */
 export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unknown>>
@@ -23,11 +23,15 @@ export type RunReader = {
  * The run that a server answered, whatever the HTTP status; undefined when it answered something else. Throws `Fault`
  * UnreadableAnswer for a run that cannot be read.
  */
-export function runOf(received: Received, asked: Asked, { decodeRun, isRunType }: RunReader): RunDocument | undefined {
-  if (asked.operation !== 'healthCheck' || !isRunType(received.headers['content-type'] ?? '')) return undefined
-  const { problem, text = '' } = read(received, asked)
+export function runOf(
+  received: Received,
+  request: SentRequest,
+  { decodeRun, isRunType }: RunReader,
+): RunDocument | undefined {
+  if (request.operation !== 'healthCheck' || !isRunType(received.headers['content-type'] ?? '')) return undefined
+  const { problem, text = '' } = read(received, request)
   if (problem) throw problem
-  return located(() => decodeRun(text), received, asked)
+  return located(() => decodeRun(text), received, request)
 }
 
 /**
@@ -36,39 +40,39 @@ export function runOf(received: Received, asked: Asked, { decodeRun, isRunType }
  */
 export function verdict(
   received: Received,
-  asked: Asked & { readonly operation: Operation },
+  request: SentRequest & { readonly operation: Operation },
   decode: Decode,
 ): Readonly<Record<string, unknown>> {
-  const schema: Dto = operations[asked.operation].response
+  const schema: Dto = operations[request.operation].response
   const successful = received.status >= 200 && received.status < 300
-  const body = read(received, asked)
+  const body = read(received, request)
   if (successful && body.problem) throw body.problem
   const text = body.text ?? ''
 
-  if (asked.operation === 'healthCheck' && (successful || looksLikeJson(text))) {
-    const answer = successful ? decodeWhole(decode, schema, text, received, asked) : attempt(decode, schema, text)
+  if (request.operation === 'healthCheck' && (successful || looksLikeJson(text))) {
+    const answer = successful ? decodeWhole(decode, schema, text, received, request) : attempt(decode, schema, text)
     if (answer?.['Status'] !== undefined) return answer
   }
   const status = responseStatus(decode, text)
-  if (!successful) throw refusal(received, asked, status, body.plain)
+  if (!successful) throw refusal(received, request, status, body.plain)
   if (status?.ErrorCode) {
-    throw new Fault('ServerError', refusal({ ...received, status: 500 }, asked, status, undefined).message, {
+    throw new Fault('ServerError', refusal({ ...received, status: 500 }, request, status, undefined).message, {
       remoteStatus: received.status,
     })
   }
-  if (asked.operation === 'healthCheck') {
-    throw new Fault('UnreadableAnswer', `${asked.server} answered without a Status`, {
+  if (request.operation === 'healthCheck') {
+    throw new Fault('UnreadableAnswer', `${request.server} answered without a Status`, {
       remoteStatus: received.status,
-      hints: [`Is ${asked.url} the health operation?`],
+      hints: [`Is ${request.url} the health operation?`],
     })
   }
-  return decodeWhole(decode, schema, text, received, asked)
+  return decodeWhole(decode, schema, text, received, request)
 }
 
 /** The fault for an answer that is no success, as `verdict` throws it. */
-export function refusalOf(received: Received, asked: Asked, decode: Decode): Fault {
-  const body = read(received, asked)
-  return refusal(received, asked, responseStatus(decode, body.text ?? ''), body.plain)
+export function refusalOf(received: Received, request: SentRequest, decode: Decode): Fault {
+  const body = read(received, request)
+  return refusal(received, request, responseStatus(decode, body.text ?? ''), body.plain)
 }
 
 type Body = {
@@ -78,9 +82,9 @@ type Body = {
   readonly problem?: Fault
 }
 
-function read({ headers, bytes, status }: Received, asked: Asked): Body {
+function read({ headers, bytes, status }: Received, request: SentRequest): Body {
   const unreadable = (what: string, ...hints: readonly string[]): Body => ({
-    problem: new Fault('UnreadableAnswer', `${asked.server} answered ${what}`, { remoteStatus: status, hints }),
+    problem: new Fault('UnreadableAnswer', `${request.server} answered ${what}`, { remoteStatus: status, hints }),
   })
   const encoding = headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (encoding !== '' && encoding !== 'identity') {
@@ -92,7 +96,7 @@ function read({ headers, bytes, status }: Received, asked: Asked): Body {
   } catch {
     return unreadable('with a body that is not UTF-8')
   }
-  if (text.trim() === '') return unreadable('with an empty body', `Is ${asked.url} the right address?`)
+  if (text.trim() === '') return unreadable('with an empty body', `Is ${request.url} the right address?`)
   const type = headers['content-type']?.toLowerCase() ?? ''
   if (type.includes('html') || text.trimStart().startsWith('<')) {
     return unreadable(
@@ -111,15 +115,15 @@ const decodeWhole = (
   schema: Dto,
   text: string,
   received: Received,
-  asked: Asked,
-): Readonly<Record<string, unknown>> => located(() => decode(schema, text), received, asked)
+  request: SentRequest,
+): Readonly<Record<string, unknown>> => located(() => decode(schema, text), received, request)
 
-function located<T>(decoded: () => T, { status }: Received, { url }: Asked): T {
+function located<T>(decoded: () => T, { status }: Received, { url }: SentRequest): T {
   try {
     return decoded()
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    throw new Fault('UnreadableAnswer', said(error.message), {
+    throw new Fault('UnreadableAnswer', sanitizeServerText(error.message), {
       remoteStatus: status,
       hints: [`Is ${url} what should be asked?`],
     })

@@ -43,9 +43,9 @@ export const commonSettings = {
 } as const satisfies SettingsSpec
 
 /** Milliseconds: the longest `timeout`. */
-export const longestTimeout = 10 * 60_000
+export const maxTimeout = 10 * 60_000
 /** Milliseconds: the longest `for`. What is older is not remembered. */
-export const longestFor = 7 * 86_400_000
+export const maxFor = 7 * 86_400_000
 
 /** Shorthands at the level of a monitor for the halves of its kind's `latency` threshold. */
 export const latencySetting = 'latency'

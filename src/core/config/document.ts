@@ -2,25 +2,25 @@ import type { Document, Node, Scalar, YAMLError } from 'yaml'
 import type { Problem } from '../settings/index.ts'
 
 /** Counted from 1, as editors do. */
-export type Place = { readonly line: number; readonly column: number }
-type PlacedProblem = Problem & { readonly place: Place }
+export type DocumentPlace = { readonly line: number; readonly column: number }
+type PlacedProblem = Problem & { readonly place: DocumentPlace }
 export type ParsedDocument = {
   /** Plain maps, lists, texts, numbers and flags; null for an empty file. */
   readonly value: unknown
   /** When there are any, `value` is of no use. */
   readonly problems: readonly PlacedProblem[]
   /** Where a path stands: its key, or of what is not there, the closest thing around it. */
-  readonly placeOf: (path: Problem['path']) => Place
+  readonly placeOf: (path: Problem['path']) => DocumentPlace
 }
 
 /** Aliases may stand for others, so that a few lines could unfold to gigabytes. */
-const mostAliases = 100
+const maxAliases = 100
 
 /** Parses YAML 1.2. Never throws for what the text says. */
 export async function parseDocument(text: string): Promise<ParsedDocument> {
   const yaml = await import('yaml')
   const lines = new yaml.LineCounter()
-  const place = (offset: number): Place => {
+  const place = (offset: number): DocumentPlace => {
     const { line, col } = lines.linePos(offset)
     return { line: Math.max(line, 1), column: Math.max(col, 1) }
   }
@@ -50,19 +50,19 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
   const wrong = [...document.errors, ...document.warnings]
   if (wrong.length > 0) {
     // One slip may upset the parser many times in the same place.
-    const told = new Map<string, PlacedProblem>()
+    const reported = new Map<string, PlacedProblem>()
     for (const error of wrong) {
       const problem = { path: [], place: place(error.pos[0]), message: sentence(error) }
-      told.set(JSON.stringify(problem), problem)
+      reported.set(JSON.stringify(problem), problem)
     }
-    return failed([...told.values()])
+    return failed([...reported.values()])
   }
   if (document.directives?.yaml.explicit && document.directives.yaml.version !== '1.2') {
     return failed([{ path: [], place: place(0), message: 'must be YAML 1.2: remove the %YAML line' }])
   }
-  const placeOf = (path: Problem['path']): Place => place(offsetOf(document, path, yaml))
+  const placeOf = (path: Problem['path']): DocumentPlace => place(offsetOf(document, path, yaml))
   try {
-    return { value: document.toJS({ maxAliasCount: mostAliases }) as unknown, problems: [], placeOf }
+    return { value: document.toJS({ maxAliasCount: maxAliases }) as unknown, problems: [], placeOf }
   } catch (error) {
     if (!(error instanceof ReferenceError || error instanceof RangeError)) throw error
     const loose = looseAlias(document, yaml)
@@ -103,19 +103,19 @@ function sentence(error: YAMLError): string {
 /** Where the first alias stands that has no anchor before it. */
 function looseAlias(document: Document.Parsed, yaml: typeof import('yaml')): number | undefined {
   const anchors = new Set<string>()
-  let found: number | undefined
+  let position: number | undefined
   yaml.visit(document, {
     Node: (_, node) => {
       if (yaml.isAlias(node)) {
         if (anchors.has(node.source)) return undefined
-        found = node.range?.[0] ?? 0
+        position = node.range?.[0] ?? 0
         return yaml.visit.BREAK
       }
       if (node.anchor !== undefined) anchors.add(node.anchor)
       return undefined
     },
   })
-  return found
+  return position
 }
 
 /** Where the last step of a path begins that the document has. */

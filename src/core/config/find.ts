@@ -14,7 +14,7 @@ export type WhereOptions = {
   readonly systemFolder?: string | undefined
 }
 
-export type Candidate = {
+export type ConfigCandidate = {
   readonly path: string
   /** What named it: with the first two, a missing file is a fault. */
   readonly from: '--config' | 'SVC_CONFIG' | 'user' | 'system'
@@ -27,14 +27,14 @@ const fileName = 'svc.yaml'
  * cloned repository must not choose what runs or where secrets go. Throws Fault `Usage` for a flag
  * or variable that is set but empty: a missing CI secret must not pass for "not given".
  */
-export function candidates(options: WhereOptions): readonly Candidate[] {
+export function candidates(options: WhereOptions): readonly ConfigCandidate[] {
   const { env, platform, home } = options
   const paths = platform === 'win32' ? win32 : posix
-  if (options.path !== undefined) return [{ path: paths.resolve(given(options.path, '--config')), from: '--config' }]
-  const named = env['SVC_CONFIG']
-  if (named !== undefined) return [{ path: paths.resolve(given(named, 'SVC_CONFIG')), from: 'SVC_CONFIG' }]
+  if (options.path !== undefined) return [{ path: paths.resolve(required(options.path, '--config')), from: '--config' }]
+  const path = env['SVC_CONFIG']
+  if (path !== undefined) return [{ path: paths.resolve(required(path, 'SVC_CONFIG')), from: 'SVC_CONFIG' }]
   const svcHome = env['SVC_HOME']
-  const user = svcHome === undefined ? userFolder(env, platform, home) : paths.resolve(given(svcHome, 'SVC_HOME'))
+  const user = svcHome === undefined ? userFolder(env, platform, home) : paths.resolve(required(svcHome, 'SVC_HOME'))
   return [
     { path: paths.join(user, fileName), from: 'user' },
     { path: systemConfig(options), from: 'system' },
@@ -56,7 +56,7 @@ function userFolder(env: WhereOptions['env'], platform: NodeJS.Platform, home: s
   return posix.join(xdg !== undefined && posix.isAbsolute(xdg) ? xdg : posix.join(home, '.config'), 'svc')
 }
 
-function given(value: string, name: string): string {
+function required(value: string, name: string): string {
   if (value.trim() !== '') return value
   const hint = name.startsWith('--') ? `Give ${name} a path, or leave it out.` : `Give ${name} a path, or unset it.`
   throw new Fault('Usage', `${name} is set but empty`, { hints: [hint] })
@@ -69,7 +69,7 @@ function variable(env: WhereOptions['env'], name: string): string | undefined {
 }
 
 /** Bytes: what a person writes is far smaller, and parsing more would only cost memory. */
-const largestFile = 1024 * 1024
+const maxFile = 1024 * 1024
 
 export type TrustOptions = {
   readonly platform: NodeJS.Platform
@@ -81,7 +81,7 @@ export type TrustOptions = {
  * The text of the file, or undefined when it does not exist. Throws Fault `Local` when it cannot be
  * read, when it is not a UTF-8 file of at most 1 MiB, or when somebody else could have written it.
  */
-export async function readFile(candidate: Candidate, options: TrustOptions): Promise<string | undefined> {
+export async function readFile(candidate: ConfigCandidate, options: TrustOptions): Promise<string | undefined> {
   const { path } = candidate
   const file = await opened(candidate)
   if (!file) return undefined
@@ -97,7 +97,7 @@ export async function readFile(candidate: Candidate, options: TrustOptions): Pro
   }
 }
 
-async function opened(candidate: Candidate): Promise<FileHandle | undefined> {
+async function opened(candidate: ConfigCandidate): Promise<FileHandle | undefined> {
   const { path, from } = candidate
   try {
     // Non-blocking, so that a named pipe is refused instead of waited for.
@@ -145,14 +145,14 @@ async function readOnly(path: string): Promise<boolean> {
 }
 
 async function content(path: string, file: FileHandle): Promise<Uint8Array> {
-  const buffer = Buffer.alloc(largestFile + 1)
+  const buffer = Buffer.alloc(maxFile + 1)
   let length = 0
   while (length < buffer.length) {
     const { bytesRead } = await file.read(buffer, length, buffer.length - length, length)
     if (bytesRead === 0) break
     length += bytesRead
   }
-  if (length > largestFile) throw local(`${path} is larger than 1 MiB`, ['Is it the right file?'])
+  if (length > maxFile) throw local(`${path} is larger than 1 MiB`, ['Is it the right file?'])
   return buffer.subarray(0, length)
 }
 

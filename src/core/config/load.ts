@@ -11,9 +11,9 @@ import {
   unknownKey,
   type Values,
 } from '../settings/index.ts'
-import type { Place } from './document.ts'
+import type { DocumentPlace } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
-import { type Candidate, candidates, systemConfig, type WhereOptions } from './find.ts'
+import { type ConfigCandidate, candidates, systemConfig, type WhereOptions } from './find.ts'
 import type { ProfilesRead } from './profiles.ts'
 import { readTypes, type Types } from './types.ts'
 
@@ -161,7 +161,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   return { origin: undefined, types: {}, serve: readServe({}, context).values, warnings: [] }
 }
 
-async function readConfig(text: string, { path }: Candidate, options: LoadOptions): Promise<Config> {
+async function readConfig(text: string, { path }: ConfigCandidate, options: LoadOptions): Promise<Config> {
   const { env, keychain } = options
   const [{ parseDocument }, { existsSync }, paths] = await Promise.all([
     import('./document.ts'),
@@ -208,8 +208,8 @@ async function readSections(
   const defined = profiles === undefined ? undefined : await profilesOf(profiles, context)
   const readType = await readTypes(types, context, defined?.profiles)
   const readServing = readServe(serve ?? {}, context)
-  const below = (step: string, found: readonly Problem[]): void => {
-    problems.push(...found.map(({ path, message }) => ({ path: [step, ...path], message })))
+  const below = (step: string, more: readonly Problem[]): void => {
+    problems.push(...more.map(({ path, message }) => ({ path: [step, ...path], message })))
   }
   below('types', readType.problems)
   below('profiles', defined?.problems ?? [])
@@ -239,10 +239,10 @@ async function execProblems(
 const runsPrograms = (types: Types): boolean =>
   Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.name === 'exec'))
 
-type Placed = Problem & { readonly place: Place }
+type Placed = Problem & { readonly place: DocumentPlace }
 
 /** More would scroll the first, which often causes the rest, off the screen. */
-const mostTold = 50
+const maxTold = 50
 
 /** One problem is the message; of several, the message names the places and the hints say each. */
 function refusal(file: string, problems: readonly Placed[]): Fault {
@@ -250,11 +250,11 @@ function refusal(file: string, problems: readonly Placed[]): Fault {
   const sorted = [...problems].sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
   const [first, ...others] = sorted
   if (first && others.length === 0) return new Fault('Local', line(file, first), { hints: [next] })
-  const told = sorted.slice(0, mostTold)
-  const more = sorted.length > told.length ? [`… and ${sorted.length - told.length} more`] : []
-  const places = [...told.map(({ place }) => `${place.line}:${place.column}`), ...more].join(', ')
+  const visible = sorted.slice(0, maxTold)
+  const more = sorted.length > visible.length ? [`… and ${sorted.length - visible.length} more`] : []
+  const places = [...visible.map(({ place }) => `${place.line}:${place.column}`), ...more].join(', ')
   return new Fault('Local', `${file} has ${sorted.length} problems, at ${places}`, {
-    hints: [...told.map((problem) => line(file, problem)), ...more, next],
+    hints: [...visible.map((problem) => line(file, problem)), ...more, next],
   })
 }
 

@@ -11,7 +11,7 @@ import {
   type Target,
 } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
-import { commonSettings, latencyOf, latencySetting, longestFor, longestTimeout, shorthands } from './common.ts'
+import { commonSettings, latencyOf, latencySetting, maxFor, maxTimeout, shorthands } from './common.ts'
 
 export type MonitorRead = {
   /** MonitorName, as far as the entry says: known even when the rest is wrong. */
@@ -105,10 +105,10 @@ function readShorthands(
   settings: SettingsSpec,
   context: SettingsContext,
 ): { readonly rest: Raw; readonly latency: unknown; readonly problems: readonly Problem[] } {
-  const given = shorthands.filter((name) => Object.hasOwn(raw, name) && !Object.hasOwn(settings, name))
-  const rest = Object.fromEntries(Object.entries(raw).filter(([key]) => !given.some((name) => name === key)))
-  const wrong = (message: string): readonly Problem[] => given.map((name) => ({ path: [name], message }))
-  if (given.length === 0) return { rest, latency: undefined, problems: [] }
+  const used = shorthands.filter((name) => Object.hasOwn(raw, name) && !Object.hasOwn(settings, name))
+  const rest = Object.fromEntries(Object.entries(raw).filter(([key]) => !used.some((name) => name === key)))
+  const wrong = (message: string): readonly Problem[] => used.map((name) => ({ path: [name], message }))
+  if (used.length === 0) return { rest, latency: undefined, problems: [] }
   const latency = latencyOf(settings)
   if (!latency) {
     return {
@@ -120,34 +120,34 @@ function readShorthands(
   if (Object.hasOwn(raw, latencySetting)) {
     return { rest, latency: undefined, problems: wrong(`says what \`${latencySetting}:\` says too: keep one of them`) }
   }
-  const empty = given.filter((name) => raw[name] === null)
+  const empty = used.filter((name) => raw[name] === null)
   if (empty.length > 0) {
     const message = 'has no value: give it one, or remove the line'
     return { rest, latency: undefined, problems: empty.map((name) => ({ path: [name], message })) }
   }
-  const written = Object.fromEntries(given.map((name) => [name, raw[name]]))
+  const written = Object.fromEntries(used.map((name) => [name, raw[name]]))
   const read = readSettings({ latency }, { latency: written }, context)
   const problems = read.problems.map(({ path, message }) => ({
-    path: path.length > 1 ? path.slice(1) : given.slice(0, 1),
+    path: path.length > 1 ? path.slice(1) : used.slice(0, 1),
     message,
   }))
   return { rest, latency: read.values.latency, problems }
 }
 
 function timeoutProblems(timeout: number | undefined): readonly Problem[] {
-  if (timeout === undefined || (timeout >= 1 && timeout <= longestTimeout)) return []
+  if (timeout === undefined || (timeout >= 1 && timeout <= maxTimeout)) return []
   return [{ path: ['timeout'], message: 'must be 1ms to 10m' }]
 }
 
 function forProblems(passed: number | undefined): readonly Problem[] {
-  if (passed === undefined || (passed >= 1 && passed <= longestFor)) return []
+  if (passed === undefined || (passed >= 1 && passed <= maxFor)) return []
   return [{ path: ['for'], message: 'must be 1ms to 7d: what is older is not remembered' }]
 }
 
 /** What is wrong with the name of a kind that cannot be configured. */
 export async function kindProblem(name: string): Promise<string> {
   if (name === hostKind) return 'runs for every type by itself: set it under `host:`, beside `monitors:`'
-  const known = (await configurableKinds()).map((kind) => kind.name)
-  const meant = didYouMean(name, known)
-  return `is not a monitor kind: ${meant === undefined ? `there are ${known.join(', ')}` : `did you mean \`${meant}\`?`}`
+  const names = (await configurableKinds()).map((kind) => kind.name)
+  const meant = didYouMean(name, names)
+  return `is not a monitor kind: ${meant === undefined ? `there are ${names.join(', ')}` : `did you mean \`${meant}\`?`}`
 }

@@ -79,10 +79,10 @@ function fillText(text: string, values: ReadonlyMap<string, unknown>): string {
   return text.replace(placeholder, (written, dollar: string, name: string) => {
     if (dollar !== '') return written.slice(1)
     const value = values.get(name)
-    const given = ['string', 'number', 'boolean'].includes(typeof value)
+    const isScalar = ['string', 'number', 'boolean'].includes(typeof value)
       ? String(value as string | number | boolean)
       : ''
-    return isUrl && isIP(given) === 6 ? `[${given}]` : given
+    return isUrl && isIP(isScalar) === 6 ? `[${isScalar}]` : isScalar
   })
 }
 
@@ -96,15 +96,15 @@ type Written = {
 /** Where in a value stands what `fill` made of it, at a path within that. */
 export function writtenAt(value: unknown, path: Problem['path'], values: ReadonlyMap<string, unknown>): Written {
   const written = [...path]
-  let found = value
+  let result = value
   for (const [index, step] of path.entries()) {
-    if (Array.isArray(found) && typeof step === 'number') {
-      const kept = found.flatMap((item: unknown, at) => (fill([item], values) === undefined ? [] : [at]))
-      const at = kept[step] ?? step
+    if (Array.isArray(result) && typeof step === 'number') {
+      const indexes = result.flatMap((item: unknown, at) => (fill([item], values) === undefined ? [] : [at]))
+      const at = indexes[step] ?? step
       written[index] = at
-      found = found[at] as unknown
-    } else if (isMap(found) && Object.hasOwn(found, step)) found = found[step]
+      result = result[at] as unknown
+    } else if (isMap(result) && Object.hasOwn(result, step)) result = result[step]
     else break
   }
-  return { path: written, value: found }
+  return { path: written, value: result }
 }

@@ -68,11 +68,11 @@ function unfitted(name: string, parameter: Parameter | undefined): string {
 }
 
 /** The sentence for a name of a profile, a monitor of it or a parameter that nobody has. */
-export function unknownName(name: string, known: readonly string[], what: string): string {
-  const meant = didYouMean(name, known)
-  const shown = JSON.stringify(name.slice(0, 60))
-  if (meant !== undefined) return `names ${shown}, which is no ${what}: did you mean \`${meant}\`?`
-  return `names ${shown}, which is no ${what}: ${known.length === 0 ? 'there is none' : `there are ${known.join(', ')}`}`
+export function unknownName(name: string, names: readonly string[], what: string): string {
+  const meant = didYouMean(name, names)
+  const label = JSON.stringify(name.slice(0, 60))
+  if (meant !== undefined) return `names ${label}, which is no ${what}: did you mean \`${meant}\`?`
+  return `names ${label}, which is no ${what}: ${names.length === 0 ? 'there is none' : `there are ${names.join(', ')}`}`
 }
 
 const samples: Record<ParameterType, unknown> = {

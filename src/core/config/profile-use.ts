@@ -59,14 +59,14 @@ export async function readUse(
   )
   const lacking = lackingNeeds(profile, values, rest)
   if (lacking.length > 0) return { reads: [], problems: lacking, warnings: read.warnings }
-  const kept = profile.monitors.filter((one) => !use.without?.includes(one.name) && isDue(one, values))
-  if (kept.length === 0) return refused([], 'leaves no monitor of the profile: nothing would be looked at')
-  const absent = Object.keys(changes.changes).find((one) => kept.every((monitor) => monitor.name !== one))
+  const monitors = profile.monitors.filter((one) => !use.without?.includes(one.name) && isDue(one, values))
+  if (monitors.length === 0) return refused([], 'leaves no monitor of the profile: nothing would be looked at')
+  const absent = Object.keys(changes.changes).find((one) => monitors.every((monitor) => monitor.name !== one))
   if (absent !== undefined) return refused([changeKey, absent], absence(absent, profile))
   const prefix = use.name ?? name
-  const names = new Map(kept.map((one) => [one.name, monitorName(one.kind, `${prefix} ${one.name}`)]))
+  const names = new Map(monitors.map((one) => [one.name, monitorName(one.kind, `${prefix} ${one.name}`)]))
   const reads: PlacedRead[] = []
-  for (const one of kept) {
+  for (const one of monitors) {
     const changed = (Object.hasOwn(changes.changes, one.name) ? changes.changes[one.name] : undefined) ?? {}
     const { when: _, dependsOn = [], ...settings } = one
     const inner = dependsOn.flatMap((other) => names.get(other) ?? [])
@@ -80,8 +80,8 @@ export async function readUse(
     }
     const about = `(in its monitor \`${one.name}\`)`
     const place = placer(one, changed, values, rest)
-    const found = await readMonitor(monitor, context, kindProblem)
-    reads.push({ read: { ...found, ...worded(found, about, place) }, place })
+    const monitorRead = await readMonitor(monitor, context, kindProblem)
+    reads.push({ read: { ...monitorRead, ...worded(monitorRead, about, place) }, place })
   }
   return { reads, problems: [], warnings: read.warnings }
 }
@@ -100,8 +100,8 @@ function lackingNeeds(profile: Profile, values: ReadonlyMap<string, unknown>, re
   return Object.entries(profile.parameters).flatMap(([key, { needs = [] }]) => {
     const lost = Object.hasOwn(rest, key) && isGiven(key, values) ? needs.filter((one) => !isGiven(one, values)) : []
     if (lost.length === 0) return []
-    const shown = lost.map((one) => (profile.parameters[one]?.type === 'flag' ? `\`${one}: true\`` : `\`${one}:\``))
-    return [{ path: [key], message: `needs ${shown.join(' and ')} beside it` }]
+    const labels = lost.map((one) => (profile.parameters[one]?.type === 'flag' ? `\`${one}: true\`` : `\`${one}:\``))
+    return [{ path: [key], message: `needs ${labels.join(' and ')} beside it` }]
   })
 }
 
@@ -120,12 +120,12 @@ function readChanges(raw: unknown, profile: Profile): Changes {
     const message = "must map the profile's monitors to settings: write `online: {warn: 2s}` under it"
     return { changes: {}, problems: [{ path: [changeKey], message }] }
   }
-  const known = profile.monitors.map(({ name }) => name)
+  const names = profile.monitors.map(({ name }) => name)
   const problems: Problem[] = []
   const changes: Record<string, Raw> = {}
   for (const [name, settings] of Object.entries(raw)) {
     const path = [changeKey, name]
-    if (!known.includes(name)) problems.push({ path, message: unknownName(name, known, 'monitor of the profile') })
+    if (!names.includes(name)) problems.push({ path, message: unknownName(name, names, 'monitor of the profile') })
     else if (!isMap(settings)) problems.push({ path, message: 'must be settings (`name: value`)' })
     else {
       const fixed = ['kind', 'name'].find((key) => Object.hasOwn(settings, key))
@@ -146,10 +146,10 @@ function leftOut(
   profile: Profile,
   changes: Readonly<Record<string, Raw>>,
 ): readonly Problem[] {
-  const known = profile.monitors.map(({ name }) => name)
+  const names = profile.monitors.map(({ name }) => name)
   return without.flatMap((name) => {
-    if (!known.includes(name))
-      return [{ path: ['without'], message: unknownName(name, known, 'monitor of the profile') }]
+    if (!names.includes(name))
+      return [{ path: ['without'], message: unknownName(name, names, 'monitor of the profile') }]
     return Object.hasOwn(changes, name)
       ? [{ path: [changeKey, name], message: absence(name, { ...profile, monitors: [] }) }]
       : []
@@ -161,20 +161,20 @@ function placer(
   definition: ProfileMonitor,
   changed: Raw,
   values: ReadonlyMap<string, unknown>,
-  given: Raw,
+  uses: Raw,
 ): (path: Problem['path']) => Problem['path'] {
   return (path) => {
     const [top] = path
     if (typeof top === 'string' && Object.hasOwn(changed, top)) return [changeKey, definition.name, ...path]
-    if (top === 'dependsOn' && Object.hasOwn(given, 'dependsOn')) return path
+    if (top === 'dependsOn' && Object.hasOwn(uses, 'dependsOn')) return path
     for (const [index] of path.entries()) {
       const { value } = writtenAt(definition, path.slice(0, index + 1), values)
       const alone = nameAlone(value)
-      if (alone !== undefined) return Object.hasOwn(given, alone) ? [alone, ...path.slice(index + 1)] : []
+      if (alone !== undefined) return Object.hasOwn(uses, alone) ? [alone, ...path.slice(index + 1)] : []
     }
     const { value } = writtenAt(definition, path, values)
-    const named = typeof value === 'string' ? namesIn(value).find((name) => Object.hasOwn(given, name)) : undefined
-    return named !== undefined && values.has(named) ? [named] : []
+    const parameter = typeof value === 'string' ? namesIn(value).find((name) => Object.hasOwn(uses, name)) : undefined
+    return parameter !== undefined && values.has(parameter) ? [parameter] : []
   }
 }
 

@@ -82,9 +82,9 @@ export async function readProfiles(raw: unknown, context: SettingsContext): Prom
       const misnamed = nameOfProfile.test(name)
         ? []
         : [{ path: [], message: 'is no name for a profile: use up to 40 letters, digits, "-", "_" and "."' }]
-      const found = [...misnamed, ...read.problems].map((problem) => ({ ...problem, path: [name, ...problem.path] }))
-      problems.push(...found)
-      own.set(name, found.length > 0 || !read.profile ? 'wrong' : read.profile)
+      const more = [...misnamed, ...read.problems].map((problem) => ({ ...problem, path: [name, ...problem.path] }))
+      problems.push(...more)
+      own.set(name, more.length > 0 || !read.profile ? 'wrong' : read.profile)
     }
   }
   return { profiles: over(own), problems }
@@ -97,8 +97,8 @@ async function readProfile(raw: unknown, context: SettingsContext): Promise<Prof
     return { profile: undefined, problems: [{ path: [], message: 'must be a profile: write `monitors:` under it' }] }
   }
   const { title, doc, parameters: givenParameters, monitors, ...others } = raw
-  const known = ['title', 'doc', 'parameters', 'monitors']
-  const problems: Problem[] = Object.keys(others).map((key) => ({ path: [key], message: unknownKey(key, known) }))
+  const keys = ['title', 'doc', 'parameters', 'monitors']
+  const problems: Problem[] = Object.keys(others).map((key) => ({ path: [key], message: unknownKey(key, keys) }))
   for (const [key, text] of Object.entries({ title, doc })) {
     if (text !== undefined && typeof text !== 'string') problems.push({ path: [key], message: 'must be text' })
   }
@@ -115,8 +115,8 @@ async function readProfile(raw: unknown, context: SettingsContext): Promise<Prof
     monitors: (monitors as readonly ProfileMonitor[]).map(withLists),
   }
   for (const [index, monitor] of (monitors as readonly unknown[]).entries()) {
-    const found = await monitorProblems(monitor, index, profile, context)
-    problems.push(...found.map((problem) => ({ ...problem, path: ['monitors', index, ...problem.path] })))
+    const more = await monitorProblems(monitor, index, profile, context)
+    problems.push(...more.map((problem) => ({ ...problem, path: ['monitors', index, ...problem.path] })))
   }
   return { profile, problems }
 }

@@ -1,6 +1,6 @@
 import type { AnyKind } from '../engine/index.ts'
 import { configurableKinds, hostKind, loadKind, plans, writeDefault } from '../plan/index.ts'
-import { given, loadProfile, type Profile, profileNames } from '../profiles/index.ts'
+import { loadProfile, type Profile, placeholder, profileNames } from '../profiles/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
 import { commonSettings, latencyOf, shorthands } from './common.ts'
@@ -147,7 +147,7 @@ function profileSchema(kinds: readonly string[]): Json {
         },
       },
       monitors: {
-        description: `Its monitors, with ${given('name')} where what is given for a parameter belongs; an item of a list may have a \`when\` of its own`,
+        description: `Its monitors, with ${placeholder('name')} where what is given for a parameter belongs; an item of a list may have a \`when\` of its own`,
         type: 'array',
         minItems: 1,
         items: {

@@ -18,9 +18,9 @@ export function resolveDependencies(reads: readonly MonitorRead[]): {
   const problems: Problem[] = []
   const parents = reads.map(({ dependsOn }, index) => {
     const names = dependsOn.flatMap((written) => {
-      const found = find(written, reads)
-      if (found.length === 1) return found
-      problems.push({ path: [index, 'dependsOn'], message: unclear(written, found, reads) })
+      const matches = find(written, reads)
+      if (matches.length === 1) return matches
+      problems.push({ path: [index, 'dependsOn'], message: unclear(written, matches, reads) })
       return []
     })
     return [...new Set(names)]
@@ -33,16 +33,16 @@ export function resolveDependencies(reads: readonly MonitorRead[]): {
 
 /** By MonitorName, else by a monitor's own name. Monitors that are wrong otherwise are found too. */
 function find(written: string, reads: readonly MonitorRead[]): readonly string[] {
-  const named = (by: (read: MonitorRead) => string | undefined): readonly string[] => [
+  const namesBy = (by: (read: MonitorRead) => string | undefined): readonly string[] => [
     ...new Set(reads.flatMap((read) => (read.name !== undefined && by(read) === written ? [read.name] : []))),
   ]
-  const full = named((read) => read.name)
-  return full.length > 0 ? full : named((read) => read.plainName)
+  const full = namesBy((read) => read.name)
+  return full.length > 0 ? full : namesBy((read) => read.plainName)
 }
 
-function unclear(written: string, found: readonly string[], reads: readonly MonitorRead[]): string {
+function unclear(written: string, matches: readonly string[], reads: readonly MonitorRead[]): string {
   const quoted = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(' or ')
-  if (found.length > 0) return `names ${JSON.stringify(written)}, which several are called: write ${quoted(found)}`
+  if (matches.length > 0) return `names ${JSON.stringify(written)}, which several are called: write ${quoted(matches)}`
   const names = [...new Set(reads.flatMap((read) => (read.name === undefined ? [] : [read.name])))]
   return `names ${JSON.stringify(written)}, which is no monitor of this type: write ${quoted(names.slice(0, 8))}, or remove it`
 }
@@ -89,7 +89,7 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
   const problems: Problem[] = []
   const warnings: Problem[] = []
   for (const [name, value] of Object.entries(raw)) {
-    const type = ServerType.values.find((known) => known === name)
+    const type = ServerType.values.find((candidate) => candidate === name)
     if (!type) {
       problems.push({ path: [name], message: unknownType(name) })
       continue
@@ -104,8 +104,8 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
 
 function unknownType(name: string): string {
   const meant = didYouMean(name, ServerType.values)
-  const found = meant === undefined ? '' : `: did you mean \`${meant}\`?`
-  return `is not a server type${found || `: there are ${ServerType.values.join(', ')}`}`
+  const suggestion = meant === undefined ? '' : `: did you mean \`${meant}\`?`
+  return `is not a server type${suggestion || `: there are ${ServerType.values.join(', ')}`}`
 }
 
 type TypeRead = {

@@ -13,7 +13,7 @@ import {
   networkKind,
 } from '../engine/index.ts'
 import { type Chain, chainOf, describeChain } from '../net/certificates.ts'
-import { said } from '../net/text.ts'
+import { sanitize } from '../net/text.ts'
 import { databaseSlot } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
@@ -21,13 +21,13 @@ import { clockSetting, evaluateClock, readClock } from './clock.ts'
 import { PeerSocket } from './peer-socket.ts'
 import {
   type AccountQuestion,
-  type Asked,
   askQuery,
+  dueQueries,
   evaluateAsked,
+  type QueryAnswer,
   queriesProblem,
   queriesSetting,
   readPowers,
-  wanted,
   warnOfPowers,
 } from './queries.ts'
 import { figure } from './rows.ts'
@@ -107,8 +107,8 @@ const queriesCheck = (account: AccountQuestion) =>
     results: { queries: 'What you ask by `queries` is as it should be; each is judged by itself' },
     settings: { queries: queriesSetting },
     when: ['queries'],
-    async *observe({ ask, read }, { queries }, context): AsyncGenerator<{ readonly powers: string } | Asked> {
-      const due = wanted(queries, context.mode)
+    async *observe({ ask, read }, { queries }, context): AsyncGenerator<{ readonly powers: string } | QueryAnswer> {
+      const due = dueQueries(queries, context.mode)
       if (due.length === 0) return
       const powers = await readPowers(ask, account, context)
       if (powers !== undefined) yield { powers }
@@ -181,7 +181,7 @@ export function databaseKind<
           return {
             address,
             user: target.user,
-            as: said(as, 80),
+            as: sanitize(as, 80),
             chain: session.secured && describeSecured(session.secured, address, target, context),
             ask: session.ask,
             read: session.read,

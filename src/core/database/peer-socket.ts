@@ -4,7 +4,7 @@ import { showBytes } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
 
 /** Bytes: what a check reads is small; a peer that sends more is no database, or a hostile one. */
-const mostBytes = 8 * 1024 * 1024
+const maxBytes = 8 * 1024 * 1024
 
 /**
  * A socket to hand to a driver. Drivers parse what a peer says within its `data` event, where an
@@ -13,11 +13,11 @@ const mostBytes = 8 * 1024 * 1024
 export class PeerSocket extends Socket {
   #reached = false
   #taken = 0
-  #most = mostBytes
+  #most = maxBytes
   #secure: Duplex | undefined
 
   /** Connects. Destroyed with its reason when the signal aborts, also after it has connected. */
-  static reach(host: string, port: number, signal: AbortSignal, most = mostBytes): Promise<PeerSocket> {
+  static reach(host: string, port: number, signal: AbortSignal, most = maxBytes): Promise<PeerSocket> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error)
       const socket = new PeerSocket()
@@ -56,7 +56,7 @@ export class PeerSocket extends Socket {
   watch(secure: Duplex): void {
     this.#secure = secure
     const emit = secure.emit.bind(secure) as Emit
-    secure.emit = (event: string | symbol, ...given: unknown[]): boolean => this.#guard(emit, event, given)
+    secure.emit = (event: string | symbol, ...args: unknown[]): boolean => this.#guard(emit, event, args)
   }
 
   /** Whoever listens to what lies over it is told the reason as well. */
@@ -65,19 +65,19 @@ export class PeerSocket extends Socket {
     return super.destroy(error)
   }
 
-  override emit(event: string | symbol, ...given: unknown[]): boolean {
-    return this.#guard((name, ...all) => super.emit(name, ...all), event, given)
+  override emit(event: string | symbol, ...args: unknown[]): boolean {
+    return this.#guard((name, ...all) => super.emit(name, ...all), event, args)
   }
 
-  #guard(emit: Emit, event: string | symbol, given: readonly unknown[]): boolean {
-    if (event !== 'data') return emit(event, ...given)
-    this.#taken += (given[0] as Uint8Array).length
+  #guard(emit: Emit, event: string | symbol, args: readonly unknown[]): boolean {
+    if (event !== 'data') return emit(event, ...args)
+    this.#taken += (args[0] as Uint8Array).length
     if (this.#taken > this.#most) {
       this.destroy(new ProbeError('protocol', `the peer sent more than ${showBytes(this.#most)}`))
       return true
     }
     try {
-      return emit(event, ...given)
+      return emit(event, ...args)
     } catch {
       this.destroy(new ProbeError('protocol', 'the peer answered something that cannot be read'))
       return true
@@ -85,4 +85,4 @@ export class PeerSocket extends Socket {
   }
 }
 
-type Emit = (event: string | symbol, ...given: unknown[]) => boolean
+type Emit = (event: string | symbol, ...args: unknown[]) => boolean

@@ -2,7 +2,7 @@ import { readDate } from '../assert/document.ts'
 import { expectationProblem, UnjudgedError, unmetEach } from '../assert/expectation.ts'
 import { atLeast, atMost, type CheckContext, classify, fail, includes, ok, type Result, warn } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
-import { nothingHidden, quoted, said } from '../net/text.ts'
+import { noRedaction, quote, sanitize } from '../net/text.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
 import { type Cell, type Column, maxRows, maxValueLength, type Row } from './rows.ts'
@@ -47,14 +47,14 @@ export const queriesSetting = {
 } as const satisfies SettingsSpec[string]
 
 const judged = ['atMost', 'atLeast', 'age', 'rows', 'leastRows', 'expect'] as const
-const mostQueries = 50
+const maxQueries = 50
 
 /** Why the queries of a monitor cannot be asked, or undefined. */
 export function queriesProblem(queries: readonly Query[] = [], dialect: Dialect): string | undefined {
-  if (queries.length > mostQueries) return `queries are more than ${mostQueries}: give less`
+  if (queries.length > maxQueries) return `queries are more than ${maxQueries}: give less`
   for (const query of queries) {
     const wrong = queryProblem(query, dialect)
-    if (wrong !== undefined) return `query ${quoted(query.name, 64)}: ${wrong}`
+    if (wrong !== undefined) return `query ${quote(query.name, 64)}: ${wrong}`
   }
   return undefined
 }
@@ -71,14 +71,14 @@ function queryProblem(query: Query, dialect: Dialect): string | undefined {
 }
 
 /** What became of one question. */
-export type Asked = {
+export type QueryAnswer = {
   readonly query: Query
   /** Milliseconds since 1970, by our clock. */
   readonly at: number
 } & ({ readonly column: Column } | { readonly cause: unknown; readonly afterMs: number })
 
 /** Those that are asked in a mode. */
-export const wanted = (queries: readonly Query[] = [], mode: ExecutionMode): readonly Query[] =>
+export const dueQueries = (queries: readonly Query[] = [], mode: ExecutionMode): readonly Query[] =>
   queries.filter(({ depth }) => includes(mode, depth === 'Advanced' ? 'Advanced' : 'Standard'))
 
 /** Asks one. What goes wrong is seen as well, so that it hides no other; only the deadline is thrown. */
@@ -86,7 +86,7 @@ export async function askQuery(
   query: Query,
   context: Pick<CheckContext, 'now' | 'date' | 'signal'>,
   read: Read,
-): Promise<Asked> {
+): Promise<QueryAnswer> {
   const since = context.now()
   try {
     const column = await read(query.sql, query.age !== undefined)
@@ -130,15 +130,15 @@ const check = 'queries' as const
 const aheadMs = 60_000
 
 /** Judges what one query gave; each thing that it says of the column is one finding. */
-export function evaluateAsked(asked: Asked): readonly Result<'queries'>[] {
-  const { query } = asked
-  const name = said(query.name, 64)
-  const results = 'column' in asked ? evaluateColumn(asked.column, asked.at, query) : [failed(asked)]
+export function evaluateAsked(answer: QueryAnswer): readonly Result<'queries'>[] {
+  const { query } = answer
+  const name = sanitize(query.name, 64)
+  const results = 'column' in answer ? evaluateColumn(answer.column, answer.at, query) : [failed(answer)]
   return results.map((result) => ({
     ...result,
     message: `${name}: ${result.message}`,
     subject: name,
-    ...(result.status === 'ok' ? {} : { details: [...(result.details ?? []), `asked: ${said(query.sql, 240)}`] }),
+    ...(result.status === 'ok' ? {} : { details: [...(result.details ?? []), `asked: ${sanitize(query.sql, 240)}`] }),
   }))
 }
 
@@ -173,11 +173,13 @@ function evaluateValues(column: Column, at: number, query: Query): readonly Resu
 }
 
 /** Not a silent green: what was not kept may be just what is wrong. */
-function evaluatePart({ rows, kept, more, cut }: Column): readonly Result<'queries'>[] {
+function evaluatePart({ rows, retained, more, cut }: Column): readonly Result<'queries'>[] {
   const only = (part: string, next: string): Result<'queries'> =>
     warn(check, `only the first ${part} were judged, and there are more`, { details: [`next: ${next}`] })
   return [
-    ...(more || kept < rows ? [only(`${kept} rows`, 'let the database sum them up: count(*), min(…), max(…)')] : []),
+    ...(more || retained < rows
+      ? [only(`${retained} rows`, 'let the database sum them up: count(*), min(…), max(…)')]
+      : []),
     ...(cut ? [only(`${maxValueLength} characters of a value`, 'let the database pick out the part that counts')] : []),
   ]
 }
@@ -193,19 +195,19 @@ function evaluateFigures(values: readonly Exclude<Cell, null>[], query: Query): 
   if (!query.atMost && !query.atLeast) return []
   const figures = values.map(figureOf)
   const unread = figures.indexOf(undefined)
-  if (unread >= 0) return [fail(check, 'data', `${shown(values[unread])} is not a number`)]
-  const known = figures.filter((figure) => figure !== undefined)
+  if (unread >= 0) return [fail(check, 'data', `${display(values[unread])} is not a number`)]
+  const numbers = figures.filter((figure) => figure !== undefined)
   const of = { check, unit: 'ratio' } as const
   return [
-    ...(query.atMost ? [atMost({ ...of, value: Math.max(...known), threshold: query.atMost })] : []),
-    ...(query.atLeast ? [atLeast({ ...of, value: Math.min(...known), threshold: query.atLeast })] : []),
+    ...(query.atMost ? [atMost({ ...of, value: Math.max(...numbers), threshold: query.atMost })] : []),
+    ...(query.atLeast ? [atLeast({ ...of, value: Math.min(...numbers), threshold: query.atLeast })] : []),
   ]
 }
 
 function evaluateAge(values: readonly Exclude<Cell, null>[], at: number, threshold: Threshold): Result<'queries'> {
   const dates = values.map(dateOf)
   const unread = dates.indexOf(undefined)
-  if (unread >= 0) return fail(check, 'data', `${shown(values[unread])} is no date`)
+  if (unread >= 0) return fail(check, 'data', `${display(values[unread])} is no date`)
   const age = at - Math.min(...dates.filter((date) => date !== undefined))
   // Not a silent green: what is hours ahead by its zone could not grow old for hours.
   if (-age > aheadMs) {
@@ -219,9 +221,9 @@ function evaluateAge(values: readonly Exclude<Cell, null>[], at: number, thresho
 function evaluateText(values: readonly Exclude<Cell, null>[], expect: string): Result<'queries'> {
   const texts = values.map(textOf)
   try {
-    const wrong = unmetEach(texts, expect, nothingHidden).filter((one) => one !== undefined)
+    const wrong = unmetEach(texts, expect, noRedaction).filter((one) => one !== undefined)
     const [first] = wrong
-    if (first === undefined) return ok(check, `is ${texts.length === 1 ? shown(texts[0]) : 'as expected'}`)
+    if (first === undefined) return ok(check, `is ${texts.length === 1 ? display(texts[0]) : 'as expected'}`)
     return fail(check, 'data', values.length > 1 ? `${first} (${wrong.length} of ${values.length})` : first)
   } catch (error) {
     if (error instanceof UnjudgedError) return fail(check, 'data', error.message)
@@ -231,7 +233,7 @@ function evaluateText(values: readonly Exclude<Cell, null>[], expect: string): R
 
 const textOf = (cell: Exclude<Cell, null>): string =>
   cell instanceof Date ? (Number.isNaN(cell.getTime()) ? '' : cell.toISOString()) : String(cell)
-const shown = (cell: Cell | undefined): string => quoted(textOf(cell ?? ''), 80)
+const display = (cell: Cell | undefined): string => quote(textOf(cell ?? ''), 80)
 
 function figureOf(cell: Exclude<Cell, null>): number | undefined {
   const value = typeof cell === 'number' ? cell : decimal.test(textOf(cell).trim()) ? Number(cell) : Number.NaN

@@ -1,4 +1,4 @@
-import { said } from '../net/text.ts'
+import { sanitize } from '../net/text.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -13,7 +13,7 @@ export function figure(row: Row | undefined, name: string): number | undefined {
 /** A text of a row, fit to be shown; empty for NULL. */
 export const text = (row: Row | undefined, name: string, max = 64): string => {
   const value = row?.[name]
-  return typeof value === 'string' || typeof value === 'number' ? said(String(value), max) : ''
+  return typeof value === 'string' || typeof value === 'number' ? sanitize(String(value), max) : ''
 }
 
 export const truth = (row: Row | undefined, name: string): boolean => row?.[name] === true
@@ -28,7 +28,7 @@ export type Column = {
   /** How many rows were read. */
   readonly rows: number
   /** Of how many of them the values were kept; the others are only counted. */
-  readonly kept: number
+  readonly retained: number
   /** True where there are more rows than were read. */
   readonly more: boolean
   /** True where a value was longer than is kept of one. */
@@ -71,7 +71,7 @@ export class ColumnReader {
   }
 
   column(): Column {
-    return { cells: this.#cells, rows: this.#rows, kept: this.#cells.length, more: this.#more, cut: this.#cut }
+    return { cells: this.#cells, rows: this.#rows, retained: this.#cells.length, more: this.#more, cut: this.#cut }
   }
 }
 

@@ -16,7 +16,7 @@ export type Ask = (sql: string) => Promise<readonly Row[]>
 export type Read = (sql: string, dates: boolean) => Promise<Column>
 
 /** A database that svc has signed in to. */
-export type Session = {
+export type DatabaseSession = {
   readonly ask: Ask
   readonly read: Read
   /** The version of TLS, or undefined. */
@@ -43,7 +43,7 @@ export type Way = {
  * is destroyed; should neither get through, the server itself ends a statement at the deadline.
  * Throws ProbeError, or what a socket throws.
  */
-export type Open = (target: DatabaseTarget, way: Way) => Promise<Session>
+export type Open = (target: DatabaseTarget, way: Way) => Promise<DatabaseSession>
 
 /** Where an error came up: it means something else at the sign-in than in a check, or in a query of an operator's. */
 export type ErrorPlace = {
@@ -78,7 +78,7 @@ export type Driver = {
 }
 
 /** Signs in with a driver, and gives it what `Open` promises. */
-export async function openSession({ socket, signal, msLeft }: Way, driver: Driver): Promise<Session> {
+export async function openSession({ socket, signal, msLeft }: Way, driver: Driver): Promise<DatabaseSession> {
   let running: Promise<unknown> | undefined
   let hungUp: Promise<void> | undefined
   const hangUp = async (): Promise<void> => {

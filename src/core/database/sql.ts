@@ -1,4 +1,4 @@
-import { quoted } from '../net/text.ts'
+import { quote } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 
 /** Whose SQL it is. */
@@ -18,7 +18,7 @@ export function sqlProblem(sql: string, dialect: Dialect): string | undefined {
   const [first = ''] = /^\w+/.exec(rest) ?? []
   if (first === '') return 'sql is empty: write one statement that reads, such as SELECT count(*) FROM jobs'
   if (!reads.has(first.toLowerCase()))
-    return `sql begins with ${quoted(first, 32)}: only SELECT (or WITH … SELECT) is asked`
+    return `sql begins with ${quote(first, 32)}: only SELECT (or WITH … SELECT) is asked`
   if (dialect === 'mysql') return mysqlProblem(sql)
   return dialect === 'sqlserver' ? transactProblem(sql) : undefined
 }
@@ -84,10 +84,10 @@ function transactProblem(sql: string): string | undefined {
     const next = tokens[at + 1]
     if (kind === 'unknown') {
       if (/['"[\]/]/.test(text)) return 'sql has a quote, a bracket or a comment that is not closed'
-      return `sql has ${/[!-~]/.test(text) ? quoted(text, 8) : codeOf(text)}: outside of quotes and brackets that is not read`
+      return `sql has ${/[!-~]/.test(text) ? quote(text, 8) : codeOf(text)}: outside of quotes and brackets that is not read`
     }
     if (kind === 'number' && next && (/^(?:number|word)$/.test(next.kind) || next.text === '.'))
-      return `sql has ${quoted(text, 32)} and ${quoted(next.text, 32)} without a blank between them: write one`
+      return `sql has ${quote(text, 32)} and ${quote(next.text, 32)} without a blank between them: write one`
   }
   return shapeProblem(tokens.filter(({ kind }) => kind !== 'space'))
 }

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { isLoopback } from '../loopback.ts'
 import { readCaFile } from '../net/certificates.ts'
-import { said } from '../net/text.ts'
+import { sanitize } from '../net/text.ts'
 import { hostOf, portOf } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { Secret, SettingsSpec, Values } from '../settings/index.ts'
@@ -33,16 +33,20 @@ export type DatabaseTarget = {
   readonly tls: TlsSetting
 }
 
-type Given = { readonly url: string; readonly password?: Secret | undefined; readonly tls?: TlsSetting | undefined }
+type TargetSettings = {
+  readonly url: string
+  readonly password?: Secret | undefined
+  readonly tls?: TlsSetting | undefined
+}
 
 /** What a URL and the settings beside it name. Throws ProbeError `internal` for one that cannot be used. */
-export function databaseTarget(given: Given, defaultPort: number): DatabaseTarget {
-  const url = new URL(given.url)
+export function databaseTarget(settings: TargetSettings, defaultPort: number): DatabaseTarget {
+  const url = new URL(settings.url)
   const wrong = (what: string): ProbeError => new ProbeError('internal', `the setting url ${what}`)
   if (url.username === '') throw wrong('names no user: write it like scheme://user@host:port/database')
   const parameter = [...url.searchParams.keys()][0]
   if (parameter !== undefined) {
-    throw wrong(`has the parameter ${said(parameter, 32)}, which is not read: encryption is set by tls:`)
+    throw wrong(`has the parameter ${sanitize(parameter, 32)}, which is not read: encryption is set by tls:`)
   }
   const decode = (part: string): string => {
     try {
@@ -56,8 +60,8 @@ export function databaseTarget(given: Given, defaultPort: number): DatabaseTarge
     port: portOf(url, defaultPort),
     user: decode(url.username),
     database: decode(url.pathname.slice(1)),
-    password: given.password,
-    tls: given.tls ?? { mode: 'auto' },
+    password: settings.password,
+    tls: settings.tls ?? { mode: 'auto' },
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { connectTcp } from '../net/connect.ts'
-import { said } from '../net/text.ts'
+import { sanitize } from '../net/text.ts'
 import type { OpenPort } from './ports.ts'
 
 /**
@@ -14,12 +14,12 @@ export type Speaker = {
   /** Absent: it speaks first. */
   readonly greeting?: Buffer
   /** The first bytes that it said. */
-  readonly is: (heard: Buffer, port: number) => boolean
+  readonly is: (reply: Buffer, port: number) => boolean
 }
 
 const bytes = (hex: string): Buffer => Buffer.from(hex.replaceAll(' ', ''), 'hex')
-const begins = (text: string) => (heard: Buffer) => heard.toString('latin1').startsWith(text)
-const line = (heard: Buffer): string => heard.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
+const begins = (text: string) => (reply: Buffer) => reply.toString('latin1').startsWith(text)
+const line = (reply: Buffer): string => reply.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
 
 /** PostgreSQL's SSLRequest: answered with one letter before anything else. */
 const sslRequest = bytes('00000008 04d2162f')
@@ -41,18 +41,18 @@ export const speakers: readonly Speaker[] = [
   {
     what: 'ftp',
     usual: [21],
-    is: (heard, port) => /^220[ -]/.test(line(heard)) && (/ftp|filezilla/i.test(line(heard)) || port === 21),
+    is: (reply, port) => /^220[ -]/.test(line(reply)) && (/ftp|filezilla/i.test(line(reply)) || port === 21),
   },
   {
     what: 'smtp',
     usual: [25, 587],
-    is: (heard, port) => /^220[ -]/.test(line(heard)) && (/smtp|mail/i.test(line(heard)) || [25, 587].includes(port)),
+    is: (reply, port) => /^220[ -]/.test(line(reply)) && (/smtp|mail/i.test(line(reply)) || [25, 587].includes(port)),
   },
   // A handshake of protocol 10, or the error that too many hosts or connections get.
   {
     what: 'mysql',
     usual: [3306],
-    is: (heard) => heard.length > 4 && heard[3] === 0 && (heard[4] === 10 || heard[4] === 255),
+    is: (reply) => reply.length > 4 && reply[3] === 0 && (reply[4] === 10 || reply[4] === 255),
   },
   {
     what: 'http',
@@ -60,32 +60,32 @@ export const speakers: readonly Speaker[] = [
     greeting: Buffer.from('HEAD / HTTP/1.0\r\n\r\n'),
     is: begins('HTTP/'),
   },
-  { what: 'postgres', usual: [5432], greeting: sslRequest, is: (heard) => /^[SN]$/.test(heard.toString('latin1')) },
+  { what: 'postgres', usual: [5432], greeting: sslRequest, is: (reply) => /^[SN]$/.test(reply.toString('latin1')) },
   {
     what: 'redis',
     usual: [6379],
     greeting: Buffer.from('PING\r\n'),
-    is: (heard) => /^(?:\+PONG|-NOAUTH|-DENIED)/.test(line(heard)),
+    is: (reply) => /^(?:\+PONG|-NOAUTH|-DENIED)/.test(line(reply)),
   },
   {
     what: 'mongo',
     usual: [27_017],
     greeting: mongoHello,
-    is: (heard) => heard.length >= 16 && heard.readUInt32LE(8) === 1 && heard.readUInt32LE(12) === 2013,
+    is: (reply) => reply.length >= 16 && reply.readUInt32LE(8) === 1 && reply.readUInt32LE(12) === 2013,
   },
   {
     what: 'ldap',
     usual: [389],
     greeting: rootDse,
-    is: (heard) => heard[0] === 0x30 && foundOne.some((start) => heard.subarray(2, 12).includes(start)),
+    is: (reply) => reply[0] === 0x30 && foundOne.some((start) => reply.subarray(2, 12).includes(start)),
   },
   {
     what: 'amqp',
     usual: [5672],
     greeting: Buffer.from('AMQP\0\0\x09\x01', 'latin1'),
-    is: (heard) => heard[0] === 1 && heard[1] === 0 && heard[2] === 0,
+    is: (reply) => reply[0] === 1 && reply[1] === 0 && reply[2] === 0,
   },
-  { what: 'sqlserver', usual: [1433], greeting: prelogin, is: (heard) => heard[0] === 4 && heard.length > 8 },
+  { what: 'sqlserver', usual: [1433], greeting: prelogin, is: (reply) => reply[0] === 4 && reply.length > 8 },
 ]
 
 /** Who listens at a port, as far as it told. */
@@ -103,22 +103,22 @@ export type Identified = OpenPort & {
 /** Milliseconds: what listens here answers at once, or is not asked any further. */
 const bannerMs = 300
 const answerMs = 700
-const mostHeard = 4_096
+const maxHeard = 4_096
 
 /** Says who listens at a port of this machine. Signs in nowhere. Rejects only when the signal aborts. */
 export async function identify(at: OpenPort, signal: AbortSignal): Promise<Identified> {
   const banner = await ask(at, undefined, signal)
   if (banner && banner.length > 0) {
     const first = speakers.find((speaker) => speaker.greeting === undefined && speaker.is(banner, at.port))
-    return { ...at, what: first?.what ?? 'unknown', product: shown(banner) }
+    return { ...at, what: first?.what ?? 'unknown', product: versionText(banner) }
   }
   const silent = speakers.filter((speaker) => speaker.greeting !== undefined)
   const likely = (speaker: Speaker): number => (speaker.usual.includes(at.port) ? 0 : 1)
   for (const speaker of silent.toSorted((a, b) => likely(a) - likely(b))) {
-    const heard = await ask(at, speaker.greeting, signal)
-    if (!heard || heard.length === 0 || !speaker.is(heard, at.port)) continue
-    const product = speaker.what === 'http' ? serverOf(heard) : undefined
-    return { ...at, what: speaker.what, product, guarded: heard.toString('latin1').startsWith('-NOAUTH') }
+    const reply = await ask(at, speaker.greeting, signal)
+    if (!reply || reply.length === 0 || !speaker.is(reply, at.port)) continue
+    const product = speaker.what === 'http' ? serverOf(reply) : undefined
+    return { ...at, what: speaker.what, product, guarded: reply.toString('latin1').startsWith('-NOAUTH') }
   }
   return (await overTls(at, signal)) ?? { ...at, what: 'unknown' }
 }
@@ -139,19 +139,19 @@ async function ask(at: OpenPort, greeting: Buffer | undefined, signal: AbortSign
 /** The first bytes that come within the time. Ends the socket. */
 function heardFrom(socket: Socket, ms: number): Promise<Buffer> {
   return new Promise((resolve) => {
-    let heard = Buffer.alloc(0)
+    let reply = Buffer.alloc(0)
     const done = (): void => {
       clearTimeout(timer)
       socket.destroy()
-      resolve(heard)
+      resolve(reply)
     }
     const timer = setTimeout(done, ms)
     socket.once('close', done)
     socket.on('data', (part: Buffer) => {
-      heard = Buffer.concat([heard, part.subarray(0, mostHeard - heard.length)])
+      reply = Buffer.concat([reply, part.subarray(0, maxHeard - reply.length)])
       // The head of an HTTP answer is wanted whole; of anything else the first words are enough.
-      const http = heard.toString('latin1', 0, 5) === 'HTTP/'
-      if (heard.length >= mostHeard || !http || heard.includes('\r\n\r\n')) done()
+      const http = reply.toString('latin1', 0, 5) === 'HTTP/'
+      if (reply.length >= maxHeard || !http || reply.includes('\r\n\r\n')) done()
     })
   })
 }
@@ -173,9 +173,9 @@ async function overTls(at: OpenPort, signal: AbortSignal): Promise<Identified | 
     const tls = { trusted: socket.authorized }
     socket.on('error', () => {})
     socket.write('HEAD / HTTP/1.0\r\n\r\n')
-    const heard = await heardFrom(socket, answerMs)
-    const http = heard.toString('latin1').startsWith('HTTP/')
-    return { ...at, what: http ? 'http' : 'unknown', tls, product: http ? serverOf(heard) : shown(heard) }
+    const reply = await heardFrom(socket, answerMs)
+    const http = reply.toString('latin1').startsWith('HTTP/')
+    return { ...at, what: http ? 'http' : 'unknown', tls, product: http ? serverOf(reply) : versionText(reply) }
   } catch {
     signal.throwIfAborted()
     return undefined
@@ -184,12 +184,12 @@ async function overTls(at: OpenPort, signal: AbortSignal): Promise<Identified | 
   }
 }
 
-const shown = (heard: Buffer): string | undefined => {
-  const first = heard.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
-  return /^[\x20-\x7e]+$/.test(first) ? said(first, 60) : undefined
+const versionText = (reply: Buffer): string | undefined => {
+  const first = reply.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
+  return /^[\x20-\x7e]+$/.test(first) ? sanitize(first, 60) : undefined
 }
 
-const serverOf = (heard: Buffer): string | undefined => {
-  const [, server] = /\r\nServer: *([\x20-\x7e]{1,60})/i.exec(heard.toString('latin1')) ?? []
-  return server === undefined ? undefined : said(server.trim(), 60)
+const serverOf = (reply: Buffer): string | undefined => {
+  const [, server] = /\r\nServer: *([\x20-\x7e]{1,60})/i.exec(reply.toString('latin1')) ?? []
+  return server === undefined ? undefined : sanitize(server.trim(), 60)
 }

@@ -13,7 +13,7 @@ export type Discovery = {
 }
 
 /** A machine with more ports than this is looked at as far as this. */
-const mostPorts = 128
+const maxPorts = 128
 /** Each port is asked a few things one after the other; so many ports at a time. */
 const atOnce = 8
 
@@ -25,13 +25,13 @@ export async function discover(
   signal: AbortSignal,
   { skip = [], ports }: { readonly skip?: readonly number[]; readonly ports?: readonly OpenPort[] } = {},
 ): Promise<Discovery> {
-  const open = (ports ?? (await openPorts())).filter(({ port }) => !skip.includes(port)).slice(0, mostPorts)
-  const found: Identified[] = []
+  const open = (ports ?? (await openPorts())).filter(({ port }) => !skip.includes(port)).slice(0, maxPorts)
+  const identified: Identified[] = []
   const queue = [...open]
   const work = async (): Promise<void> => {
-    for (let next = queue.shift(); next; next = queue.shift()) found.push(await identify(next, signal))
+    for (let next = queue.shift(); next; next = queue.shift()) identified.push(await identify(next, signal))
   }
   await Promise.all(Array.from({ length: atOnce }, work))
-  const sorted = found.sort((a, b) => a.port - b.port)
+  const sorted = identified.sort((a, b) => a.port - b.port)
   return { proposals: propose(sorted), others: sorted.filter((one) => propose([one]).length === 0) }
 }

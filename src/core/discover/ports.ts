@@ -14,11 +14,11 @@ const listens = '0A'
  * kernel tells it, elsewhere as the system's own tools do. Listening needs no rights of anyone.
  */
 export async function openPorts(): Promise<readonly OpenPort[]> {
-  const found = process.platform === 'linux' ? await fromKernel() : await fromTools()
+  const ports = process.platform === 'linux' ? await fromKernel() : await fromTools()
   const byPort = new Map<number, OpenPort>()
-  for (const one of found) {
-    const known = byPort.get(one.port)
-    if (!known || rank(one.host) < rank(known.host)) byPort.set(one.port, one)
+  for (const one of ports) {
+    const existing = byPort.get(one.port)
+    if (!existing || rank(one.host) < rank(existing.host)) byPort.set(one.port, one)
   }
   return [...byPort.values()].sort((a, b) => a.port - b.port)
 }

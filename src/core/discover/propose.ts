@@ -15,7 +15,7 @@ export type Proposal = {
   readonly deeper?: ProposedEntry | undefined
 }
 
-type Propose = (found: Identified, name: string) => Proposal
+type Propose = (identified: Identified, name: string) => Proposal
 
 const connects = ({ host, port }: Identified, name: string): ProposedEntry => ({ kind: 'tcp', name, host, port })
 const password = { file: '/run/credentials/svc/PASSWORD' }
@@ -23,10 +23,10 @@ const account = { username: 'monitor', password }
 /** What says nothing worth a check before a sign-in: without an account its port alone is watched. */
 const behindSignIn =
   (type: ServerType, kind: KindName, settings: (address: string) => Readonly<Record<string, unknown>>): Propose =>
-  (found, name) => ({
+  (identified, name) => ({
     type,
-    entry: connects(found, name),
-    deeper: { kind, name, ...settings(hostPort(found.host, found.port)), password },
+    entry: connects(identified, name),
+    deeper: { kind, name, ...settings(hostPort(identified.host, identified.port)), password },
   })
 /** What tells a stranger enough to be watched, and more with an account. */
 const openTo =
@@ -42,30 +42,30 @@ const proposals: Readonly<Record<string, Propose>> = {
   mysql: behindSignIn('Sql', 'mysql', (address) => ({ url: `mysql://monitor@${address}/` })),
   sqlserver: behindSignIn('Sql', 'sqlserver', (address) => ({ url: `sqlserver://monitor@${address}/master` })),
   mongo: behindSignIn('Mongo', 'mongo', (address) => ({ url: `mongodb://monitor@${address}/admin` })),
-  redis: (found, name) => {
-    const entry: ProposedEntry = { kind: 'redis', name, url: `redis://${hostPort(found.host, found.port)}` }
-    if (!found.guarded) return { type: 'Batch', entry }
-    return { type: 'Batch', entry: connects(found, name), deeper: { ...entry, password } }
+  redis: (identified, name) => {
+    const entry: ProposedEntry = { kind: 'redis', name, url: `redis://${hostPort(identified.host, identified.port)}` }
+    if (!identified.guarded) return { type: 'Batch', entry }
+    return { type: 'Batch', entry: connects(identified, name), deeper: { ...entry, password } }
   },
-  amqp: (found, name) => ({ type: 'Batch', entry: connects(found, name) }),
-  ldap: (found, name) => ({
+  amqp: (identified, name) => ({ type: 'Batch', entry: connects(identified, name) }),
+  ldap: (identified, name) => ({
     type: 'Identity',
-    entry: { kind: 'ldap', name, url: `ldap://${hostPort(found.host, found.port)}` },
+    entry: { kind: 'ldap', name, url: `ldap://${hostPort(identified.host, identified.port)}` },
   }),
-  smtp: (found, name) => openTo('App', 'smtp', { tls: 'off' })(found, name),
+  smtp: (identified, name) => openTo('App', 'smtp', { tls: 'off' })(identified, name),
   ftp: openTo('Ftp', 'ftp', { tls: 'off' }),
   ssh: openTo('Ftp', 'sftp'),
-  http: (found, name) => {
-    const url = `${found.tls ? 'https' : 'http'}://${hostPort(found.host, found.port)}/`
-    const stranger = found.tls?.trusted === false
+  http: (identified, name) => {
+    const url = `${identified.tls ? 'https' : 'http'}://${hostPort(identified.host, identified.port)}/`
+    const stranger = identified.tls?.trusted === false
     return {
-      type: found.port === vantagePort ? 'XcodeV' : found.port === managementPort ? 'Batch' : 'App',
+      type: identified.port === vantagePort ? 'XcodeV' : identified.port === managementPort ? 'Batch' : 'App',
       entry: { kind: 'http', name, url, ...(stranger ? { verify: false } : {}) },
       note: stranger
         ? 'its certificate does not name this address: write the name that users go by into url, and take verify out'
         : undefined,
-      ...(found.port === managementPort
-        ? { deeper: { kind: 'rabbitmq', name: `rabbitmq-${found.port}`, url: url.slice(0, -1), ...account } }
+      ...(identified.port === managementPort
+        ? { deeper: { kind: 'rabbitmq', name: `rabbitmq-${identified.port}`, url: url.slice(0, -1), ...account } }
         : {}),
     }
   },
@@ -75,8 +75,8 @@ const vantagePort = 8_676
 const managementPort = 15_672
 
 /** What to watch of what was found, under names that are unique and tell the port. */
-export const propose = (found: readonly Identified[]): readonly Proposal[] =>
-  found.flatMap((one) => {
+export const propose = (identified: readonly Identified[]): readonly Proposal[] =>
+  identified.flatMap((one) => {
     const make = proposals[one.what]
     return make ? [make(one, nameOf(one))] : []
   })

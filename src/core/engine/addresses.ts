@@ -59,7 +59,7 @@ export const addressesIn = (
 ): AddressChoice => addresses ?? (mode === 'Advanced' ? 'all' : 'first')
 
 /** More addresses than this are not probed: a name server must not choose how much we do. */
-const mostAddresses = 16
+const maxAddresses = 16
 
 /** An address whose turn it is. */
 export type AddressTurn = PeerAddress & {
@@ -92,12 +92,12 @@ export async function* eachAddress<O>(
   context.step(ask.check, hostPort(ask.host, ask.port))
   const all = reachable(await context.resolve(ask.host), interfaceAddresses())
   if (ask.which === 'any') return yield* untilOne(context, ask, all, probe)
-  const ips = ask.which === 'first' ? all.slice(0, 1) : all.slice(0, mostAddresses)
+  const ips = ask.which === 'first' ? all.slice(0, 1) : all.slice(0, maxAddresses)
   const track = tracker(context)
   yield* merged(ips.map((ip) => guarded(context, ask, ip, track, probe)))
   if (ask.which === 'all' && all.length > ips.length) {
-    const told = `${ask.host} has ${count(all.length, 'address', 'addresses')}; the first ${mostAddresses} were probed`
-    const cause = new ProbeError('data', told)
+    const message = `${ask.host} has ${count(all.length, 'address', 'addresses')}; the first ${maxAddresses} were probed`
+    const cause = new ProbeError('data', message)
     yield { see: 'unreached', check: 'addresses', address: ask.host, cause, afterMs: 0, status: 'warning' }
   }
 }
@@ -138,22 +138,29 @@ async function* untilOne<O>(
     context.signal.addEventListener('abort', end, { once: true })
     const late = new ProbeError('timeout', `${address} gave no answer within ${showDuration(share)}`)
     const timer = isLast ? undefined : setTimeout(() => turn.abort(late), share)
-    let shown = false
+    let succeeded = false
     const commit = (): void => {
-      shown = true
+      succeeded = true
       clearTimeout(timer)
     }
     try {
-      for await (const seen of probe({ ip, port: ask.port, address, signal: turn.signal, step: clock.step, commit })) {
+      for await (const observation of probe({
+        ip,
+        port: ask.port,
+        address,
+        signal: turn.signal,
+        step: clock.step,
+        commit,
+      })) {
         commit()
-        yield seen
+        yield observation
       }
       return
     } catch (error) {
       if (context.signal.aborted) throw error
       const cause: unknown = turn.signal.aborted ? late : error
-      yield { see: 'unreached', ...clock.stopped(), address, cause, status: shown || isLast ? 'failed' : 'warning' }
-      if (shown) return
+      yield { see: 'unreached', ...clock.stopped(), address, cause, status: succeeded || isLast ? 'failed' : 'warning' }
+      if (succeeded) return
     } finally {
       clearTimeout(timer)
       context.signal.removeEventListener('abort', end)
@@ -203,13 +210,13 @@ const interfaceAddresses = (): readonly string[] =>
 export function reachable(addresses: readonly string[], own: readonly string[]): readonly string[] {
   const speaksSix = own.some((address) => isIP(address) === 6 && reachOf(address) === 'routed')
   if (speaksSix) return addresses
-  const kept = addresses.filter((address) => isIP(address) !== 6 || (isLoopback(address) && own.includes('::1')))
-  return kept.length > 0 ? kept : addresses
+  const usable = addresses.filter((address) => isIP(address) !== 6 || (isLoopback(address) && own.includes('::1')))
+  return usable.length > 0 ? usable : addresses
 }
 
 /** Judges an address that failed: what its error means to an operator. */
-export function evaluateUnreached(seen: Unreached): Result {
-  const { fault, message, details } = classify(seen.cause, seen.address, seen.afterMs)
-  const base = { check: seen.check, message, details, address: seen.address }
-  return seen.status === 'warning' ? { ...base, status: 'warning' } : { ...base, status: 'failed', fault }
+export function evaluateUnreached(observation: Unreached): Result {
+  const { fault, message, details } = classify(observation.cause, observation.address, observation.afterMs)
+  const base = { check: observation.check, message, details, address: observation.address }
+  return observation.status === 'warning' ? { ...base, status: 'warning' } : { ...base, status: 'failed', fault }
 }

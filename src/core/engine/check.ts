@@ -135,8 +135,8 @@ export function sharedRead<Connection extends object, Observation>(
 ): SharedRead<Connection, Observation> {
   const reads = new WeakMap<Connection, Promise<Observation>>()
   const observe = (connection: Connection, _settings: unknown, context: CheckContext): Promise<Observation> => {
-    const known = reads.get(connection)
-    if (known) return known
+    const existing = reads.get(connection)
+    if (existing) return existing
     let current = name
     const step: CheckContext['step'] = (next, address) => {
       current = next

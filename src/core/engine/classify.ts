@@ -16,39 +16,39 @@ export function classify(error: unknown, address: string | undefined, afterMs: n
   if (error instanceof ProbeError) return { fault: error.fault, message: error.message, details: error.details }
   const e = (error instanceof AggregateError ? error.errors[0] : error) as { code?: unknown; message?: unknown }
   const code = text(e?.code)
-  const said = text(e?.message)
+  const errorText = text(e?.message)
   const at = address ?? 'the target'
   const took = showDuration(afterMs)
-  const found = (fault: FaultClass, message: string, details: readonly string[] = []): Classified => ({
+  const classified = (fault: FaultClass, message: string, details: readonly string[] = []): Classified => ({
     fault,
     message,
     details,
   })
   switch (code) {
     case 'ECONNREFUSED':
-      return found('refused', `${at} refused the connection in ${took}: host up, nothing listens on that port`)
+      return classified('refused', `${at} refused the connection in ${took}: host up, nothing listens on that port`)
     case 'ECONNRESET':
     case 'EPIPE':
-      return found('protocol', `${at} closed the connection after ${took}, before it answered`)
+      return classified('protocol', `${at} closed the connection after ${took}, before it answered`)
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
-      return found('refused', `no route to ${at}: network or firewall, not the service`)
+      return classified('refused', `no route to ${at}: network or firewall, not the service`)
     case 'ETIMEDOUT':
-      return found('timeout', `${at} did not answer within ${took}`)
+      return classified('timeout', `${at} did not answer within ${took}`)
     case 'EACCES':
     case 'EPERM':
-      return found('internal', `this account may not do that: ${said}`)
+      return classified('internal', `this account may not do that: ${errorText}`)
     case 'ENOTFOUND':
     case 'ENODATA':
     case 'ESERVFAIL':
     case 'EREFUSED':
     case 'EAI_AGAIN':
     case 'ECANCELLED':
-      return found('dns', `the name of ${at} does not resolve (${code})`)
+      return classified('dns', `the name of ${at} does not resolve (${code})`)
     default:
   }
-  if (isTlsCode(code)) return found('tls', `TLS with ${at} failed: ${said || code}`, [code])
-  return found('internal', said ? firstLine(said) : 'failed without a message', code ? [code] : [])
+  if (isTlsCode(code)) return classified('tls', `TLS with ${at} failed: ${errorText || code}`, [code])
+  return classified('internal', errorText ? firstLine(errorText) : 'failed without a message', code ? [code] : [])
 }
 
 const tlsCodes = new Set([
@@ -69,7 +69,7 @@ const firstLine = (message: string): string => message.split(/\r?\n/, 1)[0] ?? m
 export type Failure = { readonly fault: FaultClass; readonly message: string; readonly details: readonly string[] }
 
 /** One of several things: what was observed of it, or why it could not be. */
-export type Attempt<Observation> = { readonly observation: Observation } | { readonly failure: Failure }
+export type ClassifiedAttempt<Observation> = { readonly observation: Observation } | { readonly failure: Failure }
 
 /**
  * Observes one of several things that a check streams, so that one that cannot be observed does not hide the next.
@@ -79,7 +79,7 @@ export async function attempt<Observation>(
   connection: { readonly address: string; readonly usable: boolean },
   { signal, now }: Pick<CheckContext, 'signal' | 'now'>,
   observe: () => Promise<Observation>,
-): Promise<Attempt<Observation>> {
+): Promise<ClassifiedAttempt<Observation>> {
   const since = now()
   try {
     return { observation: await observe() }

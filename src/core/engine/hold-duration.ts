@@ -17,10 +17,10 @@ export async function sustained(
   const passed = results.filter(passes)
   // A look that was refused has not found that all is well.
   const blind = results.some((result) => result.status === 'failed' && !passes(result))
-  const known = await since([...new Set(passed.map(keyOf))], blind)
+  const exceededSince = await since([...new Set(passed.map(keyOf))], blind)
   return results.map((result) => {
     if (!passes(result)) return result
-    const from = known?.get(keyOf(result))
+    const from = exceededSince?.get(keyOf(result))
     return judged(result, from === undefined ? undefined : Math.max(0, at - from), forMs)
   })
 }

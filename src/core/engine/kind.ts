@@ -107,7 +107,7 @@ export type CheckContext = {
    * one last; it is kept when the one before is `everyMs` old. Undefined where nothing is kept, or cannot be
    * now. Never rejects.
    */
-  readonly history: (series: string, value: number, everyMs: number) => Promise<readonly Reading[] | undefined>
+  readonly history: (series: string, value: number, everyMs: number) => Promise<readonly HistoryReading[] | undefined>
   /** Which programs may be run; absent: none. */
   readonly exec?: ExecConfig | undefined
   /** Where this very process answers over HTTP, once it does. */
@@ -115,7 +115,7 @@ export type CheckContext = {
 }
 
 /** A figure that an earlier run measured. `at` is milliseconds since 1970. */
-export type Reading = { readonly at: number; readonly value: number }
+export type HistoryReading = { readonly at: number; readonly value: number }
 
 /** The last sign of life of an agent, as the store keeps it. Times are milliseconds since 1970. */
 export type Heartbeat = {
@@ -150,8 +150,8 @@ export const includes = (mode: ExecutionMode, depth: ExecutionMode): boolean => 
 /** What is kept from run to run. `at` is milliseconds since 1970. */
 export type History = {
   readonly keep: (
-    reading: Reading & { readonly series: string; readonly everyMs: number },
-  ) => Promise<readonly Reading[]>
+    reading: HistoryReading & { readonly series: string; readonly everyMs: number },
+  ) => Promise<readonly HistoryReading[]>
   /** Since when each of the keys holds; the others of the series are forgotten, unless `hold`. */
   readonly passing: (state: {
     readonly series: string
@@ -162,7 +162,7 @@ export type History = {
 }
 
 /** What is remembered, by whom, and when it is now. */
-export type Memory = Pick<CheckContext, 'date'> & {
+export type RunMemory = Pick<CheckContext, 'date'> & {
   /** Keeps what runs saw from run to run; absent: nothing is kept. Rejects when the store is in trouble. */
   readonly history?: History | undefined
   /** The name of this machine: several may share what is kept. Its host name when left out. */
@@ -178,7 +178,7 @@ export const wholeName = ({ kind, settings }: Remembered): string => `${kind.nam
 const historyMs = 1_000
 
 /** A series of a monitor on this machine: another one with the same settings may see something else. */
-function seriesOf(monitor: Remembered, { machine = hostname() }: Memory, name: string): string {
+function seriesOf(monitor: Remembered, { machine = hostname() }: RunMemory, name: string): string {
   const whole = createHash('sha256').update(wholeName(monitor)).digest('hex').slice(0, 32)
   return `${monitor.kind.name} ${whole} ${machine} ${name}`
 }
@@ -197,7 +197,7 @@ async function remembered<T>(work: Promise<T>, signal: AbortSignal): Promise<T |
 
 /** What a monitor may keep of its own. */
 export const historyOf =
-  (monitor: Remembered, context: Memory, signal: AbortSignal): CheckContext['history'] =>
+  (monitor: Remembered, context: RunMemory, signal: AbortSignal): CheckContext['history'] =>
   async (name, value, everyMs) => {
     const { history, date } = context
     const series = seriesOf(monitor, context, name)
@@ -211,7 +211,7 @@ export async function lasting(
   results: readonly Result[],
   forMs: number,
   monitor: Remembered,
-  context: Memory,
+  context: RunMemory,
   signal: AbortSignal,
 ): Promise<readonly Result[]> {
   const { sustained } = await loadHoldDuration()

@@ -45,10 +45,10 @@ export class Slots {
 
   #occupy(keys: readonly Key[]): () => void {
     for (const { key } of keys) this.#used.set(key, (this.#used.get(key) ?? 0) + 1)
-    let held = true
+    let isHeld = true
     return () => {
-      if (!held) return
-      held = false
+      if (!isHeld) return
+      isHeld = false
       for (const { key } of keys) {
         const left = (this.#used.get(key) ?? 1) - 1
         if (left > 0) this.#used.set(key, left)
@@ -70,7 +70,7 @@ export class Slots {
 type Key = { readonly key: string; readonly max: number }
 
 const firstPauseMs = 5 * 60_000
-const longestPauseMs = 60 * 60_000
+const maxPauseMs = 60 * 60_000
 
 /**
  * A refused sign-in is not repeated for 5 minutes, doubling to an hour: a wrong monitoring password
@@ -87,7 +87,7 @@ export class Refusals {
 
   refused(key: string, now: number): void {
     const before = this.#known.get(key)
-    this.#known.set(key, { at: now, pause: before ? Math.min(before.pause * 2, longestPauseMs) : firstPauseMs })
+    this.#known.set(key, { at: now, pause: before ? Math.min(before.pause * 2, maxPauseMs) : firstPauseMs })
   }
 
   accepted(key: string): void {

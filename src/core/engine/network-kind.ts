@@ -157,9 +157,9 @@ export function networkKind<
             step: at.step,
             keep: (of: Check<C>, observation: unknown): void => {
               if (!of.compare) return
-              const known = observations.get(of) ?? []
-              observations.set(of, known)
-              known.push({ address: at.address, observation })
+              const existing = observations.get(of) ?? []
+              observations.set(of, existing)
+              existing.push({ address: at.address, observation })
             },
           }
           yield* runChecks(checks, running, joined, context)

@@ -10,7 +10,7 @@ import {
   historyOf,
   includes,
   lasting,
-  type Memory,
+  type RunMemory,
   wholeName,
 } from './kind.ts'
 import { deadlineSignal, type Limits, orAborted } from './limits.ts'
@@ -74,7 +74,7 @@ const graceMs = 500
 
 /** What the engine takes from outside. */
 export type EngineContext = Pick<CheckContext, 'now' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> &
-  Memory & {
+  RunMemory & {
     readonly resolve: (host: string, signal: AbortSignal) => Promise<readonly string[]>
     readonly inChild: (probe: string, input: unknown, signal: AbortSignal) => Promise<unknown>
     /** Begins to measure this machine; the answer covers the time since. */
@@ -108,8 +108,8 @@ export async function runMonitors(
   const reports = new Map<string, Promise<MonitorReport>>()
 
   const report = (monitor: PlannedMonitor): Promise<MonitorReport> => {
-    const known = reports.get(monitor.name)
-    if (known) return known
+    const existing = reports.get(monitor.name)
+    if (existing) return existing
     // Entered before its parents are awaited, so that siblings share one run of each.
     const made = Promise.resolve().then(async () => {
       const parents = due.filter((other) => monitor.dependsOn.includes(other.name))
@@ -200,8 +200,8 @@ async function attempts(
   }
   const counted =
     monitor.forMs === undefined ? results : await lasting(results, monitor.forMs, monitor, context, signal)
-  const said = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
-  return base(monitor, said, context.now() - started, attempt)
+  const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
+  return base(monitor, reported, context.now() - started, attempt)
 }
 
 /** Our own sign-in was refused. */
@@ -247,7 +247,7 @@ async function observeOnce(
     since: started,
   }
   const resolve = (host: string): Promise<readonly string[]> => context.resolve(host, signal)
-  const seen: CheckContext = {
+  const checkContext: CheckContext = {
     mode: options.mode,
     signal,
     msLeft: () => Math.max(1, Math.floor(started + allowed - context.now())),
@@ -267,7 +267,7 @@ async function observeOnce(
     calledByPeer: options.calledByPeer ?? false,
   }
   const results: Result[] = []
-  const iterator = monitor.kind.run(monitor.settings as never, seen)[Symbol.asyncIterator]()
+  const iterator = monitor.kind.run(monitor.settings as never, checkContext)[Symbol.asyncIterator]()
   const failedStep = (error: unknown): Result => {
     const took = context.now() - step.since
     // Whatever a driver throws once the deadline has passed is the deadline's doing.

@@ -145,8 +145,8 @@ export class SharedRuns {
 
   #laneOf(mode: ExecutionMode, type: ServerType, forPeer: boolean): Lane {
     const key = keyOf(mode, type, forPeer)
-    const known = this.#lanes.get(key)
-    if (known) return known
+    const existing = this.#lanes.get(key)
+    if (existing) return existing
     const paceKey = keyOf(mode, type, false)
     const pace = this.#paces.get(paceKey) ?? { startedAt: Number.NEGATIVE_INFINITY }
     this.#paces.set(paceKey, pace)

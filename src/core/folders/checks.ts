@@ -1,6 +1,6 @@
 import { atLeast, atMost, checksOn, fail, ok, type Result, warn } from '../engine/index.ts'
 import { showBytes, showDuration } from '../format.ts'
-import { count, quoted } from '../net/text.ts'
+import { count, quote } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec } from '../settings/index.ts'
 import { type FolderConnection, isLeftover, maxEntries, probeFile, sha256, type Trip } from './connection.ts'
@@ -29,7 +29,7 @@ export const backlog = checksOn<FolderConnection>()({
     folder,
   }),
   evaluate({ folder, files, more, oldest, undated }, settings) {
-    const at = quoted(folder, 100)
+    const at = quote(folder, 100)
     const aside = more ? ', the first of those that were looked at' : ''
     const age = (): Result<'oldest file'> => {
       if (undated)
@@ -41,7 +41,7 @@ export const backlog = checksOn<FolderConnection>()({
         return more
           ? fail('oldest file', 'data', `none of the first ${maxEntries} entries of ${at} is a file that counts`)
           : ok('oldest file', `no file waits in ${at}`)
-      const what = `oldest file of ${at}, ${quoted(oldest.name, 80)}${aside}, waits`
+      const what = `oldest file of ${at}, ${quote(oldest.name, 80)}${aside}, waits`
       const { ms: value, at: date } = oldest
       return atMost({ check: 'oldest file', what, value, unit: 'duration', at: date, threshold: settings.age })
     }

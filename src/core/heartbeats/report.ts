@@ -4,12 +4,12 @@ import type { Admin, HeartbeatFacts } from '../service.ts'
 import type { Actor, Data, HeartbeatRow } from '../store/index.ts'
 
 /** Characters. */
-const longestName = 128
-const longestMessage = 1_000
+const maxName = 128
+const maxMessage = 1_000
 /** Milliseconds: the shortest and the longest time between two heartbeats. */
 const shortestInterval = 1_000
-const longestInterval = 7 * 86_400_000
-const largestSkew = 10 * 365 * 86_400_000
+const maxInterval = 7 * 86_400_000
+const maxSkew = 10 * 365 * 86_400_000
 
 /** Controls, invisible ones (which make two names look alike), line breaks and halves of characters. */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
@@ -19,13 +19,13 @@ const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
  * the clock here: what the agent's clock says only gives the skew. Throws one Fault that names every
  * field that cannot be kept, and Conflict when there are as many names as may be.
  */
-export async function report(given: {
+export async function report(call: {
   readonly data: Data
   readonly request: ReportHeartbeat
   readonly actor: Actor
   readonly now: number
 }): Promise<ReportHeartbeatResponse> {
-  const { data, request, actor, now } = given
+  const { data, request, actor, now } = call
   const name = request.Name ?? ''
   refuse(request, name)
   const skewMs = request.SentAt === undefined ? undefined : bounded(request.SentAt.getTime() - now)
@@ -48,17 +48,17 @@ export async function report(given: {
   }
 }
 
-const bounded = (ms: number): number => Math.max(-largestSkew, Math.min(largestSkew, Math.round(ms)))
+const bounded = (ms: number): number => Math.max(-maxSkew, Math.min(maxSkew, Math.round(ms)))
 
 function refuse(request: ReportHeartbeat, name: string): void {
   const { Message, Version, Interval, Backlog, DiskFreePercent, SentAt } = request
   const fields = [
     ...(name.trim() === ''
       ? [fault('Name', 'must not be empty.', 'NotEmpty')]
-      : wrongText('Name', name, longestName, name !== name.trim())),
-    ...wrongText('Message', Message, longestMessage),
-    ...wrongText('Version', Version, longestName),
-    ...(Interval !== undefined && !(Interval >= shortestInterval && Interval <= longestInterval)
+      : wrongText('Name', name, maxName, name !== name.trim())),
+    ...wrongText('Message', Message, maxMessage),
+    ...wrongText('Version', Version, maxName),
+    ...(Interval !== undefined && !(Interval >= shortestInterval && Interval <= maxInterval)
       ? [fault('Interval', 'must be 1 second (PT1S) to 7 days (P7D)')]
       : []),
     ...(Backlog !== undefined && !(Number.isSafeInteger(Backlog) && Backlog >= 0)
@@ -70,7 +70,7 @@ function refuse(request: ReportHeartbeat, name: string): void {
     ...(SentAt !== undefined && Number.isNaN(SentAt.getTime()) ? [fault('SentAt', 'must be a date')] : []),
   ]
   if (fields.length === 0) return
-  throw new Fault('BadRequest', fields.map(({ Message: told }) => told).join('; '), {
+  throw new Fault('BadRequest', fields.map(({ Message: message }) => message).join('; '), {
     errorCode: 'ValidationException',
     fields,
   })

@@ -2,7 +2,7 @@ import { parseJsonPath, readJsonPath } from '../assert/document.ts'
 import { type CheckContext, checksOn, fail, machineKind, ObservationError, ok } from '../engine/index.ts'
 import { show } from '../format.ts'
 import { get } from '../net/http/get.ts'
-import { safeUrl, said } from '../net/text.ts'
+import { safeUrl, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
 import { fileTrouble, isMissing, readSmallFile } from '../system/files.ts'
@@ -105,9 +105,9 @@ export const version = check({
     }
   },
   evaluate: ({ actual, expected, from }) => {
-    const words = said(actual, maxVersionLength)
+    const words = sanitize(actual, maxVersionLength)
     if (actual === expected) return ok('version', `${words}, as expected`, { facts: { version: words } })
-    return fail('version', 'data', `${from} says ${words}, expected ${said(expected, maxVersionLength)}`, {
+    return fail('version', 'data', `${from} says ${words}, expected ${sanitize(expected, maxVersionLength)}`, {
       deployment: true,
       facts: { version: words },
     })

@@ -12,7 +12,7 @@ import {
   type Result,
 } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
-import { count, quoted, said } from '../net/text.ts'
+import { count, quote, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 
@@ -75,11 +75,11 @@ const answer = check({
     const about: Partial<Result> = {
       address: server,
       measurement: { value: records.length, unit: 'count' },
-      details: records.map((record) => said(record)),
+      details: records.map((record) => sanitize(record)),
     }
     return records.length > 0
-      ? ok('answer', `${said(query, 128)} ${type} is ${summaryOf(records)}`, about)
-      : fail('answer', 'dns', `${server} answered without any ${type} record of ${said(query, 128)}`, about)
+      ? ok('answer', `${sanitize(query, 128)} ${type} is ${summaryOf(records)}`, about)
+      : fail('answer', 'dns', `${server} answered without any ${type} record of ${sanitize(query, 128)}`, about)
   },
 })
 
@@ -117,7 +117,7 @@ const expected = check({
       ...(missing.length > 0 ? [`lacks ${summaryOf(missing)}`] : []),
       ...(extra.length > 0 ? [`has ${summaryOf(extra)} besides`] : []),
     ]
-    const subject = `${said(query, 128)} ${type}`
+    const subject = `${sanitize(query, 128)} ${type}`
     if (wrong.length === 0) return ok('expected', `${subject} is as expected`, { address: server })
     const message = `${subject} at ${server} ${wrong.join(' and ')}; it is ${summaryOf(records)}`
     return fail('expected', 'data', message, { address: server })
@@ -134,7 +134,7 @@ export const records = check({
   applies: (_, settings) => settings.records !== undefined,
   observe: lookUp,
   evaluate: ({ server, records: { length: value } }, { query, type, records: threshold = {} }) => {
-    const what = `${said(query, 128)} ${type} records:`
+    const what = `${sanitize(query, 128)} ${type} records:`
     return atLeast({ check: 'records', what, value, unit: 'count', threshold, address: server })
   },
 })
@@ -151,7 +151,7 @@ function openResolver({ server }: Values<typeof settings>): NameServers {
     try {
       resolver.setServers([isIP(server) === 6 ? `[${server}]` : server])
     } catch {
-      throw new ProbeError('data', `server ${quoted(server, 64)} is none of ip, ip:port and [ip6]:port`)
+      throw new ProbeError('data', `server ${quote(server, 64)} is none of ip, ip:port and [ip6]:port`)
     }
   }
   return { resolver, servers: resolver.getServers().join(', ') }
@@ -171,7 +171,7 @@ export default machineKind({
 
 /** A few records; the rest is counted. */
 function summaryOf(records: readonly string[]): string {
-  const first = records.slice(0, 4).map((record) => said(record, 80))
+  const first = records.slice(0, 4).map((record) => sanitize(record, 80))
   const rest = records.length - first.length
   return `${first.join(', ') || 'nothing'}${rest > 0 ? ` and ${count(rest, 'more', 'more')}` : ''}`
 }
@@ -212,7 +212,7 @@ type FailedLookUp = {
 /** What a failed look-up means: of the name, of the server, or of the way there. */
 function dnsFault(error: NodeJS.ErrnoException, lookUp: FailedLookUp): ProbeError {
   const { servers, type } = lookUp
-  const name = said(lookUp.name, 128)
+  const name = sanitize(lookUp.name, 128)
   const code = error.code ?? ''
   const took = showDuration(lookUp.afterMs)
   switch (code) {
@@ -245,7 +245,7 @@ function dnsFault(error: NodeJS.ErrnoException, lookUp: FailedLookUp): ProbeErro
     default:
       return new ProbeError(
         'protocol',
-        `${servers} answered for ${name} what cannot be read (${said(code || error.message, 64)})`,
+        `${servers} answered for ${name} what cannot be read (${sanitize(code || error.message, 64)})`,
         [code],
       )
   }

@@ -6,10 +6,10 @@ import {
   type CheckContext,
   checksOn,
   fail,
+  type HistoryReading,
   includes,
   machineKind,
   ok,
-  type Reading,
   type Result,
 } from '../engine/index.ts'
 import { show, showBytes, showDuration } from '../format.ts'
@@ -49,7 +49,7 @@ const shortestMs = 3 * 3_600_000
 const recentMs = 6 * 3_600_000
 
 /** The trend of what was free, the last reading being now's; undefined while too little is known. */
-export function trendOf(readings: readonly Reading[] = []): Trend | undefined {
+export function trendOf(readings: readonly HistoryReading[] = []): Trend | undefined {
   const last = readings.at(-1)
   if (!last) return undefined
   const recent = trendTo(
@@ -59,20 +59,20 @@ export function trendOf(readings: readonly Reading[] = []): Trend | undefined {
   return recent ?? trendTo(last, readings)
 }
 
-function trendTo(last: Reading, readings: readonly Reading[]): Trend | undefined {
+function trendTo(last: HistoryReading, readings: readonly HistoryReading[]): Trend | undefined {
   const spanMs = last.at - (readings[0] ?? last).at
   if (readings.length < fewest || spanMs < shortestMs) return undefined
   return { free: last.value, slope: steadySlope(readings), readings: readings.length, spanMs }
 }
 
 /** What both halves of the time agree on: one large file that comes or goes at once is no trend. */
-function steadySlope(readings: readonly Reading[]): number {
+function steadySlope(readings: readonly HistoryReading[]): number {
   const middle = Math.floor(readings.length / 2)
   return Math.max(medianSlope(readings.slice(0, middle + 1)), medianSlope(readings.slice(middle)))
 }
 
 /** Theil and Sen's: the median of the slopes of all pairs. */
-function medianSlope(readings: readonly Reading[]): number {
+function medianSlope(readings: readonly HistoryReading[]): number {
   const slopes = readings.flatMap((a, index) =>
     readings.slice(index + 1).flatMap((b) => (b.at > a.at ? [(b.value - a.value) / (b.at - a.at)] : [])),
   )
@@ -104,7 +104,7 @@ type Mount = {
   readonly mount: string
   readonly disk?: Disk | SilentDisk | 'not mounted'
   /** What was free, in Advanced. */
-  readonly readings?: readonly Reading[] | undefined
+  readonly readings?: readonly HistoryReading[] | undefined
 }
 
 async function* walk(

@@ -201,11 +201,11 @@ function greatest(
   processes: readonly Figures[],
   figure: (process: Figures) => number | undefined,
 ): { readonly pid: number; readonly value: number } | undefined {
-  const known = processes.flatMap((process) => {
+  const startTimes = processes.flatMap((process) => {
     const value = figure(process)
     return value === undefined ? [] : [{ pid: process.pid, value }]
   })
-  return known.toSorted((a, b) => b.value - a.value)[0]
+  return startTimes.toSorted((a, b) => b.value - a.value)[0]
 }
 
 /** Those that fit everything that the settings name; the name tells a process id that another process has now. */

@@ -1,6 +1,6 @@
 import { atLeast, atMost, type CheckContext, checksOn, fail, machineKind, ok } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
-import { said } from '../net/text.ts'
+import { sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { system32File } from '../system/end-process.ts'
@@ -39,7 +39,8 @@ export async function serviceState(service: string, signal: AbortSignal): Promis
   const ended = await runProgram({ file, args, env: plainEnvironment(), keep: maxBytes }, signal)
   const state = parse(ended.stdout) ?? parse(ended.stderr)
   if (state) return state
-  const output = [ended.stderr, ended.stdout].map((text) => said(text.trim())).find((text) => text !== '') ?? 'nothing'
+  const output =
+    [ended.stderr, ended.stdout].map((text) => sanitize(text.trim())).find((text) => text !== '') ?? 'nothing'
   throw new ProbeError('protocol', `${file} does not tell how the service is: ${output}`)
 }
 
@@ -169,12 +170,12 @@ export function parseWindows(text: string): ServiceState | undefined {
   })
   // The type comes first and the state second, whatever they are called.
   const state = /^(\d)\b/.exec(values[1]?.value ?? '')?.[1]
-  const known = state === undefined ? undefined : states[Number(state)]
-  if (!known) return undefined
-  const [is, words] = known
+  const stateName = state === undefined ? undefined : states[Number(state)]
+  if (!stateName) return undefined
+  const [is, words] = stateName
   const figure = (name: string): number | undefined => {
-    const found = values.find(({ label }) => label === name)?.value
-    return found !== undefined && /^\d{1,10}\b/.test(found) ? Number.parseInt(found, 10) : undefined
+    const match = values.find(({ label }) => label === name)?.value
+    return match !== undefined && /^\d{1,10}\b/.test(match) ? Number.parseInt(match, 10) : undefined
   }
   const [exit = 0, own = 0] = [figure('WIN32_EXIT_CODE'), figure('SERVICE_EXIT_CODE')]
   // 1066: the service's own code says more.
@@ -240,10 +241,10 @@ export const state = check({
   observe: (service) => Promise.resolve(service),
   evaluate: ({ is, words, sinceMs, pid, why }, { service }) => {
     const since = sinceMs === undefined ? '' : ` for ${showDuration(sinceMs)}`
-    const summary = said(words, 80)
+    const summary = sanitize(words, 80)
     if (is === 'running') return ok('state', `${summary}${since}${pid === undefined ? '' : `, process ${pid}`}`)
     if (is === 'absent') return fail('state', 'data', `there is no service ${service} here (${summary})`)
-    const because = why === undefined ? '' : `: ${said(why, 80)}`
+    const because = why === undefined ? '' : `: ${sanitize(why, 80)}`
     const message = `not running: ${summary}${since}${because}`
     return is === 'changing' ? fail('state', 'data', message, { deployment: true }) : fail('state', 'data', message)
   },

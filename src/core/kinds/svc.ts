@@ -18,7 +18,7 @@ import { Fault } from '../errors.ts'
 import { showBytes, showDuration } from '../format.ts'
 import { caFileSetting } from '../net/certificates.ts'
 import { asksPeerAt, type Route, verifySetting } from '../net/http/route.ts'
-import { count, type Hide, quoted, said } from '../net/text.ts'
+import { count, quote, type Redact, sanitize } from '../net/text.ts'
 import { urlTarget } from '../net/url.ts'
 import { type FaultClass, faultClasses } from '../probe-error.ts'
 import {
@@ -108,11 +108,11 @@ const answer = sharedRead('health', healthDoc, async ({ at, route, openedMs, req
   const asRun = isRunType(head.headers['content-type'] ?? '')
   const { bytes: body, more } = await head.read(asRun ? maxRunBody : maxBody)
   const ms = context.now() - openedMs
-  const { hide, signsIn: signedIn } = route
+  const { redact, signsIn: signedIn } = route
   const { status, headers } = head
   const { address } = at
   const run = asRun ? readRun(body, more) : undefined
-  return { address, headers, body, more, hide, at: context.date(), xml: undefined, status, signedIn, run, ms }
+  return { address, headers, body, more, redact, at: context.date(), xml: undefined, status, signedIn, run, ms }
 })
 
 /** The run that another svc answered, or why it cannot be read. */
@@ -156,7 +156,7 @@ const remoteChecks = check({
   },
   settings: {},
   observe: answer,
-  evaluate: ({ address, hide, run }) => (run && 'run' in run ? evaluateRemote(run.run, address, hide) : []),
+  evaluate: ({ address, redact, run }) => (run && 'run' in run ? evaluateRemote(run.run, address, redact) : []),
 })
 
 type PeerAnswer = Content & {
@@ -185,14 +185,14 @@ function withLeftOut(result: Result<'health'>, run: PeerRun | undefined): Result
 }
 
 function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
-  const { address, status, hide, run } = answer
+  const { address, status, redact, run } = answer
   if (run && 'problem' in run) return fail('health', 'protocol', `${address}: ${run.problem}`, { address })
   const body = run ? documentOfRun(run.run) : documentOf(answer)
   // A draining server answers 503 without a verdict; one that does not suppress error codes, with it.
   if (status !== 200 && typeof body['Status'] !== 'string') return evaluateRefusal(answer, body)
   const result = run ? evaluateHealthDocument(answer, body) : evaluateHealth(answer)
   if (result.status === 'failed') {
-    const names = failedMonitors(body).map((name) => said(hide(name), 80))
+    const names = failedMonitors(body).map((name) => sanitize(redact(name), 80))
     if (names.length === 0) return result
     const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : ''
     return { ...result, message: `${result.message}; failed there: ${names.slice(0, maxNames).join(', ')}${more}` }
@@ -200,14 +200,14 @@ function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
   const warnings = result.status === 'ok' ? (run ? warningsOfRun(run.run) : warningsIn(body)) : []
   const [first] = warnings
   if (first === undefined) return result
-  const message = `${address} says Success with ${count(warnings.length, 'warning')}: ${quoted(hide(first), 160)}`
-  return warn('health', message, { address, details: warnings.slice(0, maxWarnings).map((one) => hide(one)) })
+  const message = `${address} says Success with ${count(warnings.length, 'warning')}: ${quote(redact(first), 160)}`
+  return warn('health', message, { address, details: warnings.slice(0, maxWarnings).map((one) => redact(one)) })
 }
 
-function evaluateRefusal({ address, status, signedIn, hide }: PeerAnswer, body: Body): Result<'health'> {
+function evaluateRefusal({ address, status, signedIn, redact }: PeerAnswer, body: Body): Result<'health'> {
   const error = (body['ResponseStatus'] ?? {}) as Body
   const words = typeof error === 'object' && typeof error['Message'] === 'string' ? error['Message'] : ''
-  const text = `${address} answered ${status}${words === '' ? '' : `: ${quoted(hide(words), 160)}`}`
+  const text = `${address} answered ${status}${words === '' ? '' : `: ${quote(redact(words), 160)}`}`
   const more: Partial<Result> = { address, measurement: { value: status, unit: 'count' } }
   if (status === 401 || status === 403) {
     return fail('health', 'auth', `${text}${signedIn ? ': the token of this monitor is refused there' : ''}`, more)
@@ -289,10 +289,10 @@ const remoteOf = (monitors: readonly RunMonitor[]) =>
     .toSorted((a, b) => rank[a.one.status] - rank[b.one.status])
 
 /** Those checks as results of ours: with their statuses, fault classes and figures. */
-function evaluateRemote({ monitors }: RunDocument, address: string, hide: Hide): readonly Result<'remote check'>[] {
+function evaluateRemote({ monitors }: RunDocument, address: string, redact: Redact): readonly Result<'remote check'>[] {
   const subjects = new Set<string>()
   const subjectOf = (parts: readonly (string | undefined)[]): string =>
-    said(hide(parts.filter((part) => part !== undefined && part !== '').join(' ')), 160)
+    sanitize(redact(parts.filter((part) => part !== undefined && part !== '').join(' ')), 160)
   return remoteOf(monitors)
     .slice(0, maxRemoteChecks)
     .map(({ monitor, one, measurement }) => {
@@ -304,8 +304,8 @@ function evaluateRemote({ monitors }: RunDocument, address: string, hide: Hide):
         check: 'remote check',
         status: one.status,
         fault: one.status === 'failed' ? faultOf(one.fault) : undefined,
-        message: `${subject}: ${said(hide(messageOf(one)))}`,
-        details: one.details?.slice(0, maxWarnings).map((line) => said(hide(line))),
+        message: `${subject}: ${sanitize(redact(messageOf(one)))}`,
+        details: one.details?.slice(0, maxWarnings).map((line) => sanitize(redact(line))),
         measurement,
         subject,
         address,

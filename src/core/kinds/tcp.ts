@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { type Content, evaluateAssertions } from '../assert/content.ts'
-import { type Heard, listen } from '../assert/conversation.ts'
+import { type Conversation, listen } from '../assert/conversation.ts'
 import { asOneAnswer, isPattern, patternProblem } from '../assert/expectation.ts'
 import { assertionProblem } from '../assert/link-settings.ts'
 import { measureFields } from '../assert/measure.ts'
@@ -21,7 +21,7 @@ import {
 } from '../engine/index.ts'
 import { showBytes } from '../format.ts'
 import { connectTcp } from '../net/connect.ts'
-import { type Hide, hiding, quoted, said } from '../net/text.ts'
+import { createRedactor, quote, type Redact, sanitize } from '../net/text.ts'
 import type { SettingsSpec, Threshold } from '../settings/index.ts'
 
 /** A connected socket, and what the peer answered once it was asked. */
@@ -34,10 +34,10 @@ type TcpConnection = Connection & {
 }
 
 /** What a peer answered. */
-type Answer = Heard & {
+type Answer = Conversation & {
   readonly address: string
   readonly ms: number
-  readonly hide: Hide
+  readonly redact: Redact
   /** True where a whole document is expected. */
   readonly isDocument: boolean
   readonly nonce: string
@@ -88,14 +88,14 @@ const answer = check({
     if (send !== undefined) socket.write(`${lead.replaceAll('{length}', String(Buffer.byteLength(send)))}${send}`)
     const expected = expect ?? (isDocument ? xmlEnd() : undefined)
     const received = await listen(socket, expected, maxAnswer, Math.max(msLeft() - reserveMs, msLeft() / 2))
-    const hide = hiding(send === undefined ? [] : [said(send, 4096)], '[what was sent]')
-    connection.answer = { address, ms: now() - since, hide, isDocument, nonce, ...received }
+    const redact = createRedactor(send === undefined ? [] : [sanitize(send, 4096)], '[what was sent]')
+    connection.answer = { address, ms: now() - since, redact, isDocument, nonce, ...received }
     return connection.answer
   },
   evaluate: (answer, settings) => {
-    const { address, bytes, ended, ms, problem, hide, isDocument, nonce } = answer
+    const { address, bytes, ended, ms, problem, redact, isDocument, nonce } = answer
     const { latency: threshold, maxAnswer } = settings
-    const text = bytes.length === 0 ? 'nothing' : quoted(hide(bytes))
+    const text = bytes.length === 0 ? 'nothing' : quote(redact(bytes))
     if (ended === 'met') {
       // What is read as a document is judged by what stands in it.
       const what = `${address} ${isDocument ? `answered ${showBytes(bytes.length)}` : `said ${text}`} in`
@@ -103,7 +103,7 @@ const answer = check({
     }
     const expect = withNonce(settings.expect, nonce)
     const anything = isDocument ? 'a whole XML document' : 'an answer'
-    const expected = expect === undefined ? anything : quoted(expect, 80)
+    const expected = expect === undefined ? anything : quote(expect, 80)
     const took = ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1_000).toFixed(1))} s`
     if (ended === 'closed')
       return fail('answer', 'protocol', `${address} said ${text} and hung up, expected ${expected}`)
@@ -128,10 +128,10 @@ const document = check({
     _,
     { date },
   ): Promise<{ readonly content: Content; readonly nonce: string }> {
-    const { bytes, hide } = answer ?? { bytes: Buffer.alloc(0), hide: hiding([]) }
+    const { bytes, redact } = answer ?? { bytes: Buffer.alloc(0), redact: createRedactor([]) }
     const begin = bytes.indexOf('<')
     const body = begin < 0 ? bytes : bytes.subarray(begin)
-    return { content: { address, headers: {}, body, more: false, hide, at: date(), xml: await readXml(body) }, nonce }
+    return { content: { address, headers: {}, body, more: false, redact, at: date(), xml: await readXml(body) }, nonce }
   },
   evaluate: ({ content, nonce }, { xml, measure }) => {
     const results = asOneAnswer(() => evaluateAssertions(content, { xml: valuesWithNonce(xml, nonce), measure }, true))
@@ -180,7 +180,7 @@ export default networkKind({
     const problem = expect !== undefined && isPattern(expect) ? patternProblem(expect) : undefined
     if (problem !== undefined) return `expect: ${problem}`
     const wrong = measure?.find(({ path }) => path.includes('$'))
-    if (wrong) return `measure ${quoted(wrong.name, 64)}: the answer is read as XML, write its path like /Reply/Job`
+    if (wrong) return `measure ${quote(wrong.name, 64)}: the answer is read as XML, write its path like /Reply/Job`
     return assertionProblem({ xml, measure }, 'this monitor', [])
   },
   connect: {

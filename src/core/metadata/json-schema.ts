@@ -52,9 +52,9 @@ export function dtoSchema(dto: Dto, side: Side, style: NameStyle): JsonSchema {
 }
 
 /** The body of a request: what is required and not given by the path must be in it. */
-export function bodySchema(dto: Dto, given: readonly string[], style: NameStyle): JsonSchema {
+export function bodySchema(dto: Dto, fromPath: readonly string[], style: NameStyle): JsonSchema {
   const names = Object.entries(dto.fields).flatMap(([name, field]) =>
-    field.kind === 'required' && !given.includes(name) ? [inStyle(name, style)] : [],
+    field.kind === 'required' && !fromPath.includes(name) ? [inStyle(name, style)] : [],
   )
   return names.length === 0 ? refTo(dto.name) : { type: 'object', allOf: [refTo(dto.name)], required: names }
 }

@@ -4,7 +4,7 @@ import {
   HealthCheckResponse,
   inStyle,
   listsRoles,
-  longestBatch,
+  maxBatch,
   type NameStyle,
   type OperationSpec,
   schemaOf,
@@ -14,9 +14,9 @@ import {
   common,
   essence,
   operationId,
-  type Place,
   parameters as parametersAt,
   places,
+  type RequestPlace,
   requestBody,
 } from './requests.ts'
 import {
@@ -125,13 +125,13 @@ export function security({ basic }: Described, row?: OperationSpec): readonly Js
 
 /** The shared parts of the OpenAPI document. */
 export function components(described: Described): Json {
-  const found = [...shapes()]
-  const named = found.map(([name, { schema, side }]) => [
+  const all = [...shapes()]
+  const schemas = all.map(([name, { schema, side }]) => [
     name,
     schema.kind === 'choice' ? { type: 'string', enum: schema.values } : dtoSchema(schema, side, described.names),
   ])
   return {
-    schemas: { ...Object.fromEntries(named), ...derived(described.names) },
+    schemas: { ...Object.fromEntries(schemas), ...derived(described.names) },
     responses: { ...refusalResponses(), NoBody: { description: 'As for GET, without a body' } },
     parameters,
     headers,
@@ -190,7 +190,7 @@ export function openapi(described: Described): Json {
     tags: [
       { name: 'Interface', description: 'The operations, at their own paths' },
       { name: 'By name', description: 'The same operations, at paths named after the request' },
-      { name: 'Batches', description: `Up to ${longestBatch} requests of one kind at once` },
+      { name: 'Batches', description: `Up to ${maxBatch} requests of one kind at once` },
       { name: 'Server', description: 'What the server says of itself' },
     ],
     paths: {
@@ -213,16 +213,16 @@ const description = [
 
 const tags = { route: 'Interface', reply: 'By name', batch: 'Batches' } as const
 
-function pathItem(place: Place, described: Described): Json {
+function pathItem(place: RequestPlace, described: Described): Json {
   const verbs = [...new Set([...place.verbs, 'OPTIONS'])].map((verb) => verb.toLowerCase())
-  const given = parametersOf(place.path).map((name) => ({
+  const pathParameters = parametersOf(place.path).map((name) => ({
     name,
     in: 'path',
     required: true,
     schema: parameterSchema(schemaOf(fieldNamed(place.row, name))),
   }))
   return {
-    parameters: [...given, ...common],
+    parameters: [...pathParameters, ...common],
     ...Object.fromEntries(
       verbs.map((verb) => [
         verb,
@@ -239,7 +239,7 @@ function fieldNamed({ request }: OperationSpec, name: string): Field {
   return field
 }
 
-function operation(place: Place, verb: string, described: Described): Json {
+function operation(place: RequestPlace, verb: string, described: Described): Json {
   const { row, kind } = place
   return {
     operationId: operationId(verb, place.path),

@@ -1,30 +1,30 @@
 import {
   type Field,
   HealthCheckResponse,
-  longestBatch,
+  maxBatch,
+  type OperationRoute,
   type OperationSpec,
   operations,
   type ReplyRoute,
-  type Route,
   replyRoutes,
   schemaOf,
 } from '../protocol/index.ts'
 import { bodySchema, parameterSchema } from './json-schema.ts'
 import { type Described, type Json, parametersOf, pointTo, rows } from './shapes.ts'
 
-export type Format = 'json' | 'csv'
+export type PathFormat = 'json' | 'csv'
 
 /** One path of an operation. */
-export type Place = {
+export type RequestPlace = {
   readonly path: string
   readonly row: OperationSpec
   readonly verbs: readonly string[]
   /** The format that the path fixes. */
-  readonly format: Format | undefined
+  readonly format: PathFormat | undefined
   readonly kind: 'route' | 'reply' | 'batch'
 }
 
-function atRoute(row: OperationSpec, { path, verbs }: Route): readonly Place[] {
+function atRoute(row: OperationSpec, { path, verbs }: OperationRoute): readonly RequestPlace[] {
   return ([undefined, 'json', 'csv'] as const).map((format) => ({
     path: format === undefined ? path : `${path}.${format}`,
     row,
@@ -34,9 +34,9 @@ function atRoute(row: OperationSpec, { path, verbs }: Route): readonly Place[] {
   }))
 }
 
-function byName(row: OperationSpec, { prefix, format, batches }: ReplyRoute): readonly Place[] {
+function byName(row: OperationSpec, { prefix, format, batches }: ReplyRoute): readonly RequestPlace[] {
   const path = `${prefix}/${row.name}`
-  const named = (suffix: Format | undefined): Place => ({
+  const placeFor = (suffix: PathFormat | undefined): RequestPlace => ({
     path: suffix === undefined ? path : `${path}.${suffix}`,
     row,
     verbs: row.replyVerbs,
@@ -44,8 +44,8 @@ function byName(row: OperationSpec, { prefix, format, batches }: ReplyRoute): re
     kind: 'reply',
   })
   return [
-    named(undefined),
-    ...(format === undefined ? [named('json'), named('csv')] : []),
+    placeFor(undefined),
+    ...(format === undefined ? [placeFor('json'), placeFor('csv')] : []),
     ...(batches && row.batch
       ? ['[]', ...(format === undefined ? ['[].json'] : [])].map(
           (mark) => ({ path: path + mark, row, verbs: ['POST'], format: 'json', kind: 'batch' }) as const,
@@ -69,18 +69,18 @@ export const operationId = (verb: string, path: string): string =>
 export const essence = (contentType: string): string => (contentType.split(';', 1)[0] ?? '').trim()
 
 /** Every path of every operation. */
-export const places = (): readonly Place[] =>
+export const places = (): readonly RequestPlace[] =>
   rows.flatMap((row) => [
     ...row.routes.flatMap((route) => atRoute(row, route)),
     ...replyRoutes.flatMap((route) => byName(row, route)),
   ])
 
 /** The parameters of an operation by that verb, beside those of every request and of the path. */
-export function parameters(place: Place, verb: string, described: Described): readonly Json[] {
+export function parameters(place: RequestPlace, verb: string, described: Described): readonly Json[] {
   const { row, kind, format } = place
-  const given = parametersOf(place.path)
+  const pathParameters = parametersOf(place.path)
   const fields = Object.entries(row.request.fields).filter(
-    ([name]) => !given.includes(name) && !row.neverInQuery.includes(name),
+    ([name]) => !pathParameters.includes(name) && !row.neverInQuery.includes(name),
   )
   return [
     ...(verb === 'get' ? fields.map(([name, field]) => queryParameter(name, field)) : []),
@@ -116,10 +116,10 @@ const formatParameter = (row: OperationSpec, { reports }: Described): Json => ({
   },
 })
 
-export function requestBody({ path, row, kind }: Place, { names }: Described): Json {
+export function requestBody({ path, row, kind }: RequestPlace, { names }: Described): Json {
   const schema = bodySchema(row.request, parametersOf(path), names)
   if (kind === 'batch') {
-    const array = { type: 'array', items: schema, maxItems: longestBatch }
+    const array = { type: 'array', items: schema, maxItems: maxBatch }
     return { content: { 'application/json': { schema: array }, 'text/plain': { schema: array } } }
   }
   return {

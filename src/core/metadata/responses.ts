@@ -2,12 +2,12 @@ import {
   type Dto,
   HealthCheckResponse,
   listsRoles,
-  longestBatch,
+  maxBatch,
   type OperationSpec,
   operations,
 } from '../protocol/index.ts'
 import { type JsonSchema, refTo } from './json-schema.ts'
-import { essence, type Format, isHealth, operationId, type Place } from './requests.ts'
+import { essence, isHealth, operationId, type PathFormat, type RequestPlace } from './requests.ts'
 import { type Described, type Json, pointTo, rows } from './shapes.ts'
 
 /** The statuses of refusals, and when each is given. */
@@ -113,10 +113,10 @@ export const refusalResponses = (): Json => ({
 })
 
 /** What an operation is answered with by that verb, and refused with. */
-export function responses(place: Place, verb: string, described: Described): Json {
+export function responses(place: RequestPlace, verb: string, described: Described): Json {
   const { row, format } = place
   const formats = formatsOf(format, verb, described)
-  const told = isHealth(row) && format === undefined && place.kind !== 'batch' ? reportsFor(place, described) : []
+  const reports = isHealth(row) && format === undefined && place.kind !== 'batch' ? reportsFor(place, described) : []
   return {
     200: {
       description: isHealth(row) ? 'The answer; unhealthy only where SuppressErrorCodes is true' : 'Done',
@@ -126,10 +126,10 @@ export function responses(place: Place, verb: string, described: Described): Jso
         ...(isHealth(row) ? { Age: pointTo('headers', 'Age') } : {}),
         ...(row === operations.authenticate ? { 'Set-Cookie': pointTo('headers', 'SetCookie') } : {}),
       },
-      content: withReports(inFormats(refTo(row.response.name), formats), told),
+      content: withReports(inFormats(refTo(row.response.name), formats), reports),
     },
     ...refused(row, refusalsOf(row, verb)),
-    ...(isHealth(row) ? { 503: unhealthy(formats, told) } : {}),
+    ...(isHealth(row) ? { 503: unhealthy(formats, reports) } : {}),
   }
 }
 
@@ -142,7 +142,7 @@ const refused = ({ response }: OperationSpec, statuses: readonly number[]): Json
   )
 
 const formatsOf = (
-  format: Format | undefined,
+  format: PathFormat | undefined,
   verb: string,
   { jsonp }: Described,
 ): readonly ('json' | 'csv' | 'jsonp')[] =>
@@ -155,7 +155,7 @@ const formatsOf = (
       ]
 
 /** H1: the whole answer with a ResponseStatus behind it, or the refusal of a server that is stopping. */
-const unhealthy = (formats: readonly ('json' | 'csv' | 'jsonp')[], told: Described['reports']): Json => ({
+const unhealthy = (formats: readonly ('json' | 'csv' | 'jsonp')[], reports: Described['reports']): Json => ({
   description: 'Unhealthy: what failed and why; or the server is stopping or overloaded',
   headers: {
     'X-Correlation-Id': pointTo('headers', 'CorrelationId'),
@@ -164,18 +164,18 @@ const unhealthy = (formats: readonly ('json' | 'csv' | 'jsonp')[], told: Describ
   },
   content: withReports(
     inFormats({ anyOf: [refTo('UnhealthyResponse'), refTo('ErrorResponse')] }, formats),
-    told.filter(({ contentType }) => essence(contentType) !== 'application/json'),
+    reports.filter(({ contentType }) => essence(contentType) !== 'application/json'),
   ),
 })
 
 /** Routes that are named after the request do not look at Accept (R2). */
-const reportsFor = ({ kind }: Place, { reports }: Described): Described['reports'] =>
+const reportsFor = ({ kind }: RequestPlace, { reports }: Described): Described['reports'] =>
   reports.filter(({ by }) => by === 'format' || kind === 'route')
 
 /** F5: further media types; a report that is JSON as well is told from the answer by its one property. */
-function withReports(content: Json, told: Described['reports']): Json {
+function withReports(content: Json, reports: Described['reports']): Json {
   const all: Record<string, unknown> = { ...content }
-  for (const { name, contentType } of told) {
+  for (const { name, contentType } of reports) {
     const type = essence(contentType)
     const own: JsonSchema = type.endsWith('json')
       ? {
@@ -190,13 +190,13 @@ function withReports(content: Json, told: Described['reports']): Json {
 }
 
 /** R3: an array, or what the first request that failed would have been answered alone. */
-export function batchResponses({ row }: Place): Json {
+export function batchResponses({ row }: RequestPlace): Json {
   return {
     200: {
       description: 'The answers, in the order of the requests',
       headers: batchHeaders,
       content: {
-        'application/json': { schema: { type: 'array', items: refTo(row.response.name), maxItems: longestBatch } },
+        'application/json': { schema: { type: 'array', items: refTo(row.response.name), maxItems: maxBatch } },
       },
     },
     ...Object.fromEntries(

@@ -58,11 +58,11 @@ export const rows: readonly OperationSpec[] = Object.values(operations)
 
 /** Every DTO and enumeration of the interface by its name, each behind those that it is made of. */
 export function shapes(): ReadonlyMap<string, Shape> {
-  const found = new Map<string, Shape>()
-  for (const { request } of rows) collect(request, 'request', found)
-  for (const { response } of rows) collect(response, 'answer', found)
-  collect(ErrorResponse, 'answer', found)
-  return found
+  const shapesByName = new Map<string, Shape>()
+  for (const { request } of rows) collect(request, 'request', shapesByName)
+  for (const { response } of rows) collect(response, 'answer', shapesByName)
+  collect(ErrorResponse, 'answer', shapesByName)
+  return shapesByName
 }
 
 function collect(schema: Schema, side: Side, into: Map<string, Shape>): void {

@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { ProbeError } from '../probe-error.ts'
 import type { Setting } from '../settings/index.ts'
-import { count, said } from './text.ts'
+import { count, sanitize } from './text.ts'
 
 /** The setting of whatever connects with TLS and reads its file with `readCaFile`. */
 export const caFileSetting = {
@@ -26,10 +26,10 @@ export async function readCaFile(path: string | undefined): Promise<string | und
 export function anchorsFor(top: X509Certificate | undefined, ca?: string): readonly X509Certificate[] {
   if (top === undefined) return []
   const { getCACertificates } = process.getBuiltinModule('node:tls')
-  const known = [...certificatesOf(ca ?? ''), ...getCACertificates('default'), ...getCACertificates('system')]
+  const roots = [...certificatesOf(ca ?? ''), ...getCACertificates('default'), ...getCACertificates('system')]
   // Parsing every root of a system takes a tenth of a second; a search for the issuer's name does not.
   const issuer = /^CN=([ -~]+)$/m.exec(top.issuer)?.[1]
-  const candidates = known.filter(
+  const candidates = roots.filter(
     (pem) => issuer === undefined || Buffer.from(pem.replaceAll(/-----[^-]+-----/g, ''), 'base64').includes(issuer),
   )
   return [...new Set(candidates)].flatMap((pem) => {
@@ -106,7 +106,7 @@ export type Chain = {
 export const dateErrors: ReadonlySet<string> = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'])
 
 /** At most this many certificates are followed: a chain may be made to lead nowhere. */
-const longestChain = 16
+const maxChain = 16
 
 /**
  * The server's chain, its own certificate first; each next one is the issuer of the one before. To be
@@ -115,7 +115,7 @@ const longestChain = 16
 export function chainOf(socket: TLSSocket): readonly X509Certificate[] {
   const chain: X509Certificate[] = []
   let next = socket.getPeerX509Certificate()
-  while (next && chain.length < longestChain) {
+  while (next && chain.length < maxChain) {
     chain.push(next)
     const issuer: X509Certificate | undefined = next.issuerCertificate
     next = issuer && issuer.fingerprint256 !== next.fingerprint256 ? issuer : undefined
@@ -131,7 +131,7 @@ export function verdict(socket: TLSSocket): string | undefined {
   return error instanceof Error ? error.message : String(error)
 }
 
-type Asked = {
+type ChainOptions = {
   readonly address: string
   readonly host: string
   readonly ca?: string | undefined
@@ -140,13 +140,17 @@ type Asked = {
 }
 
 /** What there is to judge of a server that has shaken hands. Throws ProbeError when it showed no certificate. */
-export function describeChain(socket: TLSSocket, certificates: readonly X509Certificate[], asked: Asked): Chain {
+export function describeChain(
+  socket: TLSSocket,
+  certificates: readonly X509Certificate[],
+  options: ChainOptions,
+): Chain {
   const [own] = certificates
-  if (own === undefined) throw new ProbeError('tls', `${asked.address} showed no certificate`)
+  if (own === undefined) throw new ProbeError('tls', `${options.address} showed no certificate`)
   const trustError = verdict(socket)
   return {
-    address: asked.address,
-    host: asked.host,
+    address: options.address,
+    host: options.host,
     protocol: socket.getProtocol() ?? 'unknown',
     certificates: certificates.map((one) => ({
       name: nameOf(one, one.subject),
@@ -158,9 +162,12 @@ export function describeChain(socket: TLSSocket, certificates: readonly X509Cert
     fingerprint: own.fingerprint256,
     trustError,
     trustedButForDates:
-      asked.verify && trustError !== undefined && dateErrors.has(trustError) && signedByTrusted(certificates, asked.ca),
-    hostError: hostError(own, asked.host),
-    at: asked.date(),
+      options.verify &&
+      trustError !== undefined &&
+      dateErrors.has(trustError) &&
+      signedByTrusted(certificates, options.ca),
+    hostError: hostError(own, options.host),
+    at: options.date(),
   }
 }
 
@@ -168,15 +175,17 @@ export function describeChain(socket: TLSSocket, certificates: readonly X509Cert
 function nameOf(certificate: X509Certificate | undefined, subject: string): string {
   const common = /^CN=(.+)$/m.exec(subject)?.[1]
   const alternative = certificate?.subjectAltName?.split(',', 1)[0]?.replace(/^\w+:/, '')
-  return said(common ?? alternative ?? (subject || 'nameless'), 64)
+  return sanitize(common ?? alternative ?? (subject || 'nameless'), 64)
 }
 
 /** Names in the subject do not count: clients have stopped to look there. */
 function hostError(own: X509Certificate, host: string): string | undefined {
-  const found = isIP(host) ? own.checkIP(host) : own.checkHost(host, { subject: 'never' })
-  if (found !== undefined) return undefined
+  const match = isIP(host) ? own.checkIP(host) : own.checkHost(host, { subject: 'never' })
+  if (match !== undefined) return undefined
   const names = (own.subjectAltName ?? '').replaceAll(/\b(?:DNS|IP Address):/g, '')
-  return names === '' ? `only for "${nameOf(own, own.subject)}", without alternative names` : `for ${said(names, 128)}`
+  return names === ''
+    ? `only for "${nameOf(own, own.subject)}", without alternative names`
+    : `for ${sanitize(names, 128)}`
 }
 
 const dayMs = 86_400_000

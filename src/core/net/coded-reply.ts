@@ -1,5 +1,5 @@
 import { ProbeError } from '../probe-error.ts'
-import { type Hide, quoted } from './text.ts'
+import { quote, type Redact } from './text.ts'
 
 /** FTP (RFC 959, 4.2) and SMTP (RFC 5321, 4.2) write replies alike, but for this. */
 type Grammar<R> = {
@@ -13,7 +13,7 @@ type Grammar<R> = {
 }
 
 /** Characters: a banner of several lines fits, a flood does not. */
-const longestReply = 16 * 1024
+const maxReply = 16 * 1024
 
 /** The code that a line begins with, and what follows it. */
 const starts = { '1-5': /^([1-5]\d\d)(?:([ -])|$)/, '2-5': /^([2-5]\d\d)(?:([ -])|$)/ } as const
@@ -23,21 +23,21 @@ export class CodedReplyReader<R> {
   readonly #grammar: Grammar<R>
   readonly #start: RegExp
   readonly #address: string
-  readonly #hide: Hide
+  readonly #redact: Redact
   readonly #decoder = new TextDecoder()
   #rest = ''
   #open: { readonly code: string; readonly lines: string[] } | undefined
   #length = 0
 
-  constructor(grammar: Grammar<R>, address: string, hide: Hide) {
+  constructor(grammar: Grammar<R>, address: string, redact: Redact) {
     this.#grammar = grammar
     this.#start = starts[grammar.kinds]
     this.#address = address
-    this.#hide = hide
+    this.#redact = redact
   }
 
   /** True when a reply has begun that has not ended. */
-  get begun(): boolean {
+  get started(): boolean {
     return this.#rest !== '' || this.#open !== undefined
   }
 
@@ -57,20 +57,20 @@ export class CodedReplyReader<R> {
     if (free && !this.#open && line.trim() === '') return []
     const [, code = '', mark] = this.#start.exec(line) ?? []
     const fits = this.#open ? free || code === this.#open.code : code !== ''
-    if (!fits) throw this.#wrong(`does not answer as ${name} does: it said ${quoted(this.#hide(line), 80)}`)
+    if (!fits) throw this.#wrong(`does not answer as ${name} does: it said ${quote(this.#redact(line), 80)}`)
     this.#open ??= { code, lines: [] }
-    const { lines, code: begun } = this.#open
+    const { lines, code: started } = this.#open
     lines.push(line)
     // The line feed counts too: empty lines are a flood as well.
     this.#length += line.length + 1
-    if (code !== begun || mark === '-') return []
+    if (code !== started || mark === '-') return []
     this.#open = undefined
     this.#length = 0
-    return [make(Number(begun), lines)]
+    return [make(Number(started), lines)]
   }
 
   #bound(more: string): void {
-    if (this.#length + more.length > longestReply) throw this.#wrong('sends a reply that does not end')
+    if (this.#length + more.length > maxReply) throw this.#wrong('sends a reply that does not end')
   }
 
   #wrong(how: string): ProbeError {

@@ -11,13 +11,13 @@ const hostsFile =
 
 /** The addresses that the hosts file gives a name. */
 export function parseHosts(content: string, host: string): string[] {
-  const wanted = host.toLowerCase()
-  const found: string[] = []
+  const hostName = host.toLowerCase()
+  const addresses: string[] = []
   for (const line of content.split(/\r?\n/)) {
     const [address, ...names] = line.replace(/#.*/, '').trim().split(/\s+/)
-    if (address && isIP(address) && names.some((name) => name.toLowerCase() === wanted)) found.push(address)
+    if (address && isIP(address) && names.some((name) => name.toLowerCase() === hostName)) addresses.push(address)
   }
-  return found
+  return addresses
 }
 
 /**
@@ -67,9 +67,9 @@ export const lookupWith =
     resolve(hostname).then(
       (addresses) => {
         const all = addresses.map((address) => ({ address, family: isIP(address) }))
-        const wanted =
+        const family =
           options.family === 4 || options.family === 6 ? all.filter((a) => a.family === options.family) : all
-        const usable = wanted.length > 0 ? wanted : all
+        const usable = family.length > 0 ? family : all
         if (options.all) callback(null, usable)
         else callback(null, usable[0]?.address ?? '', usable[0]?.family)
       },

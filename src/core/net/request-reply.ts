@@ -3,13 +3,13 @@ import { showDuration } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
 
 /** Replies that wait although nobody asked for them: more are a flood. */
-const mostUnasked = 16
+const maxUnasked = 16
 
 /** Puts replies together from bytes as they come, and throws for what is none. */
 type Reader<R> = {
   readonly push: (chunk: Uint8Array) => readonly R[]
   /** True when a reply has begun that has not ended. */
-  readonly begun?: boolean
+  readonly started?: boolean
 }
 type Manners<R> = {
   /** Whether what was said unasked answers the next question; else it is dropped. All of it does when left out. */
@@ -19,7 +19,7 @@ type Manners<R> = {
 }
 
 /** One question, one answer, over a socket that stays the caller's to destroy. */
-export class Exchange<R> {
+export class RequestReplyConnection<R> {
   readonly address: string
   readonly #socket: Socket
   readonly #reader: Reader<R>
@@ -100,14 +100,14 @@ export class Exchange<R> {
     const socket = this.#socket
     socket.off('data', this.#hear).off('error', this.#fail).off('end', this.#closed).off('close', this.#closed)
     socket.pause()
-    if (this.#replies.length === 0 && this.#reader.begun !== true) return socket
+    if (this.#replies.length === 0 && this.#reader.started !== true) return socket
     throw new ProbeError('protocol', `${this.address} went on in the clear after it had agreed to TLS`)
   }
 
   readonly #hear = (chunk: Uint8Array): void => {
     try {
       this.#replies.push(...this.#reader.push(chunk))
-      if (this.#replies.length > mostUnasked) {
+      if (this.#replies.length > maxUnasked) {
         throw new ProbeError('protocol', `${this.address} answers more than it is asked`)
       }
     } catch (cause) {

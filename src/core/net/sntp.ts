@@ -79,24 +79,24 @@ export async function askTime(
   signal.throwIfAborted()
   const socket = createSocket(isIP(address) === 6 ? 'udp6' : 'udp4')
   const { promise, resolve, reject } = Promise.withResolvers<ClockReading>()
-  const asked = new Map<string, number>()
+  const attempts = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   const aborted = (): void => reject(signal.reason as Error)
   const ask = (): void => {
-    if (asked.size === tries) {
+    if (attempts.size === tries) {
       const waited = (tries * patienceMs) / 1_000
       reject(new ProbeError('timeout', `${hostPort(address, port)} gave no answer in ${waited} s`))
       return
     }
     const nonce = randomBytes(8)
-    asked.set(nonce.toString('latin1'), wallClock())
+    attempts.set(nonce.toString('latin1'), wallClock())
     socket.send(question(nonce))
     timer = setTimeout(ask, patienceMs)
   }
   socket.on('error', reject)
   socket.on('message', (message) => {
     const nonce = message.toString('latin1', 24, 32)
-    const askedAt = asked.get(nonce)
+    const askedAt = attempts.get(nonce)
     // A packet that answers none of our questions is a stranger's: the true answer may still come.
     if (askedAt === undefined) return
     try {

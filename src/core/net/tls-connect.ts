@@ -4,7 +4,7 @@ import { ProbeError } from '../probe-error.ts'
 import type { PeerAddress } from './addresses.ts'
 import { anchorsFor, type Chain, chainOf, describeChain, verdict } from './certificates.ts'
 import { connectTcp } from './connect.ts'
-import { said } from './text.ts'
+import { sanitize } from './text.ts'
 
 export type TlsOptions = {
   /** Sent as SNI and looked for in the certificate. */
@@ -111,7 +111,7 @@ export function tie(raw: Socket, socket: TLSSocket): void {
 
 /** OpenSSL's texts carry thread ids and source files; what an operator needs is the reason. */
 function handshakeError(error: NodeJS.ErrnoException & { reason?: unknown }, address: string): Error {
-  const reason = typeof error.reason === 'string' ? said(error.reason, 80) : ''
+  const reason = typeof error.reason === 'string' ? sanitize(error.reason, 80) : ''
   if (reason === 'wrong version number' || reason === 'packet length too long' || reason === 'record layer failure') {
     return new ProbeError('tls', `${address} does not speak TLS on this port (${reason})`, detail(error))
   }

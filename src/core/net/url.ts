@@ -20,14 +20,14 @@ export const usualPort = (url: URL): number => usualPorts[url.protocol] ?? 0
 export const portOf = (url: URL, usual = usualPort(url)): number => Number(url.port) || usual
 
 /** `target` of a kind that asks a URL. A text that is none has no target. */
-export function urlTarget(given: { readonly url: string }): Target {
-  const url = URL.parse(given.url)
+export function urlTarget(settings: { readonly url: string }): Target {
+  const url = URL.parse(settings.url)
   return url === null ? {} : { host: hostOf(url), port: portOf(url) }
 }
 
 /** `target` of a kind that asks a database: of monitors of one database, the engine runs one at a time. */
-export function databaseSlot(given: { readonly url: string }, usual?: number): Target {
-  const url = URL.parse(given.url)
+export function databaseSlot(settings: { readonly url: string }, usual?: number): Target {
+  const url = URL.parse(settings.url)
   if (url === null) return {}
   const [host, port] = [hostOf(url), portOf(url, usual)]
   return { host, port, database: `${host}:${port}` }

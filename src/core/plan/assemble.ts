@@ -146,11 +146,11 @@ export const monitorName = (kind: string, name: string): string => (name === kin
 export const deeper = (a: ExecutionMode, b: ExecutionMode): ExecutionMode => (includes(a, b) ? a : b)
 
 /** The shallowest mode in which a kind looks at anything, and no shallower than `wanted`. */
-export function depthOf(kind: AnyKind, wanted: ExecutionMode): ExecutionMode {
+export function depthOf(kind: AnyKind, expected: ExecutionMode): ExecutionMode {
   const [first, ...rest] = kind.checks.map((check) => check.depth)
-  if (first === undefined) return wanted
+  if (first === undefined) return expected
   return deeper(
-    wanted,
+    expected,
     rest.reduce((shallowest, depth) => (includes(shallowest, depth) ? depth : shallowest), first),
   )
 }
@@ -223,7 +223,7 @@ async function unconfigured(type: ServerType, options: AssembleOptions): Promise
   const plan = plans[type]
   const [own, open] = await Promise.all([
     Promise.all((plan.own?.(options.parts) ?? []).map((entry) => planned(entry, false))),
-    found(plan.usualPorts, options),
+    discovered(plan.usualPorts, options),
   ])
   const configuration =
     own.length === 0
@@ -240,7 +240,7 @@ async function unconfigured(type: ServerType, options: AssembleOptions): Promise
 }
 
 /** A look around must not cost the answer: what cannot be looked at is not reported as listening. */
-async function found(
+async function discovered(
   ports: readonly { readonly port: number; readonly what: string }[],
   options: AssembleOptions,
 ): Promise<readonly ListeningPort[]> {

@@ -1,8 +1,8 @@
-import { given, type Profile } from './profile.ts'
+import { type Profile, placeholder } from './profile.ts'
 
 const asks = (task: string, inner = '') => ({
-  host: given('host'),
-  port: given('port'),
+  host: placeholder('host'),
+  port: placeholder('port'),
   lead: 'CarbonAPIXML1 {length} ',
   send: `<?xml version="1.0" encoding="UTF-8"?><cnpsXML CarbonAPIVer="1.2" TaskType="${task}"${inner === '' ? '/>' : `>${inner}</cnpsXML>`}`,
   maxAnswer: '1MiB',
@@ -54,23 +54,25 @@ export default {
     },
   },
   monitors: [
-    { kind: 'tcp', name: 'port', host: given('host'), port: given('port') },
+    { kind: 'tcp', name: 'port', host: placeholder('host'), port: placeholder('port') },
     { kind: 'tcp', name: 'version', ...asks('Version'), xml: { ...well, '/Reply/@Version': '/./' } },
     {
       kind: 'tcp',
       name: 'node',
-      ...asks('NodeCommand', `<NodeCommand Command="GetServerNodeStatus" NodeIP="${given('node')}"/>`),
+      ...asks('NodeCommand', `<NodeCommand Command="GetServerNodeStatus" NodeIP="${placeholder('node')}"/>`),
       depth: 'Standard',
       xml: { ...well, '/Reply/ServerNodeStatus/@Enabled.DWD': '1' },
     },
     {
       kind: 'tcp',
       name: 'free slots',
-      ...asks('NodeCommand', `<NodeCommand Command="GetServerNodeStatus" NodeIP="${given('node')}"/>`),
+      ...asks('NodeCommand', `<NodeCommand Command="GetServerNodeStatus" NodeIP="${placeholder('node')}"/>`),
       dependsOn: ['node'],
       depth: 'Standard',
-      for: given('freeSlotsFor'),
-      measure: [{ name: 'free slots', path: '/Reply/ServerNodeStatus/@FreeSlots.DWD', atLeast: given('freeSlots') }],
+      for: placeholder('freeSlotsFor'),
+      measure: [
+        { name: 'free slots', path: '/Reply/ServerNodeStatus/@FreeSlots.DWD', atLeast: placeholder('freeSlots') },
+      ],
     },
     {
       kind: 'tcp',
@@ -93,20 +95,20 @@ export default {
           where: { '@Status': '/^(ERROR|INVALID)$/i', '@CompletedTime_SCM': '/./' },
           time: '@CompletedTime_SCM',
           last: '1h',
-          count: given('failedJobs'),
+          count: placeholder('failedJobs'),
         },
         {
           name: 'running jobs',
           path: '/Reply/JobStatusList/Job_*',
           where: { '@Status': '/^STARTED$/i' },
           time: '@StartTime_SCM',
-          age: given('runningFor'),
+          age: placeholder('runningFor'),
         },
         {
           name: 'waiting jobs',
           path: '/Reply/JobStatusList/Job_*',
           where: { '@Status': '/^QUEUED$/i' },
-          count: given('waiting'),
+          count: placeholder('waiting'),
         },
       ],
     },
@@ -115,16 +117,16 @@ export default {
       name: 'watch folder',
       when: ['folder'],
       depth: 'Advanced',
-      path: given('folder'),
-      age: given('folderAge'),
+      path: placeholder('folder'),
+      age: placeholder('folderAge'),
     },
     {
       kind: 'file-age',
       name: 'scratch',
       when: ['scratch'],
       depth: 'Advanced',
-      path: given('scratch'),
-      age: given('scratchAge'),
+      path: placeholder('scratch'),
+      age: placeholder('scratchAge'),
     },
   ],
 } as const satisfies Profile

@@ -1,10 +1,10 @@
-import { given, type Profile } from './profile.ts'
+import { type Profile, placeholder } from './profile.ts'
 
 const signIn = {
-  token: given('token'),
-  tokenHeader: given('tokenHeader'),
-  username: given('user'),
-  password: given('password'),
+  token: placeholder('token'),
+  tokenHeader: placeholder('tokenHeader'),
+  username: placeholder('user'),
+  password: placeholder('password'),
 }
 
 /** Checks one clip by a job of its own: waits for its end, and holds its verdict against what is known of it. */
@@ -15,37 +15,49 @@ const clip = (name: string, path: string, opposite: string, verdict: string, say
     when: [path],
     dependsOn: ['port'],
     depth: 'Advanced',
-    timeout: given('clipTimeout'),
+    timeout: placeholder('clipTimeout'),
     ...signIn,
     signed: true,
-    allowWrites: given('allowWrites'),
-    url: given('api'),
-    values: { clip: given(path) },
+    allowWrites: placeholder('allowWrites'),
+    url: placeholder('api'),
+    values: { clip: placeholder(path) },
     show: ['job'],
     steps: [
       {
         name: 'submit',
         method: 'POST',
-        path: given('submit'),
-        body: given('submitBody'),
-        capture: { job: given('jobId') },
+        path: placeholder('submit'),
+        body: placeholder('submitBody'),
+        capture: { job: placeholder('jobId') },
       },
       {
         name: 'job',
-        path: given('jobPath'),
-        until: { expect: { [given('jobState')]: given('jobFinished') }, every: given('jobEvery'), most: 500 },
+        path: placeholder('jobPath'),
+        until: {
+          expect: { [placeholder('jobState')]: placeholder('jobFinished') },
+          every: placeholder('jobEvery'),
+          most: 500,
+        },
         fails: [
           {
-            expect: { [given('jobState')]: given('jobBroken') },
+            expect: { [placeholder('jobState')]: placeholder('jobBroken') },
             says: 'the job broke off, which says nothing of the clip',
           },
           // Only of a job that has ended: a verdict may stand there before it counts.
-          { expect: { [given('jobState')]: given('jobFinished'), [given('jobVerdict')]: given(opposite) }, says },
+          {
+            expect: {
+              [placeholder('jobState')]: placeholder('jobFinished'),
+              [placeholder('jobVerdict')]: placeholder(opposite),
+            },
+            says,
+          },
         ],
-        expect: { [given('jobVerdict')]: given(verdict) },
+        expect: { [placeholder('jobVerdict')]: placeholder(verdict) },
       },
     ],
-    cleanup: [{ when: ['jobRemove'], name: 'remove', method: 'DELETE', path: given('jobRemove'), undoes: 'submit' }],
+    cleanup: [
+      { when: ['jobRemove'], name: 'remove', method: 'DELETE', path: placeholder('jobRemove'), undoes: 'submit' },
+    ],
   }) as const
 
 /**
@@ -152,10 +164,10 @@ export default {
     },
   },
   monitors: [
-    { kind: 'tcp', name: 'port', host: given('host'), port: given('port') },
-    { kind: 'service', name: 'service', when: ['service'], service: given('service') },
-    { kind: 'process', name: 'process', when: ['process'], executable: given('process') },
-    { kind: 'http', name: 'web', when: ['url'], dependsOn: ['port'], ...signIn, url: given('url') },
+    { kind: 'tcp', name: 'port', host: placeholder('host'), port: placeholder('port') },
+    { kind: 'service', name: 'service', when: ['service'], service: placeholder('service') },
+    { kind: 'process', name: 'process', when: ['process'], executable: placeholder('process') },
+    { kind: 'http', name: 'web', when: ['url'], dependsOn: ['port'], ...signIn, url: placeholder('url') },
     {
       kind: 'http',
       name: 'licence',
@@ -163,10 +175,10 @@ export default {
       dependsOn: ['port'],
       depth: 'Standard',
       ...signIn,
-      url: given('licence'),
+      url: placeholder('licence'),
       measure: [
-        { name: 'licence', path: given('licenceExpiry'), time: '.', left: given('licenceDays') },
-        { name: 'free seats', path: given('seats'), atLeast: given('freeSeats') },
+        { name: 'licence', path: placeholder('licenceExpiry'), time: '.', left: placeholder('licenceDays') },
+        { name: 'free seats', path: placeholder('seats'), atLeast: placeholder('freeSeats') },
       ],
     },
     {
@@ -176,13 +188,13 @@ export default {
       dependsOn: ['port'],
       depth: 'Standard',
       ...signIn,
-      url: given('workers'),
+      url: placeholder('workers'),
       measure: [
         {
           name: 'workers online',
-          path: given('workerList'),
-          where: { [given('workerState')]: given('workerOnline') },
-          least: given('workersOnline'),
+          path: placeholder('workerList'),
+          where: { [placeholder('workerState')]: placeholder('workerOnline') },
+          least: placeholder('workersOnline'),
         },
       ],
     },
@@ -193,14 +205,14 @@ export default {
       dependsOn: ['port'],
       depth: 'Advanced',
       ...signIn,
-      url: given('tasks'),
+      url: placeholder('tasks'),
       measure: [
         {
           name: 'tasks without progress',
-          path: given('taskList'),
-          where: { [given('taskState')]: given('taskRunning') },
-          time: given('taskProgress'),
-          age: given('withoutProgress'),
+          path: placeholder('taskList'),
+          where: { [placeholder('taskState')]: placeholder('taskRunning') },
+          time: placeholder('taskProgress'),
+          age: placeholder('withoutProgress'),
         },
       ],
     },
@@ -212,14 +224,21 @@ export default {
       'jobFailed',
       'a clip known to be bad passed: the analyser is blind, or its template lets everything pass',
     ),
-    { kind: 'file-age', name: 'reports', when: ['reports'], depth: 'Standard', path: given('reports'), age: 'off' },
+    {
+      kind: 'file-age',
+      name: 'reports',
+      when: ['reports'],
+      depth: 'Standard',
+      path: placeholder('reports'),
+      age: 'off',
+    },
     {
       kind: 'file-age',
       name: 'watch folder',
       when: ['folder'],
       depth: 'Standard',
-      path: given('folder'),
-      age: given('folderAge'),
+      path: placeholder('folder'),
+      age: placeholder('folderAge'),
     },
   ],
 } as const satisfies Profile

@@ -59,10 +59,10 @@ export type Profile = {
 }
 
 /** Where what is given for a parameter stands in a definition: `${name}`, as svc.yaml writes it. */
-export const given = (name: string): string => `\${${name}}`
+export const placeholder = (name: string): string => `\${${name}}`
 
 /** Where a value of http-steps itself stands in a definition: a captured one, or one of `values`. */
-export const ofSteps = (name: string): string => `$${given(name)}`
+export const ofSteps = (name: string): string => `$${placeholder(name)}`
 
 /** A parameter as the table of settings that checks what is given for it. Its default is filled in later, as written. */
 export function parameterSetting(parameter: Parameter): Setting {

@@ -1,7 +1,11 @@
-import { given, ofSteps, type Profile } from './profile.ts'
+import { ofSteps, type Profile, placeholder } from './profile.ts'
 
-const rest = `http://${given('host')}:${given('port')}/Rest`
-const signIn = { username: given('user'), password: given('password'), insecureHttp: given('insecureHttp') } as const
+const rest = `http://${placeholder('host')}:${placeholder('port')}/Rest`
+const signIn = {
+  username: placeholder('user'),
+  password: placeholder('password'),
+  insecureHttp: placeholder('insecureHttp'),
+} as const
 /** Every answer has a Date: one monitor judges the clock, which is the same for all. */
 const common = { ...signIn, dependsOn: ['port'], clock: 'off' } as const
 
@@ -68,7 +72,7 @@ export default {
     },
   },
   monitors: [
-    { kind: 'tcp', name: 'port', host: given('host'), port: given('port') },
+    { kind: 'tcp', name: 'port', host: placeholder('host'), port: placeholder('port') },
     {
       kind: 'http',
       name: 'online',
@@ -84,7 +88,7 @@ export default {
       ...common,
       depth: 'Standard',
       url: `${rest}/Domain/Version`,
-      version: { expected: given('version'), json: '$.Version' },
+      version: { expected: placeholder('version'), json: '$.Version' },
     },
     {
       kind: 'http',
@@ -92,7 +96,7 @@ export default {
       ...common,
       depth: 'Standard',
       url: `${rest}/Domain/Load/CPU`,
-      measure: [{ name: 'load in percent', path: '$.Load', atMost: given('load') }],
+      measure: [{ name: 'load in percent', path: '$.Load', atMost: placeholder('load') }],
     },
     {
       kind: 'http',
@@ -101,7 +105,7 @@ export default {
       depth: 'Standard',
       timeout: '20s',
       url: `${rest}/Services`,
-      measure: [{ name: 'services', path: '$.Services[*]', least: { limit: given('services') } }],
+      measure: [{ name: 'services', path: '$.Services[*]', least: { limit: placeholder('services') } }],
       links: [
         {
           name: 'service',
@@ -125,7 +129,7 @@ export default {
       ...common,
       depth: 'Standard',
       url: `${rest}/Machines`,
-      measure: [{ name: 'machines', path: '$.Machines[*]', least: { limit: given('machines') } }],
+      measure: [{ name: 'machines', path: '$.Machines[*]', least: { limit: placeholder('machines') } }],
     },
     {
       kind: 'http',
@@ -141,7 +145,7 @@ export default {
           where: { Offline: 'false' },
           value: 'AvailableSpace',
           of: 'TotalSpace',
-          atLeast: given('storeFree'),
+          atLeast: placeholder('storeFree'),
         },
       ],
     },
@@ -163,7 +167,7 @@ export default {
               path: '$.Jobs[*]',
               time: 'Updated',
               last: '1h',
-              count: given('failedJobs'),
+              count: placeholder('failedJobs'),
             },
           ],
         },
@@ -181,7 +185,7 @@ export default {
           path: '$.Workflows[*].Identifier',
           url: `${rest}/Workflows/{}/Jobs?filter=Active`,
           most: 50,
-          measure: [{ name: 'active jobs', path: '$.Jobs[*]', time: 'Started', age: given('activeFor') }],
+          measure: [{ name: 'active jobs', path: '$.Jobs[*]', time: 'Started', age: placeholder('activeFor') }],
         },
       ],
     },
@@ -191,26 +195,26 @@ export default {
       when: ['testWorkflow'],
       dependsOn: ['port'],
       depth: 'Advanced',
-      timeout: given('testTimeout'),
+      timeout: placeholder('testTimeout'),
       ...signIn,
       signed: true,
-      allowWrites: given('allowWrites'),
+      allowWrites: placeholder('allowWrites'),
       url: rest,
-      values: { workflow: given('testWorkflow') },
+      values: { workflow: placeholder('testWorkflow') },
       show: ['job'],
       steps: [
         {
           name: 'submit',
           method: 'POST',
           path: `/Workflows/${ofSteps('workflow')}/Submit`,
-          body: given('testBody'),
+          body: placeholder('testBody'),
           capture: { job: '$.JobIdentifier' },
         },
         {
           name: 'job',
           path: `/Jobs/${ofSteps('job')}`,
-          until: { expect: { '$.Job.State': given('testComplete') }, every: '1s', most: 1_000 },
-          fails: [{ expect: { '$.Job.State': given('testFailed') }, says: 'the test job failed' }],
+          until: { expect: { '$.Job.State': placeholder('testComplete') }, every: '1s', most: 1_000 },
+          fails: [{ expect: { '$.Job.State': placeholder('testFailed') }, says: 'the test job failed' }],
         },
       ],
     },
@@ -219,8 +223,8 @@ export default {
       name: 'watch folder',
       when: ['folder'],
       depth: 'Advanced',
-      path: given('folder'),
-      age: given('folderAge'),
+      path: placeholder('folder'),
+      age: placeholder('folderAge'),
     },
   ],
 } as const satisfies Profile

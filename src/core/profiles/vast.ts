@@ -1,6 +1,6 @@
-import { given, type Profile } from './profile.ts'
+import { type Profile, placeholder } from './profile.ts'
 
-const ask = { url: given('url'), caFile: given('caFile'), status: ['200'], redirects: 3 }
+const ask = { url: placeholder('url'), caFile: placeholder('caFile'), status: ['200'], redirects: 3 }
 const version = { '/VAST/@version': '/^[234](\\.\\d+)?$/' }
 const inline = {
   name: 'inline ads',
@@ -48,7 +48,7 @@ export default {
       dependsOn: ['tag'],
       depth: 'Standard',
       xml: version,
-      measure: [{ name: 'ads', path: '/VAST/Ad', least: given('ads') }, inline],
+      measure: [{ name: 'ads', path: '/VAST/Ad', least: placeholder('ads') }, inline],
       codes: { ...codes, ads: 'VAST error 303 (no ads)' },
     },
     {
@@ -57,7 +57,7 @@ export default {
       ...ask,
       dependsOn: ['document'],
       depth: 'Advanced',
-      linkHosts: given('linkHosts'),
+      linkHosts: placeholder('linkHosts'),
       links: [
         {
           name: 'wrapped tag',
@@ -65,7 +65,7 @@ export default {
           status: ['200'],
           levels: 5,
           most: 20,
-          plainHttp: given('plainHttp'),
+          plainHttp: placeholder('plainHttp'),
           xml: version,
           measure: [{ name: 'ads', path: '/VAST/Ad', least: { limit: 1 } }, inline],
           codes: {
@@ -84,8 +84,8 @@ export default {
           path: '/VAST/Ad/InLine/Creatives/Creative/Linear/MediaFiles/MediaFile',
           method: 'HEAD',
           typeAt: '@type',
-          most: given('mediaFiles'),
-          plainHttp: given('plainHttp'),
+          most: placeholder('mediaFiles'),
+          plainHttp: placeholder('plainHttp'),
           codes: {
             status: 'VAST error 401 (file not found)',
             unreachable: 'VAST error 401 (file not found)',
@@ -101,9 +101,9 @@ export default {
       name: 'queue',
       when: ['queue'],
       depth: 'Standard',
-      url: given('queue'),
-      caFile: given('caFile'),
-      measure: [{ name: 'queue depth', path: given('queuePath'), atMost: given('queueDepth') }],
+      url: placeholder('queue'),
+      caFile: placeholder('caFile'),
+      measure: [{ name: 'queue depth', path: placeholder('queuePath'), atMost: placeholder('queueDepth') }],
     },
   ],
 } as const satisfies Profile

@@ -15,7 +15,7 @@ import {
 import type { Dto, Infer } from './schema.ts'
 
 export type Verb = 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
-export type Route = {
+export type OperationRoute = {
   readonly verbs: readonly Verb[]
   readonly path: string
   /** The parameter that ends the path may hold dots: only the suffix of a format is one (F1). */
@@ -28,7 +28,7 @@ export type OperationSpec = {
   readonly name: string
   readonly summary: string
   /** HEAD is answered wherever GET is (R4); OPTIONS on every route (R5). */
-  readonly routes: readonly [Route, ...Route[]]
+  readonly routes: readonly [OperationRoute, ...OperationRoute[]]
   /** Verbs of the pre-defined routes `/json/reply/{name}` and `/api/{name}` (R2). */
   readonly replyVerbs: readonly Verb[]
   readonly request: Dto
@@ -61,7 +61,7 @@ export const replyRoutes: readonly ReplyRoute[] = [
 ]
 
 /** R3: the most requests that one batch may hold. */
-export const longestBatch = 64
+export const maxBatch = 64
 
 const authVerbs = ['OPTIONS', 'GET', 'POST', 'DELETE'] as const
 

@@ -16,7 +16,7 @@ export type Choice<V extends string = string> = {
   /** In the interface's order: on the wire a value may also be given by number, counted from 1. */
   readonly values: readonly V[]
 }
-export type List<I extends Schema = Schema> = { readonly kind: 'list'; readonly item: I }
+export type ListSchema<I extends Schema = Schema> = { readonly kind: 'list'; readonly item: I }
 export type TextMap = { readonly kind: 'map' }
 export type Dto<F extends Fields = Fields> = {
   readonly kind: 'dto'
@@ -76,7 +76,7 @@ export const choice = <const V extends string>(name: string, values: readonly V[
   name,
   values,
 })
-export const list = <const I extends Schema>(item: I): List<I> => ({ kind: 'list', item })
+export const list = <const I extends Schema>(item: I): ListSchema<I> => ({ kind: 'list', item })
 export const dto = <const F extends Fields>(name: string, fields: F): Dto<F> => ({ kind: 'dto', name, fields })
 export const required = <const S extends Schema>(of: S): Required<S> => ({ kind: 'required', of })
 

@@ -12,23 +12,25 @@ export type Selection = { readonly only: readonly string[]; readonly skip: reado
  * not make a green gate.
  */
 export function select(response: HealthCheckResponse, selection: Selection): HealthCheckResponse {
-  const given = response.MonitorSummaries ?? []
-  const named = given.map(namesOf)
-  const checks = keptOf(named, selection)
-  const kept = given.flatMap((summary, at) => reduce(summary, checks[at]) ?? [])
-  if (kept.length === 0 && (given.length > 0 || selection.only.length > 0)) throw nothingSelected(named, selection)
-  if (kept.length === given.length && kept.every((summary, at) => summary === given[at])) return response
-  const failed = kept.filter((summary) => !passed(summary))
+  const summaries = response.MonitorSummaries ?? []
+  const names = summaries.map(namesOf)
+  const checks = keptOf(names, selection)
+  const selected = summaries.flatMap((summary, at) => reduce(summary, checks[at]) ?? [])
+  if (selected.length === 0 && (summaries.length > 0 || selection.only.length > 0))
+    throw nothingSelected(names, selection)
+  if (selected.length === summaries.length && selected.every((summary, at) => summary === summaries[at]))
+    return response
+  const failed = selected.filter((summary) => !passed(summary))
   // A failure that no monitor claims is the server's own, and stays one.
-  const unclaimed = !passed(response) && given.every(passed)
+  const unclaimed = !passed(response) && summaries.every(passed)
   return {
     ...response,
     Status: failed.length > 0 || unclaimed ? 'Failure' : 'Success',
     StatusMessage: unclaimed
       ? response.StatusMessage
-      : selectedHeadline(failed.map(causesOf), kept.length, given.length),
+      : selectedHeadline(failed.map(causesOf), selected.length, summaries.length),
     FailedMonitorCount: failed.length,
-    MonitorSummaries: kept,
+    MonitorSummaries: selected,
   }
 }
 
@@ -36,28 +38,28 @@ export function select(response: HealthCheckResponse, selection: Selection): Hea
 const passed = (judged: { readonly Status?: string | undefined }): boolean => judged.Status === 'Success'
 
 /** A monitor and its checks by their names. */
-export type Named = { readonly name: string; readonly checks: readonly string[] }
+export type NamedChecks = { readonly name: string; readonly checks: readonly string[] }
 
-const namesOf = ({ MonitorName, Results }: MonitorSummary): Named => ({
+const namesOf = ({ MonitorName, Results }: MonitorSummary): NamedChecks => ({
   name: MonitorName ?? '',
   checks: (Results ?? []).map(({ MonitoringName }) => MonitoringName ?? ''),
 })
 
 /** For each monitor the places of the checks that are wanted; undefined for a monitor that is not. */
 export const keptOf = (
-  monitors: readonly Named[],
+  monitors: readonly NamedChecks[],
   { only, skip }: Selection,
 ): readonly (readonly number[] | undefined)[] =>
   monitors.map(({ name, checks }) => {
     const own = [name, name.split(' ', 1)[0] ?? '']
     if (fitsAny(skip, own)) return undefined
     const all = only.length === 0 || fitsAny(only, own)
-    const wanted = checks.flatMap((check, at) => {
+    const indexes = checks.flatMap((check, at) => {
       const names = [check, `${name}/${check}`]
       return (all || fitsAny(only, names)) && !fitsAny(skip, names) ? [at] : []
     })
     // A monitor without checks is wanted by its name alone.
-    return wanted.length > 0 || (all && checks.length === 0) ? wanted : undefined
+    return indexes.length > 0 || (all && checks.length === 0) ? indexes : undefined
   })
 
 /** The monitor with the checks that are wanted; the same object when it loses none, undefined when it goes. */
@@ -65,14 +67,14 @@ function reduce(summary: MonitorSummary, checks: readonly number[] | undefined):
   if (checks === undefined) return undefined
   const results = summary.Results ?? []
   if (checks.length === results.length) return summary
-  const wanted = results.filter((_, at) => checks.includes(at))
+  const selectedResults = results.filter((_, at) => checks.includes(at))
   const gone = results.filter((_, at) => !checks.includes(at))
   // As above: a failure that no check claims is the monitor's own.
   const unclaimed = !passed(summary) && results.every(passed)
   return {
     ...summary,
-    Status: wanted.every(passed) && !unclaimed ? 'Success' : 'Failure',
-    Results: wanted,
+    Status: selectedResults.every(passed) && !unclaimed ? 'Success' : 'Failure',
+    Results: selectedResults,
     ...(summary.ErrorMessages ? { ErrorMessages: summary.ErrorMessages.filter((line) => !tellsOf(gone, line)) } : {}),
   }
 }
@@ -89,9 +91,9 @@ function causesOf(summary: MonitorSummary): readonly string[] {
 }
 
 /** The line over selected monitors; `causes` has the sentences of each monitor that failed, `of` counts all monitors. */
-export function selectedHeadline(causes: readonly (readonly string[])[], kept: number, of: number): string {
-  if (causes.length === 0) return `healthy, as far as selected: ${kept} of ${of} monitors, all passed`
-  return `unhealthy: ${causes.length} of ${kept} selected monitors failed: ${causes.flat().join('; ')}`
+export function selectedHeadline(causes: readonly (readonly string[])[], selectedCount: number, of: number): string {
+  if (causes.length === 0) return `healthy, as far as selected: ${selectedCount} of ${of} monitors, all passed`
+  return `unhealthy: ${causes.length} of ${selectedCount} selected monitors failed: ${causes.flat().join('; ')}`
 }
 
 const fitsAny = (patterns: readonly string[], names: readonly string[]): boolean =>
@@ -114,12 +116,12 @@ function fits(pattern: string, name: string): boolean {
 }
 
 /** More names than this help nobody. */
-const mostNames = 40
+const maxNames = 40
 
 /** The fault for a selection that leaves nothing, with the names to choose from. */
-export function nothingSelected(monitors: readonly Named[], { only, skip }: Selection): Fault {
+export function nothingSelected(monitors: readonly NamedChecks[], { only, skip }: Selection): Fault {
   const quoted = (patterns: readonly string[]): string => patterns.map((pattern) => `"${pattern}"`).join(', ')
-  const asked = [
+  const requested = [
     ...(only.length > 0 ? [`--only ${quoted(only)}`] : []),
     ...(skip.length > 0 ? [`--skip ${quoted(skip)}`] : []),
   ].join(' and ')
@@ -127,9 +129,8 @@ export function nothingSelected(monitors: readonly Named[], { only, skip }: Sele
     ({ name, checks }) =>
       `${name || '?'}: ${checks.length > 0 ? checks.map((check) => check || '?').join(', ') : 'no checks'}`,
   )
-  const listed =
-    names.length > mostNames ? [...names.slice(0, mostNames), `and ${names.length - mostNames} more`] : names
-  return new Fault('Usage', `${asked} leaves no monitor and no check`, {
+  const listed = names.length > maxNames ? [...names.slice(0, maxNames), `and ${names.length - maxNames} more`] : names
+  return new Fault('Usage', `${requested} leaves no monitor and no check`, {
     hints:
       names.length > 0
         ? [...listed, 'These are the monitors and checks to choose from; * stands for any characters.']

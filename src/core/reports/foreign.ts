@@ -61,8 +61,8 @@ function readMonitor(summary: MonitorSummary): MonitorReading {
 /** A monitor's ErrorMessages without those that only repeat its results. */
 function unsaid(messages: readonly string[], failing: readonly Reading[]): readonly string[] {
   if (messages.length === 0) return []
-  const said = new Set(failing.map((reading) => `${reading.check}: ${reading.message}`))
-  return messages.map(sanitizeText).filter((text) => text !== '' && !said.has(sanitizeLine(text)))
+  const repeated = new Set(failing.map((reading) => `${reading.check}: ${reading.message}`))
+  return messages.map(sanitizeText).filter((text) => text !== '' && !repeated.has(sanitizeLine(text)))
 }
 
 /** What a monitor says beside its results is kept with the result that it most likely explains. */
@@ -98,8 +98,8 @@ function withFurther(
 
 function readResult(monitor: string, result: MonitoringResult): Reading {
   const failed = result.Status !== 'Success'
-  const said = sanitizeLine(result.StatusMessage ?? '')
-  const warning = failed ? undefined : warningIn(said)
+  const statusText = sanitizeLine(result.StatusMessage ?? '')
+  const warning = failed ? undefined : warningIn(statusText)
   const details = (result.ErrorMessages ?? []).map(sanitizeText).filter((text) => text !== '')
   const fault = failed ? faultIn(details.at(-1) ?? '') : undefined
   const check = sanitizeLine(result.MonitoringName ?? '')
@@ -109,7 +109,7 @@ function readResult(monitor: string, result: MonitoringResult): Reading {
     slug: slugOf(check),
     depth: undefined,
     level: failed ? 'fail' : warning !== undefined ? 'warn' : 'ok',
-    message: (warning ?? said) || (failed ? 'failed without saying why' : 'ok'),
+    message: (warning ?? statusText) || (failed ? 'failed without saying why' : 'ok'),
     details: fault === undefined ? details : details.slice(0, -1),
     fault: fault === undefined ? undefined : sanitizeLine(fault),
     cause: undefined,

@@ -41,12 +41,12 @@ function annotations(reading: EntryReading): readonly Annotation[] {
   if (reading.error) {
     return [make('error', 'not checked', [`${where}: ${reading.error.message}`, ...reading.error.hints].join('\n'))]
   }
-  const found = results(reading)
+  const all = results(reading)
     .filter((result) => result.level !== 'ok')
     .map((result) => make(commandOf(result), [result.monitor, result.check].filter(Boolean).join(' '), long(result)))
   // Without an error of its own an unhealthy answer would leave no mark.
-  const marked = reading.level !== 'fail' || found.some((item) => item.command === 'error')
-  return [...found, make(marked ? 'notice' : 'error', 'health', marked ? where : [where, ...reading.causes].join('\n'))]
+  const marked = reading.level !== 'fail' || all.some((item) => item.command === 'error')
+  return [...all, make(marked ? 'notice' : 'error', 'health', marked ? where : [where, ...reading.causes].join('\n'))]
 }
 
 const commandOf = (result: Reading): Command =>

@@ -40,12 +40,12 @@ export default {
 } satisfies Report
 
 function checks(readings: readonly EntryReading[]): Readonly<Record<string, readonly Check[]>> {
-  const found = new Map<string, Check[]>()
+  const byKey = new Map<string, Check[]>()
   const add = (component: string, measurement: string, check: Check): void => {
     const key = `${withoutColon(component)}:${withoutColon(measurement)}`
-    const known = found.get(key)
-    if (known) known.push(check)
-    else found.set(key, [check])
+    const existing = byKey.get(key)
+    if (existing) existing.push(check)
+    else byKey.set(key, [check])
   }
   for (const reading of readings) {
     const time = reading.endedAt ? { time: reading.endedAt.toISOString() } : {}
@@ -74,7 +74,7 @@ function checks(readings: readonly EntryReading[]): Readonly<Record<string, read
       add('memory', 'available', { ...measured, observedValue: state.freeMb, observedUnit: 'MiB' })
     }
   }
-  return Object.fromEntries(found)
+  return Object.fromEntries(byKey)
 }
 
 /** The colon stands between a component and its measurement, and nowhere else. */

@@ -65,10 +65,10 @@ function resultCase(place: string, monitor: MonitorReading, result: Reading): re
     const type = result.fault ?? 'unhealthy'
     return testCase(classname, name, { kind: 'failure', type, message: result.message, more: result.details })
   }
-  const said = result.level === 'warn' ? `warning: ${result.message}` : result.message
+  const message = result.level === 'warn' ? `warning: ${result.message}` : result.message
   return [
     `    <testcase classname="${xml(classname)}" name="${xml(name)}">`,
-    `      <system-out>${xmlText([said, ...result.details].join('\n'))}</system-out>`,
+    `      <system-out>${xmlText([message, ...result.details].join('\n'))}</system-out>`,
     '    </testcase>',
   ]
 }

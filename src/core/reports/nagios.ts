@@ -33,10 +33,10 @@ function summary(entries: readonly Entry[], readings: readonly EntryReading[]): 
   if (!only) return 'nothing was checked'
   if (readings.length === 1) return cause(only)
   const bad = readings.filter((reading) => reading.level === 'fail' || reading.level === 'unknown')
-  const told = bad[0] ?? readings.find((reading) => reading.level === 'warn')
-  if (!told) return `all ${entries.length} healthy`
+  const decisive = bad[0] ?? readings.find((reading) => reading.level === 'warn')
+  if (!decisive) return `all ${entries.length} healthy`
   const all = bad.length > 0 ? `${bad.length} of ${entries.length} not healthy` : `${entries.length} healthy, warnings`
-  return `${all}: ${cause(told)}`
+  return `${all}: ${cause(decisive)}`
 }
 
 function cause(reading: EntryReading): string {

@@ -63,22 +63,22 @@ function gather<Thing>({ samples, keep = first, ...family }: Row<Thing>, things:
   const series = new Map<string, Sample>()
   for (const sample of things.flatMap(samples)) {
     const key = labelSet(sample.labels)
-    const known = series.get(key)
-    series.set(key, known ? { ...known, value: keep(known.value, sample.value) } : sample)
+    const existing = series.get(key)
+    series.set(key, existing ? { ...existing, value: keep(existing.value, sample.value) } : sample)
   }
   return { ...family, samples: [...series.values()] }
 }
 
 function bounded(families: readonly Family[], maxSeries: number): readonly Family[] {
   let left = maxSeries
-  const kept = families.map((family) => {
+  const exported = families.map((family) => {
     const samples = family.samples.slice(0, left)
     left -= samples.length
     return { ...family, samples }
   })
   const dropped = families.reduce((sum, { samples }) => sum + samples.length, 0) - (maxSeries - left)
   const help = 'Series that are left out of this answer because there are too many.'
-  return [...kept, { name: 'svc_series_dropped', type: gauge, help, samples: [{ value: dropped }] }]
+  return [...exported, { name: 'svc_series_dropped', type: gauge, help, samples: [{ value: dropped }] }]
 }
 
 /** A reading with the labels of its server and type. */
@@ -203,12 +203,12 @@ function checksOf(place: Place): readonly Check[] {
   return monitorsOf(place).flatMap(({ monitor, labels: ofMonitor }) =>
     [...Map.groupBy(monitor.results, ({ slug }) => slug)].map(([check, results]) => {
       const labels = { ...ofMonitor, check }
-      const kept =
+      const exported =
         results.length <= maxItems
           ? results
           : urgency.flatMap((level) => results.filter((result) => result.level === level)).slice(0, maxItems)
-      const items = kept.map((result) => ({ labels: { ...labels, item: result.item }, result }))
-      return { labels, items, dropped: results.length - kept.length }
+      const items = exported.map((result) => ({ labels: { ...labels, item: result.item }, result }))
+      return { labels, items, dropped: results.length - exported.length }
     }),
   )
 }

@@ -24,7 +24,7 @@ export default {
     const answered = readings.filter((reading) => reading.error === undefined)
     const all = answered.length === 0 ? [] : channels(readings, answered)
     const more = all.length > maxChannels ? ` (${count(all.length - maxChannels, 'channel')} left out)` : ''
-    const text = shorten(readings.map(said).join(' / ') || 'nothing was checked', textLength - more.length) + more
+    const text = shorten(readings.map(summary).join(' / ') || 'nothing was checked', textLength - more.length) + more
     const body = answered.length === 0 ? { error: 1, text } : { result: all.slice(0, maxChannels), text }
     return `${JSON.stringify({ prtg: body })}\n`
   },
@@ -33,16 +33,17 @@ export default {
 /** `#` ends a sensor's message in PRTG. */
 const noHash = (text: string): string => text.replaceAll('#', '＃')
 
-const said = (reading: EntryReading): string => noHash([reading.headline, ...reading.causes].filter(Boolean).join(': '))
+const summary = (reading: EntryReading): string =>
+  noHash([reading.headline, ...reading.causes].filter(Boolean).join(': '))
 
 function channels(readings: readonly EntryReading[], answered: readonly EntryReading[]): readonly Channel[] {
   const several = readings.length > 1
   const unanswered = readings.length - answered.length
-  const named = new Map<string, Channel>()
+  const byName = new Map<string, Channel>()
   const add = (channel: Channel): void => {
     // Names are unique in a sensor: of two monitors with one name, the worse is told.
-    const known = named.get(channel.channel)
-    if (!known || channel.value > known.value) named.set(channel.channel, channel)
+    const existing = byName.get(channel.channel)
+    if (!existing || channel.value > existing.value) byName.set(channel.channel, channel)
   }
   const sum = (of: (reading: EntryReading) => number): number => answered.reduce((all, r) => all + of(r), 0)
   add({ channel: 'Failed monitors', value: sum((r) => r.failed), unit: 'Count', ...errorAbove(0, 'A monitor failed') })
@@ -80,7 +81,7 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
   )
   // What failed comes first, in case not all of them fit.
   for (const { channel } of figures.toSorted((a, b) => values[b.level] - values[a.level])) add(channel)
-  return [...named.values()]
+  return [...byName.values()]
 }
 
 /** PRTG's names of units; others go by their own. */
@@ -93,7 +94,7 @@ const units: Readonly<Record<string, string>> = {
 
 /** A figure with its unit, and with its limits as those of the channel. */
 function figureChannel({ measurement: { value, unit, warn, limit, bound } }: MeasuredReading) {
-  const known = Object.hasOwn(units, unit) ? units[unit] : undefined
+  const name = Object.hasOwn(units, unit) ? units[unit] : undefined
   const side = bound === 'atLeast' ? 'min' : 'max'
   const limits = {
     ...(warn === undefined ? {} : { [`limit${side}warning`]: warn }),
@@ -102,7 +103,7 @@ function figureChannel({ measurement: { value, unit, warn, limit, bound } }: Mea
   return {
     value: unit === 'bytes' ? Math.round(value) : value,
     ...(unit === 'bytes' ? {} : { float: 1 }),
-    ...(known === undefined ? { unit: 'Custom', customunit: noHash(unit) } : { unit: known }),
+    ...(name === undefined ? { unit: 'Custom', customunit: noHash(unit) } : { unit: name }),
     ...(bound === undefined || Object.keys(limits).length === 0 ? {} : { limitmode: 1, ...limits }),
   }
 }

@@ -132,7 +132,7 @@ function readResult(monitor: string, result: RunResult, item: string | undefined
 }
 
 function unanswered(type: string, error: ReportedError | undefined): Omit<EntryReading, keyof BaseReading> {
-  const told: ReportedError = error
+  const reported: ReportedError = error
     ? {
         ...error,
         code: sanitizeLine(error.code),
@@ -143,7 +143,7 @@ function unanswered(type: string, error: ReportedError | undefined): Omit<EntryR
   return {
     level: 'unknown',
     headline: `${type} could not be checked`,
-    causes: [told.message],
+    causes: [reported.message],
     monitors: [],
     failed: 0,
     warnings: 0,
@@ -153,7 +153,7 @@ function unanswered(type: string, error: ReportedError | undefined): Omit<EntryR
     correlationId: '',
     node: '',
     state: undefined,
-    error: told,
+    error: reported,
   }
 }
 type BaseReading = Pick<EntryReading, 'target' | 'type' | 'mode' | 'exitCode'>
@@ -167,12 +167,12 @@ function sentence(type: string, level: Level, failed: number, total: number, war
   return `${type} is healthy: ${failed === 0 ? '' : `${total - failed} of `}${count(total, 'monitor')} passed`
 }
 
-function causes(type: string, level: Level, readings: readonly Reading[], said: string): readonly string[] {
+function causes(type: string, level: Level, readings: readonly Reading[], message: string): readonly string[] {
   if (level === 'ok') return []
-  const told = readings.filter((reading) => reading.level === level && !isConsequence(reading)).map(spoken)
+  const decisive = readings.filter((reading) => reading.level === level && !isConsequence(reading)).map(spoken)
   // Our own StatusMessage repeats headline and causes; a foreign one may say what nothing else does.
-  const ours = said.startsWith(`${type} is healthy`) || said.startsWith(`${type} is unhealthy`)
-  return said === '' || (ours && told.length > 0) ? told : [said, ...told]
+  const ours = message.startsWith(`${type} is healthy`) || message.startsWith(`${type} is unhealthy`)
+  return message === '' || (ours && decisive.length > 0) ? decisive : [message, ...decisive]
 }
 
 /** One MonitoringResult with what it belongs to: a line of csv, tsv, ndjson and of a pipe. */
@@ -249,7 +249,7 @@ export function records(entries: readonly Entry[]): readonly ResultRecord[] {
         },
       ]
     }
-    const found = reading.monitors.flatMap((monitor) =>
+    const rows = reading.monitors.flatMap((monitor) =>
       monitor.results.map((result) => ({
         ...place,
         MonitorName: monitor.name,
@@ -269,7 +269,7 @@ export function records(entries: readonly Entry[]): readonly ResultRecord[] {
         Fault: result.fault,
       })),
     )
-    if (found.length > 0) return found
+    if (rows.length > 0) return rows
     const message = [reading.headline, ...reading.causes].join('; ')
     return [
       { ...alone, Status: statusOf(reading.level), StatusMessage: message, ErrorMessages: [], Level: reading.level },

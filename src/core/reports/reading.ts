@@ -5,8 +5,8 @@ import type { ReportedError } from './entry.ts'
 /** At most `length` characters, the last three being dots when something was cut. Never splits a pair. */
 export function shorten(text: string, length: number): string {
   if (text.length <= length) return text
-  const kept = text.slice(0, Math.max(0, length - 3))
-  return `${kept.replace(/[\ud800-\udbff]$/, '').trimEnd()}...`
+  const start = text.slice(0, Math.max(0, length - 3))
+  return `${start.replace(/[\ud800-\udbff]$/, '').trimEnd()}...`
 }
 
 /** `1 monitor`, `2 monitors`. */

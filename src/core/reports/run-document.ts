@@ -211,13 +211,13 @@ const monitoringResult = (result: RunResult): MonitoringResult => ({
  * loses nothing is returned as it is. Throws `Fault` Usage when nothing is left.
  */
 export function selectRun(run: RunDocument, selection: Selection): RunDocument {
-  const named = run.monitors.map((monitor) => ({
+  const names = run.monitors.map((monitor) => ({
     name: monitor.name ?? monitor.kind,
     checks: monitor.results.map(({ check }) => check),
   }))
-  const kept = keptOf(named, selection)
+  const selected = keptOf(names, selection)
   const monitors = run.monitors.flatMap((monitor, at) => {
-    const checks = kept[at]
+    const checks = selected[at]
     if (checks === undefined) return []
     if (checks.length === monitor.results.length) return [monitor]
     const results = monitor.results.filter((_, index) => checks.includes(index))
@@ -225,7 +225,7 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
     const unclaimed = hasFailed(monitor) && !monitor.results.some(hasFailed)
     return [{ ...monitor, results, status: unclaimed ? monitor.status : worstStatus(results) }]
   })
-  if (monitors.length === 0 && (named.length > 0 || selection.only.length > 0)) throw nothingSelected(named, selection)
+  if (monitors.length === 0 && (names.length > 0 || selection.only.length > 0)) throw nothingSelected(names, selection)
   if (monitors.length === run.monitors.length && monitors.every((monitor, at) => monitor === run.monitors[at]))
     return run
   // As above: a failure that no monitor claims is the server's own.

@@ -13,18 +13,18 @@ export type RoleCall = { readonly data: Data; readonly request: AssignRoles; rea
 /** O1 from the user name on; gives the complete lists after the change (O2). */
 export async function change(
   { data, request, actor }: RoleCall,
-  shape: (named: Grants) => { readonly add: Grants; readonly remove: Grants },
+  shape: (grants: Grants) => { readonly add: Grants; readonly remove: Grants },
 ): Promise<RoleLists> {
   const name = request.UserName ?? ''
   if (name.trim() === '') throw noUserName()
-  const named = { roles: distinct(request.Roles), permissions: distinct(request.Permissions) }
-  refuseUnusable({ Roles: named.roles, Permissions: named.permissions })
+  const grants = { roles: distinct(request.Roles), permissions: distinct(request.Permissions) }
+  refuseUnusable({ Roles: grants.roles, Permissions: grants.permissions })
   const user = await data.users.find(name)
   if (!user) throw new Fault('NotFound', name)
   // O3: asking for nothing changes nothing, and is no change in the audit.
-  if (named.roles.length === 0 && named.permissions.length === 0) return lists(user)
+  if (grants.roles.length === 0 && grants.permissions.length === 0) return lists(user)
   const reason = request.Meta?.reason
-  const { after } = await data.users.changeGrants(user.id, shape(named), { ...actor, reason })
+  const { after } = await data.users.changeGrants(user.id, shape(grants), { ...actor, reason })
   return lists(after)
 }
 
@@ -43,8 +43,8 @@ function noUserName(): Fault {
 }
 
 /** O3, S4: names the lists that hold a name which nobody can hold. */
-function refuseUnusable(given: Readonly<Record<'Roles' | 'Permissions', readonly string[]>>): void {
-  const fields = Object.entries(given).flatMap(([FieldName, names]): readonly FieldFault[] => {
+function refuseUnusable(lists: Readonly<Record<'Roles' | 'Permissions', readonly string[]>>): void {
+  const fields = Object.entries(lists).flatMap(([FieldName, names]): readonly FieldFault[] => {
     if (names.some((name) => name.trim() === '')) {
       return [{ ErrorCode: 'NotEmpty', FieldName, Message: `'${FieldName}' must not hold an empty name.` }]
     }
@@ -66,7 +66,8 @@ function refuseUnusable(given: Readonly<Record<'Roles' | 'Permissions', readonly
 }
 
 /** Adds roles and permissions to a user; what is held already stays where it is (O2, O3). */
-export const assign = (call: RoleCall): Promise<RoleLists> => change(call, (named) => ({ add: named, remove: none }))
+export const assign = (call: RoleCall): Promise<RoleLists> => change(call, (grants) => ({ add: grants, remove: none }))
 
 /** Removes roles and permissions from a user. Fault Conflict when the last Admin would lose Admin (O6). */
-export const unassign = (call: RoleCall): Promise<RoleLists> => change(call, (named) => ({ add: none, remove: named }))
+export const unassign = (call: RoleCall): Promise<RoleLists> =>
+  change(call, (grants) => ({ add: none, remove: grants }))

@@ -1,5 +1,5 @@
 /** What a request is answered with, before it becomes bytes on a connection. */
-export type Answer = {
+export type HttpAnswer = {
   readonly status: number
   /** Absent: no body. */
   readonly contentType?: string | undefined

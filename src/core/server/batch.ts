@@ -3,18 +3,18 @@ import { Fault } from '../errors.ts'
 import { type OperationSpec, operations } from '../protocol/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
 import { type Negotiated, negotiate, readBatch, refuseInQuery, requireFields, type Values } from '../wire/index.ts'
-import type { Answer } from './answer.ts'
+import type { HttpAnswer } from './answer.ts'
 import { receive } from './body.ts'
 import { callOf, credentialFor } from './call.ts'
 import { dtoAnswer } from './dto-answer.ts'
-import { type Exchange, orCancelled } from './exchange.ts'
-import { faultAnswer, type Told } from './faults.ts'
+import { orCancelled, type RequestContext } from './exchange.ts'
+import { type FaultStyle, faultAnswer } from './faults.ts'
 import { healthAnswer } from './health.ts'
-import { asked } from './operate.ts'
+import { methodOf } from './operate.ts'
 import { refuseCrossSite } from './origins.ts'
-import type { FoundOperation } from './routes.ts'
-import type { Site } from './site.ts'
-import type { Target } from './target.ts'
+import type { OperationMatch } from './routes.ts'
+import type { ServerContext } from './site.ts'
+import type { RequestTarget } from './target.ts'
 
 /**
  * R3: answers an array of requests with an array of answers, one after the other. The first that would not be a
@@ -22,31 +22,36 @@ import type { Target } from './target.ts'
  * failure off an object and look into its Meta for the index; the header says how many were done before it.
  */
 export async function operateBatch(
-  site: Site,
-  exchange: Exchange,
-  found: FoundOperation,
-  target: Target,
-): Promise<Answer> {
-  const row: OperationSpec = operations[found.operation]
+  server: ServerContext,
+  context: RequestContext,
+  operation: OperationMatch,
+  target: RequestTarget,
+): Promise<HttpAnswer> {
+  const row: OperationSpec = operations[operation.operation]
   // A batch speaks JSON only, whatever is asked for.
-  const negotiated = negotiate({ method: 'POST', suffix: 'json', jsconfig: target.jsconfig, names: site.options.names })
-  const told: Told = { negotiated, response: row.response }
+  const negotiated = negotiate({
+    method: 'POST',
+    suffix: 'json',
+    jsconfig: target.jsconfig,
+    names: server.options.names,
+  })
+  const style: FaultStyle = { negotiated, response: row.response }
   try {
     if (!row.batch) throw notInBatches(row)
-    const { headers } = exchange.request
-    if (found.operation === 'healthCheck') refuseCrossSite(headers, site.origins)
+    const { headers } = context.request
+    if (operation.operation === 'healthCheck') refuseCrossSite(headers, server.origins)
     refuseInQuery(row.neverInQuery, target.pairs)
-    const bytes = await orCancelled(exchange, receive(exchange, site.options.maxBody))
+    const bytes = await orCancelled(context, receive(context, server.options.maxBody))
     const requests = readBatch(row.request, headers['content-type'], bytes)
-    const credential = credentialFor(site, exchange, found, { negotiated })
+    const credential = credentialFor(server, context, operation, { negotiated })
 
     const bodies: string[] = []
     for (const [index, read] of requests.entries()) {
-      const one = await answerOne(site, exchange, found, { read, credential, index, negotiated })
+      const one = await answerOne(server, context, operation, { read, credential, index, negotiated })
       if (one.status !== 200) return { ...one, headers: [...completed(index), ...(one.headers ?? [])] }
       bodies.push(one.body ?? '')
       // Nothing moves on the connection meanwhile, and yet it is no silent one.
-      exchange.request.socket.setTimeout(site.limits.silenceMs)
+      context.request.socket.setTimeout(server.limits.silenceMs)
     }
     return {
       status: 200,
@@ -55,7 +60,7 @@ export async function operateBatch(
       headers: completed(requests.length),
     }
   } catch (error) {
-    return await faultAnswer(site, exchange, error, told)
+    return await faultAnswer(server, context, error, style)
   }
 }
 
@@ -68,32 +73,32 @@ type One = {
 
 /** Read, guarded, answered, counted and logged as if it had come alone. */
 async function answerOne(
-  site: Site,
-  exchange: Exchange,
-  found: FoundOperation,
+  server: ServerContext,
+  context: RequestContext,
+  operation: OperationMatch,
   { read, credential, index, negotiated }: One,
-): Promise<Answer> {
-  const row: OperationSpec = operations[found.operation]
+): Promise<HttpAnswer> {
+  const row: OperationSpec = operations[operation.operation]
   const meta = { AutoBatchIndex: String(index) }
   const started = performance.now()
-  const known: { facts: AnswerFacts | undefined } = { facts: undefined }
+  const latest: { facts: AnswerFacts | undefined } = { facts: undefined }
   const answer = await attempt()
-  note(site, exchange, { name: row.name, index, status: answer.status, started, runId: known.facts?.runId })
+  note(server, context, { name: row.name, index, status: answer.status, started, runId: latest.facts?.runId })
   return answer
 
-  async function attempt(): Promise<Answer> {
+  async function attempt(): Promise<HttpAnswer> {
     try {
       const request = read()
       requireFields(row.request, request)
-      const call = callOf(exchange, credential, (facts) => {
-        known.facts = facts
+      const call = callOf(context, credential, (facts) => {
+        latest.facts = facts
       })
-      const response = await orCancelled(exchange, asked(site, found)(request, call))
-      if (found.operation !== 'healthCheck') return await dtoAnswer(row, response, negotiated)
-      const wanted = { negotiated, report: undefined }
-      return await healthAnswer(site, exchange, { request, response, wanted, facts: known.facts, meta })
+      const response = await orCancelled(context, methodOf(server, operation)(request, call))
+      if (operation.operation !== 'healthCheck') return await dtoAnswer(row, response, negotiated)
+      const negotiation = { negotiated, report: undefined }
+      return await healthAnswer(server, context, { request, response, negotiation, facts: latest.facts, meta })
     } catch (error) {
-      return await faultAnswer(site, exchange, error, { negotiated, response: row.response, meta })
+      return await faultAnswer(server, context, error, { negotiated, response: row.response, meta })
     }
   }
 }
@@ -107,14 +112,18 @@ type Answered = {
   readonly runId: string | undefined
 }
 
-function note(site: Site, { told, correlationId, caller }: Exchange, { name, started, ...one }: Answered): void {
-  site.metrics.answeredInBatch(name, one.status)
+function note(
+  server: ServerContext,
+  { logFields, correlationId, caller }: RequestContext,
+  { name, started, ...one }: Answered,
+): void {
+  server.metrics.answeredInBatch(name, one.status)
   const ms = Math.round((performance.now() - started) * 10) / 10
   const { address } = caller
-  site.log({
+  server.log({
     level: 'info',
     msg: 'answered in a batch',
-    path: told.path,
+    path: logFields.path,
     ...one,
     request: name,
     ms,

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Fault } from '../errors.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './exchange.ts'
 import type { ServerLimits } from './limits.ts'
 
 /** True when a body was announced that nobody has read to its end. */
@@ -12,7 +12,7 @@ export const unread = ({ headers, complete }: IncomingMessage): boolean =>
  * UnsupportedMediaType for a compressed one (a few bytes could stand for gigabytes), and Interrupted
  * when the caller goes away.
  */
-export function receive({ request, response, expects }: Exchange, limit: number): Promise<Buffer> {
+export function receive({ request, response, expects }: RequestContext, limit: number): Promise<Buffer> {
   const { headers } = request
   const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
   if (encoding !== 'identity') {

@@ -1,33 +1,33 @@
 import type { AnswerFacts, Call } from '../service.ts'
 import { ownOrigin } from './base-url.ts'
 import { presented } from './credential.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './exchange.ts'
 import { refuseForeignChange } from './origins.ts'
-import type { FoundOperation } from './routes.ts'
+import type { OperationMatch } from './routes.ts'
 import type { AuthCall } from './sign-in.ts'
-import type { Site } from './site.ts'
-import type { Wanted } from './target.ts'
+import type { ServerContext } from './site.ts'
+import type { ResponseNegotiation } from './target.ts'
 
 /** What the request presents of itself (A9). Throws Forbidden for a change that a page of another site asks for (T6). */
 export function credentialFor(
-  site: Site,
-  exchange: Exchange,
-  { operation }: FoundOperation,
-  { negotiated }: Pick<Wanted, 'negotiated'>,
+  server: ServerContext,
+  context: RequestContext,
+  { operation }: OperationMatch,
+  { negotiated }: Pick<ResponseNegotiation, 'negotiated'>,
   auth?: AuthCall,
 ): Call['credential'] {
-  const { headers } = exchange.request
+  const { headers } = context.request
   const { credential, ambient } =
-    auth?.presented ?? presented(headers, { ambient: negotiated.callback === undefined, basic: site.options.basic })
+    auth?.presented ?? presented(headers, { ambient: negotiated.callback === undefined, basic: server.options.basic })
   // A sign-in and a sign-out write cookies, so that no other site may make a browser do either.
   const guarded = auth ? auth.changes : ambient && operation !== 'healthCheck'
-  if (guarded) refuseForeignChange(exchange.request, ownOrigin(site, exchange), site.origins)
+  if (guarded) refuseForeignChange(context.request, ownOrigin(server, context), server.origins)
   return credential
 }
 
 /** What the transport knows about a call. The Service judges it. */
 export function callOf(
-  { request, caller, correlationId, signal }: Exchange,
+  { request, caller, correlationId, signal }: RequestContext,
   credential: Call['credential'],
   note: (facts: AnswerFacts) => void,
 ): Call {

@@ -72,6 +72,6 @@ function forwarded(header: string | string[] | undefined, isTrusted: (address: s
 
 /** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function bare(hop: string): string {
-  const found = /^(?:\[([0-9a-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$/i.exec(hop)
-  return found?.[1] ?? found?.[2] ?? hop
+  const match = /^(?:\[([0-9a-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$/i.exec(hop)
+  return match?.[1] ?? match?.[2] ?? hop
 }

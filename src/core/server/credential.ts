@@ -32,9 +32,12 @@ export function setCookie(name: string, value: string, secure: boolean, maxAge?:
 }
 
 /** What a request presents of itself. `ambient`: a browser may have added it unasked, a cookie or HTTP Basic. */
-export type Presented = { readonly credential: Credential | PasswordCredential | undefined; readonly ambient: boolean }
+export type PresentedCredential = {
+  readonly credential: Credential | PasswordCredential | undefined
+  readonly ambient: boolean
+}
 
-const nobody: Presented = { credential: undefined, ambient: false }
+const nobody: PresentedCredential = { credential: undefined, ambient: false }
 
 /**
  * A9: HTTP Basic where it is turned on, bearer token, session header, session cookie, token cookie; the first that is
@@ -43,14 +46,14 @@ const nobody: Presented = { credential: undefined, ambient: false }
  */
 export function presented(
   headers: IncomingHttpHeaders,
-  wanted: { readonly ambient: boolean; readonly session?: boolean | undefined; readonly basic: boolean },
-): Presented {
-  const ways = wanted.session ? [sessionHeader, sessionCookie, bearer, tokenCookie] : usual
-  const named = wanted.basic ? basic(headers) : undefined
-  if (named && wanted.ambient) return { credential: named, ambient: true }
+  options: { readonly ambient: boolean; readonly session?: boolean | undefined; readonly basic: boolean },
+): PresentedCredential {
+  const ways = options.session ? [sessionHeader, sessionCookie, bearer, tokenCookie] : usual
+  const basicCredential = options.basic ? basic(headers) : undefined
+  if (basicCredential && options.ambient) return { credential: basicCredential, ambient: true }
   for (const way of ways) {
     const ambient = way === sessionCookie || way === tokenCookie
-    if (ambient && (!wanted.ambient || headers.cookie === undefined)) continue
+    if (ambient && (!options.ambient || headers.cookie === undefined)) continue
     const credential = way(headers)
     if (credential) return { credential, ambient }
   }

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { performance } from 'node:perf_hooks'
 import { Fault } from '../errors.ts'
 import type { HttpCaller } from './caller.ts'
-import type { Site, UnderWay } from './site.ts'
+import type { ServerContext, UnderWay } from './site.ts'
 
 const sane = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 /** W3C Trace Context: version 00 has exactly four parts, later ones may have more; ff is not a version. */
@@ -13,19 +13,19 @@ const noTrace = '0'.repeat(32)
 
 /** H6: the caller's own id, or its trace's, when it is one that a log can hold; else a new one. */
 export function correlationOf(headers: IncomingHttpHeaders): string {
-  const given = headers['x-correlation-id']
-  if (typeof given === 'string' && sane.test(given)) return given
+  const header = headers['x-correlation-id']
+  if (typeof header === 'string' && sane.test(header)) return header
   const { traceparent } = headers
   if (typeof traceparent === 'string') {
-    const found = trace.exec(traceparent)
-    const id = found?.[1] ?? found?.[2]
+    const match = trace.exec(traceparent)
+    const id = match?.[1] ?? match?.[2]
     if (id !== undefined && id !== noTrace) return id
   }
   return randomUUID()
 }
 
 /** One request on its way to its answer. */
-export type Exchange = UnderWay & {
+export type RequestContext = UnderWay & {
   /** For the Service: aborts when the exchange is cancelled. */
   readonly signal: AbortSignal
   /** Rejects what the exchange waits for at the moment. */
@@ -37,7 +37,7 @@ export type Exchange = UnderWay & {
   /** The caller waits for `100 Continue` before it sends the body. */
   readonly expects: boolean
   /** What the log and the metrics say; filled in as it becomes known. */
-  readonly told: {
+  readonly logFields: {
     method: string
     path: string
     label: string
@@ -47,17 +47,22 @@ export type Exchange = UnderWay & {
   }
 }
 
-export function begin(site: Site, request: IncomingMessage, response: ServerResponse, expects: boolean): Exchange {
+export function createRequestContext(
+  server: ServerContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  expects: boolean,
+): RequestContext {
   const calls = new AbortController()
-  const exchange: Exchange = {
+  const context: RequestContext = {
     request,
     response,
     started: performance.now(),
     correlationId: correlationOf(request.headers),
-    caller: site.callerOf(request.socket.remoteAddress, request.headers),
+    caller: server.callerOf(request.socket.remoteAddress, request.headers),
     signal: calls.signal,
     expects,
-    told: {
+    logFields: {
       method: request.method ?? '',
       path: '',
       label: 'other',
@@ -69,25 +74,25 @@ export function begin(site: Site, request: IncomingMessage, response: ServerResp
     waiting: undefined,
     cancel: (reason) => {
       calls.abort(reason)
-      exchange.waiting?.(reason)
+      context.waiting?.(reason)
     },
   }
-  site.open.add(exchange)
+  server.open.add(context)
   const { socket } = request
-  site.openOn.set(socket, (site.openOn.get(socket) ?? 0) + 1)
+  server.openOn.set(socket, (server.openOn.get(socket) ?? 0) + 1)
   response.on('close', () => {
-    site.open.delete(exchange)
-    site.openOn.set(socket, (site.openOn.get(socket) ?? 1) - 1)
-    if (!response.writableFinished) exchange.cancel(new Fault('Interrupted', 'The caller went away'))
+    server.open.delete(context)
+    server.openOn.set(socket, (server.openOn.get(socket) ?? 1) - 1)
+    if (!response.writableFinished) context.cancel(new Fault('Interrupted', 'The caller went away'))
   })
-  return exchange
+  return context
 }
 
 /** Settles with the promise, or rejects as soon as the exchange is cancelled, whether or not the promise heeds it. */
-export function orCancelled<T>(exchange: Exchange, promise: Promise<T>): Promise<T> {
+export function orCancelled<T>(context: RequestContext, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    if (exchange.signal.aborted) reject(exchange.signal.reason as Error)
-    exchange.waiting = reject
+    if (context.signal.aborted) reject(context.signal.reason as Error)
+    context.waiting = reject
     promise.then(resolve, reject)
   })
 }

@@ -9,10 +9,10 @@ import {
   jsonpContentType,
   type Negotiated,
 } from '../wire/index.ts'
-import type { Answer } from './answer.ts'
-import type { Exchange } from './exchange.ts'
+import type { HttpAnswer } from './answer.ts'
+import type { RequestContext } from './exchange.ts'
 import { stackOf } from './log.ts'
-import type { Site } from './site.ts'
+import type { ServerContext } from './site.ts'
 
 /** Seconds after which a refused caller may try again, where the fault does not say. */
 const retryAfter = 5
@@ -20,7 +20,7 @@ const retryAfter = 5
 /** Faults of the server that a caller may be told; any other speaks of this machine's insides (S6). */
 const tellable = new Set(['NotImplemented', 'Unavailable', 'Timeout'])
 
-export type Told = {
+export type FaultStyle = {
   readonly negotiated: Negotiated
   /** The answer that the operation would have given, where one was found. */
   readonly response: Dto | undefined
@@ -28,22 +28,27 @@ export type Told = {
   readonly meta?: Readonly<Record<string, string>> | undefined
 }
 /** Where it is not known yet what was asked for. */
-export const plainJson = ({ options: { names } }: Pick<Site, 'options'>): Told => ({
+export const plainJson = ({ options: { names } }: Pick<ServerContext, 'options'>): FaultStyle => ({
   negotiated: { format: 'json', names },
   response: undefined,
 })
 
 /** Whatever was thrown, as an answer. The details of a defect go to the log alone, with the stack. */
-export async function faultAnswer(site: Site, exchange: Exchange, thrown: unknown, told: Told): Promise<Answer> {
+export async function faultAnswer(
+  server: ServerContext,
+  context: RequestContext,
+  thrown: unknown,
+  style: FaultStyle,
+): Promise<HttpAnswer> {
   const fault = judged(thrown)
-  if (fault.fault === 'Defect') exchange.told.stack = stackOf(thrown)
-  const stackTrace = site.options.debug && fault.fault === 'Defect' ? exchange.told.stack : undefined
-  const error = errorResponse(fault, exchange.correlationId, stackTrace, told.meta)
-  const { schema, value } = errorAnswer(told.response, error)
+  if (fault.fault === 'Defect') context.logFields.stack = stackOf(thrown)
+  const stackTrace = server.options.debug && fault.fault === 'Defect' ? context.logFields.stack : undefined
+  const error = errorResponse(fault, context.correlationId, stackTrace, style.meta)
+  const { schema, value } = errorAnswer(style.response, error)
   return {
     status: fault.status,
-    ...(await encoded(schema, value, told.negotiated)),
-    headers: [...headersOf(fault), ...challenge(site, fault, told)],
+    ...(await encoded(schema, value, style.negotiated)),
+    headers: [...headersOf(fault), ...challenge(server, fault, style)],
   }
 }
 
@@ -57,7 +62,7 @@ function judged(thrown: unknown): Fault {
  * Where HTTP Basic is turned on, clients that send it only when asked are asked. A sign-in is not: its own 401 is the
  * answer, and a browser's window would only get in its way (A3).
  */
-function challenge({ options }: Site, { fault }: Fault, { response }: Told): readonly string[] {
+function challenge({ options }: ServerContext, { fault }: Fault, { response }: FaultStyle): readonly string[] {
   if (!options.basic || fault !== 'Unauthorized' || response?.name === AuthenticateResponse.name) return []
   return ['WWW-Authenticate', 'Basic realm="svc", charset="UTF-8"']
 }

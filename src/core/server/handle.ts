@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '../errors.ts'
-import type { Answer } from './answer.ts'
+import type { HttpAnswer } from './answer.ts'
 import { baseUrl } from './base-url.ts'
 import { operateBatch } from './batch.ts'
 import type { DocumentName } from './documents.ts'
-import { begin, type Exchange, orCancelled } from './exchange.ts'
+import { createRequestContext, orCancelled, type RequestContext } from './exchange.ts'
 import { faultAnswer, plainJson } from './faults.ts'
 import { stackOf } from './log.ts'
 import { metricsPage } from './metrics-page.ts'
@@ -12,10 +12,10 @@ import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
 import { ownPages, type PageName } from './own-pages.ts'
 import { statusPage } from './page.ts'
-import { allowed, type Found, requireVerb } from './routes.ts'
+import { allowed, type RouteMatch, requireVerb } from './routes.ts'
 import { send } from './send.ts'
-import type { Site } from './site.ts'
-import type { Target } from './target.ts'
+import type { ServerContext } from './site.ts'
+import type { RequestTarget } from './target.ts'
 
 /**
  * S2: what Node's parser lets through although two readers of one request could understand it
@@ -43,7 +43,7 @@ const single = new Map([
 ])
 
 function headersOf({ rawHeaders, headers }: IncomingMessage): Fault | undefined {
-  let seen = 0
+  let headersSeen = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? ''
     const { length } = name
@@ -51,8 +51,8 @@ function headersOf({ rawHeaders, headers }: IncomingMessage): Fault | undefined 
     if (length !== 4 && length !== 12 && length !== 13) continue
     if (name.toLowerCase() !== single.get(length)) continue
     const bit = 1 << length
-    if (seen & bit) return new Fault('BadRequest', `The header ${name} must be given only once`)
-    seen |= bit
+    if (headersSeen & bit) return new Fault('BadRequest', `The header ${name} must be given only once`)
+    headersSeen |= bit
   }
   if (headers.host === undefined || headers.host === '') return new Fault('BadRequest', 'The Host header is missing')
   const { expect } = headers
@@ -85,34 +85,34 @@ function bodyOf({ method, headers, httpVersion }: IncomingMessage): Fault | unde
   return new Fault('BadRequest', `${method} must not have a body`)
 }
 
-const plain = (text: string): Answer => ({ status: 200, contentType: 'text/plain; charset=utf-8', body: text })
+const plain = (text: string): HttpAnswer => ({ status: 200, contentType: 'text/plain; charset=utf-8', body: text })
 
 /** /livez: the process answers. Runs no monitor and asks no store, so that a restart is never ordered for them. */
-export const live = async (): Promise<Answer> => plain('alive\n')
+export const live = async (): Promise<HttpAnswer> => plain('alive\n')
 
 /**
  * /readyz: the store answers in time and the server is not stopping; else throws Unavailable. Any Host
  * may ask, so what is wrong is told to this machine alone, and only under one of its names.
  */
-export async function ready(site: Site, exchange: Exchange): Promise<Answer> {
-  const late = new Fault('Unavailable', `the store does not answer within ${site.limits.readyMs} ms`)
-  const timer = setTimeout(() => exchange.cancel(late), site.limits.readyMs)
+export async function ready(server: ServerContext, context: RequestContext): Promise<HttpAnswer> {
+  const late = new Fault('Unavailable', `the store does not answer within ${server.limits.readyMs} ms`)
+  const timer = setTimeout(() => context.cancel(late), server.limits.readyMs)
   try {
-    await orCancelled(exchange, site.runtime.ready(exchange.signal))
+    await orCancelled(context, server.runtime.ready(context.signal))
     return plain('ready\n')
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    const reason = mayKnow(site, exchange) ? error.message : 'the store does not answer'
+    const reason = mayKnow(server, context) ? error.message : 'the store does not answer'
     throw new Fault('Unavailable', `Not ready: ${reason}`, { retryAfter: 5 })
   } finally {
     clearTimeout(timer)
   }
 }
 
-function mayKnow(site: Site, { caller, request }: Exchange): boolean {
+function mayKnow(server: ServerContext, { caller, request }: RequestContext): boolean {
   if (!caller.loopback) return false
   try {
-    site.checkHost(request.headers.host ?? '', request.socket.localAddress)
+    server.checkHost(request.headers.host ?? '', request.socket.localAddress)
     return true
   } catch {
     return false
@@ -120,58 +120,63 @@ function mayKnow(site: Site, { caller, request }: Exchange): boolean {
 }
 
 /** Answers one request, whatever it is and whatever happens. */
-export function handle(site: Site, request: IncomingMessage, response: ServerResponse, expects: boolean): void {
+export function handle(
+  server: ServerContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  expects: boolean,
+): void {
   // After a request that two readers could understand differently, nothing on the connection is believed.
   const { socket } = request
-  if (site.silenced.has(socket)) return
+  if (server.silenced.has(socket)) return
   // Connections are counted elsewhere; without this, one of them could make any number of calls wait.
-  if ((site.openOn.get(socket) ?? 0) >= site.limits.maxPipelined) {
-    site.silenced.add(socket)
-    site.metrics.refusedConnection()
+  if ((server.openOn.get(socket) ?? 0) >= server.limits.maxPipelined) {
+    server.silenced.add(socket)
+    server.metrics.refusedConnection()
     socket.destroy()
     return
   }
-  const exchange = begin(site, request, response, expects)
-  const refused = gate(request, site.limits.headerCount)
+  const context = createRequestContext(server, request, response, expects)
+  const refused = gate(request, server.limits.headerCount)
   if (refused) {
-    exchange.last = true
-    site.silenced.add(socket)
+    context.last = true
+    server.silenced.add(socket)
   }
-  answer(site, exchange, refused)
-    .then((made) => (site.hold ? site.hold.then(() => send(site, exchange, made)) : send(site, exchange, made)))
+  answer(server, context, refused)
+    .then((made) => (server.hold ? server.hold.then(() => send(server, context, made)) : send(server, context, made)))
     // Only a defect in how answers are written ends here: the caller gets no half-made one.
     .catch((error: unknown) => {
       response.destroy()
-      site.log({ level: 'error', msg: 'an answer could not be written', stack: stackOf(error) })
+      server.log({ level: 'error', msg: 'an answer could not be written', stack: stackOf(error) })
     })
 }
 
-async function answer(site: Site, exchange: Exchange, refused: Fault | undefined): Promise<Answer> {
+async function answer(server: ServerContext, context: RequestContext, refused: Fault | undefined): Promise<HttpAnswer> {
   try {
     if (refused) throw refused
-    const { request, told } = exchange
-    told.method = verbOf(request)
-    if (told.method === 'TRACE' || told.method === 'CONNECT') throw neverAllowed(told.method)
-    const target = find(site, request)
-    const { found } = target
-    told.path = target.logged
-    told.label = found.label
-    requireVerb(found, told.method)
-    if (told.method === 'OPTIONS') return options(site, request, found)
-    if (site.draining && !(found.kind === 'own' && found.page === 'livez')) throw stopping()
-    if (found.kind === 'own') return await answers[found.page](site, exchange)
-    return await (found.batch ? operateBatch : operate)(site, exchange, found, target)
+    const { request, logFields } = context
+    logFields.method = verbOf(request)
+    if (logFields.method === 'TRACE' || logFields.method === 'CONNECT') throw neverAllowed(logFields.method)
+    const target = find(server, request)
+    const { route } = target
+    logFields.path = target.logged
+    logFields.label = route.label
+    requireVerb(route, logFields.method)
+    if (logFields.method === 'OPTIONS') return options(server, request, route)
+    if (server.draining && !(route.kind === 'own' && route.page === 'livez')) throw stopping()
+    if (route.kind === 'own') return await answers[route.page](server, context)
+    return await (route.batch ? operateBatch : operate)(server, context, route, target)
   } catch (error) {
-    return await faultAnswer(site, exchange, error, plainJson(site))
+    return await faultAnswer(server, context, error, plainJson(server))
   }
 }
 
-type PageAnswer = (site: Site, exchange: Exchange) => Promise<Answer>
+type PageAnswer = (server: ServerContext, context: RequestContext) => Promise<HttpAnswer>
 
 const described =
   (name: DocumentName): PageAnswer =>
-  (site, exchange) =>
-    site.described.answer(baseUrl(site, exchange), name)
+  (server, context) =>
+    server.described.answer(baseUrl(server, context), name)
 
 const answers: Readonly<Record<PageName, PageAnswer>> = {
   page: statusPage,
@@ -186,17 +191,17 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
 }
 
 /** S1: the Host is judged first, except for the two probes, which answer any. */
-function find(site: Site, request: IncomingMessage): Target {
-  const checkHost = (): void => site.checkHost(request.headers.host ?? '', request.socket.localAddress)
-  let target: Target
+function find(server: ServerContext, request: IncomingMessage): RequestTarget {
+  const checkHost = (): void => server.checkHost(request.headers.host ?? '', request.socket.localAddress)
+  let target: RequestTarget
   try {
-    target = site.readTarget(request.url ?? '')
+    target = server.readTarget(request.url ?? '')
   } catch (error) {
     checkHost()
     throw error
   }
-  const { found } = target
-  if (!(found.kind === 'own' && ownPages[found.page].anyHost)) checkHost()
+  const { route } = target
+  if (!(route.kind === 'own' && ownPages[route.page].anyHost)) checkHost()
   return target
 }
 
@@ -217,7 +222,7 @@ export const neverAllowed = (verb: string): Fault =>
 export const stopping = (): Fault => new Fault('Unavailable', 'The server is stopping', { retryAfter: 5 })
 
 /** R5 */
-function options(site: Site, request: IncomingMessage, found: Found): Answer {
-  const allow = allowed(found.verbs)
-  return { status: 200, headers: ['Allow', allow, ...preflightHeaders(request.headers, site.origins, allow)] }
+function options(server: ServerContext, request: IncomingMessage, route: RouteMatch): HttpAnswer {
+  const allow = allowed(route.verbs)
+  return { status: 200, headers: ['Allow', allow, ...preflightHeaders(request.headers, server.origins, allow)] }
 }

@@ -22,8 +22,9 @@ export class HealthJson {
     const texts = this.#written.get(summaries) ?? new Map<string, Halves>()
     this.#written.set(summaries, texts)
     const key = `${failed} ${style}`
-    const known = texts.get(key)
-    const halves = known && haveMembersInCommon(known.of, response) ? known : this.#halves(response, failed, style)
+    const existing = texts.get(key)
+    const halves =
+      existing && haveMembersInCommon(existing.of, response) ? existing : this.#halves(response, failed, style)
     texts.set(key, halves)
     return halves.before + JSON.stringify(id) + halves.after
   }

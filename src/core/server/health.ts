@@ -3,12 +3,12 @@ import { HealthCheckRequest, HealthCheckResponse, runMediaType } from '../protoc
 import { type Entry, reports } from '../reports/index.ts'
 import type { AnswerFacts, RecentRun } from '../service.ts'
 import { attachment, encodeRun } from '../wire/index.ts'
-import type { Answer } from './answer.ts'
+import type { HttpAnswer } from './answer.ts'
 import { baseUrl } from './base-url.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './exchange.ts'
 import { encoded, spoken } from './faults.ts'
-import type { Site } from './site.ts'
-import type { Wanted } from './target.ts'
+import type { ServerContext } from './site.ts'
+import type { ResponseNegotiation } from './target.ts'
 
 type Finished = Pick<RecentRun, 'type' | 'mode' | 'response' | 'run'>
 
@@ -22,29 +22,33 @@ export const entryOf = ({ type, mode, response, run }: Finished, target: string)
   Run: run,
 })
 
-export type Asked = {
+export type HealthAnswerInput = {
   readonly request: unknown
   readonly response: unknown
-  readonly wanted: Pick<Wanted, 'negotiated' | 'report'> & Partial<Pick<Wanted, 'run'>>
+  readonly negotiation: Pick<ResponseNegotiation, 'negotiated' | 'report'> & Partial<Pick<ResponseNegotiation, 'run'>>
   readonly facts: AnswerFacts | undefined
   /** For the Meta of the ResponseStatus behind a failure. */
   readonly meta?: Readonly<Record<string, string>> | undefined
 }
 
 /** H1, H2, F5: a health answer, in the status and the format that was asked for. */
-export async function healthAnswer(site: Site, exchange: Exchange, asked: Asked): Promise<Answer> {
-  const { wanted } = asked
-  const request = asked.request as HealthCheckRequest
-  const response = asked.response as HealthCheckResponse
+export async function healthAnswer(
+  server: ServerContext,
+  context: RequestContext,
+  question: HealthAnswerInput,
+): Promise<HttpAnswer> {
+  const { negotiation } = question
+  const request = question.request as HealthCheckRequest
+  const response = question.response as HealthCheckResponse
   const failed = response.Status !== 'Success'
-  const headers = ['Age', String(Math.max(0, Math.floor(asked.facts?.ageSeconds ?? 0)))]
+  const headers = ['Age', String(Math.max(0, Math.floor(question.facts?.ageSeconds ?? 0)))]
   const status = (suppressed: boolean): number => (failed && !suppressed ? 503 : 200)
   const suppressed = request.SuppressErrorCodes === true
 
-  if (wanted.report !== undefined) {
-    const { default: report } = await reports[wanted.report]()
+  if (negotiation.report !== undefined) {
+    const { default: report } = await reports[negotiation.report]()
     const { ServerType: type, ExecutionMode: mode } = request
-    const entry = entryOf({ type, mode, response, run: asked.facts?.run }, baseUrl(site, exchange))
+    const entry = entryOf({ type, mode, response, run: question.facts?.run }, baseUrl(server, context))
     const body = report.render([entry])
     return {
       status: status(suppressed || report.impliesSuppress === true),
@@ -53,13 +57,17 @@ export async function healthAnswer(site: Site, exchange: Exchange, asked: Asked)
       headers,
     }
   }
-  const run = wanted.run === true && asked.facts?.run ? encodeRun(asked.facts.run) : undefined
+  const run = negotiation.run === true && question.facts?.run ? encodeRun(question.facts.run) : undefined
   if (run !== undefined) return { status: status(suppressed), contentType: runMediaType, body: run, headers }
-  if (wanted.negotiated.format === 'csv') {
+  if (negotiation.negotiated.format === 'csv') {
     if (status(suppressed) === 200) headers.push('Content-Disposition', attachment(HealthCheckRequest.name))
-    return { status: status(suppressed), ...(await encoded(HealthCheckResponse, response, wanted.negotiated)), headers }
+    return {
+      status: status(suppressed),
+      ...(await encoded(HealthCheckResponse, response, negotiation.negotiated)),
+      headers,
+    }
   }
-  const { names } = wanted.negotiated
-  const json = site.healthJson.write(response, status(suppressed) !== 200, names, asked.meta)
-  return { status: status(suppressed), ...spoken(json, wanted.negotiated), headers }
+  const { names } = negotiation.negotiated
+  const json = server.healthJson.write(response, status(suppressed) !== 200, names, question.meta)
+  return { status: status(suppressed), ...spoken(json, negotiation.negotiated), headers }
 }

@@ -32,13 +32,13 @@ export function hostCheck(options: {
   }
   const certificate = options.certificate === undefined ? undefined : new X509Certificate(options.certificate)
   // Whole header values that were found good; bounded, because ports are the caller's to choose.
-  const known = new Set<string>()
+  const hosts = new Set<string>()
   const good = (host: string): void => {
-    if (known.size < 64) known.add(host)
+    if (hosts.size < 64) hosts.add(host)
   }
 
   return (host, localAddress) => {
-    if (known.has(host)) return
+    if (hosts.has(host)) return
     const name = authority.exec(host)?.[1]?.toLowerCase()
     if (name === undefined) throw new Fault('BadRequest', 'The Host header holds no host name')
     const address = name.startsWith('[') ? name.slice(1, -1) : name
@@ -50,10 +50,10 @@ export function hostCheck(options: {
     } else if (isLoopbackHost(name) || names.has(name) || certificate?.checkHost(name) !== undefined) {
       return good(host)
     }
-    const shown = clean(name)
+    const label = clean(name)
     throw new Fault(
       'Misdirected',
-      `This server does not answer for the host name '${shown}'. If the name is right, start it with --allowed-host ${shown}, or list it under serve.allowedHosts`,
+      `This server does not answer for the host name '${label}'. If the name is right, start it with --allowed-host ${label}, or list it under serve.allowedHosts`,
     )
   }
 }

@@ -1,5 +1,5 @@
 import { callerOf, type Described, interfaceTitle, rows, type Shape, shapes, usualVerb } from '../metadata/index.ts'
-import { type Fields, longestBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
+import { type Fields, maxBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
 
 /** /metadata: the interface as a person reads it, on any screen. */
@@ -43,7 +43,7 @@ function operation(row: OperationSpec, { base }: Described): Markup {
 <ul class="paths">${row.routes.map(({ path, verbs }) => place(verbs, path))}${replyRoutes
     .filter(({ prefix }) => !prefix.endsWith('/oneway'))
     .map(({ prefix }) => place(row.replyVerbs, `${prefix}/${row.name}`))}${
-    row.batch ? place(['POST'], `/api/${row.name}[]`, `an array of at most ${longestBatch}`) : undefined
+    row.batch ? place(['POST'], `/api/${row.name}[]`, `an array of at most ${maxBatch}`) : undefined
   }</ul>
 ${fieldsTable(row.request.fields)}
 <p>Answer: <a href="#${row.response.name}">${row.response.name}</a></p>
@@ -71,7 +71,7 @@ function example(row: OperationSpec, base: string): string {
   const chosen = Object.entries(row.request.fields).filter(([name]) => name !== 'Meta')
   const fields = chosen.some(([, field]) => field.kind === 'required')
     ? chosen.filter(([, field]) => field.kind === 'required')
-    : chosen.filter(([name]) => shown.has(name))
+    : chosen.filter(([name]) => visible.has(name))
   const body = Object.fromEntries(fields.map(([name, field]) => [name, sampleJson(schemaOf(field))]))
   const call = `curl '${base}${path}' -H 'Content-Type: application/json'${token}`
   const json = JSON.stringify(body)
@@ -82,7 +82,7 @@ function example(row: OperationSpec, base: string): string {
 }
 
 /** Of a request in which nothing is required: what most callers send. */
-const shown: ReadonlySet<string> = new Set(['provider', 'UserName', 'Password', 'Roles', 'RefreshToken'])
+const visible: ReadonlySet<string> = new Set(['provider', 'UserName', 'Password', 'Roles', 'RefreshToken'])
 
 const sample = (schema: Schema): string => (schema.kind === 'choice' ? (schema.values[0] ?? '') : '…')
 const sampleJson = (schema: Schema): unknown => (schema.kind === 'list' ? ['…'] : sample(schema))

@@ -9,14 +9,14 @@ import {
   type Sample,
 } from '../reports/index.ts'
 import type { RecentRun, Runtime } from '../service.ts'
-import type { Answer } from './answer.ts'
+import type { HttpAnswer } from './answer.ts'
 import { baseUrl } from './base-url.ts'
 import { callOf } from './call.ts'
 import { presented } from './credential.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './exchange.ts'
 import { entryOf } from './health.ts'
 import { counter, gauge } from './metrics.ts'
-import type { Site } from './site.ts'
+import type { ServerContext } from './site.ts'
 
 /** Seconds after which the results of a run are no longer shown: an old success is none. */
 const maxAgeSeconds: Readonly<Record<ExecutionMode, number>> = { Basic: 900, Standard: 900, Advanced: 10_800 }
@@ -24,15 +24,15 @@ const maxAgeSeconds: Readonly<Record<ExecutionMode, number>> = { Basic: 900, Sta
 const ownTypes: readonly ServerType[] = ['App', 'Sql', 'Identity']
 
 /** /metrics: the latest runs as this caller may see them, the store, requests and the process. Causes no run. */
-export async function metricsPage(site: Site, exchange: Exchange): Promise<Answer> {
-  const { runtime, options } = site
-  const { headers } = exchange.request
+export async function metricsPage(server: ServerContext, context: RequestContext): Promise<HttpAnswer> {
+  const { runtime, options } = server
+  const { headers } = context.request
   const { credential } = presented(headers, { ambient: true, basic: options.basic })
-  const view = await runtime.viewOf(callOf(exchange, credential, () => {}))
+  const view = await runtime.viewOf(callOf(context, credential, () => {}))
   const configured = runtime.facts.types
   const exported = configured.length > 0 ? configured : ownTypes
   const runs = runtime.recent(view).filter(({ type }) => exported.includes(type))
-  const target = baseUrl(site, exchange)
+  const target = baseUrl(server, context)
   const readings = freshest(runs).map((run) => read(entryOf(run, target)))
   const { expositionTypes, healthFamilies, lastRunName, renderFamilies } = await loadPrometheus()
   const health = healthFamilies(readings, options.metrics.maxSeries, withoutSuperseded(readings))
@@ -41,8 +41,8 @@ export async function metricsPage(site: Site, exchange: Exchange): Promise<Answe
       family.name === lastRunName ? { ...family, samples: lastRuns(runs, configured) } : family,
     ),
     ...runFamilies(runtime),
-    ...(await storeFamilies(site, exchange)),
-    ...(await site.metrics.families(site.open.size)),
+    ...(await storeFamilies(server, context)),
+    ...(await server.metrics.families(server.open.size)),
     ...(view === 'full' ? [buildFamily(runtime)] : []),
   ]
   const format = formatFor(headers.accept)
@@ -110,7 +110,10 @@ const runFamilies = ({ startedRuns }: Runtime): readonly Family[] => [
 ]
 
 /** The store is asked with every scrape, for as long as /readyz asks it. */
-async function storeFamilies({ runtime, limits }: Site, { signal }: Exchange): Promise<readonly Family[]> {
+async function storeFamilies(
+  { runtime, limits }: ServerContext,
+  { signal }: RequestContext,
+): Promise<readonly Family[]> {
   if (runtime.facts.store === undefined) return []
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.readyMs)])
   const audited = await auditEntries(runtime, deadline)

@@ -65,8 +65,8 @@ class Counts<Name extends string> {
 
   add(labels: Readonly<Record<Name, string>>): void {
     const key = Object.values(labels).join(' ')
-    const known = this.#samples.get(key)
-    if (known) known.value += 1
+    const existing = this.#samples.get(key)
+    if (existing) existing.value += 1
     else this.#samples.set(key, { labels, value: 1 })
   }
 

@@ -14,37 +14,37 @@ import {
   type Sources,
   type Values,
 } from '../wire/index.ts'
-import type { Answer } from './answer.ts'
+import type { HttpAnswer } from './answer.ts'
 import { receive } from './body.ts'
 import { callOf, credentialFor } from './call.ts'
 import { dtoAnswer } from './dto-answer.ts'
-import { type Exchange, orCancelled } from './exchange.ts'
-import { faultAnswer, plainJson, type Told } from './faults.ts'
+import { orCancelled, type RequestContext } from './exchange.ts'
+import { type FaultStyle, faultAnswer, plainJson } from './faults.ts'
 import { healthAnswer } from './health.ts'
 import { refuseCrossSite } from './origins.ts'
-import type { FoundOperation } from './routes.ts'
+import type { OperationMatch } from './routes.ts'
 import { authAnswer, authCall } from './sign-in.ts'
-import type { Site } from './site.ts'
-import type { Target, Wanted } from './target.ts'
+import type { ServerContext } from './site.ts'
+import type { RequestTarget, ResponseNegotiation } from './target.ts'
 
 /**
  * The request of an operation, from its body, path, query and form. Throws one 400 that names every
  * field in the query that is wrong or missing (H3).
  */
 export async function readRequest(
-  exchange: Exchange,
-  { operation, given, style }: FoundOperation,
-  target: Target,
+  context: RequestContext,
+  { operation, pathValues: fromPath, style }: OperationMatch,
+  target: RequestTarget,
   maxBody: number,
 ): Promise<Values> {
   const { request: schema, neverInQuery } = operations[operation]
-  const { request } = exchange
+  const { request } = context
   const bodiless = !hasBody(request.method)
   refuseInQuery(neverInQuery, target.pairs)
-  const bytes = bodiless ? undefined : await orCancelled(exchange, receive(exchange, maxBody))
+  const bytes = bodiless ? undefined : await orCancelled(context, receive(context, maxBody))
   const sources: Sources = {
     ...(bytes && (await readBody(schema, request.headers['content-type'], bytes, rules[style]))),
-    path: bind(schema, given),
+    path: bind(schema, fromPath),
   }
   const values = merge({ ...sources, query: bindAll(operation, target.pairs, merge(sources)) })
   requireFields(schema, values)
@@ -54,7 +54,7 @@ export async function readRequest(
 }
 
 /** The request that the same target made before; only without a body, which would say more. */
-export const remembered = ({ request }: Exchange, target: Target): Values | undefined =>
+export const remembered = ({ request }: RequestContext, target: RequestTarget): Values | undefined =>
   hasBody(request.method) ? undefined : target.request
 
 const hasBody = (method: string | undefined): boolean => method === 'POST' || method === 'DELETE'
@@ -76,10 +76,10 @@ function bindAll(operation: keyof typeof operations, pairs: readonly Pair[], oth
 }
 
 function missingBeside(schema: Parameters<typeof requireFields>[0], pairs: readonly Pair[], others: Values) {
-  const given = new Set(pairs.filter(([, value]) => value !== '').map(([name]) => name.toLowerCase()))
-  const named = Object.keys(schema.fields).filter((name) => given.has(name.toLowerCase()))
+  const present = new Set(pairs.filter(([, value]) => value !== '').map(([name]) => name.toLowerCase()))
+  const presentFields = Object.keys(schema.fields).filter((name) => present.has(name.toLowerCase()))
   try {
-    requireFields(schema, { ...others, ...Object.fromEntries(named.map((name) => [name, true])) })
+    requireFields(schema, { ...others, ...Object.fromEntries(presentFields.map((name) => [name, true])) })
     return []
   } catch (error) {
     if (error instanceof Fault) return error.details.fields ?? []
@@ -88,34 +88,40 @@ function missingBeside(schema: Parameters<typeof requireFields>[0], pairs: reado
 }
 
 /** F1, F5. Throws BadRequest for a callback that is no name (F2). Remembers what the last caller of a target wanted. */
-export function wantedOf(site: Site, { request, told }: Exchange, found: FoundOperation, target: Target): Wanted {
-  const { method } = told
+export function negotiateResponse(
+  server: ServerContext,
+  { request, logFields }: RequestContext,
+  operation: OperationMatch,
+  target: RequestTarget,
+): ResponseNegotiation {
+  const { method } = logFields
   // R2: routes that are named after the request do not look at Accept.
-  const accept = found.style === 'route' ? request.headers.accept : undefined
-  const { wanted: before, format, jsconfig } = target
+  const accept = operation.style === 'route' ? request.headers.accept : undefined
+  const { negotiation: before, format, jsconfig } = target
   if (before !== undefined && before.method === method && before.accept === accept) return before
-  const callback = site.options.jsonp ? target.callback : undefined
+  const callback = server.options.jsonp ? target.callback : undefined
   const negotiated = negotiate({
     method,
-    suffix: found.format,
+    suffix: operation.format,
     format,
     accept,
     callback,
     jsconfig,
-    names: site.options.names,
+    names: server.options.names,
   })
-  const free = found.operation === 'healthCheck' && found.format === undefined && negotiated.callback === undefined
+  const free =
+    operation.operation === 'healthCheck' && operation.format === undefined && negotiated.callback === undefined
   const report = free ? reportOf(format, accept) : undefined
   const run = free && report === undefined && format === undefined && prefersRun(accept ?? '')
-  const wanted = { method, accept, negotiated, report, run }
-  target.wanted = wanted
-  return wanted
+  const negotiation = { method, accept, negotiated, report, run }
+  target.negotiation = negotiation
+  return negotiation
 }
 
 /** The report that `?format=` or `Accept` asks for, where a path or a callback has not decided already. */
 function reportOf(format: string | undefined, accept: string | undefined): ReportName | undefined {
   if (format !== undefined) {
-    const name = overHttp.format.find((known) => known === format.toLowerCase())
+    const name = overHttp.format.find((name) => name === format.toLowerCase())
     // A format of the interface decides; an unknown one falls through to Accept (F1).
     if (name !== undefined || formatNamed(format) !== undefined) return name
   }
@@ -144,35 +150,42 @@ function bestOf(accept: string): { readonly type: string; readonly parameters: r
 }
 
 /** Answers one operation of the interface: reads the request, asks the Service, writes its answer or its fault. */
-export async function operate(site: Site, exchange: Exchange, found: FoundOperation, target: Target): Promise<Answer> {
-  const row = operations[found.operation]
-  let told: Told = plainJson(site)
+export async function operate(
+  server: ServerContext,
+  context: RequestContext,
+  operation: OperationMatch,
+  target: RequestTarget,
+): Promise<HttpAnswer> {
+  const row = operations[operation.operation]
+  let style: FaultStyle = plainJson(server)
   try {
-    const wanted = wantedOf(site, exchange, found, target)
-    told = { negotiated: wanted.negotiated, response: row.response }
-    if (found.operation === 'healthCheck') refuseCrossSite(exchange.request.headers, site.origins)
+    const negotiation = negotiateResponse(server, context, operation, target)
+    style = { negotiated: negotiation.negotiated, response: row.response }
+    if (operation.operation === 'healthCheck') refuseCrossSite(context.request.headers, server.origins)
 
-    const request = remembered(exchange, target) ?? (await readRequest(exchange, found, target, site.options.maxBody))
-    const auth = found.operation === 'authenticate' ? authCall(site, exchange, request, target, wanted) : undefined
-    const credential = credentialFor(site, exchange, found, wanted, auth)
+    const request =
+      remembered(context, target) ?? (await readRequest(context, operation, target, server.options.maxBody))
+    const auth =
+      operation.operation === 'authenticate' ? authCall(server, context, request, target, negotiation) : undefined
+    const credential = credentialFor(server, context, operation, negotiation, auth)
     const facts: { latest: AnswerFacts | undefined } = { latest: undefined }
     const note = (latest: AnswerFacts): void => {
       facts.latest = latest
-      exchange.told.runId = latest.runId
+      context.logFields.runId = latest.runId
     }
-    const call = { ...callOf(exchange, credential, note), ...auth?.more }
-    const response = await orCancelled(exchange, asked(site, found)(request, call))
+    const call = { ...callOf(context, credential, note), ...auth?.more }
+    const response = await orCancelled(context, methodOf(server, operation)(request, call))
 
-    if (found.operation === 'healthCheck') {
-      return await healthAnswer(site, exchange, { request, response, wanted, facts: facts.latest })
+    if (operation.operation === 'healthCheck') {
+      return await healthAnswer(server, context, { request, response, negotiation, facts: facts.latest })
     }
-    if (auth) return await authAnswer(site, exchange, auth, { request, response, wanted })
-    return await dtoAnswer(row, response, wanted.negotiated)
+    if (auth) return await authAnswer(server, context, auth, { request, response, negotiation })
+    return await dtoAnswer(row, response, negotiation.negotiated)
   } catch (error) {
-    return await faultAnswer(site, exchange, error, told)
+    return await faultAnswer(server, context, error, style)
   }
 }
 
 /** The Service's method, for a request that was read by the operation's own schema. */
-export const asked = (site: Site, { operation }: FoundOperation) =>
-  site.service[operation] as (request: unknown, call: Call) => Promise<unknown>
+export const methodOf = (server: ServerContext, { operation }: OperationMatch) =>
+  server.service[operation] as (request: unknown, call: Call) => Promise<unknown>

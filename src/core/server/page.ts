@@ -1,21 +1,21 @@
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { count, type EntryReading, type Level, read } from '../reports/index.ts'
 import type { RecentRun } from '../service.ts'
-import type { Answer } from './answer.ts'
+import type { HttpAnswer } from './answer.ts'
 import { baseUrl } from './base-url.ts'
 import { callOf } from './call.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './exchange.ts'
 import { entryOf } from './health.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
-import type { Site } from './site.ts'
+import type { ServerContext } from './site.ts'
 
 /** Where one server type stands, by its latest runs. */
-export type Standing = {
+export type TypeStatus = {
   readonly type: ServerType
   /** Undefined: no run yet. */
   readonly level: Level | undefined
   /** The run that says so: the newest of the worst that still counts. */
-  readonly telling: EntryReading | undefined
+  readonly decisiveRun: EntryReading | undefined
   /** The latest run of each mode, shallowest first. */
   readonly runs: readonly {
     readonly mode: ExecutionMode
@@ -30,7 +30,7 @@ const worstFirst: readonly Level[] = ['fail', 'warn', 'ok']
  * Judges a type by its latest runs, newest first. A run counts until a newer one looked at least as
  * deep: a Basic run that passes does not take back what an Advanced run found.
  */
-export function standingOf(type: ServerType, recent: readonly RecentRun[], target: string): Standing {
+export function typeStatus(type: ServerType, recent: readonly RecentRun[], target: string): TypeStatus {
   const own = recent
     .filter((run) => run.type === type)
     .toSorted((a, b) => a.ageSeconds - b.ageSeconds)
@@ -41,7 +41,7 @@ export function standingOf(type: ServerType, recent: readonly RecentRun[], targe
   return {
     type,
     level,
-    telling: counting.find(({ reading }) => reading.level === level)?.reading,
+    decisiveRun: counting.find(({ reading }) => reading.level === level)?.reading,
     runs: own.toSorted((a, b) => depth(a.mode) - depth(b.mode)),
   }
 }
@@ -50,16 +50,16 @@ export function standingOf(type: ServerType, recent: readonly RecentRun[], targe
 const reloadEvery = 30
 
 /** `/`: what a person looks at. Shows the latest runs as this caller may see them and causes none. */
-export async function statusPage(site: Site, exchange: Exchange): Promise<Answer> {
-  const { facts } = site.runtime
-  const base = baseUrl(site, exchange)
-  const recent = site.runtime.recent(await site.runtime.viewOf(callOf(exchange, undefined, () => {})))
-  const shown = new Set([...facts.types, ...recent.map((run) => run.type)])
+export async function statusPage(server: ServerContext, context: RequestContext): Promise<HttpAnswer> {
+  const { facts } = server.runtime
+  const base = baseUrl(server, context)
+  const recent = server.runtime.recent(await server.runtime.viewOf(callOf(context, undefined, () => {})))
+  const visible = new Set([...facts.types, ...recent.map((run) => run.type)])
   const standings = ServerType.values
-    .filter((type) => shown.has(type))
-    .map((type) => standingOf(type, recent, base))
+    .filter((type) => visible.has(type))
+    .map((type) => typeStatus(type, recent, base))
     .toSorted((a, b) => urgency(a) - urgency(b))
-  const configuration = exchange.caller.loopback ? (facts.configuration ?? 'none') : undefined
+  const configuration = context.caller.loopback ? (facts.configuration ?? 'none') : undefined
   const page = document(standings, { base, configuration, configured: facts.types.length, at: new Date() })
   return {
     status: 200,
@@ -70,7 +70,7 @@ export async function statusPage(site: Site, exchange: Exchange): Promise<Answer
 }
 
 /** What needs somebody comes first. */
-const urgency = ({ level }: Standing): number => ['fail', 'warn', 'ok', undefined].indexOf(level)
+const urgency = ({ level }: TypeStatus): number => ['fail', 'warn', 'ok', undefined].indexOf(level)
 
 type Facts = {
   readonly base: string
@@ -83,7 +83,7 @@ type Facts = {
 const words: Record<Level, string> = { ok: '✓ healthy', warn: '! warning', fail: '✗ unhealthy' }
 const marks: Record<Level, string> = { ok: '✓', warn: '!', fail: '✗' }
 
-function document(standings: readonly Standing[], facts: Facts): Markup {
+function document(standings: readonly TypeStatus[], facts: Facts): Markup {
   const level = overall(standings)
   const title = headline(standings)
   return html`<!doctype html>
@@ -113,25 +113,25 @@ ${ways(standings[0]?.type ?? 'App', facts)}
 `
 }
 
-function overall(standings: readonly Standing[]): Level | undefined {
+function overall(standings: readonly TypeStatus[]): Level | undefined {
   const levels = standings.map(({ level }) => level)
   return (['fail', 'warn', 'ok'] as const).find((level) => levels.includes(level))
 }
 
-function headline(standings: readonly Standing[]): string {
-  const named = (level: Level): string[] => standings.filter((s) => s.level === level).map(({ type }) => type)
-  const failing = named('fail')
+function headline(standings: readonly TypeStatus[]): string {
+  const typesAt = (level: Level): string[] => standings.filter((s) => s.level === level).map(({ type }) => type)
+  const failing = typesAt('fail')
   if (failing.length > 0) return `${failing.join(', ')} ${failing.length === 1 ? 'is' : 'are'} unhealthy`
-  const warned = named('warn')
+  const warned = typesAt('warn')
   if (warned.length > 0) return `Healthy, with warnings: ${warned.join(', ')}`
-  const healthy = named('ok')
+  const healthy = typesAt('ok')
   if (healthy.length === 0) return 'Nothing has been checked yet'
   const waiting = standings.length - healthy.length
   return waiting === 0 ? 'All healthy' : `Healthy: ${healthy.join(', ')}; ${waiting} not checked yet`
 }
 
-function card({ type, level, telling, runs }: Standing): Markup {
-  const causes = telling?.causes ?? []
+function card({ type, level, decisiveRun, runs }: TypeStatus): Markup {
+  const causes = decisiveRun?.causes ?? []
   return html`<section>
 <div class="top"><h2>${type}</h2>${state(level)}</div>
 ${causes.length > 0 ? html`<ul class="causes">${causes.map((cause) => html`<li class="${level ?? ''}">${cause}</li>`)}</ul>` : undefined}
@@ -147,11 +147,11 @@ ${runs.toReversed().map(({ mode, reading }) => details(mode, reading))}
 `
 }
 
-function row(type: ServerType, mode: ExecutionMode, run: Standing['runs'][number] | undefined): Markup {
-  const seen = run
+function row(type: ServerType, mode: ExecutionMode, run: TypeStatus['runs'][number] | undefined): Markup {
+  const cell = run
     ? html`${state(levelOf(run.reading))} <span class="when">${age(run.ageSeconds)}${took(run.reading.duration)}</span>`
     : html`<span class="when">not asked yet</span>`
-  return html`<tr><th scope="row">${mode}</th><td>${seen}</td>
+  return html`<tr><th scope="row">${mode}</th><td>${cell}</td>
 <td class="ask"><a href="${question(type, mode)}" rel="nofollow" aria-label="ask ${type} ${mode}">ask</a></td></tr>
 `
 }

@@ -5,10 +5,10 @@ import { ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../wire/index.ts'
 import { correlationOf } from './exchange.ts'
 import { commonHeaders, varies } from './send.ts'
-import { latestOn, type Site } from './site.ts'
+import { latestOn, type ServerContext } from './site.ts'
 
 /** E2: what Node's parser or its clock refused, as a fault; undefined when the caller simply went away. */
-function parserFault(error: Error & { code?: string }, limits: Site['limits']): Fault | undefined {
+function parserFault(error: Error & { code?: string }, limits: ServerContext['limits']): Fault | undefined {
   switch (error.code) {
     case 'ECONNRESET':
     case 'EPIPE':
@@ -28,33 +28,33 @@ function parserFault(error: Error & { code?: string }, limits: Site['limits']): 
  * For what cannot be understood any further: requests that came whole before it get a moment to be answered, one that
  * broke off is refused in its turn, and then the connection closes.
  */
-export function refuseUnparsed(site: Site, error: Error & { code?: string }, socket: Duplex): void {
-  const fault = parserFault(error, site.limits)
+export function refuseUnparsed(server: ServerContext, error: Error & { code?: string }, socket: Duplex): void {
+  const fault = parserFault(error, server.limits)
   if (!fault || !socket.writable) {
     socket.destroy()
     return
   }
-  const known = site.silenced.has(socket)
-  site.silenced.add(socket)
+  const isSilenced = server.silenced.has(socket)
+  server.silenced.add(socket)
   // Every further packet is a further error; what follows the first is on its way, and the connection ends.
-  if (known) return
-  const latest = latestOn(site, socket)
+  if (isSilenced) return
+  const latest = latestOn(server, socket)
   if (latest === undefined) {
-    answerRaw(site, socket, fault, 'other')
+    answerRaw(server, socket, fault, 'other')
     return
   }
   latest.last = true
   if (latest.response.headersSent) latest.response.once('close', () => socket.end())
   else if (!latest.request.complete) latest.cancel(fault)
-  setTimeout(() => socket.destroy(), site.limits.lingerMs)
+  setTimeout(() => socket.destroy(), server.limits.lingerMs)
 }
 
 /** Answers on the bare connection, with the headers and the body that every other error has, and closes it. */
-export function answerRaw(site: Site, socket: Duplex, fault: Fault, method: string): void {
+export function answerRaw(server: ServerContext, socket: Duplex, fault: Fault, method: string): void {
   const correlationId = correlationOf({})
-  const body = encodeJson(ErrorResponse, errorResponse(fault, correlationId), undefined, site.options.names)
+  const body = encodeJson(ErrorResponse, errorResponse(fault, correlationId), undefined, server.options.names)
   const headers = [
-    ...commonHeaders(correlationId, varies(site)),
+    ...commonHeaders(correlationId, varies(server)),
     'Date',
     new Date().toUTCString(),
     'Content-Type',
@@ -67,11 +67,11 @@ export function answerRaw(site: Site, socket: Duplex, fault: Fault, method: stri
   ]
   let head = `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status] ?? ''}\r\n`
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
-  site.metrics.answered('other', method, fault.status)
-  site.log({ level: 'info', msg: `refused: ${fault.message}`, method, status: fault.status, correlationId })
+  server.metrics.answered('other', method, fault.status)
+  server.log({ level: 'info', msg: `refused: ${fault.message}`, method, status: fault.status, correlationId })
   // An answer cut off by a reset explains nothing: the caller gets a moment to read it, and no longer.
   socket.on('error', () => {})
   socket.end(`${head}\r\n${body}`)
   socket.resume()
-  setTimeout(() => socket.destroy(), site.limits.lingerMs)
+  setTimeout(() => socket.destroy(), server.limits.lingerMs)
 }

@@ -5,7 +5,7 @@ import { clean } from './log.ts'
 import { ownPages, type PageName } from './own-pages.ts'
 
 /** What a path stands for. */
-export type Found =
+export type RouteMatch =
   | {
       readonly kind: 'operation'
       /** The path's template: one of few values, for metrics. */
@@ -13,7 +13,7 @@ export type Found =
       readonly verbs: readonly string[]
       readonly operation: Operation
       /** Fields that the path gives. */
-      readonly given: readonly Pair[]
+      readonly pathValues: readonly Pair[]
       /** A route of the interface, or one named after the request (R2). */
       readonly style: 'route' | 'reply'
       /** Whether an array of requests is taken (R3). */
@@ -23,22 +23,22 @@ export type Found =
     }
   | { readonly kind: 'own'; readonly label: string; readonly verbs: readonly string[]; readonly page: PageName }
 
-export type FoundOperation = Extract<Found, { kind: 'operation' }>
+export type OperationMatch = Extract<RouteMatch, { kind: 'operation' }>
 
 const suffixes: Readonly<Record<string, FormatName>> = { json: 'json', csv: 'csv' }
 
 type RouteTable = {
   /** Paths without parameters, in lower case. */
-  readonly fixed: ReadonlyMap<string, Found>
+  readonly fixed: ReadonlyMap<string, RouteMatch>
   /** What stands before the last segment of a path whose last segment is a parameter. */
   readonly before: ReadonlyMap<string, Before>
 }
-type Before = ((last: string, format: FormatName | undefined) => Found) & {
+type Before = ((last: string, format: FormatName | undefined) => RouteMatch) & {
   /** What follows may hold dots: only a format's suffix is one. */
   readonly dots?: boolean
 }
 
-export type Router = (path: string) => Found
+export type Router = (path: string) => RouteMatch
 
 /**
  * The routes of the interface, read off its table, and the server's own pages. Throws NotFound for
@@ -50,19 +50,19 @@ export function router(): Router {
 }
 
 function readTable(): RouteTable {
-  const fixed = new Map<string, Found>()
+  const fixed = new Map<string, RouteMatch>()
   const before = new Map<string, Before>()
   for (const [page, { paths }] of Object.entries(ownPages) as [PageName, (typeof ownPages)[PageName]][]) {
     for (const path of paths) fixed.set(path, { kind: 'own', label: paths[0], verbs: ['GET'], page })
   }
   for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
     for (const { path, verbs, dots = false } of row.routes) {
-      const found = (given: readonly Pair[], format: FormatName | undefined): Found => ({
+      const operationAt = (pathValues: readonly Pair[], format: FormatName | undefined): RouteMatch => ({
         kind: 'operation',
         label: path,
         verbs,
         operation,
-        given,
+        pathValues,
         style: 'route',
         batch: false,
         format,
@@ -72,11 +72,11 @@ function readTable(): RouteTable {
         const [, parent = '', name = ''] = parameter
         before.set(
           parent,
-          Object.assign((last: string, format?: FormatName) => found([[name, last]], format), { dots }),
+          Object.assign((last: string, format?: FormatName) => operationAt([[name, last]], format), { dots }),
         )
       } else {
-        fixed.set(path, found([], undefined))
-        for (const [suffix, format] of Object.entries(suffixes)) fixed.set(`${path}.${suffix}`, found([], format))
+        fixed.set(path, operationAt([], undefined))
+        for (const [suffix, format] of Object.entries(suffixes)) fixed.set(`${path}.${suffix}`, operationAt([], format))
       }
     }
   }
@@ -89,7 +89,7 @@ function reply({ prefix, format, batches }: ReplyRoute) {
   for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
     byName.set(row.name.toLowerCase(), operation)
   }
-  return (last: string, suffix: FormatName | undefined): Found => {
+  return (last: string, suffix: FormatName | undefined): RouteMatch => {
     // Only /api takes a suffix; elsewhere the format is already said, and a dot belongs to the name.
     const name = format !== undefined && suffix !== undefined ? `${last}.${suffix}` : last
     const batch = batches && suffix !== 'csv' && name.endsWith(batchMark)
@@ -106,7 +106,7 @@ function reply({ prefix, format, batches }: ReplyRoute) {
       label: `${prefix}/{Request}${batch ? batchMark : ''}`,
       verbs: batch ? ['POST'] : replyVerbs,
       operation,
-      given: [],
+      pathValues: [],
       style: 'reply',
       batch,
       format: format ?? suffix,
@@ -118,7 +118,7 @@ function reply({ prefix, format, batches }: ReplyRoute) {
 const batchMark = '[]'
 
 /** R1: letter case, a trailing slash and doubled slashes inside do not matter. */
-function search(table: RouteTable, path: string): Found {
+function search(table: RouteTable, path: string): RouteMatch {
   const segments = path.split('/').filter((segment) => segment !== '')
   const plain = segments.map(decodedSegment)
   // An encoded slash is part of a name and never a boundary between names.
@@ -129,9 +129,9 @@ function search(table: RouteTable, path: string): Found {
   const last = plain.at(-1) ?? ''
   const dot = last.lastIndexOf('.')
   const suffix = last.slice(dot + 1).toLowerCase()
-  const known = dot >= 0 && Object.hasOwn(suffixes, suffix)
-  if (!parent || (dot >= 0 && !known && !parent.dots)) throw nothingAt(path)
-  return !known ? parent(last, undefined) : parent(last.slice(0, dot), suffixes[suffix])
+  const hasSuffix = dot >= 0 && Object.hasOwn(suffixes, suffix)
+  if (!parent || (dot >= 0 && !hasSuffix && !parent.dots)) throw nothingAt(path)
+  return !hasSuffix ? parent(last, undefined) : parent(last.slice(0, dot), suffixes[suffix])
 }
 
 function decodedSegment(segment: string): string {
@@ -153,11 +153,12 @@ export function allowed(verbs: readonly string[]): string {
 }
 
 /** Throws MethodNotAllowed, with Allow, unless the verb belongs to what was found. */
-export function requireVerb(found: Found, verb: string): void {
-  if (verb === 'OPTIONS' || found.verbs.includes(verb) || (verb === 'HEAD' && found.verbs.includes('GET'))) return
-  const headers = { Allow: allowed(found.verbs) }
-  if (found.kind === 'operation' && found.style === 'reply') {
-    const name = `${operations[found.operation].name}${found.batch ? batchMark : ''}`
+export function requireVerb(operationAt: RouteMatch, verb: string): void {
+  if (verb === 'OPTIONS' || operationAt.verbs.includes(verb) || (verb === 'HEAD' && operationAt.verbs.includes('GET')))
+    return
+  const headers = { Allow: allowed(operationAt.verbs) }
+  if (operationAt.kind === 'operation' && operationAt.style === 'reply') {
+    const name = `${operations[operationAt.operation].name}${operationAt.batch ? batchMark : ''}`
     const method = verb.charAt(0) + verb.slice(1).toLowerCase()
     throw new Fault('MethodNotAllowed', `Could not find method named ${method}(${name}) or Any(${name})`, {
       errorCode: 'NotImplementedException',

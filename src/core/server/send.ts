@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks'
-import type { Answer } from './answer.ts'
+import type { HttpAnswer } from './answer.ts'
 import { swallow, unread } from './body.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './exchange.ts'
 import { clean } from './log.ts'
 import { corsHeaders } from './origins.ts'
-import { latestOn, type Site } from './site.ts'
+import { latestOn, type ServerContext } from './site.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
 
@@ -30,26 +30,26 @@ export function commonHeaders(
   ]
 }
 
-export const varies = (site: Site): string => (site.origins.size > 0 ? 'Accept, Origin' : 'Accept')
+export const varies = (server: ServerContext): string => (server.origins.size > 0 ? 'Accept, Origin' : 'Accept')
 
 /** Writes the answer, counts it and logs it. An exchange is answered at most once. */
-export function send(site: Site, exchange: Exchange, answer: Answer): void {
-  const { request, response } = exchange
+export function send(server: ServerContext, context: RequestContext, answer: HttpAnswer): void {
+  const { request, response } = context
   if (response.headersSent) return
-  const gone = response.destroyed || exchange.request.socket.destroyed
-  note(site, exchange, gone ? 499 : answer.status)
+  const gone = response.destroyed || context.request.socket.destroyed
+  note(server, context, gone ? 499 : answer.status)
   if (gone) return
 
   const { body = '', contentType } = answer
   const leftover = unread(request)
-  const headers = commonHeaders(exchange.correlationId, varies(site), answer.contentSecurityPolicy)
+  const headers = commonHeaders(context.correlationId, varies(server), answer.contentSecurityPolicy)
   headers.push('Content-Length', String(Buffer.byteLength(body)))
   if (contentType !== undefined) headers.push('Content-Type', contentType)
   if (answer.headers) headers.push(...answer.headers)
-  if (site.origins.size > 0) headers.push(...corsHeaders(request.headers, site.origins))
+  if (server.origins.size > 0) headers.push(...corsHeaders(request.headers, server.origins))
   // A draining server answers nothing behind `Connection: close`, so it waits for the latest request to say so.
-  const drained = site.draining && latestOn(site, request.socket)?.response === response
-  if (exchange.last || leftover || drained) headers.push('Connection', 'close')
+  const drained = server.draining && latestOn(server, request.socket)?.response === response
+  if (context.last || leftover || drained) headers.push('Connection', 'close')
   response.writeHead(answer.status, headers)
   if (!leftover) {
     response.end(body)
@@ -58,24 +58,24 @@ export function send(site: Site, exchange: Exchange, answer: Answer): void {
   // The whole answer goes out now; the connection closes when the caller has had time to read it.
   response.flushHeaders()
   if (body !== '') response.write(body)
-  swallow(request, site.limits, () => response.end())
+  swallow(request, server.limits, () => response.end())
 }
 
-function note(site: Site, exchange: Exchange, status: number): void {
-  const { told, caller, correlationId } = exchange
-  site.metrics.answered(told.label, told.method, status)
-  const ms = Math.round((performance.now() - exchange.started) * 10) / 10
-  site.log({
-    level: told.stack === undefined ? 'info' : 'error',
+function note(server: ServerContext, context: RequestContext, status: number): void {
+  const { logFields, caller, correlationId } = context
+  server.metrics.answered(logFields.label, logFields.method, status)
+  const ms = Math.round((performance.now() - context.started) * 10) / 10
+  server.log({
+    level: logFields.stack === undefined ? 'info' : 'error',
     msg: status === 499 ? 'the caller went away' : 'answered',
-    method: told.method,
+    method: logFields.method,
     // Of a target that was refused nothing but the path is shown.
-    path: told.path === '' ? clean(exchange.request.url?.split('?', 1)[0] ?? '') : told.path,
+    path: logFields.path === '' ? clean(context.request.url?.split('?', 1)[0] ?? '') : logFields.path,
     status,
     ms,
     correlationId,
-    runId: told.runId,
+    runId: logFields.runId,
     address: caller.address,
-    stack: told.stack,
+    stack: logFields.stack,
   })
 }

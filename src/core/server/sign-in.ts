@@ -6,30 +6,36 @@ import {
   operations,
 } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
-import type { Answer } from './answer.ts'
+import type { HttpAnswer } from './answer.ts'
 import { baseUrl, ownOrigin } from './base-url.ts'
-import { cookieNames, type Presented, presented, readCookies, setCookie } from './credential.ts'
+import { cookieNames, type PresentedCredential, presented, readCookies, setCookie } from './credential.ts'
 import { dtoAnswer } from './dto-answer.ts'
-import type { Exchange } from './exchange.ts'
-import type { Site } from './site.ts'
-import type { Target, Wanted } from './target.ts'
+import type { RequestContext } from './exchange.ts'
+import type { ServerContext } from './site.ts'
+import type { RequestTarget, ResponseNegotiation } from './target.ts'
 
 export type AuthCall = {
   readonly kind: AuthPurpose
   /** Whether it may change anything: HEAD never does (R4). */
   readonly changes: boolean
-  readonly presented: Presented
+  readonly presented: PresentedCredential
   readonly more: Pick<Call, 'verb' | 'continueTo'>
 }
 
 /** A1, A5–A7: what a request to /auth asks for, and what it presents. */
-export function authCall(site: Site, exchange: Exchange, asked: unknown, target: Target, wanted: Wanted): AuthCall {
-  const request = asked as Authenticate
-  const { method } = exchange.told
+export function authCall(
+  server: ServerContext,
+  context: RequestContext,
+  dto: unknown,
+  target: RequestTarget,
+  negotiation: ResponseNegotiation,
+): AuthCall {
+  const request = dto as Authenticate
+  const { method } = context.logFields
   const asks = method === 'GET' || method === 'HEAD'
   const verb = asks ? 'GET' : method === 'DELETE' ? 'DELETE' : 'POST'
   const kind = authPurpose(verb, request)
-  const ambient = wanted.negotiated.callback === undefined
+  const ambient = negotiation.negotiated.callback === undefined
   const url = target.pairs.find(([name]) => name.toLowerCase() === 'continue')?.[1]
   return {
     kind,
@@ -38,30 +44,30 @@ export function authCall(site: Site, exchange: Exchange, asked: unknown, target:
     presented:
       method === 'HEAD' && kind === 'sign-out'
         ? { credential: undefined, ambient: false }
-        : presented(exchange.request.headers, {
+        : presented(context.request.headers, {
             ambient,
             session: kind === 'sign-in',
-            basic: site.options.basic && kind === 'question',
+            basic: server.options.basic && kind === 'question',
           }),
     more: {
       verb,
-      continueTo: url === undefined ? undefined : { url, origin: ownOrigin(site, exchange) },
+      continueTo: url === undefined ? undefined : { url, origin: ownOrigin(server, context) },
     },
   }
 }
 
 /** The answer with its cookies; to a script that any page may load, without either cookies or tokens (F2). */
 export async function authAnswer(
-  site: Site,
-  exchange: Exchange,
+  server: ServerContext,
+  context: RequestContext,
   call: AuthCall,
-  asked: { readonly request: unknown; readonly response: unknown; readonly wanted: Wanted },
-): Promise<Answer> {
-  const { negotiated } = asked.wanted
-  const response = asked.response as AuthenticateResponse
+  question: { readonly request: unknown; readonly response: unknown; readonly negotiation: ResponseNegotiation },
+): Promise<HttpAnswer> {
+  const { negotiated } = question.negotiation
+  const response = question.response as AuthenticateResponse
   const row = operations.authenticate
   if (negotiated.callback !== undefined) return await dtoAnswer(row, withoutTokens(response), negotiated)
-  const cookies = cookiesOf(site, exchange, call, asked.request as Authenticate, response)
+  const cookies = cookiesOf(server, context, call, question.request as Authenticate, response)
   return await dtoAnswer(row, response, negotiated, cookies)
 }
 
@@ -70,15 +76,15 @@ const rememberedFor = 2_592_000
 
 /** A2, A7: Set-Cookie headers, flat: of a sign-in that made a session, and of a sign-out. */
 function cookiesOf(
-  site: Site,
-  exchange: Exchange,
+  server: ServerContext,
+  context: RequestContext,
   { kind, changes }: AuthCall,
   request: Authenticate,
   response: AuthenticateResponse,
 ): readonly string[] {
   if (!changes || kind === 'question') return []
-  const secure = baseUrl(site, exchange).startsWith('https:')
-  const had = readCookies(exchange.request.headers.cookie)
+  const secure = baseUrl(server, context).startsWith('https:')
+  const had = readCookies(context.request.headers.cookie)
   const { session, permanent, option, token } = cookieNames
   if (kind === 'sign-out') {
     const gone = [session, permanent, option, ...(had.has(token) ? [token] : [])]

@@ -10,7 +10,7 @@ import type { HostCheck } from './hosts.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
-import type { Target } from './target.ts'
+import type { RequestTarget } from './target.ts'
 
 /** A request whose answer has not left yet. */
 export type UnderWay = {
@@ -23,7 +23,7 @@ export type UnderWay = {
 }
 
 /** What every request of one running server needs: made once, handed down. */
-export type Site = {
+export type ServerContext = {
   readonly service: Service
   readonly runtime: Runtime
   readonly options: ServeOptions
@@ -31,7 +31,7 @@ export type Site = {
   readonly log: Log
   /** True over TLS. */
   readonly secure: boolean
-  readonly readTarget: (url: string) => Target
+  readonly readTarget: (url: string) => RequestTarget
   readonly checkHost: HostCheck
   readonly callerOf: CallerOf
   /** Whether an address is one of a trusted proxy. */
@@ -53,8 +53,8 @@ export type Site = {
 }
 
 /** The request that came last on a connection, while it is not answered yet. */
-export function latestOn(site: Site, socket: Duplex): UnderWay | undefined {
+export function latestOn(server: ServerContext, socket: Duplex): UnderWay | undefined {
   let latest: UnderWay | undefined
-  for (const one of site.open) if (one.request.socket === socket) latest = one
+  for (const one of server.open) if (one.request.socket === socket) latest = one
   return latest
 }

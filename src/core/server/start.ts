@@ -18,7 +18,7 @@ import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { answerRaw, refuseUnparsed } from './parser-faults.ts'
 import { router } from './routes.ts'
-import { latestOn, type Site } from './site.ts'
+import { latestOn, type ServerContext } from './site.ts'
 import { drain } from './stop.ts'
 import { targetReader } from './target.ts'
 
@@ -55,7 +55,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
   const limits = { ...serverLimits, ...start.limits }
   const isTrusted = trustedProxies(start.options.trustProxy)
   const server = withCertificate(() => create(limits, start.tls))
-  const site: Site = {
+  const serverContext: ServerContext = {
     service: start.service,
     runtime: start.runtime,
     options: start.options,
@@ -79,20 +79,20 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     draining: false,
     hold: undefined,
   }
-  listenTo(server, site)
+  listenTo(server, serverContext)
   await preload(preloadFormats, preloadReports)
   const { address, family, port } = await listening(server, start.host, start.port)
   // Without a listener, a connection that the system cannot accept would end the process.
   server.on('error', (error) =>
-    site.log({ level: 'error', msg: 'a connection was not accepted', stack: stackOf(error) }),
+    serverContext.log({ level: 'error', msg: 'a connection was not accepted', stack: stackOf(error) }),
   )
   let stopped: Promise<void> | undefined
   return {
-    url: `${site.secure ? 'https' : 'http'}://${reachable(address, family)}:${port}`,
+    url: `${serverContext.secure ? 'https' : 'http'}://${reachable(address, family)}:${port}`,
     host: address,
     port,
     stop: () => {
-      stopped ??= drain(server, site)
+      stopped ??= drain(server, serverContext)
       return stopped
     },
   }
@@ -120,33 +120,33 @@ function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
   return server
 }
 
-function listenTo(server: Server, site: Site): void {
-  server.on('request', (request, response) => handle(site, request, response, false))
-  server.on('checkContinue', (request, response) => handle(site, request, response, true))
+function listenTo(server: Server, serverContext: ServerContext): void {
+  server.on('request', (request, response) => handle(serverContext, request, response, false))
+  server.on('checkContinue', (request, response) => handle(serverContext, request, response, true))
   // Without this listener Node answers an unknown expectation itself; the gate refuses it.
-  server.on('checkExpectation', (request, response) => handle(site, request, response, false))
+  server.on('checkExpectation', (request, response) => handle(serverContext, request, response, false))
   server.on('connect', (_request, socket) => {
-    const refuse = (): void => answerRaw(site, socket, neverAllowed('CONNECT'), 'CONNECT')
+    const refuse = (): void => answerRaw(serverContext, socket, neverAllowed('CONNECT'), 'CONNECT')
     // Node has let go of the connection: an error that nobody hears would end the process.
     socket.on('error', () => {})
     // Answers go out in the order of the requests.
-    const before = latestOn(site, socket)
+    const before = latestOn(serverContext, socket)
     if (before) before.response.once('close', refuse)
     else refuse()
   })
-  server.on('clientError', (error, socket) => refuseUnparsed(site, error, socket))
+  server.on('clientError', (error, socket) => refuseUnparsed(serverContext, error, socket))
   server.on('connection', (socket) => {
     // Who has nothing more to say may still listen, or be gone, and only time can tell.
-    socket.once('end', () => setTimeout(() => socket.destroy(), site.limits.lingerMs))
+    socket.once('end', () => setTimeout(() => socket.destroy(), serverContext.limits.lingerMs))
   })
-  server.on('drop', () => site.metrics.refusedConnection())
+  server.on('drop', () => serverContext.metrics.refusedConnection())
   server.on(
     'connection',
     admit({
-      most: site.limits.connectionsPerAddress,
+      most: serverContext.limits.connectionsPerAddress,
       addressOf: (socket) => plainAddress(socket.remoteAddress ?? ''),
-      exempt: (address) => isLoopback(address) || site.isTrusted(address),
-      refused: () => site.metrics.refusedConnection(),
+      exempt: (address) => isLoopback(address) || serverContext.isTrusted(address),
+      refused: () => serverContext.metrics.refusedConnection(),
     }),
   )
 }

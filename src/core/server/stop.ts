@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import { stopping } from './handle.ts'
 import { answerRaw } from './parser-faults.ts'
-import type { Site } from './site.ts'
+import type { ServerContext } from './site.ts'
 
 /** How often a stopping server looks whether everything is answered. Milliseconds. */
 const lookEveryMs = 50
@@ -24,11 +24,11 @@ const maxAcceptMs = 1_000
  * 4. At 8 s the checks and calls under way are cancelled and answered 503; what is still open a
  *    moment later is closed unanswered.
  */
-export async function drain(server: Server, site: Site): Promise<void> {
-  const { limits, connections, open } = site
+export async function drain(server: Server, serverContext: ServerContext): Promise<void> {
+  const { limits, connections, open } = serverContext
   const started = performance.now()
   const elapsed = (): number => performance.now() - started
-  site.draining = true
+  serverContext.draining = true
 
   // A drain delay that outlasts the usual times leaves those connections that came last their share too.
   const stretch = Math.max(0, limits.drainDelayMs + 2 * limits.quietMs - limits.cancelAfterMs)
@@ -36,22 +36,22 @@ export async function drain(server: Server, site: Site): Promise<void> {
   const closeAfterMs = limits.closeAfterMs + stretch
   const cancel = setTimeout(() => {
     for (const { cancel } of open) cancel(stopping())
-    site.runtime.cancelRuns?.()
+    serverContext.runtime.cancelRuns?.()
   }, limits.cancelAfterMs)
-  const close = setTimeout(() => closeAll(site), closeAfterMs)
+  const close = setTimeout(() => closeAll(serverContext), closeAfterMs)
 
-  const quiet = watchForQuiet(site)
+  const quiet = watchForQuiet(serverContext)
   try {
     await pause(limits.drainDelayMs)
-    const answers = holdAnswers(site)
-    await emptyAcceptQueue(site)
+    const answers = holdAnswers(serverContext)
+    await emptyAcceptQueue(serverContext)
     const closed = stopListening(server)
     answers.release()
     while (connections.transports.size > 0) {
       await pause(lookEveryMs)
       const mayEnd = quiet.isQuiet() || elapsed() >= graceEndsMs
       if (open.size > 0 || !mayEnd) continue
-      endConnections(server, site)
+      endConnections(server, serverContext)
       break
     }
     await closed
@@ -68,12 +68,12 @@ export async function drain(server: Server, site: Site): Promise<void> {
  * Keeps answers back while the accept queue is emptied: whoever is answered may connect again at
  * once, and enough such callers would keep the queue from ever being empty.
  */
-function holdAnswers(site: Site): { readonly release: () => void } {
+function holdAnswers(server: ServerContext): { readonly release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>()
-  site.hold = promise
+  server.hold = promise
   return {
     release: () => {
-      site.hold = undefined
+      server.hold = undefined
       resolve()
     },
   }
@@ -83,7 +83,7 @@ function holdAnswers(site: Site): { readonly release: () => void } {
  * Returns when the system holds no connection that this process has not accepted. Every turn of the
  * event loop accepts at least one of them, so that a turn without any says that none is left.
  */
-async function emptyAcceptQueue({ connections }: Site): Promise<void> {
+async function emptyAcceptQueue({ connections }: ServerContext): Promise<void> {
   const ends = performance.now() + maxAcceptMs
   let before: number
   do {
@@ -105,7 +105,10 @@ function stopListening(server: Server): Promise<void> {
  * Looks whether anything arrives on any connection. Looks are counted, not milliseconds: each comes
  * after the event loop has read what had arrived, however long it was kept from doing so.
  */
-function watchForQuiet({ connections, limits }: Site): { readonly isQuiet: () => boolean; readonly stop: () => void } {
+function watchForQuiet({ connections, limits }: ServerContext): {
+  readonly isQuiet: () => boolean
+  readonly stop: () => void
+} {
   let received = 0
   let quietLooks = 0
   const look = async (): Promise<void> => {
@@ -123,28 +126,28 @@ function watchForQuiet({ connections, limits }: Site): { readonly isQuiet: () =>
 }
 
 /** Closes connections on which no call is under way; one that broke off within a request gets a 503. */
-function endConnections(server: Server, site: Site): void {
-  const { transports, speakers } = site.connections
+function endConnections(server: Server, serverContext: ServerContext): void {
+  const { transports, speakers } = serverContext.connections
   // Node knows which connections are between two requests.
   server.closeIdleConnections()
   const speaking = [...speakers].filter((socket) => !socket.destroyed)
-  const known = new Set(speaking.map(peerOf))
+  const peers = new Set(speaking.map(peerOf))
   for (const socket of speaking) {
     // These have their last answer, and a moment to read it.
-    if (site.silenced.has(socket)) continue
+    if (serverContext.silenced.has(socket)) continue
     if (socket.bytesRead === 0 || !socket.writable) {
       socket.destroy()
       continue
     }
-    site.silenced.add(socket)
-    answerRaw(site, socket, stopping(), 'other')
+    serverContext.silenced.add(socket)
+    answerRaw(serverContext, socket, stopping(), 'other')
   }
   // What is left are TLS handshakes that do not go on.
-  for (const socket of transports) if (!known.has(peerOf(socket))) socket.destroy()
+  for (const socket of transports) if (!peers.has(peerOf(socket))) socket.destroy()
 }
 
 const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
 
-function closeAll({ connections: { speakers, transports } }: Site): void {
+function closeAll({ connections: { speakers, transports } }: ServerContext): void {
   for (const socket of [...speakers, ...transports]) socket.destroy()
 }

@@ -2,29 +2,29 @@ import { HealthCheckRequest } from '../protocol/index.ts'
 import { overHttp, type ReportName } from '../reports/index.ts'
 import { formatNamed, type Negotiated, type Pair, parsePairs, type Values } from '../wire/index.ts'
 import { clean } from './log.ts'
-import type { Found, Router } from './routes.ts'
+import type { RouteMatch, Router } from './routes.ts'
 
-const asked = new Set(Object.keys(HealthCheckRequest.fields).map((name) => name.toLowerCase()))
+const healthFields = new Set(Object.keys(HealthCheckRequest.fields).map((name) => name.toLowerCase()))
 
 /**
  * The target for a log line: of the query only a format that exists, and what a health check asks for
  * where one is asked for. Anywhere else a value may be a secret, whatever its name.
  */
 export function loggedPath(path: string, pairs: readonly Pair[], isHealthCheck: boolean): string {
-  const kept = pairs.filter(([written, value]) => {
+  const loggable = pairs.filter(([written, value]) => {
     const name = written.toLowerCase()
-    return name === 'format' ? isFormat(value) : isHealthCheck && asked.has(name)
+    return name === 'format' ? isFormat(value) : isHealthCheck && healthFields.has(name)
   })
-  const left = kept.length < pairs.length ? ['…'] : []
-  const query = [...kept.map(([name, value]) => `${name}=${value}`), ...left].join('&')
+  const left = loggable.length < pairs.length ? ['…'] : []
+  const query = [...loggable.map(([name, value]) => `${name}=${value}`), ...left].join('&')
   return clean(query === '' ? path : `${path}?${query}`)
 }
 
 const isFormat = (value: string): boolean =>
-  formatNamed(value) !== undefined || overHttp.format.some((known) => known === value.toLowerCase())
+  formatNamed(value) !== undefined || overHttp.format.some((name) => name === value.toLowerCase())
 
 /** In what form an answer is wanted. */
-export type Wanted = {
+export type ResponseNegotiation = {
   readonly method: string
   readonly accept: string | undefined
   readonly negotiated: Negotiated
@@ -35,8 +35,8 @@ export type Wanted = {
 }
 
 /** What a request target stands for. */
-export type Target = {
-  readonly found: Found
+export type RequestTarget = {
+  readonly route: RouteMatch
   readonly pairs: readonly Pair[]
   /** `?format=`, `?callback=` and `?jsconfig=`, in any letter case. */
   readonly format: string | undefined
@@ -46,7 +46,7 @@ export type Target = {
   /** The request that a bodiless call makes of it, once it has been read and found good. */
   request: Values | undefined
   /** The form in which it was asked for last. */
-  wanted: Wanted | undefined
+  negotiation: ResponseNegotiation | undefined
 }
 
 /** Splits a request target that has passed the gate. Throws BadRequest for a query that cannot be decoded. */
@@ -64,37 +64,37 @@ const most = 256
  * Reads targets. Pollers ask the same few again and again, so the good ones are remembered: a target
  * means the same every time. Throws what the router throws.
  */
-export function targetReader(route: Router): (url: string) => Target {
-  const known = new Map<string, Target>()
+export function targetReader(route: Router): (url: string) => RequestTarget {
+  const targets = new Map<string, RequestTarget>()
   return (url) => {
-    const before = known.get(url)
+    const before = targets.get(url)
     if (before) return before
     const { path, pairs } = splitTarget(url)
-    const found = route(path)
-    const target: Target = {
-      found,
+    const match = route(path)
+    const target: RequestTarget = {
+      route: match,
       pairs,
       format: firstNamed(pairs, 'format'),
       callback: firstNamed(pairs, 'callback'),
       jsconfig: firstNamed(pairs, 'jsconfig'),
-      logged: loggedPath(path, pairs, isHealthCheck(found)),
+      logged: loggedPath(path, pairs, isHealthCheck(match)),
       request: undefined,
-      wanted: undefined,
+      negotiation: undefined,
     }
     // Only what is polled is worth it, and other operations may hold what nobody should remember.
-    if (url.length <= longest && isHealthCheck(target.found)) {
+    if (url.length <= longest && isHealthCheck(target.route)) {
       // Whoever makes up targets empties the memory and gains nothing by it.
-      if (known.size >= most) known.clear()
-      known.set(url, target)
+      if (targets.size >= most) targets.clear()
+      targets.set(url, target)
     }
     return target
   }
 }
 
-const isHealthCheck = (found: Found): boolean => found.kind === 'operation' && found.operation === 'healthCheck'
+const isHealthCheck = (match: RouteMatch): boolean => match.kind === 'operation' && match.operation === 'healthCheck'
 
 /** The first value given under a name (in lower case), whatever its letter case; undefined when absent or empty. */
 function firstNamed(pairs: readonly Pair[], name: string): string | undefined {
-  const found = pairs.find(([written]) => written.length === name.length && written.toLowerCase() === name)
-  return found === undefined || found[1] === '' ? undefined : found[1]
+  const match = pairs.find(([written]) => written.length === name.length && written.toLowerCase() === name)
+  return match === undefined || match[1] === '' ? undefined : match[1]
 }

@@ -8,17 +8,21 @@ export type SettingsContext = SecretSources & {
   readonly exists?: ((path: string) => boolean) | undefined
 }
 
-export type Reading = { readonly problems: Problem[]; readonly warnings: Problem[]; readonly context: SettingsContext }
+export type SettingsReading = {
+  readonly problems: Problem[]
+  readonly warnings: Problem[]
+  readonly context: SettingsContext
+}
 /** Where in the settings a value stands, and how to say what is wrong with it. */
 export type At = {
-  readonly reading: Reading
+  readonly reading: SettingsReading
   readonly in: (step: string | number) => At
   /** Gives undefined, so that a reader can return what it reports. */
   readonly wrong: (message: string) => undefined
   readonly warn: (message: string) => void
 }
 
-export const place = (path: readonly (string | number)[], reading: Reading): At => ({
+export const place = (path: readonly (string | number)[], reading: SettingsReading): At => ({
   reading,
   in: (step) => place([...path, step], reading),
   wrong: (message) => {
@@ -39,21 +43,21 @@ export const isMap = (value: unknown): value is Raw =>
 export type Of<T extends Setting['type']> = Extract<Setting, { readonly type: T }>
 
 /** The sentence for a key that nobody knows. */
-export function unknownKey(key: string, known: readonly string[]): string {
-  const meant = didYouMean(key, known)
+export function unknownKey(key: string, names: readonly string[]): string {
+  const meant = didYouMean(key, names)
   if (meant !== undefined) return `is not a setting here: did you mean \`${meant}\`?`
-  return known.length === 0
+  return names.length === 0
     ? 'is not a setting here: there are none, so remove it'
-    : `is not a setting here: remove it, or use one of ${[...known].sort().join(', ')}`
+    : `is not a setting here: remove it, or use one of ${[...names].sort().join(', ')}`
 }
 
 /** A wrong value as a sentence may repeat it. */
-export function told(value: unknown): string {
+export function describe(value: unknown): string {
   if (value === null || value === undefined) return 'nothing'
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object') return 'a map'
-  const shown = typeof value === 'string' ? JSON.stringify(value) : String(value as number | boolean)
-  return shown.length > 42 ? `${shown.slice(0, 40)}…` : shown
+  const text = typeof value === 'string' ? JSON.stringify(value) : String(value as number | boolean)
+  return text.length > 42 ? `${text.slice(0, 40)}…` : text
 }
 
 export type SettingsRead<S> = {
@@ -83,109 +87,109 @@ export function readSettings<const S extends SettingsSpec>(
 }
 
 function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
-  if (!isMap(raw)) return at.wrong(`must be settings (\`name: value\`), not ${told(raw)}`)
+  if (!isMap(raw)) return at.wrong(`must be settings (\`name: value\`), not ${describe(raw)}`)
   for (const key of Object.keys(raw)) {
     if (!Object.hasOwn(spec, key)) at.in(key).wrong(unknownKey(key, Object.keys(spec)))
   }
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(spec)) {
     const here = at.in(name)
-    const given = Object.hasOwn(raw, name) ? raw[name] : undefined
-    if (given === null) here.wrong('has no value: give it one, or remove the line')
-    else if (given !== undefined) values[name] = read(setting, given, here)
+    const value = Object.hasOwn(raw, name) ? raw[name] : undefined
+    if (value === null) here.wrong('has no value: give it one, or remove the line')
+    else if (value !== undefined) values[name] = read(setting, value, here)
     else if (setting.required) here.wrong(`is missing: add \`${name}:\` (${setting.doc})`)
     else if ('default' in setting && setting.default !== undefined) values[name] = setting.default
   }
   return values
 }
 
-type Reader<T extends Setting['type']> = (given: unknown, setting: Of<T>, at: At) => unknown
+type Reader<T extends Setting['type']> = (value: unknown, setting: Of<T>, at: At) => unknown
 
-const read = (setting: Setting, given: unknown, at: At): unknown =>
-  (readers[setting.type] as (given: unknown, setting: Setting, at: At) => unknown)(given, setting, at)
+const read = (setting: Setting, value: unknown, at: At): unknown =>
+  (readers[setting.type] as (value: unknown, setting: Setting, at: At) => unknown)(value, setting, at)
 
 /** One reader a type of setting: the value in base units, or undefined when it reported a problem. */
 const readers: { readonly [T in Setting['type']]: Reader<T> } = {
-  text: (given, setting, at) => {
-    const written = readText(given, at)
+  text: (value, setting, at) => {
+    const written = readText(value, at)
     if (written === undefined || !setting.pattern || setting.pattern.test(written)) return written
-    return at.wrong(`is ${told(written)}, which does not fit: ${setting.doc}`)
+    return at.wrong(`is ${describe(written)}, which does not fit: ${setting.doc}`)
   },
   url: readUrl,
   number: readNumber,
-  integer: (given, setting, at) =>
-    typeof given === 'number' && !Number.isSafeInteger(given)
-      ? at.wrong(`must be a whole number, not ${told(given)}`)
-      : readNumber(given, setting, at),
-  flag: (given, _, at) =>
-    typeof given === 'boolean' ? given : at.wrong(`must be true or false (without quotes), not ${told(given)}`),
-  duration: (given, _, at) => readFigure(given, 'duration', at),
-  bytes: (given, _, at) => readFigure(given, 'bytes', at),
+  integer: (value, setting, at) =>
+    typeof value === 'number' && !Number.isSafeInteger(value)
+      ? at.wrong(`must be a whole number, not ${describe(value)}`)
+      : readNumber(value, setting, at),
+  flag: (value, _, at) =>
+    typeof value === 'boolean' ? value : at.wrong(`must be true or false (without quotes), not ${describe(value)}`),
+  duration: (value, _, at) => readFigure(value, 'duration', at),
+  bytes: (value, _, at) => readFigure(value, 'bytes', at),
   secret: readSecret,
-  choice: (given, setting, at) => {
-    if (typeof given === 'string' && setting.values.includes(given)) return given
-    const meant = typeof given === 'string' ? didYouMean(given, setting.values) : undefined
-    const found = meant === undefined ? '' : `: did you mean ${meant}?`
-    return at.wrong(`must be one of ${setting.values.join(', ')}, not ${told(given)}${found}`)
+  choice: (value, setting, at) => {
+    if (typeof value === 'string' && setting.values.includes(value)) return value
+    const meant = typeof value === 'string' ? didYouMean(value, setting.values) : undefined
+    const suggestion = meant === undefined ? '' : `: did you mean ${meant}?`
+    return at.wrong(`must be one of ${setting.values.join(', ')}, not ${describe(value)}${suggestion}`)
   },
-  texts: (given, _, at) => {
-    if (Array.isArray(given)) return allText(given, at)
+  texts: (value, _, at) => {
+    if (Array.isArray(value)) return allText(value, at)
     // One text stands for a list of one.
-    const one = plainText(given)
-    return typeof one === 'string' ? allText([one], at) : at.wrong(`must be a list of texts, not ${told(given)}`)
+    const one = plainText(value)
+    return typeof one === 'string' ? allText([one], at) : at.wrong(`must be a list of texts, not ${describe(value)}`)
   },
-  map: (given, _, at) => {
-    if (!isMap(given)) return at.wrong(`must be a map (\`name: text\`), not ${told(given)}`)
-    return Object.fromEntries(Object.entries(given).map(([key, value]) => [key, readEntry(key, value, at.in(key))]))
+  map: (raw, _, at) => {
+    if (!isMap(raw)) return at.wrong(`must be a map (\`name: text\`), not ${describe(raw)}`)
+    return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, readEntry(key, value, at.in(key))]))
   },
   threshold: readThreshold,
-  group: (given, setting, at) => readFields(setting.fields, given, at),
-  groups: (given, setting, at) => {
-    if (!Array.isArray(given)) return at.wrong(`must be a list (lines that begin with "- "), not ${told(given)}`)
-    return given.map((item: unknown, index) => readFields(setting.fields, item, at.in(index)))
+  group: (value, setting, at) => readFields(setting.fields, value, at),
+  groups: (value, setting, at) => {
+    if (!Array.isArray(value)) return at.wrong(`must be a list (lines that begin with "- "), not ${describe(value)}`)
+    return value.map((item: unknown, index) => readFields(setting.fields, item, at.in(index)))
   },
 }
 
-function readText(given: unknown, at: At): string | undefined {
-  if (typeof given === 'string') return /^[ \t]*$/.test(given) ? at.wrong('is empty: give it a value') : given
+function readText(value: unknown, at: At): string | undefined {
+  if (typeof value === 'string') return /^[ \t]*$/.test(value) ? at.wrong('is empty: give it a value') : value
   // 1.10 is the number 1.1 by now, so it cannot simply be taken as text.
-  if (typeof given === 'number' || typeof given === 'boolean') return at.wrong('must be text: put it in quotes')
-  return at.wrong(`must be text, not ${told(given)}`)
+  if (typeof value === 'number' || typeof value === 'boolean') return at.wrong('must be text: put it in quotes')
+  return at.wrong(`must be text, not ${describe(value)}`)
 }
 
 /** In lists and maps, where figures are usual (`[200, 204]`), a whole number is its own text. */
-const plainText = (given: unknown): unknown =>
-  typeof given === 'number' && Number.isSafeInteger(given) && given >= 0 ? String(given) : given
+const plainText = (value: unknown): unknown =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? String(value) : value
 
-const allText = (given: readonly unknown[], at: At): readonly string[] =>
-  given.map((item, index) => readText(plainText(item), at.in(index)) ?? '')
+const allText = (value: readonly unknown[], at: At): readonly string[] =>
+  value.map((item, index) => readText(plainText(item), at.in(index)) ?? '')
 
 const credentialHeader = /^(authorization|proxy-authorization|cookie)$/i
 
-function readEntry(key: string, given: unknown, at: At): string {
+function readEntry(key: string, value: unknown, at: At): string {
   if (credentialHeader.test(key)) {
     at.wrong('carries a credential: use a setting that takes {env: NAME} or {file: /path}')
     return ''
   }
-  if (given === '' || typeof given === 'boolean') return String(given)
-  return readText(plainText(given), at) ?? ''
+  if (value === '' || typeof value === 'boolean') return String(value)
+  return readText(plainText(value), at) ?? ''
 }
 
-function readNumber(given: unknown, setting: Of<'number' | 'integer'>, at: At): number | undefined {
-  if (typeof given === 'string' && given.trim() !== '' && Number.isFinite(Number(given))) {
+function readNumber(value: unknown, setting: Of<'number' | 'integer'>, at: At): number | undefined {
+  if (typeof value === 'string' && value.trim() !== '' && Number.isFinite(Number(value))) {
     return at.wrong('must be a number: remove the quotes')
   }
-  if (typeof given !== 'number' || !Number.isFinite(given)) return at.wrong(`must be a number, not ${told(given)}`)
+  if (typeof value !== 'number' || !Number.isFinite(value)) return at.wrong(`must be a number, not ${describe(value)}`)
   const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = setting
-  if (given >= min && given <= max) return given
-  if (setting.min === undefined) return at.wrong(`is ${given}: give ${max} or less`)
-  return at.wrong(`is ${given}: give ${setting.max === undefined ? `${min} or more` : `${min} to ${max}`}`)
+  if (value >= min && value <= max) return value
+  if (setting.min === undefined) return at.wrong(`is ${value}: give ${max} or less`)
+  return at.wrong(`is ${value}: give ${setting.max === undefined ? `${min} or more` : `${min} to ${max}`}`)
 }
 
 const passwordParameter = /^(password|passwd|pwd|sslpassword)$/i
 
-function readUrl(given: unknown, setting: Of<'url'>, at: At): string | undefined {
-  const written = readText(given, at)
+function readUrl(value: unknown, setting: Of<'url'>, at: At): string | undefined {
+  const written = readText(value, at)
   if (written === undefined) return undefined
   const schemes = setting.protocols.map((protocol) => protocol.split(':', 1)[0] ?? '')
   const url = URL.canParse(written) ? new URL(written) : undefined
@@ -207,11 +211,11 @@ const secretShape = 'write {env: NAME}, {file: /path} or {keychain: name}'
 /** What `svc secrets set` takes for a name. */
 export const secretName = /^[A-Za-z0-9_.@-]{1,100}$/
 
-function readSecret(given: unknown, _: Of<'secret'>, at: At): Secret | undefined {
-  if (!isMap(given)) return at.wrong(`must point at a secret, never hold it: ${secretShape}`)
-  const keys = Object.keys(given)
+function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined {
+  if (!isMap(value)) return at.wrong(`must point at a secret, never hold it: ${secretShape}`)
+  const keys = Object.keys(value)
   const [kind] = keys
-  const name = kind === undefined ? undefined : given[kind]
+  const name = kind === undefined ? undefined : value[kind]
   if (keys.length !== 1 || (kind !== 'env' && kind !== 'file' && kind !== 'keychain')) {
     return at.wrong(`must name one variable, one file or one secret of the keychain: ${secretShape}`)
   }
@@ -237,21 +241,21 @@ function readSecret(given: unknown, _: Of<'secret'>, at: At): Secret | undefined
 }
 
 /** A threshold in base units: `{warn, limit}`, a bare limit, or `off`. */
-export function readThreshold(given: unknown, setting: Of<'threshold'>, at: At): Threshold | undefined {
-  if (given === 'off') return {}
-  if (!isMap(given)) return { limit: readFigure(given, setting.unit, at) }
+export function readThreshold(value: unknown, setting: Of<'threshold'>, at: At): Threshold | undefined {
+  if (value === 'off') return {}
+  if (!isMap(value)) return { limit: readFigure(value, setting.unit, at) }
   // Half of a threshold keeps the other half's default: to move a warning is not to lose the limit.
   const both = setting.default ?? {}
-  for (const key of Object.keys(given)) {
+  for (const key of Object.keys(value)) {
     if (key !== 'warn' && key !== 'limit') at.in(key).wrong(unknownKey(key, ['warn', 'limit']))
   }
   const half = (name: 'warn' | 'limit'): number | undefined => {
-    const written = Object.hasOwn(given, name) ? given[name] : undefined
+    const written = Object.hasOwn(value, name) ? value[name] : undefined
     if (written === undefined) return both[name]
     return written === 'off' ? undefined : readFigure(written, setting.unit, at.in(name))
   }
   const read = { warn: half('warn'), limit: half('limit') }
-  if ('warn' in given && 'limit' in given && crossed(read, both)) {
+  if ('warn' in value && 'limit' in value && crossed(read, both)) {
     return at.wrong('would fail before it warns: exchange warn and limit')
   }
   return read
@@ -275,15 +279,15 @@ const examples: Record<ThresholdUnit, string> = {
 const longest = 10 * 365 * 86_400_000
 
 /** A duration in ms, bytes, percent, days, a count or a ratio, as written in svc.yaml. */
-export function readFigure(given: unknown, unit: ThresholdUnit, at: At): number | undefined {
-  const bare = typeof given === 'number'
+export function readFigure(raw: unknown, unit: ThresholdUnit, at: At): number | undefined {
+  const bare = typeof raw === 'number'
   if (bare && (unit === 'duration' || unit === 'bytes')) {
     const [first, second] = unit === 'duration' ? ['s', 'ms'] : ['KiB', 'MB']
-    return at.wrong(`is ${given}, without a unit: write ${given}${first} or ${given}${second}`)
+    return at.wrong(`is ${raw}, without a unit: write ${raw}${first} or ${raw}${second}`)
   }
-  const value = bare ? given : typeof given === 'string' ? parsed(given, unit) : undefined
+  const value = bare ? raw : typeof raw === 'string' ? parsed(raw, unit) : undefined
   if (value === undefined || !Number.isFinite(value) || value < 0) {
-    return at.wrong(`must be written like ${examples[unit]}, not ${told(given)}`)
+    return at.wrong(`must be written like ${examples[unit]}, not ${describe(raw)}`)
   }
   if (unit === 'duration' && value > longest) return at.wrong(`is longer than ${writeFigure(longest, unit)}: give less`)
   return value

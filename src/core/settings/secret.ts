@@ -25,7 +25,7 @@ export type SecretSources = {
 }
 
 /** Bytes: a key file fits, a log file named by mistake does not fill the memory. */
-const largestSecret = 64 * 1024
+const maxSecret = 64 * 1024
 
 /**
  * A secret in an environment variable. Revealing throws ProbeError `internal`, and not `auth`:
@@ -67,7 +67,7 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
     }
     const place = hostAndPort(target.host, target.port)
     if (!sources.keychain) throw unread(origin, 'no keychain is read here; use {file: /path}')
-    const kept = await sources.keychain(name).catch((error: unknown) => {
+    const stored = await sources.keychain(name).catch((error: unknown) => {
       if (!(error instanceof Fault)) throw error
       throw new ProbeError('internal', `${origin}: ${error.message}`, error.details.hints)
     })
@@ -75,9 +75,9 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
     const command = plainHost.test(target.host.replace(/^\[(.*)\]$/, '$1'))
       ? `svc secrets set ${name} --for ${place}`
       : 'svc secrets set'
-    if (!kept) throw unread(origin, `nothing is kept under that name: ${command}`)
-    const bound = hostAndPort(kept.host, kept.port)
-    if (bound === place) return kept.secret
+    if (!stored) throw unread(origin, `nothing is kept under that name: ${command}`)
+    const bound = hostAndPort(stored.host, stored.port)
+    if (bound === place) return stored.secret
     throw unread(
       origin,
       `it is kept for ${bound}, and this monitor asks ${place}: nothing was sent. If that is right: ${command}`,
@@ -106,14 +106,14 @@ async function readSecret(path: string, folder: string): Promise<string | undefi
   try {
     const stat = await file.stat()
     if (!stat.isFile()) throw unread(`{file: ${path}}`, 'it is not a regular file')
-    const buffer = Buffer.alloc(largestSecret + 1)
+    const buffer = Buffer.alloc(maxSecret + 1)
     let length = 0
     while (length < buffer.length) {
       const { bytesRead } = await file.read(buffer, length, buffer.length - length, length)
       if (bytesRead === 0) break
       length += bytesRead
     }
-    if (length > largestSecret) throw unread(`{file: ${path}}`, 'it is larger than 64 KiB: is it the right file?')
+    if (length > maxSecret) throw unread(`{file: ${path}}`, 'it is larger than 64 KiB: is it the right file?')
     return decode(buffer.subarray(0, length))
   } finally {
     await file.close()

@@ -1,5 +1,5 @@
 import type { Data } from './data.ts'
-import type { Link } from './link.ts'
+import type { StoreLink } from './link.ts'
 import { auditOver } from './rows/audit.ts'
 import { failuresOver, type Room } from './rows/failures.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
@@ -10,9 +10,9 @@ import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
 
 /** The questions that are asked of the store, over either database. `now` is for what the store dates itself. */
-export function dataOver(link: Link, now: () => number): Data {
+export function dataOver(link: StoreLink, now: () => number): Data {
   const room: Room = { left: 0 }
-  const over = (own: Link): Data => ({
+  const over = (own: StoreLink): Data => ({
     users: usersOver(own, now),
     sessions: sessionsOver(own, now),
     tokens: tokensOver(own, now),

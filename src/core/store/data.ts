@@ -114,16 +114,16 @@ export type HeartbeatRow = {
   readonly history: readonly { readonly at: number; readonly status: HeartbeatRow['status'] }[]
 }
 /** A figure that a run measured. */
-export type Reading = { readonly at: number; readonly value: number }
+export type StoredReading = { readonly at: number; readonly value: number }
 /** A sign-in made in one transaction: a session, an access token and a refresh token of one family. */
-export type SignIn = {
+export type SignInRecord = {
   readonly session: SessionRow
   readonly access: TokenRow
   readonly refresh: RefreshRow
   /** The session presented with the request, which ends (A8). */
   readonly endsSession: string | undefined
 }
-export type RoleChange = { readonly add: Grants; readonly remove: Grants }
+export type StoredRoleChange = { readonly add: Grants; readonly remove: Grants }
 export type Changed = { readonly before: Grants; readonly after: Grants }
 export type Rotation =
   | { readonly outcome: 'rotated' }
@@ -163,11 +163,11 @@ export type Data = {
     readonly setDisabled: (id: string, disabled: boolean, actor: Actor) => Promise<void>
     readonly remove: (id: string, actor: Actor) => Promise<void>
     /** Fault NotFound when the user is gone, Conflict when the last Admin would lose Admin (O6). */
-    readonly changeGrants: (id: string, change: RoleChange, actor: Actor) => Promise<Changed>
+    readonly changeGrants: (id: string, change: StoredRoleChange, actor: Actor) => Promise<Changed>
   }
   readonly sessions: {
     /** Fault Unauthorized when the user was removed, disabled or given another password meanwhile. */
-    readonly begin: (signIn: SignIn, actor: Actor) => Promise<void>
+    readonly begin: (signIn: SignInRecord, actor: Actor) => Promise<void>
     readonly find: (hash: string) => Promise<SessionRow | undefined>
     readonly touch: (hash: string, at: number) => Promise<void>
     /** Ends a session and its refresh family, or a family by its id. */
@@ -229,8 +229,8 @@ export type Data = {
      * the one kept before is `everyMs` old or older. Fault Conflict when there are as many series as may be.
      */
     readonly keep: (
-      reading: Reading & { readonly series: string; readonly everyMs: number },
-    ) => Promise<readonly Reading[]>
+      reading: StoredReading & { readonly series: string; readonly everyMs: number },
+    ) => Promise<readonly StoredReading[]>
     /**
      * Since when each of `keys` holds, `at` for those that did not hold before; with `hold` all others of
      * the series stay as they are, else they are forgotten. Fault Conflict as above.

@@ -10,17 +10,20 @@ import {
 import type { Tables } from './tables.ts'
 
 /** A connection for as long as one transaction or one query has it. */
-export type Held = {
-  readonly execute: (sql: string, parameters: readonly unknown[]) => Promise<Answered>
+export type DriverConnection = {
+  readonly execute: (sql: string, parameters: readonly unknown[]) => Promise<QueryOutcome>
   readonly begin: () => Promise<unknown>
   readonly commit: () => Promise<unknown>
   readonly rollback: () => Promise<unknown>
   readonly release: () => void
 }
-export type Answered = { readonly rows: readonly unknown[]; readonly changed: number | undefined }
+export type QueryOutcome = { readonly rows: readonly unknown[]; readonly changed: number | undefined }
 
 /** Kysely over connections of ours: it builds the queries, and we decide how they run. */
-export function kysely(parts: Pick<Dialect, 'createAdapter' | 'createQueryCompiler'>, take: () => Promise<Held>) {
+export function kysely(
+  parts: Pick<Dialect, 'createAdapter' | 'createQueryCompiler'>,
+  take: () => Promise<DriverConnection>,
+) {
   return new Kysely<Tables>({
     dialect: {
       ...parts,
@@ -33,36 +36,36 @@ export function kysely(parts: Pick<Dialect, 'createAdapter' | 'createQueryCompil
 }
 
 class HeldDriver implements Driver {
-  readonly #take: () => Promise<Held>
-  constructor(take: () => Promise<Held>) {
+  readonly #take: () => Promise<DriverConnection>
+  constructor(take: () => Promise<DriverConnection>) {
     this.#take = take
   }
   async init(): Promise<void> {}
   async acquireConnection(): Promise<HeldConnection> {
     return new HeldConnection(await this.#take())
   }
-  async beginTransaction({ held }: HeldConnection, _settings: TransactionSettings): Promise<void> {
-    await held.begin()
+  async beginTransaction({ connection }: HeldConnection, _settings: TransactionSettings): Promise<void> {
+    await connection.begin()
   }
-  async commitTransaction({ held }: HeldConnection): Promise<void> {
-    await held.commit()
+  async commitTransaction({ connection }: HeldConnection): Promise<void> {
+    await connection.commit()
   }
-  async rollbackTransaction({ held }: HeldConnection): Promise<void> {
-    await held.rollback()
+  async rollbackTransaction({ connection }: HeldConnection): Promise<void> {
+    await connection.rollback()
   }
-  async releaseConnection({ held }: HeldConnection): Promise<void> {
-    held.release()
+  async releaseConnection({ connection }: HeldConnection): Promise<void> {
+    connection.release()
   }
   async destroy(): Promise<void> {}
 }
 
 class HeldConnection implements DatabaseConnection {
-  readonly held: Held
-  constructor(held: Held) {
-    this.held = held
+  readonly connection: DriverConnection
+  constructor(connection: DriverConnection) {
+    this.connection = connection
   }
   async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
-    const { rows, changed } = await this.held.execute(sql, parameters.map(storable))
+    const { rows, changed } = await this.connection.execute(sql, parameters.map(storable))
     return { rows: rows as R[], ...(changed === undefined ? {} : { numAffectedRows: BigInt(changed) }) }
   }
   streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {

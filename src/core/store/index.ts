@@ -8,10 +8,10 @@ export type {
   HeartbeatRow,
   KeyRow,
   RefreshRow,
-  RoleChange,
   Rotation,
   SessionRow,
-  SignIn,
+  SignInRecord as SignIn,
+  StoredRoleChange as RoleChange,
   TokenRow,
   User,
 } from './data.ts'

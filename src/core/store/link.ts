@@ -2,7 +2,7 @@ import { Fault } from '../errors.ts'
 import type { Db } from './tables.ts'
 
 /** The way to one database: the same for SQLite and PostgreSQL, and all that the queries know of it. */
-export type Link = {
+export type StoreLink = {
   /** Looks at what is committed. One statement sees one moment; two statements may see two. */
   readonly read: <T>(work: (db: Db) => Promise<T>) => Promise<T>
   /**
@@ -13,7 +13,7 @@ export type Link = {
   /** Inside `write`: from here to its end no other transaction anywhere holds the lock of this name. */
   readonly lock: (tx: Db, name: string) => Promise<void>
   /** The same way for one caller: all that it asks, together, waits no longer than one question may. */
-  readonly forRequest: () => Link
+  readonly forRequest: () => StoreLink
   /** Waits for what runs. Safe to call twice. */
   readonly close: () => Promise<void>
 }

@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
 import { makeFolder } from '../folder.ts'
 import { sqlite } from '../lazy.ts'
-import { companions, found, quoted, reason, refuseUnsafe, refuseUrl } from './path.ts'
+import { companions, quoted, reason, refuseUnsafe, refuseUrl, statOf } from './path.ts'
 import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
 
 /** The ways out that every unusable store has. */
@@ -38,8 +38,8 @@ const locked = (path: string): Fault =>
 export function openingFault(path: string, error: unknown): Fault {
   if (error instanceof Fault) return error
   const { errcode } = error as { errcode?: unknown }
-  const known = typeof errcode === 'number' ? meanings[errcode & 0xff] : undefined
-  if (known) return known(path)
+  const meaning = typeof errcode === 'number' ? meanings[errcode & 0xff] : undefined
+  if (meaning) return meaning(path)
   return new Fault('Local', `The store ${path} cannot be opened: ${reason(error)}`, { cause: error })
 }
 
@@ -77,9 +77,9 @@ const prefix = (path: string): string => `.${basename(path)}.new-`
 /** A log without its database holds acknowledged writes; a new database in its place would be spoilt by it. */
 function refuseOrphans(path: string): void {
   for (const orphan of [`${path}-wal`, `${path}-journal`]) {
-    const size = found(orphan)?.size ?? 0
+    const size = statOf(orphan)?.size ?? 0
     // Looked at again: another process may have made the store meanwhile.
-    if (size > 0 && !found(path)) throw damaged(orphan, `is left of a store, but ${basename(path)} itself is gone`)
+    if (size > 0 && !statOf(path)) throw damaged(orphan, `is left of a store, but ${basename(path)} itself is gone`)
   }
 }
 
@@ -110,7 +110,7 @@ function sweep(path: string): void {
   const folder = dirname(path)
   for (const name of readdirSync(folder)) {
     if (!name.startsWith(prefix(path))) continue
-    const age = Date.now() - (found(join(folder, name))?.mtimeMs ?? Date.now())
+    const age = Date.now() - (statOf(join(folder, name))?.mtimeMs ?? Date.now())
     if (age > anHour) rmSync(join(folder, name), { force: true })
   }
 }
@@ -147,7 +147,7 @@ export function openStore(options: StoreOptions, steps: readonly string[] = migr
   refuseUrl(path)
   try {
     refuseUnsafe(path)
-    if (!found(path)) {
+    if (!statOf(path)) {
       if (!options.create) throw missing(path)
       createStore(path, steps)
     }
@@ -163,7 +163,7 @@ const missing = (path: string): Fault =>
   })
 
 function openExisting(path: string, steps: readonly string[]): Store {
-  if (found(path)?.size === 0) throw damaged(path, 'is empty (0 bytes): what it held is lost')
+  if (statOf(path)?.size === 0) throw damaged(path, 'is empty (0 bytes): what it held is lost')
   const database = new (sqlite().DatabaseSync)(path, { timeout: busyMs })
   try {
     refuseForeign(path, database)

@@ -68,7 +68,7 @@ export function refuseUrl(path: string): void {
 export const companions = (path: string): readonly string[] => [`${path}-wal`, `${path}-shm`]
 
 /** What lies at a path, a link itself and not what it points to; undefined when nothing does. */
-export const found = (path: string): Stats | undefined => look(path, lstatSync)
+export const statOf = (path: string): Stats | undefined => look(path, lstatSync)
 const followed = (path: string): Stats | undefined => look(path, statSync)
 
 function look(path: string, stat: typeof lstatSync): Stats | undefined {
@@ -92,7 +92,7 @@ export function refuseUnsafe(path: string): void {
   }
   if (stat) refuseMode(folder, stat, '700')
   for (const file of [path, ...companions(path)]) {
-    const stat = found(file)
+    const stat = statOf(file)
     if (!stat) continue
     if (stat.isSymbolicLink()) {
       throw new Fault('Local', `${file} is a symbolic link, and the store is not opened over one`, {
@@ -106,7 +106,7 @@ export function refuseUnsafe(path: string): void {
   }
 }
 
-function refuseMode(place: string, stat: Stats, wanted: '600' | '700'): void {
+function refuseMode(place: string, stat: Stats, expected: '600' | '700'): void {
   if (process.platform === 'win32') return
   const account = process.geteuid?.()
   if (account !== undefined && stat.uid !== account) {
@@ -117,7 +117,7 @@ function refuseMode(place: string, stat: Stats, wanted: '600' | '700'): void {
   if ((stat.mode & 0o077) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
   throw new Fault('Local', `${place} is open to other accounts (mode ${mode})`, {
-    hints: [`chmod ${wanted} ${quoted(place)}`],
+    hints: [`chmod ${expected} ${quoted(place)}`],
   })
 }
 

@@ -30,7 +30,7 @@ export type ConnectionConfig = pg.ClientConfig & { readonly socket?: (() => Sock
  * A connection to PostgreSQL. It may break at any moment, also between two statements and while nobody uses it, so its
  * errors and its socket's have a listener for all its life: what a break means is told by the next statement.
  */
-export class Connection extends pg.Client {
+export class PoolConnection extends pg.Client {
   readonly #socket: Socket
   /** When the last statement was sent, and when the server last answered, by the monotonic clock. */
   askedAt = performance.now()
@@ -43,7 +43,7 @@ export class Connection extends pg.Client {
 
   constructor(
     { socket: open = () => new Socket(), ...config }: ConnectionConfig,
-    forgotten: (connection: Connection) => void,
+    forgotten: (connection: PoolConnection) => void,
   ) {
     const socket = open()
     super({ ...config, stream: () => socket })
@@ -101,7 +101,7 @@ export class Connection extends pg.Client {
 type Waiter = {
   /** By the monotonic clock. */
   readonly since: number
-  readonly resolve: (connection: Connection) => void
+  readonly resolve: (connection: PoolConnection) => void
   readonly reject: (error: Error) => void
 }
 
@@ -110,17 +110,17 @@ type Waiter = {
  * whatever it was made for. One that broke is forgotten, together with the unused ones that have been silent since: a
  * server that went away without a word is found out once, and not once for each connection.
  */
-export class Connections {
+export class ConnectionPool {
   readonly #config: ConnectionConfig
   readonly #max: number
   /** All sockets that are not closed yet. */
-  readonly #open = new Set<Connection>()
+  readonly #open = new Set<PoolConnection>()
   /** The last one was used last, and is used next. */
-  readonly #unused: Connection[] = []
-  readonly #used = new Set<Connection>()
+  readonly #unused: PoolConnection[] = []
+  readonly #used = new Set<PoolConnection>()
   /** Attempts to connect: young ones, and those that have taken longer than usual. */
-  readonly #young = new Set<Connection>()
-  readonly #slow = new Set<Connection>()
+  readonly #young = new Set<PoolConnection>()
+  readonly #slow = new Set<PoolConnection>()
   /** When a connection was last found to be broken, by the monotonic clock. */
   #brokeAt = Number.NEGATIVE_INFINITY
   /** An attempt was slow, and none has succeeded since. */
@@ -137,7 +137,7 @@ export class Connections {
    * A connection that works, to be given back by `release`. Throws why none can be had, at the latest at `deadline` by
    * the monotonic clock.
    */
-  async take(deadline: number): Promise<Connection> {
+  async take(deadline: number): Promise<PoolConnection> {
     for (;;) {
       const connection = this.#unused.pop() ?? (await this.#next(deadline))
       clearTimeout(connection.unusedTimer)
@@ -150,7 +150,7 @@ export class Connections {
     }
   }
 
-  release(connection: Connection): void {
+  release(connection: PoolConnection): void {
     this.#used.delete(connection)
     if (connection.lost) {
       this.#brokeAt = performance.now()
@@ -182,7 +182,7 @@ export class Connections {
   }
 
   /** The next connection that becomes free. */
-  #next(deadline: number): Promise<Connection> {
+  #next(deadline: number): Promise<PoolConnection> {
     if (this.#closing) return Promise.reject(closed())
     return new Promise((resolve, reject) => {
       const settle = (): void => {
@@ -230,8 +230,8 @@ export class Connections {
   }
 
   #attempt(): void {
-    const begun = performance.now()
-    const connection = new Connection(this.#config, (gone) => this.#forget(gone))
+    const startedAt = performance.now()
+    const connection = new PoolConnection(this.#config, (gone) => this.#forget(gone))
     this.#open.add(connection)
     this.#young.add(connection)
     const slow = setTimeout(() => {
@@ -258,14 +258,14 @@ export class Connections {
       (error: Error) => {
         settle()
         // Who waits is refused for what the server or the system said since, and not for silence or what is past.
-        if (!connection.abandoned) [...this.#waiting].find(({ since }) => since <= begun)?.reject(error)
+        if (!connection.abandoned) [...this.#waiting].find(({ since }) => since <= startedAt)?.reject(error)
         connection.destroy()
         this.#connect()
       },
     )
   }
 
-  #handOver(connection: Connection): void {
+  #handOver(connection: PoolConnection): void {
     const [waiter] = this.#waiting
     if (connection.lost) connection.destroy()
     else if (this.#closing || this.#room() <= 0) sayGoodbye(connection)
@@ -281,14 +281,14 @@ export class Connections {
   }
 
   /** Is used no more. */
-  #leave(connection: Connection): void {
+  #leave(connection: PoolConnection): void {
     clearTimeout(connection.unusedTimer)
     const at = this.#unused.indexOf(connection)
     if (at >= 0) this.#unused.splice(at, 1)
   }
 
   /** Its socket is closed. */
-  #forget(connection: Connection): void {
+  #forget(connection: PoolConnection): void {
     this.#open.delete(connection)
     this.#leave(connection)
     if (this.#open.size === 0) this.#closing?.resolve()
@@ -296,7 +296,7 @@ export class Connections {
 }
 
 /** A server that does not listen is left after a while. */
-function sayGoodbye(connection: Connection): void {
+function sayGoodbye(connection: PoolConnection): void {
   const timer = setTimeout(() => connection.destroy(), goodbyeMs)
   connection.once('end', () => clearTimeout(timer))
   connection.end().catch(() => {})

@@ -53,8 +53,8 @@ const meanings: Readonly<Record<string, (error: unknown) => Fault>> = {
 export function runningFault(error: unknown): Error {
   if (error instanceof Fault) return error
   const code = codeOf(error)
-  const known = meanings[code] ?? meanings[code.slice(0, 3)] ?? meanings[code.slice(0, 2)]
-  if (known) return known(error)
+  const meaning = meanings[code] ?? meanings[code.slice(0, 3)] ?? meanings[code.slice(0, 2)]
+  if (meaning) return meaning(error)
   if (isConnectionLost(error)) return unavailable('cannot be reached', bare(error))
   // An error that is not the driver's is a defect of ours, and its stack is wanted.
   return code === '' && error instanceof Error ? error : bare(error)
@@ -72,11 +72,11 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /** What an error in opening means. Every one names the store, and what to do. */
-export function openingFault(error: unknown, { shown, host, port, user, database, ssl }: PostgresTarget): Error {
+export function openingFault(error: unknown, { label, host, port, user, database, ssl }: PostgresTarget): Error {
   if (error instanceof Fault) return error
   const code = codeOf(error)
   const local = (what: string, ...hints: readonly string[]): Fault =>
-    new Fault('Local', `The store ${shown} ${what}`, { hints, cause: bare(error) })
+    new Fault('Local', `The store ${label} ${what}`, { hints, cause: bare(error) })
   if (code === '28P01') {
     return local(`refuses the password of ${user}`, 'The file that SVC_STORE_PASSWORD_FILE names should hold it.')
   }
@@ -94,7 +94,7 @@ export function openingFault(error: unknown, { shown, host, port, user, database
     )
   }
   if (isConnectionLost(error)) {
-    return new Fault('Unavailable', `The store ${shown} cannot be reached: nothing usable answers at ${host}:${port}`, {
+    return new Fault('Unavailable', `The store ${label} cannot be reached: nothing usable answers at ${host}:${port}`, {
       hints: ['Is PostgreSQL running, and SVC_STORE right?'],
       retryAfter: 5,
       cause: bare(error),

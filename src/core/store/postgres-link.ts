@@ -5,9 +5,9 @@ import { PostgresAdapter, PostgresQueryCompiler, sql } from 'kysely'
 import pg from 'pg'
 import { Fault } from '../errors.ts'
 import { isLoopback } from '../loopback.ts'
-import { type Held, kysely } from './dialect.ts'
-import { closed, type Link, unavailable, WaitBudget } from './link.ts'
-import { type Connection, type ConnectionConfig, Connections } from './postgres-connections.ts'
+import { type DriverConnection, kysely } from './dialect.ts'
+import { closed, type StoreLink, unavailable, WaitBudget } from './link.ts'
+import { type ConnectionConfig, ConnectionPool, type PoolConnection } from './postgres-connections.ts'
 import { isAnswer, isConnectionLost, isRepeatable, openingFault, runningFault } from './postgres-faults.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { type PostgresTarget, postgresTarget } from './postgres-url.ts'
@@ -31,9 +31,9 @@ const maxConnections = 10
 const maxAttempts = 5
 
 /** Connects, brings the schema up to date, and throws a Fault that says what is wrong and how to mend it. */
-export async function linkPostgres({ url, create, env }: PostgresOptions): Promise<Link> {
+export async function linkPostgres({ url, create, env }: PostgresOptions): Promise<StoreLink> {
   const target = postgresTarget(url, env)
-  const connections = new Connections(settings(target), maxConnections)
+  const connections = new ConnectionPool(settings(target), maxConnections)
   try {
     await prepare(connections, target, create)
   } catch (error) {
@@ -59,7 +59,7 @@ export async function linkPostgres({ url, create, env }: PostgresOptions): Promi
       budget.end()
     }
   }
-  const over = (budget: () => WaitBudget): Link => ({
+  const over = (budget: () => WaitBudget): StoreLink => ({
     // A connection may have died unnoticed, when the server was restarted: reading once more is safe.
     read: (work) =>
       bounded(
@@ -104,18 +104,18 @@ const settings = ({
   database,
   ssl,
   loopbackOnly,
-  shown,
+  label,
 }: PostgresTarget): ConnectionConfig => ({
   host,
   port,
   user,
   database,
   ssl,
-  ...(loopbackOnly ? { socket: () => loopbackSocket(shown) } : {}),
+  ...(loopbackOnly ? { socket: () => loopbackSocket(label) } : {}),
   // A function keeps the driver from looking for a password in places of its own.
   password: () => {
     if (password !== undefined) return password
-    throw new Fault('Local', `The store ${shown} wants a password, and none is given`, {
+    throw new Fault('Local', `The store ${label} wants a password, and none is given`, {
       hints: ['Put it into a file, and name that with SVC_STORE_PASSWORD_FILE.'],
     })
   },
@@ -140,13 +140,13 @@ const unchanged = (text: string): string => text
 const getTypeParser = (oid: number) => (oid === BOOL ? isTrue : numbers.has(oid) ? Number : unchanged)
 
 /** A socket that closes before anything is written to it when it has connected to another machine. */
-function loopbackSocket(shown: string): Socket {
+function loopbackSocket(label: string): Socket {
   const socket = new Socket()
   socket.once('connect', () => {
     const remote = socket.remoteAddress ?? ''
     if (isLoopback(remote)) return
     socket.destroy(
-      new Fault('Local', `The store ${shown} leads to another machine here (${remote}): nothing is sent without TLS`, {
+      new Fault('Local', `The store ${label} leads to another machine here (${remote}): nothing is sent without TLS`, {
         hints: ['?sslmode=verify-full encrypts. Where the network is trusted, ?sslmode=disable goes without.'],
       }),
     )
@@ -154,10 +154,10 @@ function loopbackSocket(shown: string): Socket {
   return socket
 }
 
-async function prepare(connections: Connections, target: PostgresTarget, create: boolean): Promise<void> {
+async function prepare(connections: ConnectionPool, target: PostgresTarget, create: boolean): Promise<void> {
   const connection = await connections.take(performance.now() + openMs)
   try {
-    await migratePostgres(connection, { shown: target.shown, create })
+    await migratePostgres(connection, { label: target.label, create })
   } catch (error) {
     if (!isAnswer(error)) connection.destroy()
     throw error
@@ -170,7 +170,7 @@ async function prepare(connections: Connections, target: PostgresTarget, create:
  * A connection in a new transaction. One that turns out to be broken is replaced once: nothing was asked of it yet,
  * which is not so for any later statement.
  */
-async function takeBegun(connections: Connections, deadline: number): Promise<Connection> {
+async function takeBegun(connections: ConnectionPool, deadline: number): Promise<PoolConnection> {
   for (let attempt = 1; ; attempt += 1) {
     const connection = await connections.take(deadline)
     try {
@@ -183,7 +183,7 @@ async function takeBegun(connections: Connections, deadline: number): Promise<Co
   }
 }
 
-function hold(connections: Connections, connection: Connection, deadline: number): Held {
+function hold(connections: ConnectionPool, connection: PoolConnection, deadline: number): DriverConnection {
   const ask = async (text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> => {
     const leftMs = deadline - performance.now()
     if (leftMs <= 0) {

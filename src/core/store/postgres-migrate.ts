@@ -23,7 +23,7 @@ const maxStepMs = 600_000
 
 type Options = {
   /** How the store is named to people. */
-  readonly shown: string
+  readonly label: string
   /** Makes the tables when there are none; else that is a Fault. */
   readonly create: boolean
 }
@@ -60,20 +60,20 @@ export async function migratePostgres(
 }
 
 async function versionIn(client: ClientBase, options: Options, steps: readonly string[]): Promise<number> {
-  const found = await look(client)
+  const current = await look(client)
   const refuse = (what: string, hint: string): Fault =>
-    new Fault('Local', `The store ${options.shown} ${what}`, { hints: [hint] })
+    new Fault('Local', `The store ${options.label} ${what}`, { hints: [hint] })
   const foreign = (): Fault =>
     refuse('holds tables of something else, and no store of svc', 'Give svc a database of its own with SVC_STORE.')
-  if (found.encoding !== 'UTF8') {
-    const encoding = /^\w{1,32}$/.test(found.encoding) ? found.encoding : 'something without a name'
+  if (current.encoding !== 'UTF8') {
+    const encoding = /^\w{1,32}$/.test(current.encoding) ? current.encoding : 'something without a name'
     throw refuse(`keeps text as ${encoding}, and not as UTF8`, 'createdb -E UTF8 -T template0 makes one that does.')
   }
-  if (found.tables === 0) {
+  if (current.tables === 0) {
     if (!options.create) throw refuse('is empty: there is no store in it', '`svc serve` makes it.')
     return 0
   }
-  if (!found.ours) throw foreign()
+  if (!current.ours) throw foreign()
   const { rows } = await client.query<{ application: string; version: string }>(
     // As text: what is not ours may have other types.
     `SELECT "application"::text, "version"::text FROM "meta" WHERE "id"::text = '1'`,

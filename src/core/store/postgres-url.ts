@@ -14,7 +14,7 @@ export type PostgresTarget = {
   /** There is no TLS because the host is loopback, so the address of the connection must be loopback too. */
   readonly loopbackOnly: boolean
   /** Without the password. */
-  readonly shown: string
+  readonly label: string
 }
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -47,7 +47,7 @@ export function postgresTarget(store: string, env: Env): PostgresTarget {
       ? false
       : { rejectUnauthorized: true, ...(sslrootcert === undefined ? {} : { ca: text(sslrootcert, 'sslrootcert') }) },
     loopbackOnly,
-    shown: shownStore(store),
+    label: shownStore(store),
   }
 }
 
@@ -56,8 +56,8 @@ const wrong = (what: string, hint = form): Fault =>
   new Fault('Local', `The store's PostgreSQL address ${what}`, { hints: [hint] })
 
 function parameters(url: URL): { readonly sslmode?: string; readonly sslrootcert?: string } {
-  const given = Object.fromEntries(url.searchParams)
-  const { sslmode, sslrootcert, ...others } = given
+  const query = Object.fromEntries(url.searchParams)
+  const { sslmode, sslrootcert, ...others } = query
   if (Object.keys(others).length > 0) {
     throw wrong('has a parameter that is not read', 'Only sslmode and sslrootcert are.')
   }
@@ -81,10 +81,10 @@ const passwordIn = (file: string): string => {
   return password
 }
 
-function text(file: string, named: string): string {
+function text(file: string, parameter: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw new Fault('Local', `The file that ${named} names cannot be read: ${reason(error)}`)
+    throw new Fault('Local', `The file that ${parameter} names cannot be read: ${reason(error)}`)
   }
 }

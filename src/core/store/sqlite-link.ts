@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { SqliteAdapter, SqliteQueryCompiler } from 'kysely'
 import { Fault } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
-import { type Answered, type Held, kysely } from './dialect.ts'
-import { closed, gone, type Link, maxWaitMs, taken, unavailable, WaitBudget } from './link.ts'
+import { type DriverConnection, kysely, type QueryOutcome } from './dialect.ts'
+import { closed, gone, maxWaitMs, type StoreLink, taken, unavailable, WaitBudget } from './link.ts'
 import { openStore, type StoreOptions } from './open.ts'
 import type { Db } from './tables.ts'
 
@@ -18,7 +18,7 @@ const blockingMs = 20
  * Two connections: one writes, a transaction at a time, and one reads what is committed, so that a
  * token can be checked while a transaction is open. Throws what `openStore` throws.
  */
-export function linkSqlite(options: StoreOptions): Link {
+export function linkSqlite(options: StoreOptions): StoreLink {
   const store = openStore(options)
   let reader: DatabaseSync
   try {
@@ -43,7 +43,7 @@ export function linkSqlite(options: StoreOptions): Link {
       budget.end()
     }
   }
-  const over = (budget: () => WaitBudget): Link => ({
+  const over = (budget: () => WaitBudget): StoreLink => ({
     read: async (work) => {
       if (!open) throw closed()
       try {
@@ -77,7 +77,7 @@ const parts = {
   createQueryCompiler: () => new SqliteQueryCompiler(),
 }
 
-const hold = (database: DatabaseSync): Held => ({
+const hold = (database: DatabaseSync): DriverConnection => ({
   execute: async (sql, parameters) => execute(database, sql, parameters as readonly SQLInputValue[]),
   begin: async () => {
     // Left over where the rollback itself failed, for a moment: without this none would ever begin again.
@@ -93,7 +93,7 @@ const hold = (database: DatabaseSync): Held => ({
   release: () => {},
 })
 
-function execute(database: DatabaseSync, sql: string, parameters: readonly SQLInputValue[]): Answered {
+function execute(database: DatabaseSync, sql: string, parameters: readonly SQLInputValue[]): QueryOutcome {
   const statement = database.prepare(sql)
   if (statement.columns().length > 0) return { rows: statement.all(...parameters), changed: undefined }
   return { rows: [], changed: Number(statement.run(...parameters).changes) }

@@ -41,7 +41,7 @@ export type Disk = {
 export type SilentDisk = { readonly mount: string; readonly error: unknown }
 
 /** Binds of single files that are looked past before a file system is given up. */
-const mostBinds = 20
+const maxBinds = 20
 
 /** Every writable local file system of this machine, once, one after the other. */
 export async function* disks(): AsyncGenerator<Disk | SilentDisk> {
@@ -75,9 +75,9 @@ async function sizeOf(mount: string, type: string): Promise<Disk | undefined> {
 }
 
 async function firstFolder(points: readonly string[]): Promise<string | undefined> {
-  for (const point of points.slice(0, mostBinds)) {
-    const found = await stat(point).catch(() => undefined)
-    if (found?.isDirectory()) return point
+  for (const point of points.slice(0, maxBinds)) {
+    const stats = await stat(point).catch(() => undefined)
+    if (stats?.isDirectory()) return point
   }
   return undefined
 }
@@ -103,7 +103,7 @@ export function fromListing(rows: readonly ListedDisk[], platform: NodeJS.Platfo
   const local = rows.filter(
     (row) => row.size > 0 && row.rw !== false && !networkTypes.test(row.type) && !row.fs.startsWith('//'),
   )
-  const shown =
+  const mounts =
     platform === 'darwin'
       ? local.filter(
           ({ mount }) =>
@@ -111,5 +111,5 @@ export function fromListing(rows: readonly ListedDisk[], platform: NodeJS.Platfo
             (!mount.startsWith('/System/Volumes/') && !mount.startsWith('/private/')),
         )
       : local
-  return shown.map(({ mount, type, size, available }) => ({ mount, type, total: size, available }))
+  return mounts.map(({ mount, type, size, available }) => ({ mount, type, total: size, available }))
 }

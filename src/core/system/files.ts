@@ -72,7 +72,7 @@ export type Mount = {
 
 /** The mounts that a path leads to: of several at one point, the last is the one that is seen. */
 export function parseMountinfo(content: string): Mount[] {
-  const seen = new Map<string, Mount>()
+  const byPoint = new Map<string, Mount>()
   for (const line of content.split('\n')) {
     const [front, back] = line.split(' - ')
     const [, , device, root, point, mountOptions] = (front ?? '').split(' ')
@@ -80,8 +80,8 @@ export function parseMountinfo(content: string): Mount[] {
     if (!device || !root || !point || !mountOptions || !type) continue
     const options = (superOptions ?? '').split(',')
     const path = unescaped(point)
-    seen.delete(path)
-    seen.set(path, {
+    byPoint.delete(path)
+    byPoint.set(path, {
       device,
       root: unescaped(root),
       point: path,
@@ -90,7 +90,7 @@ export function parseMountinfo(content: string): Mount[] {
       options,
     })
   }
-  return [...seen.values()]
+  return [...byPoint.values()]
 }
 
 /** The kernel writes blanks, tabs, line ends and backslashes of a path in octal. */

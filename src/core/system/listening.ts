@@ -1,5 +1,5 @@
 import { connectTcp } from '../net/connect.ts'
-import { said } from '../net/text.ts'
+import { sanitize } from '../net/text.ts'
 
 export type UsualPort = { readonly port: number; readonly what: string }
 export type Listening = UsualPort & { readonly banner?: string | undefined }
@@ -11,7 +11,7 @@ const bannerMs = 300
 const bannerBytes = 512
 const bannerShown = 80
 /** A file that names thousands of ports must not become a scan. */
-const mostPorts = 64
+const maxPorts = 64
 
 /**
  * Which of the ports something listens on, on 127.0.0.1. Connects, hears what a protocol that talks
@@ -23,10 +23,10 @@ export async function listeningPorts(
   signal: AbortSignal,
   hearMs: number = bannerMs,
 ): Promise<Listening[]> {
-  const unique = [...new Map(ports.map((one) => [one.port, one])).values()].slice(0, mostPorts)
-  const found = await Promise.all(unique.map((one) => probe(one, signal, hearMs)))
+  const unique = [...new Map(ports.map((one) => [one.port, one])).values()].slice(0, maxPorts)
+  const open = await Promise.all(unique.map((one) => probe(one, signal, hearMs)))
   signal.throwIfAborted()
-  return found.filter((one) => one !== undefined)
+  return open.filter((one) => one !== undefined)
 }
 
 async function probe({ port, what }: UsualPort, signal: AbortSignal, hearMs: number): Promise<Listening | undefined> {
@@ -55,22 +55,22 @@ async function probe({ port, what }: UsualPort, signal: AbortSignal, hearMs: num
 /** The first line of what is said unasked, when it is text; a binary greeting is not shown. */
 function hear(socket: Awaited<ReturnType<typeof connectTcp>>, ms: number): Promise<string | undefined> {
   return new Promise((resolve) => {
-    let heard = Buffer.alloc(0)
+    let received = Buffer.alloc(0)
     const done = (): void => {
       clearTimeout(timer)
-      resolve(bannerOf(heard))
+      resolve(bannerOf(received))
     }
     const timer = setTimeout(done, ms)
     socket.once('close', done)
     socket.on('data', (part: Buffer) => {
-      heard = Buffer.concat([heard, part.subarray(0, bannerBytes - heard.length)])
-      if (heard.includes(0x0a) || heard.length >= bannerBytes) done()
+      received = Buffer.concat([received, part.subarray(0, bannerBytes - received.length)])
+      if (received.includes(0x0a) || received.length >= bannerBytes) done()
     })
   })
 }
 
-export function bannerOf(heard: Buffer): string | undefined {
-  const line = heard.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
+export function bannerOf(received: Buffer): string | undefined {
+  const line = received.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
   if (!/^[\x20-\x7e]+$/.test(line)) return undefined
-  return said(line, bannerShown) || undefined
+  return sanitize(line, bannerShown) || undefined
 }

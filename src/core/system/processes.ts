@@ -62,7 +62,7 @@ export type Candidate = {
 const atATime = 32
 
 /** What is looked for: everything that is given must hold. */
-export type Wanted = {
+export type ProcessQuery = {
   /** Name of the executable, exactly. */
   readonly name?: string | undefined
   /** Text of the command line. */
@@ -71,21 +71,21 @@ export type Wanted = {
 }
 
 /** The processes that fit, of those that this account may see. One that ends meanwhile is left out. */
-export async function findProcesses(wanted: Wanted, signal: AbortSignal): Promise<Candidate[]> {
+export async function findProcesses(query: ProcessQuery, signal: AbortSignal): Promise<Candidate[]> {
   if (process.platform !== 'linux') {
     const system = await loadSystemInformation()
-    return fromProcessListing((await system.processes()).list, Date.now()).filter((one) => fits(one, wanted))
+    return fromProcessListing((await system.processes()).list, Date.now()).filter((one) => fits(one, query))
   }
-  const pids = wanted.pid === undefined ? await allPids() : [wanted.pid]
-  const found: Candidate[] = []
+  const pids = query.pid === undefined ? await allPids() : [query.pid]
+  const candidates: Candidate[] = []
   for (let first = 0; first < pids.length; first += atATime) {
     // Thousands of processes must not keep everything else of this program waiting.
     await setImmediate(undefined, { signal })
     const some = pids.slice(first, first + atATime).flatMap((pid) => candidate(pid) ?? [])
-    const whole = await Promise.all(some.map((one) => withCommand(one, wanted)))
-    found.push(...whole.filter((one) => fits(one, wanted)))
+    const whole = await Promise.all(some.map((one) => withCommand(one, query)))
+    candidates.push(...whole.filter((one) => fits(one, query)))
   }
-  return found
+  return candidates
 }
 
 const allPids = async (): Promise<number[]> => (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
@@ -104,7 +104,7 @@ function candidate(pid: number): Candidate | undefined {
 }
 
 /** The command line is read only where it decides: the kernel may have to wait for the process's memory. */
-async function withCommand(one: Candidate, { name, match }: Wanted): Promise<Candidate> {
+async function withCommand(one: Candidate, { name, match }: ProcessQuery): Promise<Candidate> {
   const settled = match === undefined && (name === undefined || isCalled(one, name, 'linux'))
   if (settled || one.kernel) return one
   const command = await textOf(`/proc/${one.pid}/cmdline`)
@@ -116,7 +116,7 @@ async function withCommand(one: Candidate, { name, match }: Wanted): Promise<Can
   }
 }
 
-const fits = (one: Candidate, { name, match, pid }: Wanted): boolean =>
+const fits = (one: Candidate, { name, match, pid }: ProcessQuery): boolean =>
   (pid === undefined || one.pid === pid) &&
   (name === undefined || isCalled(one, name, process.platform)) &&
   (match === undefined || one.command.includes(match))

@@ -49,7 +49,7 @@ export type MemoryLimit = { readonly limit: number; readonly available: number }
  * counts as available, as the kernel's own MemAvailable does. Undefined without any limit.
  */
 export function memoryLimit({ version, folders }: CgroupFolders, read: ReadText): MemoryLimit | undefined {
-  const found = folders.flatMap((folder) => {
+  const limits = folders.flatMap((folder) => {
     const limit = count(read(`${folder}/${version === 2 ? 'memory.max' : 'memory.limit_in_bytes'}`))
     if (limit === undefined || limit >= unlimited) return []
     const used = count(read(`${folder}/${version === 2 ? 'memory.current' : 'memory.usage_in_bytes'}`))
@@ -58,10 +58,10 @@ export function memoryLimit({ version, folders }: CgroupFolders, read: ReadText)
     const reclaimable = statLine(stat, version === 2 ? 'inactive_file' : 'total_inactive_file') ?? 0
     return [{ limit, available: Math.max(0, limit - Math.max(0, used - reclaimable)) }]
   })
-  if (found.length === 0) return undefined
+  if (limits.length === 0) return undefined
   return {
-    limit: Math.min(...found.map((group) => group.limit)),
-    available: Math.min(...found.map((group) => group.available)),
+    limit: Math.min(...limits.map((group) => group.limit)),
+    available: Math.min(...limits.map((group) => group.available)),
   }
 }
 
@@ -114,10 +114,10 @@ export type OwnLimits = {
  * not be lost for good because its descriptors ran out for a moment. Elsewhere than on Linux there are none.
  */
 export function ownLimits(read: ReadText): OwnLimits {
-  let found: OwnGroups | undefined
+  let result: OwnGroups | undefined
   const groups = (): OwnGroups | undefined => {
-    found ??= ownGroups(read)
-    return found
+    result ??= ownGroups(read)
+    return result
   }
   groups()
   return {
@@ -228,13 +228,13 @@ const keepEveryMs = 100
 export function stateMeter(now: () => number): () => () => ServerState {
   const limits = ownLimits(readText)
   const sample = (): CpuSample => cpuSample(now, limits.cpu())
-  let kept: readonly CpuSample[] = [sample()]
+  let samples: readonly CpuSample[] = [sample()]
   return () => {
-    const begun = sample()
+    const first = sample()
     return () => {
       const ended = sample()
-      const base = baseOf([...kept, begun], begun, ended)
-      kept = keep(kept, ended)
+      const base = baseOf([...samples, first], first, ended)
+      samples = keep(samples, ended)
       return serverState(hostname(), memory(limits.memory()), usedPercent(base, ended))
     }
   }
@@ -244,17 +244,17 @@ export function stateMeter(now: () => number): () => () => ServerState {
 export const measureState = (now: () => number): (() => ServerState) => stateMeter(now)()
 
 /** The sample to compare with: the run's own beginning, else the latest old enough, else the oldest. */
-export function baseOf(samples: readonly CpuSample[], begun: CpuSample, ended: CpuSample): CpuSample {
+export function baseOf(samples: readonly CpuSample[], first: CpuSample, ended: CpuSample): CpuSample {
   const old = (one: CpuSample): boolean => ended.at - one.at >= cpuWindowMs
-  if (old(begun)) return begun
+  if (old(first)) return first
   const byAge = samples.toSorted((a, b) => a.at - b.at)
-  return byAge.findLast(old) ?? byAge[0] ?? begun
+  return byAge.findLast(old) ?? byAge[0] ?? first
 }
 
 /** Bounded: whatever is younger than the window, and the latest that is older. */
-export function keep(kept: readonly CpuSample[], latest: CpuSample): readonly CpuSample[] {
-  const last = kept.at(-1)
-  const all = last && latest.at - last.at < keepEveryMs ? kept : [...kept, latest]
+export function keep(samples: readonly CpuSample[], latest: CpuSample): readonly CpuSample[] {
+  const last = samples.at(-1)
+  const all = last && latest.at - last.at < keepEveryMs ? samples : [...samples, latest]
   const firstNeeded = all.findLastIndex((one) => latest.at - one.at >= cpuWindowMs)
   return firstNeeded > 0 ? all.slice(firstNeeded) : all
 }

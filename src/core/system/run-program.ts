@@ -24,7 +24,7 @@ export type Program = {
 }
 
 /** Bytes that a program may say in all before it is ended: an endless one must not cost the whole deadline. */
-const mostSaid = 16 * 1024 * 1024
+const maxSaid = 16 * 1024 * 1024
 const windows = process.platform === 'win32'
 
 /**
@@ -61,14 +61,14 @@ function ended(child: ChildProcess, file: string, keep: number, signal: AbortSig
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error)
     signal.addEventListener('abort', abort, { once: true })
-    const [out, err] = [kept(keep), kept(keep)]
-    let said = 0
-    const listen = (stream: ChildProcess['stdout'], into: ReturnType<typeof kept>): void => {
+    const [out, err] = [boundedOutput(keep), boundedOutput(keep)]
+    let bytes = 0
+    const listen = (stream: ChildProcess['stdout'], into: ReturnType<typeof boundedOutput>): void => {
       stream?.on('error', () => {})
       stream?.on('data', (chunk: Buffer) => {
-        said += chunk.length
+        bytes += chunk.length
         into.take(chunk)
-        if (said > mostSaid) reject(new ProbeError('data', `${file} does not stop talking: it was ended`))
+        if (bytes > maxSaid) reject(new ProbeError('data', `${file} does not stop talking: it was ended`))
       })
     }
     listen(child.stdout, out)
@@ -96,7 +96,7 @@ function ended(child: ChildProcess, file: string, keep: number, signal: AbortSig
   })
 }
 
-function kept(most: number) {
+function boundedOutput(most: number) {
   const chunks: Buffer[] = []
   let size = 0
   let cut = false

@@ -1,14 +1,14 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto } from '../protocol/index.ts'
 import { memberNamed } from './fields.ts'
-import type { Values } from './format.ts'
+import type { WireValues } from './format.ts'
 import { isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
 import { readScalar } from './scalars.ts'
 
 const lenient: Rules = {
   unset: (schema, json) => json === null || json === undefined || (json === '' && schema.kind !== 'text'),
   skipsUnsetItems: true,
-  named: (schema, written) => (memberNamed(schema, written) ? written : written.replaceAll('_', '')),
+  memberName: (schema, written) => (memberNamed(schema, written) ? written : written.replaceAll('_', '')),
   scalar: (schema, json) => {
     if (schema.kind === 'text' && typeof json === 'string') return json
     if (schema.kind === 'date' && typeof json === 'number') return readScalar(schema, `/Date(${json})/`)
@@ -24,7 +24,7 @@ const unreadable = (message: string): Fault => new Fault('UnreadableAnswer', mes
  * text, extra properties ignored. Throws `Fault` UnreadableAnswer for what is no JSON object, or has a field whose
  * value cannot be understood: an unknown Status must not pass for a good one. No fault quotes a text of the body.
  */
-export const decodeAnswer = (schema: Dto, body: string): Values => {
+export const decodeAnswer = (schema: Dto, body: string): WireValues => {
   const text = body.startsWith('\ufeff') ? body.slice(1) : body
   if (tooDeepUnder(text) !== undefined) throw unreadable('The server answered JSON that is nested too deeply')
   const json = parse(text)

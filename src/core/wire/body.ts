@@ -1,6 +1,6 @@
 import { Fault } from '../errors.ts'
-import { type Dto, longestBatch } from '../protocol/index.ts'
-import type { Values } from './format.ts'
+import { type Dto, maxBatch } from '../protocol/index.ts'
+import type { WireValues } from './format.ts'
 import { bindJson, decodeJson, parseJson } from './json.ts'
 import { withinLimits } from './limits.ts'
 import { type HeaderValue, parseHeaderValue } from './negotiate.ts'
@@ -8,7 +8,7 @@ import { badRequest, refusedField, undeserialisable } from './problems.ts'
 import { bind, parsePairs } from './query.ts'
 
 /** What a body gave; forms rank above the query, other bodies below the path (N7): hand both to `merge`. */
-export type BodyValues = { readonly body?: Values; readonly form?: Values }
+export type BodyValues = { readonly body?: WireValues; readonly form?: WireValues }
 
 /** Readers of bodies other than JSON and forms: how to load each. Most callers speak JSON and pay for none of them. */
 export const bodyReaders = {
@@ -66,7 +66,7 @@ export const readBatch = (
   schema: Dto,
   contentType: string | undefined,
   bytes: Uint8Array,
-): readonly (() => Values)[] => {
+): readonly (() => WireValues)[] => {
   if (bytes.length === 0) return []
   const media = parseHeaderValue(contentType ?? 'text/plain')
   if (!media || !isUtf8(media) || !batchTypes.has(media.value)) {
@@ -74,8 +74,8 @@ export const readBatch = (
   }
   const requests = parseJson(schema, text(schema, 'application/json', bytes))
   if (!Array.isArray(requests)) throw undeserialisable(schema, 'application/json', 'an array is expected')
-  if (requests.length > longestBatch) {
-    throw badRequest([refusedField(schema.name, `A batch may have at most ${longestBatch} requests`)])
+  if (requests.length > maxBatch) {
+    throw badRequest([refusedField(schema.name, `A batch may have at most ${maxBatch} requests`)])
   }
   return requests.map((request) => () => withinLimits(schema, bindJson(schema, request)))
 }

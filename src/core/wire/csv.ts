@@ -3,7 +3,7 @@ import { stringify } from 'csv-stringify/sync'
 import { Fault, type FieldFault } from '../errors.ts'
 import { type Dto, type Schema, text } from '../protocol/index.ts'
 import { membersOf, pick } from './fields.ts'
-import type { Format, Values } from './format.ts'
+import type { Format, WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
 import { limits } from './limits.ts'
 import { invalidValue, unbindable, undeserialisable, wrongType } from './problems.ts'
@@ -30,12 +30,12 @@ const writeCell = (schema: Schema, value: unknown): string | null => {
   return (isScalar(schema) ? writeScalar(schema, value) : writeJsv(schema, value)) ?? null
 }
 
-const decode = (schema: Dto, body: string): Values => {
+const decode = (schema: Dto, body: string): WireValues => {
   const [header, row, next] = rows(schema, body)
   if (!header || !row || (next && !isBlank(next)) || header.length !== row.length) {
     throw undeserialisable(schema, 'text/csv', 'a header row and one row of as many cells are expected')
   }
-  const values: Values = {}
+  const values: WireValues = {}
   const problems: FieldFault[] = []
   const pairs = header.map((name, column) => [name.text.trim(), row[column]] as const)
   for (const { member, written, values: cells } of pick(schema, pairs)) {

@@ -15,8 +15,8 @@ type Index = { readonly members: readonly Member[]; readonly byFoldedName: Reado
 const indexes = new WeakMap<Dto, Index>()
 
 const indexOf = (schema: Dto): Index => {
-  const known = indexes.get(schema)
-  if (known) return known
+  const cached = indexes.get(schema)
+  if (cached) return cached
   const members = Object.entries(schema.fields).map(([name, field]) => ({ name, schema: schemaOf(field), keys: {} }))
   const index = { members, byFoldedName: new Map(members.map((member) => [fold(member.name) ?? member.name, member])) }
   indexes.set(schema, index)
@@ -47,17 +47,17 @@ export const memberNamed = (schema: Dto, name: string): Member | undefined => {
  * one in other case, and unknown names are dropped (N1). The result is in the schema's order.
  */
 export const pick = <T>(schema: Dto, pairs: Iterable<readonly [name: string, value: T]>): readonly Picked<T>[] => {
-  const found = new Map<Member, { written: string; values: [T, ...T[]] }>()
+  const members = new Map<Member, { written: string; values: [T, ...T[]] }>()
   for (const [written, value] of pairs) {
     const member = memberNamed(schema, written)
     if (!member) continue
-    const before = found.get(member)
+    const before = members.get(member)
     const exact = written === member.name
-    if (!before || (exact && before.written !== member.name)) found.set(member, { written, values: [value] })
+    if (!before || (exact && before.written !== member.name)) members.set(member, { written, values: [value] })
     else if (exact || before.written !== member.name) before.values.push(value)
   }
   return membersOf(schema).flatMap((member) => {
-    const entry = found.get(member)
+    const entry = members.get(member)
     return entry ? [{ member, ...entry }] : []
   })
 }

@@ -4,7 +4,7 @@ import type { Dto } from '../protocol/index.ts'
 export type FormatName = 'json' | 'csv'
 
 /** A DTO in memory: dates are `Date`, durations milliseconds, absent fields are absent. */
-export type Values = Record<string, unknown>
+export type WireValues = Record<string, unknown>
 
 export type Format = {
   readonly name: FormatName
@@ -13,7 +13,7 @@ export type Format = {
   /** Unknown properties of `value` are never written. */
   readonly encode: (schema: Dto, value: unknown) => string
   /** Strict, for requests: throws `Fault` Unreadable (400), naming every field that is wrong. */
-  readonly decode: (schema: Dto, body: string) => Values
+  readonly decode: (schema: Dto, body: string) => WireValues
 }
 
 /** Content type of a JSONP answer (F2). */

@@ -1,7 +1,7 @@
 import type { FieldFault } from '../errors.ts'
 import type { Dto, Schema } from '../protocol/index.ts'
 import { pick } from './fields.ts'
-import type { Values } from './format.ts'
+import type { WireValues } from './format.ts'
 import { isForbiddenKey, limits } from './limits.ts'
 import { invalidValue, wrongType } from './problems.ts'
 import type { Scalar, ScalarValue } from './scalars.ts'
@@ -56,14 +56,14 @@ export const forbiddenKeyIn = (json: unknown): string | undefined => {
   if (typeof json !== 'object' || json === null) return undefined
   if (Array.isArray(json)) {
     for (const item of json) {
-      const found = forbiddenKeyIn(item)
-      if (found !== undefined) return found
+      const forbidden = forbiddenKeyIn(item)
+      if (forbidden !== undefined) return forbidden
     }
     return undefined
   }
   for (const [key, value] of Object.entries(json)) {
-    const found = isForbiddenKey(key) ? key : forbiddenKeyIn(value)
-    if (found !== undefined) return found
+    const matched = isForbiddenKey(key) ? key : forbiddenKeyIn(value)
+    if (matched !== undefined) return matched
   }
   return undefined
 }
@@ -84,9 +84,9 @@ export const parseByToken = (text: string): unknown => {
   const token = /[ \t\r\n]*([{}[\],:]|"[^"\\]*(?:\\.[^"\\]*)*"|[^ \t\r\n{}[\],:"]+)/y
 
   const next = (): string => {
-    const found = token.exec(text)?.[1]
-    if (found === undefined) throw new SyntaxError('unexpected text')
-    return found
+    const matched = token.exec(text)?.[1]
+    if (matched === undefined) throw new SyntaxError('unexpected text')
+    return matched
   }
   const value = (first: string): unknown => {
     if (first === '{') return object()
@@ -127,19 +127,19 @@ export type Rules = {
   /** Whether the JSON stands for "not given". */
   readonly unset: (schema: Schema, json: unknown) => boolean
   /** The name to look for, in place of the written one; that one when left out. */
-  readonly named?: (schema: Dto, written: string) => string
+  readonly memberName?: (schema: Dto, written: string) => string
   /** Whether unset items of a list are passed over; otherwise they are wrong. */
   readonly skipsUnsetItems: boolean
 }
 
 /** One walk of a schema over parsed JSON: what is wrong is added to `problems`, under the name as it was written. */
-export const walkDto = (schema: Dto, json: object, rules: Rules, problems: FieldFault[], path = ''): Values => {
-  const values: Values = {}
-  const { named } = rules
+export const walkDto = (schema: Dto, json: object, rules: Rules, problems: FieldFault[], path = ''): WireValues => {
+  const values: WireValues = {}
+  const { memberName } = rules
   const all = Object.entries(json)
-  const pairs = named ? all.map(([written, value]) => [named(schema, written), value] as const) : all
-  for (const { member, written, values: given } of pick(schema, pairs)) {
-    const value = given.at(-1)
+  const pairs = memberName ? all.map(([written, value]) => [memberName(schema, written), value] as const) : all
+  for (const { member, written, values: texts } of pick(schema, pairs)) {
+    const value = texts.at(-1)
     if (rules.unset(member.schema, value)) continue
     const read = walk(member.schema, value, rules, problems, path + written)
     if (read !== undefined) values[member.name] = read

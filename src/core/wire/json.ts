@@ -1,7 +1,7 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto, NameStyle, Schema } from '../protocol/index.ts'
 import { keyOf, membersOf } from './fields.ts'
-import type { Format, Values } from './format.ts'
+import type { Format, WireValues } from './format.ts'
 import { forbiddenKeyIn, isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
 import { badRequest, excerpt, refusedField, unbindable, undeserialisable } from './problems.ts'
 import { jsonDate, number, readScalar, writeDuration } from './scalars.ts'
@@ -80,7 +80,7 @@ const strict: Rules = {
 }
 
 /** A parsed request body as a DTO: a wrong type is a 400 that names the field (N5). */
-export const bindJson = (schema: Dto, json: unknown): Values => {
+export const bindJson = (schema: Dto, json: unknown): WireValues => {
   if (!isObject(json)) throw undeserialisable(schema, 'application/json', 'an object is expected')
   const problems: FieldFault[] = []
   const values = walkDto(schema, json, strict, problems)
@@ -108,7 +108,7 @@ const parse = (schema: Dto, body: string): unknown => {
   }
 }
 
-export const decodeJson = (schema: Dto, body: string): Values => bindJson(schema, parseJson(schema, body))
+export const decodeJson = (schema: Dto, body: string): WireValues => bindJson(schema, parseJson(schema, body))
 
 export const json: Format = {
   name: 'json',

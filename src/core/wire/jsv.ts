@@ -97,8 +97,8 @@ const readDto = (schema: Dto, cursor: Cursor): Record<string, unknown> => {
   } while (took(cursor, ','))
   close(cursor, '}')
   const values: Record<string, unknown> = {}
-  for (const { member, values: given } of pick(schema, pairs)) {
-    const value = given.at(-1)
+  for (const { member, values: texts } of pick(schema, pairs)) {
+    const value = texts.at(-1)
     if (value !== undefined) values[member.name] = value
   }
   return values

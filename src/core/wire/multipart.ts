@@ -3,7 +3,7 @@ import { limits } from './limits.ts'
 import { parseHeaderValue } from './negotiate.ts'
 import { type Pair, tooMany } from './query.ts'
 
-const longestHead = 1024
+const maxHead = 1024
 const headEnd = '\r\n\r\n'
 
 const malformed = (reason: string): Fault =>
@@ -26,7 +26,7 @@ export const readMultipart = (bytes: Uint8Array, boundary: string | undefined): 
     if (after !== '\r\n') throw malformed('a boundary is not followed by a line end')
     if (pairs.length === limits.parameters) throw tooMany()
     const headStart = at + 2
-    const headLength = body.subarray(headStart, headStart + longestHead).indexOf(headEnd)
+    const headLength = body.subarray(headStart, headStart + maxHead).indexOf(headEnd)
     if (headLength === -1) throw malformed('a part has no header, or one that is too long')
     const name = fieldName(body.toString('latin1', headStart, headStart + headLength))
     const start = headStart + headLength + headEnd.length

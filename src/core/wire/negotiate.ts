@@ -15,16 +15,16 @@ export const parseHeaderValue = (header: string): HeaderValue | undefined => {
   const parameters = new Map<string, string>()
   parameter.lastIndex = semicolon === -1 ? header.length : semicolon
   while (parameter.lastIndex < header.length) {
-    const found = parameter.exec(header)
-    if (!found) return undefined
-    const [, name, quoted, token = ''] = found
+    const match = parameter.exec(header)
+    if (!match) return undefined
+    const [, name, quoted, token = ''] = match
     if (name !== undefined) parameters.set(name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? token)
   }
   return { value, parameters }
 }
 
 /** What a request says about the answer it wants. */
-export type Wanted = {
+export type FormatRequest = {
   readonly method: string
   /** The path's suffix, already known to be a format: see `formatNamed`. */
   readonly suffix?: FormatName | undefined
@@ -51,14 +51,22 @@ const formatNames = Object.keys(mediaTypes) as readonly FormatName[]
 /** The format of a suffix or `?format=`, in any letter case; undefined is what the router answers with 404. */
 export const formatNamed = (name: string): FormatName | undefined => {
   const folded = fold(name)
-  return formatNames.find((known) => known === folded)
+  return formatNames.find((name) => name === folded)
 }
 
 /**
  * F1: suffix > callback > `?format=` > Accept > JSON; nothing acceptable is JSON, never a 406. Throws a 400, to be
  * answered in plain JSON, for a callback that is no dotted identifier (F2).
  */
-export const negotiate = ({ method, suffix, format, accept, callback, jsconfig, names: usual }: Wanted): Negotiated => {
+export const negotiate = ({
+  method,
+  suffix,
+  format,
+  accept,
+  callback,
+  jsconfig,
+  names: usual,
+}: FormatRequest): Negotiated => {
   const names = styleAsked(jsconfig ?? '') ?? usual ?? 'PascalCase'
   const mayCallBack = (method === 'GET' || method === 'HEAD') && suffix !== 'csv'
   if (mayCallBack && callback !== undefined && callback !== '') {

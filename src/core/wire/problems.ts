@@ -2,11 +2,11 @@ import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto, Schema } from '../protocol/index.ts'
 
 const errorCode = 'SerializationException'
-const longestEcho = 100
+const maxEcho = 100
 
 /** Client text inside a message: never more of it than a person wants to read. */
 export const excerpt = (text: string): string =>
-  text.length <= longestEcho ? text : `${text.slice(0, longestEcho).toWellFormed()}…`
+  text.length <= maxEcho ? text : `${text.slice(0, maxEcho).toWellFormed()}…`
 
 /** A value that can be shown: never used for text fields, which may hold secrets. */
 export const invalidValue = (field: string, value: string): FieldFault => ({

@@ -1,7 +1,7 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto, Schema } from '../protocol/index.ts'
 import { fold, membersOf, pick } from './fields.ts'
-import type { Values } from './format.ts'
+import type { WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
 import { limits, withinLimits } from './limits.ts'
 import { badRequest, invalidValue, refusedField, unbindable, wrongType } from './problems.ts'
@@ -35,25 +35,27 @@ const percentDecoded = (text: string, name: string): string => {
  * Binds a path's, query's or form's parameters (N1, N5, N6). An empty value is no value, unknown names are ignored, a
  * repeated name makes a longer list. Throws one 400 that names every bad parameter as the client wrote it (H3).
  */
-export const bind = (schema: Dto, pairs: readonly Pair[]): Values => {
-  const values: Values = {}
+export const bind = (schema: Dto, pairs: readonly Pair[]): WireValues => {
+  const values: WireValues = {}
   const problems: FieldFault[] = []
   for (const { member, written, values: texts } of pick(schema, pairs)) {
-    const given = texts.filter((text) => text !== '')
-    if (given.length === 0) continue
-    const value = readParameter(member.schema, given)
+    const present = texts.filter((text) => text !== '')
+    if (present.length === 0) continue
+    const value = readParameter(member.schema, present)
     if (value !== undefined) values[member.name] = value
     else if (member.schema.kind === 'text') problems.push(wrongType(written, member.schema))
-    else problems.push(invalidValue(written, given.join(',')))
+    else problems.push(invalidValue(written, present.join(',')))
   }
   if (problems.length > 0) throw unbindable(schema, problems)
   return withinLimits(schema, values)
 }
 
-const readParameter = (schema: Schema, given: readonly string[]): unknown => {
+const readParameter = (schema: Schema, present: readonly string[]): unknown => {
   // As a real server joins them: a repeated choice or flag is thereby refused and never silently one of the two.
-  if (isScalar(schema)) return readScalar(schema, given.join(','))
-  const parts = given.map((text) => (schema.kind === 'list' ? readJsvItems(schema.item, text) : readJsv(schema, text)))
+  if (isScalar(schema)) return readScalar(schema, present.join(','))
+  const parts = present.map((text) =>
+    schema.kind === 'list' ? readJsvItems(schema.item, text) : readJsv(schema, text),
+  )
   if (parts.includes(undefined)) return undefined
   return schema.kind === 'list' ? parts.flat() : Object.assign({}, ...parts)
 }
@@ -77,17 +79,17 @@ const writeParameter = (schema: Schema, value: unknown): string | undefined => {
 
 /** Where the parts of a request came from. */
 export type Sources = {
-  readonly body?: Values | undefined
-  readonly path?: Values | undefined
-  readonly query?: Values | undefined
-  readonly form?: Values | undefined
+  readonly body?: WireValues | undefined
+  readonly path?: WireValues | undefined
+  readonly query?: WireValues | undefined
+  readonly form?: WireValues | undefined
 }
 
 /** N7: body < path < query < form. */
-export const merge = ({ body, path, query, form }: Sources): Values => ({ ...body, ...path, ...query, ...form })
+export const merge = ({ body, path, query, form }: Sources): WireValues => ({ ...body, ...path, ...query, ...form })
 
 /** H3: throws one 400 NotEmpty that names every required field without a value. */
-export const requireFields = (schema: Dto, values: Values): void => {
+export const requireFields = (schema: Dto, values: WireValues): void => {
   const missing = Object.entries(schema.fields)
     .filter(([name, field]) => field.kind === 'required' && (values[name] ?? '') === '')
     .map(([name]): FieldFault => {

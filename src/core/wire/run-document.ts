@@ -1,6 +1,6 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import { type Dto, RunDocument, type RunStatus, runVersion, type Schema, schemaOf } from '../protocol/index.ts'
-import type { Values } from './format.ts'
+import type { WireValues } from './format.ts'
 import { isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
 import { number, readDate } from './scalars.ts'
 
@@ -83,25 +83,25 @@ const worst = (own: RunStatus, of: readonly { readonly status: RunStatus }[]): R
   of.reduce<RunStatus>((most, { status }) => (order[status] > order[most] ? status : most), own)
 
 /** The first member that has to be there and is not, at any depth. */
-function missingIn(schema: Dto, values: Values, path: string): string | undefined {
+function missingIn(schema: Dto, values: WireValues, path: string): string | undefined {
   for (const [name, field] of Object.entries(schema.fields)) {
     const value = values[name]
     if (value === undefined) {
       if (field.kind === 'required') return path + name
       continue
     }
-    const found = missingUnder(schemaOf(field), value, path + name)
-    if (found !== undefined) return found
+    const missing = missingUnder(schemaOf(field), value, path + name)
+    if (missing !== undefined) return missing
   }
   return undefined
 }
 
 function missingUnder(schema: Schema, value: unknown, path: string): string | undefined {
-  if (schema.kind === 'dto') return missingIn(schema, value as Values, `${path}.`)
+  if (schema.kind === 'dto') return missingIn(schema, value as WireValues, `${path}.`)
   if (schema.kind !== 'list') return undefined
   for (const item of value as readonly unknown[]) {
-    const found = missingUnder(schema.item, item, path)
-    if (found !== undefined) return found
+    const missing = missingUnder(schema.item, item, path)
+    if (missing !== undefined) return missing
   }
   return undefined
 }

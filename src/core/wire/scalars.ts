@@ -68,9 +68,9 @@ const clock = /^(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d\d):(\d\d)(?:\.(\d{1,9}))?$/
  * these: years and months have no length.
  */
 export const readDuration = (text: string): number | undefined => {
-  const found = xsd.exec(text) ?? clock.exec(text)
-  if (!found) return undefined
-  const [, sign, days = 0, hours = 0, minutes = 0, seconds = 0, fraction = ''] = found
+  const match = xsd.exec(text) ?? clock.exec(text)
+  if (!match) return undefined
+  const [, sign, days = 0, hours = 0, minutes = 0, seconds = 0, fraction = ''] = match
   const whole = Number(days) * secondsPerDay + Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)
   const ticks = whole * ticksPerSecond + Number(fraction.slice(0, 7).padEnd(7, '0'))
   // One division of whole ticks: adding up parts of a millisecond would not give back the number that was written.
@@ -116,8 +116,8 @@ export const number = (schema: Num, value: number): number | undefined =>
 /** By name in any letter case, or by number counted from 1 (N1). */
 const readChoice = (schema: Choice, text: string): string | undefined => {
   if (ordinal.test(text)) return schema.values[Number(text) - 1]
-  const wanted = fold(text)
-  return schema.values.find((value) => fold(value) === wanted)
+  const folded = fold(text)
+  return schema.values.find((value) => fold(value) === folded)
 }
 
 /** As CSV and JSV write it (F3); undefined for what has no text, as NaN. */

@@ -57,8 +57,8 @@ function refuseEmpty(name: string, password: string): void {
   if (name.trim() === '') fields.push(empty('UserName', 'User Name'))
   if (password.trim() === '') fields.push(empty('Password', 'Password'))
   if (fields.length === 0) return
-  const told = fields.map(({ FieldName, Message }) => `\n -- ${FieldName}: ${Message}`).join('')
-  throw new Fault('BadRequest', `Validation failed: ${told}`, { errorCode: 'ValidationException', fields })
+  const lines = fields.map(({ FieldName, Message }) => `\n -- ${FieldName}: ${Message}`).join('')
+  throw new Fault('BadRequest', `Validation failed: ${lines}`, { errorCode: 'ValidationException', fields })
 }
 
 const empty = (FieldName: string, spoken: string): FieldFault => ({

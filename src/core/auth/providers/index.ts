@@ -10,9 +10,9 @@ const aliases: Readonly<Record<string, keyof typeof providers>> = { login: 'cred
 /** A1: by name or alias, in any letter case; undefined for one that is not configured. */
 export async function findProvider(name: string): Promise<Provider | undefined> {
   const plain = name.toLowerCase()
-  const known = Object.hasOwn(aliases, plain) ? aliases[plain] : plain
-  if (known === undefined || !isProvider(known)) return undefined
-  return (await providers[known]()).default
+  const resolved = Object.hasOwn(aliases, plain) ? aliases[plain] : plain
+  if (resolved === undefined || !isProvider(resolved)) return undefined
+  return (await providers[resolved]()).default
 }
 
 const isProvider = (name: string): name is keyof typeof providers => Object.hasOwn(providers, name)

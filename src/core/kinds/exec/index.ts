@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { checksOn, type ExecConfig, fail, machineKind, ok, type Result, warn } from '../../engine/index.ts'
 import { show, showDuration } from '../../format.ts'
-import { said } from '../../net/text.ts'
+import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { type Ended, plainEnvironment, runProgram } from '../../system/run-program.ts'
@@ -97,8 +97,8 @@ function stateOf(
   moreFigures: boolean,
   command: string,
 ): Result<'result'> {
-  const [first = '', ...long] = lines.map((line) => said(line))
-  const others = [...long, ...stderr.split(/\r?\n/).map((line) => said(line))].filter((line) => line !== '')
+  const [first = '', ...long] = lines.map((line) => sanitize(line))
+  const others = [...long, ...stderr.split(/\r?\n/).map((line) => sanitize(line))].filter((line) => line !== '')
   const cut = [
     ...(more ? ['(it said more than is kept)'] : []),
     ...(moreFigures ? [`(it has more figures than the ${maxFigures} that are kept)`] : []),
@@ -119,16 +119,16 @@ function stateOf(
 /** A figure is told with the plug-in's own limits and not held against them: its exit code has done that. */
 function figureResult({ label, measurement, foreignUnit }: PluginFigure): Result<'figure'> {
   const { value, unit, warn: warnAt, limit, bound } = measurement
-  const shown = (figure: number): string =>
+  const format = (figure: number): string =>
     foreignUnit === undefined
       ? show(figure, unit === 'milliseconds' ? 'duration' : unit)
       : `${show(figure, 'count')} ${foreignUnit}`
   const limits = [
-    ...(warnAt === undefined ? [] : [`warns ${bound === 'atLeast' ? 'below' : 'above'} ${shown(warnAt)}`]),
-    ...(limit === undefined ? [] : [`${bound === 'atLeast' ? 'at least' : 'limit'} ${shown(limit)}`]),
+    ...(warnAt === undefined ? [] : [`warns ${bound === 'atLeast' ? 'below' : 'above'} ${format(warnAt)}`]),
+    ...(limit === undefined ? [] : [`${bound === 'atLeast' ? 'at least' : 'limit'} ${format(limit)}`]),
   ]
   const ofPlugin = limits.length === 0 ? '' : ` (of the plug-in: ${limits.join(', ')})`
-  return ok('figure', `${label} ${shown(value)}${ofPlugin}`, { subject: label, measurement })
+  return ok('figure', `${label} ${format(value)}${ofPlugin}`, { subject: label, measurement })
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Measurement } from '../../engine/index.ts'
-import { said } from '../../net/text.ts'
+import { sanitize } from '../../net/text.ts'
 
 /** A figure of a plug-in: its label, safe to show, and the figure as svc measures, with the plug-in's own limits. */
 export type PluginFigure = {
@@ -57,12 +57,12 @@ export function readFigures(data: string, cut = false): PluginFigures {
   for (;;) {
     while (at < data.length && isBlank(data, at)) at += 1
     if (at === data.length) return { figures: [...figures.values()], more: false }
-    const named = labelAt(data, at)
-    const from = named.next
+    const labelled = labelAt(data, at)
+    const from = labelled.next
     const next = endOf(data, from)
     at = next
-    if (named.label === undefined || next - from > maxValue || (cut && next === data.length)) continue
-    const label = said(named.label, 128)
+    if (labelled.label === undefined || next - from > maxValue || (cut && next === data.length)) continue
+    const label = sanitize(labelled.label, 128)
     const read = figureOf(data.slice(from, next))
     if (read === undefined || label === '' || figures.has(label)) continue
     if (figures.size === maxFigures) return { figures: [...figures.values()], more: true }
@@ -149,13 +149,13 @@ function figureOf(text: string): Omit<PluginFigure, 'label'> | undefined {
   if (read === undefined || rest.slice(2).some((text) => text !== '')) return undefined
   const written = first.slice(read.end)
   if (written.length > 16 || /[0-9.,'"=]/.test(written)) return undefined
-  const known = Object.hasOwn(units, written) ? units[written] : undefined
-  const { by, unit } = known ?? { by: 1, unit: 'count' as const }
+  const unitOf = Object.hasOwn(units, written) ? units[written] : undefined
+  const { by, unit } = unitOf ?? { by: 1, unit: 'count' as const }
   const value = read.value * by
   if (!Number.isFinite(value)) return undefined
   return {
     measurement: { value, unit, ...limitsOf(edgeOf(warn), edgeOf(limit), by) },
-    foreignUnit: known ? undefined : said(written, 16),
+    foreignUnit: unitOf ? undefined : sanitize(written, 16),
   }
 }
 

@@ -80,8 +80,8 @@ function folder({ path, list, ending, hidden }: BacklogTask): BacklogAnswer {
  */
 function dateOf(path: string): number | undefined {
   try {
-    const found = statSync(path)
-    return found.isFile() ? found.mtimeMs : undefined
+    const stats = statSync(path)
+    return stats.isFile() ? stats.mtimeMs : undefined
   } catch (error) {
     const { code } = error as { code?: unknown }
     if (code === 'ENOENT' || code === 'ELOOP') return undefined

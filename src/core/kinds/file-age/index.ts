@@ -12,7 +12,7 @@ import {
   warn,
 } from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
-import { count, said } from '../../net/text.ts'
+import { count, sanitize } from '../../net/text.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type BacklogAnswer, type BacklogTask, maxFiles } from './backlog-probe.ts'
 
@@ -79,7 +79,7 @@ export const age = check({
       return more ? warn('age', `${name} holds too much to find a file`) : ok('age', 'no file waits')
     }
     const part = more ? `, of more than can be dated (${count(maxFiles, 'file')})` : ''
-    const result = evaluateAge(`oldest file ${said(oldest.name, 100)}${part}`, oldest)
+    const result = evaluateAge(`oldest file ${sanitize(oldest.name, 100)}${part}`, oldest)
     const hasLimits = threshold.warn !== undefined || threshold.limit !== undefined
     // The oldest may be among those that were not read.
     return more && hasLimits && result.status === 'ok' ? { ...result, status: 'warning' } : result
@@ -123,9 +123,9 @@ export default machineKind({
   name: 'file-age',
   title: 'A file is fresh, or the backlog of a folder is small and young',
   settings: selection,
-  validate: ({ path }) => (isAbsolute(path) ? undefined : `path is no whole path: ${said(path, 100)}`),
+  validate: ({ path }) => (isAbsolute(path) ? undefined : `path is no whole path: ${sanitize(path, 100)}`),
   open: ({ path, ending = '', hidden }: Values<typeof selection>, { mode }: CheckContext): Path => ({
-    name: said(path, 200),
+    name: sanitize(path, 200),
     task: { path, list: includes(mode, 'Standard'), ending, hidden },
   }),
   checks: [there, age, size, backlog],

@@ -3,17 +3,17 @@ import type { CheckContext } from '../../engine/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import type { Chain } from '../../net/certificates.ts'
 import { CodedReplyReader } from '../../net/coded-reply.ts'
-import { Exchange } from '../../net/request-reply.ts'
-import { type Hide, quoted } from '../../net/text.ts'
+import { RequestReplyConnection } from '../../net/request-reply.ts'
+import { quote, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
 /** One reply of an FTP server: `text` is all of it, its code in front, as the server sent it. */
-export type Reply = { readonly code: number; readonly text: string }
+export type FtpReply = { readonly code: number; readonly text: string }
 
-export class ReplyReader extends CodedReplyReader<Reply> {
-  constructor(address: string, hide: Hide) {
-    const make = (code: number, lines: readonly string[]): Reply => ({ code, text: lines.join('\n') })
-    super({ name: 'FTP', kinds: '1-5', free: true, make }, address, hide)
+export class ReplyReader extends CodedReplyReader<FtpReply> {
+  constructor(address: string, redact: Redact) {
+    const make = (code: number, lines: readonly string[]): FtpReply => ({ code, text: lines.join('\n') })
+    super({ name: 'FTP', kinds: '1-5', free: true, make }, address, redact)
   }
 }
 
@@ -24,13 +24,13 @@ export class ReplyReader extends CodedReplyReader<Reply> {
  */
 export class Control {
   readonly address: string
-  readonly #hide: Hide
-  readonly #exchange: Exchange<Reply>
+  readonly #redact: Redact
+  readonly #exchange: RequestReplyConnection<FtpReply>
 
-  constructor(socket: Socket, address: string, hide: Hide) {
+  constructor(socket: Socket, address: string, redact: Redact) {
     this.address = address
-    this.#hide = hide
-    this.#exchange = new Exchange(socket, address, new ReplyReader(address, hide), {
+    this.#redact = redact
+    this.#exchange = new RequestReplyConnection(socket, address, new ReplyReader(address, redact), {
       // Anything else that came unasked (a second word about a transfer that was cut) answers nothing.
       heeds: ({ code }) => code === 421,
       // vsftpd says its last words so, and they cannot be heard any more.
@@ -44,12 +44,12 @@ export class Control {
   }
 
   /** A reply, quoted and fit to be shown. */
-  shown(reply: Reply): string {
-    return quoted(this.#hide(reply.text), 200)
+  display(reply: FtpReply): string {
+    return quote(this.#redact(reply.text), 200)
   }
 
   /** The banner, whatever it says. Throws as `reply`, but for a 421. */
-  first(ms: number): Promise<Reply> {
+  first(ms: number): Promise<FtpReply> {
     return this.#exchange.next(ms)
   }
 
@@ -57,12 +57,12 @@ export class Control {
    * The next reply, within `ms`. Throws ProbeError (`timeout`, `protocol`; `refused` for a 421, with
    * which a server ends a session whatever it was asked), or what the socket throws.
    */
-  async reply(ms: number): Promise<Reply> {
+  async reply(ms: number): Promise<FtpReply> {
     return this.#unended(await this.#exchange.next(ms))
   }
 
   /** Says a command and waits for its reply. Throws as `reply`. */
-  async ask(command: string, ms: number): Promise<Reply> {
+  async ask(command: string, ms: number): Promise<FtpReply> {
     const name = command.split(' ', 1)[0] ?? ''
     if (/[\r\n\0]/.test(command)) {
       throw new ProbeError('data', `what ${name} should say holds a line break, which FTP cannot send`)
@@ -75,18 +75,18 @@ export class Control {
     return this.#exchange.detach()
   }
 
-  #unended(reply: Reply): Reply {
+  #unended(reply: FtpReply): FtpReply {
     if (reply.code !== 421) return reply
-    throw this.#exchange.end(new ProbeError('refused', `${this.address} ended the session: ${this.shown(reply)}`))
+    throw this.#exchange.end(new ProbeError('refused', `${this.address} ended the session: ${this.display(reply)}`))
   }
 }
 
 /** A control connection, up to the sign-in or beyond it. */
-export type Link = {
+export type FtpLink = {
   readonly control: Control
   readonly target: PeerAddress
   readonly context: CheckContext
-  readonly hide: Hide
+  readonly redact: Redact
   readonly keep: Keep
   /** Addresses of data connections beside the control connection's own. */
   readonly dataHosts: readonly string[]

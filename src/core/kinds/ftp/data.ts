@@ -5,20 +5,20 @@ import { showBytes, showDuration } from '../../format.ts'
 import { connectTcp, hostPort } from '../../net/connect.ts'
 import { tie } from '../../net/tls-connect.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type Link, type LinkTls, type Reply, wait } from './control.ts'
+import { type FtpLink, type FtpReply, type LinkTls, wait } from './control.ts'
 import { faultOf } from './sign-in.ts'
 
 export type Passive = 'EPSV' | 'PASV'
 
 /** Where the server wants the data connection. */
-export type Gate = {
+export type PassiveEndpoint = {
   readonly mode: Passive
   readonly ip: string
   readonly port: number
   /** True when that is another address than the control connection goes to. */
   readonly foreign: boolean
 }
-export type NoGate = { readonly reply: Reply; readonly why: 'not offered' | 'unusable' }
+export type NoGate = { readonly reply: FtpReply; readonly why: 'not offered' | 'unusable' }
 
 /** Milliseconds: a data connection that takes longer is as good as none. */
 const connectMs = 3_000
@@ -27,7 +27,7 @@ const connectMs = 3_000
 const notOffered = new Set([500, 501, 502, 504, 522])
 
 /** Asks where a data connection would go. */
-export async function askGate(link: Link, mode: Passive): Promise<Gate | NoGate> {
+export async function askGate(link: FtpLink, mode: Passive): Promise<PassiveEndpoint | NoGate> {
   const { control, target, context } = link
   const reply = await control.ask(mode, wait(context))
   if (notOffered.has(reply.code)) return { reply, why: 'not offered' }
@@ -37,12 +37,12 @@ export async function askGate(link: Link, mode: Passive): Promise<Gate | NoGate>
   return { mode, ip, port: there.port, foreign: ip !== target.ip.replace(/^::ffff:/, '') && ip !== target.ip }
 }
 
-function extended({ code, text }: Reply): { ip?: string; port: number } | undefined {
+function extended({ code, text }: FtpReply): { ip?: string; port: number } | undefined {
   const port = Number(/\(([!-~])\1\1(\d{1,5})\1\)/.exec(text)?.[2] ?? 0)
   return code === 229 && port < 65_536 ? { port } : undefined
 }
 
-function classic({ code, text }: Reply): { ip: string; port: number } | undefined {
+function classic({ code, text }: FtpReply): { ip: string; port: number } | undefined {
   const six = /(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3})/.exec(text)?.slice(1).map(Number)
   if (code !== 227 || six === undefined || six.some((one) => one > 255)) return undefined
   const [high = 0, low = 0] = six.slice(4)
@@ -56,7 +56,7 @@ export type Reached =
   | { readonly failed: 'timed out' | 'refused' | 'no route' | 'broke'; readonly ms: number }
 
 /** Connects to where the server wants the data connection; only the deadline is thrown. */
-export async function reach(link: Link, ip: string, port: number, most = connectMs): Promise<Reached> {
+export async function reach(link: FtpLink, ip: string, port: number, most = connectMs): Promise<Reached> {
   const { target, context } = link
   const start = context.now()
   const limit = deadlineSignal(target.signal, Math.min(most, context.msLeft() / 2))
@@ -86,7 +86,7 @@ export type Transferred = {
  * most `max` bytes are received. Throws ProbeError.
  */
 export async function transfer(
-  link: Link,
+  link: FtpLink,
   command: string,
   raw: Socket,
   { send, max = 0 }: { readonly send?: Uint8Array; readonly max?: number },
@@ -103,15 +103,15 @@ export async function transfer(
     const moved = send === undefined ? receive(data, max) : give(data, send)
     // Waited for below; until then a failure has been heard already.
     moved.catch(() => {})
-    const begun = await control.ask(command, ms)
-    if (begun.code >= 300) throw troubleOf(control.address, name, begun, control.shown(begun))
+    const started = await control.ask(command, ms)
+    if (started.code >= 300) throw troubleOf(control.address, name, started, control.display(started))
     const outcome =
-      begun.code < 200
+      started.code < 200
         ? await settled(moved, control.reply(Math.max(1, ends - context.now())))
-        : { reply: begun, moved: await moved }
+        : { reply: started, moved: await moved }
     const { reply } = outcome
     if (reply !== undefined && reply.code >= 300 && !outcome.moved?.cut) {
-      throw troubleOf(control.address, name, reply, control.shown(reply))
+      throw troubleOf(control.address, name, reply, control.display(reply))
     }
     if (outcome.moved) return outcome.moved
     throw brokenOff(control.address, name, outcome.cause, limit.signal.aborted, ms)
@@ -122,10 +122,10 @@ export async function transfer(
   }
 }
 
-type Outcome = { readonly reply: Reply; readonly moved?: Transferred; readonly cause?: unknown }
+type Outcome = { readonly reply: FtpReply; readonly moved?: Transferred; readonly cause?: unknown }
 
 /** Both ends of a transfer; what the server says of its trouble beats what the data connection shows of it. */
-async function settled(moved: Promise<Transferred>, last: Promise<Reply>): Promise<Outcome> {
+async function settled(moved: Promise<Transferred>, last: Promise<FtpReply>): Promise<Outcome> {
   const [data, reply] = await Promise.allSettled([moved, last])
   if (reply.status === 'rejected') throw reply.reason
   return data.status === 'fulfilled'
@@ -133,12 +133,12 @@ async function settled(moved: Promise<Transferred>, last: Promise<Reply>): Promi
     : { reply: reply.value, cause: data.reason }
 }
 
-function troubleOf(address: string, name: string, reply: Reply, told: string): ProbeError {
-  if (reply.code === 425) return new ProbeError('refused', `${address} did not see our data connection: ${told}`)
+function troubleOf(address: string, name: string, reply: FtpReply, description: string): ProbeError {
+  if (reply.code === 425) return new ProbeError('refused', `${address} did not see our data connection: ${description}`)
   if (reply.code === 521 || reply.code === 522 || reply.code === 534)
-    return new ProbeError('tls', `${address} did not accept the encryption of the data connection: ${told}`)
-  if (reply.code === 426) return new ProbeError('protocol', `${address} broke the transfer off: ${told}`)
-  return new ProbeError(faultOf(reply), `${address} answered ${name} with ${told}`)
+    return new ProbeError('tls', `${address} did not accept the encryption of the data connection: ${description}`)
+  if (reply.code === 426) return new ProbeError('protocol', `${address} broke the transfer off: ${description}`)
+  return new ProbeError(faultOf(reply), `${address} answered ${name} with ${description}`)
 }
 
 function brokenOff(address: string, name: string, cause: unknown, late: boolean, ms: number): ProbeError {
@@ -227,5 +227,5 @@ async function give({ socket, ready }: Data, bytes: Uint8Array): Promise<Transfe
 }
 
 /** `EPSV said port 50021` or `PASV said 10.0.0.5:50021`: as the server put it. */
-export const gateSaid = ({ mode, ip, port }: Gate): string =>
+export const gateSaid = ({ mode, ip, port }: PassiveEndpoint): string =>
   mode === 'EPSV' ? `EPSV said port ${port}` : `PASV said ${hostPort(ip, port)}`

@@ -3,11 +3,11 @@ export { ftpSettings, portOf } from './settings.ts'
 
 import { atMost, certificateCheck, checksOn, fail, includes, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
-import { quoted } from '../../net/text.ts'
+import { quote } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
 import { loadFtpLists } from './list.ts'
 import { classicPassive, dataConnection, extendedPassive } from './passive.ts'
-import { type Banner, type Encryption, FtpSession, readAccount, stagesOf } from './session.ts'
+import { type FtpBanner, type FtpEncryption, FtpSession, readAccount, stagesOf } from './session.ts'
 import { ftpSettings, portOf, type TlsMode, validateFtp } from './settings.ts'
 
 const { tls, latency, username, insecureFtp, certificate: validity } = ftpSettings
@@ -27,7 +27,7 @@ export const greeting = check({
     'chain' in stage ? evaluateEncryption(stage, settings.tls) : evaluateBanner(stage, settings.latency),
 })
 
-function evaluateBanner({ address, code, text, ms: value }: Banner, threshold: Threshold): Result<'banner'> {
+function evaluateBanner({ address, code, text, ms: value }: FtpBanner, threshold: Threshold): Result<'banner'> {
   if (code === 220)
     return atMost({ check: 'banner', what: `${address} said ${text} in`, value, unit: 'duration', threshold })
   if (code === 421) {
@@ -40,7 +40,7 @@ function evaluateBanner({ address, code, text, ms: value }: Banner, threshold: T
   return fail('banner', 'protocol', `${address} greeted with ${text} instead of 220`)
 }
 
-function evaluateEncryption({ address, chain, distrust }: Encryption, mode: TlsMode): Result<'TLS'> {
+function evaluateEncryption({ address, chain, distrust }: FtpEncryption, mode: TlsMode): Result<'TLS'> {
   if (distrust !== undefined) return fail('TLS', 'tls', distrust, { details: ['nothing was sent to it'] })
   const how = mode === 'explicit' ? 'accepts AUTH TLS and ' : ''
   return ok('TLS', `${address} ${how}speaks ${chain.protocol}, trusted`)
@@ -59,7 +59,7 @@ export const signIn = check({
   applies: ({ isOpen }, settings) => isOpen && settings.username !== undefined,
   observe: (session, settings) => session.signIn(settings.username ?? '', settings.insecureFtp),
   evaluate({ address, username: account, isEncrypted, ms: value }, { latency: threshold }) {
-    const what = `signed in at ${address} as ${quoted(account, 64)}${isEncrypted ? '' : ', unencrypted,'} in`
+    const what = `signed in at ${address} as ${quote(account, 64)}${isEncrypted ? '' : ', unencrypted,'} in`
     return atMost({ check: 'sign-in', what, value, unit: 'duration', threshold })
   },
 })
@@ -73,7 +73,7 @@ export const workingFolder = check({
   evaluate: ({ address, folder, reply }) =>
     folder === undefined
       ? fail('PWD', 'protocol', `${address} answered PWD with ${reply}`)
-      : ok('PWD', `the session is in ${quoted(folder, 120)}`),
+      : ok('PWD', `the session is in ${quote(folder, 120)}`),
 })
 
 /** Speaks FTP up to what the mode allows. Writes only its own file, and only with `allowWrites`. */

@@ -1,35 +1,38 @@
 import { type Backlog, type DatedFile, maxEntries } from '../../folders/index.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type Link, wait } from './control.ts'
+import { type FtpLink, wait } from './control.ts'
 import { askGate, gateSaid, type Passive, reach, transfer } from './data.ts'
 
 /** Bytes of a listing that are read; what is more is cut, and told. */
-export const longestListing = 1024 * 1024
+export const maxListing = 1024 * 1024
 /** Characters of a line of it: a longer one is none. */
-const longestLine = 4096
+const maxLine = 4096
 /** Files that are asked for their date one by one, where a listing does not tell it well. */
-const mostAsked = 20
+const maxAsked = 20
 
 /** A folder's own listing over a data connection of the way that works. Throws ProbeError. */
 export async function listed(
-  link: Link,
+  link: FtpLink,
   mode: Passive,
   command: 'LIST' | 'MLSD',
 ): Promise<{ lines: readonly string[]; cut: boolean }> {
-  const { bytes, cut } = await transfer(link, command, await dataSocket(link, mode), { max: longestListing })
+  const { bytes, cut } = await transfer(link, command, await dataSocket(link, mode), { max: maxListing })
   return { lines: linesOf(bytes), cut }
 }
 
 export function linesOf(bytes: Uint8Array): readonly string[] {
   const lines = new TextDecoder().decode(bytes).split(/\r?\n/, maxEntries + 1)
-  return lines.filter((line) => line.trim() !== '' && line.length <= longestLine)
+  return lines.filter((line) => line.trim() !== '' && line.length <= maxLine)
 }
 
 /** A data connection of a way that has worked before. Throws ProbeError where it does not any more. */
-export async function dataSocket(link: Link, mode: Passive) {
+export async function dataSocket(link: FtpLink, mode: Passive) {
   const gate = await askGate(link, mode)
   if ('why' in gate)
-    throw new ProbeError('protocol', `${link.control.address} answered ${mode} with ${link.control.shown(gate.reply)}`)
+    throw new ProbeError(
+      'protocol',
+      `${link.control.address} answered ${mode} with ${link.control.display(gate.reply)}`,
+    )
   if (gate.foreign && !link.dataHosts.includes(gate.ip)) {
     throw new ProbeError('data', `${gateSaid(gate)}, another address than before: nothing was sent there`)
   }
@@ -52,7 +55,7 @@ export const loadFtpLists = () => import('basic-ftp')
 
 /** The files of the folder that the session is in. */
 export async function entries(
-  link: Link,
+  link: FtpLink,
   mode: Passive,
   machine: boolean,
 ): Promise<{ files: readonly Entry[]; more: boolean }> {
@@ -107,26 +110,26 @@ export function roughly(written: string, now: Date): number {
 }
 
 /** How old the oldest file of the folder is that the session is in. Throws ProbeError. */
-export async function backlog(link: Link, mode: Passive, machine: boolean, ending: string): Promise<Backlog> {
+export async function backlog(link: FtpLink, mode: Passive, machine: boolean, ending: string): Promise<Backlog> {
   const { files: all, more } = await entries(link, mode, machine)
   const files = all.filter((file) => file.name.endsWith(ending)).sort((a, b) => a.rough - b.rough)
   const waiting = { files: files.length, more }
   const now = link.context.date().getTime()
-  const of = (file: Entry, at: Date) => ({ name: link.hide(file.name), ms: Math.max(0, now - at.getTime()), at })
+  const of = (file: Entry, at: Date) => ({ name: link.redact(file.name), ms: Math.max(0, now - at.getTime()), at })
   const dated = files.flatMap((file) => (file.at ? [{ file, at: file.at }] : []))
   const [oldest] = dated.sort((a, b) => a.at.getTime() - b.at.getTime())
   if (oldest || files.length === 0) return { ...waiting, oldest: oldest && of(oldest.file, oldest.at), undated: false }
-  let asked: DatedFile | undefined
-  for (const file of files.slice(0, mostAsked)) {
+  let oldestFile: DatedFile | undefined
+  for (const file of files.slice(0, maxAsked)) {
     const reply = await link.control.ask(`MDTM ${file.name}`, wait(link.context))
     // Not there any more: it waits no longer.
     if (reply.code === 550) continue
     const at = reply.code === 213 ? stamp(reply.text) : undefined
     if (at === undefined) break
     const one = of(file, at)
-    if (asked === undefined || one.ms > asked.ms) asked = one
+    if (oldestFile === undefined || one.ms > oldestFile.ms) oldestFile = one
   }
-  return { ...waiting, oldest: asked, undated: asked === undefined }
+  return { ...waiting, oldest: oldestFile, undated: oldestFile === undefined }
 }
 
 /** `213 20261121042700` and its like (RFC 3659, 2.3): always UTC. */

@@ -3,7 +3,7 @@ import { showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { askGate, gateSaid, type Passive, reach, transfer } from './data.ts'
-import { linesOf, longestListing } from './list.ts'
+import { linesOf, maxListing } from './list.ts'
 import type { FtpSession } from './session.ts'
 import { ftpSettings } from './settings.ts'
 
@@ -44,7 +44,7 @@ async function probeWay({ link, address }: FtpSession, mode: Passive): Promise<O
   const { control, target, context } = link
   const start = context.now()
   const gate = await askGate(link, mode)
-  if ('why' in gate) return { type: gate.why, reply: control.shown(gate.reply) }
+  if ('why' in gate) return { type: gate.why, reply: control.display(gate.reply) }
   const endpoint = gateSaid(gate)
   const { foreign: isForeign } = gate
   const reached = await reach(link, gate.ip, gate.port)
@@ -61,7 +61,7 @@ async function probeWay({ link, address }: FtpSession, mode: Passive): Promise<O
     return { type: 'elsewhere', endpoint, peer: target.ip }
   }
   try {
-    const { bytes, cut: isCut } = await transfer(link, 'LIST', reached.socket, { max: longestListing })
+    const { bytes, cut: isCut } = await transfer(link, 'LIST', reached.socket, { max: maxListing })
     return { type: 'listed', endpoint, entries: linesOf(bytes).length, isCut, ms: context.now() - start }
   } catch (cause) {
     if (target.signal.aborted) throw cause

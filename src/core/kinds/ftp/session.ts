@@ -3,18 +3,18 @@ import { type AddressTurn, type CheckContext, type Connection, includes } from '
 import type { Backlog, Files, FolderConnection, Trip } from '../../folders/index.ts'
 import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp, hostPort } from '../../net/connect.ts'
-import { type Hide, hiding, nothingHidden } from '../../net/text.ts'
+import { createRedactor, noRedaction, type Redact } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret, Values } from '../../settings/index.ts'
-import { Control, type Link, type LinkTls, wait } from './control.ts'
+import { Control, type FtpLink, type LinkTls, wait } from './control.ts'
 import { type Passive, transfer } from './data.ts'
 import { backlog, dataSocket, entries } from './list.ts'
 import { type ftpSettings, portOf, type TlsMode } from './settings.ts'
 import { expected, folderOf, mayHear, signIn } from './sign-in.ts'
 
 /** What the server says first. */
-export type Banner = {
+export type FtpBanner = {
   readonly address: string
   readonly code: number
   /** The reply, quoted. */
@@ -24,7 +24,7 @@ export type Banner = {
 }
 
 /** The encryption that the server agreed to. */
-export type Encryption = {
+export type FtpEncryption = {
   readonly address: string
   readonly chain: Chain
   /** Why nothing may be sent to this server. */
@@ -45,7 +45,7 @@ const reserveMs = 150
 type Account = {
   /** Undefined where nobody signs in. */
   readonly password: string | undefined
-  readonly hide: Hide
+  readonly redact: Redact
 }
 
 type ConnectionSettings = Values<
@@ -62,10 +62,10 @@ type AccountSettings = {
 /** Reads the password before anything is opened: without it there is nothing to open for. */
 export async function readAccount(settings: AccountSettings, context: CheckContext): Promise<Account> {
   if (settings.username === undefined || !includes(context.mode, 'Standard'))
-    return { password: undefined, hide: nothingHidden }
+    return { password: undefined, redact: noRedaction }
   context.step('sign-in', hostPort(settings.host, portOf(settings)))
   const password = await settings.password?.reveal()
-  return { password, hide: password === undefined ? nothingHidden : hiding([password]) }
+  return { password, redact: password === undefined ? noRedaction : createRedactor([password]) }
 }
 
 /** An FTP session at one address. Its checks advance it: the stages, the sign-in, a passive way, the folders. */
@@ -82,11 +82,11 @@ export class FtpSession implements Connection, FolderConnection {
   readonly #account: Account
   readonly #start: number
   readonly #sockets = new Set<Socket>()
-  #first: Banner | Encryption | undefined
+  #first: FtpBanner | FtpEncryption | undefined
   #control: Control | undefined
   #tls: (LinkTls & { readonly socket: Socket }) | undefined
   /** Set once the server has passed all stages. */
-  #link: Link | undefined
+  #link: FtpLink | undefined
   /** True where one side refuses to go on: then the session ends without a QUIT. */
   #isRefused = false
   #signedInMs: number | undefined
@@ -153,13 +153,13 @@ export class FtpSession implements Connection, FolderConnection {
   }
 
   /** The control connection of an open session. */
-  get link(): Link {
+  get link(): FtpLink {
     if (this.#link === undefined) throw new Error('the FTP session is not open')
     return this.#link
   }
 
   /** What the server shows before an account is named. Ends at the first stage that forbids to go on. */
-  async *stages(step: (stage: Stage) => void): AsyncGenerator<Banner | Encryption> {
+  async *stages(step: (stage: Stage) => void): AsyncGenerator<FtpBanner | FtpEncryption> {
     const [first, ...others] = stagesOf[this.#settings.tls]
     yield this.#first ?? (await this.#enter(first))
     for (const stage of others) {
@@ -172,14 +172,14 @@ export class FtpSession implements Connection, FolderConnection {
       control: this.#control,
       target: this.#at,
       context: this.#context,
-      hide: this.#account.hide,
+      redact: this.#account.redact,
       keep: this.#keep,
       dataHosts: this.#settings.dataHosts ?? [],
       tls: this.#tls,
     }
   }
 
-  async #enter(stage: Stage): Promise<Banner | Encryption> {
+  async #enter(stage: Stage): Promise<FtpBanner | FtpEncryption> {
     if (stage === 'TLS') {
       const encryption = await this.#encrypt()
       this.#isRefused = encryption.distrust !== undefined
@@ -196,15 +196,15 @@ export class FtpSession implements Connection, FolderConnection {
     return this.#keep(await connectTcp(ip, port, signal))
   }
 
-  async #greet(socket: Socket): Promise<{ readonly control: Control; readonly banner: Banner }> {
+  async #greet(socket: Socket): Promise<{ readonly control: Control; readonly banner: FtpBanner }> {
     const { now, msLeft } = this.#context
-    const control = new Control(socket, this.address, this.#account.hide)
+    const control = new Control(socket, this.address, this.#account.redact)
     const { code, text } = await control.first(Math.max(1, msLeft() - reserveMs, msLeft() / 2))
-    const banner = { address: this.address, code, text: control.shown({ code, text }), ms: now() - this.#start }
+    const banner = { address: this.address, code, text: control.display({ code, text }), ms: now() - this.#start }
     return { control, banner }
   }
 
-  async #encrypt(): Promise<Encryption> {
+  async #encrypt(): Promise<FtpEncryption> {
     const { tls, servername, host: name, caFile } = this.#settings
     const begin = async (): Promise<Socket> => {
       if (tls === 'implicit') return await this.#connect()
@@ -231,7 +231,7 @@ export class FtpSession implements Connection, FolderConnection {
     const { chain } = connection
     this.#tls = { host, chain, session: () => session ?? secure.getSession(), socket: secure }
     const distrust = whyDistrusted(chain)
-    if (tls === 'explicit') this.#control = new Control(secure, this.address, this.#account.hide)
+    if (tls === 'explicit') this.#control = new Control(secure, this.address, this.#account.redact)
     return { address: this.address, chain, distrust }
   }
 
@@ -247,7 +247,7 @@ export class FtpSession implements Connection, FolderConnection {
    */
   async signIn(username: string, insecureFtp: boolean) {
     const { address, link } = this
-    const { password, hide } = this.#account
+    const { password, redact } = this.#account
     const isEncrypted = link.tls !== undefined
     this.#isRefused = true
     if (password !== undefined && !mayHear(this.ip, isEncrypted, insecureFtp)) {
@@ -260,7 +260,7 @@ export class FtpSession implements Connection, FolderConnection {
     this.#isRefused = false
     const ms = this.#context.now() - start
     this.#signedInMs = ms
-    return { address, username: hide(username), isEncrypted, ms }
+    return { address, username: redact(username), isEncrypted, ms }
   }
 
   /** Asks for the folder of the session; undefined where the reply names none. */
@@ -268,8 +268,8 @@ export class FtpSession implements Connection, FolderConnection {
     const { address, link } = this
     const reply = await link.control.ask('PWD', wait(this.#context))
     this.#home = folderOf(reply)
-    const folder = this.#home === undefined ? undefined : link.hide(this.#home)
-    return { address, folder, reply: link.control.shown(reply) }
+    const folder = this.#home === undefined ? undefined : link.redact(this.#home)
+    return { address, folder, reply: link.control.display(reply) }
   }
 
   async backlog(folder: string, ending: string): Promise<Backlog> {
@@ -341,7 +341,7 @@ export class FtpSession implements Connection, FolderConnection {
 async function authTls(control: Control, ms: number): Promise<Socket> {
   const reply = await control.ask('AUTH TLS', ms)
   if (reply.code === 234) return control.detach()
-  throw new ProbeError('tls', `${control.address} does not offer AUTH TLS: ${control.shown(reply)}`, [
+  throw new ProbeError('tls', `${control.address} does not offer AUTH TLS: ${control.display(reply)}`, [
     'where the network is trusted, tls: off goes without; port 990 usually begins with TLS (tls: implicit)',
   ])
 }

@@ -1,6 +1,6 @@
 import { isLoopback } from '../../loopback.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type Link, type Reply, wait } from './control.ts'
+import { type FtpLink, type FtpReply, wait } from './control.ts'
 
 /** Whether a password may be sent to an address: in the clear only on loopback, or where it is allowed. */
 export const mayHear = (ip: string, isEncrypted: boolean, insecureFtp: boolean): boolean =>
@@ -14,7 +14,7 @@ const wantsTls = /\b(?:TLS|SSL|encrypt(?:ed|ion)?|secure)\b/i
  * Signs in, and has data connections encrypted where the control connection is. Throws ProbeError:
  * `auth` for a refused sign-in, and only for that.
  */
-export async function signIn(link: Link, username: string, password: string): Promise<void> {
+export async function signIn(link: FtpLink, username: string, password: string): Promise<void> {
   const { control, context } = link
   const user = await control.ask(`USER ${username}`, wait(context))
   if (user.code === 331) {
@@ -25,42 +25,44 @@ export async function signIn(link: Link, username: string, password: string): Pr
     await expected(link, 'PBSZ 0', [200])
     const protect = await control.ask('PROT P', wait(context))
     if (protect.code !== 200) {
-      throw new ProbeError('tls', `${control.address} does not encrypt data connections: ${control.shown(protect)}`)
+      throw new ProbeError('tls', `${control.address} does not encrypt data connections: ${control.display(protect)}`)
     }
   }
   await expected(link, 'TYPE I', [200])
 }
 
-function refused({ control, tls, hide }: Link, reply: Reply, username: string): ProbeError {
-  const told = control.shown(reply)
-  const who = `"${hide(username).slice(0, 64)}"`
+function refused({ control, tls, redact }: FtpLink, reply: FtpReply, username: string): ProbeError {
+  const description = control.display(reply)
+  const who = `"${redact(username).slice(0, 64)}"`
   if (reply.code === 332)
     return new ProbeError('protocol', `${control.address} wants an ACCT of ${who}, which svc does not know`)
   if (!tls && wantsTls.test(reply.text)) {
-    return new ProbeError('tls', `${control.address} signs nobody in without TLS: ${told}`, ['next: tls: explicit'])
+    return new ProbeError('tls', `${control.address} signs nobody in without TLS: ${description}`, [
+      'next: tls: explicit',
+    ])
   }
-  if (full.test(reply.text)) return new ProbeError('refused', `${control.address} is full: ${told}`)
+  if (full.test(reply.text)) return new ProbeError('refused', `${control.address} is full: ${description}`)
   if (reply.code === 530 || reply.code === 430 || reply.code === 331 || reply.code === 532) {
-    return new ProbeError('auth', `${control.address} refused the sign-in of ${who}: ${told}`)
+    return new ProbeError('auth', `${control.address} refused the sign-in of ${who}: ${description}`)
   }
-  return new ProbeError('protocol', `${control.address} answered the sign-in of ${who} with ${told}`)
+  return new ProbeError('protocol', `${control.address} answered the sign-in of ${who} with ${description}`)
 }
 
 /** Says a command and demands one of some answers. */
-export async function expected(link: Link, command: string, codes: readonly number[]): Promise<Reply> {
+export async function expected(link: FtpLink, command: string, codes: readonly number[]): Promise<FtpReply> {
   const { control, context } = link
   const reply = await control.ask(command, wait(context))
   if (codes.includes(reply.code)) return reply
   const name = command.split(' ', 1)[0] ?? ''
-  throw new ProbeError(faultOf(reply), `${control.address} answered ${name} with ${control.shown(reply)}`)
+  throw new ProbeError(faultOf(reply), `${control.address} answered ${name} with ${control.display(reply)}`)
 }
 
 /** A server that says no has understood; one that says something else has not. */
-export const faultOf = (reply: Reply): 'data' | 'protocol' =>
+export const faultOf = (reply: FtpReply): 'data' | 'protocol' =>
   [450, 451, 452, 532, 550, 551, 552, 553].includes(reply.code) ? 'data' : 'protocol'
 
 /** The folder of a 257 (RFC 959, appendix II), or undefined: quotes within it are doubled. */
-export function folderOf(reply: Reply): string | undefined {
+export function folderOf(reply: FtpReply): string | undefined {
   const quotedPath = /^257 "((?:[^"]|"")*)"/.exec(reply.text)?.[1]
   // It is sent back in a CWD.
   return quotedPath === undefined || quotedPath === '' || /\p{Cc}/u.test(quotedPath)

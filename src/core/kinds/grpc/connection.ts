@@ -4,7 +4,7 @@ import { Duplex } from 'node:stream'
 import type { Connection } from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
 import type { Chain } from '../../net/certificates.ts'
-import { type Hide, quoted, said } from '../../net/text.ts'
+import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { MessageReader } from './message.ts'
 
@@ -14,7 +14,7 @@ const maxAnswerBytes = 64 * 1024
 const maxHeaderBytes = 16 * 1024
 
 /** What a call was answered: the status of gRPC, and the message where that status is OK. */
-export type Answer =
+export type GrpcAnswer =
   | { readonly code: 0; readonly message: Buffer }
   /** `text` is the server's own, decoded, without secrets and control characters. */
   | { readonly code: number; readonly text: string; readonly message?: undefined }
@@ -30,7 +30,7 @@ export type GrpcLink = {
   readonly metadata: Readonly<Record<string, string>>
   /** Names of `metadata` whose values are credentials: HTTP/2 then keeps them out of its tables. */
   readonly secretNames: readonly string[]
-  readonly hide: Hide
+  readonly redact: Redact
 }
 
 /**
@@ -48,12 +48,12 @@ class MeteredSocket extends Duplex {
   /** True once the peer, and not svc, has ended the connection. */
   isEnded = false
 
-  constructor({ socket, address, chain, hide }: GrpcLink) {
+  constructor({ socket, address, chain, redact }: GrpcLink) {
     super()
     this.#socket = socket
     socket.on('data', (chunk: Buffer) => {
       this.#left -= chunk.length
-      this.problem ??= this.#begun ? undefined : foreignProtocol(chunk, { address, isTls: chain !== undefined, hide })
+      this.problem ??= this.#begun ? undefined : foreignProtocol(chunk, { address, isTls: chain !== undefined, redact })
       this.#begun = true
       if (this.#left < 0) {
         this.problem ??= new ProbeError('protocol', `${address} sent more than ${showBytes(maxAnswerBytes)}`)
@@ -100,12 +100,12 @@ class MeteredSocket extends Duplex {
   }
 }
 
-type Peer = { readonly address: string; readonly isTls: boolean; readonly hide: Hide }
+type Peer = { readonly address: string; readonly isTls: boolean; readonly redact: Redact }
 
 /** HTTP/2 begins with a SETTINGS frame, whose length is less than 65,536: its first byte is 0. */
-function foreignProtocol(first: Buffer, { address, isTls, hide }: Peer): ProbeError | undefined {
+function foreignProtocol(first: Buffer, { address, isTls, redact }: Peer): ProbeError | undefined {
   if (first[0] === 0) return undefined
-  const text = quoted(hide(first), 80)
+  const text = quote(redact(first), 80)
   if (first.toString('latin1', 0, 7) === 'HTTP/1.') {
     return new ProbeError('protocol', `${address} speaks HTTP/1, gRPC needs HTTP/2: it answered ${text}`)
   }
@@ -120,7 +120,7 @@ function foreignProtocol(first: Buffer, { address, isTls, hide }: Peer): ProbeEr
 export class GrpcConnection implements Connection {
   readonly address: string
   readonly chain: Chain | undefined
-  readonly hide: Hide
+  readonly redact: Redact
   /** Whether calls carry credentials. */
   readonly signsIn: boolean
   readonly #link: GrpcLink
@@ -134,7 +134,7 @@ export class GrpcConnection implements Connection {
     const { connect } = process.getBuiltinModule('node:http2')
     this.address = link.address
     this.chain = link.chain
-    this.hide = link.hide
+    this.redact = link.redact
     this.signsIn = link.secretNames.length > 0
     this.#link = link
     this.#socket = new MeteredSocket(link)
@@ -188,7 +188,7 @@ export class GrpcConnection implements Connection {
    * One call with one message each way. `path` is `/package.Service/Method`. Throws ProbeError where what comes is not
    * a whole answer of gRPC, or what the socket throws.
    */
-  async call(path: string, request: Buffer, msLeft: number): Promise<Answer> {
+  async call(path: string, request: Buffer, msLeft: number): Promise<GrpcAnswer> {
     this.#socket.allowAnswer()
     const stream = this.#send(path, msLeft)
     try {
@@ -218,8 +218,8 @@ export class GrpcConnection implements Connection {
     })
   }
 
-  #answer(stream: ClientHttp2Stream, request: Buffer): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  #answer(stream: ClientHttp2Stream, request: Buffer): Promise<GrpcAnswer> {
+    const { promise, resolve, reject } = Promise.withResolvers<GrpcAnswer>()
     const reader = new MessageReader(this.address)
     let trailers: IncomingHttpHeaders | undefined
     const orReject = (act: () => void): void => {
@@ -277,7 +277,7 @@ export class GrpcConnection implements Connection {
     if (isClosed || this.#socket.isEnded) {
       return new ProbeError('protocol', `${this.address} closed the connection ${when}`, details)
     }
-    const why = error ? `: ${said(error.message, 80)}` : ''
+    const why = error ? `: ${sanitize(error.message, 80)}` : ''
     return new ProbeError('protocol', `${this.address} does not speak sound HTTP/2${why}`, details)
   }
 }
@@ -305,10 +305,10 @@ const codeNames = [
 /** An error code of HTTP/2 (RFC 9113, 7). */
 const codeName = (code: number): string => codeNames[code] ?? `code ${code}`
 
-type Answering = { readonly address: string; readonly hide: Hide }
+type Answering = { readonly address: string; readonly redact: Redact }
 
 /** Throws ProbeError where the head is not that of an answer of gRPC. */
-function refuseHead(head: IncomingHttpHeaders, { address, hide }: Answering): void {
+function refuseHead(head: IncomingHttpHeaders, { address, redact }: Answering): void {
   const status = Number(head[':status'])
   const type = head['content-type']
   if (status !== 200) {
@@ -318,23 +318,23 @@ function refuseHead(head: IncomingHttpHeaders, { address, hide }: Answering): vo
   }
   if (type === undefined) throw new ProbeError('protocol', `${address} answered without a content-type, not as gRPC`)
   if (!/^application\/grpc(?:[+;]|$)/i.test(type.slice(0, 64))) {
-    throw new ProbeError('protocol', `${address} answered with content-type ${quoted(hide(type), 64)}, not as gRPC`)
+    throw new ProbeError('protocol', `${address} answered with content-type ${quote(redact(type), 64)}, not as gRPC`)
   }
 }
 
 /** Throws ProbeError where the answer has no status, or says OK and has not just one message. */
-function answerOf(trailers: IncomingHttpHeaders | undefined, reader: MessageReader, peer: Answering): Answer {
-  const { address, hide } = peer
+function answerOf(trailers: IncomingHttpHeaders | undefined, reader: MessageReader, peer: Answering): GrpcAnswer {
+  const { address, redact } = peer
   const status = trailers?.['grpc-status']
   if (typeof status !== 'string') {
     throw new ProbeError('protocol', `${address} ended its answer without grpc-status: it is not known to be whole`)
   }
   if (!/^\d{1,4}$/.test(status.slice(0, 5))) {
-    throw new ProbeError('protocol', `${address} ended its answer with grpc-status ${quoted(hide(status), 32)}`)
+    throw new ProbeError('protocol', `${address} ended its answer with grpc-status ${quote(redact(status), 32)}`)
   }
   const code = Number(status)
   if (code === 0) return { code, message: reader.end() }
-  return { code, text: hide(percentDecoded(String(trailers?.['grpc-message'] ?? '').slice(0, 4_096))) }
+  return { code, text: redact(percentDecoded(String(trailers?.['grpc-message'] ?? '').slice(0, 4_096))) }
 }
 
 /** grpc-message is UTF-8, percent-encoded; what is not encoded as it should be stays as it is. */

@@ -19,11 +19,11 @@ import { isLoopback } from '../../loopback.ts'
 import { caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp, hostPort } from '../../net/connect.ts'
 import { verifySetting } from '../../net/http/route.ts'
-import { hiding, quoted, said } from '../../net/text.ts'
+import { createRedactor, quote, sanitize } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { type Answer, GrpcConnection, type GrpcLink } from './connection.ts'
+import { type GrpcAnswer, GrpcConnection, type GrpcLink } from './connection.ts'
 import { healthRequest, servingStatus } from './message.ts'
 
 const maxServices = 50
@@ -86,7 +86,7 @@ function validate(settings: GrpcSettings): string | undefined {
   if (services.length > maxServices) return `services has more than ${maxServices} names`
   const wrong = services.find((name) => name.length > maxNameLength || /\p{C}/u.test(name))
   if (wrong !== undefined)
-    return `services: ${quoted(wrong, 40)} is longer than ${maxNameLength} characters, or has others than printable ones`
+    return `services: ${quote(wrong, 40)} is longer than ${maxNameLength} characters, or has others than printable ones`
   if (new Set(services).size < services.length) return 'services has a name twice'
   if (tokenHeader !== undefined && token === undefined) return 'tokenHeader needs token'
   for (const [name, key] of [
@@ -94,12 +94,14 @@ function validate(settings: GrpcSettings): string | undefined {
     ['tokenHeader', tokenHeader] as const,
   ]) {
     if (key === undefined) continue
-    if (!/^[a-z0-9_.-]{1,100}$/i.test(key)) return `${name}: ${quoted(key, 64)} is not a metadata key`
+    if (!/^[a-z0-9_.-]{1,100}$/i.test(key)) return `${name}: ${quote(key, 64)} is not a metadata key`
     const own = name === 'tokenHeader' && key.toLowerCase() === 'authorization'
-    if (isReserved(key.toLowerCase()) && !own) return `${name} may not set ${said(key, 64)}`
+    if (isReserved(key.toLowerCase()) && !own) return `${name} may not set ${sanitize(key, 64)}`
   }
   const unprintable = Object.entries(headers).find(([, value]) => !/^[ -~]*$/.test(value))
-  return unprintable && `headers: the value of ${said(unprintable[0], 64)} has other characters than printable ASCII`
+  return (
+    unprintable && `headers: the value of ${sanitize(unprintable[0], 64)} has other characters than printable ASCII`
+  )
 }
 
 /** Reads what all addresses are connected with. Throws what the secret and the CA file throw. */
@@ -139,7 +141,7 @@ async function open(
     authority: settings.authority ?? hostPort(host, settings.port),
     metadata: { ...Object.fromEntries(plain), ...credentials },
     secretNames: Object.keys(credentials),
-    hide: hiding(token === undefined ? [] : [token]),
+    redact: createRedactor(token === undefined ? [] : [token]),
   })
 }
 
@@ -205,7 +207,7 @@ type Reply = {
   readonly signedIn: boolean
   readonly ms: number
   /** An error: what came is no answer of gRPC, but the connection is good for the next question. */
-  readonly outcome: Answer | ProbeError
+  readonly outcome: GrpcAnswer | ProbeError
 }
 
 async function* askHealth(
@@ -240,14 +242,14 @@ const latency = check({
   observe: askHealth,
   evaluate: ({ address, service, ms: value, outcome }, { latency: threshold }) => {
     if (outcome instanceof ProbeError) return []
-    const what = `${address} answered${service === '' ? '' : ` for ${said(service, maxNameLength)}`} in`
+    const what = `${address} answered${service === '' ? '' : ` for ${sanitize(service, maxNameLength)}`} in`
     const subject = service === '' ? undefined : service
     return { ...atMost({ check: 'latency', what, value, unit: 'duration', threshold }), subject }
   },
 })
 
 function evaluateReply({ address, service, signedIn, outcome }: Reply): Result<'health'> {
-  const about = service === '' ? '' : ` for ${said(service, maxNameLength)}`
+  const about = service === '' ? '' : ` for ${sanitize(service, maxNameLength)}`
   if (outcome instanceof ProbeError) {
     const { fault, message, details } = outcome
     return fail('health', fault, about === '' ? message : `${message}, asked${about}`, { details })
@@ -255,7 +257,7 @@ function evaluateReply({ address, service, signedIn, outcome }: Reply): Result<'
   const { code, message } = outcome
   if (message === undefined) {
     const [fault, meaning] = meaningOf(code, about, signedIn)
-    const text = outcome.text === '' ? '' : `: ${quoted(outcome.text, 160)}`
+    const text = outcome.text === '' ? '' : `: ${quote(outcome.text, 160)}`
     return fail('health', fault, `${address} ${meaning} (${statusNames[code] ?? `status ${code}`}${text})`)
   }
   switch (servingStatus(message)) {

@@ -48,7 +48,7 @@ const goneMs = 30 * 86_400_000
 /** The agents that the settings mean. */
 export type Agents = {
   /** Those that have reported: the alive and the silent ones. */
-  readonly known: readonly Agent[]
+  readonly matching: readonly Agent[]
   readonly alive: readonly Agent[]
   readonly silent: readonly Agent[]
   /** Named in the settings without a pattern, and never heard of. */
@@ -67,7 +67,7 @@ export function agentsOf(
   const { agents, interval, schedule } = settings
   const patterns = (agents ?? ['*']).map(matcher)
   const expected = new Set(plainNames(agents))
-  const known = heartbeats
+  const matching = heartbeats
     .filter(({ name, at }) => schedule !== undefined || expected.has(name) || now - at <= goneMs)
     .filter(({ name }) => patterns.some((matches) => matches(name)))
     .map((one) => ({
@@ -75,11 +75,11 @@ export function agentsOf(
       ageMs: Math.max(0, now - one.at),
       everyMs: Math.max(1, interval ?? one.intervalMs ?? usualInterval),
     }))
-  const names = new Set(known.map(({ name }) => name))
+  const names = new Set(matching.map(({ name }) => name))
   return {
-    known,
-    alive: known.filter((agent) => !isSilent(agent, settings, due)),
-    silent: known.filter((agent) => isSilent(agent, settings, due)),
+    matching,
+    alive: matching.filter((agent) => !isSilent(agent, settings, due)),
+    silent: matching.filter((agent) => isSilent(agent, settings, due)),
     missing: [...expected].filter((name) => !names.has(name)),
     due,
   }
@@ -99,9 +99,9 @@ function matcher(pattern: string): (name: string) => boolean {
     if (!name.startsWith(first)) return false
     let at = first.length
     for (const part of rest) {
-      const found = name.indexOf(part, at)
-      if (found < 0) return false
-      at = found + part.length
+      const index = name.indexOf(part, at)
+      if (index < 0) return false
+      at = index + part.length
     }
     return name.length - last.length >= at && name.endsWith(last)
   }

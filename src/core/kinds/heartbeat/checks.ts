@@ -1,15 +1,15 @@
 import { atLeast, atMost, checksOn, fail, ok, type Result, warn } from '../../engine/index.ts'
 import { show, showDuration } from '../../format.ts'
-import { count, quoted, said } from '../../net/text.ts'
+import { count, quote, sanitize } from '../../net/text.ts'
 import type { Threshold, ThresholdUnit } from '../../settings/index.ts'
 import { type Agent, type Agents, changesOf, plainNames, reportSettings } from './agents.ts'
-import { clock as clockText, type Due, overdue, standingOf } from './due.ts'
+import { clock as clockText, type Due, overdue, scheduleStatus } from './due.ts'
 
 const check = checksOn<Agents>()
 
 /** Agents that details name. */
 const maxDetails = 20
-const nameOf = (agent: { readonly name: string }): string => said(agent.name, 64)
+const nameOf = (agent: { readonly name: string }): string => sanitize(agent.name, 64)
 
 /** Some names in one line. */
 function list(names: readonly string[]): string {
@@ -22,10 +22,10 @@ export const newest = check({
   results: { newest: 'The newest heartbeat of all is young, or has come as scheduled' },
   settings: { agents: reportSettings.agents, late: reportSettings.late },
   observe: (agents) => Promise.resolve(agents),
-  evaluate: ({ known, due }, { agents, late }) => {
-    const [first, ...rest] = known
+  evaluate: ({ matching, due }, { agents, late }) => {
+    const [first, ...rest] = matching
     if (first === undefined) {
-      const whose = agents === undefined ? 'any agent' : list(agents.map((one) => said(one, 64)))
+      const whose = agents === undefined ? 'any agent' : list(agents.map((one) => sanitize(one, 64)))
       return fail('newest', 'data', `no heartbeat of ${whose} has come in: svc heartbeat NAME sends one`)
     }
     const agent = rest.reduce((a, b) => (b.ageMs < a.ageMs ? b : a), first)
@@ -46,7 +46,7 @@ export const newest = check({
 /** The newest heartbeat of all, against what is due. */
 function evaluateDue(agent: Agent, due: Due): Result<'newest'> {
   const { grace, runs, now } = due
-  const { status, since, many } = standingOf(agent.at, due)
+  const { status, since, many } = scheduleStatus(agent.at, due)
   const name = nameOf(agent)
   // Of what is too far back only the heartbeat itself is known.
   const lateMs = since === undefined ? (many ? agent.ageMs : 0) : now - since
@@ -80,18 +80,18 @@ export const reporting = check({
     },
   },
   observe: (agents) => Promise.resolve(agents),
-  evaluate: ({ known, alive, silent: quiet, missing, due }, { agents, expected }) => {
+  evaluate: ({ matching, alive, silent: quiet, missing, due }, { agents, expected }) => {
     const min = expected ?? plainNames(agents).length
-    const lost = [...missing.map((one) => said(one, 64)), ...quiet.map(nameOf)]
+    const lost = [...missing.map((one) => sanitize(one, 64)), ...quiet.map(nameOf)]
     const details = [
-      ...missing.map((one) => `${said(one, 64)}: never heard of`),
+      ...missing.map((one) => `${sanitize(one, 64)}: never heard of`),
       ...quiet
         .slice(0, maxDetails)
         .map(
           (agent) => `${nameOf(agent)}: ${due ? overdue(agent.at, due) : `silent for ${showDuration(agent.ageMs)}`}`,
         ),
     ].slice(0, maxDetails)
-    const all = Math.max(known.length + missing.length, min)
+    const all = Math.max(matching.length + missing.length, min)
     const gone = lost.length === 0 ? '' : `; not ${list(lost)}`
     const message = `${alive.length} of ${count(all, 'agent')} ${alive.length === 1 ? 'reports' : 'report'}${gone}`
     const more: Partial<Result> = {
@@ -124,7 +124,7 @@ export const status = check({
       return ok('status', rest.length === 0 ? `${nameOf(one)} says that it is well` : all)
     }
     const line = (agent: Agent): string =>
-      `${nameOf(agent)} says ${agent.status}${agent.message === undefined ? '' : `: ${quoted(agent.message, 160)}`}`
+      `${nameOf(agent)} says ${agent.status}${agent.message === undefined ? '' : `: ${quote(agent.message, 160)}`}`
     // Of one agent the message says all of it.
     const more = { details: others.length > 0 ? unwell.slice(0, maxDetails).map(line) : [] }
     const message = `${line(first)}${others.length > 0 ? ` (and ${count(others.length, 'other')})` : ''}`
@@ -146,21 +146,21 @@ export const version = check({
     const more = { deployment: true }
     if (usual === undefined) {
       if (expected === undefined) return []
-      return fail('version', 'data', `no agent says which version it runs, expected ${quoted(expected, 64)}`, more)
+      return fail('version', 'data', `no agent says which version it runs, expected ${quote(expected, 64)}`, more)
     }
     const names = ([, those]: typeof usual): string => list(those.map(({ agent }) => nameOf(agent)))
-    const details = groups.slice(0, maxDetails).map((group) => `${quoted(group[0], 64)}: ${names(group)}`)
+    const details = groups.slice(0, maxDetails).map((group) => `${quote(group[0], 64)}: ${names(group)}`)
     const other = expected === undefined ? undefined : groups.find(([one]) => one !== expected)
     if (other !== undefined) {
-      const runs = `${names(other)} ${other[1].length === 1 ? 'runs' : 'run'} ${quoted(other[0], 64)}`
-      return fail('version', 'data', `${runs}, expected ${quoted(expected ?? '', 64)}`, { ...more, details })
+      const runs = `${names(other)} ${other[1].length === 1 ? 'runs' : 'run'} ${quote(other[0], 64)}`
+      return fail('version', 'data', `${runs}, expected ${quote(expected ?? '', 64)}`, { ...more, details })
     }
     if (groups.length > 1) {
-      const message = `${groups.length} versions run side by side, mostly ${quoted(usual[0], 64)}`
+      const message = `${groups.length} versions run side by side, mostly ${quote(usual[0], 64)}`
       return warn('version', message, { ...more, details })
     }
-    const facts = { version: said(usual[0], 64) }
-    return ok('version', `${count(reports.length, 'agent')}: ${quoted(usual[0], 64)}`, { ...more, facts })
+    const facts = { version: sanitize(usual[0], 64) }
+    return ok('version', `${count(reports.length, 'agent')}: ${quote(usual[0], 64)}`, { ...more, facts })
   },
 })
 
@@ -272,12 +272,12 @@ export const flapping = check({
       doc: 'How often an agent may have gone from well to unwell or silent, and back, in its last 20 heartbeats',
     },
   },
-  observe: ({ known, due }) => Promise.resolve({ known, due }),
-  evaluate: ({ known, due }, { late, flapping: threshold }) =>
+  observe: ({ matching, due }) => Promise.resolve({ matching, due }),
+  evaluate: ({ matching, due }, { late, flapping: threshold }) =>
     evaluateWorst({
       check: 'flapping',
       what: 'well and unwell or silent, changes:',
-      figures: figuresOf(known, (agent) => changesOf(agent, { late }, due)),
+      figures: figuresOf(matching, (agent) => changesOf(agent, { late }, due)),
       unit: 'count',
       threshold,
       bound: 'atMost',

@@ -3,7 +3,7 @@ import { count } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
 
 /** A scheduled time, and from when on a heartbeat counts for it. Milliseconds since 1970. */
-export type Run = { readonly at: number; readonly from: number }
+export type ScheduledRun = { readonly at: number; readonly from: number }
 
 /** What a schedule asks of every agent by now. */
 export type Due = {
@@ -11,9 +11,9 @@ export type Due = {
   readonly timezone: string
   readonly grace: Threshold
   /** The last `maxRuns` scheduled times up to now, newest first. */
-  readonly runs: readonly Run[]
+  readonly runs: readonly ScheduledRun[]
   /** The last that was longer ago than the grace allows: a heartbeat of before is too old. */
-  readonly past: { readonly warn: Run | undefined; readonly limit: Run | undefined }
+  readonly past: { readonly warn: ScheduledRun | undefined; readonly limit: ScheduledRun | undefined }
 }
 
 /** Scheduled times that are looked back at: what was before is not counted one by one. */
@@ -27,11 +27,11 @@ const earlyMs = 60_000
  * heartbeat counts from a minute before, or from a quarter of the time since the run before where
  * that is less: it could be for that one.
  */
-export const runsOf = (times: readonly number[]): readonly Run[] =>
+export const runsOf = (times: readonly number[]): readonly ScheduledRun[] =>
   times.slice(0, -1).map((at, index) => ({ at, from: at - Math.min(earlyMs, (at - (times[index + 1] ?? at)) / 4) }))
 
 /** How an agent whose last heartbeat came `at` stands to what is due. */
-export type Standing = {
+export type ScheduleStatus = {
   readonly status: 'ok' | 'warning' | 'failed'
   /** The first scheduled time that it has not reported for; undefined where all are, or too many to know. */
   readonly since: number | undefined
@@ -41,9 +41,9 @@ export type Standing = {
   readonly many: boolean
 }
 
-const isBefore = (at: number, run: Run | undefined): boolean => run !== undefined && at < run.from
+const isBefore = (at: number, run: ScheduledRun | undefined): boolean => run !== undefined && at < run.from
 
-export function standingOf(at: number, { runs, past }: Due): Standing {
+export function scheduleStatus(at: number, { runs, past }: Due): ScheduleStatus {
   const status = isBefore(at, past.limit) ? 'failed' : isBefore(at, past.warn) ? 'warning' : 'ok'
   const unmet = unmetCount(at, runs)
   const many = unmet > 0 && unmet === runs.length
@@ -69,7 +69,7 @@ export function wasOverdue(from: number, to: number, { runs, grace }: Due): bool
 }
 
 /** How many of the runs a heartbeat came too early for. By halves: 10,000 agents have 20 heartbeats each. */
-function unmetCount(at: number, runs: readonly Run[]): number {
+function unmetCount(at: number, runs: readonly ScheduledRun[]): number {
   let low = 0
   let high = runs.length
   while (low < high) {
@@ -82,7 +82,7 @@ function unmetCount(at: number, runs: readonly Run[]): number {
 
 /** Of an agent that is overdue, by the time of its last heartbeat: `has not reported since …`. */
 export function overdue(at: number, due: Due, bound?: string): string {
-  const { since, missed, many, status } = standingOf(at, due)
+  const { since, missed, many, status } = scheduleStatus(at, due)
   const [from, why] = since === undefined ? [at, 'its heartbeat of '] : [since, '']
   const runs = many
     ? `more than ${maxRuns} runs missed`

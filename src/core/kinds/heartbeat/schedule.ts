@@ -1,10 +1,10 @@
 import { createRequire } from 'node:module'
 import type * as Croner from 'croner'
 import { showDuration } from '../../format.ts'
-import { count, quoted, said } from '../../net/text.ts'
+import { count, quote, sanitize } from '../../net/text.ts'
 import { didYouMean } from '../../suggest.ts'
 import { type ReportSettings, reportSettings } from './agents.ts'
-import { type Due, maxRuns, type Run, runsOf } from './due.ts'
+import { type Due, maxRuns, runsOf, type ScheduledRun } from './due.ts'
 
 const dayMs = 86_400_000
 /** The store forgets an agent that has been silent for so long. */
@@ -29,7 +29,7 @@ export function scheduleProblem(settings: ReportSettings): string | undefined {
 }
 
 function zoneProblem(timezone: string): string | undefined {
-  const is = `timezone ${quoted(timezone, 64)} is no name of a time zone`
+  const is = `timezone ${quote(timezone, 64)} is no name of a time zone`
   const such = `${is}, such as Europe/Berlin`
   // An offset is no zone: it does not know summer time.
   if (!/^[a-z]/i.test(timezone)) return such
@@ -43,7 +43,7 @@ function zoneProblem(timezone: string): string | undefined {
 }
 
 function expressionProblem(schedule: string, timezone: string, { grace }: ReportSettings): string | undefined {
-  const place = `schedule ${quoted(schedule, 100)}`
+  const place = `schedule ${quote(schedule, 100)}`
   const fields = schedule.split(/\s+/).filter((field) => field !== '')
   if (schedule.trim().startsWith('@')) {
     if (!names.includes(schedule.trim().toLowerCase())) return `${place} is none of ${names.join(', ')}`
@@ -55,7 +55,7 @@ function expressionProblem(schedule: string, timezone: string, { grace }: Report
     cron = readCron(schedule.trim(), timezone)
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : ''
-    return `${place} cannot be read: ${said(why, 200)}`
+    return `${place} cannot be read: ${sanitize(why, 200)}`
   }
   const gap = tooLong(cron, rememberedMs - (grace.limit ?? grace.warn ?? 0))
   if (gap === undefined) return undefined
@@ -86,7 +86,7 @@ function tooLong(cron: Cron, room: number): number | undefined {
 export function dueAt({ schedule, timezone = usualZone, grace }: ReportSettings, now: number): Due | undefined {
   if (schedule === undefined) return undefined
   const { cron, times } = timesUpTo(schedule.trim(), timezone, now)
-  const longerAgo = (ms: number | undefined): Run | undefined => {
+  const longerAgo = (ms: number | undefined): ScheduledRun | undefined => {
     if (ms === undefined) return undefined
     const last = times.filter((time) => time < now - ms).slice(0, 2)
     return runsOf(last.length === 2 ? last : cron.before(now - ms, 2))[0]

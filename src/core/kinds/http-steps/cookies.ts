@@ -1,6 +1,6 @@
 /** Cookies and characters that are kept: a peer must not choose how much we carry. */
-const mostCookies = 50
-const longestCookie = 4_096
+const maxCookies = 50
+const maxCookie = 4_096
 
 type Cookie = { readonly value: string; readonly path: string; readonly secure: boolean }
 
@@ -14,23 +14,23 @@ export class CookieJar {
     const at = pair.indexOf('=')
     const [name, value] = [pair.slice(0, at).trim(), pair.slice(at + 1).trim()]
     // What no header may hold is not sent back.
-    if (at < 1 || pair.length > longestCookie || !/^[\x20-\x7e]*$/.test(pair)) return undefined
-    const given = new Map(
+    if (at < 1 || pair.length > maxCookie || !/^[\x20-\x7e]*$/.test(pair)) return undefined
+    const fields = new Map(
       attributes.map((attribute) => {
         const [key = '', ...rest] = attribute.split('=')
         return [key.toLowerCase(), rest.join('=')] as const
       }),
     )
-    if (ended(given, now)) {
+    if (ended(fields, now)) {
       this.#cookies.delete(name)
       return undefined
     }
-    if (this.#cookies.size >= mostCookies && !this.#cookies.has(name)) return undefined
-    const wanted = given.get('path') ?? ''
+    if (this.#cookies.size >= maxCookies && !this.#cookies.has(name)) return undefined
+    const scopePath = fields.get('path') ?? ''
     this.#cookies.set(name, {
       value,
-      path: wanted.startsWith('/') ? wanted : folderOf(path),
-      secure: given.has('secure'),
+      path: scopePath.startsWith('/') ? scopePath : folderOf(path),
+      secure: fields.has('secure'),
     })
     return value
   }
@@ -47,10 +47,10 @@ export class CookieJar {
 }
 
 /** Max-Age rules over Expires. */
-function ended(given: ReadonlyMap<string, string>, now: Date): boolean {
-  const age = given.get('max-age')
+function ended(fields: ReadonlyMap<string, string>, now: Date): boolean {
+  const age = fields.get('max-age')
   if (age !== undefined && /^-?\d+$/.test(age)) return Number(age) <= 0
-  const expires = Date.parse(given.get('expires') ?? '')
+  const expires = Date.parse(fields.get('expires') ?? '')
   return expires <= now.getTime()
 }
 

@@ -4,18 +4,18 @@ import { readXml } from '../../assert/xml.ts'
 import type { CheckContext } from '../../engine/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { call } from '../../net/http/call.ts'
-import { type Link, open, type Route } from '../../net/http/route.ts'
-import { type Hide, said } from '../../net/text.ts'
+import { open, type Route, type RouteLink } from '../../net/http/route.ts'
+import { type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { CookieJar } from './cookies.ts'
-import { expectationsOf, type Outcome, outcomeOf } from './expectations.ts'
+import { type ExpectationOutcome, expectationsOf, outcomeOf } from './expectations.ts'
 import { requestOf, templatesOf } from './request.ts'
 import { type CleanupStep, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
-import { longestValue, type StepValues } from './values.ts'
+import { maxValue, type StepValues } from './values.ts'
 
 /** What lasts from step to step. */
-export type Run = {
-  readonly given: StepsSettings
+export type StepsRun = {
+  readonly settings: StepsSettings
   readonly context: CheckContext
   readonly target: PeerAddress
   readonly route: Route
@@ -24,7 +24,7 @@ export type Run = {
   /** Steps that were sent and not refused: what they made is there, or may be. */
   readonly made: Set<string>
   /** The connection that was opened first, until a step uses it. */
-  first: Link | undefined
+  first: RouteLink | undefined
 }
 
 /** How `until` waited: requests, the last one included, and milliseconds. */
@@ -43,31 +43,31 @@ export type StepAnswer = {
   readonly ms: number
   readonly content: Content
   /** What it is, held once against all that was expected in this run. */
-  readonly outcome: Outcome
+  readonly outcome: ExpectationOutcome
   readonly polling: Polling | undefined
   /** What could not be captured, and why. */
   readonly uncaptured: readonly string[]
-  readonly hide: Hide
+  readonly redact: Redact
 }
 
 /** A path as it may be shown: a value that is not there stays a placeholder. */
-export function shownPath({ given, values }: Run, step: RequestStep): string {
+export function shownPath({ settings, values }: StepsRun, step: RequestStep): string {
   const path = step.path ?? ''
-  const base = new URL(given.url).pathname.replace(/\/$/, '')
+  const base = new URL(settings.url).pathname.replace(/\/$/, '')
   const filled =
     values.missing(path) === undefined ? values.fill(path, (value) => encodeURIComponent(value.toWellFormed())) : path
-  return values.hide(`${base}${filled}`).replace(/\?.*/s, '?…').slice(0, 200)
+  return values.redact(`${base}${filled}`).replace(/\?.*/s, '?…').slice(0, 200)
 }
 
 /** Sends one step once, and takes what it captures. Throws ProbeError, or what the socket threw. */
-export async function send(run: Run, step: Step | CleanupStep, signal: AbortSignal): Promise<StepAnswer> {
-  const { given, context, target, route, values, jar, made } = run
+export async function send(run: StepsRun, step: Step | CleanupStep, signal: AbortSignal): Promise<StepAnswer> {
+  const { settings, context, target, route, values, jar, made } = run
   const { address } = target
-  const lost = templatesOf(step, given)
+  const lost = templatesOf(step, settings)
     .map((template) => values.missing(template))
     .find((name) => name !== undefined)
   if (lost !== undefined) throw new ProbeError('dependency', `not sent: \${${lost}} was never captured`)
-  const request = requestOf(step, given, values, jar)
+  const request = requestOf(step, settings, values, jar)
   const start = context.now()
   const ready = run.first
   run.first = undefined
@@ -78,41 +78,41 @@ export async function send(run: Run, step: Step | CleanupStep, signal: AbortSign
   try {
     signal.throwIfAborted()
     if (makes(step)) made.add(step.name)
-    const head = await call(socket, address, request, values.hide)
+    const head = await call(socket, address, request, values.redact)
     // A request that was refused has made nothing; after a 5xx nobody knows.
     if (head.status >= 400 && head.status < 500) made.delete(step.name)
     for (const line of head.cookies) {
       const value = jar.take(line, request.path.replace(/\?.*/s, ''), context.date())
       if (value) values.hush(value)
     }
-    const { bytes, more } = await head.read(given.maxBody)
+    const { bytes, more } = await head.read(settings.maxBody)
     const ms = context.now() - start
     const captures = Object.entries('capture' in step ? (step.capture ?? {}) : {})
     const wantsXml =
       expectationsOf(step).some(({ xml }) => xml !== undefined) || captures.some(([, from]) => from.startsWith('/'))
     const xml = wantsXml ? await readXml(bytes, head.headers['content-type']) : undefined
-    const { hide } = values
-    const content = { address, headers: head.headers, body: bytes, more, hide, at: context.date(), xml }
+    const { redact } = values
+    const content = { address, headers: head.headers, body: bytes, more, redact, at: context.date(), xml }
     const texts = captures.map(([name, from]) => [name, capture(from, content, jar)] as const)
     // Hidden before anything is shown of this answer, be it the last one or not.
-    values.hushPassing(texts.flatMap(([name, one]) => (given.show.includes(name) ? [] : secretIn(one))))
-    const outcome = outcomeOf(step, given, { content, status: head.status, values })
+    values.hushPassing(texts.flatMap(([name, one]) => (settings.show.includes(name) ? [] : secretIn(one))))
+    const outcome = outcomeOf(step, settings, { content, status: head.status, values })
     const uncaptured: string[] = []
     for (const [name, one] of outcome.type === 'unfinished' ? [] : texts) {
       if ('problem' in one) uncaptured.push(`the answer ${one.problem}, so no \${${name}}`)
-      else values.set(name, one.value, !given.show.includes(name))
+      else values.set(name, one.value, !settings.show.includes(name))
     }
     const { location } = head.headers
     const redirects = head.status >= 300 && head.status < 400 && location !== undefined
     return {
       status: head.status,
-      location: redirects ? hide(shownLocation(location, route.url)) : undefined,
+      location: redirects ? redact(shownLocation(location, route.url)) : undefined,
       ms,
       content,
       outcome,
       polling: undefined,
       uncaptured,
-      hide,
+      redact,
     }
   } finally {
     signal.removeEventListener('abort', stop)
@@ -134,18 +134,18 @@ const secretIn = (captured: Capture): readonly string[] => {
 function capture(from: string, content: Content, jar: CookieJar): Capture {
   const text = valueAt(from, content, jar)
   if ('problem' in text) return text
-  if (text.value === '') return { problem: `has an empty ${said(from, 64)}` }
-  if (text.value.length > longestValue) {
+  if (text.value === '') return { problem: `has an empty ${sanitize(from, 64)}` }
+  if (text.value.length > maxValue) {
     return {
-      secret: text.value.slice(0, longestValue),
-      problem: `has a ${said(from, 64)} of ${text.value.length} characters, more than the ${longestValue} that are taken`,
+      secret: text.value.slice(0, maxValue),
+      problem: `has a ${sanitize(from, 64)} of ${text.value.length} characters, more than the ${maxValue} that are taken`,
     }
   }
   return text
 }
 
 function valueAt(from: string, content: Content, jar: CookieJar): Capture {
-  const lacks = { problem: `has no ${said(from, 64)}` }
+  const lacks = { problem: `has no ${sanitize(from, 64)}` }
   const [, source, name = ''] = /^(header|cookie):(.*)$/s.exec(from) ?? []
   if (source !== undefined) {
     const header = name.toLowerCase()
@@ -165,5 +165,5 @@ function valueAt(from: string, content: Content, jar: CookieJar): Capture {
   const value = readJsonPath(read.value, steps)?.value
   if (value === undefined) return lacks
   const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-  return isPlain ? { value: String(value) } : { problem: `has a ${said(from, 64)} that is no text and no number` }
+  return isPlain ? { value: String(value) } : { problem: `has a ${sanitize(from, 64)} that is no text and no number` }
 }

@@ -72,7 +72,7 @@ const unmetIn = (content: Content, { json, xml }: Documents): readonly Result[] 
   evaluateAssertions(content, { json, xml }).filter(({ status }) => status === 'failed')
 
 /** What an answer is. All but `unfinished` end the waiting of `until`. */
-export type Outcome =
+export type ExpectationOutcome =
   /** The credential that it carried was refused. */
   | { readonly type: 'refusal' }
   | { readonly type: 'unexpected status' }
@@ -92,7 +92,7 @@ export function outcomeOf(
   step: Step | CleanupStep,
   settings: StepsSettings,
   { content, status, values }: Answer,
-): Outcome {
+): ExpectationOutcome {
   const isAllowed = statusAllowed(status, statusesOf(step))
   if (isRefusal(step, settings, status, isAllowed)) return { type: 'refusal' }
   if (!isAllowed) return { type: 'unexpected status' }

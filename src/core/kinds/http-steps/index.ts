@@ -3,7 +3,7 @@ import { expectationProblem, statusAllowed } from '../../assert/expectation.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
 import { includes, type Kind } from '../../engine/index.ts'
 import { asksPeerAt } from '../../net/http/route.ts'
-import { quoted, said } from '../../net/text.ts'
+import { quote, sanitize } from '../../net/text.ts'
 import { urlTarget } from '../../net/url.ts'
 import { loadFtpLists } from '../ftp/index.ts'
 import { reservedHeaders } from '../http/index.ts'
@@ -24,44 +24,46 @@ import {
 import { givenNames, namesIn, strayPlaceholder } from './values.ts'
 
 /** Why the settings cannot be used together, or undefined. */
-export function validate(given: StepsSettings): string | undefined {
-  const url = new URL(given.url)
+export function validate(settings: StepsSettings): string | undefined {
+  const url = new URL(settings.url)
   if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
   if (url.search !== '' || url.hash !== '') return 'url ends with its path: a query belongs to the path of a step'
-  if (given.password !== undefined && given.username === undefined) return 'password needs a username'
-  if (given.steps.length === 0) return 'steps is empty: name at least one'
-  const unusable = valuesProblem(given) ?? signedProblem(given)
+  if (settings.password !== undefined && settings.username === undefined) return 'password needs a username'
+  if (settings.steps.length === 0) return 'steps is empty: name at least one'
+  const unusable = valuesProblem(settings) ?? signedProblem(settings)
   if (unusable !== undefined) return unusable
-  const names = [...given.steps, ...(given.cleanup ?? [])].map(({ name }) => name)
+  const names = [...settings.steps, ...(settings.cleanup ?? [])].map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) < index)
-  if (twice !== undefined) return `two steps are called ${quoted(twice, 64)}`
-  const known = new Set<string>([...initialNames(given), ...Object.keys(given.values ?? {})])
-  for (const step of given.steps) {
+  if (twice !== undefined) return `two steps are called ${quote(twice, 64)}`
+  const defined = new Set<string>([...initialNames(settings), ...Object.keys(settings.values ?? {})])
+  for (const step of settings.steps) {
     const wrong = step.ftp
-      ? ftpProblem(step, given, known)
-      : (requestProblem(step, given, known) ?? untilProblem(step, given))
-    if (wrong !== undefined) return `step ${quoted(step.name, 64)} ${wrong}`
+      ? ftpProblem(step, settings, defined)
+      : (requestProblem(step, settings, defined) ?? untilProblem(step, settings))
+    if (wrong !== undefined) return `step ${quote(step.name, 64)} ${wrong}`
     for (const [name, from] of Object.entries(step.capture ?? {})) {
-      const bad = captureProblem(name, from, given)
-      if (bad !== undefined) return `step ${quoted(step.name, 64)} ${bad}`
-      known.add(name)
+      const bad = captureProblem(name, from, settings)
+      if (bad !== undefined) return `step ${quote(step.name, 64)} ${bad}`
+      defined.add(name)
     }
   }
-  for (const step of given.cleanup ?? []) {
-    const undone = given.steps.find(({ name }) => name === step.undoes)
+  for (const step of settings.cleanup ?? []) {
+    const undone = settings.steps.find(({ name }) => name === step.undoes)
     const wrong =
       undone === undefined || !(writes(undone.method) || undone.signIn) || undone.ftp
-        ? `undoes ${quoted(step.undoes, 64)}, which is no step that makes anything`
-        : requestProblem(step, given, known)
-    if (wrong !== undefined) return `cleanup ${quoted(step.name, 64)} ${wrong}`
+        ? `undoes ${quote(step.undoes, 64)}, which is no step that makes anything`
+        : requestProblem(step, settings, defined)
+    if (wrong !== undefined) return `cleanup ${quote(step.name, 64)} ${wrong}`
   }
-  const unknown = given.show.find((name) => !given.steps.some(({ capture }) => Object.hasOwn(capture ?? {}, name)))
-  return unknown === undefined ? undefined : `show names ${said(unknown, 64)}, which no step captures`
+  const unknown = settings.show.find(
+    (name) => !settings.steps.some(({ capture }) => Object.hasOwn(capture ?? {}, name)),
+  )
+  return unknown === undefined ? undefined : `show names ${sanitize(unknown, 64)}, which no step captures`
 }
 
-function valuesProblem(given: StepsSettings): string | undefined {
-  for (const name of Object.keys(given.values ?? {})) {
-    if (!nameOfValue.test(name)) return `values names ${quoted(name, 64)}: names are letters, digits and _`
+function valuesProblem(settings: StepsSettings): string | undefined {
+  for (const name of Object.keys(settings.values ?? {})) {
+    if (!nameOfValue.test(name)) return `values names ${quote(name, 64)}: names are letters, digits and _`
     if ((givenNames as readonly string[]).includes(name)) return `values may not name ${name}, which is given`
   }
   return undefined
@@ -71,24 +73,25 @@ function signedProblem({ signed, authorization, token, password, tokenHeader }: 
   if (!signed) return tokenHeader === undefined ? undefined : 'tokenHeader needs signed: true'
   if (authorization !== undefined) return 'signed and authorization exclude each other'
   if (token !== undefined && password !== undefined) return 'signed takes a token or a password, not both'
-  if (tokenHeader !== undefined && !isOwnHeader(tokenHeader)) return `tokenHeader may not be ${said(tokenHeader, 64)}`
+  if (tokenHeader !== undefined && !isOwnHeader(tokenHeader))
+    return `tokenHeader may not be ${sanitize(tokenHeader, 64)}`
   return undefined
 }
 
-const initialNames = (given: StepsSettings): readonly string[] =>
+const initialNames = (settings: StepsSettings): readonly string[] =>
   givenNames.filter((name) => {
-    if (name === 'basic') return given.username !== undefined && given.password !== undefined
-    return name === 'probe' || name === 'probePassword' || given[name] !== undefined
+    if (name === 'basic') return settings.username !== undefined && settings.password !== undefined
+    return name === 'probe' || name === 'probePassword' || settings[name] !== undefined
   })
 
 function requestProblem(
   step: RequestStep & { readonly signIn?: boolean; readonly undoes?: string },
-  given: StepsSettings,
-  known: ReadonlySet<string>,
+  settings: StepsSettings,
+  defined: ReadonlySet<string>,
 ): string | undefined {
   if (step.path === undefined) return 'has neither a path nor ftp'
-  const undoesSignIn = given.steps.some(({ name, signIn }) => signIn && name === step.undoes)
-  if (writes(step.method) && !given.allowWrites && !step.signIn && !undoesSignIn) {
+  const undoesSignIn = settings.steps.some(({ name, signIn }) => signIn && name === step.undoes)
+  if (writes(step.method) && !settings.allowWrites && !step.signIn && !undoesSignIn) {
     return `sends ${step.method}, which needs allowWrites: true (or signIn: true where it only signs in or out)`
   }
   if (step.body !== undefined && step.form !== undefined) return 'has a body and a form: one of them is sent'
@@ -98,10 +101,10 @@ function requestProblem(
     return 'asks a /healthcheck: that is for the kinds http and svc'
   }
   const taken = Object.keys(step.headers ?? {}).find((name) => !isOwnHeader(name))
-  if (taken !== undefined) return `may not set the header ${said(taken, 64)}`
+  if (taken !== undefined) return `may not set the header ${sanitize(taken, 64)}`
   const lost = documentProblem(step) ?? statusProblem(step.status ?? [])
   if (lost !== undefined) return lost
-  return bodyProblem(step) ?? templates(templatesOf(step, given), known)
+  return bodyProblem(step) ?? templates(templatesOf(step, settings), defined)
 }
 
 /** Headers that a step may set. */
@@ -120,13 +123,13 @@ function documentProblem(step: RequestStep): string | undefined {
   const lost = all.map(expectationProblem).find((problem) => problem !== undefined)
   if (lost !== undefined) return `expects something where ${lost}`
   const mixed = all.find((expectation) => expectation.includes(`\${`) && !isValue(expectation))
-  return mixed === undefined ? undefined : `expects ${quoted(mixed, 64)}: one \${value} by itself, or none`
+  return mixed === undefined ? undefined : `expects ${quote(mixed, 64)}: one \${value} by itself, or none`
 }
 
 /** The shortest pause between two requests, in milliseconds. */
 const shortestPause = 100
 
-function untilProblem(step: Step, given: StepsSettings): string | undefined {
+function untilProblem(step: Step, settings: StepsSettings): string | undefined {
   const { method, signIn, until, fails = [] } = step
   if (fails.some(({ expect }) => Object.keys(expect).length === 0)) return 'has fails without a value in expect'
   if (until === undefined) return undefined
@@ -136,22 +139,22 @@ function untilProblem(step: Step, given: StepsSettings): string | undefined {
   if (values === 0 && (until.status ?? []).length === 0) return 'has until without expect or status: say what ends it'
   if (method === 'HEAD' && values > 0) return 'has until with expect, and HEAD has no body to judge'
   if (until.every < shortestPause) return `asks every ${until.every} ms: give every 100ms or more`
-  return statusProblem(until.status ?? []) ?? endlessProblem(step, given)
+  return statusProblem(until.status ?? []) ?? endlessProblem(step, settings)
 }
 
 const allStatuses = Array.from({ length: 900 }, (_, index) => index + 100)
 
 /** A status that is waited for and cannot be the last. */
-function endlessProblem(step: Step, given: StepsSettings): string | undefined {
+function endlessProblem(step: Step, settings: StepsSettings): string | undefined {
   for (const entry of step.until?.status ?? []) {
     const meant = allStatuses.filter((status) => statusAllowed(status, [entry]))
-    if (meant.length === 0) return `waits for status ${said(entry, 20)}, which no answer has`
+    if (meant.length === 0) return `waits for status ${sanitize(entry, 20)}, which no answer has`
     if (!meant.some((status) => statusAllowed(status, statusesOf(step)))) {
       const own = (step.status ?? []).join(', ')
-      return `waits for status ${said(entry, 20)}, which its own status (${said(own, 80)}) excludes: add it there, or leave that out`
+      return `waits for status ${sanitize(entry, 20)}, which its own status (${sanitize(own, 80)}) excludes: add it there, or leave that out`
     }
-    if (isSigned(step, given) && meant.every((status) => status === 401)) {
-      return `waits for status ${said(entry, 20)}, which ends it: a refused credential is sent once; leave it out`
+    if (isSigned(step, settings) && meant.every((status) => status === 401)) {
+      return `waits for status ${sanitize(entry, 20)}, which ends it: a refused credential is sent once; leave it out`
     }
   }
   return undefined
@@ -180,13 +183,13 @@ function bodyProblem(step: RequestStep): string | undefined {
   }
 }
 
-function templates(all: readonly string[], known: ReadonlySet<string>): string | undefined {
+function templates(all: readonly string[], defined: ReadonlySet<string>): string | undefined {
   for (const template of all) {
     const stray = strayPlaceholder(template)
-    if (stray !== undefined) return `holds ${quoted(stray, 40)}, which is no \${name}`
-    const lost = namesIn(template).find((name) => !known.has(name))
+    if (stray !== undefined) return `holds ${quote(stray, 40)}, which is no \${name}`
+    const lost = namesIn(template).find((name) => !defined.has(name))
     if (lost !== undefined) {
-      return `uses \${${lost}}, which nothing before it gives: it is one of ${[...known].join(', ')}`
+      return `uses \${${lost}}, which nothing before it gives: it is one of ${[...defined].join(', ')}`
     }
   }
   return undefined
@@ -194,19 +197,19 @@ function templates(all: readonly string[], known: ReadonlySet<string>): string |
 
 const nameOfValue = /^[A-Za-z]\w{0,63}$/
 
-function captureProblem(name: string, from: string, given: StepsSettings): string | undefined {
-  if (!nameOfValue.test(name)) return `captures ${quoted(name, 64)}: names are letters, digits and _`
-  if ((givenNames as readonly string[]).includes(name) || Object.hasOwn(given.values ?? {}, name)) {
+function captureProblem(name: string, from: string, settings: StepsSettings): string | undefined {
+  if (!nameOfValue.test(name)) return `captures ${quote(name, 64)}: names are letters, digits and _`
+  if ((givenNames as readonly string[]).includes(name) || Object.hasOwn(settings.values ?? {}, name)) {
     return `may not capture ${name}, which is given`
   }
   if (/^(?:header|cookie):[!#$%&'*+.^_`|~\w-]+$/.test(from)) return undefined
-  const wrong = from.startsWith('count(') ? `${quoted(from, 64)} is a count` : pathProblem(from)
+  const wrong = from.startsWith('count(') ? `${quote(from, 64)} is a count` : pathProblem(from)
   return wrong === undefined
     ? undefined
-    : `captures ${name} from ${quoted(from, 64)}, which is none of $.path, /xml/path, header:Name, cookie:Name`
+    : `captures ${name} from ${quote(from, 64)}, which is none of $.path, /xml/path, header:Name, cookie:Name`
 }
 
-function ftpProblem(step: Step, given: StepsSettings, known: ReadonlySet<string>): string | undefined {
+function ftpProblem(step: Step, settings: StepsSettings, defined: ReadonlySet<string>): string | undefined {
   const { ftp } = step
   if (ftp === undefined) return undefined
   if (step.path !== undefined || step.body !== undefined || step.form !== undefined || step.capture !== undefined) {
@@ -220,13 +223,13 @@ function ftpProblem(step: Step, given: StepsSettings, known: ReadonlySet<string>
     return 'has ftp with tls: off, and what only TLS needs'
   }
   const used = [...namesIn(ftp.username), ...namesIn(ftp.password)]
-  const kept = { password: given.password, basic: given.password, token: given.token }
-  for (const [name, secret] of Object.entries(kept)) {
+  const secrets = { password: settings.password, basic: settings.password, token: settings.token }
+  for (const [name, secret] of Object.entries(secrets)) {
     if (used.includes(name) && secret?.origin.startsWith('{keychain:')) {
-      return `would send \${${name}} to ${said(ftp.host, 64)}, and a secret of the keychain belongs to the host of url`
+      return `would send \${${name}} to ${sanitize(ftp.host, 64)}, and a secret of the keychain belongs to the host of url`
     }
   }
-  return templates([ftp.username, ftp.password], known)
+  return templates([ftp.username, ftp.password], defined)
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Call } from '../../net/http/call.ts'
+import type { HttpCall } from '../../net/http/call.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { CookieJar } from './cookies.ts'
 import { expectationsOf } from './expectations.ts'
@@ -14,9 +14,9 @@ import {
 import { inXml, type StepValues } from './values.ts'
 
 /** Every template of a step, in no order. */
-export const templatesOf = (step: RequestStep | Step, given: StepsSettings): readonly string[] => [
+export const templatesOf = (step: RequestStep | Step, settings: StepsSettings): readonly string[] => [
   step.path ?? '',
-  authorizationOf(step, given) ?? '',
+  authorizationOf(step, settings) ?? '',
   step.body ?? '',
   ...Object.values(step.headers ?? {}),
   ...Object.values(step.form ?? {}),
@@ -31,37 +31,39 @@ export const templatesOf = (step: RequestStep | Step, given: StepsSettings): rea
  */
 export const authorizationOf = (
   step: RequestStep & { readonly signIn?: boolean },
-  given: StepsSettings,
+  settings: StepsSettings,
 ): string | undefined =>
-  step.authorization ?? (isSigned(step, given) && given.tokenHeader === undefined ? ours(given) : common(step, given))
+  step.authorization ??
+  (isSigned(step, settings) && settings.tokenHeader === undefined ? ours(settings) : common(step, settings))
 
-const common = (step: SignedStep, given: StepsSettings): string | undefined =>
-  step.signIn ? undefined : given.authorization
-const ours = (given: StepsSettings): string => (given.token === undefined ? `Basic \${basic}` : `Bearer \${token}`)
+const common = (step: SignedStep, settings: StepsSettings): string | undefined =>
+  step.signIn ? undefined : settings.authorization
+const ours = (settings: StepsSettings): string =>
+  settings.token === undefined ? `Basic \${basic}` : `Bearer \${token}`
 
 /** What sort of body a step sends; undefined: one in which no value can stand safely. */
 export function bodyType(step: RequestStep): 'json' | 'xml' | undefined {
-  const named = Object.entries(step.headers ?? {}).find(([name]) => name.toLowerCase() === 'content-type')?.[1]
+  const contentType = Object.entries(step.headers ?? {}).find(([name]) => name.toLowerCase() === 'content-type')?.[1]
   const body = step.body?.trimStart() ?? ''
-  if (named === undefined) return /^[[{]/.test(body) ? 'json' : body.startsWith('<') ? 'xml' : undefined
-  return /json/i.test(named) ? 'json' : /xml/i.test(named) ? 'xml' : undefined
+  if (contentType === undefined) return /^[[{]/.test(body) ? 'json' : body.startsWith('<') ? 'xml' : undefined
+  return /json/i.test(contentType) ? 'json' : /xml/i.test(contentType) ? 'xml' : undefined
 }
 
 const contentTypes = { json: 'application/json', xml: 'application/xml' } as const
 
 /** A step as a request: its values filled in, each as the place takes it. Throws ProbeError `data`. */
-export function requestOf(step: RequestStep, given: StepsSettings, values: StepValues, jar: CookieJar): Call {
-  const url = urlOf(step, given, values)
-  const authorization = authorizationOf(step, given)
+export function requestOf(step: RequestStep, settings: StepsSettings, values: StepValues, jar: CookieJar): HttpCall {
+  const url = urlOf(step, settings, values)
+  const authorization = authorizationOf(step, settings)
   const cookie = jar.header(url.pathname, url.protocol === 'https:')
   const type = step.form ? 'application/x-www-form-urlencoded' : contentTypes[bodyType(step) ?? 'json']
   const body = bodyOf(step, values)
-  const named = Object.entries(step.headers ?? {}).map(([name, value]) => [
+  const headers = Object.entries(step.headers ?? {}).map(([name, value]) => [
     name.toLowerCase(),
     headerValue(name, value, values),
   ])
   const wantsXml = expectationsOf(step).some(({ xml }) => xml !== undefined)
-  const tokenHeader = isSigned(step, given) ? given.tokenHeader : undefined
+  const tokenHeader = isSigned(step, settings) ? settings.tokenHeader : undefined
   return {
     method: step.method,
     path: `${url.pathname}${url.search}`,
@@ -72,7 +74,7 @@ export function requestOf(step: RequestStep, given: StepsSettings, values: StepV
       'cache-control': 'no-store',
       ...(body === undefined ? {} : { 'content-type': type }),
       ...(body === undefined && writes(step.method) ? { 'content-length': '0' } : {}),
-      ...(Object.fromEntries(named) as Record<string, string>),
+      ...(Object.fromEntries(headers) as Record<string, string>),
       ...(tokenHeader === undefined
         ? {}
         : { [tokenHeader.toLowerCase()]: headerValue(tokenHeader, `\${token}`, values) }),
@@ -85,8 +87,8 @@ export function requestOf(step: RequestStep, given: StepsSettings, values: StepV
 }
 
 /** Where a step goes: below `url`, whatever the values are. */
-export function urlOf(step: RequestStep, given: StepsSettings, values: StepValues): URL {
-  const base = new URL(given.url)
+export function urlOf(step: RequestStep, settings: StepsSettings, values: StepValues): URL {
+  const base = new URL(settings.url)
   const below = base.pathname.replace(/\/$/, '')
   const path = values.fill(step.path ?? '/', (value) => {
     // Encoded or not, a server might take it for the way up.

@@ -2,7 +2,7 @@ import { answerOf } from '../../assert/content.ts'
 import { select } from '../../assert/document.ts'
 import { atMost, classify, fail, type Result } from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
-import { said as cleaned, count, type Hide, quoted } from '../../net/text.ts'
+import { sanitize as cleaned, count, quote, type Redact } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
 import type { Polling, StepAnswer } from './exchange.ts'
 import type { Meaning } from './expectations.ts'
@@ -24,7 +24,7 @@ export const evaluateAnswer = (request: StepRequest, answer: StepAnswer, latency
 
 function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Threshold): Result {
   const { step, address, text } = request
-  const { status, content, ms, hide, outcome, polling } = answer
+  const { status, content, ms, redact, outcome, polling } = answer
   const check = checkOf(request)
   const more: Partial<Result> = { address, measurement: { value: ms, unit: 'milliseconds' } }
   const summary = `${step.name}: ${text} was answered ${status}`
@@ -40,7 +40,7 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
     case 'failure': {
       const values = valuesOf(answer, outcome.meaning)
       const why = `${text} was answered ${status}${waiting}: ${values}`
-      return fail(check, 'data', hide(`${step.name}: ${cleaned(outcome.meaning.says, 200)} (${why})`), more)
+      return fail(check, 'data', redact(`${step.name}: ${cleaned(outcome.meaning.says, 200)} (${why})`), more)
     }
     case 'undecided':
       return fail(check, 'data', `${summary}${waiting}: cannot be judged: ${outcome.why}`, more)
@@ -49,7 +49,7 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
       const why = polling?.reason === 'most' ? ' (most requests sent)' : ''
       const last = bare(outcome.lacks.message)
       const message = `${step.name}: ${text} is not over, ${how}${why}; last heard: ${last}`
-      return fail('step', 'timeout', hide(message), { address })
+      return fail('step', 'timeout', redact(message), { address })
     }
     case 'final': {
       const { unmet } = outcome
@@ -58,9 +58,9 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
         // A server may say no with a 200: the account would be locked all the same.
         const fault = 'signIn' in step && step.signIn ? 'auth' : (first.fault ?? 'data')
         const details = unmet.flatMap(({ message, details: others = [] }) => [bare(message), ...others]).slice(1)
-        return fail(check, fault, hide(`${summary}${waiting}: ${bare(first.message)}`), {
+        return fail(check, fault, redact(`${summary}${waiting}: ${bare(first.message)}`), {
           ...more,
-          details: details.map((one) => hide(one)),
+          details: details.map((one) => redact(one)),
         })
       }
       const [lost, ...others] = answer.uncaptured
@@ -75,22 +75,22 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
 const durationOf = ({ requests, ms }: Polling): string => `asked ${count(requests, 'time')} in ${showDuration(ms)}`
 
 /** `$.verdict is "passed"`: the values by which an answer is what it is. */
-function valuesOf({ content, hide }: StepAnswer, { json, xml }: Meaning): string {
+function valuesOf({ content, redact }: StepAnswer, { json, xml }: Meaning): string {
   const values = Object.keys({ ...json, ...xml }).map((path) => {
     const items = select(answerOf(content), path)
     const [first] = 'problem' in items ? [] : items
-    return `${cleaned(path, 80)} is ${quoted(hide(first?.text ?? ''), 80)}`
+    return `${cleaned(path, 80)} is ${quote(redact(first?.text ?? ''), 80)}`
   })
   return values.join(', ')
 }
 
 /** The result of a step that could not be sent, or was not answered. */
-export function evaluateFailure(request: StepRequest, cause: unknown, afterMs: number, hide: Hide): Result {
+export function evaluateFailure(request: StepRequest, cause: unknown, afterMs: number, redact: Redact): Result {
   const { step, address, text } = request
   const { fault, message, details } = classify(cause, address, afterMs)
-  const result = fail(checkOf(request), fault, hide(`${step.name}: ${text}: ${message}`), {
+  const result = fail(checkOf(request), fault, redact(`${step.name}: ${text}: ${message}`), {
     address,
-    details: details.map((one) => hide(one)),
+    details: details.map((one) => redact(one)),
   })
   return namingLeftover(request, result)
 }
@@ -98,6 +98,6 @@ export function evaluateFailure(request: StepRequest, cause: unknown, afterMs: n
 /** A cleanup that failed names what it should have removed. */
 function namingLeftover({ step, text }: StepRequest, result: Result): Result {
   if (!('undoes' in step) || result.status !== 'failed' || result.fault === 'threshold') return result
-  const left = `; what step ${quoted(step.undoes, 64)} made may be left behind, for ${text} to remove`
+  const left = `; what step ${quote(step.undoes, 64)} made may be left behind, for ${text} to remove`
   return { ...result, message: `${result.message}${left}` }
 }

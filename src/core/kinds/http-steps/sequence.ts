@@ -12,13 +12,13 @@ import { showDuration } from '../../format.ts'
 import { readCaFile } from '../../net/certificates.ts'
 import { hostPort } from '../../net/connect.ts'
 import { open, type Route } from '../../net/http/route.ts'
-import { quoted } from '../../net/text.ts'
+import { quote } from '../../net/text.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { readSettings, Secret } from '../../settings/index.ts'
 import ftp, { portOf as ftpPortOf } from '../ftp/index.ts'
 import { CookieJar } from './cookies.ts'
-import { type Polling, type Run, type StepAnswer, send, shownPath } from './exchange.ts'
+import { type Polling, type StepAnswer, type StepsRun, send, shownPath } from './exchange.ts'
 import { evaluateAnswer, evaluateFailure } from './results.ts'
 import { type CleanupStep, type FtpStep, type Step, type StepsSettings, signsAnywhere } from './settings.ts'
 import { firstValues, type StepValues } from './values.ts'
@@ -36,22 +36,22 @@ const lastRequestMs = 100
  * Does the steps one after the other, up to the first that fails, and then what undoes them: also after
  * a failure, at the deadline, and when the run is given up.
  */
-export async function* runSteps(given: StepsSettings, context: CheckContext): AsyncGenerator<Result> {
-  const url = new URL(given.url)
+export async function* runSteps(settings: StepsSettings, context: CheckContext): AsyncGenerator<Result> {
+  const url = new URL(settings.url)
   const [host, port] = [hostOf(url), portOf(url)]
   context.step('connect', url.host)
-  const [values, ca] = await Promise.all([firstValues(given), readCaFile(given.caFile)])
+  const [values, ca] = await Promise.all([firstValues(settings), readCaFile(settings.caFile)])
   const route: Route = {
     url,
     method: 'GET',
     common: {},
     own: {},
-    signsIn: signsAnywhere(given),
-    insecureHttp: given.insecureHttp,
+    signsIn: signsAnywhere(settings),
+    insecureHttp: settings.insecureHttp,
     redirects: 0,
-    verify: given.verify,
+    verify: settings.verify,
     ca,
-    hide: values.hide,
+    redact: values.redact,
   }
   const results = eachAddress<Result>(
     context,
@@ -60,9 +60,9 @@ export async function* runSteps(given: StepsSettings, context: CheckContext): As
       const { address } = target
       const start = context.now()
       const first = await open(target, url, route, context)
-      const run: Run = { given, context, target, route, values, jar: new CookieJar(), made: new Set(), first }
+      const run: StepsRun = { settings, context, target, route, values, jar: new CookieJar(), made: new Set(), first }
       // Each is sent once, whatever comes in between.
-      const due = new Set(given.cleanup ?? [])
+      const due = new Set(settings.cleanup ?? [])
       try {
         // From here on no other address stands in for this one: what was sent is not sent again.
         yield ok('connect', `${address} accepted${first.chain ? `, ${first.chain.protocol}` : ''}`, {
@@ -70,7 +70,7 @@ export async function* runSteps(given: StepsSettings, context: CheckContext): As
           measurement: { value: context.now() - start, unit: 'milliseconds' },
         })
         yield* forward(run)
-        for (const step of given.cleanup ?? []) {
+        for (const step of settings.cleanup ?? []) {
           due.delete(step)
           if (!run.made.has(step.undoes)) continue
           target.step('cleanup')
@@ -87,15 +87,15 @@ export async function* runSteps(given: StepsSettings, context: CheckContext): As
   for await (const result of results) yield 'see' in result ? evaluateUnreached(result) : result
 }
 
-async function* forward(run: Run): AsyncGenerator<Result> {
-  const { given, context, target } = run
+async function* forward(run: StepsRun): AsyncGenerator<Result> {
+  const { settings, context, target } = run
   const whole = context.msLeft()
-  const reserve = (given.cleanup ?? []).length > 0 ? Math.min(cleanupMs, whole / 3) : Math.min(reportMs, whole / 10)
+  const reserve = (settings.cleanup ?? []).length > 0 ? Math.min(cleanupMs, whole / 3) : Math.min(reportMs, whole / 10)
   const ends = context.now() + whole - reserve
   let failed: string | undefined
-  for (const step of given.steps) {
+  for (const step of settings.steps) {
     if (failed !== undefined) {
-      yield fail('step', 'dependency', `${step.name}: not run: step ${quoted(failed, 64)} failed`)
+      yield fail('step', 'dependency', `${step.name}: not run: step ${quote(failed, 64)} failed`)
       continue
     }
     target.step('step')
@@ -108,12 +108,12 @@ async function* forward(run: Run): AsyncGenerator<Result> {
 
 /** Does one step within `ms`; what goes wrong becomes its result. Throws when the run itself has ended. */
 async function resultOf(
-  run: Run,
+  run: StepsRun,
   step: Step | CleanupStep,
   parent: AbortSignal | undefined,
   ms: number,
 ): Promise<Result> {
-  const { given, context, values } = run
+  const { settings, context, values } = run
   const { address } = run.target
   const start = context.now()
   let requests = 0
@@ -124,7 +124,7 @@ async function resultOf(
     if ('ftp' in step && step.ftp)
       return await runFtpStep(step.name, step.ftp, values, { ...context, signal: deadline.signal }, ms)
     if (!('until' in step && step.until))
-      return evaluateAnswer(request, await send(run, step, deadline.signal), given.latency)
+      return evaluateAnswer(request, await send(run, step, deadline.signal), settings.latency)
     const answer = await untilOver({
       until: step.until,
       address,
@@ -136,13 +136,13 @@ async function resultOf(
         requests = sent
       },
     })
-    return evaluateAnswer(request, answer, given.latency)
+    return evaluateAnswer(request, answer, settings.latency)
   } catch (error) {
     if (parent?.aborted) throw error
     const late = deadline.signal.aborted && !(error instanceof ProbeError)
     const cause = late ? new ProbeError('timeout', `${address} gave no answer within ${showDuration(ms)}`) : error
     const numbered = requests > 1 ? `${text} (request ${requests})` : text
-    return evaluateFailure({ ...request, text: numbered }, cause, context.now() - start, values.hide)
+    return evaluateFailure({ ...request, text: numbered }, cause, context.now() - start, values.redact)
   } finally {
     deadline.clear()
   }
@@ -227,7 +227,7 @@ async function runFtpStep(
   return worstOf(name, results, hostPort(step.host, ftpPortOf(settings)), values)
 }
 
-function worstOf(name: string, results: readonly Result[], address: string, { hide }: StepValues): Result {
+function worstOf(name: string, results: readonly Result[], address: string, { redact }: StepValues): Result {
   const worst =
     results.find(({ status }) => status === 'failed') ??
     results.find(({ status }) => status === 'warning') ??
@@ -239,7 +239,7 @@ function worstOf(name: string, results: readonly Result[], address: string, { hi
   return {
     ...worst,
     check: 'step',
-    message: hide(`${name}: ${before}${worst.message}`),
-    details: [...(worst.details ?? []), ...details].map((one) => hide(one)),
+    message: redact(`${name}: ${before}${worst.message}`),
+    details: [...(worst.details ?? []), ...details].map((one) => redact(one)),
   }
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Hide, hiding } from '../../net/text.ts'
+import { createRedactor, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { StepsSettings } from './settings.ts'
 
@@ -7,12 +7,12 @@ const placeholder = /\$\{([A-Za-z]\w*)\}/g
 /** Names that are there from the beginning; `probe` and `probePassword` are made anew for every run. */
 export const givenNames = ['username', 'password', 'token', 'basic', 'probe', 'probePassword'] as const
 /** Characters of a captured value: a long token fits, a page taken for one does not. */
-export const longestValue = 8 * 1024
+export const maxValue = 8 * 1024
 /** A secret longer than this is hidden piece by piece: what is shown of an answer may hold half of it. */
 const pieceLength = 256
 
 /** Values of unfinished answers that are remembered, so that none of them is shown. */
-const mostPassing = 100
+const maxPassing = 100
 
 /** A secret in all the ways in which it is sent, and its pieces. */
 const formsOf = (value: string): readonly string[] =>
@@ -36,7 +36,7 @@ export class StepValues {
   readonly #secrets = new Set<string>()
   /** What unfinished answers held where a step captures something, the latest last. */
   readonly #passing = new Set<string>()
-  #hide: Hide = hiding([])
+  #redact: Redact = createRedactor([])
 
   /** A value from here on; a secret one is shown nowhere, in none of the ways in which it is sent. */
   set(name: string, value: string, secret: boolean): void {
@@ -56,15 +56,15 @@ export class StepValues {
       this.#passing.delete(value)
       this.#passing.add(value)
     }
-    for (const oldest of [...this.#passing].slice(0, -mostPassing)) this.#passing.delete(oldest)
+    for (const oldest of [...this.#passing].slice(0, -maxPassing)) this.#passing.delete(oldest)
     if (values.length > 0) this.#hidden()
   }
 
   #hidden(): void {
-    this.#hide = hiding([...this.#secrets, ...[...this.#passing].flatMap(formsOf)])
+    this.#redact = createRedactor([...this.#secrets, ...[...this.#passing].flatMap(formsOf)])
   }
 
-  readonly hide: Hide = (heard) => this.#hide(heard)
+  readonly redact: Redact = (text) => this.#redact(text)
 
   /** The first name of a template that has no value yet. */
   missing(template: string): string | undefined {
@@ -82,11 +82,11 @@ export class StepValues {
 }
 
 /** Reads the secrets. Throws ProbeError for one that cannot be read. */
-export async function firstValues(given: StepsSettings): Promise<StepValues> {
+export async function firstValues(settings: StepsSettings): Promise<StepValues> {
   const values = new StepValues()
-  const { username } = given
-  const password = await given.password?.reveal()
-  const token = await given.token?.reveal()
+  const { username } = settings
+  const password = await settings.password?.reveal()
+  const token = await settings.token?.reveal()
   if (username !== undefined) values.set('username', username, false)
   if (password !== undefined) values.set('password', password, true)
   if (token !== undefined) values.set('token', token, true)
@@ -94,7 +94,7 @@ export async function firstValues(given: StepsSettings): Promise<StepValues> {
     values.set('basic', Buffer.from(`${username}:${password}`).toString('base64'), true)
   }
   values.set('probe', `svc-probe-${randomBytes(6).toString('hex')}`, false)
-  for (const [name, value] of Object.entries(given.values ?? {})) values.set(name, value, false)
+  for (const [name, value] of Object.entries(settings.values ?? {})) values.set(name, value, false)
   // Of every sort of character, for servers that want them.
   values.set('probePassword', `Aa1-${randomBytes(18).toString('base64url')}`, true)
   return values

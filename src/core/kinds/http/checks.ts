@@ -14,7 +14,7 @@ import {
   warn,
 } from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
-import { count, quoted, said } from '../../net/text.ts'
+import { count, quote, sanitize } from '../../net/text.ts'
 import type { SettingsSpec, Threshold, Values } from '../../settings/index.ts'
 import {
   answer,
@@ -55,14 +55,14 @@ type Version = { readonly version: string } | { readonly problem: string }
 
 /** Version skew is deployment-related: SuppressDeploymentErrors lets it pass. */
 function evaluateVersion(content: Content, expected: ExpectedVersion): Result<'version'> {
-  const { address, hide } = content
+  const { address, redact } = content
   const read = versionIn(content, expected)
   if ('problem' in read) return fail('version', 'data', `${address}: ${read.problem}`, { deployment: true })
-  const shown = hide(read.version)
-  const more = { deployment: true, facts: { version: said(shown, 80) } }
-  const problem = unmet(read.version, expected.expected, hide)
+  const version = redact(read.version)
+  const more = { deployment: true, facts: { version: sanitize(version, 80) } }
+  const problem = unmet(read.version, expected.expected, redact)
   if (problem !== undefined) return fail('version', 'data', `${address}: the version ${problem}`, more)
-  return ok('version', `${address} runs ${quoted(shown, 80)}`, more)
+  return ok('version', `${address} runs ${quote(version, 80)}`, more)
 }
 
 /** The version in an answer, or why there is none. */
@@ -70,16 +70,16 @@ function versionIn(content: Content, { header, json }: ExpectedVersion): Version
   if (header !== undefined) {
     const value = content.headers[header.toLowerCase()]
     return value === undefined
-      ? { problem: `the answer has no header ${said(header, 64)}, so no version` }
+      ? { problem: `the answer has no header ${sanitize(header, 64)}, so no version` }
       : { version: value }
   }
   const read = jsonIn(content)
   if ('problem' in read) return read
   const steps = parseJsonPath(json)
-  if (steps === undefined) return { problem: `${quoted(json, 80)} is not a JSON path such as $.a.b[0].c` }
+  if (steps === undefined) return { problem: `${quote(json, 80)} is not a JSON path such as $.a.b[0].c` }
   const value = readJsonPath(read.value, steps)
   return value === undefined
-    ? { problem: `the answer has no ${said(json, 80)}, so no version` }
+    ? { problem: `the answer has no ${sanitize(json, 80)}, so no version` }
     : { version: jsonText(value.value) }
 }
 
@@ -91,29 +91,29 @@ export const sameVersion = onHttp({
   async observe(http, { version }, context) {
     const { content } = await answer(http, undefined, context)
     const read = version && versionIn(content, version)
-    return { version: read && 'version' in read ? content.hide(read.version) : undefined }
+    return { version: read && 'version' in read ? content.redact(read.version) : undefined }
   },
   evaluate: () => [],
   /** A pattern or a comparison lets several versions pass. */
   compare(all) {
-    const known = all.flatMap(({ address, observation: { version } }) =>
+    const running = all.flatMap(({ address, observation: { version } }) =>
       version === undefined ? [] : { address, version },
     )
-    if (known.length < 2) return []
+    if (running.length < 2) return []
     // The most common one first: whoever runs another stands out behind it.
-    const versions = [...Map.groupBy(known, ({ version }) => version)]
+    const versions = [...Map.groupBy(running, ({ version }) => version)]
       .map(([version, group]) => ({ version, addresses: group.map(({ address }) => address) }))
       .sort((a, b) => b.addresses.length - a.addresses.length)
     const [first, ...others] = versions
     const more = { deployment: true }
     if (others.length === 0)
-      return ok('same version', `${known.length} addresses run ${quoted(first?.version ?? '', 80)}`, more)
+      return ok('same version', `${running.length} addresses run ${quote(first?.version ?? '', 80)}`, more)
     const groups = versions.map(({ version, addresses: [one = '', ...rest] }) => {
       const where = rest.length === 0 ? one : `${one} (and ${count(rest.length, 'other')})`
-      return `${quoted(version, 40)} at ${where}`
+      return `${quote(version, 40)} at ${where}`
     })
-    const message = `${known.length} addresses run ${versions.length} versions: ${groups.join(', ')}`
-    const details = versions.map(({ version, addresses }) => `${quoted(version, 80)} at ${addresses.join(', ')}`)
+    const message = `${running.length} addresses run ${versions.length} versions: ${groups.join(', ')}`
+    const details = versions.map(({ version, addresses }) => `${quote(version, 80)} at ${addresses.join(', ')}`)
     return fail('same version', 'data', message, { ...more, details })
   },
 })
@@ -195,17 +195,19 @@ export const header = onHttp({
     patterns.within(() => evaluateHeaders(content, valuesWithNonce(header, nonce))),
 })
 
-function evaluateHeaders({ address, headers, hide }: Content, expected: Readonly<Record<string, string>>) {
+function evaluateHeaders({ address, headers, redact }: Content, expected: Readonly<Record<string, string>>) {
   const problems = Object.entries(expected).flatMap(([name, expectation]) => {
     const key = name.toLowerCase()
     const value = Object.hasOwn(headers, key) ? headers[key] : undefined
-    if (value === undefined) return [`the answer has no header ${said(name, 64)}`]
+    if (value === undefined) return [`the answer has no header ${sanitize(name, 64)}`]
     // A redirect's query may hold a token.
-    const hideQuery = (text: string | Uint8Array): string => hide(text).replace(/\?.*/, '?…')
-    const problem = unmet(value, expectation, key === 'location' ? hideQuery : hide)
+    const hideQuery = (text: string | Uint8Array): string => redact(text).replace(/\?.*/, '?…')
+    const problem = unmet(value, expectation, key === 'location' ? hideQuery : redact)
     if (problem === undefined) return []
     return [
-      secretHeaders.has(key) ? `header ${key} is not as expected (not shown)` : `header ${said(name, 64)} ${problem}`,
+      secretHeaders.has(key)
+        ? `header ${key} is not as expected (not shown)`
+        : `header ${sanitize(name, 64)} ${problem}`,
     ]
   })
   return together('header', address, problems, `${count(Object.keys(expected).length, 'header')} as expected`)
@@ -231,16 +233,16 @@ export const lastModified = onHttp({
   async observe(http, _, context) {
     const { headers, received } = await response(http, undefined, context)
     const { at, route } = http
-    return { address: at.address, header: headers['last-modified'], received, hide: route.hide }
+    return { address: at.address, header: headers['last-modified'], received, redact: route.redact }
   },
-  evaluate({ address, header, received, hide }, { lastModified: threshold = {} }) {
+  evaluate({ address, header, received, redact }, { lastModified: threshold = {} }) {
     if (header === undefined) return fail('last modified', 'data', `${address} sent no header Last-Modified`)
     const modified = httpDate(header)
     if (modified === undefined) {
       return fail(
         'last modified',
         'data',
-        `${address} sent a Last-Modified that is no date: ${quoted(hide(header), 40)}`,
+        `${address} sent a Last-Modified that is no date: ${quote(redact(header), 40)}`,
       )
     }
     const ms = received.getTime() - modified
@@ -290,10 +292,10 @@ function evaluateText(
   const text = body.toString('utf8')
   const part = more ? `the first ${showBytes(body.length)} of the answer` : 'the answer'
   const packed = headers['content-encoding']
-  const why = packed === undefined ? '' : `; it came as content-encoding ${quoted(packed, 32)}, which was not asked for`
+  const why = packed === undefined ? '' : `; it came as content-encoding ${quote(packed, 32)}, which was not asked for`
   const problems: string[] = []
   if (contains !== undefined && !text.includes(contains))
-    problems.push(`${part} does not contain ${quoted(contains, 80)}${why}`)
+    problems.push(`${part} does not contain ${quote(contains, 80)}${why}`)
   const mismatch = matches === undefined ? undefined : unmatched(text, matches)
   if (mismatch !== undefined) problems.push(`${part} ${mismatch}${why}`)
   return together('content', address, problems, `${part} holds what is expected`)

@@ -134,7 +134,7 @@ export const documentResults = {
 
 /** The head of the answer, and where it comes from after redirects. */
 export const response = sharedRead('status', statusDoc, async (http: Http, context) => {
-  const { head, url, hops, sent, heard } = await http.request(context)
+  const { head, url, hops, sent, receivedAt } = await http.request(context)
   const { status, headers, read } = head
   const { route } = http
   return {
@@ -143,7 +143,7 @@ export const response = sharedRead('status', statusDoc, async (http: Http, conte
     read,
     url,
     sent,
-    received: heard,
+    received: receivedAt,
     signedIn: route.signsIn && url.origin === route.url.origin,
     redirects: hops.length - 1,
     location: headers['location'] === undefined ? undefined : shownLocation(headers['location'], url),
@@ -168,7 +168,7 @@ export const answer = sharedRead('body', bodyDoc, async (http: Http, context) =>
       headers,
       body: bytes,
       more,
-      hide: http.route.hide,
+      redact: http.route.redact,
       at: context.date(),
       xml,
     },

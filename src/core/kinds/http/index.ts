@@ -3,7 +3,7 @@ import { assertionProblem, linkProblem } from '../../assert/link-settings.ts'
 import { holdsNonce } from '../../assert/nonce.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
 import { includes, type JoinedSettings, networkKind, ok } from '../../engine/index.ts'
-import { said } from '../../net/text.ts'
+import { sanitize } from '../../net/text.ts'
 import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
 import { checks } from './checks.ts'
@@ -73,12 +73,12 @@ function validate(settings: HttpSettings): string | undefined {
   if (hasSecret && names.some((name) => name.toLowerCase() === 'host'))
     return 'headers may not set Host beside a password or token'
   if (tokenHeader !== undefined && ownHeaders.has(tokenHeader.toLowerCase())) {
-    return `tokenHeader may not be ${said(tokenHeader, 64)}`
+    return `tokenHeader may not be ${sanitize(tokenHeader, 64)}`
   }
   const reserved = names.find((name) => reservedHeaders.has(name.toLowerCase()))
   if (reserved === undefined) return documentProblem(settings)
   const advice = reserved.toLowerCase() === 'authorization' ? ': use password or token' : ''
-  return `headers may not set ${said(reserved, 64)}${advice}`
+  return `headers may not set ${sanitize(reserved, 64)}${advice}`
 }
 
 function documentProblem(settings: HttpSettings): string | undefined {
@@ -90,7 +90,7 @@ function documentProblem(settings: HttpSettings): string | undefined {
   if (pattern !== undefined) return `matches: ${pattern}`
   for (const [name, expectation] of Object.entries(header ?? {})) {
     const wrong = expectationProblem(expectation)
-    if (wrong !== undefined) return `header ${said(name, 64)}: ${wrong}`
+    if (wrong !== undefined) return `header ${sanitize(name, 64)}: ${wrong}`
   }
   const host = linkHosts?.map(hostProblem).find((problem) => problem !== undefined)
   return host ?? assertionProblem(settings, 'this monitor', ['parse'])

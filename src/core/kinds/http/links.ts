@@ -1,5 +1,5 @@
 import { answerOf, type Content, evaluateAssertions } from '../../assert/content.ts'
-import { type Answer, select } from '../../assert/document.ts'
+import { type DocumentAnswer, select } from '../../assert/document.ts'
 import { asOneAnswer, statusAllowed, unmet } from '../../assert/expectation.ts'
 import { codeOf, type LinkEntry, type LinkFault, readsBody } from '../../assert/link-settings.ts'
 import { readXml } from '../../assert/xml.ts'
@@ -8,12 +8,12 @@ import { isPublic, leadsNearer, type PeerAddress, reachOf } from '../../net/addr
 import { hostPort } from '../../net/connect.ts'
 import { call, type Head } from '../../net/http/call.ts'
 import { asksPeerAt, nextOf, open, type Route, requestTo } from '../../net/http/route.ts'
-import { count, quoted, safeUrl, said } from '../../net/text.ts'
+import { count, quote, safeUrl, sanitize } from '../../net/text.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { answer, bodySettings, documentResults, onHttp, response } from './connection.ts'
 
-export type Gate = {
+export type LinkGate = {
   /** The monitor's own URL: its origin may always be asked. */
   readonly home: URL
   /** Where that was asked. */
@@ -31,7 +31,7 @@ type Admission = { readonly target: PeerAddress } | { readonly refusal: string }
  */
 export async function admit(
   url: URL,
-  gate: Gate,
+  gate: LinkGate,
   context: Pick<CheckContext, 'resolve' | 'calledByPeer'>,
 ): Promise<Admission> {
   const { home, target } = gate
@@ -54,11 +54,12 @@ export async function admit(
 }
 
 function matches(entry: string, url: URL): boolean {
-  const wanted = entry.toLowerCase()
-  if (wanted === url.host || wanted === `${url.hostname}:${portOf(url)}`) return true
+  const expected = entry.toLowerCase()
+  if (expected === url.host || expected === `${url.hostname}:${portOf(url)}`) return true
   // A bare name stands for all its ports, `*.` for every name below a domain.
-  if (wanted.startsWith('*.')) return url.hostname.endsWith(wanted.slice(1)) && url.hostname.length > wanted.length - 1
-  return wanted === url.hostname || wanted === hostOf(url)
+  if (expected.startsWith('*.'))
+    return url.hostname.endsWith(expected.slice(1)) && url.hostname.length > expected.length - 1
+  return expected === url.hostname || expected === hostOf(url)
 }
 
 /** Why an entry of linkHosts cannot be read, or undefined. */
@@ -125,7 +126,7 @@ type LinkResults = readonly Result<'links' | 'json' | 'xml' | 'measure'>[]
 
 function evaluateLink(outcome: LinkOutcome, entry: LinkEntry | undefined): LinkResults {
   if (!entry) return []
-  const name = said(entry.name, 64)
+  const name = sanitize(entry.name, 64)
   const code = codeOf(entry.codes)
   const where = outcome.url === '' ? name : `${name} ${outcome.url}`
   const failed = (fault: LinkFault, kind: NonNullable<Result['fault']>, message: string, more?: Partial<Result>) => [
@@ -175,10 +176,10 @@ function evaluateAnswer(answer: LinkAnswer, entry: LinkEntry, where: string): Li
     const isSame = type === expected.trim().toLowerCase()
     const problem = expected === entry.type ? unmet(type, expected) : isSame ? undefined : ''
     if (problem === undefined) continue
-    const why = problem === '' ? `is ${quoted(type, 80)}, expected ${quoted(expected, 80)}` : problem
+    const why = problem === '' ? `is ${quote(type, 80)}, expected ${quote(expected, 80)}` : problem
     return [fail('links', 'data', `${code('type')}${text}, whose type ${why}`, more)]
   }
-  const fine = ok('links', `${text}${type === '' ? '' : `, ${quoted(type, 80)}`}`, more)
+  const fine = ok('links', `${text}${type === '' ? '' : `, ${quote(type, 80)}`}`, more)
   return content ? [fine, ...evaluateAssertions(content, entry, entry.levels > 1)] : [fine]
 }
 
@@ -191,13 +192,13 @@ type Walk = {
   readonly context: CheckContext
 }
 /** A document to look for links in; `chain` are the URLs that led to it. */
-type Page = { readonly answer: Answer; readonly base: URL; readonly chain: readonly string[] }
+type Page = { readonly answer: DocumentAnswer; readonly base: URL; readonly chain: readonly string[] }
 
 /**
  * Asks what an answer links to, one after the other: only where the entries say, at most `most` of each, the answers'
  * own links `levels` deep. Ends with the run; yields what came of each.
  */
-async function* walkLinks(first: Answer, base: URL, walk: Walk): AsyncGenerator<LinkOutcome> {
+async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGenerator<LinkOutcome> {
   const { entries, target, context } = walk
   const counts = entries.map(() => ({ links: 0, requests: 0, rest: 0 }))
   const done = new Set<string>()
@@ -293,7 +294,7 @@ async function requestLink(
       const at = { ...admitted.target, signal: deadline.signal }
       const { socket } = await open(at, url, route, context)
       try {
-        const head = await call(socket, at.address, requestTo(url, route), route.hide)
+        const head = await call(socket, at.address, requestTo(url, route), route.redact)
         const next = nextOf(head, url, at, route)
         if (next === undefined) {
           return {
@@ -326,7 +327,7 @@ async function requestLink(
 async function contentOf(address: string, { headers, read }: Head, walk: Walk): Promise<Content> {
   const { bytes, more } = await read(walk.maxBody)
   const xml = await readXml(bytes, headers['content-type'])
-  return { address, headers, body: bytes, more, hide: walk.route.hide, at: walk.context.date(), xml }
+  return { address, headers, body: bytes, more, redact: walk.route.redact, at: walk.context.date(), xml }
 }
 
 function inTime<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -11,7 +11,7 @@ import {
 import type { PeerAddress } from '../../net/addresses.ts'
 import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
 import { type Arrival, open, type Route, travel, verifySetting } from '../../net/http/route.ts'
-import { hiding } from '../../net/text.ts'
+import { createRedactor } from '../../net/text.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { isOwnProcess } from '../../system/own-process.ts'
@@ -114,7 +114,7 @@ export async function routeOf(
     redirects: settings.redirects,
     verify: settings.verify,
     ca: await readCaFile(settings.caFile),
-    hide: hiding(secrets),
+    redact: createRedactor(secrets),
   }
 }
 

@@ -9,12 +9,12 @@ import {
   type Result,
   warn,
 } from '../../engine/index.ts'
-import { count, quoted, said } from '../../net/text.ts'
+import { count, quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret, SettingsSpec, Threshold } from '../../settings/index.ts'
 import { otherReason } from './codes.ts'
 import { connectLatency, type LdapConnection, onLdap, userSetting } from './connection.ts'
-import type { Entry } from './session.ts'
+import type { LdapEntry } from './session.ts'
 
 const baseSetting = {
   type: 'text',
@@ -44,7 +44,7 @@ const rootAttributes = [
 
 type Root = {
   readonly address: string
-  readonly entry: Entry | undefined
+  readonly entry: LdapEntry | undefined
   /** Why a stranger is not shown the entry, where that is no fault. */
   readonly hidden?: string
 }
@@ -71,25 +71,25 @@ export const rootEntry = onLdap({
   evaluate: ({ address, entry, hidden }, { user }): Result<'rootDSE'> => {
     if (hidden !== undefined) return ok('rootDSE', 'not shown without a sign-in', { details: [hidden] })
     if (!entry) {
-      const who = user === undefined ? 'strangers' : quoted(user, 120)
+      const who = user === undefined ? 'strangers' : quote(user, 120)
       return fail('rootDSE', 'data', `${address} shows its root entry not to ${who}: access rules`)
     }
     return evaluateRoot(address, entry)
   },
 })
 
-function evaluateRoot(address: string, { attributes }: Entry): Result<'rootDSE'> {
+function evaluateRoot(address: string, { attributes }: LdapEntry): Result<'rootDSE'> {
   const versions = attributes.supportedldapversion ?? []
   const [vendor, version] = [attributes.vendorname?.[0], attributes.vendorversion?.[0]]
   const server = [vendor, version].filter((part) => part !== undefined)
   const contexts = attributes.namingcontexts ?? []
   const about = [
-    said(server.join(' ') || (attributes.dnshostname?.[0] ?? ''), 80),
-    versions.length > 0 ? `LDAP ${said(versions.join(', '), 20)}` : '',
-    contexts.length > 0 ? said(contexts.join(', '), 120) : '',
+    sanitize(server.join(' ') || (attributes.dnshostname?.[0] ?? ''), 80),
+    versions.length > 0 ? `LDAP ${sanitize(versions.join(', '), 20)}` : '',
+    contexts.length > 0 ? sanitize(contexts.join(', '), 120) : '',
   ].filter((part) => part !== '')
   const message = `${address} shows its root entry${about.length > 0 ? `: ${about.join('; ')}` : ''}`
-  const more = version === undefined ? {} : { facts: { version: said(server.join(' '), 80) } }
+  const more = version === undefined ? {} : { facts: { version: sanitize(server.join(' '), 80) } }
   return versions.length > 0 && !versions.includes('3')
     ? warn('rootDSE', `${message}: version 3 is missing`, more)
     : ok('rootDSE', message, more)
@@ -116,7 +116,7 @@ export const bind = onLdap({
     return { address: ldap.address, user, ms: now() - since }
   },
   evaluate: ({ address, user, ms }, { latency }) =>
-    timed('bind', `signed in at ${address} as ${quoted(user, 120)} in`, ms, latency),
+    timed('bind', `signed in at ${address} as ${quote(user, 120)} in`, ms, latency),
 })
 
 /** The entry at which searches begin: the configured one, or the first that the server names. */
@@ -140,8 +140,8 @@ export const search = onLdap({
   },
   evaluate: ({ address, base, exists, ms }, { latency }) => {
     if (base === undefined) return warn('search', `${address} names no base: set base`)
-    if (exists) return timed('search', `${quoted(base, 120)} was found in`, ms, latency)
-    return fail('search', 'data', `${address} shows nothing of ${quoted(base, 120)}: access rules`)
+    if (exists) return timed('search', `${quote(base, 120)} was found in`, ms, latency)
+    return fail('search', 'data', `${address} shows nothing of ${quote(base, 120)}: access rules`)
   },
 })
 
@@ -171,7 +171,7 @@ export const entry = onLdap({
   evaluate: ({ address, base, number }, settings) => {
     const { filter = '', atLeast = 1 } = settings.entry ?? {}
     const many = number === 0 ? 'nothing' : count(number, 'entry', 'entries')
-    const message = `${address} finds ${many} of ${quoted(filter, 80)} in ${quoted(base, 120)} (at least ${atLeast})`
+    const message = `${address} finds ${many} of ${quote(filter, 80)} in ${quote(base, 120)} (at least ${atLeast})`
     const measurement = { value: number, unit: 'count', limit: atLeast, bound: 'atLeast' } as const
     return number >= atLeast ? ok('entry', message, { measurement }) : fail('entry', 'data', message, { measurement })
   },
@@ -206,8 +206,8 @@ export const lastChange = onLdap({
   applies: (ldap, { base }) => baseOf(ldap, base) !== undefined,
   observe: async (ldap, settings, { date }) => {
     const base = baseOf(ldap, settings.base) ?? ''
-    const found = await (await ldap.session()).read(base, ['contextCSN'], ldap.user)
-    const newest = newestChange(found?.attributes.contextcsn ?? [])
+    const entry = await (await ldap.session()).read(base, ['contextCSN'], ldap.user)
+    const newest = newestChange(entry?.attributes.contextcsn ?? [])
     return { address: ldap.address, newest, now: date().getTime() }
   },
   evaluate: ({ address, newest, now }, { lastChange: threshold = {} }) => {
@@ -265,7 +265,7 @@ export const wrongPassword = onLdap({
     return { address: ldap.address, ...(await observeRefusal(ldap, dedicated)) }
   },
   evaluate: ({ address, right, why, wrong, user }) => {
-    const account = quoted(user, 120)
+    const account = quote(user, 120)
     if (wrong === 'accepted') {
       const message = `${address} let ${account} in with a wrong password: anybody may be anybody`
       return fail('wrong password', 'data', message)

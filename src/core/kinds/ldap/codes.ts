@@ -1,16 +1,16 @@
-import { type Hide, quoted } from '../../net/text.ts'
+import { quote, type Redact } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 import type { LdapResult } from './message.ts'
 
 /** What was asked for when a server answered with a result code. */
-export type Asked = {
+export type LdapRequest = {
   readonly address: string
   readonly doing: 'StartTLS' | 'bind' | 'search'
   /** Who signs in, or nobody. */
   readonly user: string | undefined
   /** The entry that was looked for. */
   readonly base?: string
-  readonly hide: Hide
+  readonly redact: Redact
 }
 
 type Meaning = readonly [fault: FaultClass, words: string]
@@ -59,26 +59,30 @@ export function otherReason(text: string): string | undefined {
   return code === undefined || code === '52e' ? undefined : directoryMeanings[code]
 }
 
-type Told = { readonly fault: FaultClass; readonly words: string; readonly details: readonly string[] }
+type ExplainedResult = { readonly fault: FaultClass; readonly words: string; readonly details: readonly string[] }
 
 /** What a result code means: words that go behind `it`. */
-export function meaningOf({ code, text }: LdapResult, hide: Hide): Told {
+export function meaningOf({ code, text }: LdapResult, redact: Redact): ExplainedResult {
   const [fault, words] = meanings[code] ?? ['protocol', `answered with code ${code}`]
-  const told = hide(text)
-  return { fault, words, details: [`LDAP result ${code}`, ...(told === '' ? [] : [`the server said ${quoted(told)}`])] }
+  const reason = redact(text)
+  return {
+    fault,
+    words,
+    details: [`LDAP result ${code}`, ...(reason === '' ? [] : [`the server said ${quote(reason)}`])],
+  }
 }
 
 /** What a result code means as the answer to something. */
-export function resultFault(result: LdapResult, asked: Asked): ProbeError {
-  const { address, doing, user, base = '', hide } = asked
-  const { fault, words, details } = meaningOf(result, hide)
-  const who = user === undefined ? 'a stranger' : quoted(user, 120)
+export function resultFault(result: LdapResult, request: LdapRequest): ProbeError {
+  const { address, doing, user, base = '', redact } = request
+  const { fault, words, details } = meaningOf(result, redact)
+  const who = user === undefined ? 'a stranger' : quote(user, 120)
   if (doing === 'StartTLS') return new ProbeError('tls', `${address} refused StartTLS: it ${words}`, details)
   if (doing === 'bind') {
     const sub = result.code === 49 ? subCode(result.text) : undefined
     const why = (sub === undefined ? undefined : directoryMeanings[sub]) ?? `it ${words}`
     return new ProbeError(fault, `${address} refused the sign-in of ${who}: ${why}`, details)
   }
-  const what = base === '' ? 'its root entry' : quoted(base, 120)
+  const what = base === '' ? 'its root entry' : quote(base, 120)
   return new ProbeError(fault, `${address}, asked for ${what} by ${who}, ${words}`, details)
 }

@@ -13,14 +13,14 @@ import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { type Chain, caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp } from '../../net/connect.ts'
-import { hiding, nothingHidden } from '../../net/text.ts'
+import { createRedactor, noRedaction } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
 import { hostOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { resultFault } from './codes.ts'
 import { LdapFrames, resultOf } from './message.ts'
-import { type Entry, type LdapSession, openLdap } from './session.ts'
+import { type LdapEntry, type LdapSession, openLdap } from './session.ts'
 
 /** How long the connection, the sign-in and each search may take. */
 export const connectLatency = latencySetting(
@@ -49,12 +49,12 @@ export const connectSettings = {
   password: { type: 'secret', doc: "The user's password" },
   latency: connectLatency,
 } as const satisfies SettingsSpec
-export type ConnectSettings = Values<typeof connectSettings>
+export type LdapConnectSettings = Values<typeof connectSettings>
 
-export const isLdaps = ({ url }: Pick<ConnectSettings, 'url'>): boolean => new URL(url).protocol === 'ldaps:'
+export const isLdaps = ({ url }: Pick<LdapConnectSettings, 'url'>): boolean => new URL(url).protocol === 'ldaps:'
 
 type Link = { readonly socket: Socket; readonly chain: Chain | undefined }
-type Route = { readonly settings: ConnectSettings; readonly ca: string | undefined; readonly context: CheckContext }
+type Route = { readonly settings: LdapConnectSettings; readonly ca: string | undefined; readonly context: CheckContext }
 
 /** A directory at one address, which the checks sign in to and search. */
 export class LdapConnection implements Connection {
@@ -64,7 +64,7 @@ export class LdapConnection implements Connection {
   /** Who signs in at this mode; undefined: nobody. */
   readonly user: string | undefined
   /** The root entry, once it has been read and shown. */
-  root: Entry | undefined
+  root: LdapEntry | undefined
   readonly #at: PeerAddress
   readonly #route: Route
   readonly #link: Link
@@ -140,7 +140,7 @@ export class LdapConnection implements Connection {
 
   #speak({ socket }: Link, password: string): Promise<LdapSession> {
     const { msLeft } = this.#route.context
-    return openLdap({ socket, address: this.address, hide: hiding([password]), msLeft })
+    return openLdap({ socket, address: this.address, redact: createRedactor([password]), msLeft })
   }
 }
 
@@ -148,11 +148,11 @@ export class LdapConnection implements Connection {
 export const onLdap = checksOn<LdapConnection>()
 
 /** Reads what all addresses are connected with. Throws what the CA file throws. */
-export const prepareLdap = async ({ caFile }: ConnectSettings) => ({ ca: await readCaFile(caFile) })
+export const prepareLdap = async ({ caFile }: LdapConnectSettings) => ({ ca: await readCaFile(caFile) })
 
 export async function connectLdap(
   at: AddressTurn,
-  settings: ConnectSettings,
+  settings: LdapConnectSettings,
   context: CheckContext,
   { ca }: Awaited<ReturnType<typeof prepareLdap>>,
 ): Promise<LdapConnection> {
@@ -162,7 +162,7 @@ export async function connectLdap(
 /** Connects, with TLS as configured. A server that is not who it should be gets nothing but the handshake. */
 async function openSocket(
   target: PeerAddress,
-  settings: ConnectSettings,
+  settings: LdapConnectSettings,
   ca: string | undefined,
   context: CheckContext,
 ): Promise<Link> {
@@ -197,19 +197,19 @@ async function startTls({ ip, port, address, signal }: PeerAddress, context: Che
   try {
     socket.write(startTlsRequest)
     const ms = Math.max(1, context.msLeft() - 150, context.msLeft() / 2)
-    const heard = await listen(socket, isWhole, maxResponse, ms)
+    const reply = await listen(socket, isWhole, maxResponse, ms)
     const protocol = (why: string): ProbeError => new ProbeError('protocol', `${address} ${why}`)
-    if (heard.ended === 'silent') {
+    if (reply.ended === 'silent') {
       const why = `accepted the connection and did not answer StartTLS within ${showDuration(ms)}`
       throw new ProbeError('timeout', `${address} ${why}`)
     }
     const frames = new LdapFrames(address)
-    const [message, ...more] = frames.take(heard.bytes)
-    if (heard.ended === 'closed' && !message) throw protocol('closed the connection instead of beginning TLS')
+    const [message, ...more] = frames.take(reply.bytes)
+    if (reply.ended === 'closed' && !message) throw protocol('closed the connection instead of beginning TLS')
     const result = message && resultOf(message)
     if (result?.tag !== extendedResponse) throw protocol('did not answer StartTLS')
     if (result.code !== 0) {
-      throw resultFault(result, { address, doing: 'StartTLS', user: undefined, hide: nothingHidden })
+      throw resultFault(result, { address, doing: 'StartTLS', user: undefined, redact: noRedaction })
     }
     // What arrives unencrypted behind the answer may be somebody else's, slipped in.
     if (more.length > 0 || !frames.empty) throw protocol('went on unencrypted after it had agreed to StartTLS')
@@ -233,7 +233,7 @@ function isWhole(bytes: Buffer): boolean {
 export function refuseReadable(
   link: Pick<Link, 'chain'>,
   target: Pick<PeerAddress, 'ip' | 'address'>,
-  { insecureLdap }: Pick<ConnectSettings, 'insecureLdap'>,
+  { insecureLdap }: Pick<LdapConnectSettings, 'insecureLdap'>,
 ): void {
   if (link.chain !== undefined || insecureLdap || isLoopback(target.ip)) return
   const advice = 'use ldaps://, startTls, or insecureLdap'

@@ -12,11 +12,11 @@ import {
   synchronized,
   wrongPassword,
 } from './checks.ts'
-import { type ConnectSettings, connectLdap, connectSettings, isLdaps, prepareLdap } from './connection.ts'
+import { connectLdap, connectSettings, isLdaps, type LdapConnectSettings, prepareLdap } from './connection.ts'
 import { loadLdapts } from './session.ts'
 
 /** Why the settings cannot be used together, or undefined. */
-function validate(settings: ConnectSettings & Values<typeof wrongPassword.settings>): string | undefined {
+function validate(settings: LdapConnectSettings & Values<typeof wrongPassword.settings>): string | undefined {
   const { user, password, startTls } = settings
   const url = new URL(settings.url)
   if (url.username !== '') return 'url holds a user: use user and password'

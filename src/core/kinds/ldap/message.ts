@@ -6,7 +6,7 @@ export type LdapResult = { readonly code: number; readonly text: string }
 type Element = { readonly tag: number; readonly content: Buffer; readonly end: number }
 
 /** Bytes: what the checks ask for is small. */
-const mostBytes = 1024 * 1024
+const maxBytes = 1024 * 1024
 const tags = { integer: 0x02, text: 0x04, enumerated: 0x0a, sequence: 0x30, set: 0x31, controls: 0xa0 } as const
 const extended = 0x78
 
@@ -30,7 +30,7 @@ export class LdapFrames {
   /** Throws ProbeError `protocol` for what is no LDAP, for too much of it, and when the server says that it hangs up. */
   take(chunk: Buffer): readonly Buffer[] {
     this.#taken += chunk.length
-    if (this.#taken > mostBytes) throw new ProbeError('protocol', `${this.#address} sent more than 1 MiB`)
+    if (this.#taken > maxBytes) throw new ProbeError('protocol', `${this.#address} sent more than 1 MiB`)
     this.#chunks.push(chunk)
     this.#held += chunk.length
     if (this.#held < this.#needed) return []
@@ -115,25 +115,26 @@ function checkControl(control: Element): void {
   }
 }
 
-function expect(found: Element | undefined, tag: number): Element {
-  if (found?.tag !== tag) throw new Unsound(found ? `tag 0x${found.tag.toString(16)} in the wrong place` : 'cut short')
+function expect(element: Element | undefined, tag: number): Element {
+  if (element?.tag !== tag)
+    throw new Unsound(element ? `tag 0x${element.tag.toString(16)} in the wrong place` : 'cut short')
   const numeric = tag === tags.integer || tag === tags.enumerated
-  if (numeric && (found.content.length === 0 || found.content.length > 4))
+  if (numeric && (element.content.length === 0 || element.content.length > 4))
     throw new Unsound('a number of the wrong size')
-  return found
+  return element
 }
 
 const number = ({ content }: Element): number => content.readIntBE(0, content.length)
 
 /** The elements that fill a content to its last byte. */
 function elements(content: Buffer): readonly Element[] {
-  const found: Element[] = []
+  const parsed: Element[] = []
   for (let at = 0; at < content.length; ) {
     const one = element(content, at)
-    found.push(one)
+    parsed.push(one)
     at = one.end
   }
-  return found
+  return parsed
 }
 
 function element(buffer: Buffer, at: number): Element {
@@ -147,7 +148,7 @@ function element(buffer: Buffer, at: number): Element {
 function sizeOf(buffer: Buffer): number | undefined {
   if (buffer.length > 0 && buffer.readUInt8(0) !== tags.sequence) throw new Unsound('not the beginning of a message')
   const size = headerOf(buffer, 0)?.end
-  if (size !== undefined && size > mostBytes) throw new Unsound('a message of more than 1 MiB')
+  if (size !== undefined && size > maxBytes) throw new Unsound('a message of more than 1 MiB')
   return size
 }
 

@@ -10,7 +10,7 @@ import {
   holdsData,
   inSet,
   type MongoConnection,
-  type Node,
+  type MongoNode,
   onMongo,
   permitted,
   warnOf,
@@ -21,7 +21,7 @@ import { UnavailableError } from './errors.ts'
 const hour = 3_600_000
 
 const withArticle = (noun: string): string => `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
-const describeNode = ({ role, set }: Node): string => {
+const describeNode = ({ role, set }: MongoNode): string => {
   if (set === '') return role === 'other' ? 'node that waits for its replica set to be initiated' : role
   return role === 'other' ? `node of ${set} that serves nobody` : `${role} of ${set}`
 }

@@ -8,7 +8,7 @@ import {
   type Result,
   warn,
 } from '../../engine/index.ts'
-import { said } from '../../net/text.ts'
+import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type Command, type Doc, loadMongodb, openMongo } from './driver.ts'
@@ -47,7 +47,7 @@ export function mongoTarget(
 
 /** What a node reports to be. `other`: in a replica set, and serving nobody. */
 type Role = 'primary' | 'secondary' | 'arbiter' | 'standalone' | 'mongos' | 'other'
-export type Node = {
+export type MongoNode = {
   readonly role: Role
   /** Empty outside a replica set. */
   readonly set: string
@@ -55,7 +55,7 @@ export type Node = {
   readonly primary: string
 }
 
-function nodeOf(hello: Doc): Node {
+function nodeOf(hello: Doc): MongoNode {
   if (figure(hello, 'ok') !== 1) throw new ProbeError('protocol', '`hello` was answered with something else')
   const set = text(hello, 'setName')
   return { role: roleOf(hello, set), set, primary: text(hello, 'primary', 128) }
@@ -70,11 +70,12 @@ function roleOf(hello: Doc, set: string): Role {
   return hello.arbiterOnly === true ? 'arbiter' : 'other'
 }
 
-export const inSet = ({ role }: Node): boolean => role === 'primary' || role === 'secondary'
+export const inSet = ({ role }: MongoNode): boolean => role === 'primary' || role === 'secondary'
 /** An arbiter knows no users, and holds nothing. */
-export const holdsData = ({ role }: Node): boolean => role !== 'arbiter' && role !== 'other'
+export const holdsData = ({ role }: MongoNode): boolean => role !== 'arbiter' && role !== 'other'
 /** A secondary is written to by its primary. */
-export const isWritable = ({ role }: Node): boolean => role === 'primary' || role === 'standalone' || role === 'mongos'
+export const isWritable = ({ role }: MongoNode): boolean =>
+  role === 'primary' || role === 'standalone' || role === 'mongos'
 
 /** A connection to one node. */
 export type MongoConnection = Connection & {
@@ -85,8 +86,8 @@ export type MongoConnection = Connection & {
   readonly identity: string
   readonly command: Command
   /** Sends `hello`, the first command, from which `node` is known. */
-  readonly greet: () => Promise<Node>
-  readonly node: Node
+  readonly greet: () => Promise<MongoNode>
+  readonly node: MongoNode
   /** The answer to `replSetGetStatus`, which is asked for once. */
   readonly setStatus: () => Promise<Doc>
 }
@@ -117,12 +118,12 @@ export async function connectMongo(
     },
   )
   const who = user === '' ? 'without a sign-in' : `as ${user}`
-  let node: Node | undefined
+  let node: MongoNode | undefined
   let status: Promise<Doc> | undefined
   return {
     address,
     user,
-    identity: said(encrypted ? `${who} over TLS` : who, 100),
+    identity: sanitize(encrypted ? `${who} over TLS` : who, 100),
     command,
     // A command after a broken connection fails by itself.
     usable: true,
@@ -151,7 +152,7 @@ export const clusterMonitor: Grant = { role: 'clusterMonitor', database: 'admin'
 
 /** The command that grants it. */
 export const grantOf = ({ role, database }: Grant, user = '<account>'): string =>
-  `db.grantRolesToUser(${JSON.stringify(said(user, 64))}, [{role: "${role}", db: "${database}"}])`
+  `db.grantRolesToUser(${JSON.stringify(sanitize(user, 64))}, [{role: "${role}", db: "${database}"}])`
 
 /** Reads, and turns a right or a command that is missing into an observation: neither a failure of the database nor a silent green. */
 export async function permitted<Observation>(

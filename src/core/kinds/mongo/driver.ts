@@ -2,9 +2,9 @@ import type { MongoClient, MongoClientOptions } from 'mongodb'
 import { type DatabaseTarget, partingMs, statementMs, type TlsChoice, tlsChoice, within } from '../../database/index.ts'
 import { hostPort } from '../../net/connect.ts'
 import { optionalDriver } from '../../net/driver.ts'
-import { type Hide, hiding, said } from '../../net/text.ts'
+import { createRedactor, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { mongoFault, type Where } from './errors.ts'
+import { type MongoPlace, mongoFault } from './errors.ts'
 import { wires } from './wire.ts'
 
 export type Doc = Readonly<Record<string, unknown>>
@@ -35,7 +35,7 @@ export type MongoWay = {
 export type MongoSession = {
   readonly command: Command
   readonly encrypted: boolean
-  readonly hide: Hide
+  readonly redact: Redact
   readonly close: () => Promise<void>
 }
 
@@ -57,11 +57,11 @@ export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<
   if (target.user !== '' && password === '') {
     throw new ProbeError(
       'auth',
-      `the url names ${said(target.user, 64)}, and no password is configured: add \`password:\``,
+      `the url names ${sanitize(target.user, 64)}, and no password is configured: add \`password:\``,
     )
   }
-  const hide = hiding([password])
-  const at = (phase: Where['phase']): Where => ({ target, address, phase, hide })
+  const redact = createRedactor([password])
+  const at = (phase: MongoPlace['phase']): MongoPlace => ({ target, address, phase, redact })
   const tls = await tlsChoice(target, ip)
   const { MongoClient: Client } = await loadMongodb()
   // Looked at here, for while the driver was loaded nobody listened.
@@ -84,16 +84,16 @@ export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<
     const made = wire.run(() => new Client(`mongodb://${hostPort(ip, target.port)}/`, options))
     client = made
     await wire.run(() => connected(made))
-    const command: Command = async (asked, database = 'admin') => {
+    const command: Command = async (document, database = 'admin') => {
       signal.throwIfAborted()
       try {
-        const limited = { ...asked, maxTimeMS: statementMs(msLeft()) }
-        return clean(await wire.run(() => made.db(database).command(limited)), hide) as Doc
+        const limited = { ...document, maxTimeMS: statementMs(msLeft()) }
+        return clean(await wire.run(() => made.db(database).command(limited)), redact) as Doc
       } catch (error) {
         throw mongoFault(error, at('check'))
       }
     }
-    return { command, encrypted: tls !== undefined, hide, close }
+    return { command, encrypted: tls !== undefined, redact, close }
   } catch (error) {
     await close()
     throw mongoFault(error, at('sign-in'))
@@ -148,13 +148,13 @@ const deepest = 12
 const widest = 1_000
 
 /** An answer without the secret, with texts that can be shown, and no deeper and wider than what is looked at. */
-function clean(value: unknown, hide: Hide, depth = 0): unknown {
-  if (typeof value === 'string') return hide(value)
+function clean(value: unknown, redact: Redact, depth = 0): unknown {
+  if (typeof value === 'string') return redact(value)
   if (typeof value !== 'object' || value === null) return value
   if (depth >= deepest) return undefined
-  if (Array.isArray(value)) return value.slice(0, widest).map((one) => clean(one, hide, depth + 1))
+  if (Array.isArray(value)) return value.slice(0, widest).map((one) => clean(one, redact, depth + 1))
   if (value instanceof Date || '_bsontype' in value) return value
   const object = Object.create(null) as Record<string, unknown>
-  for (const [key, one] of Object.entries(value).slice(0, widest)) object[key] = clean(one, hide, depth + 1)
+  for (const [key, one] of Object.entries(value).slice(0, widest)) object[key] = clean(one, redact, depth + 1)
   return object
 }

@@ -1,12 +1,12 @@
 import { type DatabaseTarget, withoutTls } from '../../database/index.ts'
-import { type Hide, said } from '../../net/text.ts'
+import { type Redact, sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
-export type Where = {
+export type MongoPlace = {
   readonly target: DatabaseTarget
   readonly address: string
   readonly phase: 'sign-in' | 'check'
-  readonly hide: Hide
+  readonly redact: Redact
 }
 
 /** The account or the kind of server keeps a check from looking: no failure of the database. */
@@ -19,13 +19,13 @@ export class UnavailableError extends ProbeError {
 }
 
 /** What an error of the driver or of the server means; one that classify knows is given back as it is. */
-export function mongoFault(error: unknown, where: Where): unknown {
-  const known = rootOf(error)
-  if (known) return known
+export function mongoFault(error: unknown, where: MongoPlace): unknown {
+  const root = rootOf(error)
+  if (root) return root
   const { name, code, message } = error as Record<'name' | 'code' | 'message', unknown>
-  const told = said(where.hide(typeof message === 'string' ? message : ''))
-  if (typeof code === 'number') return fromServer(code, told, where)
-  return fromDriver(String(name), told, where)
+  const reason = sanitize(where.redact(typeof message === 'string' ? message : ''))
+  if (typeof code === 'number') return fromServer(code, reason, where)
+  return fromDriver(String(name), reason, where)
 }
 
 /** The driver wraps what a socket says. */
@@ -66,50 +66,51 @@ const meaning: Readonly<Record<number, Meaning>> = {
   100: 'no majority',
 }
 
-function fromServer(code: number, told: string, { address, target, phase }: Where): ProbeError {
-  const found = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
+function fromServer(code: number, reason: string, { address, target, phase }: MongoPlace): ProbeError {
+  const probeError = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
     new ProbeError(fault, message, [...details, `error ${code}`])
-  const user = target.user === '' ? 'whoever is not signed in' : `"${said(target.user, 64)}"`
+  const user = target.user === '' ? 'whoever is not signed in' : `"${sanitize(target.user, 64)}"`
   switch (meaning[code]) {
     case 'refused sign-in':
-      return found(
+      return probeError(
         'auth',
-        `${address} refused the sign-in of ${user}: ${told}`,
-        `the user is looked for in the database ${said(target.database || 'admin', 64)}, which the url may name`,
+        `${address} refused the sign-in of ${user}: ${reason}`,
+        `the user is looked for in the database ${sanitize(target.database || 'admin', 64)}, which the url may name`,
       )
     case 'may not':
-      return new UnavailableError('permission', `${user} may not look: ${told}`, [`error ${code}`])
+      return new UnavailableError('permission', `${user} may not look: ${reason}`, [`error ${code}`])
     case 'absent':
-      return new UnavailableError('absent', `this server does not tell: ${told}`, [`error ${code}`])
+      return new UnavailableError('absent', `this server does not tell: ${reason}`, [`error ${code}`])
     case 'too long':
-      return found('timeout', `the server called it off, it took too long: ${told}`)
+      return probeError('timeout', `the server called it off, it took too long: ${reason}`)
     case 'no longer':
-      return found('data', `${address} is no primary any more, or not yet: ${told}`)
+      return probeError('data', `${address} is no primary any more, or not yet: ${reason}`)
     case 'down':
-      return found('refused', `${address} is shutting down: ${told}`)
+      return probeError('refused', `${address} is shutting down: ${reason}`)
     case 'no majority':
-      return found('timeout', `no majority acknowledged the write in time: ${told}`)
+      return probeError('timeout', `no majority acknowledged the write in time: ${reason}`)
     default:
-      return found(
+      return probeError(
         'protocol',
-        phase === 'sign-in' ? `${address} refused the connection: ${told}` : `the command failed: ${told}`,
+        phase === 'sign-in' ? `${address} refused the connection: ${reason}` : `the command failed: ${reason}`,
       )
   }
 }
 
 /** `connection 3 to 10.0.0.1:27017 closed`, `Socket closed` */
-function tellsOfClosing(told: string): boolean {
-  const connection = told.indexOf('connection ')
+function tellsOfClosing(reason: string): boolean {
+  const connection = reason.indexOf('connection ')
   return (
-    told.includes('Socket closed') || (connection >= 0 && told.includes(' closed', connection + 'connection '.length))
+    reason.includes('Socket closed') ||
+    (connection >= 0 && reason.includes(' closed', connection + 'connection '.length))
   )
 }
 
-function fromDriver(name: string, told: string, { address, target }: Where): ProbeError {
-  const details = told === '' ? [] : [told]
+function fromDriver(name: string, reason: string, { address, target }: MongoPlace): ProbeError {
+  const details = reason === '' ? [] : [reason]
   if (name === 'MongoNetworkTimeoutError')
     return new ProbeError('timeout', `${address} did not answer in time`, details)
-  if (tellsOfClosing(told)) {
+  if (tellsOfClosing(reason)) {
     const maybe =
       target.tls.mode === 'off' ? ['does the server take TLS only? then: tls: {mode: verify}'] : [withoutTls]
     return new ProbeError('protocol', `${address} closed the connection before it answered`, maybe)
@@ -117,7 +118,7 @@ function fromDriver(name: string, told: string, { address, target }: Where): Pro
   if (name === 'MongoCompatibilityError') {
     return new ProbeError('protocol', `${address} speaks no version that the driver knows`, details)
   }
-  if (/signature|nonce|iteration count|SCRAM|conversation/i.test(told)) {
+  if (/signature|nonce|iteration count|SCRAM|conversation/i.test(reason)) {
     return new ProbeError(
       'protocol',
       `${address} does not prove that it knows the user: is it the right server?`,

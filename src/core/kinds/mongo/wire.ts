@@ -4,12 +4,12 @@ import type { Socket } from 'node:net'
 import { ProbeError } from '../../probe-error.ts'
 
 /** Bytes that all connections of a visit together may bring. */
-const mostBytes = 8 * 1024 * 1024
+const maxBytes = 8 * 1024 * 1024
 const headerBytes = 16
 /** OP_REPLY and OP_MSG; nothing else is asked for, least of all compression. */
-const known = new Set([1, 2_013])
+const opCodes = new Set([1, 2_013])
 /** Rounds of PBKDF2: servers ask for 10,000 to 15,000, and what has begun cannot be called off. */
-const mostRounds = 1_000_000
+const maxRounds = 1_000_000
 
 /** The sockets that a driver opens by itself, so that they can be guarded, and ended at once. */
 export type Wires = {
@@ -41,7 +41,7 @@ export function wires(): Wires {
     socket.once('close', () => sockets.delete(socket))
     guard(socket, (bytes) => {
       taken += bytes
-      return taken <= mostBytes
+      return taken <= maxBytes
     })
   }
   subscribe(opened, take)
@@ -60,30 +60,30 @@ export function wires(): Wires {
  * one of length 0, unpacks whatever is compressed, and computes as many rounds as it is told to.
  */
 function guard(socket: Socket, count: (bytes: number) => boolean): void {
-  const pass = socket.emit.bind(socket) as (event: string | symbol, ...given: unknown[]) => boolean
+  const pass = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean
   const refuse = (what: string): boolean => {
     socket.destroy(new ProbeError('protocol', what))
     return true
   }
-  let held: Buffer[] = []
+  let buffered: Buffer[] = []
   let have = 0
-  const emit = (event: string | symbol, ...given: unknown[]): boolean => {
-    if (event !== 'data') return pass(event, ...given)
-    const chunk = given[0] as Buffer
+  const emit = (event: string | symbol, ...args: unknown[]): boolean => {
+    if (event !== 'data') return pass(event, ...args)
+    const chunk = args[0] as Buffer
     if (!count(chunk.length)) return refuse('the peer sent more than 8 MiB')
-    held.push(chunk)
+    buffered.push(chunk)
     have += chunk.length
     while (have >= headerBytes) {
-      if ((held[0]?.length ?? 0) < headerBytes) held = [Buffer.concat(held)]
-      const [first] = held
+      if ((buffered[0]?.length ?? 0) < headerBytes) buffered = [Buffer.concat(buffered)]
+      const [first] = buffered
       if (!first) break
       const length = first.readInt32LE(0)
-      if (length < headerBytes || length > mostBytes) return refuse('the peer does not answer as MongoDB does')
-      if (!known.has(first.readInt32LE(12))) return refuse('the peer answered in a form that was not asked for')
+      if (length < headerBytes || length > maxBytes) return refuse('the peer does not answer as MongoDB does')
+      if (!opCodes.has(first.readInt32LE(12))) return refuse('the peer answered in a form that was not asked for')
       if (length > have) break
-      const all = held.length === 1 ? first : Buffer.concat(held)
+      const all = buffered.length === 1 ? first : Buffer.concat(buffered)
       const message = all.subarray(0, length)
-      held = length < all.length ? [all.subarray(length)] : []
+      buffered = length < all.length ? [all.subarray(length)] : []
       have -= length
       if (asksTooMuch(message)) return refuse('the peer asks for more rounds of hashing than is right')
       try {
@@ -102,5 +102,5 @@ function guard(socket: Socket, count: (bytes: number) => boolean): void {
 const asksTooMuch = (message: Buffer): boolean =>
   message.includes('i=') &&
   [...message.toString('latin1').matchAll(/i=([^,]{1,64})/g)].some(
-    ([, told]) => Number.parseInt(told ?? '', 10) > mostRounds,
+    ([, rounds]) => Number.parseInt(rounds ?? '', 10) > maxRounds,
   )

@@ -5,7 +5,7 @@ import { count } from '../../net/text.ts'
 const minute = 60_000
 
 /** Rows of a name and a value as one row. Names in small letters: servers differ in that. */
-const named = (rows: readonly Row[]): Row =>
+const byName = (rows: readonly Row[]): Row =>
   Object.fromEntries(rows.map((row) => [text(row, 'Variable_name').toLowerCase(), row.Value]))
 
 export const threads = onDatabase({
@@ -36,10 +36,10 @@ export const threads = onDatabase({
     },
   },
   observe: async ({ ask }) => {
-    const status = named(
+    const status = byName(
       await ask(`SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Threads_running', 'Uptime')`),
     )
-    const limits = named(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'max_connections'`))
+    const limits = byName(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'max_connections'`))
     return {
       connected: figure(status, 'threads_connected') ?? 0,
       running: figure(status, 'threads_running') ?? 0,
@@ -153,8 +153,8 @@ export const galera = onDatabase({
   results: { galera: 'As a Galera node it is ready and synced; left out elsewhere' },
   settings: {},
   observe: async ({ ask }) => {
-    const on = named(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_on'`))
-    const status = named(
+    const on = byName(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_on'`))
+    const status = byName(
       await ask(`SHOW GLOBAL STATUS WHERE Variable_name IN
         ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_size', 'wsrep_local_state_comment')`),
     )

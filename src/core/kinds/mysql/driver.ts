@@ -15,7 +15,7 @@ import {
 } from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { mysqlFault } from './errors.ts'
-import { type Field, queried, readOnly, signedIn } from './statements.ts'
+import { type MysqlField, queried, readOnly, signedIn } from './statements.ts'
 
 /** Milliseconds for the end of a statement that has ended by itself to come in. */
 const graceMs = 40
@@ -108,7 +108,7 @@ const numbers: ReadonlySet<string> = new Set(['TINY', 'SHORT', 'INT24', 'LONG', 
  * Converts numbers; everything else stays the text of the server. The server chooses the types, and some megabytes that
  * it calls a geometry keep the driver busy for minutes, or until memory runs out.
  */
-function plainValue(field: Field): unknown {
+function plainValue(field: MysqlField): unknown {
   const value = field.string('utf8')
   return value !== null && numbers.has(field.type) ? Number(value) : value
 }
@@ -190,10 +190,10 @@ async function killed(victim: Victim, { reach, connect }: Second): Promise<'kill
 
 /** Every account may see what it runs itself. This statement holds the mark as well. */
 async function isOurs(second: Connection, { thread, mark }: Victim): Promise<boolean> {
-  const found = await queried(
+  const threads = await queried(
     second,
     `SELECT id FROM information_schema.processlist
       WHERE id = ${thread} AND id <> CONNECTION_ID() AND LOCATE('${mark}', info) > 0`,
   )
-  return found.length === 1
+  return threads.length === 1
 }

@@ -1,14 +1,14 @@
 import { type ErrorPlace, withoutTls } from '../../database/index.ts'
-import { said } from '../../net/text.ts'
+import { sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
 /** What an error of the driver or of the server means; one that classify knows is given back as it is. */
 export function mysqlFault(error: unknown, place: ErrorPlace): unknown {
   if (error instanceof ProbeError) return error
   const { code, errno, sqlState, message } = error as Record<'code' | 'errno' | 'sqlState' | 'message', unknown>
-  const told = said(typeof message === 'string' ? message : '')
-  if (typeof errno === 'number' && typeof sqlState === 'string') return fromServer(errno, told, place)
-  return fromDriver(code, told, error, place)
+  const reason = sanitize(typeof message === 'string' ? message : '')
+  if (typeof errno === 'number' && typeof sqlState === 'string') return fromServer(errno, reason, place)
+  return fromDriver(code, reason, error, place)
 }
 
 /** Error numbers of the server, told alike by MySQL and MariaDB. */
@@ -44,48 +44,53 @@ const meaning: Readonly<
 /** A Galera node that is not part of its cluster refuses every query with this number. */
 const unknownCommand = 1_047
 
-function fromServer(errno: number, told: string, { address, target, phase }: ErrorPlace): ProbeError {
-  const found = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
+function fromServer(errno: number, reason: string, { address, target, phase }: ErrorPlace): ProbeError {
+  const probeError = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
     new ProbeError(fault, message, [...details, `error ${errno}`])
-  const user = `"${said(target.user, 64)}"`
+  const user = `"${sanitize(target.user, 64)}"`
   switch (meaning[errno]) {
     case 'refused sign-in':
-      if (phase === 'sign-in') return found('auth', `${address} refused the sign-in of ${user}: ${told}`)
-      return found('data', `${user} may not look: ${told}`)
+      if (phase === 'sign-in') return probeError('auth', `${address} refused the sign-in of ${user}: ${reason}`)
+      return probeError('data', `${user} may not look: ${reason}`)
     case 'full':
-      return found('refused', `${address} is full: ${told}`, 'look: who holds the connections (SHOW PROCESSLIST)?')
+      return probeError(
+        'refused',
+        `${address} is full: ${reason}`,
+        'look: who holds the connections (SHOW PROCESSLIST)?',
+      )
     case 'no database':
-      return found('data', `${address} has no such database: ${told}`)
+      return probeError('data', `${address} has no such database: ${reason}`)
     case 'not in':
-      return found('data', `${address} does not let ${user} into the database: ${told}`)
+      return probeError('data', `${address} does not let ${user} into the database: ${reason}`)
     case 'down':
-      return found('refused', `${address} is shutting down: ${told}`)
+      return probeError('refused', `${address} is shutting down: ${reason}`)
     case 'would write':
-      return found('data', `it would write, and was refused: ${told}`)
+      return probeError('data', `it would write, and was refused: ${reason}`)
     case 'may not':
-      if (phase === 'query') return found('data', `${user} may not read that: ${told}`, 'next: GRANT SELECT on it')
-      return found('data', `${user} may not look: ${told}`, 'next: grant that to the account, on *.*')
+      if (phase === 'query')
+        return probeError('data', `${user} may not read that: ${reason}`, 'next: GRANT SELECT on it')
+      return probeError('data', `${user} may not look: ${reason}`, 'next: grant that to the account, on *.*')
     case 'too long':
-      return found('timeout', told)
+      return probeError('timeout', reason)
     default:
   }
-  if (phase === 'query') return found('data', `the query failed: ${told}`)
-  if (errno === unknownCommand) return found('data', `${address} does not take queries: ${told}`)
-  return found(
+  if (phase === 'query') return probeError('data', `the query failed: ${reason}`)
+  if (errno === unknownCommand) return probeError('data', `${address} does not take queries: ${reason}`)
+  return probeError(
     'protocol',
-    phase === 'sign-in' ? `${address} refused the connection: ${told}` : `the query failed: ${told}`,
+    phase === 'sign-in' ? `${address} refused the connection: ${reason}` : `the query failed: ${reason}`,
   )
 }
-function fromDriver(code: unknown, told: string, error: unknown, { address }: ErrorPlace): unknown {
+function fromDriver(code: unknown, reason: string, error: unknown, { address }: ErrorPlace): unknown {
   if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
-  if (code === 'HANDSHAKE_SSL_ERROR') return new ProbeError('tls', `TLS with ${address} failed: ${told}`)
+  if (code === 'HANDSHAKE_SSL_ERROR') return new ProbeError('tls', `TLS with ${address} failed: ${reason}`)
   if (code === 'PROTOCOL_CONNECTION_LOST') {
     return new ProbeError('protocol', `${address} closed the connection before it answered`)
   }
   if (code === 'AUTH_SWITCH_PLUGIN_ERROR')
-    return new ProbeError('protocol', `the sign-in at ${address} failed: ${told}`)
+    return new ProbeError('protocol', `the sign-in at ${address} failed: ${reason}`)
   // A socket's own errors; what the driver throws over garbage has a code too.
   const { syscall } = error as { syscall?: unknown }
   if (typeof code === 'string' && (typeof syscall === 'string' || /^E[A-Z]+$/.test(code))) return error
-  return new ProbeError('protocol', `${address} does not answer as MySQL does`, told === '' ? [] : [told])
+  return new ProbeError('protocol', `${address} does not answer as MySQL does`, reason === '' ? [] : [reason])
 }

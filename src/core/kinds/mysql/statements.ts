@@ -42,7 +42,7 @@ export async function readOnly(connection: Connection, sql: string, reading: Rea
 }
 
 /** A value of a row that the driver has not converted. */
-export type Field = { readonly type: string; readonly string: (encoding: string) => string | null }
+export type MysqlField = { readonly type: string; readonly string: (encoding: string) => string | null }
 
 /** Reads until there is enough, or for long enough, and then has the server stop. */
 async function columnOf(connection: Connection, sql: string, { ms, stop }: Reading) {
@@ -59,7 +59,7 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
   }, ms + 50)
   try {
     await new Promise<void>((resolve, reject) => {
-      const typeCast = (field: Field): unknown => {
+      const typeCast = (field: MysqlField): unknown => {
         type ||= field.type
         return field.string('utf8')
       }

@@ -8,12 +8,12 @@ import {
   type Result,
   warn,
 } from '../../engine/index.ts'
-import { count, quoted, safeUrl, said } from '../../net/text.ts'
+import { count, quote, safeUrl, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { documentOf, type OidcConnection, onOidc } from './connection.ts'
 import { discoveryUrl, endpointAt, endpointOf } from './endpoint.ts'
 import { inspectKeys } from './keys.ts'
-import { type Answer, type Json, type SharedSettings, sharedSettings } from './provider.ts'
+import { type OidcAnswer, type OidcJson, type SharedSettings, sharedSettings } from './provider.ts'
 
 /** The first of several problems, and how many more there are. */
 export const withOthers = (first: string, more: readonly string[]): string =>
@@ -23,7 +23,7 @@ const texts = ['issuer', 'authorization_endpoint', 'jwks_uri'] as const
 const lists = ['response_types_supported', 'subject_types_supported', 'id_token_signing_alg_values_supported'] as const
 
 /** What a document must say and does not (OpenID Connect Discovery 1.0, 3). */
-function missingMembers(document: Json): readonly string[] {
+function missingMembers(document: OidcJson): readonly string[] {
   const response = document.response_types_supported
   const implicit =
     Array.isArray(response) && response.every((type) => typeof type === 'string' && !/\bcode\b/.test(type))
@@ -33,7 +33,7 @@ function missingMembers(document: Json): readonly string[] {
   ]
 }
 
-export function evaluateDiscovery(address: string, answer: Answer, settings: SharedSettings): Result<'discovery'> {
+export function evaluateDiscovery(address: string, answer: OidcAnswer, settings: SharedSettings): Result<'discovery'> {
   const { status, headers, body, ms } = answer
   const at = safeUrl(discoveryUrl(settings))
   const failed = (fault: 'data' | 'protocol', message: string): Result<'discovery'> =>
@@ -65,17 +65,17 @@ export const issuer = onOidc({
   settings: { issuer: sharedSettings.issuer },
   observe: ({ address, document }) => Promise.resolve({ address, actual: document.issuer }),
   evaluate: ({ address, actual }, { issuer: expected }) => {
-    if (actual === expected) return ok('issuer', `${address} is ${quoted(expected, 200)}`)
+    if (actual === expected) return ok('issuer', `${address} is ${quote(expected, 200)}`)
     if (typeof actual !== 'string') return fail('issuer', 'data', `${address} does not say which issuer it is`)
     const isSlash = actual.replace(/\/$/, '') === expected.replace(/\/$/, '')
     const slash = isSlash ? ': they differ by the slash at the end' : ''
     const next = 'clients refuse every token then: correct issuer here, or the public URL that the provider is set to'
-    const message = `${address} says that it is ${quoted(actual, 200)}, not ${quoted(expected, 200)}${slash}`
+    const message = `${address} says that it is ${quote(actual, 200)}, not ${quote(expected, 200)}${slash}`
     return fail('issuer', 'data', message, { details: [next] })
   },
 })
 
-const endpointNames = (document: Json): readonly string[] =>
+const endpointNames = (document: OidcJson): readonly string[] =>
   Object.keys(document)
     .filter((name) => name === 'jwks_uri' || name.endsWith('_endpoint'))
     .slice(0, 32)
@@ -93,7 +93,7 @@ export const endpoints = onOidc({
     const names = endpointNames(document)
     const wrong = names.flatMap((name) => {
       const endpoint = endpointOf(document[name], settings)
-      return 'problem' in endpoint ? [`${said(name, 48)} ${endpoint.problem}`] : []
+      return 'problem' in endpoint ? [`${sanitize(name, 48)} ${endpoint.problem}`] : []
     })
     const [first, ...more] = wrong
     if (first !== undefined)
@@ -122,7 +122,7 @@ export const algorithms = onOidc({
     const names = offered as readonly unknown[]
     const sound = names.some((one) => typeof one === 'string' && one.toLowerCase() !== 'none' && !/^HS\d/.test(one))
     if (sound) return []
-    const shared = names.slice(0, 8).flatMap((one) => (typeof one === 'string' ? [said(one, 16)] : []))
+    const shared = names.slice(0, 8).flatMap((one) => (typeof one === 'string' ? [sanitize(one, 16)] : []))
     const why = 'nothing that a client can verify by its keys'
     return fail('keys', 'data', `${address} signs ID tokens by ${shared.join(', ') || 'nothing'} alone: ${why}`)
   },

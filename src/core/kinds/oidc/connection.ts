@@ -1,21 +1,28 @@
 import { type AddressTurn, type CheckContext, type Connection, checksOn } from '../../engine/index.ts'
-import { discoveryUrl, type Session } from './endpoint.ts'
+import { discoveryUrl, type OidcSession } from './endpoint.ts'
 import type { KeySet } from './keys.ts'
-import { type Answer, type Json, object, type Provider, providerAt, type SharedSettings } from './provider.ts'
+import {
+  type OidcAnswer,
+  type OidcJson,
+  type OidcProvider,
+  object,
+  providerAt,
+  type SharedSettings,
+} from './provider.ts'
 import type { Tokens } from './token.ts'
 
 /**
  * A provider at one address, of which the discovery document has been asked for. Every request has a connection of
  * its own: what the checks share is what they have learned of the provider.
  */
-export class OidcConnection implements Connection, Session {
+export class OidcConnection implements Connection, OidcSession {
   readonly address: string
-  readonly provider: Provider
+  readonly provider: OidcProvider
   readonly settings: SharedSettings
   /** The answer to the request for the discovery document. */
-  readonly answer: Answer
+  readonly answer: OidcAnswer
   /** The discovery document; empty where the answer holds none. */
-  readonly document: Json
+  readonly document: OidcJson
   /** False where the answer holds no discovery document: nothing else can be asked for then. */
   readonly usable: boolean
   /** Once they have been read. */
@@ -25,7 +32,7 @@ export class OidcConnection implements Connection, Session {
   /** The newest refresh token that came along with a token. */
   refreshToken: string | undefined
 
-  constructor(provider: Provider, settings: SharedSettings, answer: Answer) {
+  constructor(provider: OidcProvider, settings: SharedSettings, answer: OidcAnswer) {
     const document = documentOf(answer)
     this.address = provider.address
     this.provider = provider
@@ -53,7 +60,7 @@ export async function openOidc(
 }
 
 /** The JSON object of a 200; undefined for any other answer. */
-export function documentOf({ status, body }: Answer): Json | undefined {
+export function documentOf({ status, body }: OidcAnswer): OidcJson | undefined {
   const isObject = 'json' in body && typeof body.json === 'object' && body.json !== null && !Array.isArray(body.json)
   return status === 200 && isObject ? object(body.json) : undefined
 }

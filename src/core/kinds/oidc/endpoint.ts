@@ -1,8 +1,8 @@
-import { quoted, safeUrl } from '../../net/text.ts'
+import { quote, safeUrl } from '../../net/text.ts'
 import { hostOf, portOf, usualPort } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { hostAndPort, type Secret } from '../../settings/index.ts'
-import type { Json, Provider, SharedSettings } from './provider.ts'
+import type { OidcJson, OidcProvider, SharedSettings } from './provider.ts'
 
 /** Where the discovery document is (OpenID Connect Discovery 1.0, 4): a slash at the issuer's end is not doubled. */
 export const discoveryUrl = ({ issuer }: Pick<SharedSettings, 'issuer'>): URL =>
@@ -20,10 +20,10 @@ export type Endpoint = { readonly url: URL } | { readonly problem: string }
 export function endpointOf(written: unknown, settings: EndpointSettings): Endpoint {
   if (typeof written !== 'string') return { problem: 'is no text' }
   const url = written.length > 2_048 ? null : URL.parse(written)
-  if (url === null) return { problem: `is ${quoted(written, 80)}, which is no URL` }
+  if (url === null) return { problem: `is ${quote(written, 80)}, which is no URL` }
   const issuer = new URL(settings.issuer)
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
-    return { problem: `begins with ${quoted(url.protocol, 16)}` }
+    return { problem: `begins with ${quote(url.protocol, 16)}` }
   if (url.protocol === 'http:' && issuer.protocol === 'https:') {
     return {
       problem: `is ${safeUrl(url)}, plain http, although the issuer is https: is a proxy's scheme not passed on?`,
@@ -34,7 +34,7 @@ export function endpointOf(written: unknown, settings: EndpointSettings): Endpoi
   if (url.origin === issuer.origin || (settings.endpointHosts ?? []).some((entry) => matches(entry, url)))
     return { url }
   return {
-    problem: `is ${safeUrl(url)}, not at ${issuer.host}: if that is meant, name ${quoted(url.host, 128)} in endpointHosts`,
+    problem: `is ${safeUrl(url)}, not at ${issuer.host}: if that is meant, name ${quote(url.host, 128)} in endpointHosts`,
   }
 }
 
@@ -51,14 +51,14 @@ function matches(entry: string, url: URL): boolean {
 }
 
 /** A provider and its discovery document, which says where everything else is. */
-export type Session = {
-  readonly provider: Provider
+export type OidcSession = {
+  readonly provider: OidcProvider
   readonly settings: SharedSettings
-  readonly document: Json
+  readonly document: OidcJson
 }
 
 /** The URL of an endpoint that may be asked. Throws ProbeError `data` that names it. */
-export function endpointAt({ document, settings, provider }: Session, name: string): URL {
+export function endpointAt({ document, settings, provider }: OidcSession, name: string): URL {
   const written = document[name]
   if (written === undefined) throw new ProbeError('data', `${provider.address} names no ${name}`)
   const endpoint = endpointOf(written, settings)

@@ -1,43 +1,44 @@
-import { count, type Hide, quoted, said } from '../../net/text.ts'
+import { count, quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type SigningKey, signatures } from './keys.ts'
-import { type Json, object, read } from './provider.ts'
+import { type OidcJson, object, read } from './provider.ts'
 
 /** Characters: a token travels in a header, where servers take 8 or 16 thousand. */
-const longestToken = 64 * 1024
+const maxToken = 64 * 1024
 
 /** What kind of access token it is: only a signed one can be looked into (RFC 7515, 3.1; RFC 7516, 3.1). */
 export type Token =
-  | { readonly form: 'signed'; readonly header: Json; readonly claims: Json }
+  | { readonly form: 'signed'; readonly header: OidcJson; readonly claims: OidcJson }
   | { readonly form: 'encrypted' | 'opaque' }
 
 /**
  * Reads a token without trusting it: who made it may have written our own secrets into it. Throws ProbeError `data`
  * for one that is too long to be one.
  */
-export function readToken(token: string, hide: Hide): Token {
-  if (token.length > longestToken)
+export function readToken(token: string, redact: Redact): Token {
+  if (token.length > maxToken)
     throw new ProbeError('data', `the token has ${token.length} characters: no header takes that`)
   const parts = token.split('.')
   const header = decoded(parts[0])
   if (parts.length === 5 && header?.enc !== undefined) return { form: 'encrypted' }
   const claims = decoded(parts[1])
   if (parts.length !== 3 || header?.alg === undefined || claims === undefined) return { form: 'opaque' }
-  return { form: 'signed', header: hushed(header, hide), claims: hushed(claims, hide) }
+  return { form: 'signed', header: redacted(header, redact), claims: redacted(claims, redact) }
 }
 
 /** What is compared stays as it is, to the letter; what holds a secret equals nothing. */
-function hushed(json: Json, hide: Hide): Json {
-  const hush = (value: unknown): unknown => (typeof value === 'string' && hide(value).includes(hidden) ? hidden : value)
+function redacted(json: OidcJson, redact: Redact): OidcJson {
+  const hush = (value: unknown): unknown =>
+    typeof value === 'string' && redact(value).includes(hidden) ? hidden : value
   const entries = Object.entries(json).map(([name, value]) => [
     name,
     Array.isArray(value) ? (value as readonly unknown[]).map(hush) : hush(value),
   ])
-  return Object.fromEntries(entries) as Json
+  return Object.fromEntries(entries) as OidcJson
 }
 const hidden = '[secret]'
 
-function decoded(part: string | undefined): Json | undefined {
+function decoded(part: string | undefined): OidcJson | undefined {
   if (part === undefined || !/^[\w-]+$/.test(part)) return undefined
   const body = read(Buffer.from(part, 'base64url'))
   return 'json' in body && typeof body.json === 'object' && body.json !== null ? object(body.json) : undefined
@@ -49,16 +50,20 @@ const foreignKeys = ['jwk', 'jku', 'x5u'] as const
 export const loadJose = () => import('jose')
 
 /** Why a token's signature proves nothing; undefined when it verifies with a key of the provider. */
-export async function unsigned(token: string, header: Json, keys: readonly SigningKey[]): Promise<string | undefined> {
+export async function unsigned(
+  token: string,
+  header: OidcJson,
+  keys: readonly SigningKey[],
+): Promise<string | undefined> {
   const alg = typeof header.alg === 'string' ? header.alg : ''
   if (alg.toLowerCase() === 'none') return 'the token is not signed (alg none): anybody can write one'
   if (/^HS\d+$/.test(alg))
-    return `the token is signed with a shared secret (${said(alg, 16)}): who checks it can forge it`
-  if (!signatures.has(alg)) return `the token is signed by ${quoted(alg, 32)}, which is not known here`
+    return `the token is signed with a shared secret (${sanitize(alg, 16)}): who checks it can forge it`
+  if (!signatures.has(alg)) return `the token is signed by ${quote(alg, 32)}, which is not known here`
   const foreign = foreignKeys.find((name) => header[name] !== undefined)
   if (foreign !== undefined) return `the token brings its own key (${foreign}): it is not believed`
   const kid = typeof header.kid === 'string' ? header.kid : undefined
-  const named = kid === undefined ? 'names no kid' : `is signed with the kid ${quoted(kid, 64)}`
+  const subject = kid === undefined ? 'names no kid' : `is signed with the kid ${quote(kid, 64)}`
   const { compactVerify, createLocalJWKSet } = await loadJose()
   try {
     await compactVerify(token, createLocalJWKSet({ keys: [...keys] }), { algorithms: [...signatures] })
@@ -67,22 +72,22 @@ export async function unsigned(token: string, header: Json, keys: readonly Signi
     switch ((error as { code?: unknown }).code) {
       case 'ERR_JWKS_NO_MATCHING_KEY': {
         const why = kid === undefined ? 'none is for its algorithm' : 'was it rotated, and not published?'
-        return `the token ${named}, and ${count(keys.length, 'key')} of the provider do not fit: ${why}`
+        return `the token ${subject}, and ${count(keys.length, 'key')} of the provider do not fit: ${why}`
       }
       case 'ERR_JWKS_MULTIPLE_MATCHING_KEYS':
-        return `the token ${named}, and several keys of the provider fit: clients cannot choose`
+        return `the token ${subject}, and several keys of the provider fit: clients cannot choose`
       case 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED':
-        return `the signature of the token is wrong: it ${named}, which did not make it`
+        return `the signature of the token is wrong: it ${subject}, which did not make it`
       default:
-        return `the signature of the token cannot be verified: ${said((error as Error).message, 120)}`
+        return `the signature of the token cannot be verified: ${sanitize((error as Error).message, 120)}`
     }
   }
 }
 
 /** Why the claims of a token do not hold at a time (RFC 9068, 4). */
 export function wrongClaims(
-  claims: Json,
-  wanted: {
+  claims: OidcJson,
+  expected: {
     readonly issuer: string
     readonly audience: string | undefined
     readonly at: Date
@@ -90,18 +95,18 @@ export function wrongClaims(
   },
 ): readonly string[] {
   const { iss, aud, exp, nbf } = claims
-  const now = wanted.at.getTime()
+  const now = expected.at.getTime()
   const wrong: string[] = []
-  if (iss !== wanted.issuer) wrong.push(`iss is ${text(iss)}, not ${quoted(wanted.issuer, 200)}`)
+  if (iss !== expected.issuer) wrong.push(`iss is ${text(iss)}, not ${quote(expected.issuer, 200)}`)
   const audiences = (Array.isArray(aud) ? (aud as readonly unknown[]) : [aud]).slice(0, 100)
-  if (wanted.audience !== undefined && !audiences.includes(wanted.audience)) {
-    wrong.push(`aud is ${audiences.slice(0, 5).map(text).join(', ')}, not ${quoted(wanted.audience, 200)}`)
+  if (expected.audience !== undefined && !audiences.includes(expected.audience)) {
+    wrong.push(`aud is ${audiences.slice(0, 5).map(text).join(', ')}, not ${quote(expected.audience, 200)}`)
   }
   if (exp === undefined) wrong.push('exp is missing: the token never ends')
   else if (!isTime(exp)) wrong.push('exp is no time')
   else if (exp * 1_000 <= now) wrong.push(`it expired at ${day(exp)}, before it was here: look at the clocks`)
   if (nbf !== undefined && !isTime(nbf)) wrong.push('nbf is no time')
-  else if (isTime(nbf) && nbf * 1_000 > now + wanted.leewayMs)
+  else if (isTime(nbf) && nbf * 1_000 > now + expected.leewayMs)
     wrong.push(`it is not valid before ${day(nbf)}: look at the clocks`)
   return wrong
 }
@@ -112,15 +117,15 @@ export const isTime = (value: unknown): value is number =>
 const day = (seconds: number): string => `${new Date(seconds * 1_000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 const text = (value: unknown): string => {
   if (value === undefined) return 'missing'
-  return typeof value === 'string' ? quoted(value, 200) : 'no text'
+  return typeof value === 'string' ? quote(value, 200) : 'no text'
 }
 
 /**
  * Milliseconds by which their clock is ahead of ours (negative: behind), as far as it is proved: it was read
  * between two moments of ours, and counts whole seconds.
  */
-export function aheadBy(seconds: number, sent: Date, heard: Date): number {
+export function aheadBy(seconds: number, sent: Date, receivedAt: Date): number {
   const from = Math.floor(seconds) * 1_000
-  if (from > heard.getTime()) return from - heard.getTime()
+  if (from > receivedAt.getTime()) return from - receivedAt.getTime()
   return Math.min(0, from + 1_000 - sent.getTime())
 }

@@ -1,14 +1,14 @@
 import { createPublicKey, type JsonWebKey, X509Certificate } from 'node:crypto'
-import { count, quoted } from '../../net/text.ts'
-import { type Json, object } from './provider.ts'
+import { count, quote } from '../../net/text.ts'
+import { type OidcJson, object } from './provider.ts'
 
 /** More keys than this are not looked at: rotation needs two or three. */
-export const mostKeys = 100
+export const maxKeys = 100
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
 /** Members that make the key itself, of each type that signs or encrypts (RFC 7518, RFC 8037). */
 const publicMembers = { RSA: ['n', 'e'], EC: ['crv', 'x', 'y'], OKP: ['crv', 'x'] } as const
 const curves = { EC: ['P-256', 'P-384', 'P-521'], OKP: ['Ed25519', 'Ed448', 'X25519', 'X448'] } as const
-const mostBits = 16_384
+const maxBits = 16_384
 
 /** Signatures that are verified here; each is made with a private key, none with a shared secret. */
 export const signatures: ReadonlySet<string> = new Set(
@@ -35,41 +35,41 @@ export function inspectKeys(json: unknown, keyBits: number): KeySet {
   const listed = object(json).keys
   const empty = { warnings: [], signing: [], total: 0, newest: undefined }
   if (!Array.isArray(listed)) return { ...empty, problems: ['it holds no list of keys'] }
-  if (listed.length > mostKeys) {
+  if (listed.length > maxKeys) {
     return {
       ...empty,
       total: listed.length,
-      problems: [`it holds ${listed.length} keys, more than ${mostKeys}: is rotation stuck?`],
+      problems: [`it holds ${listed.length} keys, more than ${maxKeys}: is rotation stuck?`],
     }
   }
   const keys = (listed as readonly unknown[]).map(object)
-  const seen = keys.map((key, index) => inspect(key, nameOf(key, index), keyBits, keys.length > 1))
-  const signing = seen.flatMap(({ signs }) => signs ?? [])
+  const inspected = keys.map((key, index) => inspect(key, nameOf(key, index), keyBits, keys.length > 1))
+  const signing = inspected.flatMap(({ signs }) => signs ?? [])
   const none = signing.length === 0 ? ['it holds no sound key to verify a signature with'] : []
-  const dates = seen.flatMap(({ signs, since }) => (signs && since ? since.getTime() : []))
+  const dates = inspected.flatMap(({ signs, since }) => (signs && since ? since.getTime() : []))
   return {
     problems: [
-      ...seen.flatMap(({ exposed }) => exposed ?? []),
+      ...inspected.flatMap(({ exposed }) => exposed ?? []),
       ...doubled(keys),
-      ...seen.flatMap(({ problem }) => problem ?? []),
+      ...inspected.flatMap(({ problem }) => problem ?? []),
       ...none,
     ],
-    warnings: seen.flatMap(({ warning }) => warning ?? []),
+    warnings: inspected.flatMap(({ warning }) => warning ?? []),
     signing,
     total: keys.length,
     newest: dates.length === 0 ? undefined : new Date(Math.max(...dates)),
   }
 }
 
-const nameOf = (key: Json, index: number): string =>
-  typeof key.kid === 'string' ? `key ${quoted(key.kid, 64)}` : `key ${index + 1}`
+const nameOf = (key: OidcJson, index: number): string =>
+  typeof key.kid === 'string' ? `key ${quote(key.kid, 64)}` : `key ${index + 1}`
 
-function doubled(keys: readonly Json[]): readonly string[] {
+function doubled(keys: readonly OidcJson[]): readonly string[] {
   const kids = keys.flatMap(({ kid }) => (typeof kid === 'string' ? [kid] : []))
   const twice = [...new Set(kids.filter((kid, index) => kids.indexOf(kid) !== index))]
   return twice.map(
     (kid) =>
-      `${count(kids.filter((one) => one === kid).length, 'key')} have the kid ${quoted(kid, 64)}: clients take either`,
+      `${count(kids.filter((one) => one === kid).length, 'key')} have the kid ${quote(kid, 64)}: clients take either`,
   )
 }
 
@@ -82,14 +82,14 @@ type Inspected = {
   readonly since?: Date | undefined
 }
 
-function inspect(key: Json, name: string, keyBits: number, several: boolean): Inspected {
+function inspect(key: OidcJson, name: string, keyBits: number, several: boolean): Inspected {
   const { kty, kid, use, alg } = key
   if (kty === 'oct') return { exposed: `${name} is a shared secret, for all to read: replace it now` }
   if (privateMembers.some((member) => key[member] !== undefined)) {
     return { exposed: `${name} shows its private part: anybody can sign tokens; replace it now` }
   }
   if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') {
-    return { warning: `${name} is of the type ${shown(kty)}, which is not known here: not looked at` }
+    return { warning: `${name} is of the type ${display(kty)}, which is not known here: not looked at` }
   }
   const weak = kty === 'RSA' ? weakness(key, keyBits) : unknownCurve(kty, key.crv)
   if (weak !== undefined) return { problem: `${name} ${weak}` }
@@ -100,12 +100,12 @@ function inspect(key: Json, name: string, keyBits: number, several: boolean): In
     return { problem: `${name} has a kid that is no text` }
   if (kid === undefined && several) return { problem: `${name} has no kid: clients cannot tell it from the others` }
   if (use !== undefined && use !== 'sig' && use !== 'enc')
-    return { warning: `${name} is for the use ${shown(use)}, which is not known` }
+    return { warning: `${name} is for the use ${display(use)}, which is not known` }
   const operations = Array.isArray(key.key_ops) ? (key.key_ops as readonly unknown[]) : undefined
   if (alg !== undefined && !isKnown(alg)) {
     return alg === 'none'
       ? { problem: `${name} is for the algorithm none` }
-      : { warning: `${name} is for the algorithm ${shown(alg)}, which is not known` }
+      : { warning: `${name} is for the algorithm ${display(alg)}, which is not known` }
   }
   const certified = certificateOf(key.x5c)
   if (certified && !made.equals(certified.publicKey))
@@ -127,17 +127,17 @@ function inspect(key: Json, name: string, keyBits: number, several: boolean): In
   return { signs, since: certified?.validFromDate, ...nameless }
 }
 
-const shown = (value: unknown): string => (typeof value === 'string' ? quoted(value, 32) : 'that is no text')
+const display = (value: unknown): string => (typeof value === 'string' ? quote(value, 32) : 'that is no text')
 
 const isKnown = (alg: unknown): boolean =>
   typeof alg === 'string' && (signatures.has(alg) || lessUsual.has(alg) || encryptions.test(alg))
 
-function weakness(key: Json, least: number): string | undefined {
+function weakness(key: OidcJson, least: number): string | undefined {
   const [n, e] = [bytesOf(key.n), bytesOf(key.e)]
   if (n === undefined || e === undefined) return 'is no sound RSA key'
   const bits = bitsOf(n)
   if (bits < least) return `is RSA of ${bits} bits (at least ${least})`
-  if (bits > mostBits) return `is RSA of ${bits} bits: clients refuse to compute that`
+  if (bits > maxBits) return `is RSA of ${bits} bits: clients refuse to compute that`
   const exponent = e.length > 8 ? undefined : Number(`0x${e.toString('hex')}`)
   return exponent !== undefined && (exponent < 3 || exponent % 2 === 0)
     ? `has the exponent ${exponent}: it proves nothing`
@@ -156,10 +156,10 @@ function bytesOf(value: unknown): Buffer | undefined {
 }
 
 function unknownCurve(kty: 'EC' | 'OKP', crv: unknown): string | undefined {
-  const known: readonly string[] = curves[kty]
-  return typeof crv === 'string' && known.includes(crv)
+  const supported: readonly string[] = curves[kty]
+  return typeof crv === 'string' && supported.includes(crv)
     ? undefined
-    : `is on the curve ${shown(crv)} (known: ${known.join(', ')})`
+    : `is on the curve ${display(crv)} (known: ${supported.join(', ')})`
 }
 
 function imported(jwk: JsonWebKey) {

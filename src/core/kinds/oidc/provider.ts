@@ -5,7 +5,7 @@ import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts
 import { hostPort } from '../../net/connect.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
-import { type Hide, hiding, safeUrl } from '../../net/text.ts'
+import { createRedactor, type Redact, safeUrl } from '../../net/text.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
@@ -42,55 +42,59 @@ export const sharedSettings = {
 export type SharedSettings = Values<typeof sharedSettings>
 
 /** Bytes of one answer: documents have some thousand, a hundred keys with certificates some hundred thousand. */
-const largestAnswer = 512 * 1024
+const maxAnswer = 512 * 1024
 /** Nothing that a provider says is nested half as deep. */
 const deepest = 32
 
-export type Json = Readonly<Record<string, unknown>>
-export const object = (value: unknown): Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
+export type OidcJson = Readonly<Record<string, unknown>>
+export const object = (value: unknown): OidcJson =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as OidcJson) : {}
 
-export type Answer = {
+export type OidcAnswer = {
   readonly address: string
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: { readonly json: unknown } | { readonly problem: string }
   /** Wall clock before the request, and when the answer began. */
   readonly sent: Date
-  readonly heard: Date
+  readonly receivedAt: Date
   readonly ms: number
 }
 
 /** `authorization` and `form` hold secrets; all of them are in `secrets`, in every form that is sent. */
-export type Ask = {
+export type OidcAsk = {
   readonly authorization?: string | undefined
   readonly form?: URLSearchParams | undefined
   readonly secrets?: readonly string[]
 }
 
 /** A provider at one address. Every request has a connection of its own; no redirect is followed. */
-export type Provider = {
+export type OidcProvider = {
   readonly address: string
   /** Then plain http is no risk. */
   readonly loopback: boolean
   /** GET, or POST with a form. Throws ProbeError, or what a socket throws. */
-  readonly ask: (url: URL, ask?: Ask) => Promise<Answer>
+  readonly ask: (url: URL, ask?: OidcAsk) => Promise<OidcAnswer>
   /** The chain of each place that was asked over https. */
   readonly chains: () => readonly Chain[]
   /** What a peer said, without any secret that was sent so far or that the provider gave. */
-  readonly hide: Hide
+  readonly redact: Redact
   /** Adds a secret that the provider gave: it must not come back in its words either. */
   readonly keep: (secret: string) => void
 }
 
-export async function providerAt(settings: SharedSettings, at: PeerAddress, context: CheckContext): Promise<Provider> {
+export async function providerAt(
+  settings: SharedSettings,
+  at: PeerAddress,
+  context: CheckContext,
+): Promise<OidcProvider> {
   const issuer = new URL(settings.issuer)
   const ca = await readCaFile(settings.caFile)
   const chains = new Map<string, Chain>()
-  const known = new Set<string>()
-  const hide: Hide = (heard) => hiding([...known])(heard)
-  const ask = async (url: URL, { authorization, form, secrets = [] }: Ask = {}): Promise<Answer> => {
-    for (const secret of secrets) known.add(secret)
+  const hidden = new Set<string>()
+  const redact: Redact = (text) => createRedactor([...hidden])(text)
+  const ask = async (url: URL, { authorization, form, secrets = [] }: OidcAsk = {}): Promise<OidcAnswer> => {
+    for (const secret of secrets) hidden.add(secret)
     const route: Route = {
       url,
       method: form ? 'POST' : 'GET',
@@ -101,7 +105,7 @@ export async function providerAt(settings: SharedSettings, at: PeerAddress, cont
       redirects: 0,
       verify: true,
       ca,
-      hide,
+      redact,
     }
     const began = context.now()
     const target = await placeFor(url, issuer, at, context)
@@ -124,9 +128,9 @@ export async function providerAt(settings: SharedSettings, at: PeerAddress, cont
       }
       const sent = context.date()
       const path = `${url.pathname}${url.search}`
-      const head = await call(socket, target.address, { method: route.method, path, headers, body }, hide)
-      const heard = context.date()
-      const { bytes, more } = await head.read(largestAnswer)
+      const head = await call(socket, target.address, { method: route.method, path, headers, body }, redact)
+      const receivedAt = context.date()
+      const { bytes, more } = await head.read(maxAnswer)
       if (more) {
         throw new ProbeError(
           'protocol',
@@ -140,7 +144,7 @@ export async function providerAt(settings: SharedSettings, at: PeerAddress, cont
         headers: heads,
         body: read(bytes),
         sent,
-        heard,
+        receivedAt,
         ms: context.now() - began,
       }
     } finally {
@@ -152,8 +156,8 @@ export async function providerAt(settings: SharedSettings, at: PeerAddress, cont
     loopback: isLoopback(at.ip),
     ask,
     chains: () => [...chains.values()],
-    hide,
-    keep: (secret) => void known.add(secret),
+    redact,
+    keep: (secret) => void hidden.add(secret),
   }
 }
 
@@ -166,7 +170,7 @@ async function placeFor(url: URL, issuer: URL, at: PeerAddress, context: CheckCo
 }
 
 /** Reads JSON that somebody else wrote, as deep as anything sound is. */
-export function read(bytes: Buffer): Answer['body'] {
+export function read(bytes: Buffer): OidcAnswer['body'] {
   const text = bytes.toString('utf8')
   if (tooDeep(text)) return { problem: `JSON nested more than ${deepest} deep` }
   try {

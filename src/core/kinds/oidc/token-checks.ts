@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { atMost, type CheckContext, fail, ok, type Result, warn } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
-import { quoted, said } from '../../net/text.ts'
+import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { withOthers } from './checks.ts'
 import { type OidcConnection, onOidc } from './connection.ts'
 import { aheadBy, isTime, readToken, type Token, unsigned, wrongClaims } from './jwt.ts'
-import { type Json, type SharedSettings, sharedSettings } from './provider.ts'
+import { type OidcJson, type SharedSettings, sharedSettings } from './provider.ts'
 import { byClient, byPassword, byRefresh, introspect, revoke, showWrongSecret, type Tokens } from './token.ts'
 
 const { issuer, clientId, clientSecret, user: userSetting, audience, resource, latency } = sharedSettings
@@ -31,8 +31,8 @@ type FirstGrant = Grant & {
   readonly signed?: {
     /** Why the signature proves nothing; undefined where it verifies. */
     readonly wrong: string | undefined
-    readonly header: Json
-    readonly claims: Json
+    readonly header: OidcJson
+    readonly claims: OidcJson
     readonly at: Date
   }
   /** Milliseconds by which the provider is ahead, by each clock that shows it. */
@@ -58,14 +58,14 @@ async function observeFirstToken(oidc: OidcConnection): Promise<FirstGrant> {
   const tokens = await (isClient ? byClient(oidc) : byPassword(oidc))
   if (isClient) oidc.clientTokens = tokens
   oidc.refreshToken = tokens.refresh
-  const token = readToken(tokens.access, provider.hide)
-  const { sent, heard, headers } = tokens.answer
+  const token = readToken(tokens.access, provider.redact)
+  const { sent, receivedAt, headers } = tokens.answer
   const ahead: { by: string; ms: number }[] = []
   if (token.form === 'signed' && isTime(token.claims.iat)) {
-    ahead.push({ by: 'iat of the token', ms: aheadBy(token.claims.iat, sent, heard) })
+    ahead.push({ by: 'iat of the token', ms: aheadBy(token.claims.iat, sent, receivedAt) })
   }
   const date = Date.parse(headers.date ?? '')
-  if (!Number.isNaN(date)) ahead.push({ by: 'its Date header', ms: aheadBy(date / 1_000, sent, heard) })
+  if (!Number.isNaN(date)) ahead.push({ by: 'its Date header', ms: aheadBy(date / 1_000, sent, receivedAt) })
   const grant = { ...grantOf(address, tokens, token), ahead }
   if (token.form !== 'signed') return grant
   const { header, claims } = token
@@ -73,7 +73,7 @@ async function observeFirstToken(oidc: OidcConnection): Promise<FirstGrant> {
     oidc.keys === undefined
       ? 'not verified: the keys of the provider were not read'
       : await unsigned(tokens.access, header, oidc.keys.signing)
-  return { ...grant, signed: { wrong, header, claims, at: heard } }
+  return { ...grant, signed: { wrong, header, claims, at: receivedAt } }
 }
 
 const forms: Readonly<Record<Token['form'], string>> = {
@@ -104,7 +104,7 @@ export const clientToken = onOidc({
   when: ['clientSecret'],
   observe: observeFirstToken,
   evaluate: (grant, settings) =>
-    evaluateGrant('token', `the client ${quoted(settings.clientId ?? '', 64)}`, grant, settings),
+    evaluateGrant('token', `the client ${quote(settings.clientId ?? '', 64)}`, grant, settings),
 })
 
 const userResult = { user: 'The account gets a token by its password, in time' } as const
@@ -118,7 +118,7 @@ export const onlyUserToken = onOidc({
   when: ['user'],
   applies: (_, settings) => settings.clientSecret === undefined,
   observe: observeFirstToken,
-  evaluate: (grant, settings) => evaluateGrant('user', quoted(settings.user ?? '', 64), grant, settings),
+  evaluate: (grant, settings) => evaluateGrant('user', quote(settings.user ?? '', 64), grant, settings),
 })
 
 export const signature = onOidc({
@@ -131,8 +131,8 @@ export const signature = onOidc({
     if (!signed) return []
     const { wrong, header } = signed
     if (wrong !== undefined) return fail('signature', 'data', `${address}: ${wrong}`)
-    const by = typeof header.kid === 'string' ? `, kid ${quoted(header.kid, 64)}` : ''
-    const how = `${said(String(header.alg), 16)}${by}`
+    const by = typeof header.kid === 'string' ? `, kid ${quote(header.kid, 64)}` : ''
+    const how = `${sanitize(String(header.alg), 16)}${by}`
     return ok('signature', `${address}: the token is signed by a key of the provider (${how})`)
   },
 })
@@ -153,7 +153,7 @@ export const claims = onOidc({
       return fail('claims', 'data', `${address}: the token: ${withOthers(first, more)}`, { details: more })
     }
     const whom =
-      expected === undefined ? '; whom it is for is not judged without audience' : ` for ${quoted(expected, 120)}`
+      expected === undefined ? '; whom it is for is not judged without audience' : ` for ${quote(expected, 120)}`
     return ok('claims', `${address}: the token is from this issuer and in force${whom}`)
   },
 })
@@ -202,9 +202,9 @@ export const userToken = onOidc({
   observe: async (oidc) => {
     const tokens = await byPassword(oidc)
     oidc.refreshToken = tokens.refresh ?? oidc.refreshToken
-    return grantOf(oidc.address, tokens, readToken(tokens.access, oidc.provider.hide))
+    return grantOf(oidc.address, tokens, readToken(tokens.access, oidc.provider.redact))
   },
-  evaluate: (grant, settings) => evaluateGrant('user', quoted(settings.user ?? '', 64), grant, settings),
+  evaluate: (grant, settings) => evaluateGrant('user', quote(settings.user ?? '', 64), grant, settings),
 })
 
 export const refresh = onOidc({
@@ -252,7 +252,7 @@ export const wrongSecret = onOidc({
     ...(await showWrongSecret(oidc, randomBytes(24).toString('base64url'))),
   }),
   evaluate: ({ address, wrong, why }, settings) => {
-    const client = quoted(settings.clientId ?? '', 64)
+    const client = quote(settings.clientId ?? '', 64)
     if (wrong === 'accepted') {
       const message = `${address} gave ${client} a token for a wrong secret: anybody may be this client`
       return fail('wrong secret', 'data', message)

@@ -1,10 +1,10 @@
-import { quoted, said } from '../../net/text.ts'
+import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { endpointAt, type Session, secretFor } from './endpoint.ts'
-import { type Answer, type Json, object, type Provider, type SharedSettings } from './provider.ts'
+import { endpointAt, type OidcSession, secretFor } from './endpoint.ts'
+import { type OidcAnswer, type OidcJson, type OidcProvider, object, type SharedSettings } from './provider.ts'
 
 export type Tokens = {
-  readonly answer: Answer
+  readonly answer: OidcAnswer
   readonly access: string
   readonly refresh: string | undefined
   /** e.g. `Bearer`. */
@@ -13,13 +13,13 @@ export type Tokens = {
   readonly expiresIn: number | undefined
 }
 
-type Credentials = { readonly authorization?: string; readonly fields: Json; readonly secrets: readonly string[] }
+type Credentials = { readonly authorization?: string; readonly fields: OidcJson; readonly secrets: readonly string[] }
 
 /** As RFC 6749, 2.3.1 has it: both halves are encoded as in a form before they are packed. */
 const encoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
 
 /** How the client shows who it is, as the provider takes it. `secret` instead of the configured one. */
-async function credentials(session: Session, url: URL, secret?: string): Promise<Credentials> {
+async function credentials(session: OidcSession, url: URL, secret?: string): Promise<Credentials> {
   const { settings, document, provider } = session
   const id = settings.clientId ?? ''
   if (settings.clientSecret === undefined) return { fields: { client_id: id }, secrets: [] }
@@ -30,18 +30,19 @@ async function credentials(session: Session, url: URL, secret?: string): Promise
     const why = 'takes no client secret (token_endpoint_auth_methods_supported), and this monitor has nothing else'
     throw new ProbeError('data', `${provider.address} ${why}: nothing was sent`)
   }
-  const shown = secret ?? (await secretFor(url, settings.clientSecret, 'clientSecret', settings))
-  if (!basic) return { fields: { client_id: id, client_secret: shown }, secrets: [shown, encoded(shown)] }
-  const packed = Buffer.from(`${encoded(id)}:${encoded(shown)}`).toString('base64')
-  return { authorization: `Basic ${packed}`, fields: {}, secrets: [shown, encoded(shown), packed] }
+  const clientSecret = secret ?? (await secretFor(url, settings.clientSecret, 'clientSecret', settings))
+  if (!basic)
+    return { fields: { client_id: id, client_secret: clientSecret }, secrets: [clientSecret, encoded(clientSecret)] }
+  const packed = Buffer.from(`${encoded(id)}:${encoded(clientSecret)}`).toString('base64')
+  return { authorization: `Basic ${packed}`, fields: {}, secrets: [clientSecret, encoded(clientSecret), packed] }
 }
 
 async function post(
-  session: Session,
+  session: OidcSession,
   url: URL,
   fields: Readonly<Record<string, string | undefined>>,
   { secret, secrets = [] }: { readonly secret?: string | undefined; readonly secrets?: readonly string[] } = {},
-): Promise<Answer> {
+): Promise<OidcAnswer> {
   const client = await credentials(session, url, secret)
   const form = new URLSearchParams()
   for (const [name, value] of Object.entries({ ...fields, ...client.fields })) {
@@ -55,7 +56,7 @@ async function post(
 }
 
 /** A token by the client's own credentials (RFC 6749, 4.4). Throws ProbeError; `auth`: the client was refused. */
-export async function byClient(session: Session): Promise<Tokens> {
+export async function byClient(session: OidcSession): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
   return tokensOf(
     await post(session, url, { grant_type: 'client_credentials', ...tokenParameters(session.settings) }),
@@ -65,7 +66,7 @@ export async function byClient(session: Session): Promise<Tokens> {
 }
 
 /** A token by the password of the account (RFC 6749, 4.3). Throws like `byClient`. */
-export async function byPassword(session: Session): Promise<Tokens> {
+export async function byPassword(session: OidcSession): Promise<Tokens> {
   const { settings, document, provider } = session
   const grants = document.grant_types_supported
   if (Array.isArray(grants) && !grants.includes('password')) {
@@ -74,11 +75,11 @@ export async function byPassword(session: Session): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
   const password = settings.password === undefined ? '' : await secretFor(url, settings.password, 'password', settings)
   const fields = { grant_type: 'password', username: settings.user, password, ...tokenParameters(settings) }
-  return tokensOf(await post(session, url, fields, { secrets: [password] }), session, quoted(settings.user ?? '', 64))
+  return tokensOf(await post(session, url, fields, { secrets: [password] }), session, quote(settings.user ?? '', 64))
 }
 
 /** A new token for a refresh token. Throws ProbeError. */
-export async function byRefresh(session: Session, refresh: string): Promise<Tokens> {
+export async function byRefresh(session: OidcSession, refresh: string): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
   const fields = { grant_type: 'refresh_token', refresh_token: refresh }
   return tokensOf(
@@ -89,11 +90,11 @@ export async function byRefresh(session: Session, refresh: string): Promise<Toke
   )
 }
 
-const clientOf = ({ settings }: Session): string => `the client ${quoted(settings.clientId ?? '', 64)}`
+const clientOf = ({ settings }: OidcSession): string => `the client ${quote(settings.clientId ?? '', 64)}`
 const tokenParameters = ({ scope, audience, resource }: SharedSettings) => ({ scope, audience, resource })
 
 /** Ends what a refresh token stands for (RFC 7009). False where the provider has no way, or would not. */
-export async function revoke(session: Session, refresh: string): Promise<boolean> {
+export async function revoke(session: OidcSession, refresh: string): Promise<boolean> {
   if (session.document.revocation_endpoint === undefined) return false
   const url = endpointAt(session, 'revocation_endpoint')
   const fields = { token: refresh, token_type_hint: 'refresh_token' }
@@ -101,7 +102,7 @@ export async function revoke(session: Session, refresh: string): Promise<boolean
 }
 
 /** Whether the provider takes its own token for an active one (RFC 7662). Throws ProbeError. */
-export async function introspect(session: Session, token: string): Promise<{ readonly active: boolean }> {
+export async function introspect(session: OidcSession, token: string): Promise<{ readonly active: boolean }> {
   const url = endpointAt(session, 'introspection_endpoint')
   const fields = { token, token_type_hint: 'access_token' }
   const answer = await post(session, url, fields, { secrets: [token] })
@@ -113,17 +114,17 @@ export async function introspect(session: Session, token: string): Promise<{ rea
 export type WrongSecret = { readonly wrong: 'refused' | 'accepted' | 'unproved'; readonly why: string }
 
 /** Shows a secret that nobody has. Its right one was let in before: it is refused because it is wrong. */
-export async function showWrongSecret(session: Session, secret: string): Promise<WrongSecret> {
+export async function showWrongSecret(session: OidcSession, secret: string): Promise<WrongSecret> {
   const url = endpointAt(session, 'token_endpoint')
   const fields = { grant_type: 'client_credentials', ...tokenParameters(session.settings) }
   const answer = await post(session, url, fields, { secret })
   if (answer.status === 200) return { wrong: 'accepted', why: '' }
-  const { error, told } = errorOf(answer, session.provider)
+  const { error, description } = errorOf(answer, session.provider)
   const refused = answer.status === 401 || (answer.status === 400 && error === 'invalid_client')
-  return { wrong: refused ? 'refused' : 'unproved', why: told }
+  return { wrong: refused ? 'refused' : 'unproved', why: description }
 }
 
-function tokensOf(answer: Answer, session: Session, asker: string, refused?: 'data'): Tokens {
+function tokensOf(answer: OidcAnswer, session: OidcSession, asker: string, refused?: 'data'): Tokens {
   const { provider } = session
   if (answer.status !== 200) throw refusal(answer, session, asker, refused)
   const json = 'json' in answer.body ? object(answer.body.json) : {}
@@ -137,18 +138,18 @@ function tokensOf(answer: Answer, session: Session, asker: string, refused?: 'da
     answer,
     access,
     refresh: typeof refresh === 'string' && refresh !== '' ? refresh : undefined,
-    type: typeof type === 'string' ? said(provider.hide(type), 16) : '',
+    type: typeof type === 'string' ? sanitize(provider.redact(type), 16) : '',
     expiresIn: typeof expires === 'number' && Number.isFinite(expires) ? expires : undefined,
   }
 }
 
 /** What a refusing server says of it (RFC 6749, 5.2), fit to be shown. */
-function errorOf({ status, body }: Answer, { hide }: Provider) {
+function errorOf({ status, body }: OidcAnswer, { redact }: OidcProvider) {
   const { error, error_description: description } = 'json' in body ? object(body.json) : {}
   const words = [error, description].flatMap((word) =>
-    typeof word === 'string' && word !== '' ? [said(hide(word), 160)] : [],
+    typeof word === 'string' && word !== '' ? [sanitize(redact(word), 160)] : [],
   )
-  return { error: typeof error === 'string' ? error : undefined, told: [`${status}`, ...words].join(': ') }
+  return { error: typeof error === 'string' ? error : undefined, description: [`${status}`, ...words].join(': ') }
 }
 
 const advice: Readonly<Record<string, string>> = {
@@ -162,18 +163,19 @@ const advice: Readonly<Record<string, string>> = {
 }
 
 /** What it means that `asker` did not get what was asked for. `auth`: it was not let in; with `refused`, it was before. */
-function refusal(answer: Answer, session: Session, asker: string, refused?: 'data'): ProbeError {
+function refusal(answer: OidcAnswer, session: OidcSession, asker: string, refused?: 'data'): ProbeError {
   const { address, status, headers } = answer
-  const { error = '', told } = errorOf(answer, session.provider)
+  const { error = '', description } = errorOf(answer, session.provider)
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers.location ?? '')
-    const where = to === null ? '' : ` to ${said(session.provider.hide(to.host), 128)}`
+    const where = to === null ? '' : ` to ${sanitize(session.provider.redact(to.host), 128)}`
     const what = `answered ${asker} with a redirect${where} (${status})`
     return new ProbeError('protocol', `${address} ${what}: not followed, nothing was sent there`)
   }
   const next = Object.hasOwn(advice, error) ? [advice[error] ?? ''] : []
   const unknown = status === 401 || error === 'invalid_client' || error === 'invalid_grant'
-  if (refused === undefined && unknown) return new ProbeError('auth', `${address} refused ${asker}: ${told}`, next)
+  if (refused === undefined && unknown)
+    return new ProbeError('auth', `${address} refused ${asker}: ${description}`, next)
   const side = status >= 500 ? ': its own trouble, not the client' : ''
-  return new ProbeError('data', `${address} answered ${asker} with ${told}${side}`, next)
+  return new ProbeError('data', `${address} answered ${asker} with ${description}${side}`, next)
 }

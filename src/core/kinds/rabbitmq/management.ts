@@ -2,7 +2,7 @@ import { type AddressTurn, type CheckContext, type Connection, checksOn, latency
 import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
-import { type Hide, hiding, quoted, said } from '../../net/text.ts'
+import { createRedactor, quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 
@@ -34,7 +34,7 @@ export function validateUrl({ url: written, username }: ConnectSettings): string
 /** Bytes of one answer: that of /api/nodes has about ten thousand for each node. */
 const maxAnswerBytes = 4 * 1024 * 1024
 
-export type Answer = {
+export type ManagementAnswer = {
   readonly status: number
   /** Undefined for what is no JSON. */
   readonly body: unknown
@@ -46,16 +46,16 @@ export type Account = {
   readonly address: string
   readonly username: string
   /** Takes our secrets out of what the server says. */
-  readonly hide: Hide
+  readonly redact: Redact
   /** Reads `/api/<path>`. Throws ProbeError, or what a socket throws. */
-  readonly get: (path: string) => Promise<Answer>
+  readonly get: (path: string) => Promise<ManagementAnswer>
 }
 
 /** The HTTP management of RabbitMQ at one address. Every request has a connection of its own; no redirect is followed. */
 export type Management = Connection & {
   readonly address: string
   /** What it answered before anybody signed in. */
-  readonly greeting: Answer
+  readonly greeting: ManagementAnswer
   /** Reveals the password, and sends nothing yet. */
   readonly account: () => Promise<Account>
   /** The chain of the last connection, with https. */
@@ -66,7 +66,8 @@ export type Management = Connection & {
 export const onManagement = checksOn<Management>()
 
 /** It asks strangers to sign in; one behind a proxy that signs in for them answers. */
-const isManagement = ({ status, body }: Answer): boolean => status === 401 || (status === 200 && body !== undefined)
+const isManagement = ({ status, body }: ManagementAnswer): boolean =>
+  status === 401 || (status === 200 && body !== undefined)
 
 /** Asks the management as a stranger. Throws ProbeError, or what a socket throws. */
 export async function openManagement(
@@ -80,8 +81,8 @@ export async function openManagement(
   const ca = await readCaFile(caFile)
   let chain: Chain | undefined
   const getter =
-    (own: Readonly<Record<string, string>>, hide: Hide) =>
-    async (path: string): Promise<Answer> => {
+    (own: Readonly<Record<string, string>>, redact: Redact) =>
+    async (path: string): Promise<ManagementAnswer> => {
       const signsIn = 'Authorization' in own
       const route: Route = {
         url: base,
@@ -93,15 +94,16 @@ export async function openManagement(
         redirects: 0,
         verify: true,
         ca,
-        hide,
+        redact,
       }
       const link = await open(at, base, route, context)
       chain = link.chain
       try {
         const request = { method: 'GET', path: `${prefix}/api/${path}`, headers: { ...common, ...own } }
-        const head = await call(link.socket, at.address, request, hide)
+        const head = await call(link.socket, at.address, request, redact)
         const { bytes, more } = await head.read(maxAnswerBytes)
-        if (more) throw new ProbeError('protocol', `${at.address} answered /api/${said(path, 80)} with more than 4 MiB`)
+        if (more)
+          throw new ProbeError('protocol', `${at.address} answered /api/${sanitize(path, 80)} with more than 4 MiB`)
         return { status: head.status, body: parsed(bytes), location: head.headers.location }
       } finally {
         link.socket.destroy()
@@ -110,11 +112,11 @@ export async function openManagement(
   const signIn = async (): Promise<Account> => {
     const word = await password.reveal()
     const packed = Buffer.from(`${username}:${word}`).toString('base64')
-    const hide = hiding([word, packed])
-    return { address: at.address, username, hide, get: getter({ Authorization: `Basic ${packed}` }, hide) }
+    const redact = createRedactor([word, packed])
+    return { address: at.address, username, redact, get: getter({ Authorization: `Basic ${packed}` }, redact) }
   }
   let account: Promise<Account> | undefined
-  const greeting = await getter({}, hiding([]))('overview')
+  const greeting = await getter({}, createRedactor([]))('overview')
   return {
     address: at.address,
     greeting,
@@ -136,42 +138,46 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-export type Json = Readonly<Record<string, unknown>>
+export type ManagementJson = Readonly<Record<string, unknown>>
 
-export const object = (value: unknown): Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
+export const object = (value: unknown): ManagementJson =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ManagementJson) : {}
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as readonly unknown[]) : [])
-export const number = (json: Json, name: string): number | undefined => {
+export const number = (json: ManagementJson, name: string): number | undefined => {
   const value = json[name]
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
 /** A text of the server's, fit to be shown; empty for what is none. */
-export const words = (value: unknown, { hide }: Account, max = 80): string =>
-  typeof value === 'string' ? said(hide(value), max) : ''
+export const words = (value: unknown, { redact }: Account, max = 80): string =>
+  typeof value === 'string' ? sanitize(redact(value), max) : ''
 
 /** The command that lets an account see nodes and their figures. */
 export const setTags = (account: string): string => `rabbitmqctl set_user_tags ${account} monitoring`
 
 /** What an answer holds. Throws ProbeError for what is none: a right that is missing, an outage, another server. */
-export function content({ status, body }: Answer, what: string, { address, username, hide }: Account): unknown {
+export function content(
+  { status, body }: ManagementAnswer,
+  what: string,
+  { address, username, redact }: Account,
+): unknown {
   const { reason } = object(body)
-  const why = typeof reason === 'string' ? hide(reason).slice(0, 200) : ''
+  const why = typeof reason === 'string' ? redact(reason).slice(0, 200) : ''
   if (status === 200 && body !== undefined) return body
   if (status === 200) throw new ProbeError('protocol', `${address} answered 200 to ${what}, but no JSON`)
   if (status === 401 || status === 403) {
     // The password was right: this must not be taken for a refused sign-in, which is not repeated for a while.
-    const next = `next: ${setTags(said(username, 64))}, and set_permissions for the vhost`
-    throw new ProbeError('data', `${quoted(username, 64)} may not see ${what}: ${why || status}`, [next])
+    const next = `next: ${setTags(sanitize(username, 64))}, and set_permissions for the vhost`
+    throw new ProbeError('data', `${quote(username, 64)} may not see ${what}: ${why || status}`, [next])
   }
   if (status === 404) throw new ProbeError('data', `${address} has no ${what}`)
   throw new ProbeError('data', `${address} answered ${status} to ${what}${why === '' ? '' : `: ${why}`}`)
 }
 
 /** As `content`, for the first request that carries the password: here a refusal is one of the sign-in. */
-export function signInContent(answer: Answer, account: Account): unknown {
+export function signInContent(answer: ManagementAnswer, account: Account): unknown {
   const { reason } = object(answer.body)
   if (answer.status !== 401) return content(answer, 'overview', account)
-  const why = typeof reason === 'string' ? account.hide(reason).slice(0, 200) : 'without a reason'
+  const why = typeof reason === 'string' ? account.redact(reason).slice(0, 200) : 'without a reason'
   if (/^not (management|monitor) user/i.test(why)) return content(answer, 'overview', account)
-  throw new ProbeError('auth', `${account.address} refused the sign-in of ${quoted(account.username, 64)}: ${why}`)
+  throw new ProbeError('auth', `${account.address} refused the sign-in of ${quote(account.username, 64)}: ${why}`)
 }

@@ -5,9 +5,9 @@ import type { Threshold } from '../../settings/index.ts'
 import {
   type Account,
   content,
-  type Json,
   list,
   type Management,
+  type ManagementJson,
   number,
   object,
   onManagement,
@@ -58,7 +58,7 @@ export const messages = onManagement({
 
 type Share = { readonly used: number; readonly of: number }
 /** What a node reports. What it does not report is undefined. */
-export type Node = {
+export type RabbitmqNode = {
   readonly name: string
   readonly running: boolean
   readonly memoryAlarm: boolean
@@ -73,14 +73,14 @@ export type Node = {
 const maxNodes = 200
 
 /** /api/nodes */
-async function readNodes(management: Management): Promise<readonly Node[]> {
+async function readNodes(management: Management): Promise<readonly RabbitmqNode[]> {
   const account = await management.account()
   return list(content(await account.get('nodes'), 'nodes', account))
     .slice(0, maxNodes)
     .map((one) => nodeOf(object(one), account))
 }
 
-function nodeOf(json: Json, account: Account): Node {
+function nodeOf(json: ManagementJson, account: Account): RabbitmqNode {
   const share = (used: string, of: string): Share | undefined => {
     const [a, b] = [number(json, used), number(json, of)]
     return a === undefined || b === undefined || b <= 0 ? undefined : { used: a, of: b }
@@ -100,7 +100,7 @@ function nodeOf(json: Json, account: Account): Node {
   }
 }
 
-const runningOf = (nodes: readonly Node[]): readonly Node[] => nodes.filter((node) => node.running)
+const runningOf = (nodes: readonly RabbitmqNode[]): readonly RabbitmqNode[] => nodes.filter((node) => node.running)
 
 export const node = onManagement({
   depth: 'Standard',
@@ -156,7 +156,7 @@ function fullest<const Name extends string>(
   })
 }
 
-const sharesOf = (nodes: readonly Node[], figure: 'memory' | 'fileDescriptors' | 'sockets') =>
+const sharesOf = (nodes: readonly RabbitmqNode[], figure: 'memory' | 'fileDescriptors' | 'sockets') =>
   runningOf(nodes).flatMap(({ name, [figure]: share }) => (share ? [{ name, ...share }] : []))
 
 const shareLimits = { warn: 80, limit: 95 } as const

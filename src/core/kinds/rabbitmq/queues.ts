@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import {
-  type Attempt,
   about,
   atMost,
   attempt,
   type CheckContext,
+  type ClassifiedAttempt,
   fail,
   failedAttempt,
   ok,
@@ -12,7 +12,7 @@ import {
   warn,
 } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
-import { count, quoted, said } from '../../net/text.ts'
+import { count, quote, sanitize } from '../../net/text.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { content, type Management, number, object, onManagement, setTags, words } from './management.ts'
 
@@ -73,7 +73,7 @@ async function readQueue(
 ): Promise<Queue> {
   const account = await management.account()
   const path = `queues/${encodeURIComponent(vhost)}/${encodeURIComponent(name)}`
-  const what = `queue "${said(name, 80)}" in the vhost "${said(vhost, 80)}"`
+  const what = `queue "${sanitize(name, 80)}" in the vhost "${sanitize(vhost, 80)}"`
   const json = object(content(await account.get(path), what, account))
   const head = number(json, 'head_message_timestamp')
   const stats = object(json.message_stats)
@@ -89,7 +89,7 @@ async function readQueue(
 }
 
 /** A configured queue, and what the management reported of it at `date`. */
-type Reading = { readonly of: QueueSettings; readonly date: Date } & Attempt<Queue>
+type Reading = { readonly of: QueueSettings; readonly date: Date } & ClassifiedAttempt<Queue>
 
 /** The first readings of each connection, for the check that reads the queues again. */
 const readings = new WeakMap<Management, Reading[]>()
@@ -110,7 +110,7 @@ async function* readQueues(
   }
 }
 
-const nameOf = ({ name }: { readonly name: string }): string => `queue ${quoted(name, 80)}`
+const nameOf = ({ name }: { readonly name: string }): string => `queue ${quote(name, 80)}`
 
 /** States in which a queue serves; `idle` is what old servers say. */
 const serving = new Set(['', 'running', 'idle', 'live'])
@@ -136,7 +136,7 @@ export const queue = onManagement({
 
 function evaluateQueue({ state, ready: value }: Queue, of: QueueSettings): Result<'queue'> {
   const name = nameOf(of)
-  if (!serving.has(state)) return fail('queue', 'data', `${name} is ${quoted(state, 32)}: it serves nobody`)
+  if (!serving.has(state)) return fail('queue', 'data', `${name} is ${quote(state, 32)}: it serves nobody`)
   // A queue that was just declared, or statistics that are off.
   if (value === undefined) return warn('queue', `${name}: the server has no statistics of it (yet)`)
   return atMost({ check: 'queue', what: `${name}: messages ready:`, value, unit: 'count', threshold: of.ready })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { figure, text } from '../../database/index.ts'
 import { atMost, certificateCheck, certificateSetting, fail, ok, type Result, warn } from '../../engine/index.ts'
-import { count, quoted } from '../../net/text.ts'
+import { count, quote } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { connectLatency, onRedis, type RedisConnection } from './connection.ts'
 import { info, isPrimary, parseInfo } from './info.ts'
@@ -39,7 +39,7 @@ export const ping = onRedis({
 
 /** How far a server that loads its data has come, in words; it answers INFO meanwhile. */
 async function loadingProgress(redis: RedisConnection): Promise<string> {
-  const row = parseInfo(textOf(await redis.send('INFO', 'persistence')), redis.hide)
+  const row = parseInfo(textOf(await redis.send('INFO', 'persistence')), redis.redact)
   const [done, left] = [figure(row, 'loading_loaded_perc'), figure(row, 'loading_eta_seconds')]
   return done === undefined ? '' : `${done} % are loaded${left === undefined ? '' : `, about ${left} s are left`}`
 }
@@ -72,7 +72,7 @@ export const cluster = onRedis({
   observe: async (redis, settings, context) => {
     const { row } = await info(redis, settings, context)
     if (figure(row, 'cluster_enabled') !== 1) return undefined
-    return parseInfo(textOf(await redis.ask('CLUSTER', 'INFO')), redis.hide)
+    return parseInfo(textOf(await redis.ask('CLUSTER', 'INFO')), redis.redact)
   },
   evaluate: (row): Result<'cluster'> | [] => {
     if (!row) return []
@@ -81,7 +81,7 @@ export const cluster = onRedis({
     const failed = figure(row, 'cluster_slots_fail') ?? 0
     const doubtful = figure(row, 'cluster_slots_pfail') ?? 0
     const size = `${count(figure(row, 'cluster_known_nodes') ?? 0, 'node')}, ${assigned} of 16384 slots assigned`
-    if (state !== 'ok') return fail('cluster', 'data', `the cluster is ${quoted(state, 32)}: ${size}, ${failed} failed`)
+    if (state !== 'ok') return fail('cluster', 'data', `the cluster is ${quote(state, 32)}: ${size}, ${failed} failed`)
     if (doubtful + failed > 0) return warn('cluster', `${size}, ${doubtful + failed} on nodes that do not answer`)
     return ok('cluster', size)
   },

@@ -4,14 +4,14 @@ import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp } from '../../net/connect.ts'
-import { Exchange } from '../../net/request-reply.ts'
-import { type Hide, hiding, said } from '../../net/text.ts'
+import { RequestReplyConnection } from '../../net/request-reply.ts'
+import { createRedactor, type Redact, sanitize } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { redisError } from './errors.ts'
-import { encode, isError, type Reply, RespReader } from './resp.ts'
+import { encode, isError, type RedisReply, RespReader } from './resp.ts'
 
 /** How long connecting, PING and the round trip may take. */
 export const connectLatency = latencySetting(
@@ -79,7 +79,7 @@ type Peer = {
   /** Of the server's certificate; undefined without TLS. */
   readonly chain: Chain | undefined
   /** Takes our secrets out of what the server says. */
-  readonly hide: Hide
+  readonly redact: Redact
 }
 
 /**
@@ -91,19 +91,19 @@ export class RedisConnection implements Connection {
   readonly address: string
   readonly database: number
   readonly chain: Chain | undefined
-  readonly hide: Hide
+  readonly redact: Redact
   readonly #user: string | undefined
   readonly #socket: Socket
-  readonly #exchange: Exchange<Reply>
+  readonly #exchange: RequestReplyConnection<RedisReply>
 
-  constructor(socket: Socket, { address, user, database, chain, hide }: Peer) {
+  constructor(socket: Socket, { address, user, database, chain, redact }: Peer) {
     this.address = address
     this.database = database
     this.chain = chain
-    this.hide = hide
+    this.redact = redact
     this.#user = user
     this.#socket = socket
-    this.#exchange = new Exchange(socket, address, new RespReader(address, hide))
+    this.#exchange = new RequestReplyConnection(socket, address, new RespReader(address, redact))
   }
 
   /** False when no further command can be answered. */
@@ -115,12 +115,12 @@ export class RedisConnection implements Connection {
    * Sends a command and returns its reply, which may be an error of the server. A server that is full, or
    * that lets no one in, sends its error unasked: that is the reply then. Throws as `Exchange.ask`.
    */
-  send(...command: readonly [name: string, ...string[]]): Promise<Reply> {
+  send(...command: readonly [name: string, ...string[]]): Promise<RedisReply> {
     return this.#exchange.ask(encode(command), command[0])
   }
 
   /** The same, but throws ProbeError for an error of the server. */
-  async ask(...command: readonly [name: string, ...string[]]): Promise<Exclude<Reply, { error: string }>> {
+  async ask(...command: readonly [name: string, ...string[]]): Promise<Exclude<RedisReply, { error: string }>> {
     const reply = await this.send(...command)
     if (isError(reply)) throw this.meaningOf(reply.error)
     return reply
@@ -128,7 +128,7 @@ export class RedisConnection implements Connection {
 
   /** What an error of this server means to an operator. */
   meaningOf(error: string): ProbeError {
-    return redisError(error, { address: this.address, hide: this.hide, user: this.#user })
+    return redisError(error, { address: this.address, redact: this.redact, user: this.#user })
   }
 
   /** Sends no further command, because of that cause, which it returns. */
@@ -142,7 +142,7 @@ export class RedisConnection implements Connection {
 
   /** `let in as monitor over TLSv1.3` */
   describeSignIn(signedIn: boolean): string {
-    const user = signedIn ? ` as ${said(this.#user ?? 'default', 64)}` : ''
+    const user = signedIn ? ` as ${sanitize(this.#user ?? 'default', 64)}` : ''
     return `let in${user}${this.chain === undefined ? '' : ` over ${this.chain.protocol}`}`
   }
 }
@@ -157,7 +157,7 @@ export async function prepareRedis(settings: ConnectSettings) {
   return {
     target,
     password,
-    hide: hiding(password === undefined ? [] : [password]),
+    redact: createRedactor(password === undefined ? [] : [password]),
     ca: await readCaFile(settings.caFile),
   }
 }
@@ -168,7 +168,7 @@ export async function openRedis(
   at: AddressTurn,
   { insecure, servername }: ConnectSettings,
   context: CheckContext,
-  { target, password, hide, ca }: Prepared,
+  { target, password, redact, ca }: Prepared,
 ): Promise<RedisConnection> {
   const { address } = at
   const { user, database } = target
@@ -181,7 +181,7 @@ export async function openRedis(
   try {
     // From here on no other address stands in for this one: a refused sign-in is not repeated there.
     at.commit()
-    const redis = new RedisConnection(socket, { address, user, database, chain, hide })
+    const redis = new RedisConnection(socket, { address, user, database, chain, redact })
     if (password !== undefined) await signIn(redis, user, password)
     return redis
   } catch (error) {

@@ -1,17 +1,17 @@
-import { type Hide, quoted, said } from '../../net/text.ts'
+import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
 /** Who answered with an error, and to whom. */
-type Peer = { readonly address: string; readonly hide: Hide; readonly user: string | undefined }
+type Peer = { readonly address: string; readonly redact: Redact; readonly user: string | undefined }
 
 /**
  * What an error of the server means to an operator.
  *
  * The first word of an error is its code; servers before Redis 6 have `ERR` for nearly all.
  */
-export function redisError(error: string, { address, hide, user }: Peer): ProbeError {
-  const text = said(hide(error), 200)
-  const who = quoted(user ?? 'default', 64)
+export function redisError(error: string, { address, redact, user }: Peer): ProbeError {
+  const text = sanitize(redact(error), 200)
+  const who = quote(user ?? 'default', 64)
   const problem = (fault: FaultClass, message: string, ...next: string[]): ProbeError =>
     new ProbeError(fault, message, [...next, text])
   const code = /^[A-Z]+/.exec(error)?.[0] ?? ''
@@ -67,5 +67,5 @@ export function redisError(error: string, { address, hide, user }: Peer): ProbeE
   if (user !== undefined && /wrong number of arguments for 'auth'/i.test(error)) {
     return problem('data', `${address} is older than Redis 6 and knows no users: take ${who} out of the url`)
   }
-  return new ProbeError('protocol', `${address} answered ${quoted(text, 200)}`)
+  return new ProbeError('protocol', `${address} answered ${quote(text, 200)}`)
 }

@@ -1,7 +1,7 @@
 import { figure, type Row, text } from '../../database/index.ts'
 import { atLeast, atMost, fail, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
-import { count, type Hide } from '../../net/text.ts'
+import { count, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { onRedis, type RedisConnection } from './connection.ts'
 import { textOf } from './resp.ts'
@@ -12,12 +12,12 @@ const minute = 60_000
 const maxFields = 5_000
 
 /** The `name:value` lines of INFO and CLUSTER INFO. */
-export const parseInfo = (reply: string, hide: Hide): Row =>
+export const parseInfo = (reply: string, redact: Redact): Row =>
   Object.fromEntries(
     reply
       .split(/\r?\n/, maxFields)
       .filter((line) => !line.startsWith('#') && line.includes(':'))
-      .map((line) => [line.slice(0, line.indexOf(':')), hide(line.slice(line.indexOf(':') + 1))]),
+      .map((line) => [line.slice(0, line.indexOf(':')), redact(line.slice(line.indexOf(':') + 1))]),
   )
 
 /** What the server reports of itself; `date` is when it did. */
@@ -30,7 +30,7 @@ export const info = sharedRead(
   'info',
   'Told when the account may not ask how the server does',
   async (redis: RedisConnection, { date }): Promise<Info> => {
-    const row = parseInfo(textOf(await redis.ask('INFO')), redis.hide)
+    const row = parseInfo(textOf(await redis.ask('INFO')), redis.redact)
     if (text(row, 'role') === '') throw new ProbeError('protocol', `${redis.address} tells no role in its INFO`)
     return { row, date: date() }
   },
@@ -47,16 +47,16 @@ export const role = onRedis({
   },
   privilege,
   observe: info,
-  evaluate: ({ row }, { role: wanted }) => {
+  evaluate: ({ row }, { role: expected }) => {
     const primary = isPrimary(row)
     const version = text(row, 'redis_version')
     const facts = { role: primary ? 'primary' : 'replica', ...(version === '' ? {} : { version }) }
     const is = primary
       ? `a primary of ${count(figure(row, 'connected_slaves') ?? 0, 'replica')}`
       : `a replica of ${sourceOf(row)}`
-    if (wanted === 'any' || (wanted === 'primary') === primary) return ok('role', is, { facts })
+    if (expected === 'any' || (expected === 'primary') === primary) return ok('role', is, { facts })
     const swapped = primary ? 'was it promoted?' : 'was another promoted?'
-    return fail('role', 'data', `is ${is}, and should be a ${wanted}: ${swapped}`, { facts })
+    return fail('role', 'data', `is ${is}, and should be a ${expected}: ${swapped}`, { facts })
   },
 })
 

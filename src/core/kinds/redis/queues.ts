@@ -1,11 +1,11 @@
 import { jsonText, parseJsonPath, readDate, readJsonPath } from '../../assert/document.ts'
 import { about, atMost, attempt, type Failure, fail, failedAttempt, ok, type Result, warn } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
-import { quoted, said } from '../../net/text.ts'
+import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../../settings/index.ts'
 import { onRedis, type RedisConnection } from './connection.ts'
-import { figureOf, listOf, type Reply, TooLargeError, textOf } from './resp.ts'
+import { figureOf, listOf, type RedisReply, TooLargeError, textOf } from './resp.ts'
 
 export const queuesSetting = {
   type: 'groups',
@@ -55,7 +55,7 @@ export function validateQueues(queues: readonly QueueSettings[] = []): string | 
 
 function validateQueue(queue: QueueSettings): string | undefined {
   const { key, group, age, time, oldest, scoreUnit } = queue
-  const of = `the queue ${quoted(key, 80)}`
+  const of = `the queue ${quote(key, 80)}`
   const [alone] = Object.entries({ time, oldest, scoreUnit }).find(([, value]) => value !== undefined) ?? []
   if (alone === undefined) return undefined
   if (age === undefined) return `${of} has ${alone} and no age: say how long an item may wait, such as age: 5m`
@@ -64,13 +64,13 @@ function validateQueue(queue: QueueSettings): string | undefined {
   if (time === 'score') return oldest && `${of} has time: score and oldest: a sorted set has its lowest score first`
   if (scoreUnit !== undefined) return `${of} has scoreUnit, which goes with time: score only`
   if (parseJsonPath(time) !== undefined) return undefined
-  return `${of}: time ${quoted(time, 80)} is neither score nor a JSON path such as $.enqueued_at`
+  return `${of}: time ${quote(time, 80)} is neither score nor a JSON path such as $.enqueued_at`
 }
 
 /** `sorted set "later"` */
-const describe = (type: string, key: string): string => `${type === 'zset' ? 'sorted set' : type} ${quoted(key, 80)}`
+const describe = (type: string, key: string): string => `${type === 'zset' ? 'sorted set' : type} ${quote(key, 80)}`
 const forGroup = (group: string | undefined): string =>
-  group === undefined ? '' : ` for the group ${quoted(group, 64)}`
+  group === undefined ? '' : ` for the group ${quote(group, 64)}`
 
 export const queue = onRedis({
   depth: 'Standard',
@@ -99,10 +99,10 @@ type Length = {
 
 function evaluateLength({ key, group, threshold, observation: { type, length: value } }: Length): Result<'queue'> {
   if (value === undefined) {
-    const of = `${quoted(key, 80)}${forGroup(group)}`
+    const of = `${quote(key, 80)}${forGroup(group)}`
     return warn('queue', `the server does not tell how many items of ${of} wait (a group's lag is known since Redis 7)`)
   }
-  const name = type === 'none' ? `no such key, so an empty queue ${quoted(key, 80)}` : describe(type, key)
+  const name = type === 'none' ? `no such key, so an empty queue ${quote(key, 80)}` : describe(type, key)
   const what = `${name}${forGroup(group)}, items waiting:`
   return atMost({ check: 'queue', what, value, unit: 'count', threshold })
 }
@@ -118,10 +118,10 @@ async function countItems(redis: RedisConnection, key: string, group: string | u
 }
 
 const typeOf = async (redis: RedisConnection, key: string): Promise<string> =>
-  redis.hide(textOf(await redis.ask('TYPE', key)))
+  redis.redact(textOf(await redis.ask('TYPE', key)))
 
 const notAQueue = (key: string, type: string): ProbeError =>
-  new ProbeError('data', `${quoted(key, 80)} is no queue: it is a ${quoted(type, 32)}`)
+  new ProbeError('data', `${quote(key, 80)} is no queue: it is a ${quote(type, 32)}`)
 
 /** What a consumer group has not read, and what it has read and not acknowledged. */
 async function countGroup(redis: RedisConnection, key: string, group: string): Promise<number | undefined> {
@@ -132,14 +132,18 @@ async function countGroup(redis: RedisConnection, key: string, group: string): P
 }
 
 /** The fields of one consumer group of a stream, by name. */
-async function groupFields(redis: RedisConnection, key: string, group: string): Promise<ReadonlyMap<string, Reply>> {
+async function groupFields(
+  redis: RedisConnection,
+  key: string,
+  group: string,
+): Promise<ReadonlyMap<string, RedisReply>> {
   const groups = listOf(await redis.ask('XINFO', 'GROUPS', key)).map(fieldsOf)
   const fields = groups.find((one) => one.get('name') === group)
-  if (!fields) throw new ProbeError('data', `the stream ${quoted(key, 80)} has no consumer group ${quoted(group, 64)}`)
+  if (!fields) throw new ProbeError('data', `the stream ${quote(key, 80)} has no consumer group ${quote(group, 64)}`)
   return fields
 }
 
-function fieldsOf(reply: Reply): ReadonlyMap<string, Reply> {
+function fieldsOf(reply: RedisReply): ReadonlyMap<string, RedisReply> {
   const list = listOf(reply)
   return new Map(list.flatMap((name, index) => (index % 2 === 0 ? [[textOf(name), list[index + 1] ?? null]] : [])))
 }
@@ -193,7 +197,7 @@ function evaluateAge({ key, group, threshold, observation: { type, at, now } }: 
   const limit = threshold.limit ?? threshold.warn
   const measurement = { value: 0, unit: 'milliseconds', limit } as const
   if (at === undefined) {
-    const none = type === 'none' ? `no such key as ${quoted(key, 80)}, so nothing waits` : `nothing waits in ${of}`
+    const none = type === 'none' ? `no such key as ${quote(key, 80)}, so nothing waits` : `nothing waits in ${of}`
     return ok('oldest item', none, { measurement })
   }
   const ahead = at - now
@@ -211,7 +215,7 @@ function evaluateAge({ key, group, threshold, observation: { type, at, now } }: 
 
 const unread = (key: string): Failure => ({
   fault: 'data',
-  message: `not looked at ${quoted(key, 80)}: the item before ended the connection`,
+  message: `not looked at ${quote(key, 80)}: the item before ended the connection`,
   details: [],
 })
 
@@ -248,27 +252,27 @@ async function oldestOfList(
   const steps = time === undefined ? undefined : parseJsonPath(time)
   if (time === undefined || steps === undefined) {
     throw unfit(
-      `${quoted(key, 80)} is a list: time must say where in an item its date stands, by a path such as $.enqueued_at`,
+      `${quote(key, 80)} is a list: time must say where in an item its date stands, by a path such as $.enqueued_at`,
     )
   }
   const item = await redis.ask('LINDEX', key, oldest === 'left' ? '0' : '-1')
   // It was taken since we asked for the type.
   if (item === null) return undefined
-  const of = `the oldest item of ${quoted(key, 80)}`
+  const of = `the oldest item of ${quote(key, 80)}`
   let document: unknown
   try {
     document = JSON.parse(textOf(item))
   } catch {
-    throw unfit(`${of} is not JSON, so that nothing stands at ${said(time, 80)}`)
+    throw unfit(`${of} is not JSON, so that nothing stands at ${sanitize(time, 80)}`)
   }
   const match = readJsonPath(document, steps)
-  if (match === undefined) throw unfit(`${of} has no ${said(time, 80)}`)
+  if (match === undefined) throw unfit(`${of} has no ${sanitize(time, 80)}`)
   // What nests is no date, and too deep it could not even be written out.
   const written = typeof match.value === 'object' && match.value !== null ? '{…}' : jsonText(match.value)
   const at = readDate(written)
   if (at !== undefined) return at
-  const value = quoted(redis.hide(written), 40)
-  throw unfit(`${of} has at ${said(time, 80)} no date: ${value}. ISO 8601, seconds or milliseconds are read`)
+  const value = quote(redis.redact(written), 40)
+  throw unfit(`${of} has at ${sanitize(time, 80)} no date: ${value}. ISO 8601, seconds or milliseconds are read`)
 }
 
 /** Milliseconds since 1970, from 1973 to 5138: what lies outside is no time. */
@@ -278,22 +282,21 @@ async function oldestOfSortedSet(
   redis: RedisConnection,
   { key, time, scoreUnit = 'seconds' }: QueueSettings,
 ): Promise<number | undefined> {
-  if (time !== 'score')
-    throw unfit(`${quoted(key, 80)} is a sorted set: its times are its scores, so write time: score`)
+  if (time !== 'score') throw unfit(`${quote(key, 80)} is a sorted set: its times are its scores, so write time: score`)
   const [, score] = listOf(await redis.ask('ZRANGE', key, '0', '0', 'WITHSCORES'))
   if (score === undefined) return undefined
   const ms = Number(textOf(score)) * (scoreUnit === 'seconds' ? 1_000 : 1)
   if (isTime(ms)) return ms
   const other = scoreUnit === 'seconds' ? 'milliseconds' : 'seconds'
   throw unfit(
-    `the lowest score of ${quoted(key, 80)}, ${quoted(textOf(score), 32)}, is no time in ${scoreUnit}: are they ${other} (scoreUnit), or no times at all?`,
+    `the lowest score of ${quote(key, 80)}, ${quote(textOf(score), 32)}, is no time in ${scoreUnit}: are they ${other} (scoreUnit), or no times at all?`,
   )
 }
 
 /** Of a group what it has not acknowledged, and then what it has not read; its ids rise. */
 async function oldestOfStream(redis: RedisConnection, one: QueueSettings): Promise<number | undefined> {
   const { key, group, time } = one
-  if (time !== undefined) throw unfit(`${quoted(key, 80)} is a stream: its ids are its times, so leave time out`)
+  if (time !== undefined) throw unfit(`${quote(key, 80)} is a stream: its ids are its times, so leave time out`)
   if (group === undefined) return timeOf(key, await firstId(redis, key, '-'))
   const fields = await groupFields(redis, key, group)
   if ((figureOf(fields.get('pending')) ?? 0) > 0) {
@@ -310,20 +313,18 @@ async function firstId(redis: RedisConnection, key: string, from: string): Promi
   return id === undefined ? undefined : textOf(id)
 }
 
-const largestSequence = 2n ** 64n - 1n
+const maxSequence = 2n ** 64n - 1n
 
 /** The least id after one. Servers before Redis 6.2 know no range without its start. */
 function idAfter(id: string): string {
   const [ms, sequence] = /^\d{1,20}-\d{1,20}$/.test(id) ? id.split('-').map(BigInt) : []
   if (ms === undefined || sequence === undefined) return '-'
-  return sequence < largestSequence ? `${ms}-${sequence + 1n}` : `${ms + 1n}-0`
+  return sequence < maxSequence ? `${ms}-${sequence + 1n}` : `${ms + 1n}-0`
 }
 
 function timeOf(key: string, id: string | undefined): number | undefined {
   if (id === undefined) return undefined
   const ms = Number(/^(\d{1,20})-\d{1,20}$/.exec(id)?.[1] ?? Number.NaN)
   if (isTime(ms)) return ms
-  throw unfit(
-    `the id ${quoted(id, 48)} in the stream ${quoted(key, 80)} is no time: who writes it makes ids of its own`,
-  )
+  throw unfit(`the id ${quote(id, 48)} in the stream ${quote(key, 80)} is no time: who writes it makes ids of its own`)
 }

@@ -1,25 +1,25 @@
-import { type Hide, quoted } from '../../net/text.ts'
+import { quote, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
 /** What Redis answers: RESP2, which every version and every relative of it speaks until asked for more. */
-export type Reply = string | number | null | RespError | readonly Reply[]
+export type RedisReply = string | number | null | RespError | readonly RedisReply[]
 /** An error as the server words it: `WRONGPASS invalid username-password pair`. */
 export type RespError = { readonly error: string }
 
-export const isError = (reply: Reply): reply is RespError =>
+export const isError = (reply: RedisReply): reply is RespError =>
   typeof reply === 'object' && reply !== null && 'error' in reply
 
-export const textOf = (reply: Reply | undefined): string => (typeof reply === 'string' ? reply : '')
-export const figureOf = (reply: Reply | undefined): number | undefined =>
+export const textOf = (reply: RedisReply | undefined): string => (typeof reply === 'string' ? reply : '')
+export const figureOf = (reply: RedisReply | undefined): number | undefined =>
   typeof reply === 'number' ? reply : undefined
-export const listOf = (reply: Reply | undefined): readonly Reply[] =>
-  Array.isArray(reply) ? (reply as readonly Reply[]) : []
+export const listOf = (reply: RedisReply | undefined): readonly RedisReply[] =>
+  Array.isArray(reply) ? (reply as readonly RedisReply[]) : []
 
 /** Bytes of one reply: INFO has a few thousand. */
-const largestReply = 1024 * 1024
+const maxReply = 1024 * 1024
 /** Bytes of a line: an error, a status, a length. */
-const longestLine = 8 * 1024
-const mostItems = 10_000
+const maxLine = 8 * 1024
+const maxItems = 10_000
 const deepest = 4
 
 /** A command as an array of strings: no argument can become a second command. */
@@ -31,7 +31,7 @@ export function encode(args: readonly string[]): Buffer {
 /** A reply is larger than is read: nothing more can be said to that peer. */
 export class TooLargeError extends ProbeError {}
 
-type Open = { readonly items: Reply[]; readonly length: number }
+type Open = { readonly items: RedisReply[]; readonly length: number }
 
 /**
  * Puts replies together from bytes as they come. What a peer announces reserves no memory and is
@@ -39,7 +39,7 @@ type Open = { readonly items: Reply[]; readonly length: number }
  */
 export class RespReader {
   readonly #address: string
-  readonly #hide: Hide
+  readonly #redact: Redact
   #bytes = Buffer.alloc(4096)
   #start = 0
   #end = 0
@@ -51,16 +51,15 @@ export class RespReader {
   /** Bytes of the reply under way that have been read already. */
   #taken = 0
 
-  constructor(address: string, hide: Hide) {
+  constructor(address: string, redact: Redact) {
     this.#address = address
-    this.#hide = hide
+    this.#redact = redact
   }
 
-  push(chunk: Uint8Array): readonly Reply[] {
-    if (this.#taken + this.#end - this.#start + chunk.length > largestReply)
-      throw this.#tooLarge('sent more than 1 MiB')
+  push(chunk: Uint8Array): readonly RedisReply[] {
+    if (this.#taken + this.#end - this.#start + chunk.length > maxReply) throw this.#tooLarge('sent more than 1 MiB')
     this.#append(chunk)
-    const replies: Reply[] = []
+    const replies: RedisReply[] = []
     for (;;) {
       const value = this.#value()
       if (value === undefined) return replies
@@ -72,14 +71,14 @@ export class RespReader {
   }
 
   #append(chunk: Uint8Array): void {
-    const held = this.#end - this.#start
+    const length = this.#end - this.#start
     if (this.#end + chunk.length > this.#bytes.length) {
-      const room = Buffer.alloc(Math.max(2 * (held + chunk.length), 4096))
+      const room = Buffer.alloc(Math.max(2 * (length + chunk.length), 4096))
       this.#bytes.copy(room, 0, this.#start, this.#end)
       this.#bytes = room
       this.#searched -= this.#start
       this.#start = 0
-      this.#end = held
+      this.#end = length
     }
     this.#bytes.set(chunk, this.#end)
     this.#end += chunk.length
@@ -92,7 +91,7 @@ export class RespReader {
   }
 
   /** The next value that is no array with items, or undefined until more has come. */
-  #value(): { readonly reply: Reply } | undefined {
+  #value(): { readonly reply: RedisReply } | undefined {
     for (;;) {
       if (this.#bulk !== undefined) return this.#string(this.#bulk)
       const line = this.#line()
@@ -108,7 +107,7 @@ export class RespReader {
         case '$': {
           const length = this.#number(rest, line)
           if (length < 0) return { reply: null }
-          if (length > largestReply) throw this.#tooLarge('announces a string of more than 1 MiB')
+          if (length > maxReply) throw this.#tooLarge('announces a string of more than 1 MiB')
           this.#bulk = length
           break
         }
@@ -116,7 +115,7 @@ export class RespReader {
           const length = this.#number(rest, line)
           if (length < 0) return { reply: null }
           if (length === 0) return { reply: [] }
-          if (length > mostItems) throw this.#wrong(`announces a list of more than ${mostItems}`)
+          if (length > maxItems) throw this.#wrong(`announces a list of more than ${maxItems}`)
           if (this.#stack.length >= deepest) throw this.#wrong('nests lists too deep')
           this.#stack.push({ items: [], length })
           break
@@ -128,18 +127,18 @@ export class RespReader {
   }
 
   #line(): string | undefined {
-    const found = this.#bytes.subarray(0, this.#end).indexOf(0x0a, this.#searched)
-    const length = (found < 0 ? this.#end : found) - this.#start
+    const index = this.#bytes.subarray(0, this.#end).indexOf(0x0a, this.#searched)
+    const length = (index < 0 ? this.#end : index) - this.#start
     // What does not begin as a reply will not end as one.
     if (length > 0 && !'+-:$*'.includes(String.fromCharCode(this.#bytes[this.#start] ?? 0))) {
       throw this.#foreign(this.#bytes.subarray(this.#start, Math.min(this.#end, this.#start + 200)))
     }
-    if (length > longestLine) throw this.#wrong('sent a line that does not end')
-    if (found < 0) {
+    if (length > maxLine) throw this.#wrong('sent a line that does not end')
+    if (index < 0) {
       this.#searched = this.#end
       return undefined
     }
-    const line = this.#bytes.toString('utf8', this.#start, found).replace(/\r$/, '')
+    const line = this.#bytes.toString('utf8', this.#start, index).replace(/\r$/, '')
     this.#take(length + 1)
     return line
   }
@@ -158,7 +157,7 @@ export class RespReader {
   }
 
   /** Puts a value into the lists that are open; the whole reply once the outermost is full. */
-  #close(value: Reply): Reply | undefined {
+  #close(value: RedisReply): RedisReply | undefined {
     let reply = value
     for (;;) {
       const open = this.#stack.at(-1)
@@ -170,11 +169,11 @@ export class RespReader {
     }
   }
 
-  #foreign(heard: string | Uint8Array): ProbeError {
+  #foreign(text: string | Uint8Array): ProbeError {
     // A TLS alert: what a TLS port says to who does not begin with TLS.
-    const alert = typeof heard !== 'string' && heard[0] === 0x15
+    const alert = typeof text !== 'string' && text[0] === 0x15
     const hint = alert ? ['the port seems to want TLS: rediss:// instead of redis://'] : []
-    const what = alert ? 'a TLS alert' : quoted(this.#hide(heard), 80)
+    const what = alert ? 'a TLS alert' : quote(this.#redact(text), 80)
     return new ProbeError('protocol', `${this.#address} does not answer as Redis does: it said ${what}`, hint)
   }
 

@@ -2,7 +2,7 @@ import type { Client, FileEntryWithStats, SFTPWrapper } from 'ssh2'
 import type { CheckContext } from '../../engine/index.ts'
 import type { Files } from '../../folders/index.ts'
 import { showDuration } from '../../format.ts'
-import { type Hide, quoted, said } from '../../net/text.ts'
+import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
 /** Bytes of one read or write: what every server takes. */
@@ -11,7 +11,7 @@ const chunkBytes = 32 * 1024
 const inFlight = 16
 
 /** Answers of a listing without an entry. */
-const mostEmpty = 10
+const maxEmpty = 10
 
 type Done<T> = (error: Error | null | undefined, value: T) => void
 
@@ -20,15 +20,15 @@ export class Sftp {
   readonly #sftp: SFTPWrapper
   readonly #address: string
   readonly #context: CheckContext
-  readonly #hide: Hide
+  readonly #redact: Redact
   #ended: { readonly cause: unknown } | undefined
   readonly #lost = Promise.withResolvers<never>()
 
-  private constructor(sftp: SFTPWrapper, client: Client, address: string, context: CheckContext, hide: Hide) {
+  private constructor(sftp: SFTPWrapper, client: Client, address: string, context: CheckContext, redact: Redact) {
     this.#sftp = sftp
     this.#address = address
     this.#context = context
-    this.#hide = hide
+    this.#redact = redact
     // Whether or not a question is under way just then.
     this.#lost.promise.catch(() => {})
     client.once('close', () => this.#end(new ProbeError('protocol', `${address} closed the connection`)))
@@ -37,29 +37,29 @@ export class Sftp {
       this.#end(
         error instanceof ProbeError
           ? error
-          : new ProbeError('protocol', `${address} does not keep to SFTP`, [said(hide(error.message))]),
+          : new ProbeError('protocol', `${address} does not keep to SFTP`, [sanitize(redact(error.message))]),
       ),
     )
   }
 
   /** Starts the subsystem. Throws ProbeError `data` where the server does not. */
-  static async start(client: Client, address: string, context: CheckContext, hide: Hide): Promise<Sftp> {
+  static async start(client: Client, address: string, context: CheckContext, redact: Redact): Promise<Sftp> {
     const sftp = await new Promise<SFTPWrapper>((resolve, reject) => {
       client.once('close', () =>
         reject(new ProbeError('protocol', `${address} closed the connection before SFTP began`)),
       )
-      client.sftp((error, begun) => {
-        if (error === undefined || error === null) resolve(begun)
+      client.sftp((error, channel) => {
+        if (error === undefined || error === null) resolve(channel)
         else
           reject(
             new ProbeError(
               'data',
-              `signed in, but ${address} does not start SFTP: ${quoted(hide(error.message), 120)}`,
+              `signed in, but ${address} does not start SFTP: ${quote(redact(error.message), 120)}`,
             ),
           )
       })
     })
-    return new Sftp(sftp, client, address, context, hide)
+    return new Sftp(sftp, client, address, context, redact)
   }
 
   get usable(): boolean {
@@ -75,7 +75,7 @@ export class Sftp {
     path: string,
     most: number,
   ): Promise<{ readonly entries: readonly FileEntryWithStats[]; readonly more: boolean }> {
-    const handle = await this.#ask<Buffer>(`opening ${quoted(this.#hide(path), 80)}`, (sftp, done) =>
+    const handle = await this.#ask<Buffer>(`opening ${quote(this.#redact(path), 80)}`, (sftp, done) =>
       sftp.opendir(path, done),
     )
     const entries: FileEntryWithStats[] = []
@@ -88,7 +88,7 @@ export class Sftp {
         if (part === undefined) break
         // The driver leaves out `.` and `..`, so one or two may be empty; a hostile server says no more for ever.
         empty += part.length === 0 ? 1 : 0
-        if (empty > mostEmpty) throw new ProbeError('protocol', `${this.#address} comes to no end of a listing`)
+        if (empty > maxEmpty) throw new ProbeError('protocol', `${this.#address} comes to no end of a listing`)
         entries.push(...part)
       }
     } finally {
@@ -183,9 +183,9 @@ export class Sftp {
 
   #refused(what: string, error: Error): unknown {
     const { code } = error as { readonly code?: unknown }
-    const told = quoted(this.#hide(error.message), 120)
-    if (typeof code === 'number') return new ProbeError('data', `${this.#address} refused ${what}: ${told}`)
-    return this.#ended?.cause ?? new ProbeError('protocol', `${what} failed: ${told}`)
+    const reason = quote(this.#redact(error.message), 120)
+    if (typeof code === 'number') return new ProbeError('data', `${this.#address} refused ${what}: ${reason}`)
+    return this.#ended?.cause ?? new ProbeError('protocol', `${what} failed: ${reason}`)
   }
 
   #end(cause: unknown): void {

@@ -1,7 +1,7 @@
 import { atMost, checksOn, fail, includes, latencySetting, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
 import { showDuration } from '../../format.ts'
-import { count, quoted } from '../../net/text.ts'
+import { count, quote } from '../../net/text.ts'
 import { readAccount, SftpSession } from './session.ts'
 import { connectionSettings, validateSftp } from './settings.ts'
 import { loadSsh2, speaksSsh } from './ssh.ts'
@@ -20,16 +20,16 @@ export const banner = check({
   settings: { latency },
   observe: async ({ greeting }) => greeting,
   evaluate(greeting, { latency: threshold }): Result<'banner'> {
-    const { address, ended, said, software, ms: value } = greeting
+    const { address, ended, banner, software, ms: value } = greeting
     const facts = software === undefined ? {} : { facts: { version: software } }
     if (speaksSsh(greeting)) {
-      const what = `${address} said ${said} in`
+      const what = `${address} said ${banner} in`
       return { ...atMost({ check: 'banner', what, value, unit: 'duration', threshold }), ...facts }
     }
-    const nothing = said === '""'
-    if (ended === 'met') return fail('banner', 'protocol', `${address} said ${said}: not version 2 of SSH`, facts)
+    const nothing = banner === '""'
+    if (ended === 'met') return fail('banner', 'protocol', `${address} said ${banner}: not version 2 of SSH`, facts)
     if (ended === 'silent') {
-      const half = nothing ? 'accepted the connection and then said nothing' : `said ${said} and no more`
+      const half = nothing ? 'accepted the connection and then said nothing' : `said ${banner} and no more`
       return fail('banner', 'timeout', `${address} ${half} for ${showDuration(value)}`)
     }
     if (nothing) {
@@ -38,7 +38,7 @@ export const banner = check({
       ]
       return fail('banner', 'refused', `${address} hung up before it said anything`, { details })
     }
-    return fail('banner', 'protocol', `${address} does not answer as SSH does: it said ${said}`)
+    return fail('banner', 'protocol', `${address} does not answer as SSH does: it said ${banner}`)
   },
 })
 
@@ -52,9 +52,9 @@ export const serverKey = check({
     const message = `${address} showed ${type} ${fingerprint}`
     const facts = { hostKey: fingerprint }
     const details = ['compare with what ssh-keygen -lf says of /etc/ssh/ssh_host_*_key.pub on the server itself']
-    const known = settings.hostKey?.map((print) => print.replace(/=$/, ''))
-    if (known?.includes(fingerprint)) return ok('host key', message, { facts })
-    if (known !== undefined) {
+    const expected = settings.hostKey?.map((print) => print.replace(/=$/, ''))
+    if (expected?.includes(fingerprint)) return ok('host key', message, { facts })
+    if (expected !== undefined) {
       const cause = 'a key of another type, a new installation, or somebody in between'
       const text = `${message}, which hostKey does not name: ${cause}; nobody was signed in`
       // The class of a peer that is not who it should be.
@@ -75,7 +75,7 @@ export const signIn = check({
   evaluate: ({ address, username: account, ms: value }, { latency: threshold }) =>
     atMost({
       check: 'sign-in',
-      what: `signed in at ${address} as ${quoted(account, 64)} in`,
+      what: `signed in at ${address} as ${quote(account, 64)} in`,
       value,
       unit: 'duration',
       threshold,
@@ -90,7 +90,7 @@ export const listing = check({
   observe: (session) => session.listHome(),
   evaluate({ folder, entries, more, ms: value }, { latency: threshold }) {
     const many = `${more ? 'more than ' : ''}${count(entries, 'entry', 'entries')}`
-    const what = `${many} of ${quoted(folder, 120)} listed in`
+    const what = `${many} of ${quote(folder, 120)} listed in`
     return atMost({ check: 'listing', what, value, unit: 'duration', threshold })
   },
 })

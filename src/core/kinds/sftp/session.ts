@@ -10,7 +10,7 @@ import {
   type Trip,
 } from '../../folders/index.ts'
 import { hostPort } from '../../net/connect.ts'
-import { type Hide, hiding, nothingHidden } from '../../net/text.ts'
+import { createRedactor, noRedaction, type Redact } from '../../net/text.ts'
 import { Sftp } from './files.ts'
 import type { ConnectionSettings } from './settings.ts'
 import {
@@ -28,15 +28,15 @@ const maxBytes = 32 * 1024 * 1024
 /** Entries of the first listing that are counted. */
 const maxListed = 1_000
 
-type Account = { readonly credentials: Credentials | undefined; readonly hide: Hide }
+type Account = { readonly credentials: Credentials | undefined; readonly redact: Redact }
 
 /** Reads the credentials before anything is opened: without them there is nothing to open for. */
 export async function readAccount(settings: ConnectionSettings, context: CheckContext): Promise<Account> {
   if (settings.username === undefined || !includes(context.mode, 'Standard'))
-    return { credentials: undefined, hide: nothingHidden }
+    return { credentials: undefined, redact: noRedaction }
   context.step('sign-in', hostPort(settings.host, settings.port))
   const { credentials, secrets } = await credentialsOf(settings)
-  return { credentials, hide: hiding(secrets) }
+  return { credentials, redact: createRedactor(secrets) }
 }
 
 /** An SSH connection at one address. Its checks advance it: the key exchange with the sign-in, SFTP, the folders. */
@@ -115,9 +115,9 @@ export class SftpSession implements Connection, FolderConnection {
    * ProbeError, or what a socket throws, where the server shows no key.
    */
   async exchangeKeys(knownKeys: readonly string[], { now, step }: CheckContext) {
-    const { credentials, hide } = this.#account
+    const { credentials, redact } = this.#account
     const start = now()
-    const { hostKey, client, cause } = await handshake(this.#socket, this.#at, knownKeys, credentials, hide, step)
+    const { hostKey, client, cause } = await handshake(this.#socket, this.#at, knownKeys, credentials, redact, step)
     this.#client = client
     if (client !== undefined || cause !== undefined) this.#signIn = { cause, ms: now() - start }
     return { address: this.address, ...hostKey }
@@ -127,25 +127,25 @@ export class SftpSession implements Connection, FolderConnection {
   async signIn(username: string) {
     const { cause, ms = 0 } = this.#signIn ?? {}
     if (cause !== undefined) throw cause
-    return { address: this.address, username: this.#account.hide(username), ms }
+    return { address: this.address, username: this.#account.redact(username), ms }
   }
 
   /** Starts SFTP and lists the folder in which the sign-in ended. Throws ProbeError. */
   async listHome() {
     if (this.#client === undefined) throw new Error('nobody has signed in to the SSH server')
     const { now } = this.#context
-    const { hide } = this.#account
+    const { redact } = this.#account
     const start = now()
-    this.#sftp = await Sftp.start(this.#client, this.address, this.#context, hide)
+    this.#sftp = await Sftp.start(this.#client, this.address, this.#context, redact)
     this.#home = await this.#sftp.realpath('.')
     const { entries, more } = await this.#sftp.list(this.#home, maxListed)
-    return { folder: hide(this.#home), entries: entries.length, more, ms: now() - start }
+    return { folder: redact(this.#home), entries: entries.length, more, ms: now() - start }
   }
 
   async backlog(folder: string, ending: string): Promise<Backlog> {
     const { sftp, path } = this.#folder(folder)
     const { entries, more } = await sftp.list(path, maxEntries)
-    return { ...backlogOf(entries, ending, this.#context.date(), this.#account.hide), more }
+    return { ...backlogOf(entries, ending, this.#context.date(), this.#account.redact), more }
   }
 
   async files(folder: string | undefined): Promise<Files> {
@@ -173,7 +173,7 @@ function backlogOf(
   entries: readonly FileEntryWithStats[],
   ending: string,
   now: Date,
-  hide: Hide,
+  redact: Redact,
 ): Omit<Backlog, 'more'> {
   // What tells no kind is taken for a file: it may be just the one that waits.
   const files = entries.filter(({ filename, attrs }) => {
@@ -186,7 +186,7 @@ function backlogOf(
     if (seconds === undefined) continue
     const at = new Date(seconds * 1_000)
     const ms = Math.max(0, now.getTime() - at.getTime())
-    if (oldest === undefined || ms > oldest.ms) oldest = { name: hide(filename), ms, at }
+    if (oldest === undefined || ms > oldest.ms) oldest = { name: redact(filename), ms, at }
   }
   return { files: files.length, oldest, undated: files.length > 0 && oldest === undefined }
 }

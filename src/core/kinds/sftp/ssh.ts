@@ -5,7 +5,7 @@ import type { PeerSocket } from '../../database/index.ts'
 import type { CheckContext } from '../../engine/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { optionalDriver } from '../../net/driver.ts'
-import { type Hide, quoted, said } from '../../net/text.ts'
+import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret } from '../../settings/index.ts'
 
@@ -13,7 +13,7 @@ import type { Secret } from '../../settings/index.ts'
 export type Greeting = {
   readonly address: string
   readonly ended: 'met' | 'closed' | 'silent' | 'full' | 'unjudged'
-  readonly said: string
+  readonly banner: string
   readonly version: string | undefined
   /** Name and version of the server's software. */
   readonly software: string | undefined
@@ -21,12 +21,12 @@ export type Greeting = {
 }
 
 /** Bytes that may come before that line, and with it. */
-const longestGreeting = 8 * 1024
+const maxGreeting = 8 * 1024
 /** Milliseconds kept back from the deadline, so that what did not answer can be told. */
 const reserveMs = 150
 
 /** Ours, so it ends by itself: one of svc.yaml would run against a clock, which a busy machine lets run out. */
-const isWhole = (heard: Buffer): boolean => /^SSH-[^\r\n\u2028\u2029]*\r?\n/m.test(heard.toString('latin1'))
+const isWhole = (received: Buffer): boolean => /^SSH-[^\r\n\u2028\u2029]*\r?\n/m.test(received.toString('latin1'))
 
 /** Hears the server's first line, and puts it back for the driver. */
 export async function greeting(
@@ -36,16 +36,16 @@ export async function greeting(
   start: number,
 ): Promise<Greeting> {
   const ms = Math.max(1, context.msLeft() - reserveMs, context.msLeft() / 2)
-  const { bytes, ended } = await listen(socket, isWhole, longestGreeting, ms)
+  const { bytes, ended } = await listen(socket, isWhole, maxGreeting, ms)
   const line = /^SSH-(\d+\.\d+)-([^\r\n]*)/m.exec(bytes.toString('utf8'))
   if (ended === 'met') socket.unshift(bytes)
   const [version, software] = line?.slice(1) ?? []
   return {
     address,
     ended,
-    said: quoted(line?.[0] ?? bytes, 100),
+    banner: quote(line?.[0] ?? bytes, 100),
     version,
-    software: software && said(software, 100),
+    software: software && sanitize(software, 100),
     ms: context.now() - start,
   }
 }
@@ -59,7 +59,7 @@ export type HostKey = { readonly type: string; readonly fingerprint: string }
 
 export function hostKeyOf(blob: Buffer): HostKey {
   const length = blob.length < 4 ? 0 : blob.readUInt32BE(0)
-  const type = said(blob.subarray(4, 4 + Math.min(length, 64)), 64)
+  const type = sanitize(blob.subarray(4, 4 + Math.min(length, 64)), 64)
   return { type, fingerprint: `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=$/, '')}` }
 }
 
@@ -117,9 +117,9 @@ export type Handshake = {
 export async function handshake(
   socket: PeerSocket,
   target: PeerAddress,
-  known: readonly string[],
+  fingerprints: readonly string[],
   credentials: Credentials | undefined,
-  hide: Hide,
+  redact: Redact,
   step: (check: string) => void,
 ): Promise<Handshake> {
   const { default: ssh2 } = await loadSsh2()
@@ -130,21 +130,21 @@ export async function handshake(
   return await new Promise((resolve, reject) => {
     const isKnown = (blob: Buffer): boolean => {
       hostKey = hostKeyOf(blob)
-      return auth !== undefined && known.some((one) => one.replace(/=$/, '') === hostKey?.fingerprint)
+      return auth !== undefined && fingerprints.some((one) => one.replace(/=$/, '') === hostKey?.fingerprint)
     }
     let refusedKey = false
     const failed = (cause: unknown): void => {
-      if (hostKey === undefined || !(refusedKey || auth?.begun())) reject(cause)
+      if (hostKey === undefined || !(refusedKey || auth?.started())) reject(cause)
       else resolve(refusedKey ? { hostKey } : { hostKey, cause })
     }
     client.on('error', (error: Error) =>
-      failed(sshFault(error, { target, hide, username, tried: auth?.tried() ?? [] })),
+      failed(sshFault(error, { target, redact, username, methods: auth?.methods() ?? [] })),
     )
     client.once('ready', () => {
       if (hostKey) resolve({ client, hostKey })
     })
     client.once('close', () => {
-      const during = auth?.begun() ? 'the sign-in' : 'the key exchange'
+      const during = auth?.started() ? 'the sign-in' : 'the key exchange'
       failed(new ProbeError('protocol', `${target.address} closed the connection during ${during}`))
     })
     client.connect({
@@ -157,7 +157,7 @@ export async function handshake(
         return !refusedKey
       },
       authHandler: (left, _, next) => {
-        if (!auth?.begun()) step('sign-in')
+        if (!auth?.started()) step('sign-in')
         next((auth?.next(left) ?? false) as AnyAuthMethod)
       },
     })
@@ -166,35 +166,35 @@ export async function handshake(
 
 /** Each configured credential once, and only in a way that the server offers. */
 function authentication({ username, password, key }: Credentials) {
-  const tried: string[] = []
-  let begun = false
+  const methods: string[] = []
+  let started = false
   const keyboard = (): AnyAuthMethod => ({
     type: 'keyboard-interactive',
     username,
     prompt: (_name, _instructions, _language, prompts, finish) => {
       const [only] = prompts
       // One hidden question is the password's; whatever else is asked gets no answer.
-      const answer = prompts.length === 1 && only?.echo === false && !tried.includes('answered')
-      if (answer) tried.push('answered')
+      const answer = prompts.length === 1 && only?.echo === false && !methods.includes('answered')
+      if (answer) methods.push('answered')
       finish(answer ? [password ?? ''] : [])
     },
   })
   return {
-    begun: () => begun,
-    tried: () => tried.filter((one) => one !== 'answered'),
+    started: () => started,
+    methods: () => methods.filter((one) => one !== 'answered'),
     next: (left: readonly AuthenticationType[] | null): AnyAuthMethod | false => {
       // First asked without a credential: the refusal says what is offered.
-      if (!begun) {
-        begun = true
+      if (!started) {
+        started = true
         return { type: 'none', username }
       }
-      const can = (type: AuthenticationType): boolean => !tried.includes(type) && (left ?? []).includes(type)
+      const can = (type: AuthenticationType): boolean => !methods.includes(type) && (left ?? []).includes(type)
       const use = (type: AuthenticationType, method: AnyAuthMethod): AnyAuthMethod => {
-        tried.push(type)
+        methods.push(type)
         return method
       }
       if (key && can('publickey')) return use('publickey', { type: 'publickey', username, key })
-      if (password === undefined || tried.includes('password')) return false
+      if (password === undefined || methods.includes('password')) return false
       if (can('password')) return use('password', { type: 'password', username, password })
       return can('keyboard-interactive') ? use('keyboard-interactive', keyboard()) : false
     },
@@ -203,20 +203,20 @@ function authentication({ username, password, key }: Credentials) {
 
 type At = {
   readonly target: PeerAddress
-  readonly hide: Hide
-  readonly tried: readonly string[]
+  readonly redact: Redact
+  readonly methods: readonly string[]
   readonly username: string
 }
 
 /** What an error of the driver or of the server means. */
-function sshFault(error: Error, { target, hide, tried, username }: At): unknown {
+function sshFault(error: Error, { target, redact, methods, username }: At): unknown {
   if (error instanceof ProbeError) return error
   const { level, code, message } = error as Error & { readonly level?: unknown; readonly code?: unknown }
   const { address } = target
-  const who = quoted(hide(username), 64)
-  const told = said(hide(message), 200)
-  if (level === 'client-authentication' || (tried.length > 0 && /authentication/i.test(message))) {
-    const how = tried.length > 0 ? `by ${tried.join(' and ')}` : 'in none of the ways that are configured'
+  const who = quote(redact(username), 64)
+  const reason = sanitize(redact(message), 200)
+  if (level === 'client-authentication' || (methods.length > 0 && /authentication/i.test(message))) {
+    const how = methods.length > 0 ? `by ${methods.join(' and ')}` : 'in none of the ways that are configured'
     return new ProbeError('auth', `${address} did not let ${who} in ${how}`)
   }
   if (level === 'client-socket' && typeof code === 'string') {
@@ -224,7 +224,7 @@ function sshFault(error: Error, { target, hide, tried, username }: At): unknown 
     return reset
       ? new ProbeError(
           'protocol',
-          `${address} reset the connection during the ${tried.length > 0 ? 'sign-in' : 'key exchange'}`,
+          `${address} reset the connection during the ${methods.length > 0 ? 'sign-in' : 'key exchange'}`,
         )
       : error
   }
@@ -232,7 +232,7 @@ function sshFault(error: Error, { target, hide, tried, username }: At): unknown 
     return new ProbeError('tls', `${address} showed a key that it cannot prove to own: somebody is in between`)
   }
   if (/no matching/.test(message))
-    return new ProbeError('protocol', `${address} and svc have nothing in common: ${told}`)
-  if (typeof code === 'number') return new ProbeError('protocol', `${address} ended the session: "${told}"`)
-  return new ProbeError('protocol', `${address} does not keep to SSH`, [told])
+    return new ProbeError('protocol', `${address} and svc have nothing in common: ${reason}`)
+  if (typeof code === 'number') return new ProbeError('protocol', `${address} ended the session: "${reason}"`)
+  return new ProbeError('protocol', `${address} does not keep to SSH`, [reason])
 }

@@ -10,17 +10,17 @@ import {
   warn,
 } from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
-import { quoted, said } from '../../net/text.ts'
+import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Threshold } from '../../settings/index.ts'
 import {
-  type Banner,
   base64,
   connectLatency,
-  type Encryption,
   onSmtp,
   plainCredentials,
+  type SmtpBanner,
   type SmtpConnection,
+  type SmtpEncryption,
   usernameSetting,
 } from './connection.ts'
 import type { Extensions } from './session.ts'
@@ -31,7 +31,7 @@ export const openingResults = {
   TLS: 'It is who it should be; in Basic only where TLS comes first (port 465)',
 } as const
 
-export function evaluateBanner(address: string, { code, text, ms: value }: Banner, threshold: Threshold) {
+export function evaluateBanner(address: string, { code, text, ms: value }: SmtpBanner, threshold: Threshold) {
   if (code === 220) {
     const what = `${address} said ${text} in`
     return atMost({ check: 'banner', what, value, unit: 'duration', threshold })
@@ -44,7 +44,7 @@ export function evaluateBanner(address: string, { code, text, ms: value }: Banne
 type Transport = {
   readonly address: string
   /** Absent without TLS. */
-  readonly encryption?: Encryption | undefined
+  readonly encryption?: SmtpEncryption | undefined
   /** Mail would go in the clear: STARTTLS is not offered. */
   readonly clear?: boolean
   readonly loopback: boolean
@@ -78,7 +78,7 @@ export const transport = onSmtp({
     if (!encryption) return []
     const { chain, distrust } = encryption
     if (distrust !== undefined) return fail('TLS', 'tls', distrust)
-    return ok('TLS', `${address} speaks ${chain.protocol}, and is ${said(chain.host, 100)}`)
+    return ok('TLS', `${address} speaks ${chain.protocol}, and is ${sanitize(chain.host, 100)}`)
   },
 })
 
@@ -99,7 +99,10 @@ export const hello = onSmtp({
   settings: {},
   observe: async (smtp) => ({ address: smtp.address, names: [...(await smtp.extensions()).keys()].slice(0, 50) }),
   evaluate: ({ address, names }) =>
-    ok('hello', `${address} can do ${names.length === 0 ? 'nothing beyond the basics' : said(names.join(', '), 200)}`),
+    ok(
+      'hello',
+      `${address} can do ${names.length === 0 ? 'nothing beyond the basics' : sanitize(names.join(', '), 200)}`,
+    ),
 })
 
 /** Together with TLS: where the server is not trusted, its dates do not matter. */
@@ -130,7 +133,7 @@ export const authentication = onSmtp({
   evaluate: ({ address, methods, inClear }): Result<'authentication'> | [] => {
     if (inClear) return warn('authentication', `${address} offers to take passwords before TLS, in the clear`)
     // A server that only takes mail needs no sign-in.
-    return methods.length === 0 ? [] : ok('authentication', `${address} offers ${said(methods.join(' '), 100)}`)
+    return methods.length === 0 ? [] : ok('authentication', `${address} offers ${sanitize(methods.join(' '), 100)}`)
   },
 })
 
@@ -164,7 +167,7 @@ export const signIn = onSmtp({
     await authenticate(smtp)
     return { address: smtp.address }
   },
-  evaluate: ({ address }, { username = '' }) => ok('sign-in', `${address} let ${said(username, 64)} in`),
+  evaluate: ({ address }, { username = '' }) => ok('sign-in', `${address} let ${sanitize(username, 64)} in`),
 })
 
 /** Throws ProbeError `auth` for a refusal, `data` where the server cannot decide for now or TLS is missing. */
@@ -177,7 +180,7 @@ async function authenticate(smtp: SmtpConnection): Promise<void> {
   const [method] = passwordMethods(extensions)
   if (method === undefined) {
     const offered = extensions.get('AUTH')?.join(' ') ?? ''
-    const instead = offered === '' ? '' : `, but ${quoted(offered, 80)}`
+    const instead = offered === '' ? '' : `, but ${quote(offered, 80)}`
     throw smtp.end(new ProbeError('data', `${address} offers no sign-in by PLAIN or LOGIN${instead}`))
   }
   const { username, password } = credentials
@@ -187,7 +190,7 @@ async function authenticate(smtp: SmtpConnection): Promise<void> {
     if (reply.code === 334) reply = await smtp.ask(base64(text), name)
   }
   if (reply.code === 235) return
-  const message = `${address} refused the sign-in of ${quoted(username, 64)}: ${smtp.quote(reply)}`
+  const message = `${address} refused the sign-in of ${quote(username, 64)}: ${smtp.quote(reply)}`
   // 4xx: the server could not check the password, so nobody has refused it.
   throw smtp.end(new ProbeError(reply.code >= 500 ? 'auth' : 'data', message))
 }
@@ -208,7 +211,7 @@ export const recipient = onSmtp({
     ...(await offerRecipient(smtp, sender, to)),
   }),
   evaluate: ({ address, accepted, answer }, { recipient: to = '' }) => {
-    const message = `${address}, asked for ${said(to, 100)} (nothing was sent): ${answer}`
+    const message = `${address}, asked for ${sanitize(to, 100)} (nothing was sent): ${answer}`
     if (accepted === 'yes') return ok('recipient', message)
     if (accepted === 'no') return fail('recipient', 'data', message)
     return warn('recipient', `${message}; for now: greylisting, or it cannot look`)

@@ -11,11 +11,11 @@ import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { type Chain, caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp } from '../../net/connect.ts'
-import { type Hide, hiding } from '../../net/text.ts'
+import { createRedactor, type Redact } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { type Extensions, type Reply, SmtpSession } from './session.ts'
+import { type Extensions, type SmtpReply, SmtpSession } from './session.ts'
 
 /** How long the connection and the banner may take. */
 export const connectLatency = latencySetting({ warn: 1_000, limit: 3_000 }, 'How long connection and banner may take')
@@ -46,23 +46,23 @@ export const connectSettings = {
   password: { type: 'secret', doc: 'Its password' },
   latency: connectLatency,
 } as const satisfies SettingsSpec
-export type ConnectSettings = Values<typeof connectSettings>
+export type SmtpConnectSettings = Values<typeof connectSettings>
 
 /** Whether TLS begins with the first byte. */
-export const isImplicit = ({ tls, port }: Pick<ConnectSettings, 'tls' | 'port'>): boolean =>
+export const isImplicit = ({ tls, port }: Pick<SmtpConnectSettings, 'tls' | 'port'>): boolean =>
   tls === 'implicit' || (tls === 'auto' && port === 465)
 
 /** The banner as it came, and the milliseconds from the beginning of the connection to it. */
-export type Banner = { readonly code: number; readonly text: string; readonly ms: number }
+export type SmtpBanner = { readonly code: number; readonly text: string; readonly ms: number }
 
 /** The certificates of the server, and why it is not trusted; undefined where it is. */
-export type Encryption = { readonly chain: Chain; readonly distrust: string | undefined }
+export type SmtpEncryption = { readonly chain: Chain; readonly distrust: string | undefined }
 
 type Credentials = { readonly username: string; readonly password: string }
 type Route = {
-  readonly settings: ConnectSettings
+  readonly settings: SmtpConnectSettings
   readonly ca: string | undefined
-  readonly hide: Hide
+  readonly redact: Redact
   readonly credentials: Credentials | undefined
 }
 
@@ -75,7 +75,7 @@ export class SmtpConnection implements Connection {
   readonly loopback: boolean
   /** Whether TLS begins with the first byte. */
   readonly implicit: boolean
-  readonly tls: ConnectSettings['tls']
+  readonly tls: SmtpConnectSettings['tls']
   /** With whom to sign in; undefined where the settings or the mode want no sign-in. */
   readonly credentials: Credentials | undefined
   readonly #at: PeerAddress
@@ -86,8 +86,8 @@ export class SmtpConnection implements Connection {
   #session: SmtpSession | undefined
   #name = ''
   #ended = false
-  #banner: Banner | undefined
-  #encryption: Encryption | undefined
+  #banner: SmtpBanner | undefined
+  #encryption: SmtpEncryption | undefined
   #extensions: Extensions | undefined
   #extensionsInClear: Extensions | undefined
 
@@ -108,12 +108,12 @@ export class SmtpConnection implements Connection {
   }
 
   /** The banner, once it has come. */
-  get banner(): Banner | undefined {
+  get banner(): SmtpBanner | undefined {
     return this.#banner
   }
 
   /** Undefined as long as nothing is encrypted. */
-  get encryption(): Encryption | undefined {
+  get encryption(): SmtpEncryption | undefined {
     return this.#encryption
   }
 
@@ -132,7 +132,7 @@ export class SmtpConnection implements Connection {
   }
 
   /** Reads the banner. One that is not 220 ends the conversation. */
-  greeting(): Promise<Banner> {
+  greeting(): Promise<SmtpBanner> {
     return this.#advance(async (session) => {
       const reply = await session.greeting()
       this.#ended = reply.code !== 220
@@ -150,7 +150,7 @@ export class SmtpConnection implements Connection {
   }
 
   /** STARTTLS. A server that is not trusted ends the conversation. Throws ProbeError `tls` where it is not offered. */
-  startTls(): Promise<Encryption> {
+  startTls(): Promise<SmtpEncryption> {
     return this.#advance(async (session) => {
       const inClear = this.#extensions
       if (!inClear?.has('STARTTLS')) throw new ProbeError('tls', `${this.address} does not offer STARTTLS`)
@@ -164,17 +164,17 @@ export class SmtpConnection implements Connection {
       this.#extensionsInClear = inClear
       this.#extensions = undefined
       this.#session = this.#begin(socket)
-      return this.#encryption as Encryption
+      return this.#encryption as SmtpEncryption
     })
   }
 
   /** Sends one line and returns the reply. Throws as `SmtpSession.ask`. */
-  ask(line: string, name?: string): Promise<Reply> {
+  ask(line: string, name?: string): Promise<SmtpReply> {
     return this.#advance((session) => session.ask(line, name))
   }
 
   /** A reply in quotation marks, without secrets and control characters. */
-  quote(reply: Reply): string {
+  quote(reply: SmtpReply): string {
     return this.#begun().quote(reply)
   }
 
@@ -190,7 +190,7 @@ export class SmtpConnection implements Connection {
   }
 
   #begin(socket: Socket): SmtpSession {
-    return new SmtpSession(socket, this.address, this.#route.hide)
+    return new SmtpSession(socket, this.address, this.#route.redact)
   }
 
   #begun(): SmtpSession {
@@ -251,7 +251,7 @@ export const onSmtp = checksOn<SmtpConnection>()
 /** Connects; reads the banner, unless TLS comes first. Throws what revealing, files, sockets and TLS throw. */
 export async function openSmtp(
   at: AddressTurn,
-  settings: ConnectSettings,
+  settings: SmtpConnectSettings,
   context: CheckContext,
 ): Promise<SmtpConnection> {
   const { username } = settings
@@ -260,7 +260,7 @@ export async function openSmtp(
   const credentials = username === undefined || password === undefined ? undefined : { username, password }
   const secrets = credentials ? [credentials.password, base64(credentials.password), plainCredentials(credentials)] : []
   const ca = await readCaFile(settings.caFile)
-  const smtp = new SmtpConnection(at, { settings, ca, hide: hiding(secrets), credentials }, context)
+  const smtp = new SmtpConnection(at, { settings, ca, redact: createRedactor(secrets), credentials }, context)
   if (smtp.implicit) at.step('TLS')
   try {
     await smtp.connect()

@@ -12,13 +12,13 @@ import {
   size,
   transport,
 } from './checks.ts'
-import { type ConnectSettings, connectSettings, isImplicit, openSmtp } from './connection.ts'
+import { connectSettings, isImplicit, openSmtp, type SmtpConnectSettings } from './connection.ts'
 
 /** An address as it stands between < and >: printable ASCII, without what could end it or the line. */
 const mailAddress = /^[!-;=?A-~]{1,64}@[A-Za-z0-9.:[\]-]{1,255}$/
 
 /** Why the settings cannot be used together, or undefined. */
-function validate(settings: ConnectSettings & Values<typeof recipient.settings>): string | undefined {
+function validate(settings: SmtpConnectSettings & Values<typeof recipient.settings>): string | undefined {
   const { username, password, tls, sender } = settings
   if (password !== undefined && username === undefined) return 'password needs a username'
   if (username !== undefined && password === undefined) return 'username needs a password'

@@ -1,20 +1,20 @@
 import type { Socket } from 'node:net'
 import { partingMs, within } from '../../database/index.ts'
 import { CodedReplyReader } from '../../net/coded-reply.ts'
-import { Exchange } from '../../net/request-reply.ts'
-import { type Hide, quoted } from '../../net/text.ts'
+import { RequestReplyConnection } from '../../net/request-reply.ts'
+import { quote, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
 /** One reply of an SMTP server: the text of each line, without its code. */
-export type Reply = { readonly code: number; readonly lines: readonly string[] }
+export type SmtpReply = { readonly code: number; readonly lines: readonly string[] }
 
-export class SmtpReplyReader extends CodedReplyReader<Reply> {
-  constructor(address: string, hide: Hide) {
-    const make = (code: number, lines: readonly string[]): Reply => ({
+export class SmtpReplyReader extends CodedReplyReader<SmtpReply> {
+  constructor(address: string, redact: Redact) {
+    const make = (code: number, lines: readonly string[]): SmtpReply => ({
       code,
       lines: lines.map((line) => line.slice(4)),
     })
-    super({ name: 'SMTP', kinds: '2-5', free: false, make }, address, hide)
+    super({ name: 'SMTP', kinds: '2-5', free: false, make }, address, redact)
   }
 }
 
@@ -24,13 +24,13 @@ export type Extensions = ReadonlyMap<string, readonly string[]>
 /** An SMTP session over a socket that stays the caller's to destroy. STARTTLS begins another one. */
 export class SmtpSession {
   readonly address: string
-  readonly #hide: Hide
-  readonly #exchange: Exchange<Reply>
+  readonly #redact: Redact
+  readonly #exchange: RequestReplyConnection<SmtpReply>
 
-  constructor(socket: Socket, address: string, hide: Hide) {
+  constructor(socket: Socket, address: string, redact: Redact) {
     this.address = address
-    this.#hide = hide
-    this.#exchange = new Exchange(socket, address, new SmtpReplyReader(address, hide))
+    this.#redact = redact
+    this.#exchange = new RequestReplyConnection(socket, address, new SmtpReplyReader(address, redact))
   }
 
   /** False when no further command can be answered. */
@@ -39,12 +39,12 @@ export class SmtpSession {
   }
 
   /** A reply in quotation marks, without secrets and control characters. */
-  quote({ code, lines }: Reply): string {
-    return quoted(this.#hide(`${code} ${lines.join(' ')}`), 200)
+  quote({ code, lines }: SmtpReply): string {
+    return quote(this.#redact(`${code} ${lines.join(' ')}`), 200)
   }
 
   /** The banner, whatever its code. Throws as `ask`, but for a 421. */
-  greeting(): Promise<Reply> {
+  greeting(): Promise<SmtpReply> {
     return this.#exchange.next()
   }
 
@@ -52,7 +52,7 @@ export class SmtpSession {
    * Sends one line and returns the reply. `name` stands for the line in messages. Throws ProbeError: `refused`
    * for a 421, with which a server ends a session whatever the command was; else as `Exchange.ask`.
    */
-  async ask(line: string, name = line.split(' ', 1)[0] ?? ''): Promise<Reply> {
+  async ask(line: string, name = line.split(' ', 1)[0] ?? ''): Promise<SmtpReply> {
     if (/[\r\n\0]/.test(line)) throw new ProbeError('data', `what ${name} should say holds a line break`)
     const unasked = this.#exchange.unasked[0]
     const reply = await this.#exchange.ask(`${line}\r\n`, name)

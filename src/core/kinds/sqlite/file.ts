@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type CheckContext, ObservationError } from '../../engine/index.ts'
 import { sqlite } from '../../lazy.ts'
-import { said } from '../../net/text.ts'
+import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
 /** A database file that this process has open to read, until a child process opens it. */
@@ -110,10 +110,13 @@ async function refuseFile(path: string, ownStore: boolean): Promise<void> {
   }
 }
 
-function refuseMode(place: string, mode: number, wanted: '600' | '700'): void {
+function refuseMode(place: string, mode: number, expected: '600' | '700'): void {
   if ((mode & 0o077) === 0) return
   const is = (mode & 0o777).toString(8).padStart(4, '0')
-  throw wrong(`${place} is open to other accounts (mode ${is}, and not 0${wanted})`, `next: chmod ${wanted} ${place}`)
+  throw wrong(
+    `${place} is open to other accounts (mode ${is}, and not 0${expected})`,
+    `next: chmod ${expected} ${place}`,
+  )
 }
 
 /**
@@ -166,7 +169,7 @@ const codeOf = (error: unknown): number => Number((error as { errcode?: unknown 
 export function sqliteFault(error: unknown, path: string): unknown {
   if (error instanceof ProbeError || codeOf(error) === 0) return error
   const code = codeOf(error)
-  const details = [said(String((error as Error).message)), `SQLite code ${code}`]
+  const details = [sanitize(String((error as Error).message)), `SQLite code ${code}`]
   if (isBusy(error)) return new ProbeError('timeout', `${path} is locked by another process`, details)
   const meaning = meanings[code] ?? meanings[code & 0xff] ?? `cannot be used: ${details[0]}`
   if (damages.has(code & 0xff)) details.push('next: restore it from a backup')

@@ -1,14 +1,14 @@
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, isAbsolute } from 'node:path'
 import {
-  type Asked,
   askQuery,
   type Column,
+  dueQueries,
   evaluateAsked,
+  type QueryAnswer,
   queriesProblem,
   queriesSetting,
   queryMs,
-  wanted,
 } from '../../database/index.ts'
 import {
   atLeast,
@@ -21,7 +21,7 @@ import {
   ok,
 } from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
-import { said } from '../../net/text.ts'
+import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import { closeFile, explained, openFile, pragma, type SqliteFile, value } from './file.ts'
@@ -207,7 +207,7 @@ export const quickCheck = check({
       return ok('quick check', `left out: ${size} without WAL, and writers would wait for it`)
     }
     const { problems, ms } = observation
-    const [first, ...others] = problems.map((problem) => said(problem, 200))
+    const [first, ...others] = problems.map((problem) => sanitize(problem, 200))
     if (first === undefined) return ok('quick check', `no damage found, in ${showDuration(ms)}`)
     return fail('quick check', 'data', `the database is damaged: ${first}`, {
       details: [...others, 'next: restore it from a backup'],
@@ -235,7 +235,7 @@ export const backup = check({
       return { name, bytes, ageMs: context.date().getTime() - modifiedAt }
     }),
   evaluate: ({ name: file, bytes, ageMs }, { backupAge }) => {
-    const name = said(file, 128)
+    const name = sanitize(file, 128)
     if (bytes === 0) return fail('backup', 'data', `the newest backup, ${name}, is empty (0 bytes)`)
     return atMost({
       check: 'backup',
@@ -255,17 +255,17 @@ export const queries = check({
   results: { queries: 'What you ask by `queries` is as it should be; each is judged by itself' },
   settings: { queries: queriesSetting },
   when: ['queries'],
-  async *observe(file, settings, context): AsyncGenerator<Asked> {
+  async *observe(file, settings, context): AsyncGenerator<QueryAnswer> {
     const read = async (sql: string): Promise<Column> => {
       const ms = queryMs(context.msLeft())
       return (await inChild(file, { task: 'read', path: file.path, sql, busyMs: queryBusyMs, ms }, context)) as Column
     }
-    for (const one of wanted(settings.queries, context.mode)) {
+    for (const one of dueQueries(settings.queries, context.mode)) {
       context.step('queries', file.path)
       yield await explained(file, () => askQuery(one, context, read))
     }
   },
-  evaluate: (asked) => evaluateAsked(asked),
+  evaluate: (answer) => evaluateAsked(answer),
 })
 
 /** Reads; in Advanced also writes in a transaction that is always taken back. */

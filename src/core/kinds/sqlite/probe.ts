@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { type Column, ColumnReader } from '../../database/index.ts'
 import { showBytes } from '../../format.ts'
 import { sqlite } from '../../lazy.ts'
-import { said } from '../../net/text.ts'
+import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { sqliteFault } from './file.ts'
 
@@ -141,7 +141,7 @@ const limitsOf = (database: DatabaseSync) => (database as Partial<Pick<DatabaseS
 /** An error of the statement itself is told in the words of SQLite; any other is one of the file. */
 function queryFault(error: unknown, path: string, database: DatabaseSync): unknown {
   const { errcode, message } = error as { readonly errcode?: unknown; readonly message?: unknown }
-  const words = said(String(message))
+  const words = sanitize(String(message))
   if (errcode === 8) return new ProbeError('data', `it would write, and was refused: ${words}`)
   const max = database.isOpen ? limitsOf(database)?.length : undefined
   if (errcode === 18 && max !== undefined) {

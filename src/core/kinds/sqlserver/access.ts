@@ -1,6 +1,6 @@
 import { type DatabaseConnection, figure, onDatabase, type Row } from '../../database/index.ts'
 import { type Result, type ResultsOf, warn } from '../../engine/index.ts'
-import { said } from '../../net/text.ts'
+import { sanitize } from '../../net/text.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { UnreadableError } from './errors.ts'
@@ -25,7 +25,7 @@ class Unreadable {
   readonly details: readonly string[] | undefined
   constructor({ why, message }: UnreadableError, grant: Grant, user: string) {
     this.reason = message
-    this.details = why === 'permission' ? [grant(`[${said(user, 64).replaceAll(']', ']]')}]`)] : undefined
+    this.details = why === 'permission' ? [grant(`[${sanitize(user, 64).replaceAll(']', ']]')}]`)] : undefined
   }
 }
 

@@ -16,7 +16,7 @@ import {
   within,
 } from '../../database/index.ts'
 import { optionalDriver } from '../../net/driver.ts'
-import { type Hide, hiding, quoted } from '../../net/text.ts'
+import { createRedactor, quote, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type ServerError, sqlserverFault } from './errors.ts'
 
@@ -37,7 +37,7 @@ export const loadTedious = () =>
 export const openSqlserver: Open = async (target, way) => {
   const { socket, ip, address } = way
   const password = (await target.password?.reveal()) ?? ''
-  const hide = hiding([password])
+  const redact = createRedactor([password])
   const tls = await tlsChoice(target, ip)
   const { Connection, Request } = await loadTedious()
   const connection = new Connection(configuration(target, tls, password, once(socket, address)))
@@ -53,8 +53,8 @@ export const openSqlserver: Open = async (target, way) => {
     signIn: () => signIn(connection, socket, signInErrors),
     encryption: () => (tls ? (secured?.getProtocol() ?? 'TLS') : undefined),
     secured: () => secured,
-    ask: async (sql, ms) => (await query(connection, Request, sql, ms)).map((row) => withoutSecret(row, hide)),
-    read: (sql, { ms }) => readColumn(connection, Request, sql, { ms, hide }),
+    ask: async (sql, ms) => (await query(connection, Request, sql, ms)).map((row) => withoutSecret(row, redact)),
+    read: (sql, { ms }) => readColumn(connection, Request, sql, { ms, redact }),
     stop: async (running) => {
       // An attention: the server ends the batch and says so.
       connection.cancel()
@@ -63,7 +63,7 @@ export const openSqlserver: Open = async (target, way) => {
     // The protocol has no farewell: the session ends with its connection.
     release: () => connection.close(),
     fault: (error, phase) =>
-      sqlserverFault(error, { target, address, phase, hide }, phase === 'sign-in' ? signInErrors : []),
+      sqlserverFault(error, { target, address, phase, redact }, phase === 'sign-in' ? signInErrors : []),
   })
 }
 
@@ -107,7 +107,7 @@ function once(socket: PeerSocket, address: string): (where?: unknown) => Promise
       return socket
     }
     const { host, port } = where as { readonly host?: unknown; readonly port?: unknown }
-    const other = quoted(`${String(host)}:${Number(port)}`, 128)
+    const other = quote(`${String(host)}:${Number(port)}`, 128)
     throw new ProbeError('data', `${address} sends its clients on to ${other}`, [
       'next: where that is right, name that server in the url',
     ])
@@ -169,9 +169,9 @@ async function query(connection: Connection, Batch: typeof Request, sql: string,
 }
 
 /** Texts of a row without the secret: a login sends it in a form that the server can read, and give back. */
-function withoutSecret(row: Row, hide: Hide): Row {
+function withoutSecret(row: Row, redact: Redact): Row {
   const clean = Object.create(null) as Record<string, unknown>
-  for (const [name, value] of Object.entries(row)) clean[name] = typeof value === 'string' ? hide(value) : value
+  for (const [name, value] of Object.entries(row)) clean[name] = typeof value === 'string' ? redact(value) : value
   return clean
 }
 
@@ -183,12 +183,12 @@ async function readColumn(
   connection: Connection,
   Batch: typeof Request,
   sql: string,
-  { ms, hide }: { readonly ms: number; readonly hide: Hide },
+  { ms, redact }: { readonly ms: number; readonly redact: Redact },
 ): Promise<Column> {
   const reader = new ColumnReader()
   const take = ([first]: Cells): void => {
     const value = first?.value
-    reader.take(typeof value === 'string' ? hide(value) : value)
+    reader.take(typeof value === 'string' ? redact(value) : value)
   }
   try {
     const begin = `${prefix} SET ROWCOUNT ${maxRows + 1}; BEGIN TRANSACTION;`

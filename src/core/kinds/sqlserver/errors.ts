@@ -1,9 +1,9 @@
 import { calledOff, type ErrorPlace, withoutTls } from '../../database/index.ts'
-import { type Hide, said } from '../../net/text.ts'
+import { type Redact, sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
 /** `hide` replaces the password in what a server sends back. */
-export type Place = ErrorPlace & { readonly hide: Hide }
+export type SqlserverPlace = ErrorPlace & { readonly redact: Redact }
 
 /** An error token of the server. */
 export type ServerError = { readonly number: number; readonly state: number; readonly message: string }
@@ -87,11 +87,15 @@ const states: Readonly<Record<number, string>> = {
 }
 
 /** What an error of the driver or of the server means; `told` are the error tokens of a sign-in, in order. */
-export function sqlserverFault(error: unknown, place: Place, told: readonly ServerError[] = []): unknown {
+export function sqlserverFault(
+  error: unknown,
+  place: SqlserverPlace,
+  signInErrors: readonly ServerError[] = [],
+): unknown {
   const { cause, code } = error as { readonly cause?: unknown; readonly code?: unknown }
   if (error instanceof ProbeError) return error
   if (cause instanceof ProbeError) return cause
-  const errors = told.length > 0 ? told : serverErrors(error)
+  const errors = signInErrors.length > 0 ? signInErrors : serverErrors(error)
   if (errors.length > 0) return fromServer(errors, place)
   return fromDriver(error, cause, code, place)
 }
@@ -104,46 +108,46 @@ function serverErrors(error: unknown): readonly ServerError[] {
   })
 }
 
-function fromServer(errors: readonly ServerError[], { target, address, phase, hide }: Place): ProbeError {
-  const known = errors.find(({ number }) => meanings[number]) ?? errors.find(({ number }) => number === 18_456)
-  const { number, state, message } = known ?? (errors[0] as ServerError)
-  const user = `"${said(target.user, 64)}"`
-  const told = said(hide(message))
-  const details = [`error ${number}, state ${state}${told === '' ? '' : `: ${told}`}`]
+function fromServer(errors: readonly ServerError[], { target, address, phase, redact }: SqlserverPlace): ProbeError {
+  const decisive = errors.find(({ number }) => meanings[number]) ?? errors.find(({ number }) => number === 18_456)
+  const { number, state, message } = decisive ?? (errors[0] as ServerError)
+  const user = `"${sanitize(target.user, 64)}"`
+  const reason = sanitize(redact(message))
+  const details = [`error ${number}, state ${state}${reason === '' ? '' : `: ${reason}`}`]
   const meant = meanings[number]
   if (meant) return new ProbeError(meant[0], meant[1](address, user), [...meant.slice(2).map(String), ...details])
   if (number === 18_456) {
     const why = states[state] ?? 'wrong name or password, most likely'
     return new ProbeError('auth', `${address} refused the sign-in of ${user}: ${why}`, details)
   }
-  if (phase === 'sign-in') return new ProbeError('protocol', `${address} refused the connection: ${told}`, details)
+  if (phase === 'sign-in') return new ProbeError('protocol', `${address} refused the connection: ${reason}`, details)
   if (phase === 'query' && permission.has(number)) {
-    return new ProbeError('data', `${user} may not read that: ${told}`, [...details, 'next: GRANT SELECT on it'])
+    return new ProbeError('data', `${user} may not read that: ${reason}`, [...details, 'next: GRANT SELECT on it'])
   }
-  if (phase === 'query' && number !== 1_222) return new ProbeError('data', `the query failed: ${told}`, details)
-  if (permission.has(number)) return new UnreadableError('permission', `${user} may not look: ${told}`, details)
+  if (phase === 'query' && number !== 1_222) return new ProbeError('data', `the query failed: ${reason}`, details)
+  if (permission.has(number)) return new UnreadableError('permission', `${user} may not look: ${reason}`, details)
   if (absent.has(number)) {
-    return new UnreadableError('absent', `this edition or version has not what is looked at: ${told}`, details)
+    return new UnreadableError('absent', `this edition or version has not what is looked at: ${reason}`, details)
   }
   if (number === 1_222) return new ProbeError('timeout', 'waited for a lock, in vain', details)
-  return new ProbeError('protocol', `the query failed: ${told}`, details)
+  return new ProbeError('protocol', `the query failed: ${reason}`, details)
 }
 
-function fromDriver(error: unknown, cause: unknown, code: unknown, { address, hide }: Place): unknown {
+function fromDriver(error: unknown, cause: unknown, code: unknown, { address, redact }: SqlserverPlace): unknown {
   const { message } = error as { readonly message?: unknown }
-  const told = said(hide(typeof message === 'string' ? message : ''))
+  const reason = sanitize(redact(typeof message === 'string' ? message : ''))
   if (code === 'EENCRYPT') {
-    if (/requires encryption/.test(told)) {
+    if (/requires encryption/.test(reason)) {
       return new ProbeError('tls', `${address} takes encrypted connections only`, ['next: tls: {mode: verify}'])
     }
-    if (/not negotiate/.test(told)) return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
+    if (/not negotiate/.test(reason)) return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
   }
   if (code === 'ETIMEOUT') return calledOff()
   if (code === 'ELOGIN') return new ProbeError('protocol', `${address} refused the connection and did not say why`)
   // A socket's own errors, and those of TLS.
   if (typeof (cause as { code?: unknown } | undefined)?.code === 'string') return cause
-  if (/unexpected end of message stream|Connection closed|socket hang up/.test(told)) {
+  if (/unexpected end of message stream|Connection closed|socket hang up/.test(reason)) {
     return new ProbeError('protocol', `${address} closed the connection before it answered`)
   }
-  return new ProbeError('protocol', `${address} does not answer as SQL Server does`, told === '' ? [] : [told])
+  return new ProbeError('protocol', `${address} does not answer as SQL Server does`, reason === '' ? [] : [reason])
 }

@@ -2,14 +2,14 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { showBytes } from '../../format.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type Hide, quoted } from '../text.ts'
+import { quote, type Redact } from '../text.ts'
 
 /** Bytes of response headers; more is refused by the parser. */
 const maxHeaderBytes = 16 * 1024
 /** Interim answers (1xx) that are heard before a peer is taken for hostile. */
-const mostInterim = 16
+const maxInterim = 16
 
-export type Call = {
+export type HttpCall = {
   readonly method: string
   /** Path and query. */
   readonly path: string
@@ -35,27 +35,26 @@ export type Body = {
  * One HTTP/1.1 request over a socket that the caller opened and destroys. `hide` takes the caller's
  * secrets out of what the peer said. Throws ProbeError, or what the socket threw.
  */
-export function call(socket: Socket, address: string, ask: Call, hide: Hide): Promise<Head> {
+export function call(socket: Socket, address: string, ask: HttpCall, redact: Redact): Promise<Head> {
   const { request } = process.getBuiltinModule('node:http')
   const { method, path, headers } = ask
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException): void => {
       socket.destroy()
-      reject(meaning(error, address, hide))
+      reject(meaning(error, address, redact))
     }
     try {
       const out = request({ method, path, headers, createConnection: () => socket, maxHeaderSize: maxHeaderBytes })
       let interim = 0
       const interimAnswer = (): void => {
         interim += 1
-        if (interim > mostInterim)
-          out.destroy(new ProbeError('protocol', `${address} sent interim answers without end`))
+        if (interim > maxInterim) out.destroy(new ProbeError('protocol', `${address} sent interim answers without end`))
       }
       out.on('continue', interimAnswer)
       out.on('information', interimAnswer)
       out.on('error', failed)
-      out.on('upgrade', (answer) => resolve(headOf(answer, address, hide)))
-      out.on('response', (answer) => resolve(headOf(answer, address, hide)))
+      out.on('upgrade', (answer) => resolve(headOf(answer, address, redact)))
+      out.on('response', (answer) => resolve(headOf(answer, address, redact)))
       out.end(ask.body)
     } catch (error) {
       failed(error as NodeJS.ErrnoException)
@@ -63,7 +62,7 @@ export function call(socket: Socket, address: string, ask: Call, hide: Hide): Pr
   })
 }
 
-function headOf(answer: IncomingMessage, address: string, hide: Hide): Head {
+function headOf(answer: IncomingMessage, address: string, redact: Redact): Head {
   // A cut that comes before anyone reads must not be an unhandled error; `read` tells of it.
   answer.on('error', () => {})
   const headers = Object.entries(answer.headersDistinct).map(([name, values]) => [name, (values ?? []).join(', ')])
@@ -71,11 +70,11 @@ function headOf(answer: IncomingMessage, address: string, hide: Hide): Head {
     status: answer.statusCode ?? 0,
     headers: Object.fromEntries(headers) as Record<string, string>,
     cookies: answer.headersDistinct['set-cookie'] ?? [],
-    read: (max) => readBody(answer, address, max, hide),
+    read: (max) => readBody(answer, address, max, redact),
   }
 }
 
-async function readBody(answer: IncomingMessage, address: string, max: number, hide: Hide): Promise<Body> {
+async function readBody(answer: IncomingMessage, address: string, max: number, redact: Redact): Promise<Body> {
   const chunks: Buffer[] = []
   let length = 0
   try {
@@ -86,8 +85,9 @@ async function readBody(answer: IncomingMessage, address: string, max: number, h
       if (length > max) break
     }
   } catch (error) {
-    const known = error as NodeJS.ErrnoException
-    if (known.code !== 'ECONNRESET' && known.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw meaning(known, address, hide)
+    const systemError = error as NodeJS.ErrnoException
+    if (systemError.code !== 'ECONNRESET' && systemError.code !== 'ERR_STREAM_PREMATURE_CLOSE')
+      throw meaning(systemError, address, redact)
     const announced = answer.headers['content-length']
     const whole = announced === undefined ? '' : ` of ${showBytes(Number(announced))}`
     throw new ProbeError('protocol', `${address} cut its answer short, after ${showBytes(length)}${whole}`)
@@ -97,15 +97,15 @@ async function readBody(answer: IncomingMessage, address: string, max: number, h
 }
 
 /** The parser's codes, in an operator's words. */
-function meaning(error: NodeJS.ErrnoException & { rawPacket?: unknown }, address: string, hide: Hide): Error {
+function meaning(error: NodeJS.ErrnoException & { rawPacket?: unknown }, address: string, redact: Redact): Error {
   // A DOMException has a number there.
   const code = typeof error.code === 'string' ? error.code : ''
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new ProbeError('protocol', `${address} sent more than ${showBytes(maxHeaderBytes)} of headers`, [code])
   }
   if (code.startsWith('HPE_')) {
-    const heard = Buffer.isBuffer(error.rawPacket) ? `: it said ${quoted(hide(error.rawPacket))}` : ''
-    return new ProbeError('protocol', `${address} does not answer in sound HTTP${heard}`, [code])
+    const received = Buffer.isBuffer(error.rawPacket) ? `: it said ${quote(redact(error.rawPacket))}` : ''
+    return new ProbeError('protocol', `${address} does not answer in sound HTTP${received}`, [code])
   }
   if (code === 'ERR_INVALID_CHAR' || code === 'ERR_INVALID_HTTP_TOKEN' || code === 'ERR_HTTP_INVALID_HEADER_VALUE') {
     return new ProbeError('data', 'a header of this monitor holds a character that HTTP does not allow', [code])

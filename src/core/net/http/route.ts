@@ -5,7 +5,7 @@ import type { Setting } from '../../settings/index.ts'
 import { leadsNearer, type PeerAddress, reachOf } from '../addresses.ts'
 import { type Chain, whyDistrusted } from '../certificates.ts'
 import { connectTcp, hostPort } from '../connect.ts'
-import { type Hide, quoted, safeUrl } from '../text.ts'
+import { quote, type Redact, safeUrl } from '../text.ts'
 import { connectTls } from '../tls-connect.ts'
 import { hostOf, portOf } from '../url.ts'
 import { call, type Head } from './call.ts'
@@ -31,13 +31,13 @@ export type Route = {
   readonly redirects: number
   readonly verify: boolean
   readonly ca: string | undefined
-  readonly hide: Hide
+  readonly redact: Redact
 }
 
-export type Link = { readonly socket: Socket; readonly chain: Chain | undefined }
+export type RouteLink = { readonly socket: Socket; readonly chain: Chain | undefined }
 
 /** Connects, with TLS for https. With `verify`, a server that is not who it should be gets no request. */
-export async function open(target: PeerAddress, url: URL, route: Route, context: NetContext): Promise<Link> {
+export async function open(target: PeerAddress, url: URL, route: Route, context: NetContext): Promise<RouteLink> {
   if (url.protocol === 'http:') {
     if (route.signsIn && isOurs(url, route) && !route.insecureHttp && !isLoopback(target.ip)) {
       const advice = 'use https, or insecureHttp'
@@ -68,14 +68,19 @@ export type Arrival = {
   readonly hops: readonly string[]
   /** Wall clock before the request that was answered, and when its head was there. */
   readonly sent: Date
-  readonly heard: Date
+  readonly receivedAt: Date
 }
 
 /**
  * Asks, and follows as many redirects as are allowed. A POST follows none. Another origin gets
  * neither configured headers nor credentials. The caller destroys the socket that it is given.
  */
-export async function travel(link: Link, target: PeerAddress, route: Route, context: NetContext): Promise<Arrival> {
+export async function travel(
+  link: RouteLink,
+  target: PeerAddress,
+  route: Route,
+  context: NetContext,
+): Promise<Arrival> {
   let { url } = route
   let { socket } = link
   let at = target
@@ -85,14 +90,15 @@ export async function travel(link: Link, target: PeerAddress, route: Route, cont
     for (;;) {
       at.step('status')
       const sent = context.date()
-      const head = await call(socket, at.address, requestTo(url, route), route.hide)
-      const heard = context.date()
+      const head = await call(socket, at.address, requestTo(url, route), route.redact)
+      const receivedAt = context.date()
       const next = nextOf(head, url, at, route)
-      if (next === undefined) return { head, socket, url, hops, sent, heard }
+      if (next === undefined) return { head, socket, url, hops, sent, receivedAt }
       hops.push(safeUrl(next))
-      if (visited.has(next.href)) throw new ProbeError('protocol', `${at.address} redirects in a loop: ${shown(hops)}`)
+      if (visited.has(next.href))
+        throw new ProbeError('protocol', `${at.address} redirects in a loop: ${hopText(hops)}`)
       if (hops.length - 1 > route.redirects) {
-        throw new ProbeError('protocol', `${at.address} redirects more than ${route.redirects} times: ${shown(hops)}`)
+        throw new ProbeError('protocol', `${at.address} redirects more than ${route.redirects} times: ${hopText(hops)}`)
       }
       visited.add(next.href)
       socket.destroy()
@@ -108,7 +114,7 @@ export async function travel(link: Link, target: PeerAddress, route: Route, cont
   }
 }
 
-const shown = (hops: readonly string[]): string => hops.slice(-4).join(' -> ')
+const hopText = (hops: readonly string[]): string => hops.slice(-4).join(' -> ')
 
 /** The request to a URL: what is ours goes to our own origin only. */
 export function requestTo(url: URL, route: Route) {
@@ -125,9 +131,9 @@ export function nextOf(head: Head, url: URL, at: PeerAddress, route: Route): URL
   if (!redirects || location === undefined || route.redirects === 0 || route.method === 'POST') return undefined
   const next = URL.parse(location, url.href)
   if (next === null)
-    throw new ProbeError('protocol', `${at.address} redirects to ${quoted(location, 80)}, which is no URL`)
+    throw new ProbeError('protocol', `${at.address} redirects to ${quote(location, 80)}, which is no URL`)
   if (next.protocol !== 'http:' && next.protocol !== 'https:') {
-    throw new ProbeError('protocol', `${at.address} redirects to ${quoted(next.protocol, 32)}, which is not followed`)
+    throw new ProbeError('protocol', `${at.address} redirects to ${quote(next.protocol, 32)}, which is not followed`)
   }
   next.hash = ''
   next.username = ''

@@ -1,8 +1,8 @@
 import type { Actor, AuditRow, Data } from '../data.ts'
-import type { Link } from '../link.ts'
+import type { StoreLink } from '../link.ts'
 import { type Db, present } from '../tables.ts'
 
-export type Entry = {
+export type AuditEntry = {
   readonly event: string
   /** Whom or what it is about, by name. */
   readonly target: string | undefined
@@ -12,7 +12,7 @@ export type Entry = {
 }
 
 /** Writes an entry into the transaction of the change that it is about (S10). */
-export async function note(tx: Db, at: number, actor: Actor, entry: Entry): Promise<void> {
+export async function note(tx: Db, at: number, actor: Actor, entry: AuditEntry): Promise<void> {
   await tx
     .insertInto('audit')
     .values({
@@ -32,7 +32,7 @@ export async function note(tx: Db, at: number, actor: Actor, entry: Entry): Prom
 
 const columns = ['id', 'at', 'event', 'who', 'address', 'target', 'correlationId', 'before', 'after', 'reason'] as const
 
-export function auditOver(link: Link, now: () => number): Data['audit'] {
+export function auditOver(link: StoreLink, now: () => number): Data['audit'] {
   return {
     write: (event, target, actor) => link.write((tx) => note(tx, now(), actor, { event, target })),
     list: ({ limit, before }) =>

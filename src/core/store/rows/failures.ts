@@ -1,9 +1,9 @@
 import type { Data } from '../data.ts'
-import type { Link } from '../link.ts'
+import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 
 /** P5: as many rows of failed sign-ins at most. */
-export const mostFailures = 100_000
+export const maxFailures = 100_000
 /** Room that is made at once when they are that many, so that rows are seldom counted. */
 const swath = 2_000
 /** As many nodes may share a store and still not pass the limit together. */
@@ -12,7 +12,7 @@ const nodes = 16
 /** How many new rows this process may still add before it has to count again. */
 export type Room = { left: number }
 
-export function failuresOver(link: Link, room: Room): Data['failures'] {
+export function failuresOver(link: StoreLink, room: Room): Data['failures'] {
   return {
     read: (key) =>
       link.read(
@@ -63,8 +63,8 @@ async function makeRoom(tx: Db): Promise<number> {
     .selectFrom('failures')
     .select((eb) => eb.fn.countAll<number>().as('n'))
     .executeTakeFirstOrThrow()
-  const most = mostFailures - swath
-  if (n <= most) return Math.floor((mostFailures - n) / nodes)
+  const most = maxFailures - swath
+  if (n <= most) return Math.floor((maxFailures - n) / nodes)
   const oldest = tx
     .selectFrom('failures')
     .select('key')

@@ -1,12 +1,12 @@
 import { Fault } from '../../errors.ts'
 import type { Data, HeartbeatRow } from '../data.ts'
-import type { Link } from '../link.ts'
+import type { StoreLink } from '../link.ts'
 import { counted, present, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
 import { namesNear } from './near.ts'
 
 /** As many names at most: who may report must not fill the disk. */
-const mostHeartbeats = 10_000
+const maxHeartbeats = 10_000
 /** As many of a name's last ones. */
 const historyKept = 20
 /** An agent that has been silent for so long is forgotten: a job of every quarter is not. Milliseconds. */
@@ -15,33 +15,33 @@ export const heartbeatsKeptMs = 100 * 86_400_000
 /** Held by every transaction that adds a name, so that the limit holds for several nodes together. */
 const namesLock = 'heartbeats'
 
-export function heartbeatsOver(link: Link, now: () => number): Data['heartbeats'] {
+export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartbeats'] {
   return {
-    report: ({ name, ...told }) =>
+    report: ({ name, ...beat }) =>
       link.write(async (tx) => {
         await link.lock(tx, `heartbeat ${name}`)
         const [before] = await tx.selectFrom('heartbeats').select(['at', 'history']).where('name', '=', name).execute()
         // Another node's clock may be ahead of this one's.
-        const at = Math.max(told.at, before?.at ?? 0)
-        const known: Moments = before ? (JSON.parse(before.history) as Moments) : []
+        const at = Math.max(beat.at, before?.at ?? 0)
+        const moments: Moments = before ? (JSON.parse(before.history) as Moments) : []
         const row = {
           at,
-          who: told.who,
-          status: told.status,
-          message: told.message ?? null,
-          version: told.version ?? null,
-          intervalMs: told.intervalMs ?? null,
-          backlog: told.backlog ?? null,
-          diskFreePercent: told.diskFreePercent ?? null,
-          skewMs: told.skewMs ?? null,
-          history: JSON.stringify([...known, [at, told.status]].slice(-historyKept)),
+          who: beat.who,
+          status: beat.status,
+          message: beat.message ?? null,
+          version: beat.version ?? null,
+          intervalMs: beat.intervalMs ?? null,
+          backlog: beat.backlog ?? null,
+          diskFreePercent: beat.diskFreePercent ?? null,
+          skewMs: beat.skewMs ?? null,
+          history: JSON.stringify([...moments, [at, beat.status]].slice(-historyKept)),
         }
         if (before) {
           await tx.updateTable('heartbeats').set(row).where('name', '=', name).execute()
           return
         }
         await link.lock(tx, namesLock)
-        if ((await counted(tx, 'heartbeats')) >= mostHeartbeats) throw full()
+        if ((await counted(tx, 'heartbeats')) >= maxHeartbeats) throw full()
         await tx
           .insertInto('heartbeats')
           .values({ name, ...row })
@@ -65,7 +65,7 @@ export function heartbeatsOver(link: Link, now: () => number): Data['heartbeats'
 type Moments = readonly (readonly [at: number, status: HeartbeatRow['status']])[]
 
 const full = (): Fault =>
-  new Fault('Conflict', `There are ${mostHeartbeats} heartbeats, and no more are kept`, {
+  new Fault('Conflict', `There are ${maxHeartbeats} heartbeats, and no more are kept`, {
     hints: ['svc heartbeats remove NAME   forgets an agent that is gone'],
   })
 

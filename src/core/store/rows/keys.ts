@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import type { Data, KeyRow } from '../data.ts'
-import { type Link, taken } from '../link.ts'
+import { type StoreLink, taken } from '../link.ts'
 import { present, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
 import { namesNear } from './near.ts'
@@ -11,7 +11,7 @@ import { userThere } from './user-rows.ts'
 /** Held by every transaction that adds or revokes a key. */
 const keysLock = 'keys'
 
-export function keysOver(link: Link, now: () => number): Data['keys'] {
+export function keysOver(link: StoreLink, now: () => number): Data['keys'] {
   return {
     add: ({ name, hash, userId, roles, permissions, expiresAt }, actor) =>
       link.write(async (tx) => {
@@ -62,11 +62,11 @@ export function keysOver(link: Link, now: () => number): Data['keys'] {
     revoke: (name, actor) =>
       link.write(async (tx) => {
         await link.lock(tx, keysLock)
-        const named = tx.selectFrom('apiKeys').select('id').where('name', '=', name).limit(1)
-        const [live] = await named.where('revokedAt', 'is', null).execute()
+        const existing = tx.selectFrom('apiKeys').select('id').where('name', '=', name).limit(1)
+        const [live] = await existing.where('revokedAt', 'is', null).execute()
         if (!live) {
           // Revoked before: nothing changes.
-          if ((await named.execute()).length > 0) return
+          if ((await existing.execute()).length > 0) return
           throw new Fault('NotFound', 'There is no key of that name')
         }
         await tx.updateTable('apiKeys').set({ revokedAt: now() }).where('id', '=', live.id).execute()

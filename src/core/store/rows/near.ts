@@ -30,24 +30,24 @@ type Names = {
 export async function namesNear(db: Db, typed: string, names: Names): Promise<readonly string[]> {
   const { table, key, name, only = sql`1 = 1` } = names
   const select = async (more: RawBuilder<unknown>): Promise<readonly string[]> => {
-    const found = await sql<{
+    const matches = await sql<{
       name: string
     }>`SELECT ${sql.ref(name)} AS "name" FROM ${sql.table(table)} ${more}`.execute(db)
-    return found.rows.map((row) => row.name)
+    return matches.rows.map((row) => row.name)
   }
   const all = await select(sql`LIMIT ${sql.lit(maxNames)}`)
   if (all.length < maxNames) return all
   const column = sql.ref(key)
   const neighbours = sql.lit(maxNeighbours)
   const slips = oneSlipAway(typed)
-  const found = [
+  const near = [
     slips.length === 0
       ? []
       : await select(sql`WHERE ${only} AND ${column} IN (${sql.join(slips)}) LIMIT ${neighbours}`),
     await select(sql`WHERE ${only} AND ${column} >= ${typed} ORDER BY ${column} LIMIT ${neighbours}`),
     await select(sql`WHERE ${only} AND ${column} < ${typed} ORDER BY ${column} DESC LIMIT ${neighbours}`),
   ]
-  return [...new Set(found.flat())]
+  return [...new Set(near.flat())]
 }
 
 /** All words that become `typed` by one slip. */

@@ -1,6 +1,6 @@
 import { Fault } from '../../errors.ts'
 import type { Data, RefreshRow, Rotation, SessionRow } from '../data.ts'
-import type { Link } from '../link.ts'
+import type { StoreLink } from '../link.ts'
 import { type Db, flag, present } from '../tables.ts'
 import { note } from './audit.ts'
 import { userById } from './user-rows.ts'
@@ -9,7 +9,8 @@ import { userById } from './user-rows.ts'
  * Held by every transaction that adds to a family or ends it: else a sign-out could overlook the
  * successor that a refresh is making at that moment.
  */
-export const lockFamily = (link: Link, tx: Db, familyId: string): Promise<void> => link.lock(tx, `family ${familyId}`)
+export const lockFamily = (link: StoreLink, tx: Db, familyId: string): Promise<void> =>
+  link.lock(tx, `family ${familyId}`)
 
 /** Ends the sessions and tokens of a family or a user. Gives whether there were any. */
 export async function endAll(tx: Db, of: 'familyId' | 'userId', id: string): Promise<boolean> {
@@ -35,7 +36,7 @@ export async function ownerOf(tx: Db, familyId: string): Promise<string | undefi
   return undefined
 }
 
-export function sessionsOver(link: Link, now: () => number): Data['sessions'] {
+export function sessionsOver(link: StoreLink, now: () => number): Data['sessions'] {
   return {
     begin: ({ session, access, refresh, endsSession }, actor) =>
       link.write(async (tx) => {
@@ -87,7 +88,7 @@ export const refreshValues = ({ permanent, usedAt, sealedSuccessor, ...row }: Re
 /** T4, milliseconds: who presents a token again within this has not got its successor, and gets it now. */
 export const repeatMs = 10_000
 
-export function tokensOver(link: Link, now: () => number): Data['tokens'] {
+export function tokensOver(link: StoreLink, now: () => number): Data['tokens'] {
   return {
     access: (hash) =>
       link.read(async (db) => (await db.selectFrom('accessTokens').selectAll().where('hash', '=', hash).execute())[0]),

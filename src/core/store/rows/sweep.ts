@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Data } from '../data.ts'
-import type { Link } from '../link.ts'
+import type { StoreLink } from '../link.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
 import { readingsKeptMs } from './readings.ts'
 import { eraseSealed } from './sessions.ts'
@@ -23,7 +23,7 @@ const refusalsKeptMs = 90 * dayMs
 const unusedUntil = sql<number>`"lastUsedAt" + "idleMs"`
 
 /** Removes what has ended by itself, and seals that nobody can ask for any more. */
-export function sweepOver(link: Link): Data['sweep'] {
+export function sweepOver(link: StoreLink): Data['sweep'] {
   return async (at) => {
     await link.write((tx) => eraseSealed(tx, at))
     await inBatches((limit) =>

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import type { Data, User } from '../data.ts'
-import { type Link, taken } from '../link.ts'
+import { type StoreLink, taken } from '../link.ts'
 import { nameKey } from '../names.ts'
 import { type Db, flag, type GrantKind } from '../tables.ts'
 import { note } from './audit.ts'
@@ -20,8 +20,8 @@ export async function grant(tx: Db, userId: string, kind: GrantKind, names: Read
 /** Takes away what is held of these. Gives whether anything changed. */
 export async function ungrant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<boolean> {
   if (names.size === 0) return false
-  const held = tx.deleteFrom('grants').where('userId', '=', userId).where('kind', '=', kind)
-  const { numDeletedRows } = await held.where('name', 'in', [...names]).executeTakeFirstOrThrow()
+  const grants = tx.deleteFrom('grants').where('userId', '=', userId).where('kind', '=', kind)
+  const { numDeletedRows } = await grants.where('name', 'in', [...names]).executeTakeFirstOrThrow()
   return numDeletedRows > 0n
 }
 
@@ -32,7 +32,7 @@ export async function ungrant(tx: Db, userId: string, kind: GrantKind, names: Re
 const usersLock = 'users'
 const maxRoleNames = 1_000
 
-export function usersOver(link: Link, now: () => number): Data['users'] {
+export function usersOver(link: StoreLink, now: () => number): Data['users'] {
   const change = <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
     link.write(async (tx) => {
       await link.lock(tx, usersLock)
@@ -172,8 +172,8 @@ async function refuseTaken(tx: Db, userName: string, email: string | undefined):
     ['The e-mail', email],
   ] as const) {
     if (name === undefined) continue
-    const found = await tx.selectFrom('names').select('userId').where('key', '=', nameKey(name)).execute()
-    if (found.length > 0) throw taken(what)
+    const rows = await tx.selectFrom('names').select('userId').where('key', '=', nameKey(name)).execute()
+    if (rows.length > 0) throw taken(what)
   }
 }
 
