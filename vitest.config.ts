@@ -56,6 +56,7 @@ export default defineConfig({
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/reporter.ts'],
+    tags: [{ name: 'peers', description: "Needs servers from the operating system's packages" }],
     projects: [
       { extends: true, test: { name: 'alone', include: alone } },
       // Half of what a short file takes is a new process that loads all of svc again.

@@ -9,7 +9,7 @@ import type { ProcessEnvironment } from '../../src/cli/flags.ts'
 import { askKeychain, keychainEntry } from '../../src/cli/keychain/index.ts'
 import { Fault } from '../../src/core/errors.ts'
 import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/keyring.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { until } from '../support/until.ts'
 
 const server = 'https://svc.example.com'
@@ -28,7 +28,7 @@ async function refusal(attempt: Promise<unknown>): Promise<Fault> {
 const entryOf = (env: ProcessEnvironment, user = 'alice') => keychainEntry(server, user, env)
 const linux = process.platform === 'linux' ? undefined : 'Secret Service and D-Bus are Linux only'
 
-suiteWith(keyringMissing ?? linux, 'a real GNOME Keyring', () => {
+peerSuite(keyringMissing ?? linux, 'a real GNOME Keyring', () => {
   const { home, remove } = keyringHome()
   let session: Session
   beforeAll(async () => {
@@ -91,7 +91,7 @@ suiteWith(keyringMissing ?? linux, 'a real GNOME Keyring', () => {
   })
 })
 
-suiteWith(keyringMissing ?? linux, 'a GNOME Keyring that is locked', () => {
+peerSuite(keyringMissing ?? linux, 'a GNOME Keyring that is locked', () => {
   const { home, remove } = keyringHome()
   let session: Session
   beforeAll(async () => {

@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { keyringHome, keyringMissing, keyringSession } from '../support/keyring.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite, suiteWith } from '../support/peer.ts'
 import {
   type Dialect,
   password,
@@ -277,7 +277,7 @@ suiteWith(
   },
 )
 
-suiteWith(keyringMissing, 'with a real keychain', () => {
+peerSuite(keyringMissing, 'with a real keychain', () => {
   test('K1 login, renewal, whoami and logout keep the token in the keychain alone', { timeout: 60_000 }, async () => {
     const { server, home } = await context()
     const ring = keyringHome()

@@ -10,7 +10,7 @@ import { type StoredSignIn, tokenStore } from '../../src/cli/token-store.ts'
 import { openClient } from '../../src/core/client/index.ts'
 import { compiledCode } from '../support/compiled-code.ts'
 import { keyringHome, keyringMissing, keyringSession } from '../support/keyring.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { password, type ServerOptions, type SignInServer, signInServer, user } from '../support/sign-in-server.ts'
 
 const full = process.env.SVC_PROVE === '1'
@@ -163,7 +163,7 @@ describe('parallel processes at an expired token', () => {
   })
 })
 
-suiteWith(keyringMissing, 'parallel processes at a real keychain', () => {
+peerSuite(keyringMissing, 'parallel processes at a real keychain', () => {
   test('K4 8 processes with their token in GNOME Keyring renew once', { timeout: 60_000 }, async () => {
     const { home, remove } = keyringHome()
     const session = await keyringSession(home, 'unlocked')

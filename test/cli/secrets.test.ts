@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/keyring.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 
 const linux = process.platform === 'linux' ? undefined : 'Secret Service and D-Bus are Linux only'
@@ -22,7 +22,7 @@ async function guarded(): Promise<{ server: Server; port: number; heard: string[
   return { server, port: (server.address() as AddressInfo).port, heard }
 }
 
-suiteWith(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring', () => {
+peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring', () => {
   const keyring = keyringHome()
   let session: Session
   let home: Home

@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import { type RunningServer, startServer } from '../../src/core/server/index.ts'
 import { type Runtime, serveDefaults } from '../../src/core/service.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
 import {
   type PrometheusServer,
@@ -21,7 +21,7 @@ import { until } from '../support/until.ts'
 const shipped = fileURLToPath(new URL('../../deploy/prometheus', import.meta.url))
 const text = (name: string): string => readFileSync(join(shipped, name), 'utf8')
 
-suiteWith(promtoolMissing, 'what is shipped for Prometheus', () => {
+peerSuite(promtoolMissing, 'what is shipped for Prometheus', () => {
   test.each([
     ['the rules are valid', 'check', 'rules', 'svc-rules.yml'],
     ['the rules do what their tests say', 'test', 'rules', 'svc-rules-test.yml'],
@@ -47,7 +47,7 @@ const quick = (port: number): Readonly<Record<string, string>> => ({
     .replace(/keep_firing_for: \S+/g, 'keep_firing_for: 1s'),
 })
 
-suiteWith(
+peerSuite(
   prometheusMissing ?? postgresMissing,
   'a real Prometheus that scrapes svc serve with the shipped files',
   () => {

@@ -11,7 +11,7 @@ import { makeCertificates } from '../support/certs.ts'
 import { blackHole, echo, peer, speaks } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
 import { type Nginx, nginxMissing, startNginx } from '../support/nginx.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
 import { type Slapd, slapdMissing, startSlapd } from '../support/slapd.ts'
@@ -23,7 +23,7 @@ const here = (...ports: readonly number[]) => ({ ports: ports.map((port) => ({ h
 const missing = [postgresMissing, redisMissing, nginxMissing, vsftpdMissing, mariadbMissing, slapdMissing].find(
   (why) => why !== undefined,
 )
-suiteWith(missing, 'a machine with real servers on it', () => {
+peerSuite(missing, 'a machine with real servers on it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-discover-'))
   let [postgres, mariadb, redis, guarded, nginx, vsftpd, slapd] = [] as unknown as [
     PostgresServer,

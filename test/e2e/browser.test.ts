@@ -5,12 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Accounts, startAccounts } from '../server/accounts.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 
 const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 const missing = program === undefined ? 'chromium is not installed' : undefined
 
-suiteWith(missing, 'in a real browser', () => {
+peerSuite(missing, 'in a real browser', () => {
   let browser: Browser
   let at: Accounts
   /** A page of somebody else, at another origin. */

@@ -14,7 +14,7 @@ import { type Certificates, makeCertificates, opensslMissing } from '../support/
 import { blackHole, endless, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { deafPort, type FtpScript, pasv, scriptedFtp, startFtpServer } from '../support/ftp-server.ts'
 import { sessionsLeft } from '../support/own-daemon.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite, suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { hungUp } from '../support/until.ts'
@@ -27,7 +27,7 @@ const names = (results: readonly Result[]): readonly string[] => results.map((re
 const bad = (results: readonly Result[]): readonly string[] =>
   results.filter((result) => result.status !== 'ok').map((result) => `${result.check}: ${result.message}`)
 
-suiteWith(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
+peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
   let certificates: Certificates
   let server: Vsftpd
   let plain: Vsftpd

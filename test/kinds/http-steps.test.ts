@@ -10,7 +10,7 @@ import { makeCertificates, opensslMissing } from '../support/certs.ts'
 import { escapeSequences, refusedPort } from '../support/faults.ts'
 import { type FtpApi, ftpApiPassword, type Instead, startFtpApi } from '../support/ftp-api.ts'
 import { type FtpServer, startFtpServer } from '../support/ftp-server.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite, suiteWith } from '../support/peer.ts'
 import { type RunKindOptions, runKind } from '../support/run-kind.ts'
 import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
 
@@ -437,7 +437,7 @@ suiteWith(opensslMissing(), 'over TLS', () => {
   })
 })
 
-suiteWith(vsftpdMissing ?? opensslMissing(), 'at vsftpd', () => {
+peerSuite(vsftpdMissing ?? opensslMissing(), 'at vsftpd', () => {
   test('given credentials sign in over TLS and list a folder; wrong ones are refused once', async () => {
     const certificates = makeCertificates()
     ends.push(async () => certificates.remove())

@@ -22,7 +22,7 @@ import {
   reset,
   settled,
 } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { processorMs } from '../support/processor-time.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { dedicated, probe, type Slapd, slapdMissing, startSlapd, suffix } from '../support/slapd.ts'
@@ -420,7 +420,7 @@ test('the boundaries of latency and age belong to the better side', () => {
   expect([-5, 10, 11, 20, 21, undefined].map(change)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed', 'warning'])
 })
 
-suiteWith(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
+peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
   let server: Slapd
   let certs: Certificates
   beforeAll(async () => {
@@ -571,7 +571,7 @@ suiteWith(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
   })
 })
 
-suiteWith(slapdMissing, 'ldap with a real OpenLDAP that demands more', () => {
+peerSuite(slapdMissing, 'ldap with a real OpenLDAP that demands more', () => {
   test('strangers that may not look, and passwords that may not be readable', async () => {
     const server = await startSlapd({ global: ['require authc', 'security simple_bind=128'] })
     try {

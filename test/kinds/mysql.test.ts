@@ -13,7 +13,7 @@ import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates } from '../support/certs.ts'
 import { blackHole, endless, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
 import { checked, evaluated, type RunKindOptions, rowsAsResult, runKind, secret } from '../support/run-kind.ts'
 import { asServer, remove, serverFolder } from '../support/server.ts'
@@ -23,7 +23,7 @@ const word = 'correct horse'
 type MysqlSettings = Values<typeof mysql.settings>
 type Given = Partial<MysqlSettings>
 
-suiteWith(mariadbMissing, 'mysql', () => {
+peerSuite(mariadbMissing, 'mysql', () => {
   let server: MariadbServer
   let certificates: Certificates
   let folder: string

@@ -11,7 +11,7 @@ import mysql from '../../src/core/kinds/mysql/index.ts'
 import { type Certificates, makeCertificates } from '../support/certs.ts'
 import { type Peer, peer } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
 import { asServer, remove, serverFolder } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -19,7 +19,7 @@ import { until } from '../support/until.ts'
 const word = 'correct horse'
 type Asked = Partial<Query> & { readonly sql: string }
 
-suiteWith(mariadbMissing, 'queries of mysql', () => {
+peerSuite(mariadbMissing, 'queries of mysql', () => {
   let server: MariadbServer
   let certificates: Certificates
   let folder = ''

@@ -20,7 +20,7 @@ import {
   reset,
   settled,
 } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite, suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
 import { administrator, type RabbitmqServer, rabbitmqMissing, startRabbitmq } from '../support/rabbitmq.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
@@ -36,7 +36,7 @@ const account: Given = { username: administrator.username, password: secret(word
 const given = (some: object): Given =>
   withDefaults(rabbitmq.settings, { url: 'http://h', ...account, ...some } as Given)
 
-suiteWith(rabbitmqMissing, 'rabbitmq', () => {
+peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   let server: RabbitmqServer
   const queue = (name: string, more: object = {}): object => ({ queues: [{ name, ...more }] })
   const run = (some: object = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>

@@ -4,7 +4,7 @@ import redis from '../../src/core/kinds/redis/index.ts'
 import { oldestItem } from '../../src/core/kinds/redis/queues.ts'
 import type { Threshold, Values } from '../../src/core/settings/index.ts'
 import { escapeSequences, peer } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
 import { checked, evaluated, runKind, secret, withDefaults } from '../support/run-kind.ts'
@@ -20,7 +20,7 @@ const asQueues = (queues: readonly Queue[]): readonly QueueSettings[] =>
 const date = () => new Date(now)
 const iso = (ago: number): string => new Date(now - ago).toISOString()
 
-suiteWith(redisMissing, 'age of the oldest item in redis', () => {
+peerSuite(redisMissing, 'age of the oldest item in redis', () => {
   let server: RedisServer
   beforeAll(async () => {
     server = await startRedis()

@@ -19,7 +19,7 @@ import {
   reset,
   settled,
 } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { processorMs } from '../support/processor-time.ts'
 import { proxy } from '../support/proxy.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
@@ -34,7 +34,7 @@ const quiet: Given = { restarted: {}, pings: {} }
 const one = async (check: string, given: Given, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<Result> =>
   checked(await runKind(redis, given, mode, options), check)
 
-suiteWith(redisMissing, 'redis', () => {
+peerSuite(redisMissing, 'redis', () => {
   let server: RedisServer
   beforeAll(async () => {
     server = await startRedis({ settings: ['--enable-debug-command', 'yes'] })
@@ -460,7 +460,7 @@ suiteWith(redisMissing, 'redis', () => {
   })
 })
 
-suiteWith(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
+peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
   let made: Certificates
   let server: RedisServer
   const tls = (given: Given = {}): Given => ({ url: server.url, servername: 'svc.test', caFile: made.caFile, ...given })

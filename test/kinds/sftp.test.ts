@@ -10,7 +10,7 @@ import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { blackHole, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { sessionsLeft } from '../support/own-daemon.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { type SftpOptions, type SftpServer, startSftpServer } from '../support/sftp-server.ts'
@@ -25,7 +25,7 @@ const bad = (results: readonly Result[]): readonly string[] =>
   results.filter((result) => result.status !== 'ok').map((result) => `${result.check}: ${result.message}`)
 const strange = `SHA256:${'A'.repeat(43)}`
 
-suiteWith(sshdMissing, 'sftp against OpenSSH', () => {
+peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   let server: Sshd
   beforeAll(async () => {
     server = await startSshd()

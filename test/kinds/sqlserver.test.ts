@@ -26,7 +26,7 @@ import { dataSpace, logSpace, spaces, tempdb } from '../../src/core/kinds/sqlser
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite, suiteWith } from '../support/peer.ts'
 import {
   checked,
   evaluated,
@@ -586,7 +586,7 @@ const freetds = 'tsql'
 const tsqlMissing =
   spawnSync(freetds, ['-C']).status === 0 ? undefined : 'the program tsql (Debian: freetds-bin) is not installed'
 
-suiteWith(tsqlMissing, 'the simulated server speaks to another client: tsql of FreeTDS', () => {
+peerSuite(tsqlMissing, 'the simulated server speaks to another client: tsql of FreeTDS', () => {
   async function tsql(port: number, asked: string): Promise<string> {
     const child = spawn(freetds, ['-H', '127.0.0.1', '-p', String(port), '-U', 'monitor', '-P', word, '-o', 'q'], {
       env: { ...process.env, TDSVER: '7.4', FREETDSCONF: '/dev/null' },

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { monitors } from '../../src/core/kinds/index.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite, suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
 
 const folder = new URL('../../src/core/kinds', import.meta.url).pathname
@@ -74,7 +74,7 @@ suiteWith(postgresMissing, 'a run at a real PostgreSQL', () => {
   })
 })
 
-suiteWith(mariadbMissing, 'a run at a real MariaDB', () => {
+peerSuite(mariadbMissing, 'a run at a real MariaDB', () => {
   let server: MariadbServer
   beforeAll(async () => {
     server = await startMariadb()

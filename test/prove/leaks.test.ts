@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import { configurableKinds, loadKind } from '../../src/core/plan/index.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { askAndLeave, poll, polled } from './leak-polling.ts'
 import { added, emptied, forgetCode, holds, look, proveKind, proving, rested, told, tooMuch } from './leak-proof.ts'
 import { removeCertificates } from './leak-row.ts'
@@ -38,7 +38,7 @@ test('every kind that looks at anything of others has its proof', async () => {
 })
 
 describe.concurrent('nothing leaks', () => {
-  suiteWith(uncounted, 'svc serve', () => {
+  peerSuite(uncounted, 'svc serve', () => {
     test(
       'svc serve: polled, its callers killed among them, it holds what it held, and leaves no process behind',
       {
@@ -49,7 +49,7 @@ describe.concurrent('nothing leaks', () => {
   })
   for (const [kind, row] of Object.entries(rows)) {
     const against = row.simulated === undefined ? '' : `, ${row.simulated} being simulated`
-    suiteWith(uncounted ?? row.missing, kind, () => {
+    peerSuite(uncounted ?? row.missing, kind, () => {
       test(`after its runs nothing of ${kind} is left, here or there${against}`, { timeout: 900_000 }, async () => {
         const measured = await inTurn(() => proveKind(kind as KindName, row))
         if (proving) process.stderr.write(told(measured))

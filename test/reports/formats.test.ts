@@ -10,7 +10,7 @@ import {
   read,
   reports,
 } from '../../src/core/reports/index.ts'
-import { suiteWith } from '../support/peer.ts'
+import { peerSuite } from '../support/peer.ts'
 import { promtool, promtoolMissing } from '../support/prometheus.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
 import {
@@ -286,7 +286,7 @@ describe('prometheus', () => {
     expect(cut.at(-1)).toMatchObject({ name: 'svc_series_dropped', samples: [{ value: size(whole) - 1 - 12 }] })
   })
 
-  suiteWith(promtoolMissing, 'as promtool reads it', () => {
+  peerSuite(promtoolMissing, 'as promtool reads it', () => {
     test.each(Object.keys(samples))('%s is without an error and without a finding of its linter', async (sample) => {
       const output = await render('prometheus', samples[sample] ?? [])
       const { status, stdout, stderr } = promtool(['check', 'metrics'], output)

@@ -1,0 +1,94 @@
+/**
+ * Part of `npm run check`: names of values, types and members are no participles (`told`, `seen`, `given`), and no two
+ * exported types have one name, which would make a reader look up which of them is meant.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { parseSync } from 'rolldown/utils'
+
+const folder = fileURLToPath(new URL('../src/', import.meta.url))
+
+const participles = new Set(
+  'asked begun found gathered given heard held hushed kept known met named said seen shown standing telling told tried wanted'.split(
+    ' ',
+  ),
+)
+
+/** Names that stay, with the reason: `file name`. */
+const allowed = new Set([
+  // Members of what svc.yaml and JSON documents say.
+  'core/kinds/listening.ts found',
+  'commands/secrets/set.ts kept',
+])
+
+/** Types that are called alike on purpose: the values of a table, of flags as of settings. */
+const allowedTypes = new Set(['Values'])
+
+type Node = { readonly type: string; readonly start: number } & Readonly<Record<string, unknown>>
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === 'object' && value !== null && typeof (value as { readonly type?: unknown }).type === 'string'
+
+/** Where a name is declared: what each kind of node calls it by. */
+const declares: Readonly<Record<string, readonly string[]>> = {
+  VariableDeclarator: ['id'],
+  FunctionDeclaration: ['id', 'params'],
+  FunctionExpression: ['id', 'params'],
+  ArrowFunctionExpression: ['params'],
+  ClassDeclaration: ['id'],
+  PropertyDefinition: ['key'],
+  MethodDefinition: ['key'],
+  TSPropertySignature: ['key'],
+  TSMethodSignature: ['key'],
+  TSTypeAliasDeclaration: ['id'],
+  TSInterfaceDeclaration: ['id'],
+  Property: ['key'],
+}
+
+function* namesIn(pattern: unknown): Generator<{ readonly name: string; readonly start: number }> {
+  if (Array.isArray(pattern)) {
+    for (const one of pattern) yield* namesIn(one)
+    return
+  }
+  if (!isNode(pattern)) return
+  if (pattern.type === 'Identifier' || pattern.type === 'PrivateIdentifier') {
+    yield { name: String(pattern['name']), start: pattern.start }
+  } else if (pattern.type === 'ObjectPattern') yield* namesIn(pattern['properties'])
+  else if (pattern.type === 'ArrayPattern') yield* namesIn(pattern['elements'])
+  else if (pattern.type === 'Property') yield* namesIn(pattern['value'])
+  else if (pattern.type === 'AssignmentPattern') yield* namesIn(pattern['left'])
+  else if (pattern.type === 'RestElement') yield* namesIn(pattern['argument'])
+}
+
+function* declaredIn(node: unknown): Generator<{ readonly name: string; readonly start: number }> {
+  if (Array.isArray(node)) {
+    for (const one of node) yield* declaredIn(one)
+    return
+  }
+  if (!isNode(node)) return
+  if (node['computed'] !== true) for (const part of declares[node.type] ?? []) yield* namesIn(node[part])
+  for (const value of Object.values(node)) yield* declaredIn(value)
+}
+
+const problems: string[] = []
+const types = new Map<string, string[]>()
+for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))) {
+  const path = file.replaceAll('\\', '/')
+  const source = readFileSync(folder + file, 'utf8')
+  const { program } = parseSync(path, source)
+  const lineOf = (at: number): number => source.slice(0, at).split('\n').length
+  for (const { name, start } of declaredIn(program.body)) {
+    if (participles.has(name.toLowerCase()) && !allowed.has(`${path} ${name}`))
+      problems.push(`src/${path}:${lineOf(start)} "${name}" is a participle: name the thing`)
+  }
+  for (const [, name = ''] of source.matchAll(/^export (?:declare )?(?:type|interface|class) (\w+)/gm)) {
+    types.set(name, [...(types.get(name) ?? []), `src/${path}`])
+  }
+}
+for (const [name, files] of types) {
+  if (files.length > 1 && !allowedTypes.has(name)) problems.push(`${files.join(' and ')} both export a type ${name}`)
+}
+if (problems.length > 0) {
+  process.stderr.write(`${problems.join('\n')}\n`)
+  process.exitCode = 1
+}
