@@ -58,6 +58,6 @@ export const topics: Record<string, string> = {
   heartbeats: 'Agents that report, and how they are',
   audit: 'Who did what',
   secrets: 'Secrets for svc.yaml in the OS keychain',
-  profile: 'Servers by name, and which one commands act at',
-  config: 'What svc goes by here, and where that comes from',
+  profile: 'Manage server profiles',
+  config: 'Show and change settings',
 }

@@ -91,7 +91,7 @@ export function parseDuration(what: string, input: string): number {
   const [, figure, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|min|h)$/.exec(input.trim()) ?? []
   const ms = Number(figure) * (units[unit ?? ''] ?? Number.NaN)
   if (!(ms > 0)) {
-    throw new Fault('Usage', `--${what} "${input}" is no duration`, {
+    throw new Fault('Usage', `--${what} "${input}" is not a valid duration`, {
       hints: [`Write a number and its unit, for example --${what} 500ms, 5s, 2m or 1h.`],
     })
   }

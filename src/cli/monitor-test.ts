@@ -97,7 +97,7 @@ export const trialJson = ({ type, monitor, mode, trial }: MonitorTrial) => ({
   Findings: trial.results.map(findings.json),
 })
 
-const verdicts: Record<Mark, string> = { ok: 'is well', warn: 'is well, with warnings', fail: 'failed' }
+const verdicts: Record<Mark, string> = { ok: 'is healthy', warn: 'is healthy, with warnings', fail: 'failed' }
 
 export function renderTrial({ type, monitor, mode, trial }: MonitorTrial, screen: Screen): string {
   const mark = levelOf(trial)

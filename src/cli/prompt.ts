@@ -102,8 +102,8 @@ export async function newPassword(ask: Ask, signal: AbortSignal): Promise<string
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const first = await askSecret(ask.message, signal)
     if (first === '') writeError('It is empty. Once more; ctrl-C leaves.\n')
-    else if (first === (await askSecret('The same again:', signal))) return first
-    else writeError('The two differ. Once more, both:\n')
+    else if (first === (await askSecret('Confirm password:', signal))) return first
+    else writeError('The passwords do not match. Try again.\n')
   }
   throw new Fault('Usage', 'no password was given in three attempts; nothing was changed')
 }

@@ -41,7 +41,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     'suppress-error-codes': boolean({
       description: 'Ask the server for HTTP 200 whatever the result; the exit code still tells',
     }),
-    'suppress-deployment-errors': boolean({ description: 'Let failures that come from a deployment pass' }),
+    'suppress-deployment-errors': boolean({ description: 'Ignore failures caused by a deployment in progress' }),
     timeout: durationFlag('timeout')({ description: 'How long one check may take in all' }),
     wait: durationFlag('wait')({ description: 'Ask again until healthy, for at most this long' }),
     'fail-on': custom<'warn'>({
@@ -140,7 +140,7 @@ function chooseTypes(requested: readonly (ServerType | 'all')[], session: Comman
   if (requested.includes('all')) return ServerType.values
   if (requested.length > 0) return [...new Set(requested as readonly ServerType[])]
   if (!session.runtime) {
-    throw new Fault('Usage', '--type is missing: which kind of server is it?', {
+    throw new Fault('Usage', '--type is missing: a server needs it (or: --type all)', {
       hints: [`Types: ${ServerType.values.join(' ')}`, 'Give one or more, for example --type App, or --type all.'],
     })
   }

@@ -128,7 +128,7 @@ const atServerText: Record<Result['atServer'], string> = {
   revoked: 'the token is revoked',
   'ended before': 'the sign-in had ended before',
   'still valid': 'it does not revoke its tokens (JWT); the token stays valid there until it expires',
-  'not reached': 'it could not be told; the token stays valid there until it expires',
+  'not reached': 'the server could not be reached; the token stays valid there until it expires',
 }
 const hereText: Record<Result['here'], string> = {
   forgotten: 'the token is forgotten',

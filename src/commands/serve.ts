@@ -10,7 +10,7 @@ import { isLoopbackHost } from '../core/loopback.ts'
 const maxDrainDelayMs = 600_000
 
 export default class Serve extends SvcCommand {
-  static override summary = 'Answer over HTTP: health checks, sign-in, roles'
+  static override summary = 'Run the HTTP server: health checks, sign-in, roles'
   static override description =
     `Hosts the service until ctrl-C. Browsers, curl, PRTG, Prometheus and svc health --server
 get the same answers as svc health on this machine. Without TLS it listens on loopback only; with

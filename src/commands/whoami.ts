@@ -18,7 +18,7 @@ type Facts = {
 }
 
 export default class Whoami extends SvcCommand {
-  static override summary = 'Say who is signed in where, without asking the server'
+  static override summary = 'Show the signed-in user'
   static override description = `With --verify the server is asked. Exit code 4 when nobody is signed in.`
   static override examples = ['<%= config.bin %> whoami', '<%= config.bin %> whoami --verify --json']
   static override flags = {
@@ -56,7 +56,12 @@ export default class Whoami extends SvcCommand {
 function onThisMachine(signal: AbortSignal): Facts {
   const { caller } = localCall(signal)
   const user = caller.kind === 'local' ? caller.account : undefined
-  return { server: null, user, where: 'this machine: whoever can open the store is Admin there', verified: false }
+  return {
+    server: null,
+    user,
+    where: 'this machine: anyone who can open the store has Admin rights there',
+    verified: false,
+  }
 }
 
 /** What is known here of the sign-in for a target. Throws `Fault` Unauthorized when there is none. */

@@ -115,7 +115,7 @@ describe('svc api', () => {
     [400, '{"ResponseStatus":{"ErrorCode":"X","Message":"not so"}}', 9, /rejects the request \(400\): not so/],
     [401, '', 4, /wants a caller who is signed in \(401\)\n.*svc login --server/s],
     [403, '{"responseStatus":{"message":"Invalid Role"}}', 5, /forbids this \(403\): Invalid Role/],
-    [404, '404', 9, /does not find that \(404\): 404/],
+    [404, '404', 9, /does not have this \(404\): 404/],
     [405, '<html>no</html>', 9, /does not allow that \(405\)/],
     [409, '{"ResponseStatus":{"Message":"the last Admin"}}', 9, /sees a conflict \(409\): the last Admin/],
     [429, '', 8, /is asked too often \(429\)/],

@@ -89,7 +89,7 @@ test('K5 the certificate is checked through a proxy too', async () => {
   await using server = await secure()
   await using proxy = await proxyTo(server.port)
   const unknown = await faultOf(healthAt(far, {}, { env: { https_proxy: proxy.url } }))
-  expect(unknown.message).toContain('nobody here knows the issuer')
+  expect(unknown.message).toContain('the issuer of its certificate is unknown')
   expect(unknown.details.hints?.join(' ')).toContain('https_proxy names')
   const { caFile } = made
   const other = await faultOf(healthAt('https://other.test', {}, { env: { https_proxy: proxy.url }, caFile }))
@@ -170,7 +170,7 @@ test.each([
 test('the proxy is the one of the scheme, lower case first, and its scheme may be left out', () => {
   const address = readAddress(far, false)
   const env = { HTTPS_PROXY: 'http://upper:1', https_proxy: 'lower:2', HTTP_PROXY: 'http://plain:3' }
-  expect(proxyFor(address, env)).toMatchObject({ variable: 'https_proxy', shown: 'lower:2', host: 'lower' })
+  expect(proxyFor(address, env)).toMatchObject({ variable: 'https_proxy', label: 'lower:2', host: 'lower' })
   expect(proxyFor(address, { HTTPS_PROXY: 'http://upper:1', https_proxy: '' })?.label).toBe('upper:1')
   expect(proxyFor(readAddress('http://h.test', true), env)?.label).toBe('plain:3')
   expect(proxyFor(address, { HTTP_PROXY: 'http://plain:3', https_proxy: ' ' })).toBeUndefined()

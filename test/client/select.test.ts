@@ -118,7 +118,7 @@ test.each([
 ])('only %j and skip %j leave nothing: exit 2 with the names there are', async (only, skip, named) => {
   const met = await faultOf(() => pick(only, skip))
   expect([met.fault, met.exitCode]).toEqual(['Usage', 2])
-  expect(met.message).toBe(`${named} leaves no monitor and no check`)
+  expect(met.message).toBe(`${named} matches no monitor and no check`)
   expect(met.details.hints).toContain('postgres orders: connect, round trip, replication')
   expect(met.details.hints).toContain('host: disk D:\\Data, memory')
 })

@@ -36,7 +36,7 @@ test('K5 a self-signed certificate is believed only as --ca-file', async () => {
   expect((await healthAt(at(server), {}, { caFile: made.selfSignedFile })).Status).toBe('Success')
   const met = await faultOf(healthAt(at(server)))
   expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-  expect(met.message).toContain('signed by itself alone (DEPTH_ZERO_SELF_SIGNED_CERT)')
+  expect(met.message).toContain('self-signed (DEPTH_ZERO_SELF_SIGNED_CERT)')
   expect(met.details.hints?.at(-1)).toContain('--ca-file')
 })
 
@@ -45,9 +45,9 @@ const failures: readonly (readonly [string, (c: Certificates) => ServerCertifica
     'of an unknown authority',
     (c) => c.good,
     false,
-    /nobody here knows the issuer .*\(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_/,
+    /the issuer of its certificate is unknown .*\(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_/,
   ],
-  ['without its intermediate', (c) => c.withoutIntermediate, true, /nobody here knows the issuer/],
+  ['without its intermediate', (c) => c.withoutIntermediate, true, /the issuer of its certificate is unknown/],
   ['that has expired', (c) => c.expired, true, /has expired \(CERT_HAS_EXPIRED\)/],
   ['whose issuer has expired', (c) => c.expiredIntermediate, true, /has expired/],
   ['of tomorrow', (c) => c.notYetValid, true, /not valid yet/],

@@ -34,7 +34,7 @@ describe('exec: of svc.yaml', () => {
     for (const more of [{}, { path: own }, { env: { SVC_CONFIG: own } }]) {
       const fault = await faultOf(loadConfig({ ...options, ...more }))
       expect(fault.message).toContain(
-        `exec allows nothing here: it belongs into ${join(systemFolder, 'svc.yaml')}, a file of root's`,
+        `exec allows nothing here: it belongs into ${join(systemFolder, 'svc.yaml')}, a file that root owns`,
       )
     }
   })

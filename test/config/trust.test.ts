@@ -53,7 +53,7 @@ test('behind a link both folders are judged: whoever can write either decides wh
 test("another user's file is refused; root's and one's own are not", async () => {
   const { home, path } = await given()
   const uid = process.getuid?.() ?? 0
-  // Root may own a file that anybody reads, so a file of root's is made somebody else's first.
+  // Root may own a file that anybody reads, so a file that root owns is made somebody else's first.
   if (uid === 0) execFileSync('chown', ['-R', '65534', home])
   const owner = uid === 0 ? 65_534 : uid
   const stranger = 4_242_424

@@ -125,7 +125,7 @@ describe('queries of sqlite', () => {
     const million = `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000) SELECT x FROM n`
     expect(await readOnly(task(million))).toMatchObject({ rows: 1_000, more: true })
     const wide = await runInChild('sqlite', task("SELECT printf('%.*c', 5000000, 'x')"), new AbortController().signal)
-    expect(wide).toEqual({ cells: ['x'.repeat(1_024)], rows: 1, kept: 1, more: false, cut: true })
+    expect(wide).toEqual({ cells: ['x'.repeat(1_024)], rows: 1, retained: 1, more: false, cut: true })
     const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
     expect(found.map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: 1000 (limit 5000)'],

@@ -193,14 +193,14 @@ describe('what is taken of an answer', () => {
     const reader = new ColumnReader()
     const wide = '\x01'.repeat(1_024)
     for (let row = 0; row < 900; row += 1) expect(reader.take(wide)).toBe(true)
-    expect(reader.column()).toMatchObject({ rows: 900, kept: 85, more: false, cut: false })
+    expect(reader.column()).toMatchObject({ rows: 900, retained: 85, more: false, cut: false })
     expect(reader.column().cells).toHaveLength(85)
     // Not even what would fit again: the values are the first ones.
     expect(reader.take(1)).toBe(true)
-    expect(reader.column()).toMatchObject({ rows: 901, kept: 85 })
+    expect(reader.column()).toMatchObject({ rows: 901, retained: 85 })
     for (let row = 901; row < maxRows; row += 1) expect(reader.take(wide)).toBe(true)
     expect(reader.take(wide)).toBe(false)
-    expect(reader.column()).toMatchObject({ rows: maxRows, kept: 85, more: true })
+    expect(reader.column()).toMatchObject({ rows: maxRows, retained: 85, more: true })
   })
   test('whatever a driver gives is a cell', () => {
     const reader = new ColumnReader()

@@ -62,7 +62,7 @@ describe('this program', () => {
   test('says its version and that of Node, without any store', async () => {
     expect(await runKind(self, { version: '1.2.3' })).toMatchObject([
       { check: 'version', status: 'ok', message: `svc 1.2.3 on Node ${process.versions.node}` },
-      { check: 'serve', status: 'ok', message: 'no svc serve of this store runs here' },
+      { check: 'serve', status: 'ok', message: 'svc serve is not running for this store' },
     ])
   })
 
@@ -97,7 +97,7 @@ describe('this program', () => {
 
 describe('the svc serve of this store', () => {
   test('that is not there is ok', async () => {
-    expect(await serve()).toMatchObject({ status: 'ok', message: 'no svc serve of this store runs here' })
+    expect(await serve()).toMatchObject({ status: 'ok', message: 'svc serve is not running for this store' })
   })
 
   test('answers /livez in Basic, and /readyz too in Standard', async () => {
@@ -169,7 +169,7 @@ describe('the svc serve of this store', () => {
     const { status, message } = await serve()
     expect([status, message]).toEqual([
       'ok',
-      `no svc serve of this store runs here: its process ${2 ** 22 + 1} has ended`,
+      `svc serve is not running for this store: its process ${2 ** 22 + 1} has ended`,
     ])
     expect(asked).toEqual([])
   })

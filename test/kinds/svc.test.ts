@@ -448,7 +448,7 @@ suiteWith(opensslMissing(), 'over https', () => {
 describe('hops', () => {
   test('a run that another svc asked for asks no further', async () => {
     const { results, seen } = await look(json(healthy), {}, 'Advanced', { calledByPeer: true })
-    expect(results).toMatchObject([{ check: 'health', status: 'ok', message: expect.stringContaining('not asked') }])
+    expect(results).toMatchObject([{ check: 'health', status: 'ok', message: expect.stringContaining('skipped to avoid a loop') }])
     expect(seen).toBe(0)
   })
 
@@ -534,7 +534,7 @@ describe('real servers', () => {
     const asPeer = await fetch(`${b.url}/healthcheck?ExecutionMode=Basic&ServerType=App`, {
       headers: { 'x-svc-hops': '1' },
     })
-    expect(await asPeer.text()).toContain('not asked: another svc asked for this run')
+    expect(await asPeer.text()).toContain('skipped to avoid a loop: another svc requested this run')
   })
 
   test('two that ask each other, and one that is told to ask itself, answer at once', async () => {

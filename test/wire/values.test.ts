@@ -88,7 +88,7 @@ test.each([
 })
 
 test.each(['', 'junk', 'P', 'PT', 'P1', 'P1DT', 'P1Y', 'P1M', 'PT-5S', '1:2:3', '1000', 'PT1.S', 'P99999999999D'])(
-  'N4 "%s" is no duration',
+  'N4 "%s" is not a valid duration',
   (text) => {
     expect(readDuration(text)).toBeUndefined()
   },

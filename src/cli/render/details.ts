@@ -66,7 +66,7 @@ export function renderNewKey(
   const before = `${headline('ok', `The key ${key.name} acts as ${key.userName}`, screen)}\n${pairs(facts, screen)}\n`
   const after = [
     '',
-    '  It is told this once. Use it as a bearer token:',
+    '  Copy the key now: it will not be shown again. Use it as a bearer token:',
     '    SVC_TOKEN=KEY svc … --server URL',
     `  Take it back:   svc keys revoke ${key.name}`,
   ].join('\n')

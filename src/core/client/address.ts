@@ -41,7 +41,7 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
   const loopback = isLoopbackHost(host)
   if (!secure && !loopback && !insecureHttp) {
     throw usage(
-      `plain http to ${url.host} is refused: anyone on the way could read and change what is said`,
+      `plain http to ${url.host} is refused: the traffic would not be encrypted`,
       `Use https:// if the server has it: --server https://${url.host}`,
       'On a network that you trust: --insecure-http',
     )

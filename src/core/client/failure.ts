@@ -24,7 +24,7 @@ export function tellTls(code: string, error: Error, server: string): FailureDesc
   if (isTrustError(code)) {
     const selfSigned = code === 'DEPTH_ZERO_SELF_SIGNED_CERT'
     return failed(
-      selfSigned ? 'its certificate is signed by itself alone' : 'nobody here knows the issuer of its certificate',
+      selfSigned ? 'its certificate is self-signed' : 'the issuer of its certificate is unknown here',
       'If it is yours, name its authority: --ca-file FILE (PEM), or SVC_CA_FILE',
     )
   }

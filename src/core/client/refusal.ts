@@ -24,7 +24,7 @@ const refusals: Readonly<Record<number, Refusal>> = {
   400: { fault: 'BadRequest', does: 'rejects the request' },
   401: { fault: 'Unauthorized', does: 'wants a caller who is signed in' },
   403: { fault: 'Forbidden', does: 'forbids this' },
-  404: { fault: 'NotFound', does: 'does not find that' },
+  404: { fault: 'NotFound', does: 'does not have this' },
   405: { fault: 'MethodNotAllowed', does: 'does not allow that' },
   407: { fault: 'Unreachable', does: 'cannot be reached: a proxy on the way wants a user name and password' },
   408: { fault: 'RequestTimeout', does: 'gave up waiting for the request' },

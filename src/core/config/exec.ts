@@ -30,7 +30,7 @@ export function readExecPart(
 
 /**
  * What the system's svc.yaml lets be run, whichever file was chosen beside it: a flag, a variable and a
- * user's file can never turn that on. Only a file of root's counts, in a folder of root's. Never throws:
+ * user's file can never turn that on. Only a file that root owns counts, in a folder of root's. Never throws:
  * a file that is in the way turns it off, and says why.
  */
 export async function readExec(options: WhereOptions): Promise<ExecConfig> {

@@ -232,7 +232,7 @@ async function execProblems(
   elsewhere: string | undefined,
 ): Promise<readonly Problem[]> {
   if (elsewhere === undefined) return readExecPart(raw, context).problems
-  return [{ path: [], message: `allows nothing here: it belongs into ${elsewhere}, a file of root's` }]
+  return [{ path: [], message: `allows nothing here: it belongs into ${elsewhere}, a file that root owns` }]
 }
 
 /** Whether any monitor runs a program: else nobody needs to know what may be run. */

@@ -45,7 +45,7 @@ export async function configSchema(): Promise<object> {
       },
       exec: {
         ...settingsSchema(execSettings),
-        description: "Which programs the kind exec may run; only in the system's svc.yaml, a file of root's",
+        description: "Which programs the kind exec may run; only in the system's svc.yaml, a file that root owns",
       },
     },
     $defs: {

@@ -44,7 +44,7 @@ export function clockOf(theirs: number, sentAt: number, receivedAt: number): Clo
 export function evaluateClock({ aheadMs, tripMs }: Clock, threshold: Threshold): Result<'clock'> {
   if (aheadMs === 0) {
     const bound = threshold.limit ?? threshold.warn
-    const within = `the server's clock agrees with ours, as far as a round trip of ${showDuration(tripMs)} shows`
+    const within = `the server's clock agrees with ours, within ±${showDuration(tripMs)}`
     const limit = bound === undefined ? '' : ` (limit ${show(bound, 'duration')})`
     return ok('clock', `${within}${limit}`, {
       measurement: { value: 0, unit: 'milliseconds', ...threshold, bound: 'atMost' },

@@ -77,21 +77,21 @@ const maxPauseMs = 60 * 60_000
  * tried every ten seconds would lock the account that the application uses too.
  */
 export class Refusals {
-  readonly #known = new Map<string, { readonly at: number; readonly pause: number }>()
+  readonly #refusals = new Map<string, { readonly at: number; readonly pause: number }>()
 
   blocked(key: string, now: number): { readonly ago: string; readonly next: string } | undefined {
-    const refusal = this.#known.get(key)
+    const refusal = this.#refusals.get(key)
     if (!refusal || now >= refusal.at + refusal.pause) return undefined
     return { ago: showDuration(now - refusal.at), next: showDuration(refusal.at + refusal.pause - now) }
   }
 
   refused(key: string, now: number): void {
-    const before = this.#known.get(key)
-    this.#known.set(key, { at: now, pause: before ? Math.min(before.pause * 2, maxPauseMs) : firstPauseMs })
+    const before = this.#refusals.get(key)
+    this.#refusals.set(key, { at: now, pause: before ? Math.min(before.pause * 2, maxPauseMs) : firstPauseMs })
   }
 
   accepted(key: string): void {
-    this.#known.delete(key)
+    this.#refusals.delete(key)
   }
 }
 

@@ -113,7 +113,7 @@ export function networkKind<
     observe: () => Promise.resolve(undefined),
     evaluate: () => [],
   }
-  type Given = Values<Own>
+  type SettingsOf = Values<Own>
   return {
     name,
     title,
@@ -123,11 +123,11 @@ export function networkKind<
     settings: joinSettings([own, ...checks.map((check) => check.settings)]) as JoinedSettings<Own, Checks> &
       SettingsSpec,
     checks: declaredResults([connecting, ...checks]),
-    target: (settings) => target(settings as unknown as Given),
+    target: (settings) => target(settings as unknown as SettingsOf),
     signsIn: declaration.signsIn as never,
     validate: declaration.validate as never,
     async *run(joined, context) {
-      const settings = joined as unknown as Given
+      const settings = joined as unknown as SettingsOf
       const { host = '', port = 0 } = target(settings)
       const declined = declaration.declineRun?.(settings, context)
       if (declined) return yield declined

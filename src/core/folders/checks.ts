@@ -12,7 +12,7 @@ export const backlog = checksOn<FolderConnection>()({
     backlog: { doc: 'With `folder` and `files`: no more files wait than should', when: ['files'] },
   },
   settings: {
-    folder: { type: 'text', doc: 'Drop folder whose oldest file is dated (Advanced)' },
+    folder: { type: 'text', doc: 'Drop folder; the age of its oldest file is checked (Advanced)' },
     ending: { type: 'text', doc: 'Of the drop folder, only files whose names end so, for example .xml' },
     age: {
       type: 'threshold',

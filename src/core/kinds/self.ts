@@ -68,7 +68,7 @@ export const serve = check({
   evaluate: (observation) => {
     if ('absent' in observation) {
       const why = observation.why === undefined ? '' : `: ${observation.why}`
-      return ok('serve', `no svc serve of this store runs here${why}`)
+      return ok('serve', `svc serve is not running for this store${why}`)
     }
     if ('unusable' in observation) return warn('serve', observation.unusable)
     if ('ownOrigin' in observation) {

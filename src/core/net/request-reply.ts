@@ -27,8 +27,8 @@ export class RequestReplyConnection<R> {
   #replies: R[] = []
   #waiting: { readonly resolve: (reply: R) => void; readonly reject: (cause: unknown) => void } | undefined
   #broken: { readonly cause: unknown } | undefined
-  #asked: string | undefined
-  #heard = false
+  #pending: string | undefined
+  #received = false
 
   constructor(socket: Socket, address: string, reader: Reader<R>, manners: Manners<R> = {}) {
     this.address = address
@@ -60,7 +60,7 @@ export class RequestReplyConnection<R> {
     const { heeds } = this.#manners
     if (heeds) this.#replies = this.#replies.filter(heeds)
     if (this.#replies.length > 0 || this.#broken) return this.next()
-    this.#asked = name
+    this.#pending = name
     this.#socket.write(words)
     return this.next(ms)
   }
@@ -115,7 +115,7 @@ export class RequestReplyConnection<R> {
       this.#socket.destroy()
       return
     }
-    this.#heard ||= this.#replies.length > 0
+    this.#received ||= this.#replies.length > 0
     const waiting = this.#waiting
     const reply = waiting && this.#replies.shift()
     if (waiting === undefined || reply === undefined) return
@@ -128,13 +128,13 @@ export class RequestReplyConnection<R> {
   }
 
   readonly #fail = (cause: unknown): void => {
-    this.#broken ??= { cause: this.#told(cause) }
+    this.#broken ??= { cause: this.#describe(cause) }
     const waiting = this.#waiting
     this.#waiting = undefined
     waiting?.reject(this.#broken.cause)
   }
 
-  #told(cause: unknown): unknown {
+  #describe(cause: unknown): unknown {
     const code = String((cause as { readonly code?: unknown } | null)?.code)
     // With TLS 1.3 a server asks for the client's certificate, and refuses, after the handshake.
     if (/ALERT_(CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|BAD_CERTIFICATE)/.test(code)) {
@@ -142,7 +142,7 @@ export class RequestReplyConnection<R> {
     }
     const { brokenTls } = this.#manners
     if (brokenTls !== undefined && code.startsWith('ERR_SSL')) {
-      const during = `during ${this.#asked ?? 'connecting'}`
+      const during = `during ${this.#pending ?? 'connecting'}`
       return new ProbeError('protocol', `${this.address} broke its encryption off ${during}`, [brokenTls])
     }
     if (code !== 'ECONNRESET' && code !== 'EPIPE') return cause
@@ -150,13 +150,13 @@ export class RequestReplyConnection<R> {
   }
 
   #instead(): string {
-    if (this.#asked !== undefined) return `instead of answering ${this.#asked}`
-    return this.#heard ? 'after what it said first' : 'before it said anything'
+    if (this.#pending !== undefined) return `instead of answering ${this.#pending}`
+    return this.#received ? 'after what it said first' : 'before it said anything'
   }
 
   #silent(ms: number): string {
-    return this.#asked === undefined
+    return this.#pending === undefined
       ? `${this.address} accepted the connection and then said nothing for ${showDuration(ms)}`
-      : `${this.address} gave no answer to ${this.#asked} for ${showDuration(ms)}`
+      : `${this.address} gave no answer to ${this.#pending} for ${showDuration(ms)}`
   }
 }

@@ -130,7 +130,7 @@ export function nothingSelected(monitors: readonly NamedChecks[], { only, skip }
       `${name || '?'}: ${checks.length > 0 ? checks.map((check) => check || '?').join(', ') : 'no checks'}`,
   )
   const listed = names.length > maxNames ? [...names.slice(0, maxNames), `and ${names.length - maxNames} more`] : names
-  return new Fault('Usage', `${requested} leaves no monitor and no check`, {
+  return new Fault('Usage', `${requested} matches no monitor and no check`, {
     hints:
       names.length > 0
         ? [...listed, 'These are the monitors and checks to choose from; * stands for any characters.']

@@ -20,7 +20,7 @@ export function refuseCrossSite(headers: IncomingHttpHeaders, listed: ReadonlySe
 }
 
 const foreign = (): Fault =>
-  new Fault('Forbidden', 'A page of another site asks: list its origin under serve.origins to allow that')
+  new Fault('Forbidden', 'Cross-origin request refused: to allow it, add the origin to serve.origins')
 
 /**
  * T6: throws Forbidden for a change that a browser was made to ask for by a page that is neither of this

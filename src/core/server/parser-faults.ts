@@ -20,7 +20,7 @@ function parserFault(error: Error & { code?: string }, limits: ServerContext['li
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return new Fault('TooLarge', 'The chunk extensions are too large')
     default:
-      return new Fault('BadRequest', 'This is not a request of HTTP/1.1')
+      return new Fault('BadRequest', 'Not a valid HTTP/1.1 request')
   }
 }
 

@@ -40,7 +40,7 @@ export type GrpcLink = {
 class MeteredSocket extends Duplex {
   readonly #socket: Socket
   #left = maxAnswerBytes
-  #begun = false
+  #started = false
   /** Why it was destroyed, if that was because of what the peer sent. */
   problem: ProbeError | undefined
   /** What the socket threw: known here before node:http2 tells of it. */
@@ -53,8 +53,10 @@ class MeteredSocket extends Duplex {
     this.#socket = socket
     socket.on('data', (chunk: Buffer) => {
       this.#left -= chunk.length
-      this.problem ??= this.#begun ? undefined : foreignProtocol(chunk, { address, isTls: chain !== undefined, redact })
-      this.#begun = true
+      this.problem ??= this.#started
+        ? undefined
+        : foreignProtocol(chunk, { address, isTls: chain !== undefined, redact })
+      this.#started = true
       if (this.#left < 0) {
         this.problem ??= new ProbeError('protocol', `${address} sent more than ${showBytes(maxAnswerBytes)}`)
       }

@@ -201,9 +201,7 @@ function leadsAway(url: string): boolean {
 
 /** The answer of a run that another svc asked for: it asks no further svc, or two could ask each other for ever. */
 export const declineForPeer = ({ calledByPeer }: Pick<CheckContext, 'calledByPeer'>): Result | undefined =>
-  calledByPeer
-    ? ok('health', 'not asked: another svc asked for this run, and a run so asked asks no further')
-    : undefined
+  calledByPeer ? ok('health', 'skipped to avoid a loop: another svc requested this run') : undefined
 
 /** The answer where the address is that of this very process. */
 export const declineOwnProcess = (

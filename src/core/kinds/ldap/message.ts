@@ -18,7 +18,7 @@ const extended = 0x78
 export class LdapFrames {
   readonly #address: string
   #chunks: Buffer[] = []
-  #held = 0
+  #length = 0
   /** Bytes without which there is no use in looking again: a peer may drip. */
   #needed = 2
   #taken = 0
@@ -32,8 +32,8 @@ export class LdapFrames {
     this.#taken += chunk.length
     if (this.#taken > maxBytes) throw new ProbeError('protocol', `${this.#address} sent more than 1 MiB`)
     this.#chunks.push(chunk)
-    this.#held += chunk.length
-    if (this.#held < this.#needed) return []
+    this.#length += chunk.length
+    if (this.#length < this.#needed) return []
     let rest = Buffer.concat(this.#chunks)
     const messages: Buffer[] = []
     try {
@@ -50,13 +50,13 @@ export class LdapFrames {
       throw new ProbeError('protocol', `${this.#address} does not answer in sound LDAP: ${error.message}`)
     }
     this.#chunks = [rest]
-    this.#held = rest.length
+    this.#length = rest.length
     return messages
   }
 
   /** Whether nothing is held that belongs to no whole message. */
   get empty(): boolean {
-    return this.#held === 0
+    return this.#length === 0
   }
 }
 

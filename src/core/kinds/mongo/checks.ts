@@ -228,7 +228,7 @@ const emptyIfUnavailable = (error: unknown): Doc => {
 
 export const replicationLag = onMongo({
   depth: 'Advanced',
-  results: { 'replication lag': 'Its secondaries, or it as a secondary, are not behind' },
+  results: { 'replication lag': 'The replication lag of this node or of its secondaries' },
   settings: {
     replicationLag: {
       type: 'threshold',

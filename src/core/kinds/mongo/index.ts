@@ -8,7 +8,7 @@ import { writeConcern } from './write-concern.ts'
 /** Asks one node, and only reads unless it is allowed to write. No socket of the driver outlives the run. */
 export default networkKind({
   name: 'mongo',
-  title: 'A MongoDB node works, and would survive the night',
+  title: 'A MongoDB node works and has no condition that will fail soon',
   preload: loadMongodb,
   settings: connectSettings,
   target: (settings) => databaseSlot(settings, mongoPort),

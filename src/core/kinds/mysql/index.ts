@@ -4,7 +4,7 @@ import { loadMysql, openMysql } from './driver.ts'
 
 export default databaseKind({
   name: 'mysql',
-  title: 'A MySQL or MariaDB server works, and would survive the night',
+  title: 'A MySQL or MariaDB server works and has no condition that will fail soon',
   port: 3_306,
   settings: {
     url: {

@@ -292,7 +292,7 @@ export const checksumFailures = onDatabase({
     if (!on) return ok('checksum failures', 'data checksums are off: there is nothing to count')
     if (failures.length === 0) return ok('checksum failures', 'none')
     const first = failures.slice(0, 3).join(', ')
-    const message = `pages with wrong checksums were read (${first}): the disk or the memory lies`
+    const message = `pages with wrong checksums were read (${first}): suspect the disk or the memory`
     return fail('checksum failures', 'data', message, {
       details: [...failures.slice(3), 'next: restore those databases elsewhere from a backup, and compare'],
     })

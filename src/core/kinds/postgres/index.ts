@@ -5,7 +5,7 @@ import { replicationChecks } from './replication.ts'
 
 export default databaseKind({
   name: 'postgres',
-  title: 'A PostgreSQL server works, and would survive the night',
+  title: 'A PostgreSQL server works and has no condition that will fail soon',
   preload: loadPg,
   port: 5_432,
   settings: {

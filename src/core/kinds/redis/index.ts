@@ -8,7 +8,7 @@ import { oldestItem, queue, validateQueues } from './queues.ts'
 /** Signs in where a password is configured, and only reads, but for the key of its own that `allowWrites` allows. */
 export default networkKind({
   name: 'redis',
-  title: 'A Redis or Valkey server works, and would survive the night',
+  title: 'A Redis or Valkey server works and has no condition that will fail soon',
   settings: connectSettings,
   target: (settings) => databaseSlot(settings),
   signsIn: ({ password }) => password !== undefined,

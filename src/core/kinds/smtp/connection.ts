@@ -175,7 +175,7 @@ export class SmtpConnection implements Connection {
 
   /** A reply in quotation marks, without secrets and control characters. */
   quote(reply: SmtpReply): string {
-    return this.#begun().quote(reply)
+    return this.#activeSession().quote(reply)
   }
 
   /** Sends no further command, because of that cause, which it returns. */
@@ -193,7 +193,7 @@ export class SmtpConnection implements Connection {
     return new SmtpSession(socket, this.address, this.#route.redact)
   }
 
-  #begun(): SmtpSession {
+  #activeSession(): SmtpSession {
     if (!this.#session) throw new Error('the conversation has not begun')
     return this.#session
   }

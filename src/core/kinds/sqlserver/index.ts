@@ -6,7 +6,7 @@ import { dataSpace, logSpace, tempdb } from './space.ts'
 
 export default databaseKind({
   name: 'sqlserver',
-  title: 'A Microsoft SQL Server works, and would survive the night',
+  title: 'A Microsoft SQL Server works and has no condition that will fail soon',
   preload: loadTedious,
   port: 1_433,
   settings: {
