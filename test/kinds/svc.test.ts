@@ -448,7 +448,9 @@ suiteWith(opensslMissing(), 'over https', () => {
 describe('hops', () => {
   test('a run that another svc asked for asks no further', async () => {
     const { results, seen } = await look(json(healthy), {}, 'Advanced', { calledByPeer: true })
-    expect(results).toMatchObject([{ check: 'health', status: 'ok', message: expect.stringContaining('skipped to avoid a loop') }])
+    expect(results).toMatchObject([
+      { check: 'health', status: 'ok', message: expect.stringContaining('skipped to avoid a loop') },
+    ])
     expect(seen).toBe(0)
   })
 
