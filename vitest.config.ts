@@ -56,7 +56,11 @@ export default defineConfig({
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/reporter.ts'],
-    tags: [{ name: 'peers', description: "Needs servers from the operating system's packages" }],
+    // `npm test` leaves both out, `npm run test:peers` runs both.
+    tags: [
+      { name: 'peers', description: "Needs servers from the operating system's packages" },
+      { name: 'long', description: 'Proves by many repetitions, or with many processes' },
+    ],
     projects: [
       { extends: true, test: { name: 'alone', include: alone } },
       // Half of what a short file takes is a new process that loads all of svc again.

@@ -1,3 +1,4 @@
+// @module-tag long
 import { beforeAll, describe, expect, test } from 'vitest'
 import { configurableKinds, describeProfiles } from '../src/core/plan/index.ts'
 import { serverLimits } from '../src/core/server/limits.ts'

@@ -1,3 +1,4 @@
+// @module-tag long
 import { fork } from 'node:child_process'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { PatternReport } from './support/pattern-child.ts'

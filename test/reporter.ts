@@ -21,7 +21,7 @@ export default class Closing implements Reporter {
   }
 
   #isOfTier({ tags }: TestCase): boolean {
-    if (this.#filter === 'peers') return tags.includes('peers')
-    return this.#filter !== '!peers' || !tags.includes('peers')
+    const isApart = tags.includes('peers') || tags.includes('long')
+    return this.#filter === undefined || (this.#filter === 'peers or long') === isApart
   }
 }

@@ -1,3 +1,4 @@
+// @module-tag long
 import { channel } from 'node:diagnostics_channel'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'

@@ -1,3 +1,4 @@
+// @module-tag long
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'

@@ -1,3 +1,4 @@
+// @module-tag long
 import { describe, expect, test } from 'vitest'
 import { answerOf, type Content, evaluateHealth } from '../../src/core/assert/content.ts'
 import { select } from '../../src/core/assert/document.ts'

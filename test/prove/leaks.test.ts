@@ -1,3 +1,4 @@
+// @module-tag long
 import { afterAll, describe, expect, test } from 'vitest'
 import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import { configurableKinds, loadKind } from '../../src/core/plan/index.ts'

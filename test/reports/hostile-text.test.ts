@@ -1,3 +1,4 @@
+// @module-tag long
 import { describe, expect, test } from 'vitest'
 import { renderError } from '../../src/cli/render/errors.ts'
 import { renderHealth } from '../../src/cli/render/health.ts'

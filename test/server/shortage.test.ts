@@ -1,3 +1,4 @@
+// @module-tag long
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { Agent, createServer, request as httpRequest, type Server } from 'node:http'

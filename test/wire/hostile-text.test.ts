@@ -1,3 +1,4 @@
+// @module-tag long
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import { AssignRoles, HealthCheckResponse } from '../../src/core/protocol/index.ts'
