@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
-import { callerOf, trustedProxies } from '../../src/core/server/caller.ts'
+import { callerOf, trustedProxies } from '../../src/core/server/hosts.ts'
 import type { Call } from '../../src/core/service.ts'
 import { ask, question, withSite } from './site.ts'
 

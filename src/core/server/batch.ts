@@ -6,15 +6,12 @@ import { type Negotiated, negotiate, readBatch, refuseInQuery, requireFields, ty
 import type { HttpAnswer } from './answer.ts'
 import { receive } from './body.ts'
 import { callOf, credentialFor } from './call.ts'
-import { dtoAnswer } from './dto-answer.ts'
-import { orCancelled, type RequestContext } from './exchange.ts'
-import { type FaultStyle, faultAnswer } from './faults.ts'
+import { orCancelled, type RequestContext, type ServerContext } from './context.ts'
 import { healthAnswer } from './health.ts'
 import { methodOf } from './operate.ts'
 import { refuseCrossSite } from './origins.ts'
-import type { OperationMatch } from './routes.ts'
-import type { ServerContext } from './site.ts'
-import type { RequestTarget } from './target.ts'
+import { dtoAnswer, type FaultStyle, faultAnswer } from './response.ts'
+import type { OperationMatch, RequestTarget } from './routes.ts'
 
 /**
  * R3: answers an array of requests with an array of answers, one after the other. The first that would not be a

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Fault } from '../errors.ts'
-import type { RequestContext } from './exchange.ts'
+import type { RequestContext } from './context.ts'
 import type { ServerLimits } from './limits.ts'
 
 /** True when a body was announced that nobody has read to its end. */

@@ -1,12 +1,9 @@
 import type { AnswerFacts, Call } from '../service.ts'
-import { ownOrigin } from './base-url.ts'
+import { ownOrigin, type RequestContext, type ServerContext } from './context.ts'
 import { presented } from './credential.ts'
-import type { RequestContext } from './exchange.ts'
 import { refuseForeignChange } from './origins.ts'
-import type { OperationMatch } from './routes.ts'
+import type { OperationMatch, ResponseNegotiation } from './routes.ts'
 import type { AuthCall } from './sign-in.ts'
-import type { ServerContext } from './site.ts'
-import type { ResponseNegotiation } from './target.ts'
 
 /** What the request presents of itself (A9). Throws Forbidden for a change that a page of another site asks for (T6). */
 export function credentialFor(

@@ -1,10 +1,160 @@
 import { type Lazy, lazy } from '../lazy.ts'
-import { appMetadata, type Described, openapi, typescript, typesMetadata } from '../metadata/index.ts'
+import {
+  appMetadata,
+  callerOf,
+  type Described,
+  interfaceTitle,
+  openapi,
+  rows,
+  type Shape,
+  shapes,
+  typescript,
+  typesMetadata,
+  usualVerb,
+} from '../metadata/index.ts'
+import { type Fields, maxBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
 import { overHttp, reports } from '../reports/index.ts'
 import type { ServeOptions } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
-import { interfacePage } from './interface-page.ts'
-import { type OwnPage, ownPages } from './own-pages.ts'
+import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
+import { type OwnPage, ownPages } from './routes.ts'
+
+/** /metadata: the interface as a person reads it, on any screen. */
+export function interfacePage(described: Described): { readonly body: string; readonly contentSecurityPolicy: string } {
+  const requests = new Set<unknown>(rows.map(({ request }) => request))
+  const others = [...shapes().values()].filter(({ schema }) => !requests.has(schema))
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${interfaceTitle}</title>
+<style>${trusted(style)}</style>
+</head>
+<body>
+<header>
+<h1>${interfaceTitle}</h1>
+<p class="quiet">${described.base}</p>
+<nav>${rows.map(({ name }) => html`<a href="#${name}">${name}</a> `)}<a href="#types">Types</a></nav>
+</header>
+<main>
+${rows.map((row) => operation(row, described))}
+${tools(described)}
+<section id="types"><h2>Types</h2>
+<div class="many">${others.map(shape)}</div>
+</section>
+</main>
+<footer class="quiet">${described.pages.map(
+    ({ paths, summary }) => html`<a href="${paths[0] ?? ''}" title="${summary}">${paths[0]}</a> `,
+  )}</footer>
+</body>
+</html>
+`
+  return { body: page.markup, contentSecurityPolicy: pagePolicy }
+}
+
+function operation(row: OperationSpec, { base }: Described): Markup {
+  return html`<section id="${row.name}">
+<h2>${row.name}</h2>
+<p>${row.summary}. ${callerOf(row)} may call it.</p>
+<ul class="paths">${row.routes.map(({ path, verbs }) => place(verbs, path))}${replyRoutes
+    .filter(({ prefix }) => !prefix.endsWith('/oneway'))
+    .map(({ prefix }) => place(row.replyVerbs, `${prefix}/${row.name}`))}${
+    row.batch ? place(['POST'], `/api/${row.name}[]`, `an array of at most ${maxBatch}`) : undefined
+  }</ul>
+${fieldsTable(row.request.fields)}
+<p>Answer: <a href="#${row.response.name}">${row.response.name}</a></p>
+${row.neverInQuery.length > 0 ? html`<p class="quiet">Never in a query, because queries are logged: ${row.neverInQuery.join(', ')}.</p>` : undefined}
+<pre>${example(row, base)}</pre>
+</section>
+`
+}
+
+const place = (verbs: readonly string[], path: string, note?: string): Markup =>
+  html`<li><span class="verb">${verbs.filter((verb) => verb !== 'OPTIONS').join(' ')}</span><code>${path}</code>${
+    note === undefined ? undefined : html` <span class="quiet">${note}</span>`
+  }</li>`
+
+/** A call that can be typed as it stands, but for the values. */
+function example(row: OperationSpec, base: string): string {
+  const { path } = row.routes[0]
+  const token = row.caller === 'anyone' ? '' : ` -H "Authorization: Bearer $TOKEN"`
+  if (usualVerb(row) === 'GET') {
+    const query = Object.entries(row.request.fields)
+      .filter(([, field]) => field.kind === 'required')
+      .map(([name, field]) => `${name}=${sample(schemaOf(field))}`)
+    return `curl '${base}${path}${query.length > 0 ? `?${query.join('&')}` : ''}'${token}`
+  }
+  const chosen = Object.entries(row.request.fields).filter(([name]) => name !== 'Meta')
+  const fields = chosen.some(([, field]) => field.kind === 'required')
+    ? chosen.filter(([, field]) => field.kind === 'required')
+    : chosen.filter(([name]) => visible.has(name))
+  const body = Object.fromEntries(fields.map(([name, field]) => [name, sampleJson(schemaOf(field))]))
+  const call = `curl '${base}${path}' -H 'Content-Type: application/json'${token}`
+  const json = JSON.stringify(body)
+  // What is typed behind a command can be read by everyone on the machine.
+  return row.neverInQuery.length > 0
+    ? `${call} -d @request.json\n\nrequest.json, which nobody else may read:\n${json}`
+    : `${call} \\\n  -d '${json}'`
+}
+
+/** Of a request in which nothing is required: what most callers send. */
+const visible: ReadonlySet<string> = new Set(['provider', 'UserName', 'Password', 'Roles', 'RefreshToken'])
+
+const sample = (schema: Schema): string => (schema.kind === 'choice' ? (schema.values[0] ?? '') : '…')
+const sampleJson = (schema: Schema): unknown => (schema.kind === 'list' ? ['…'] : sample(schema))
+
+const fieldsTable = (fields: Fields): Markup =>
+  html`<table class="fields">${Object.entries(fields).map(
+    ([name, field]) =>
+      html`<tr><th scope="row"><code>${name}</code></th><td>${typeOf(schemaOf(field))}${
+        field.kind === 'required' ? html`, <strong>required</strong>` : undefined
+      }</td></tr>`,
+  )}</table>`
+
+function shape({ schema }: Shape): Markup {
+  return html`<div id="${schema.name}"><h3>${schema.name}</h3>${
+    schema.kind === 'choice' ? html`<p>${schema.values.join(', ')}</p>` : fieldsTable(schema.fields)
+  }</div>`
+}
+
+const link = (name: string): Markup => html`<a href="#${name}">${name}</a>`
+
+function typeOf(schema: Schema): Markup {
+  switch (schema.kind) {
+    case 'text':
+      return html`text`
+    case 'flag':
+      return html`true or false`
+    case 'number':
+      return schema.integer ? html`whole number` : html`number`
+    case 'date':
+      return html`date, <code>/Date(ms-0000)/</code>`
+    case 'duration':
+      return html`duration, <code>PT1.5S</code>`
+    case 'map':
+      return html`map of text to text`
+    case 'list':
+      return html`list of ${typeOf(schema.item)}`
+    case 'choice':
+    case 'dto':
+      return link(schema.name)
+  }
+}
+
+const tools = ({ base, reports }: Described): Markup => html`<section>
+<h2>For programs</h2>
+<div class="many">
+<div><p>A client in any language, from <a href="/openapi.json">OpenAPI 3.1</a></p><pre>${base}/openapi.json</pre></div>
+<div><p>A ServiceStack client in <a href="/types/typescript">TypeScript</a></p><pre>npx typescript-ref ${base}</pre></div>
+<div><p>JSON, or CSV by a suffix, <code>?format=csv</code> or Accept; of health also</p><pre>${reports
+  .map(({ name, by, contentType }) => (by === 'format' ? `?format=${name}` : `Accept: ${contentType.split(';')[0]}`))
+  .join('\n')}</pre></div>
+<div><p>What ServiceStack tools read</p><pre>${base}/metadata/app.json
+${base}/types/metadata.json</pre></div>
+</div>
+</section>
+`
 
 export type DocumentName = 'metadata' | 'openapi' | 'typescript' | 'types' | 'app'
 

@@ -4,11 +4,9 @@ import { type Entry, reports } from '../reports/index.ts'
 import type { AnswerFacts, RecentRun } from '../service.ts'
 import { attachment, encodeRun } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
-import { baseUrl } from './base-url.ts'
-import type { RequestContext } from './exchange.ts'
-import { encoded, spoken } from './faults.ts'
-import type { ServerContext } from './site.ts'
-import type { ResponseNegotiation } from './target.ts'
+import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
+import { encoded, spoken } from './response.ts'
+import type { ResponseNegotiation } from './routes.ts'
 
 type Finished = Pick<RecentRun, 'type' | 'mode' | 'response' | 'run'>
 

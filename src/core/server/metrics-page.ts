@@ -10,13 +10,11 @@ import {
 } from '../reports/index.ts'
 import type { RecentRun, Runtime } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
-import { baseUrl } from './base-url.ts'
 import { callOf } from './call.ts'
+import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { presented } from './credential.ts'
-import type { RequestContext } from './exchange.ts'
 import { entryOf } from './health.ts'
 import { counter, gauge } from './metrics.ts'
-import type { ServerContext } from './site.ts'
 
 /** Seconds after which the results of a run are no longer shown: an old success is none. */
 const maxAgeSeconds: Readonly<Record<ExecutionMode, number>> = { Basic: 900, Standard: 900, Advanced: 10_800 }

@@ -17,15 +17,12 @@ import {
 import type { HttpAnswer } from './answer.ts'
 import { receive } from './body.ts'
 import { callOf, credentialFor } from './call.ts'
-import { dtoAnswer } from './dto-answer.ts'
-import { orCancelled, type RequestContext } from './exchange.ts'
-import { type FaultStyle, faultAnswer, plainJson } from './faults.ts'
+import { orCancelled, type RequestContext, type ServerContext } from './context.ts'
 import { healthAnswer } from './health.ts'
 import { refuseCrossSite } from './origins.ts'
-import type { OperationMatch } from './routes.ts'
+import { dtoAnswer, type FaultStyle, faultAnswer, plainJson } from './response.ts'
+import type { OperationMatch, RequestTarget, ResponseNegotiation } from './routes.ts'
 import { authAnswer, authCall } from './sign-in.ts'
-import type { ServerContext } from './site.ts'
-import type { RequestTarget, ResponseNegotiation } from './target.ts'
 
 /**
  * The request of an operation, from its body, path, query and form. Throws one 400 that names every

@@ -2,12 +2,10 @@ import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { count, type EntryReading, type Level, read } from '../reports/index.ts'
 import type { RecentRun } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
-import { baseUrl } from './base-url.ts'
 import { callOf } from './call.ts'
-import type { RequestContext } from './exchange.ts'
+import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { entryOf } from './health.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
-import type { ServerContext } from './site.ts'
 
 /** Where one server type stands, by its latest runs. */
 export type TypeStatus = {

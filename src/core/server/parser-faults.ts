@@ -3,9 +3,8 @@ import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
 import { ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../wire/index.ts'
-import { correlationOf } from './exchange.ts'
+import { correlationOf, latestOn, type ServerContext } from './context.ts'
 import { commonHeaders, varies } from './send.ts'
-import { latestOn, type ServerContext } from './site.ts'
 
 /** E2: what Node's parser or its clock refused, as a fault; undefined when the caller simply went away. */
 function parserFault(error: Error & { code?: string }, limits: ServerContext['limits']): Fault | undefined {

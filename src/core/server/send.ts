@@ -1,10 +1,9 @@
 import { performance } from 'node:perf_hooks'
 import type { HttpAnswer } from './answer.ts'
 import { swallow, unread } from './body.ts'
-import type { RequestContext } from './exchange.ts'
+import { latestOn, type RequestContext, type ServerContext } from './context.ts'
 import { clean } from './log.ts'
 import { corsHeaders } from './origins.ts'
-import { latestOn, type ServerContext } from './site.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
 

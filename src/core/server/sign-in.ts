@@ -7,12 +7,10 @@ import {
 } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
-import { baseUrl, ownOrigin } from './base-url.ts'
+import { baseUrl, ownOrigin, type RequestContext, type ServerContext } from './context.ts'
 import { cookieNames, type PresentedCredential, presented, readCookies, setCookie } from './credential.ts'
-import { dtoAnswer } from './dto-answer.ts'
-import type { RequestContext } from './exchange.ts'
-import type { ServerContext } from './site.ts'
-import type { RequestTarget, ResponseNegotiation } from './target.ts'
+import { dtoAnswer } from './response.ts'
+import type { RequestTarget, ResponseNegotiation } from './routes.ts'
 
 export type AuthCall = {
   readonly kind: AuthPurpose

@@ -2,9 +2,9 @@ import type { Server } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
+import type { ServerContext } from './context.ts'
 import { stopping } from './handle.ts'
 import { answerRaw } from './parser-faults.ts'
-import type { ServerContext } from './site.ts'
 
 /** How often a stopping server looks whether everything is answered. Milliseconds. */
 const lookEveryMs = 50

@@ -1,9 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { performance } from 'node:perf_hooks'
+import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
-import type { HttpCaller } from './caller.ts'
-import type { ServerContext, UnderWay } from './site.ts'
+import type { Runtime, ServeOptions, Service } from '../service.ts'
+import type { Connections } from './connections.ts'
+import type { DescribedInterface } from './documents.ts'
+import type { HealthJson } from './health-json.ts'
+import { type CallerOf, type HostCheck, type HttpCaller, plainAddress } from './hosts.ts'
+import type { ServerLimits } from './limits.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import type { RequestTarget } from './routes.ts'
 
 const sane = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 /** W3C Trace Context: version 00 has exactly four parts, later ones may have more; ff is not a version. */
@@ -95,4 +103,66 @@ export function orCancelled<T>(context: RequestContext, promise: Promise<T>): Pr
     context.waiting = reject
     promise.then(resolve, reject)
   })
+}
+
+/** A request whose answer has not left yet. */
+export type UnderWay = {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Cancels what is done for it, and settles what waits for that. Only the first reason counts. */
+  readonly cancel: (reason: Fault) => void
+  /** No further request is answered on this connection. */
+  last: boolean
+}
+
+/** What every request of one running server needs: made once, handed down. */
+export type ServerContext = {
+  readonly service: Service
+  readonly runtime: Runtime
+  readonly options: ServeOptions
+  readonly limits: ServerLimits
+  readonly log: Log
+  /** True over TLS. */
+  readonly secure: boolean
+  readonly readTarget: (url: string) => RequestTarget
+  readonly checkHost: HostCheck
+  readonly callerOf: CallerOf
+  /** Whether an address is one of a trusted proxy. */
+  readonly isTrusted: (address: string) => boolean
+  readonly origins: ReadonlySet<string>
+  readonly metrics: Metrics
+  readonly healthJson: HealthJson
+  readonly described: DescribedInterface
+  readonly open: Set<UnderWay>
+  readonly connections: Connections
+  /** How many of the open requests came on each connection. */
+  readonly openOn: WeakMap<object, number>
+  /** Connections on which nothing further is believed or answered. */
+  readonly silenced: WeakSet<object>
+  /** True from the moment the server was told to stop. */
+  draining: boolean
+  /** Answers wait for this, where there is one, before they are sent. */
+  hold: Promise<void> | undefined
+}
+
+/** The request that came last on a connection, while it is not answered yet. */
+export function latestOn(server: ServerContext, socket: Duplex): UnderWay | undefined {
+  let latest: UnderWay | undefined
+  for (const one of server.open) if (one.request.socket === socket) latest = one
+  return latest
+}
+
+/** The server's address as this caller knows it: its Host header has been checked against the allow-list. */
+export function baseUrl(server: ServerContext, { request }: RequestContext): string {
+  const { host = '', 'x-forwarded-proto': outside } = request.headers
+  const secure =
+    server.secure || (outside === 'https' && server.isTrusted(plainAddress(request.socket.remoteAddress ?? '')))
+  return `${secure ? 'https' : 'http'}://${host}`
+}
+
+/** The same as browsers write it in Origin: no default port, lower case. */
+export function ownOrigin(server: ServerContext, context: RequestContext): string {
+  const base = baseUrl(server, context)
+  // A port beyond 65535 passes for one in a Host header.
+  return URL.canParse(base) ? new URL(base).origin : base
 }

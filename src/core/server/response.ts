@@ -1,6 +1,7 @@
 import { Fault } from '../errors.ts'
-import { AuthenticateResponse, type Dto } from '../protocol/index.ts'
+import { AuthenticateResponse, type Dto, type OperationSpec } from '../protocol/index.ts'
 import {
+  attachment,
   encodeJson,
   errorAnswer,
   errorResponse,
@@ -10,9 +11,8 @@ import {
   type Negotiated,
 } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
-import type { RequestContext } from './exchange.ts'
+import type { RequestContext, ServerContext } from './context.ts'
 import { stackOf } from './log.ts'
-import type { ServerContext } from './site.ts'
 
 /** Seconds after which a refused caller may try again, where the fault does not say. */
 const retryAfter = 5
@@ -88,4 +88,15 @@ export function spoken(json: string, { callback }: Negotiated): Encoded {
   return callback === undefined
     ? { contentType: 'application/json; charset=utf-8', body: json }
     : { contentType: jsonpContentType, body: jsonp(callback, json) }
+}
+
+/** An operation's answer in the negotiated format, with further headers, flat. A CSV is a file to keep (F3). */
+export async function dtoAnswer(
+  row: OperationSpec,
+  response: unknown,
+  negotiated: Negotiated,
+  headers: readonly string[] = [],
+): Promise<HttpAnswer> {
+  const file = negotiated.format === 'csv' ? ['Content-Disposition', attachment(row.name)] : []
+  return { status: 200, ...(await encoded(row.response, response, negotiated)), headers: [...file, ...headers] }
 }
