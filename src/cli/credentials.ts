@@ -9,7 +9,7 @@ import { type CommandTarget, newCorrelationId } from './target.ts'
 import {
   credentialOf,
   expiryOf,
-  isKept,
+  isStored,
   isToken,
   lockPath,
   type StoredCredential,
@@ -51,7 +51,7 @@ export function storedCredential(
       return reading
     },
     renew: async (rejected, signal) => {
-      if (stored && !isKept(stored, rejected)) return credentialOf(stored)
+      if (stored && !isStored(stored, rejected)) return credentialOf(stored)
       // Calls of this process that were refused together are renewed together.
       renewing ??= renew(rejected, signal).finally(() => {
         renewing = undefined
@@ -88,7 +88,7 @@ export function storedCredential(
   async function reread(rejected: Credential): Promise<Credential | undefined> {
     stored = await store.read()
     if (!stored) throw expired(signIn)
-    return isKept(stored, rejected) ? undefined : credentialOf(stored)
+    return isStored(stored, rejected) ? undefined : credentialOf(stored)
   }
 
   async function exchanged(RefreshToken: string): Promise<StoredCredential> {
@@ -120,7 +120,7 @@ export const expired = ({ server, user }: Pick<StoredSignIn, 'server' | 'user'>)
   })
 
 /** A token that was given and not stored: never renewed (K5). */
-export const givenCredential = (token: string, always: boolean): CredentialSource => ({
+export const fixedCredential = (token: string, always: boolean): CredentialSource => ({
   always,
   current: async () => ({ kind: 'bearer', token }),
   renew: async () => {
@@ -176,7 +176,7 @@ export function signedInAt(
  * `SVC_TOKEN`, for the server that this very call names (K5): with a current profile alone it could reach a server that
  * nobody thought of. Throws `Fault` Usage; the token is not repeated.
  */
-export function givenToken(target: CommandTarget, env: ProcessEnvironment): string | undefined {
+export function tokenFromEnvironment(target: CommandTarget, env: ProcessEnvironment): string | undefined {
   const token = variable(env, 'SVC_TOKEN')?.trim()
   if (token === undefined || target.kind === 'local') return undefined
   if (!/^[\x21-\x7e]+$/.test(token)) {
@@ -191,7 +191,7 @@ export function givenToken(target: CommandTarget, env: ProcessEnvironment): stri
 }
 
 /** While SVC_TOKEN is set, what changes the stored sign-in would seem to have no effect. */
-export function refuseGivenToken(command: 'login' | 'logout', env: ProcessEnvironment): void {
+export function refuseTokenFromEnvironment(command: 'login' | 'logout', env: ProcessEnvironment): void {
   if (variable(env, 'SVC_TOKEN') === undefined) return
   throw new Fault('Usage', `SVC_TOKEN is set, so commands use that and no stored sign-in: svc ${command} is refused`, {
     hints: ['unset SVC_TOKEN'],

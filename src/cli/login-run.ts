@@ -7,10 +7,10 @@ import type { ProcessEnvironment } from './flags.ts'
 import { changeSettings, checkedName, readSettings, type ServerProfile, withProfile } from './profiles.ts'
 import { localCall } from './session.ts'
 import {
+  credentialFrom,
   credentialOf,
   expiryOf,
   isToken,
-  keptFrom,
   type StoredCredential,
   type StoredSignIn,
   tokenStore,
@@ -50,7 +50,7 @@ export async function signIn(
         : { provider, AccessToken: presented.token, RememberMe: rememberMe, Meta },
       call,
     )
-    const tokens = keptFrom(response, rememberMe)
+    const tokens = credentialFrom(response, rememberMe)
     if (tokens) return { tokens, ...factsOf(response, presented.kind === 'password' ? presented.user : 'token') }
     throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but gave neither a token nor a session', {
       hints: ['Is that a proxy or gateway, and the service behind it under another path?'],
@@ -119,7 +119,7 @@ async function outlives(client: Client, credential: Credential | undefined, call
   }
 }
 
-export type KeptAs = {
+export type StoredAs = {
   readonly server: string
   readonly user: string
   readonly roles: readonly string[]
@@ -148,7 +148,7 @@ export async function keepSignIn(
   },
   env: ProcessEnvironment,
   signal: AbortSignal,
-): Promise<KeptAs> {
+): Promise<StoredAs> {
   const { server, storage, connection } = to
   const store = tokenStore({ server, user, storage }, env)
   const end = (at: string, what: StoredCredential): Promise<void> =>

@@ -34,9 +34,9 @@ export async function readRoleFile(file: string, action: RoleChange['action']): 
   const changes: FileChange[] = []
   const problems: Problem[] = []
   for (const raw of raws) {
-    const judged = judge(raw, action)
-    if ('change' in judged) changes.push(judged.change)
-    else problems.push(...judged.problems)
+    const validated = validate(raw, action)
+    if ('change' in validated) changes.push(validated.change)
+    else problems.push(...validated.problems)
   }
   if (problems.length > 0) throw refused(file, problems, isJson ? 'entry' : 'row')
   return changes
@@ -137,7 +137,7 @@ function columnNamed(file: string, name: string, place = 'row 1'): Column | unde
 
 type Judged = { readonly change: FileChange } | { readonly problems: readonly Problem[] }
 
-function judge({ row, fields }: Raw, fallback: RoleChange['action']): Judged {
+function validate({ row, fields }: Raw, fallback: RoleChange['action']): Judged {
   const problems: Problem[] = []
   const say = (column: Column, message: string): void => {
     problems.push({ row, column, message })
@@ -187,10 +187,10 @@ const bad = (file: string, what: string, hints: readonly string[] = []): Fault =
   })
 
 /** At most this many are told; the others are counted. */
-const maxTold = 20
+const maxReported = 20
 
 function refused(file: string, problems: readonly Problem[], unit: string): Fault {
-  const lines = problems.slice(0, maxTold).map(
+  const lines = problems.slice(0, maxReported).map(
     ({ row, column, message }): FieldFault => ({
       ErrorCode: 'InvalidRow',
       FieldName: `${unit} ${row}${column === undefined ? '' : `, ${column}`}`,
@@ -198,7 +198,7 @@ function refused(file: string, problems: readonly Problem[], unit: string): Faul
     }),
   )
   const count = problems.length
-  const more = count > maxTold ? [`… and ${count - maxTold} more.`] : []
+  const more = count > maxReported ? [`… and ${count - maxReported} more.`] : []
   return new Fault('Local', `${file} has ${count === 1 ? 'a mistake' : `${count} mistakes`}`, {
     fields: lines,
     hints: [...more, 'Nothing was changed.'],

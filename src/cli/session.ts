@@ -70,7 +70,8 @@ export async function openClientAt(
 ): Promise<Client> {
   const { openClient } = await import('../core/client/index.ts')
   const connection = connectionOf(target, flags, env)
-  const provided = token === undefined ? undefined : (await import('./credentials.ts')).givenToken(target, env)
+  const provided =
+    token === undefined ? undefined : (await import('./credentials.ts')).tokenFromEnvironment(target, env)
   return openClient({ ...connection, credential: credentialFor(target, provided, connection, env) })
 }
 
@@ -101,7 +102,7 @@ function credentialFor(
 ): CredentialSource {
   const always = target.profile?.credentials === 'always'
   const source = lazy(async (): Promise<CredentialSource | undefined> => {
-    if (provided !== undefined) return (await import('./credentials.ts')).givenCredential(provided, always)
+    if (provided !== undefined) return (await import('./credentials.ts')).fixedCredential(provided, always)
     const { signedInAt } = await import('./credentials.ts')
     return signedInAt(target, await readSettings(env), connection, env)
   })

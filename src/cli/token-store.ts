@@ -66,7 +66,7 @@ function inKeychain({ server, user }: StoredSignIn, env: ProcessEnvironment): To
     where: 'OS keychain',
     read: async () => {
       const text = await entry.read()
-      return text === undefined ? undefined : parseKept(text, 'The entry in the OS keychain')
+      return text === undefined ? undefined : parseCredential(text, 'The entry in the OS keychain')
     },
     write: (stored) => entry.write(JSON.stringify(stored)),
     remove: entry.remove,
@@ -88,7 +88,7 @@ function inFile({ server, user }: StoredSignIn, env: ProcessEnvironment): TokenS
     where: path,
     read: async () => {
       const text = readPrivate(path, 'unreadable')
-      return text === undefined ? undefined : parseKept(text, path)
+      return text === undefined ? undefined : parseCredential(text, path)
     },
     write: async (stored) => write(path, { server, user, ...stored }),
     remove: async () => removePrivate(path),
@@ -102,7 +102,7 @@ function inFile({ server, user }: StoredSignIn, env: ProcessEnvironment): TokenS
   }
 }
 
-function parseKept(text: string, where: string): StoredCredential {
+function parseCredential(text: string, where: string): StoredCredential {
   const damaged = (): Fault =>
     new Fault('Local', `${where} holds something that svc did not write`, { hints: ['Sign in again: svc login'] })
   let json: unknown
@@ -129,7 +129,7 @@ export const isToken = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x21-\x7e]{1,16384}$/.test(value)
 
 /** What a server's answer to a sign-in is worth: tokens, or a session (C6). */
-export function keptFrom(response: AuthenticateResponse, rememberMe: boolean): StoredCredential | undefined {
+export function credentialFrom(response: AuthenticateResponse, rememberMe: boolean): StoredCredential | undefined {
   const { BearerToken: at, RefreshToken: rt, SessionId: sid } = response
   if (isToken(at)) return { at, rt: isToken(rt) ? rt : undefined, exp: expiryOf(at) }
   return isToken(sid) ? { sid, perm: rememberMe } : undefined
@@ -153,5 +153,5 @@ export function credentialOf({ at, sid, perm }: StoredCredential): Credential | 
 }
 
 /** True when a credential is what is kept. */
-export const isKept = (stored: StoredCredential, credential: Credential): boolean =>
+export const isStored = (stored: StoredCredential, credential: Credential): boolean =>
   credential.kind === 'bearer' ? stored.at === credential.token : stored.sid === credential.secret

@@ -1,5 +1,5 @@
 import { SvcCommand } from '../cli/base.ts'
-import { refuseGivenToken } from '../cli/credentials.ts'
+import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
 import { boolean, connectionFlags, text } from '../cli/flags.ts'
 import type { PresentedSignIn } from '../cli/login-run.ts'
 import type { Settings } from '../cli/profiles.ts'
@@ -45,7 +45,7 @@ revoked when it ends.`
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const command = this.takeCommand()
     const { flags } = await this.parse(Login)
-    refuseGivenToken('login', process.env)
+    refuseTokenFromEnvironment('login', process.env)
     const settings = await readSettings(process.env)
     const target = await this.where(flags, settings)
     const { serverOf } = await import('../cli/credentials.ts')

@@ -1,5 +1,5 @@
 import { SvcCommand } from '../cli/base.ts'
-import { refuseGivenToken } from '../cli/credentials.ts'
+import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
 import { boolean, connectionFlags } from '../cli/flags.ts'
 import type { ServerProfile } from '../cli/profiles.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
@@ -33,7 +33,7 @@ JWTs, for one, lets a token live until it expires.`
 
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags } = await this.parse(Logout)
-    refuseGivenToken('logout', process.env)
+    refuseTokenFromEnvironment('logout', process.env)
     const settings = await readSettings(process.env)
     const { signedInProfile } = await import('../cli/credentials.ts')
     let profiles: readonly ServerProfile[] = settings.profiles.filter((profile) => profile.user !== undefined)

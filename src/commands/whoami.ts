@@ -1,5 +1,5 @@
 import { SvcCommand } from '../cli/base.ts'
-import { givenToken } from '../cli/credentials.ts'
+import { tokenFromEnvironment } from '../cli/credentials.ts'
 import { boolean, connectionFlags } from '../cli/flags.ts'
 import { localCall, openSession, readSettings } from '../cli/session.ts'
 import { type CommandTarget, chooseTarget } from '../cli/target.ts'
@@ -33,7 +33,7 @@ export default class Whoami extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(Whoami)
     const target = await chooseTarget(flags, process.env, () => readSettings(process.env))
-    const token = givenToken(target, process.env)
+    const token = tokenFromEnvironment(target, process.env)
     const stored = target.kind === 'local' ? onThisMachine(signal) : await factsOf(target, token !== undefined)
     if (target.kind === 'server') this.target = stored.server ?? target.url
     const facts = flags.verify && target.kind === 'server' ? await this.verified(stored, flags, signal) : stored

@@ -124,7 +124,7 @@ async function obtain(
 async function admit(operation: keyof typeof operations, { access }: Accounts, call: Call): Promise<Actor> {
   const { caller, correlationId } = call
   if (caller.kind === 'local') return { who: `local:${caller.account}`, correlationId }
-  const identity = await access.whoever(call)
+  const identity = await access.identifyCaller(call)
   if (!identity) throw new Fault('Unauthorized')
   if (!may(identity, operations[operation].caller)) throw new Fault('Forbidden')
   const { user } = identity
@@ -160,7 +160,7 @@ async function isSignedIn({ accounts }: Parts, call: Presented): Promise<boolean
   if (!accounts || !call.credential || isHere(call.caller)) return false
   try {
     const { access } = await accounts()
-    return (await access.whoever(call)) !== undefined
+    return (await access.identifyCaller(call)) !== undefined
   } catch {
     return false
   }

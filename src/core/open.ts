@@ -16,7 +16,7 @@ import { Fault } from './errors.ts'
 import { lazy } from './lazy.ts'
 import { type Accounts, localService, type Parts, preloadOperations, viewOf } from './local.ts'
 import { resolveHost } from './net/connect.ts'
-import { assemble, notice, type OwnParts, preloadHealth } from './plan/index.ts'
+import { assemble, type OwnParts, preloadHealth, staticMonitor } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
 import { healthCheckResponse, runDocument } from './reports/index.ts'
@@ -101,7 +101,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     heartbeats: store && (async () => await (await store.data(false)).heartbeats.list()),
     history: store && {
       keep: async (reading) => await (await store.data(false)).readings.keep(reading),
-      passing: async (state) => await (await store.data(false)).readings.passing(state),
+      exceededSince: async (state) => await (await store.data(false)).readings.exceededSince(state),
     },
     exec: options.config.exec,
     ownUrl: () => ownUrl,
@@ -128,7 +128,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       mode,
     })
     if (!storeProblem) return planned
-    const problem = await notice('sqlite own store', 'fail', storeProblem)
+    const problem = await staticMonitor('sqlite own store', 'fail', storeProblem)
     return planned.map((monitor) => (monitor.name === problem.name ? problem : monitor))
   }
 
@@ -168,7 +168,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
           signal: call.signal,
           fresh: call.fresh === true,
           stranger,
-          patienceMs: call.timeoutMs,
+          callerTimeoutMs: call.timeoutMs,
           forPeer: call.calledByPeer,
         })),
   }
@@ -249,7 +249,7 @@ const configuredMonitors = ({ types }: Config): readonly PlannedMonitor[] =>
 
 /** Opens the store, and loads what any request may need. Throws a Fault, with the store closed again. */
 async function openAll(
-  store: HeldStore | undefined,
+  store: OpenStore | undefined,
   configured: readonly PlannedMonitor[],
   own: OwnParts,
 ): Promise<void> {
@@ -276,7 +276,7 @@ function selectMonitors(planned: readonly PlannedMonitor[], call: Call): readonl
 
 const stopping = (): Fault => new Fault('Unavailable', 'Shutting down', { retryAfter: 5 })
 
-type HeldStore = {
+type OpenStore = {
   /** How answers name it. */
   readonly label: string
   /** The embedded store's file; undefined for a database elsewhere. */
@@ -297,7 +297,7 @@ type HeldStore = {
 }
 
 /** The store with what works on it; each is loaded and opened when it is first needed. */
-async function holdStore(store: string): Promise<HeldStore> {
+async function holdStore(store: string): Promise<OpenStore> {
   const { openData, shownStore, storeKind } = await import('./store/index.ts')
   const label = shownStore(store)
   const path = storeKind(store) === 'sqlite' ? store : undefined
@@ -358,7 +358,7 @@ async function holdStore(store: string): Promise<HeldStore> {
 /** T4: what is sealed for ten seconds is gone soon after, and expired rows do not pile up. Milliseconds. */
 const sweepEvery = 10_000
 
-function sweepNowAndThen(data: HeldStore['data']): () => void {
+function sweepNowAndThen(data: OpenStore['data']): () => void {
   let sweeping = false
   const timer = setInterval(async () => {
     if (sweeping) return

@@ -4,7 +4,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { parseJsonPath, readJsonPath } from '../../src/core/assert/document.ts'
-import { asOneAnswer, PatternBudget, statusAllowed, unmatched, unmet } from '../../src/core/assert/expectation.ts'
+import {
+  describeMismatch,
+  PatternBudget,
+  patternMismatch,
+  statusAllowed,
+  withPatternBudget,
+} from '../../src/core/assert/expectation.ts'
 import { merged, reachable } from '../../src/core/engine/index.ts'
 import { createRedactor, safeUrl, sanitize } from '../../src/core/net/text.ts'
 import { givenUp } from '../support/given-up.ts'
@@ -71,13 +77,17 @@ describe('expectations', () => {
       ['a/b', '/etc/passwd', false],
     ] as const
     for (const [actual, expectation, met] of cases) {
-      expect([actual, expectation, unmet(actual, expectation) === undefined]).toEqual([actual, expectation, met])
+      expect([actual, expectation, describeMismatch(actual, expectation) === undefined]).toEqual([
+        actual,
+        expectation,
+        met,
+      ])
     }
   })
 
   test('a pattern sees the first 64 KiB', () => {
-    expect(unmatched(`${'x'.repeat(65_535)}y`, 'y')).toBeUndefined()
-    expect(unmatched(`${'x'.repeat(65_536)}y`, 'y')).toBe('does not match y')
+    expect(patternMismatch(`${'x'.repeat(65_535)}y`, 'y')).toBeUndefined()
+    expect(patternMismatch(`${'x'.repeat(65_536)}y`, 'y')).toBe('does not match y')
   })
 
   test('a harmless pattern is judged also where the machine gives this process no time for a while', async (context) => {
@@ -87,12 +97,12 @@ describe('expectations', () => {
     const child = spawn(process.execPath, [
       '--input-type=module',
       '--eval',
-      `const { unmatched } = await import(${JSON.stringify(expectation)})
+      `const { patternMismatch } = await import(${JSON.stringify(expectation)})
       const text = 'a'.repeat(4_000)
       const seen = new Set()
       process.stdin.on('end', () => { console.log(JSON.stringify([...seen])); process.exit() }).resume()
       console.log('ready')
-      const match = () => { seen.add(unmatched(text, '/a*b/')); setImmediate(match) }
+      const match = () => { seen.add(patternMismatch(text, '/a*b/')); setImmediate(match) }
       match()`,
     ])
     let heard = ''
@@ -115,7 +125,7 @@ describe('expectations', () => {
   test('a pattern that got no processor time is not called one that backtracks (the time is simulated)', () => {
     const spy = vi.spyOn(process, 'threadCpuUsage').mockReturnValue({ user: 0, system: 0 })
     try {
-      expect(unmatched('a'.repeat(40), '/(a+)+b/')).toBe(
+      expect(patternMismatch('a'.repeat(40), '/(a+)+b/')).toBe(
         'cannot be judged: /(a+)+b/ got less than 250 ms of processor time in 2000 ms: this machine is too busy',
       )
     } finally {
@@ -128,22 +138,22 @@ describe('expectations', () => {
     const together = new PatternBudget()
     const start = processorMs()
     const seen = together.within(() => [
-      unmatched(text, '/^a+!$/'),
-      unmatched(text, '/^(a+)+$/'),
-      unmatched(text, '/^(a+)+b$/'),
-      unmatched(text, '/^a+!$/'),
+      patternMismatch(text, '/^a+!$/'),
+      patternMismatch(text, '/^(a+)+$/'),
+      patternMismatch(text, '/^(a+)+b$/'),
+      patternMismatch(text, '/^a+!$/'),
     ])
     expect(processorMs() - start).toBeLessThan(1_000)
     const untried = 'was not tried, as another pattern of this answer was given up'
-    expect(together.givenUp).toMatch(new RegExp(String.raw`^/\^\(a\+\)\+\$/ ${givenUp}$`))
+    expect(together.timedOut).toMatch(new RegExp(String.raw`^/\^\(a\+\)\+\$/ ${givenUp}$`))
     expect(seen).toEqual([
       undefined,
-      `cannot be judged: ${together.givenUp}`,
+      `cannot be judged: ${together.timedOut}`,
       `cannot be judged: /^(a+)+b$/ ${untried}`,
       `cannot be judged: /^a+!$/ ${untried}`,
     ])
-    expect(asOneAnswer(() => unmatched(text, '/^a+!$/'))).toBeUndefined()
-    expect(unmatched(text, '/^a+!$/')).toBeUndefined()
+    expect(withPatternBudget(() => patternMismatch(text, '/^a+!$/'))).toBeUndefined()
+    expect(patternMismatch(text, '/^a+!$/')).toBeUndefined()
   })
 
   test('patterns that are each in time are together no longer than a second (the time is simulated)', () => {
@@ -156,8 +166,8 @@ describe('expectations', () => {
       })
       const together = new PatternBudget()
       try {
-        const all = together.within(() => Array.from({ length: 6 }, () => unmatched('a', '/a/')))
-        return { givenUp: together.givenUp, all }
+        const all = together.within(() => Array.from({ length: 6 }, () => patternMismatch('a', '/a/')))
+        return { givenUp: together.timedOut, all }
       } finally {
         spy.mockRestore()
       }

@@ -17,7 +17,7 @@ export type World = {
   readonly data: Data
   readonly access: Access & {
     /** Who a credential stands for, from an address far away. */
-    readonly identify: (credential: Call['credential']) => ReturnType<Access['whoever']>
+    readonly identify: (credential: Call['credential']) => ReturnType<Access['identifyCaller']>
   }
   readonly admin: Omit<Admin, 'heartbeats'>
   readonly clock: { at: number }
@@ -39,7 +39,7 @@ export async function withWorld(use: (world: World) => Promise<void>): Promise<v
     const opened = openAccess({ data, passwords: kept, now })
     const access: World['access'] = {
       ...opened,
-      identify: (credential) => opened.whoever(from('192.0.2.1', { credential })),
+      identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
     }
     const admin = administration({ label: store, data: async () => data, passwords: kept, now })
     await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)

@@ -50,7 +50,7 @@ function sustainedMonitor(more: Partial<EngineContext> = {}) {
 const slots = (free: number): Result =>
   atMost({ check: 'slots', what: 'in use:', value: 10 - free, unit: 'count', threshold: { limit: 9 } })
 
-const keeping = (answer: () => Promise<never>) => ({ keep: answer, passing: answer })
+const keeping = (answer: () => Promise<never>) => ({ keep: answer, exceededSince: answer })
 
 describe('for', () => {
   test('H12 a threshold that is passed is told and well, until it has been passed at every look for longer', async () => {

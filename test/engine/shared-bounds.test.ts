@@ -143,7 +143,7 @@ async function play(script: readonly Event[], outcomes: readonly Plan[]) {
     waiting.add(one)
     const { signal } = leaving
     const { fresh, stranger, forPeer, patienceMs } = event
-    shared.get(event.mode, event.type, { signal, fresh, stranger, forPeer, patienceMs }).then(
+    shared.get(event.mode, event.type, { signal, fresh, stranger, forPeer, callerTimeoutMs: patienceMs }).then(
       ({ run, ageMs }) => {
         one.ended = { at: now(), run: runs[Number(run.id)], error: undefined, age: ageMs }
         waiting.delete(one)

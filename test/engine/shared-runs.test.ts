@@ -240,7 +240,7 @@ describe('runs shared by everyone who asks', () => {
 
   test('H8 a hasty caller is refused when its time is up, and shortens nobody else’s run', async () => {
     const { ask, finish, pass } = harness()
-    const hasty = ask({ patienceMs: 10 })
+    const hasty = ask({ callerTimeoutMs: 10 })
     const refused = expect(hasty).rejects.toBeInstanceOf(Fault)
     await pass(10)
     await refused
@@ -252,7 +252,7 @@ describe('runs shared by everyone who asks', () => {
     const { state, ask, finish, result, pass } = harness()
     await result({}, 'Basic')
     await pass(500)
-    const hasty = ask({ fresh: true, patienceMs: 100 }, 'Basic')
+    const hasty = ask({ fresh: true, callerTimeoutMs: 100 }, 'Basic')
     const refused = expect(hasty).rejects.toBeInstanceOf(Fault)
     await pass(100)
     await refused

@@ -86,9 +86,11 @@ describe('the trend of a disk', () => {
       expect(everyMs).toBe(900_000)
       return Array.from({ length: 20 }, (_, n) => ({ at: at - (19 - n) * 900_000, value: value * (1 + (19 - n) / 19) }))
     }
-    await runKind(host, {}, 'Standard', { history: { keep: history, passing: async () => new Map() } })
+    await runKind(host, {}, 'Standard', { history: { keep: history, exceededSince: async () => new Map() } })
     expect(asked).toEqual([])
-    const results = await runKind(host, {}, 'Advanced', { history: { keep: history, passing: async () => new Map() } })
+    const results = await runKind(host, {}, 'Advanced', {
+      history: { keep: history, exceededSince: async () => new Map() },
+    })
     const trends = results.filter(({ check }) => check.startsWith('trend '))
     expect(trends.length).toBe(results.filter(({ check }) => check.startsWith('disk ')).length)
     expect(trends.length).toBeGreaterThan(0)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
-import { clean, stackOf } from '../../src/core/server/log.ts'
+import { escapeControls, stackOf } from '../../src/core/server/log.ts'
 import { ask, question, withSite } from './site.ts'
 
 const throwing = (thrown: unknown) => ({
@@ -105,9 +105,9 @@ describe('E1 faults of the Service', () => {
 
 describe('S7 log lines', () => {
   test('S7 text of callers is escaped and cut', async () => {
-    expect(clean('a\r\nb\x1b[31m\u202eevil\u0000')).toBe('a\\u{d}\\u{a}b\\u{1b}[31m\\u{202e}evil\\u{0}')
-    expect(clean('x'.repeat(10_000)).length).toBe(257)
-    expect(clean('\x1b'.repeat(10_000)).length).toBe(257)
+    expect(escapeControls('a\r\nb\x1b[31m\u202eevil\u0000')).toBe('a\\u{d}\\u{a}b\\u{1b}[31m\\u{202e}evil\\u{0}')
+    expect(escapeControls('x'.repeat(10_000)).length).toBe(257)
+    expect(escapeControls('\x1b'.repeat(10_000)).length).toBe(257)
     expect(stackOf(new Error('a\x1b[2Jb'))).toContain('a\\u{1b}[2Jb\n')
     await withSite({}, async ({ port, log }) => {
       await ask(port, `/${'%E2%80%AE'.repeat(20)}${'a'.repeat(2_000)}`)

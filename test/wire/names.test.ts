@@ -4,7 +4,7 @@ import {
   ErrorResponse,
   GetAccessTokenResponse,
   inStyle,
-  styleAsked,
+  styleFrom,
 } from '../../src/core/protocol/index.ts'
 import { encodeJson } from '../../src/core/wire/index.ts'
 
@@ -58,5 +58,5 @@ test.each([
   ['TextCase:Constructor', undefined],
   [`${' '.repeat(50_000)}x`, undefined],
 ])('N9 jsconfig=%s asks for %s', (jsconfig, style) => {
-  expect(styleAsked(jsconfig)).toBe(style)
+  expect(styleFrom(jsconfig)).toBe(style)
 })

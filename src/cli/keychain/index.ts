@@ -113,14 +113,14 @@ const firsts: Record<Purpose, (what: What) => string> = {
   forget: (what) => `the ${what} cannot be removed`,
 }
 /** Whoever was about to type something is told that nothing was asked. */
-const notAsked: Record<What, string> = {
+const unavailable: Record<What, string> = {
   token: ' (you were not asked for the password)',
   secret: ' (you were not asked for it)',
 }
 
 /** What, why, what next (K2). */
 export function keychainFault(problem: KeychainProblem, purpose: Purpose, what: What): Fault {
-  const spared = purpose === 'prove' ? notAsked[what] : ''
+  const spared = purpose === 'prove' ? unavailable[what] : ''
   const details = problem.message === '' ? [] : [`It says: ${problem.message}`]
   return new Fault('NoKeychain', `${firsts[purpose](what)}: ${whats[problem.kind]}${spared}`, {
     hints: [cures[problem.kind], ...details, ...waysOut[what]],
@@ -129,7 +129,7 @@ export function keychainFault(problem: KeychainProblem, purpose: Purpose, what: 
 
 /** Linux without a session bus: nothing is tried, because trying would start a bus that nobody ends. */
 export const noSessionBus = (purpose: Purpose, what: What): Fault =>
-  new Fault('NoKeychain', `${firsts[purpose](what)}: ${whats.absent}${purpose === 'prove' ? notAsked[what] : ''}`, {
+  new Fault('NoKeychain', `${firsts[purpose](what)}: ${whats.absent}${purpose === 'prove' ? unavailable[what] : ''}`, {
     hints: [
       'Linux without a D-Bus session (DBUS_SESSION_BUS_ADDRESS is not set), no Secret Service.',
       ...waysOut[what],

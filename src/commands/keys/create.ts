@@ -52,8 +52,8 @@ them.`
     const user = flags.user
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const owner = await userNamed(admin, user)
-      refuseUnheld('role', flags.role ?? [], owner)
-      refuseUnheld('permission', flags.permission ?? [], owner)
+      refuseMissing('role', flags.role ?? [], owner)
+      refuseMissing('permission', flags.permission ?? [], owner)
       const made = await admin.keys.create(
         {
           name,
@@ -80,7 +80,7 @@ them.`
 }
 
 /** A key is worth no more than its user. */
-function refuseUnheld(what: 'role' | 'permission', requested: readonly string[], owner: UserFacts): void {
+function refuseMissing(what: 'role' | 'permission', requested: readonly string[], owner: UserFacts): void {
   const granted = what === 'role' ? owner.roles : owner.permissions
   const unheld = requested.find((name) => !granted.includes(name))
   if (unheld === undefined) return

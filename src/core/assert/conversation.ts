@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { isPattern, unmatched } from './expectation.ts'
+import { isPattern, patternMismatch } from './expectation.ts'
 
 export type Conversation = {
   readonly bytes: Buffer
@@ -66,6 +66,6 @@ function lacks(received: Buffer, expected: Expected | undefined): string | undef
   if (typeof expected === 'function') return expected(received) ? undefined : 'is not whole'
   if (expected === undefined) return received.length > 0 ? undefined : 'is missing'
   const text = received.toString('utf8')
-  if (isPattern(expected)) return unmatched(text, expected)
+  if (isPattern(expected)) return patternMismatch(text, expected)
   return text.includes(expected) ? undefined : 'does not contain it'
 }

@@ -15,11 +15,11 @@ const comparison = /^(>=|<=|!=|==|=|>|<)\s*(.*)$/s
 /** What the patterns that are held against one answer may take together. */
 export class PatternBudget {
   #ms = 0
-  #givenUp: string | undefined
+  #timedOut: string | undefined
 
   /** The first pattern that was given up, in words that follow "cannot be judged: "; the others are not tried then. */
-  get givenUp(): string | undefined {
-    return this.#givenUp
+  get timedOut(): string | undefined {
+    return this.#timedOut
   }
 
   /** What `judge`, which is no promise, makes of the answer; all patterns that it tries are counted here. */
@@ -34,13 +34,13 @@ export class PatternBudget {
 
   /** Runs what tries one pattern, shown as it is written. Throws UntriedError, or what that throws. */
   spend<T>(label: string, attempt: () => T): T {
-    if (this.#givenUp !== undefined) throw new UntriedError('another pattern of this answer was given up')
+    if (this.#timedOut !== undefined) throw new PatternBudgetError('another pattern of this answer was given up')
     const before = processorMs()
     try {
-      if (this.#ms > answerMs) throw new UntriedError(`those before it took more than ${answerMs} ms`)
+      if (this.#ms > answerMs) throw new PatternBudgetError(`those before it took more than ${answerMs} ms`)
       return attempt()
     } catch (error) {
-      this.#givenUp = givenUp(label, error)
+      this.#timedOut = timedOut(label, error)
       throw error
     } finally {
       this.#ms += processorMs() - before
@@ -51,7 +51,7 @@ export class PatternBudget {
 const budgets: PatternBudget[] = []
 
 /** `PatternBudget.within`, where only the judgement matters. */
-export const asOneAnswer = <T>(evaluate: () => T): T => new PatternBudget().within(evaluate)
+export const withPatternBudget = <T>(evaluate: () => T): T => new PatternBudget().within(evaluate)
 
 /** True for `/…/`, optionally with flags: what settings take for a regular expression. */
 export const isPattern = (text: string): boolean => slashed.test(text)
@@ -82,7 +82,7 @@ export function expectationProblem(expectation: string): string | undefined {
  * Whether a regular expression, `/…/flags` or bare, matches the first 64 KiB of a text. A pattern
  * that does not compile or does not end in time is said so, in words that follow "the text".
  */
-export function unmatched(text: string, pattern: string): string | undefined {
+export function patternMismatch(text: string, pattern: string): string | undefined {
   const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
   const label = sanitize(pattern, 80)
   let expression: RegExp
@@ -95,7 +95,7 @@ export function unmatched(text: string, pattern: string): string | undefined {
     const sandbox = { pattern: expression, text: text.slice(0, patternCap) }
     return bounded('pattern.test(text)', sandbox, label) === true ? undefined : `does not match ${label}`
   } catch (error) {
-    return `cannot be judged: ${givenUp(label, error)}`
+    return `cannot be judged: ${timedOut(label, error)}`
   }
 }
 
@@ -122,10 +122,10 @@ function runScript(script: string, sandbox: object): unknown {
       if (!timedOut || processorMs() - before >= patternMs - 50) throw error
     }
   }
-  throw new StarvedError()
+  throw new PatternStarvedError()
 }
-class StarvedError extends Error {}
-class UntriedError extends Error {}
+class PatternStarvedError extends Error {}
+class PatternBudgetError extends Error {}
 
 function processorMs(): number {
   const { user, system } = process.threadCpuUsage()
@@ -133,14 +133,14 @@ function processorMs(): number {
 }
 
 function endless(error: unknown): string {
-  if (error instanceof UntriedError) return `was not tried, as ${error.message}`
-  return error instanceof StarvedError
+  if (error instanceof PatternBudgetError) return `was not tried, as ${error.message}`
+  return error instanceof PatternStarvedError
     ? `got less than ${patternMs} ms of processor time in ${maxTryMs} ms: this machine is too busy`
     : `did not end within ${patternMs} ms`
 }
 
-function givenUp(label: string, error: unknown): string {
-  const isItsOwn = !(error instanceof StarvedError || error instanceof UntriedError)
+function timedOut(label: string, error: unknown): string {
+  const isItsOwn = !(error instanceof PatternStarvedError || error instanceof PatternBudgetError)
   return `${label} ${endless(error)}${isItsOwn ? ', so it backtracks; write it without nested repeats' : ''}`
 }
 
@@ -149,10 +149,14 @@ function givenUp(label: string, error: unknown): string {
  * `<=`, `!=`, `=`), or the text itself. Undefined when it is met, else what is wrong, in words that
  * follow the name of the thing: `is "2", expected >= 3`. `hide` takes secrets out of what is shown.
  */
-export function unmet(actual: string, expectation: string, redact: Redact = noRedaction): string | undefined {
+export function describeMismatch(
+  actual: string,
+  expectation: string,
+  redact: Redact = noRedaction,
+): string | undefined {
   const label = quote(redact(actual), 80)
   if (isPattern(expectation)) {
-    const problem = unmatched(actual, expectation)
+    const problem = patternMismatch(actual, expectation)
     return problem === undefined ? undefined : `is ${label} and ${problem}`
   }
   const [, operator, operand = ''] = comparison.exec(expectation) ?? []
@@ -181,7 +185,7 @@ export function unmetEach(
 ): readonly (string | undefined)[] {
   const [, source = '', flags = ''] = slashed.exec(expectation) ?? []
   if (actuals.length === 0 || !isPattern(expectation))
-    return actuals.map((actual) => unmet(actual, expectation, redact))
+    return actuals.map((actual) => describeMismatch(actual, expectation, redact))
   const label = sanitize(expectation, 80)
   let verdicts: readonly boolean[]
   try {
@@ -189,7 +193,7 @@ export function unmetEach(
     const sandbox = { pattern: new RegExp(source, flags), texts }
     verdicts = bounded('texts.map((text) => pattern.test(text))', sandbox, label) as boolean[]
   } catch (error) {
-    const why = error instanceof SyntaxError ? `${label} is not a regular expression` : givenUp(label, error)
+    const why = error instanceof SyntaxError ? `${label} is not a regular expression` : timedOut(label, error)
     const [one, ...others] = actuals
     const of = one === undefined || others.length > 0 ? '' : `is ${quote(redact(one), 80)} and `
     throw new UnjudgedError(`${of}cannot be judged: ${why}`)

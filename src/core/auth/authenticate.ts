@@ -5,7 +5,7 @@ import type { Call, PasswordCredential } from '../service.ts'
 import type { Actor, Data, RefreshRow, User } from '../store/index.ts'
 import { addressOf, type Identity, identify } from './identify.ts'
 import { findProvider } from './providers/index.ts'
-import type { ProviderWorld } from './providers/provider.ts'
+import type { ProviderContext } from './providers/provider.ts'
 import { type Lifetimes, newToken, readToken } from './tokens.ts'
 
 export type SessionOptions = {
@@ -69,7 +69,7 @@ export type Presenting = Pick<Call, 'caller' | 'credential' | 'correlationId' | 
  * at a sign-in, counted and audited like one when it is wrong (P5), and begins no session. Throws what a
  * sign-in throws when too many are made at once.
  */
-export async function authenticateCall(world: ProviderWorld, call: Presenting): Promise<Identity | undefined> {
+export async function authenticateCall(world: ProviderContext, call: Presenting): Promise<Identity | undefined> {
   const { credential } = call
   return credential?.kind === 'basic'
     ? await byPassword(world, credential, call)
@@ -77,7 +77,7 @@ export async function authenticateCall(world: ProviderWorld, call: Presenting): 
 }
 
 async function byPassword(
-  world: ProviderWorld,
+  world: ProviderContext,
   { userName, password }: PasswordCredential,
   call: Presenting,
 ): Promise<Identity | undefined> {
@@ -93,10 +93,14 @@ async function byPassword(
   }
 }
 
-export type AuthWorld = ProviderWorld & { readonly lifetimes: Lifetimes }
+export type AuthContext = ProviderContext & { readonly lifetimes: Lifetimes }
 
 /** Signs in, signs out, or says who is signed in (A1–A8). */
-export async function authenticate(world: AuthWorld, request: Authenticate, call: Call): Promise<AuthenticateResponse> {
+export async function authenticate(
+  world: AuthContext,
+  request: Authenticate,
+  call: Call,
+): Promise<AuthenticateResponse> {
   const verb = call.verb ?? 'POST'
   const purpose = authPurpose(verb, request)
   if (purpose === 'sign-out') return await signOut(world, call)
@@ -113,7 +117,7 @@ export async function authenticate(world: AuthWorld, request: Authenticate, call
 }
 
 async function signIn(
-  world: AuthWorld,
+  world: AuthContext,
   name: string,
   request: Authenticate,
   call: Call,
@@ -152,7 +156,7 @@ async function signIn(
  * A7: the session and its refresh family are dead at once; nobody signed in is no error. What has
  * expired still names its family, which may live longer than it.
  */
-async function signOut({ data }: AuthWorld, call: Call): Promise<AuthenticateResponse> {
+async function signOut({ data }: AuthContext, call: Call): Promise<AuthenticateResponse> {
   const issued = await presentedRow(data, call.credential)
   if (!issued) return {}
   const user = await data.users.byId(issued.userId)
@@ -165,7 +169,7 @@ async function signOut({ data }: AuthWorld, call: Call): Promise<AuthenticateRes
   return {}
 }
 
-async function presentedRow(data: AuthWorld['data'], credential: Call['credential']) {
+async function presentedRow(data: AuthContext['data'], credential: Call['credential']) {
   // A password alone has begun no session that could end.
   if (credential === undefined || credential.kind === 'basic') return undefined
   const session = credential.kind === 'session'
@@ -175,7 +179,7 @@ async function presentedRow(data: AuthWorld['data'], credential: Call['credentia
 }
 
 /** A6. In process without a credential it is the OS account, which is Admin there (P8). */
-async function whoIs(world: AuthWorld, call: Call): Promise<AuthenticateResponse> {
+async function whoIs(world: AuthContext, call: Call): Promise<AuthenticateResponse> {
   const { caller, credential } = call
   if (caller.kind === 'local' && credential === undefined) {
     const name = `local:${caller.account}`

@@ -1,7 +1,7 @@
 import type { Authenticate, AuthenticateResponse, GetAccessToken, GetAccessTokenResponse } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import type { Data } from '../store/index.ts'
-import { type AuthWorld, authenticate, authenticateCall, type Presenting } from './authenticate.ts'
+import { type AuthContext, authenticate, authenticateCall, type Presenting } from './authenticate.ts'
 import type { Identity } from './identify.ts'
 import { HashQueue, type Passwords, passwords } from './passwords.ts'
 import { providers } from './providers/index.ts'
@@ -9,7 +9,7 @@ import { refresh } from './refresh.ts'
 import { type Lifetimes, lifetimes } from './tokens.ts'
 
 export { administration } from './administration.ts'
-export { hashesTellApart, lookUpNobody } from './rehearse.ts'
+export { probePasswordHash as hashesTellApart, probeUserLookup as lookUpNobody } from './rehearse.ts'
 export { type Identity, type Lifetimes, lifetimes, type Passwords }
 
 /** Sign-in over one store. */
@@ -17,7 +17,7 @@ export type Access = {
   readonly authenticate: (request: Authenticate, call: Call) => Promise<AuthenticateResponse>
   readonly getAccessToken: (request: GetAccessToken, call: Call) => Promise<GetAccessTokenResponse>
   /** Who makes a call; undefined for whatever signs nobody in (A10). */
-  readonly whoever: (call: Presenting) => Promise<Identity | undefined>
+  readonly identifyCaller: (call: Presenting) => Promise<Identity | undefined>
 }
 
 /** Passwords in a queue of their own: one a process (P3). */
@@ -35,10 +35,10 @@ export function openAccess(options: {
   readonly now: () => number
   readonly lifetimes?: Lifetimes | undefined
 }): Access {
-  const world: AuthWorld = { ...options, lifetimes: options.lifetimes ?? lifetimes }
+  const world: AuthContext = { ...options, lifetimes: options.lifetimes ?? lifetimes }
   return {
     authenticate: (request, call) => authenticate(world, request, call),
     getAccessToken: (request, call) => refresh(world, request, call),
-    whoever: (call) => authenticateCall(world, call),
+    identifyCaller: (call) => authenticateCall(world, call),
   }
 }

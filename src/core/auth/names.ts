@@ -5,7 +5,7 @@ const longest = 128
 const maxEmail = 254
 
 /** Controls, invisible ones (which make two names look alike), line breaks and halves of characters. */
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
+const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 
 /** What is wrong with one value, as a field of the answer; empty when nothing is. */
 export type Problems = readonly FieldFault[]
@@ -29,7 +29,7 @@ export function refuse(problems: Problems): void {
 export function nameProblems(field: string, name: string): Problems {
   if (name.trim() === '') return [problem(field, 'must not be empty.', 'NotEmpty')]
   if (name.length > longest) return [problem(field, `may have at most ${longest} characters`)]
-  if (!name.isWellFormed() || unseen.test(name)) {
+  if (!name.isWellFormed() || invisible.test(name)) {
     return [problem(field, 'may hold no control or invisible characters')]
   }
   if (name !== name.trim()) return [problem(field, 'may not begin or end with a blank')]
@@ -44,7 +44,7 @@ export function userNameProblems(field: string, name: string): Problems {
 }
 
 export function emailProblems(field: string, email: string): Problems {
-  if (email.length > maxEmail || unseen.test(email) || !/^[^\s@]+@[^\s@]+$/u.test(email)) {
+  if (email.length > maxEmail || invisible.test(email) || !/^[^\s@]+@[^\s@]+$/u.test(email)) {
     return [problem(field, 'must be an e-mail address, as in ann@example.com')]
   }
   return []

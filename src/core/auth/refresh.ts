@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import type { GetAccessToken, GetAccessTokenResponse } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import type { Actor, RefreshRow, TokenRow } from '../store/index.ts'
-import type { AuthWorld } from './authenticate.ts'
+import type { AuthContext } from './authenticate.ts'
 import { addressOf, usable } from './identify.ts'
 import { ended, newToken, readToken } from './tokens.ts'
 
@@ -43,7 +43,11 @@ const keyFrom = (presented: string, salt: Buffer): Buffer =>
   Buffer.from(hkdfSync('sha256', presented, salt, 'svc refresh successor', 32))
 
 /** A11: a new access token; for a rotating family also a new refresh token (T4). */
-export async function refresh(world: AuthWorld, request: GetAccessToken, call: Call): Promise<GetAccessTokenResponse> {
+export async function refresh(
+  world: AuthContext,
+  request: GetAccessToken,
+  call: Call,
+): Promise<GetAccessTokenResponse> {
   const presented = request.RefreshToken?.trim() ?? ''
   const hash = readRefresh(presented)
   const { data, now } = world
@@ -83,7 +87,7 @@ type Presented = {
 }
 
 async function rotate(
-  { data }: AuthWorld,
+  { data }: AuthContext,
   { presented, row, at, actor }: Presented,
   made: { readonly text: string; readonly access: TokenRow },
 ): Promise<GetAccessTokenResponse> {

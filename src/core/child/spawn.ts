@@ -7,7 +7,7 @@ import type { ProbeAnswer, ProbeQuestion } from './serve.ts'
 
 /** Bytes: what a probe may answer, and what is kept of what it says on standard error. */
 const maxAnswer = 1024 * 1024
-const keptOfErrors = 2_048
+const maxErrorText = 2_048
 const windows = process.platform === 'win32'
 
 /** Starts `entry` with this same Node, asks one question and takes one line for an answer. */
@@ -56,7 +56,7 @@ function answerLine(child: ChildProcess, question: ProbeQuestion, signal: AbortS
       if (end >= 0) resolve(Buffer.concat(answer).toString('utf8'))
     })
     stderr.on('data', (chunk: Buffer) => {
-      if (output.length < keptOfErrors) output += chunk.toString('utf8')
+      if (output.length < maxErrorText) output += chunk.toString('utf8')
     })
     child.once('close', (code, killed) => {
       reject(broken(question.probe, `ended without an answer (${killed ?? `exit ${code}`})`, output))

@@ -242,7 +242,7 @@ const runsPrograms = (types: Types): boolean =>
 type Placed = Problem & { readonly place: DocumentPlace }
 
 /** More would scroll the first, which often causes the rest, off the screen. */
-const maxTold = 50
+const maxReported = 50
 
 /** One problem is the message; of several, the message names the places and the hints say each. */
 function refusal(file: string, problems: readonly Placed[]): Fault {
@@ -250,7 +250,7 @@ function refusal(file: string, problems: readonly Placed[]): Fault {
   const sorted = [...problems].sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
   const [first, ...others] = sorted
   if (first && others.length === 0) return new Fault('Local', line(file, first), { hints: [next] })
-  const visible = sorted.slice(0, maxTold)
+  const visible = sorted.slice(0, maxReported)
   const more = sorted.length > visible.length ? [`… and ${sorted.length - visible.length} more`] : []
   const places = [...visible.map(({ place }) => `${place.line}:${place.column}`), ...more].join(', ')
   return new Fault('Local', `${file} has ${sorted.length} problems, at ${places}`, {

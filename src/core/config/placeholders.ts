@@ -26,7 +26,7 @@ export const nameAlone = (value: unknown): string | undefined =>
   typeof value === 'string' ? alone.exec(value)?.[1] : undefined
 
 /** Whether something is given for a name; a flag counts when it is on. */
-export const isGiven = (name: string, values: ReadonlyMap<string, unknown>): boolean =>
+export const isPresent = (name: string, values: ReadonlyMap<string, unknown>): boolean =>
   values.get(name) !== undefined && values.get(name) !== false
 
 /** The key of an item of a list that names what it is left out without. */
@@ -50,7 +50,7 @@ export function conditionsIn(value: unknown): readonly string[] {
 function due(item: unknown, values: ReadonlyMap<string, unknown>): unknown {
   if (!isMap(item) || !Object.hasOwn(item, whenKey)) return item
   const { [whenKey]: names, ...rest } = item
-  return namesOf(names).every((name) => isGiven(name, values)) ? rest : undefined
+  return namesOf(names).every((name) => isPresent(name, values)) ? rest : undefined
 }
 
 /**

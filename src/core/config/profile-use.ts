@@ -9,7 +9,7 @@ import {
   type SettingsSpec,
 } from '../settings/index.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
-import { fill, isGiven, nameAlone, namesIn, writtenAt } from './placeholders.ts'
+import { fill, isPresent, nameAlone, namesIn, writtenAt } from './placeholders.ts'
 import { unknownName } from './profile-definition.ts'
 import { changeKey, type Profiles, shippedProfiles, useSettings } from './profiles.ts'
 
@@ -93,12 +93,13 @@ const pick = (raw: Raw, profile: string): Raw => ({
 
 /** A monitor is left out while a parameter that it needs is not given, or is `false`. */
 const isDue = (monitor: ProfileMonitor, values: ReadonlyMap<string, unknown>): boolean =>
-  (monitor.when ?? []).every((name) => isGiven(name, values))
+  (monitor.when ?? []).every((name) => isPresent(name, values))
 
 /** What is given and needs something beside it that is not. */
 function lackingNeeds(profile: Profile, values: ReadonlyMap<string, unknown>, rest: Raw): readonly Problem[] {
   return Object.entries(profile.parameters).flatMap(([key, { needs = [] }]) => {
-    const lost = Object.hasOwn(rest, key) && isGiven(key, values) ? needs.filter((one) => !isGiven(one, values)) : []
+    const lost =
+      Object.hasOwn(rest, key) && isPresent(key, values) ? needs.filter((one) => !isPresent(one, values)) : []
     if (lost.length === 0) return []
     const labels = lost.map((one) => (profile.parameters[one]?.type === 'flag' ? `\`${one}: true\`` : `\`${one}:\``))
     return [{ path: [key], message: `needs ${labels.join(' and ')} beside it` }]

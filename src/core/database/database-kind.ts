@@ -31,7 +31,7 @@ import {
   warnOfPowers,
 } from './queries.ts'
 import { figure } from './rows.ts'
-import type { Ask, Open, Read } from './session.ts'
+import type { Ask, OpenDatabase, Read } from './session.ts'
 import type { Dialect } from './sql.ts'
 import { type DatabaseTarget, databaseTarget, tlsSetting } from './target.ts'
 
@@ -147,7 +147,7 @@ export function databaseKind<
   /** Loads the driver: `Kind.preload`. Awaited before any address is tried, so that it takes none of the server's time. */
   readonly preload: () => Promise<unknown>
   /** Signs in over a connected socket. */
-  readonly open: Open
+  readonly open: OpenDatabase
   /** The statement that asks for the time: one `at`, in milliseconds since 1970. */
   readonly clock: string
   /** What tells whether the account may do more than read. */

@@ -46,7 +46,7 @@ export const queriesSetting = {
   doc: 'Questions of your own to the database, each one statement that reads; asked as an account that may only read',
 } as const satisfies SettingsSpec[string]
 
-const judged = ['atMost', 'atLeast', 'age', 'rows', 'leastRows', 'expect'] as const
+const evaluated = ['atMost', 'atLeast', 'age', 'rows', 'leastRows', 'expect'] as const
 const maxQueries = 50
 
 /** Why the queries of a monitor cannot be asked, or undefined. */
@@ -62,7 +62,7 @@ export function queriesProblem(queries: readonly Query[] = [], dialect: Dialect)
 function queryProblem(query: Query, dialect: Dialect): string | undefined {
   const wrong = sqlProblem(query.sql, dialect)
   if (wrong !== undefined) return wrong
-  if (judged.every((key) => query[key] === undefined)) return `judges nothing: add one of ${judged.join(', ')}`
+  if (evaluated.every((key) => query[key] === undefined)) return `judges nothing: add one of ${evaluated.join(', ')}`
   const lost = query.expect === undefined ? undefined : expectationProblem(query.expect)
   if (lost !== undefined) return `expect: ${lost}`
   const bounds = [query.rows, query.leastRows].flatMap((one: Threshold = {}) => [one.warn ?? 0, one.limit ?? 0])

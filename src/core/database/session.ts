@@ -28,7 +28,7 @@ export type DatabaseSession = {
 }
 
 /** The way to a server, up to the sign-in. */
-export type Way = {
+export type Transport = {
   /** Connected already; it stays the caller's to destroy. */
   readonly socket: PeerSocket
   readonly ip: string
@@ -43,7 +43,7 @@ export type Way = {
  * is destroyed; should neither get through, the server itself ends a statement at the deadline.
  * Throws ProbeError, or what a socket throws.
  */
-export type Open = (target: DatabaseTarget, way: Way) => Promise<DatabaseSession>
+export type OpenDatabase = (target: DatabaseTarget, way: Transport) => Promise<DatabaseSession>
 
 /** Where an error came up: it means something else at the sign-in than in a check, or in a query of an operator's. */
 export type ErrorPlace = {
@@ -78,7 +78,7 @@ export type Driver = {
 }
 
 /** Signs in with a driver, and gives it what `Open` promises. */
-export async function openSession({ socket, signal, msLeft }: Way, driver: Driver): Promise<DatabaseSession> {
+export async function openSession({ socket, signal, msLeft }: Transport, driver: Driver): Promise<DatabaseSession> {
   let running: Promise<unknown> | undefined
   let hungUp: Promise<void> | undefined
   const hangUp = async (): Promise<void> => {
@@ -127,7 +127,7 @@ export async function openSession({ socket, signal, msLeft }: Way, driver: Drive
     secured: driver.secured(),
     async close() {
       signal.removeEventListener('abort', abort)
-      if (driver.signOff && !signal.aborted && !socket.destroyed) await within(driver.signOff(), partingMs)
+      if (driver.signOff && !signal.aborted && !socket.destroyed) await settleWithin(driver.signOff(), closeTimeoutMs)
       await hungUp
       driver.release?.()
       socket.destroy()
@@ -136,7 +136,7 @@ export async function openSession({ socket, signal, msLeft }: Way, driver: Drive
 }
 
 /** Milliseconds for a polite end, or to stop what runs: within what the engine grants after a deadline. */
-export const partingMs = 400
+export const closeTimeoutMs = 400
 
 /** Milliseconds for one statement: half of the time is left to the others, so that a slow one does not hide them all. */
 export const statementMs = (left: number): number => Math.max(1, Math.min(left, Math.max(3_000, Math.floor(left / 2))))
@@ -156,7 +156,7 @@ export function queryMs(left: number): number {
 export const calledOff = (): ProbeError => new ProbeError('timeout', 'the query was called off: it took too long')
 
 /** Waits until it is done, well or not, but no longer than `ms`. */
-export async function within(done: Promise<unknown>, ms: number): Promise<void> {
+export async function settleWithin(done: Promise<unknown>, ms: number): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, ms)
   const end = (): void => resolve()

@@ -32,7 +32,7 @@ const rootDse = bytes(
   '30 2a 020101 63 25 0400 0a0100 0a0100 020100 020105 0101ff 87 0b 6f626a656374436c617373 3005 0403 312e31',
 )
 /** Message 1, and an entry or the end of what was found: never the search itself, come back. */
-const foundOne = [bytes('02010164'), bytes('02010165')]
+const ldapMarks = [bytes('02010164'), bytes('02010165')]
 /** The smallest PRELOGIN of TDS: a version, no encryption. */
 const prelogin = bytes('12 01 001a 0000 00 00 00 000b 0006 01 0011 0001 ff 000000000000 02')
 
@@ -77,7 +77,7 @@ export const speakers: readonly Speaker[] = [
     what: 'ldap',
     usual: [389],
     greeting: rootDse,
-    is: (reply) => reply[0] === 0x30 && foundOne.some((start) => reply.subarray(2, 12).includes(start)),
+    is: (reply) => reply[0] === 0x30 && ldapMarks.some((start) => reply.subarray(2, 12).includes(start)),
   },
   {
     what: 'amqp',
@@ -103,7 +103,7 @@ export type Identified = OpenPort & {
 /** Milliseconds: what listens here answers at once, or is not asked any further. */
 const bannerMs = 300
 const answerMs = 700
-const maxHeard = 4_096
+const maxReply = 4_096
 
 /** Says who listens at a port of this machine. Signs in nowhere. Rejects only when the signal aborts. */
 export async function identify(at: OpenPort, signal: AbortSignal): Promise<Identified> {
@@ -129,7 +129,7 @@ async function ask(at: OpenPort, greeting: Buffer | undefined, signal: AbortSign
   try {
     const socket = await connectTcp(at.host, at.port, patience)
     if (greeting) socket.write(greeting)
-    return await heardFrom(socket, greeting ? answerMs : bannerMs)
+    return await receiveFrom(socket, greeting ? answerMs : bannerMs)
   } catch {
     signal.throwIfAborted()
     return undefined
@@ -137,7 +137,7 @@ async function ask(at: OpenPort, greeting: Buffer | undefined, signal: AbortSign
 }
 
 /** The first bytes that come within the time. Ends the socket. */
-function heardFrom(socket: Socket, ms: number): Promise<Buffer> {
+function receiveFrom(socket: Socket, ms: number): Promise<Buffer> {
   return new Promise((resolve) => {
     let reply = Buffer.alloc(0)
     const done = (): void => {
@@ -148,10 +148,10 @@ function heardFrom(socket: Socket, ms: number): Promise<Buffer> {
     const timer = setTimeout(done, ms)
     socket.once('close', done)
     socket.on('data', (part: Buffer) => {
-      reply = Buffer.concat([reply, part.subarray(0, maxHeard - reply.length)])
+      reply = Buffer.concat([reply, part.subarray(0, maxReply - reply.length)])
       // The head of an HTTP answer is wanted whole; of anything else the first words are enough.
       const http = reply.toString('latin1', 0, 5) === 'HTTP/'
-      if (reply.length >= maxHeard || !http || reply.includes('\r\n\r\n')) done()
+      if (reply.length >= maxReply || !http || reply.includes('\r\n\r\n')) done()
     })
   })
 }
@@ -173,7 +173,7 @@ async function overTls(at: OpenPort, signal: AbortSignal): Promise<Identified | 
     const tls = { trusted: socket.authorized }
     socket.on('error', () => {})
     socket.write('HEAD / HTTP/1.0\r\n\r\n')
-    const reply = await heardFrom(socket, answerMs)
+    const reply = await receiveFrom(socket, answerMs)
     const http = reply.toString('latin1').startsWith('HTTP/')
     return { ...at, what: http ? 'http' : 'unknown', tls, product: http ? serverOf(reply) : versionText(reply) }
   } catch {

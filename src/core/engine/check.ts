@@ -266,10 +266,10 @@ const isDue = (
   { depth, depthWith, when }: Pick<Check<never>, 'depth' | 'depthWith' | 'when'>,
   settings: object,
   mode: ExecutionMode,
-): boolean => includes(mode, depthWith?.(settings as never) ?? depth) && isWanted(when, settings)
+): boolean => includes(mode, depthWith?.(settings as never) ?? depth) && isEnabled(when, settings)
 
 /** Whether one of the settings that a check depends on is given. */
-export const isWanted = (when: readonly string[] | undefined, settings: object): boolean =>
+export const isEnabled = (when: readonly string[] | undefined, settings: object): boolean =>
   when === undefined ||
   when.some((name) => {
     const value = (settings as Readonly<Record<string, unknown>>)[name]

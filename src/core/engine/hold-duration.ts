@@ -9,7 +9,7 @@ type Since = (keys: readonly string[], hold: boolean) => Promise<ReadonlyMap<str
  * until then it is told and well. Whatever else fails, a refused connection or a wrong answer, counts at
  * once; so does a threshold where nothing is kept from run to run.
  */
-export async function sustained(
+export async function holdDuration(
   results: readonly Result[],
   { forMs, at }: { readonly forMs: number; readonly at: number },
   since: Since,

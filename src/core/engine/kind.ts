@@ -153,7 +153,7 @@ export type History = {
     reading: HistoryReading & { readonly series: string; readonly everyMs: number },
   ) => Promise<readonly HistoryReading[]>
   /** Since when each of the keys holds; the others of the series are forgotten, unless `hold`. */
-  readonly passing: (state: {
+  readonly exceededSince: (state: {
     readonly series: string
     readonly at: number
     readonly keys: readonly string[]
@@ -172,19 +172,19 @@ export type RunMemory = Pick<CheckContext, 'date'> & {
 type Remembered = { readonly kind: AnyKind; readonly settings: unknown }
 
 /** The kind and all that its settings say. Names are unique in one type only; a Secret shows itself nowhere. */
-export const wholeName = ({ kind, settings }: Remembered): string => `${kind.name} ${JSON.stringify(settings)}`
+export const fingerprint = ({ kind, settings }: Remembered): string => `${kind.name} ${JSON.stringify(settings)}`
 
 /** What a history may cost a run. Milliseconds. */
 const historyMs = 1_000
 
 /** A series of a monitor on this machine: another one with the same settings may see something else. */
 function seriesOf(monitor: Remembered, { machine = hostname() }: RunMemory, name: string): string {
-  const whole = createHash('sha256').update(wholeName(monitor)).digest('hex').slice(0, 32)
+  const whole = createHash('sha256').update(fingerprint(monitor)).digest('hex').slice(0, 32)
   return `${monitor.kind.name} ${whole} ${machine} ${name}`
 }
 
 /** A trouble of the store is told by who looks at the store; here it is a history that is not there. */
-async function remembered<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+async function orUndefined<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const deadline = deadlineSignal(signal, historyMs)
   try {
     return await orAborted(work, deadline.signal)
@@ -201,26 +201,26 @@ export const historyOf =
   async (name, value, everyMs) => {
     const { history, date } = context
     const series = seriesOf(monitor, context, name)
-    return history && (await remembered(history.keep({ series, value, at: date().getTime(), everyMs }), signal))
+    return history && (await orUndefined(history.keep({ series, value, at: date().getTime(), everyMs }), signal))
   }
 
 export const loadHoldDuration = () => import('./hold-duration.ts')
 
 /** Findings of a monitor with `for`: see sustained.ts, which is loaded where somebody says so. */
-export async function lasting(
+export async function applyHoldDuration(
   results: readonly Result[],
   forMs: number,
   monitor: Remembered,
   context: RunMemory,
   signal: AbortSignal,
 ): Promise<readonly Result[]> {
-  const { sustained } = await loadHoldDuration()
+  const { holdDuration: sustained } = await loadHoldDuration()
   const { history } = context
   const at = context.date().getTime()
   const series = seriesOf(monitor, context, 'for')
   return await sustained(
     results,
     { forMs, at },
-    async (keys, hold) => history && (await remembered(history.passing({ series, at, keys, hold }), signal)),
+    async (keys, hold) => history && (await orUndefined(history.exceededSince({ series, at, keys, hold }), signal)),
   )
 }

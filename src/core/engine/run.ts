@@ -5,13 +5,13 @@ import type { ExecutionMode, ServerState } from '../protocol/index.ts'
 import { classify } from './classify.ts'
 import {
   type AnyKind,
+  applyHoldDuration,
   type CheckContext,
   type DeclaredResult,
+  fingerprint,
   historyOf,
   includes,
-  lasting,
   type RunMemory,
-  wholeName,
 } from './kind.ts'
 import { deadlineSignal, type Limits, orAborted } from './limits.ts'
 import type { Result } from './result.ts'
@@ -199,7 +199,7 @@ async function attempts(
     else if (results.some((result) => result.status !== 'failed')) refusals.accepted(refusalKey)
   }
   const counted =
-    monitor.forMs === undefined ? results : await lasting(results, monitor.forMs, monitor, context, signal)
+    monitor.forMs === undefined ? results : await applyHoldDuration(results, monitor.forMs, monitor, context, signal)
   const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
   return base(monitor, reported, context.now() - started, attempt)
 }
@@ -212,7 +212,7 @@ const passedLate = (result: Result, attempt: number): Result =>
   result.status === 'failed' ? result : { ...result, message: `${result.message} (passed on attempt ${attempt})` }
 
 const signInKey = (monitor: PlannedMonitor, mode: ExecutionMode): string | undefined =>
-  monitor.kind.signsIn?.(monitor.settings as never, mode) ? wholeName(monitor) : undefined
+  monitor.kind.signsIn?.(monitor.settings as never, mode) ? fingerprint(monitor) : undefined
 
 async function observeOnce(
   monitor: PlannedMonitor,

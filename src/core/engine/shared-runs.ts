@@ -4,7 +4,7 @@ import { deadlineSignal, orAborted } from './limits.ts'
 import type { Run } from './run.ts'
 
 /** Milliseconds for which a result serves everyone; a quarter of that for a failure. */
-const servesFor: Record<ExecutionMode, number> = { Basic: 2_000, Standard: 10_000, Advanced: 60_000 }
+const cacheTtlMs: Record<ExecutionMode, number> = { Basic: 2_000, Standard: 10_000, Advanced: 60_000 }
 /**
  * Milliseconds from the start of a run, and from its end, to the next start of the same mode and type.
  * Whatever callers do, a monitored server is asked no more often.
@@ -27,7 +27,7 @@ export type SharedCall = {
    */
   readonly stranger: boolean
   /** Milliseconds that the caller waits at most. */
-  readonly patienceMs?: number | undefined
+  readonly callerTimeoutMs?: number | undefined
   /**
    * Another svc asks. Such a run asks no further svc, so it is not the run of everyone else; it is
    * shared among peers, and started no more often, because anybody can send the header that says so.
@@ -97,7 +97,7 @@ export class SharedRuns {
    * when its time is up, and the run is there for its next attempt.
    */
   async get(mode: ExecutionMode, type: ServerType, call: SharedCall): Promise<Shared> {
-    const { signal, fresh, stranger, patienceMs, forPeer = false } = call
+    const { signal, fresh, stranger, callerTimeoutMs, forPeer = false } = call
     signal.throwIfAborted()
     if (this.#closed) throw this.#closed
     const lane = this.#laneOf(mode, type, forPeer)
@@ -106,7 +106,7 @@ export class SharedRuns {
 
     const kind = stranger ? 'strangers' : 'trusted'
     const demand = (!fresh && lane.running) || this.#demand(lane, kind)
-    const patience = patienceMs === undefined ? undefined : deadlineSignal(signal, patienceMs)
+    const patience = callerTimeoutMs === undefined ? undefined : deadlineSignal(signal, callerTimeoutMs)
     try {
       return this.#shared(await orAborted(demand.outcome, patience?.signal ?? signal))
     } catch (error) {
@@ -248,7 +248,7 @@ const isValid = (result: Result | undefined, now: number): result is Result =>
 
 function lifeOf({ monitors }: Run, mode: ExecutionMode): number {
   const failed = monitors.some(({ results }) => results.some(({ status }) => status === 'failed'))
-  return failed ? servesFor[mode] / 4 : servesFor[mode]
+  return failed ? cacheTtlMs[mode] / 4 : cacheTtlMs[mode]
 }
 
 function newDemand(): Demand {

@@ -12,7 +12,7 @@ const maxInterval = 7 * 86_400_000
 const maxSkew = 10 * 365 * 86_400_000
 
 /** Controls, invisible ones (which make two names look alike), line breaks and halves of characters. */
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
+const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 
 /**
  * Keeps a heartbeat of a caller whom the guard has let in. Its time is `now`, milliseconds since 1970 by
@@ -79,7 +79,7 @@ function refuse(request: ReportHeartbeat, name: string): void {
 function wrongText(field: string, text: string | undefined, longest: number, padded = false): readonly FieldFault[] {
   if (text === undefined) return []
   if (text.length > longest) return [fault(field, `may have at most ${longest} characters`)]
-  if (!text.isWellFormed() || unseen.test(text)) return [fault(field, 'may hold no control or invisible characters')]
+  if (!text.isWellFormed() || invisible.test(text)) return [fault(field, 'may hold no control or invisible characters')]
   return padded ? [fault(field, 'may not begin or end with a blank')] : []
 }
 

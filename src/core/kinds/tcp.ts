@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type Content, evaluateAssertions } from '../assert/content.ts'
 import { type Conversation, listen } from '../assert/conversation.ts'
-import { asOneAnswer, isPattern, patternProblem } from '../assert/expectation.ts'
+import { isPattern, patternProblem, withPatternBudget } from '../assert/expectation.ts'
 import { assertionProblem } from '../assert/link-settings.ts'
 import { measureFields } from '../assert/measure.ts'
 import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../assert/nonce.ts'
@@ -134,7 +134,9 @@ const document = check({
     return { content: { address, headers: {}, body, more: false, redact, at: date(), xml: await readXml(body) }, nonce }
   },
   evaluate: ({ content, nonce }, { xml, measure }) => {
-    const results = asOneAnswer(() => evaluateAssertions(content, { xml: valuesWithNonce(xml, nonce), measure }, true))
+    const results = withPatternBudget(() =>
+      evaluateAssertions(content, { xml: valuesWithNonce(xml, nonce), measure }, true),
+    )
     // Without JSON paths among the assertions there is no result of JSON.
     return [results].flat() as Result<'xml' | 'measure'>[]
   },

@@ -3,7 +3,7 @@ import { showDuration } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
 
 /** Replies that wait although nobody asked for them: more are a flood. */
-const maxUnasked = 16
+const maxUnsolicited = 16
 
 /** Puts replies together from bytes as they come, and throws for what is none. */
 type Reader<R> = {
@@ -11,9 +11,9 @@ type Reader<R> = {
   /** True when a reply has begun that has not ended. */
   readonly started?: boolean
 }
-type Manners<R> = {
+type ReplyOptions<R> = {
   /** Whether what was said unasked answers the next question; else it is dropped. All of it does when left out. */
-  readonly heeds?: (reply: R) => boolean
+  readonly accepts?: (reply: R) => boolean
   /** The next step where the encryption breaks off; without one that error is thrown as it is. */
   readonly brokenTls?: string
 }
@@ -23,14 +23,14 @@ export class RequestReplyConnection<R> {
   readonly address: string
   readonly #socket: Socket
   readonly #reader: Reader<R>
-  readonly #manners: Manners<R>
+  readonly #manners: ReplyOptions<R>
   #replies: R[] = []
   #waiting: { readonly resolve: (reply: R) => void; readonly reject: (cause: unknown) => void } | undefined
   #broken: { readonly cause: unknown } | undefined
   #pending: string | undefined
   #received = false
 
-  constructor(socket: Socket, address: string, reader: Reader<R>, manners: Manners<R> = {}) {
+  constructor(socket: Socket, address: string, reader: Reader<R>, manners: ReplyOptions<R> = {}) {
     this.address = address
     this.#socket = socket
     this.#reader = reader
@@ -57,8 +57,8 @@ export class RequestReplyConnection<R> {
    * Throws ProbeError, or what the socket throws.
    */
   ask(words: string | Uint8Array, name: string, ms?: number): Promise<R> {
-    const { heeds } = this.#manners
-    if (heeds) this.#replies = this.#replies.filter(heeds)
+    const { accepts } = this.#manners
+    if (accepts) this.#replies = this.#replies.filter(accepts)
     if (this.#replies.length > 0 || this.#broken) return this.next()
     this.#pending = name
     this.#socket.write(words)
@@ -107,7 +107,7 @@ export class RequestReplyConnection<R> {
   readonly #hear = (chunk: Uint8Array): void => {
     try {
       this.#replies.push(...this.#reader.push(chunk))
-      if (this.#replies.length > maxUnasked) {
+      if (this.#replies.length > maxUnsolicited) {
         throw new ProbeError('protocol', `${this.address} answers more than it is asked`)
       }
     } catch (cause) {

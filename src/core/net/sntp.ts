@@ -22,7 +22,7 @@ export function question(nonce: Buffer): Buffer {
 }
 
 /** What an answer says, given the wall clock when asked and when answered. Throws ProbeError `protocol`. */
-export function readAnswer(answer: Buffer, nonce: Buffer, askedAt: number, answeredAt: number): ClockReading {
+export function readAnswer(answer: Buffer, nonce: Buffer, sentAt: number, answeredAt: number): ClockReading {
   if (answer.length < packetBytes) throw new ProbeError('protocol', `the answer has ${answer.length} bytes, not 48`)
   const first = answer[0] ?? 0
   const stratum = answer[1] ?? 0
@@ -37,8 +37,8 @@ export function readAnswer(answer: Buffer, nonce: Buffer, askedAt: number, answe
   const received = timestamp(answer, 32, answeredAt)
   const sent = timestamp(answer, 40, answeredAt)
   return {
-    offset: (received - askedAt + (sent - answeredAt)) / 2,
-    roundTrip: Math.max(0, answeredAt - askedAt - (sent - received)),
+    offset: (received - sentAt + (sent - answeredAt)) / 2,
+    roundTrip: Math.max(0, answeredAt - sentAt - (sent - received)),
     stratum,
   }
 }
@@ -63,7 +63,7 @@ export function parseReference(reference: string): { readonly host: string; read
 
 /** A lost packet is normal: asked so often, waiting so long each time. */
 const tries = 3
-const patienceMs = 1_000
+const timeoutMs = 1_000
 
 /**
  * Asks one time server, at an address, once or again when a packet is lost. Throws ProbeError; ends
@@ -84,23 +84,23 @@ export async function askTime(
   const aborted = (): void => reject(signal.reason as Error)
   const ask = (): void => {
     if (attempts.size === tries) {
-      const waited = (tries * patienceMs) / 1_000
+      const waited = (tries * timeoutMs) / 1_000
       reject(new ProbeError('timeout', `${hostPort(address, port)} gave no answer in ${waited} s`))
       return
     }
     const nonce = randomBytes(8)
     attempts.set(nonce.toString('latin1'), wallClock())
     socket.send(question(nonce))
-    timer = setTimeout(ask, patienceMs)
+    timer = setTimeout(ask, timeoutMs)
   }
   socket.on('error', reject)
   socket.on('message', (message) => {
     const nonce = message.toString('latin1', 24, 32)
-    const askedAt = attempts.get(nonce)
+    const sentAt = attempts.get(nonce)
     // A packet that answers none of our questions is a stranger's: the true answer may still come.
-    if (askedAt === undefined) return
+    if (sentAt === undefined) return
     try {
-      resolve(readAnswer(message, Buffer.from(nonce, 'latin1'), askedAt, wallClock()))
+      resolve(readAnswer(message, Buffer.from(nonce, 'latin1'), sentAt, wallClock()))
     } catch (error) {
       reject(error)
     }

@@ -159,7 +159,7 @@ export function depthOf(kind: AnyKind, expected: ExecutionMode): ExecutionMode {
 export const noticeKind = 'configuration' satisfies KindName
 
 /** A monitor that says one line: what the configuration lacks, or why a part could not be looked at. */
-export async function notice(name: string, level: 'warn' | 'fail', message: string): Promise<PlannedMonitor> {
+export async function staticMonitor(name: string, level: 'warn' | 'fail', message: string): Promise<PlannedMonitor> {
   const kind = await loadKind(noticeKind)
   return {
     name,
@@ -202,7 +202,7 @@ export async function assemble(type: ServerType, options: AssembleOptions): Prom
   const shallowest = configured.map((monitor) => monitor.depth).reduce((a, b) => (includes(a, b) ? b : a))
   if (mode === undefined || includes(mode, shallowest)) return [...block, ...configured]
   const message = `${type}: nothing of it is checked in ${mode}: its monitors begin in ${shallowest}, use --mode ${shallowest}`
-  return [...block, ...configured, await notice('Configuration', 'fail', message)]
+  return [...block, ...configured, await staticMonitor('Configuration', 'fail', message)]
 }
 
 /** What says which usual ports are listened on. */
@@ -227,8 +227,8 @@ async function unconfigured(type: ServerType, options: AssembleOptions): Promise
   ])
   const configuration =
     own.length === 0
-      ? await notice('Configuration', 'fail', `${type} is not configured here: add it under types: in svc.yaml`)
-      : await notice(
+      ? await staticMonitor('Configuration', 'fail', `${type} is not configured here: add it under types: in svc.yaml`)
+      : await staticMonitor(
           'Configuration',
           'warn',
           `${type}: no server configured; ${plan.ownSaid ?? 'parts of svc were checked'}`,

@@ -30,7 +30,7 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
       Kind: monitor.kind.name,
       Depth: monitor.depth,
       Checks: monitor.kind.checks
-        .filter((check) => includes(mode, check.depth) && isWanted(check, monitor.settings as Settings))
+        .filter((check) => includes(mode, check.depth) && isEnabled(check, monitor.settings as Settings))
         .map((check) => ({ Name: check.name, Depth: deeper(check.depth, monitor.depth), Doc: check.doc })),
       Host: monitor.host,
     }))
@@ -38,7 +38,7 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
 
 type Settings = Readonly<Record<string, unknown>>
 
-const isWanted = ({ when }: DeclaredResult, settings: Settings): boolean =>
+const isEnabled = ({ when }: DeclaredResult, settings: Settings): boolean =>
   when === undefined || when.some((name) => settings[name] !== undefined && settings[name] !== false)
 
 export type SettingRow = {

@@ -25,7 +25,7 @@ const options: Readonly<Record<string, NameStyle>> = {
  * N9: what `?jsconfig=` asks for: `EmitCamelCaseNames`, `eccn:true`, `TextCase:CamelCase`. One that is turned off,
  * `eccn:false`, asks for the interface's names. Undefined when it says nothing of names.
  */
-export function styleAsked(jsconfig: string): NameStyle | undefined {
+export function styleFrom(jsconfig: string): NameStyle | undefined {
   for (const part of jsconfig.toLowerCase().split(',')) {
     const [, option = '', flag] = /^\s*(textcase:\w+|\w+)(?::(true|false))?\s*$/.exec(part) ?? []
     const style = Object.hasOwn(options, option) ? options[option] : undefined

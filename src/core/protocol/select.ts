@@ -14,7 +14,7 @@ export type Selection = { readonly only: readonly string[]; readonly skip: reado
 export function select(response: HealthCheckResponse, selection: Selection): HealthCheckResponse {
   const summaries = response.MonitorSummaries ?? []
   const names = summaries.map(namesOf)
-  const checks = keptOf(names, selection)
+  const checks = selectedIn(names, selection)
   const selected = summaries.flatMap((summary, at) => reduce(summary, checks[at]) ?? [])
   if (selected.length === 0 && (summaries.length > 0 || selection.only.length > 0))
     throw nothingSelected(names, selection)
@@ -46,7 +46,7 @@ const namesOf = ({ MonitorName, Results }: MonitorSummary): NamedChecks => ({
 })
 
 /** For each monitor the places of the checks that are wanted; undefined for a monitor that is not. */
-export const keptOf = (
+export const selectedIn = (
   monitors: readonly NamedChecks[],
   { only, skip }: Selection,
 ): readonly (readonly number[] | undefined)[] =>

@@ -51,7 +51,7 @@ function readMonitor(summary: MonitorSummary): MonitorReading {
   const name = sanitizeLine(summary.MonitorName ?? '')
   const read = (summary.Results ?? []).map((result) => readResult(name, result))
   const failing = read.filter((reading) => reading.level === 'fail')
-  const further = unsaid(summary.ErrorMessages ?? [], failing)
+  const further = furtherMessages(summary.ErrorMessages ?? [], failing)
   const results = withFurther(name, summary, read, failing, further)
   const level = summary.Status === 'Failure' ? 'fail' : worst(results.map((result) => result.level))
   const unknown = { kind: undefined, scope: undefined, depth: undefined, duration: undefined }
@@ -59,7 +59,7 @@ function readMonitor(summary: MonitorSummary): MonitorReading {
 }
 
 /** A monitor's ErrorMessages without those that only repeat its results. */
-function unsaid(messages: readonly string[], failing: readonly Reading[]): readonly string[] {
+function furtherMessages(messages: readonly string[], failing: readonly Reading[]): readonly string[] {
   if (messages.length === 0) return []
   const repeated = new Set(failing.map((reading) => `${reading.check}: ${reading.message}`))
   return messages.map(sanitizeText).filter((text) => text !== '' && !repeated.has(sanitizeLine(text)))

@@ -1,6 +1,6 @@
 import type { Report } from './entry.ts'
 import { read } from './read.ts'
-import { type EntryReading, isConsequence, type Reading, results, spoken } from './reading.ts'
+import { describeResult, type EntryReading, isConsequence, type Reading, results } from './reading.ts'
 
 type Command = 'error' | 'warning' | 'notice'
 
@@ -53,4 +53,4 @@ const commandOf = (result: Reading): Command =>
   result.level === 'warn' ? 'warning' : isConsequence(result) ? 'notice' : 'error'
 
 const long = (result: Reading): string =>
-  [`${spoken(result)}${result.fault ? ` (${result.fault})` : ''}`, ...result.details].join('\n')
+  [`${describeResult(result)}${result.fault ? ` (${result.fault})` : ''}`, ...result.details].join('\n')

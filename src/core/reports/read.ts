@@ -14,6 +14,7 @@ import { fromForeignDocument } from './foreign.ts'
 import {
   type Answered,
   count,
+  describeResult,
   type EntryReading,
   figure,
   isConsequence,
@@ -22,7 +23,6 @@ import {
   type MonitorReading,
   type Reading,
   readState,
-  spoken,
   valid,
 } from './reading.ts'
 import { messageOf, slugOf } from './run-document.ts'
@@ -169,7 +169,7 @@ function sentence(type: string, level: Level, failed: number, total: number, war
 
 function causes(type: string, level: Level, readings: readonly Reading[], message: string): readonly string[] {
   if (level === 'ok') return []
-  const decisive = readings.filter((reading) => reading.level === level && !isConsequence(reading)).map(spoken)
+  const decisive = readings.filter((reading) => reading.level === level && !isConsequence(reading)).map(describeResult)
   // Our own StatusMessage repeats headline and causes; a foreign one may say what nothing else does.
   const ours = message.startsWith(`${type} is healthy`) || message.startsWith(`${type} is unhealthy`)
   return message === '' || (ours && decisive.length > 0) ? decisive : [message, ...decisive]

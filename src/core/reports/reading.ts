@@ -125,7 +125,7 @@ export const figureName = ({ monitor, check, item }: Reading): string =>
 export const isConsequence = (reading: Reading): boolean => reading.level === 'fail' && reading.fault === 'dependency'
 
 /** A result in one line, e.g. `postgres orders round trip: 14 ms (limit 3 s)`. */
-export function spoken(reading: Reading): string {
+export function describeResult(reading: Reading): string {
   // The monitor that says what is not configured speaks for itself.
   if (reading.check === 'configured') return reading.message
   return `${[reading.monitor, reading.check].filter(Boolean).join(' ')}: ${reading.message}`

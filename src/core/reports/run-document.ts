@@ -5,7 +5,6 @@ import {
   faultPrefix,
   type HealthCheckRequest,
   type HealthCheckResponse,
-  keptOf,
   type MonitoringResult,
   type MonitorSummary,
   nothingSelected,
@@ -19,6 +18,7 @@ import {
   type ServerState,
   type ServerType,
   selectedHeadline,
+  selectedIn,
   warningPrefix,
 } from '../protocol/index.ts'
 
@@ -215,7 +215,7 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
     name: monitor.name ?? monitor.kind,
     checks: monitor.results.map(({ check }) => check),
   }))
-  const selected = keptOf(names, selection)
+  const selected = selectedIn(names, selection)
   const monitors = run.monitors.flatMap((monitor, at) => {
     const checks = selected[at]
     if (checks === undefined) return []

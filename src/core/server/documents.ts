@@ -163,14 +163,14 @@ const maxBases = 16
 
 type Documents = Readonly<Record<DocumentName, HttpAnswer>>
 /** The options that callers are told of. */
-type ToldOptions = Pick<ServeOptions, 'jsonp' | 'basic' | 'names'>
+type DescribedOptions = Pick<ServeOptions, 'jsonp' | 'basic' | 'names'>
 
 /** R6: descriptions of the interface, made when first asked for, once for each address that callers know the server by. */
 export class DescribedInterface {
   readonly #made = new Map<string, Lazy<Documents>>()
-  readonly #options: ToldOptions
+  readonly #options: DescribedOptions
 
-  constructor(options: ToldOptions) {
+  constructor(options: DescribedOptions) {
     this.#options = options
   }
 
@@ -186,7 +186,7 @@ export class DescribedInterface {
   }
 }
 
-async function make(base: string, options: ToldOptions): Promise<Documents> {
+async function make(base: string, options: DescribedOptions): Promise<Documents> {
   const described = await describedAt(base, options)
   const json = (value: object): string => `${JSON.stringify(value)}\n`
   const page = interfacePage(described)
@@ -206,7 +206,7 @@ const of = (name: DocumentName, body: string): HttpAnswer => ({
 })
 
 /** What a server at that address says of itself; of health answers also what they may look like beside JSON and CSV (F5). */
-export async function describedAt(base: string, { jsonp, basic, names }: ToldOptions): Promise<Described> {
+export async function describedAt(base: string, { jsonp, basic, names }: DescribedOptions): Promise<Described> {
   const entries = [
     ...overHttp.format.map((name) => ({ name, by: 'format' as const })),
     ...Object.values(overHttp.accept).map((name) => ({ name, by: 'accept' as const })),

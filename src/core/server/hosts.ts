@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import { Fault } from '../errors.ts'
 import { isLoopback, isLoopbackHost } from '../loopback.ts'
 import type { Caller } from '../service.ts'
-import { clean } from './log.ts'
+import { escapeControls } from './log.ts'
 
 const authority = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::\d{1,5})?$/i
 
@@ -52,7 +52,7 @@ export function hostCheck(options: {
     } else if (isLoopbackHost(name) || names.has(name) || certificate?.checkHost(name) !== undefined) {
       return good(host)
     }
-    const label = clean(name)
+    const label = escapeControls(name)
     throw new Fault(
       'Misdirected',
       `This server does not answer for the host name '${label}'. If the name is right, start it with --allowed-host ${label}, or list it under serve.allowedHosts`,

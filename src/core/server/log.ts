@@ -28,7 +28,7 @@ const escaped = (character: string): string => `\\u{${(character.codePointAt(0) 
 const cut = (text: string, limit: number): string => (text.length > limit ? `${text.slice(0, limit)}…` : text)
 
 /** Text from outside, for a log line or a message: unprintable characters escaped, at most 256 characters. */
-export const clean = (text: string): string => cut(cut(text, textLimit).replace(unsafe, escaped), textLimit)
+export const escapeControls = (text: string): string => cut(cut(text, textLimit).replace(unsafe, escaped), textLimit)
 
 /** The stack of whatever was thrown, with its causes, lines kept. */
 export function stackOf(thrown: unknown): string {

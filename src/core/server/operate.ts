@@ -51,7 +51,7 @@ export async function readRequest(
 }
 
 /** The request that the same target made before; only without a body, which would say more. */
-export const remembered = ({ request }: RequestContext, target: RequestTarget): Values | undefined =>
+export const cachedRequest = ({ request }: RequestContext, target: RequestTarget): Values | undefined =>
   hasBody(request.method) ? undefined : target.request
 
 const hasBody = (method: string | undefined): boolean => method === 'POST' || method === 'DELETE'
@@ -161,7 +161,7 @@ export async function operate(
     if (operation.operation === 'healthCheck') refuseCrossSite(context.request.headers, server.origins)
 
     const request =
-      remembered(context, target) ?? (await readRequest(context, operation, target, server.options.maxBody))
+      cachedRequest(context, target) ?? (await readRequest(context, operation, target, server.options.maxBody))
     const auth =
       operation.operation === 'authenticate' ? authCall(server, context, request, target, negotiation) : undefined
     const credential = credentialFor(server, context, operation, negotiation, auth)

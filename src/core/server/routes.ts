@@ -9,7 +9,7 @@ import {
 } from '../protocol/index.ts'
 import { overHttp, type ReportName } from '../reports/index.ts'
 import { type FormatName, formatNamed, type Negotiated, type Pair, parsePairs, type Values } from '../wire/index.ts'
-import { clean } from './log.ts'
+import { escapeControls } from './log.ts'
 
 /** The server's own pages, beside the operations of the interface: one row a page, read by the router and by OpenAPI. */
 export type OwnPage = {
@@ -175,7 +175,7 @@ function reply({ prefix, format, batches }: ReplyRoute) {
     const batch = batches && suffix !== 'csv' && name.endsWith(batchMark)
     const operation = byName.get((batch ? name.slice(0, -batchMark.length) : name).toLowerCase())
     if (operation === undefined) {
-      throw new Fault('MethodNotAllowed', `The operation '${clean(name)}' does not exist for this service`, {
+      throw new Fault('MethodNotAllowed', `The operation '${escapeControls(name)}' does not exist for this service`, {
         errorCode: 'NotImplementedException',
         headers: { Allow: '' },
       })
@@ -224,7 +224,7 @@ function decodedSegment(segment: string): string {
 }
 
 const nothingAt = (path: string): Fault =>
-  new Fault('NotFound', `There is nothing at ${clean(path)}: ask GET /healthcheck, or open / in a browser`)
+  new Fault('NotFound', `There is nothing at ${escapeControls(path)}: ask GET /healthcheck, or open / in a browser`)
 
 /** The verbs for an Allow header: HEAD goes wherever GET does (R4), OPTIONS everywhere (R5). */
 export function allowed(verbs: readonly string[]): string {
@@ -261,7 +261,7 @@ export function loggedPath(path: string, pairs: readonly Pair[], isHealthCheck: 
   })
   const left = loggable.length < pairs.length ? ['…'] : []
   const query = [...loggable.map(([name, value]) => `${name}=${value}`), ...left].join('&')
-  return clean(query === '' ? path : `${path}?${query}`)
+  return escapeControls(query === '' ? path : `${path}?${query}`)
 }
 
 const isFormat = (value: string): boolean =>

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import type { HttpAnswer } from './answer.ts'
 import { swallow, unread } from './body.ts'
 import { latestOn, type RequestContext, type ServerContext } from './context.ts'
-import { clean } from './log.ts'
+import { escapeControls } from './log.ts'
 import { corsHeaders } from './origins.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
@@ -69,7 +69,7 @@ function note(server: ServerContext, context: RequestContext, status: number): v
     msg: status === 499 ? 'the caller went away' : 'answered',
     method: logFields.method,
     // Of a target that was refused nothing but the path is shown.
-    path: logFields.path === '' ? clean(context.request.url?.split('?', 1)[0] ?? '') : logFields.path,
+    path: logFields.path === '' ? escapeControls(context.request.url?.split('?', 1)[0] ?? '') : logFields.path,
     status,
     ms,
     correlationId,

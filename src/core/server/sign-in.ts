@@ -90,13 +90,13 @@ function cookiesOf(
   }
   const { SessionId: secret } = response
   if (secret === undefined) return []
-  const remembered = request.RememberMe === true
-  const maxAge = remembered ? rememberedFor : undefined
+  const isPermanent = request.RememberMe === true
+  const maxAge = isPermanent ? rememberedFor : undefined
   // One secret a session: what an earlier sign-in left under the other name is over.
-  const stale = [remembered ? session : permanent].filter((name) => had.has(name))
+  const stale = [isPermanent ? session : permanent].filter((name) => had.has(name))
   return [
-    ...setCookie(remembered ? permanent : session, secret, secure, maxAge),
-    ...setCookie(option, remembered ? 'perm' : 'temp', secure, maxAge),
+    ...setCookie(isPermanent ? permanent : session, secret, secure, maxAge),
+    ...setCookie(option, isPermanent ? 'perm' : 'temp', secure, maxAge),
     ...stale.flatMap((name) => setCookie(name, '', secure, 0)),
   ]
 }

@@ -235,7 +235,7 @@ export type Data = {
      * Since when each of `keys` holds, `at` for those that did not hold before; with `hold` all others of
      * the series stay as they are, else they are forgotten. Fault Conflict as above.
      */
-    readonly passing: (state: {
+    readonly exceededSince: (state: {
       readonly series: string
       readonly at: number
       readonly keys: readonly string[]

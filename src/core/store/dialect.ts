@@ -27,7 +27,7 @@ export function kysely(
   return new Kysely<Tables>({
     dialect: {
       ...parts,
-      createDriver: () => new HeldDriver(take),
+      createDriver: () => new SingleConnectionDriver(take),
       createIntrospector: () => {
         throw new Error('the store reads its schema by itself')
       },
@@ -35,31 +35,31 @@ export function kysely(
   })
 }
 
-class HeldDriver implements Driver {
+class SingleConnectionDriver implements Driver {
   readonly #take: () => Promise<DriverConnection>
   constructor(take: () => Promise<DriverConnection>) {
     this.#take = take
   }
   async init(): Promise<void> {}
-  async acquireConnection(): Promise<HeldConnection> {
-    return new HeldConnection(await this.#take())
+  async acquireConnection(): Promise<SingleConnection> {
+    return new SingleConnection(await this.#take())
   }
-  async beginTransaction({ connection }: HeldConnection, _settings: TransactionSettings): Promise<void> {
+  async beginTransaction({ connection }: SingleConnection, _settings: TransactionSettings): Promise<void> {
     await connection.begin()
   }
-  async commitTransaction({ connection }: HeldConnection): Promise<void> {
+  async commitTransaction({ connection }: SingleConnection): Promise<void> {
     await connection.commit()
   }
-  async rollbackTransaction({ connection }: HeldConnection): Promise<void> {
+  async rollbackTransaction({ connection }: SingleConnection): Promise<void> {
     await connection.rollback()
   }
-  async releaseConnection({ connection }: HeldConnection): Promise<void> {
+  async releaseConnection({ connection }: SingleConnection): Promise<void> {
     connection.release()
   }
   async destroy(): Promise<void> {}
 }
 
-class HeldConnection implements DatabaseConnection {
+class SingleConnection implements DatabaseConnection {
   readonly connection: DriverConnection
   constructor(connection: DriverConnection) {
     this.connection = connection

@@ -105,8 +105,8 @@ function candidate(pid: number): Candidate | undefined {
 
 /** The command line is read only where it decides: the kernel may have to wait for the process's memory. */
 async function withCommand(one: Candidate, { name, match }: ProcessQuery): Promise<Candidate> {
-  const settled = match === undefined && (name === undefined || isCalled(one, name, 'linux'))
-  if (settled || one.kernel) return one
+  const settledOrUndefined = match === undefined && (name === undefined || isCalled(one, name, 'linux'))
+  if (settledOrUndefined || one.kernel) return one
   const command = await textOf(`/proc/${one.pid}/cmdline`)
   const first = basename(command.split('\0', 1)[0] ?? '')
   return {

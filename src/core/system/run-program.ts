@@ -24,7 +24,7 @@ export type Program = {
 }
 
 /** Bytes that a program may say in all before it is ended: an endless one must not cost the whole deadline. */
-const maxSaid = 16 * 1024 * 1024
+const maxOutput = 16 * 1024 * 1024
 const windows = process.platform === 'win32'
 
 /**
@@ -68,7 +68,7 @@ function ended(child: ChildProcess, file: string, keep: number, signal: AbortSig
       stream?.on('data', (chunk: Buffer) => {
         bytes += chunk.length
         into.take(chunk)
-        if (bytes > maxSaid) reject(new ProbeError('data', `${file} does not stop talking: it was ended`))
+        if (bytes > maxOutput) reject(new ProbeError('data', `${file} does not stop talking: it was ended`))
       })
     }
     listen(child.stdout, out)

@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import { type NameStyle, styleAsked } from '../protocol/index.ts'
+import { type NameStyle, styleFrom } from '../protocol/index.ts'
 import { fold } from './fields.ts'
 import type { FormatName } from './format.ts'
 
@@ -67,7 +67,7 @@ export const negotiate = ({
   jsconfig,
   names: usual,
 }: FormatRequest): Negotiated => {
-  const names = styleAsked(jsconfig ?? '') ?? usual ?? 'PascalCase'
+  const names = styleFrom(jsconfig ?? '') ?? usual ?? 'PascalCase'
   const mayCallBack = (method === 'GET' || method === 'HEAD') && suffix !== 'csv'
   if (mayCallBack && callback !== undefined && callback !== '') {
     return { format: 'json', callback: checkedCallback(callback), names }

@@ -4,14 +4,14 @@ import type { Call } from '../../service.ts'
 import type { User } from '../../store/index.ts'
 import { beginAttempt } from '../attempts.ts'
 import { addressOf } from '../identify.ts'
-import type { Provider, ProviderWorld } from './provider.ts'
+import type { Provider, ProviderContext } from './provider.ts'
 
 /** A user name or e-mail, and a password. */
 const credentials: Provider = { signIn }
 export default credentials
 
 async function signIn(
-  world: ProviderWorld,
+  world: ProviderContext,
   request: Authenticate,
   call: Pick<Call, 'caller' | 'correlationId' | 'signal'>,
 ): Promise<User> {
@@ -41,7 +41,7 @@ async function signIn(
 }
 
 /** P1. What is in the way of it now is not at the next sign-in, and must not refuse this one. */
-async function renewHash(world: ProviderWorld, user: User, password: string, signal: AbortSignal): Promise<void> {
+async function renewHash(world: ProviderContext, user: User, password: string, signal: AbortSignal): Promise<void> {
   const { data, passwords } = world
   if (user.passwordHash === undefined) return
   try {

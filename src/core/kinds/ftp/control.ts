@@ -32,7 +32,7 @@ export class Control {
     this.#redact = redact
     this.#exchange = new RequestReplyConnection(socket, address, new ReplyReader(address, redact), {
       // Anything else that came unasked (a second word about a transfer that was cut) answers nothing.
-      heeds: ({ code }) => code === 421,
+      accepts: ({ code }) => code === 421,
       // vsftpd says its last words so, and they cannot be heard any more.
       brokenTls: 'look into its log: a server that ends at once may say why in the clear (vsftpd: 500 OOPS)',
     })

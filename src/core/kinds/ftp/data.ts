@@ -18,7 +18,7 @@ export type PassiveEndpoint = {
   /** True when that is another address than the control connection goes to. */
   readonly foreign: boolean
 }
-export type NoGate = { readonly reply: FtpReply; readonly why: 'not offered' | 'unusable' }
+export type PassiveRefusal = { readonly reply: FtpReply; readonly why: 'not offered' | 'unusable' }
 
 /** Milliseconds: a data connection that takes longer is as good as none. */
 const connectMs = 3_000
@@ -27,7 +27,7 @@ const connectMs = 3_000
 const notOffered = new Set([500, 501, 502, 504, 522])
 
 /** Asks where a data connection would go. */
-export async function askGate(link: FtpLink, mode: Passive): Promise<PassiveEndpoint | NoGate> {
+export async function requestPassive(link: FtpLink, mode: Passive): Promise<PassiveEndpoint | PassiveRefusal> {
   const { control, target, context } = link
   const reply = await control.ask(mode, wait(context))
   if (notOffered.has(reply.code)) return { reply, why: 'not offered' }
@@ -107,7 +107,7 @@ export async function transfer(
     if (started.code >= 300) throw troubleOf(control.address, name, started, control.display(started))
     const outcome =
       started.code < 200
-        ? await settled(moved, control.reply(Math.max(1, ends - context.now())))
+        ? await awaitTransfer(moved, control.reply(Math.max(1, ends - context.now())))
         : { reply: started, moved: await moved }
     const { reply } = outcome
     if (reply !== undefined && reply.code >= 300 && !outcome.moved?.cut) {
@@ -125,7 +125,7 @@ export async function transfer(
 type Outcome = { readonly reply: FtpReply; readonly moved?: Transferred; readonly cause?: unknown }
 
 /** Both ends of a transfer; what the server says of its trouble beats what the data connection shows of it. */
-async function settled(moved: Promise<Transferred>, last: Promise<FtpReply>): Promise<Outcome> {
+async function awaitTransfer(moved: Promise<Transferred>, last: Promise<FtpReply>): Promise<Outcome> {
   const [data, reply] = await Promise.allSettled([moved, last])
   if (reply.status === 'rejected') throw reply.reason
   return data.status === 'fulfilled'
@@ -227,5 +227,5 @@ async function give({ socket, ready }: Data, bytes: Uint8Array): Promise<Transfe
 }
 
 /** `EPSV said port 50021` or `PASV said 10.0.0.5:50021`: as the server put it. */
-export const gateSaid = ({ mode, ip, port }: PassiveEndpoint): string =>
+export const describeEndpoint = ({ mode, ip, port }: PassiveEndpoint): string =>
   mode === 'EPSV' ? `EPSV said port ${port}` : `PASV said ${hostPort(ip, port)}`

@@ -1,14 +1,14 @@
 import { type Backlog, type DatedFile, maxEntries } from '../../folders/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type FtpLink, wait } from './control.ts'
-import { askGate, gateSaid, type Passive, reach, transfer } from './data.ts'
+import { describeEndpoint, type Passive, reach, requestPassive, transfer } from './data.ts'
 
 /** Bytes of a listing that are read; what is more is cut, and told. */
 export const maxListing = 1024 * 1024
 /** Characters of a line of it: a longer one is none. */
 const maxLine = 4096
 /** Files that are asked for their date one by one, where a listing does not tell it well. */
-const maxAsked = 20
+const maxDated = 20
 
 /** A folder's own listing over a data connection of the way that works. Throws ProbeError. */
 export async function listed(
@@ -27,14 +27,14 @@ export function linesOf(bytes: Uint8Array): readonly string[] {
 
 /** A data connection of a way that has worked before. Throws ProbeError where it does not any more. */
 export async function dataSocket(link: FtpLink, mode: Passive) {
-  const gate = await askGate(link, mode)
+  const gate = await requestPassive(link, mode)
   if ('why' in gate)
     throw new ProbeError(
       'protocol',
       `${link.control.address} answered ${mode} with ${link.control.display(gate.reply)}`,
     )
   if (gate.foreign && !link.dataHosts.includes(gate.ip)) {
-    throw new ProbeError('data', `${gateSaid(gate)}, another address than before: nothing was sent there`)
+    throw new ProbeError('data', `${describeEndpoint(gate)}, another address than before: nothing was sent there`)
   }
   const reached = await reach(link, gate.ip, gate.port)
   if ('socket' in reached) return reached.socket
@@ -120,7 +120,7 @@ export async function backlog(link: FtpLink, mode: Passive, machine: boolean, en
   const [oldest] = dated.sort((a, b) => a.at.getTime() - b.at.getTime())
   if (oldest || files.length === 0) return { ...waiting, oldest: oldest && of(oldest.file, oldest.at), undated: false }
   let oldestFile: DatedFile | undefined
-  for (const file of files.slice(0, maxAsked)) {
+  for (const file of files.slice(0, maxDated)) {
     const reply = await link.control.ask(`MDTM ${file.name}`, wait(link.context))
     // Not there any more: it waits no longer.
     if (reply.code === 550) continue

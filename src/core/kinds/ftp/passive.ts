@@ -2,13 +2,13 @@ import { atMost, checksOn, classify, fail, type Result, warn } from '../../engin
 import { showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { askGate, gateSaid, type Passive, reach, transfer } from './data.ts'
+import { describeEndpoint, type Passive, reach, requestPassive, transfer } from './data.ts'
 import { linesOf, maxListing } from './list.ts'
 import type { FtpSession } from './session.ts'
 import { ftpSettings } from './settings.ts'
 
 /** One way to a data connection, tried by itself: most real faults are here, and none of them is the account's. */
-type Way = { readonly address: string; readonly signedInMs: number } & (
+type PassiveWay = { readonly address: string; readonly signedInMs: number } & (
   | {
       readonly type: 'listed'
       /** Where the server wants the data connection, as it put it. */
@@ -34,7 +34,7 @@ type Way = { readonly address: string; readonly signedInMs: number } & (
   | { readonly type: 'elsewhere'; readonly endpoint: string; readonly peer: string }
   | { readonly type: 'failed'; readonly endpoint: string; readonly failure: ReturnType<typeof classify> }
 )
-type Outcome = Way extends infer W ? (W extends Way ? Omit<W, 'address' | 'signedInMs'> : never) : never
+type Outcome = PassiveWay extends infer W ? (W extends PassiveWay ? Omit<W, 'address' | 'signedInMs'> : never) : never
 
 /** Milliseconds: whether the peer itself accepts is only an aid to the cause. */
 const secondConnectMs = 1_000
@@ -43,9 +43,9 @@ const secondConnectMs = 1_000
 async function probeWay({ link, address }: FtpSession, mode: Passive): Promise<Outcome> {
   const { control, target, context } = link
   const start = context.now()
-  const gate = await askGate(link, mode)
+  const gate = await requestPassive(link, mode)
   if ('why' in gate) return { type: gate.why, reply: control.display(gate.reply) }
-  const endpoint = gateSaid(gate)
+  const endpoint = describeEndpoint(gate)
   const { foreign: isForeign } = gate
   const reached = await reach(link, gate.ip, gate.port)
   if ('failed' in reached) {
@@ -69,7 +69,7 @@ async function probeWay({ link, address }: FtpSession, mode: Passive): Promise<O
   }
 }
 
-async function observeWay(session: FtpSession, mode: Passive): Promise<Way> {
+async function observeWay(session: FtpSession, mode: Passive): Promise<PassiveWay> {
   const outcome = await probeWay(session, mode)
   if (outcome.type === 'listed') session.way ??= mode
   else if (outcome.type !== 'not offered') session.hasBrokenWay = true
@@ -80,7 +80,7 @@ const { latency, passive } = ftpSettings
 const waySettings = { latency, passive } as const satisfies SettingsSpec
 type WaySettings = Values<typeof waySettings>
 
-function evaluateWay<const Mode extends Passive>(mode: Mode, way: Way, settings: WaySettings): Result<Mode> {
+function evaluateWay<const Mode extends Passive>(mode: Mode, way: PassiveWay, settings: WaySettings): Result<Mode> {
   const { address } = way
   const before = `signed in after ${showDuration(way.signedInMs)}`
   switch (way.type) {

@@ -45,14 +45,14 @@ const isBefore = (at: number, run: ScheduledRun | undefined): boolean => run !==
 
 export function scheduleStatus(at: number, { runs, past }: Due): ScheduleStatus {
   const status = isBefore(at, past.limit) ? 'failed' : isBefore(at, past.warn) ? 'warning' : 'ok'
-  const unmet = unmetCount(at, runs)
-  const many = unmet > 0 && unmet === runs.length
+  const missedRuns = unmetCount(at, runs)
+  const many = missedRuns > 0 && missedRuns === runs.length
   const bound = status === 'failed' ? past.limit : past.warn
   const graced = bound === undefined ? -1 : runs.findIndex((run) => run.at <= bound.at)
   return {
     status,
-    since: many ? undefined : runs[unmet - 1]?.at,
-    missed: graced < 0 ? undefined : Math.max(0, unmet - graced),
+    since: many ? undefined : runs[missedRuns - 1]?.at,
+    missed: graced < 0 ? undefined : Math.max(0, missedRuns - graced),
     many,
   }
 }

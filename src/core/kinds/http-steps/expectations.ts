@@ -83,7 +83,7 @@ export type ExpectationOutcome =
   /** Not the last one of `until`. */
   | { readonly type: 'unfinished'; readonly lacks: Result }
   /** The one that counts, and what of it is not as expected. */
-  | { readonly type: 'final'; readonly unmet: readonly Result[] }
+  | { readonly type: 'final'; readonly firstMismatch: readonly Result[] }
 
 type Answer = { readonly content: Content; readonly status: number; readonly values: StepValues }
 
@@ -103,10 +103,10 @@ export function outcomeOf(
     if (meaning) return { type: 'failure', meaning }
     const ending = endingOf(step)
     const lacks = ending && budget.within(() => lackedBy(content, status, filledWith(ending, values)))
-    if (budget.givenUp !== undefined) return { type: 'undecided', why: budget.givenUp }
+    if (budget.timedOut !== undefined) return { type: 'undecided', why: budget.timedOut }
     if (lacks) return { type: 'unfinished', lacks }
   }
-  return { type: 'final', unmet: budget.within(() => unmetIn(content, filledWith(expectedOf(step), values))) }
+  return { type: 'final', firstMismatch: budget.within(() => unmetIn(content, filledWith(expectedOf(step), values))) }
 }
 
 function isRefusal(step: Step | CleanupStep, settings: StepsSettings, status: number, isAllowed: boolean): boolean {

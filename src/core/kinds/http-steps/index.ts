@@ -21,7 +21,7 @@ import {
   stepsSettings,
   writes,
 } from './settings.ts'
-import { givenNames, namesIn, strayPlaceholder } from './values.ts'
+import { builtInNames, namesIn, strayPlaceholder } from './values.ts'
 
 /** Why the settings cannot be used together, or undefined. */
 export function validate(settings: StepsSettings): string | undefined {
@@ -64,7 +64,7 @@ export function validate(settings: StepsSettings): string | undefined {
 function valuesProblem(settings: StepsSettings): string | undefined {
   for (const name of Object.keys(settings.values ?? {})) {
     if (!nameOfValue.test(name)) return `values names ${quote(name, 64)}: names are letters, digits and _`
-    if ((givenNames as readonly string[]).includes(name)) return `values may not name ${name}, which is given`
+    if ((builtInNames as readonly string[]).includes(name)) return `values may not name ${name}, which is given`
   }
   return undefined
 }
@@ -79,7 +79,7 @@ function signedProblem({ signed, authorization, token, password, tokenHeader }: 
 }
 
 const initialNames = (settings: StepsSettings): readonly string[] =>
-  givenNames.filter((name) => {
+  builtInNames.filter((name) => {
     if (name === 'basic') return settings.username !== undefined && settings.password !== undefined
     return name === 'probe' || name === 'probePassword' || settings[name] !== undefined
   })
@@ -199,7 +199,7 @@ const nameOfValue = /^[A-Za-z]\w{0,63}$/
 
 function captureProblem(name: string, from: string, settings: StepsSettings): string | undefined {
   if (!nameOfValue.test(name)) return `captures ${quote(name, 64)}: names are letters, digits and _`
-  if ((givenNames as readonly string[]).includes(name) || Object.hasOwn(settings.values ?? {}, name)) {
+  if ((builtInNames as readonly string[]).includes(name) || Object.hasOwn(settings.values ?? {}, name)) {
     return `may not capture ${name}, which is given`
   }
   if (/^(?:header|cookie):[!#$%&'*+.^_`|~\w-]+$/.test(from)) return undefined

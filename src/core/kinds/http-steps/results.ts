@@ -52,7 +52,7 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
       return fail('step', 'timeout', redact(message), { address })
     }
     case 'final': {
-      const { unmet } = outcome
+      const { firstMismatch: unmet } = outcome
       const [first] = unmet
       if (first) {
         // A server may say no with a 200: the account would be locked all the same.

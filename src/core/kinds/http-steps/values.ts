@@ -5,7 +5,7 @@ import type { StepsSettings } from './settings.ts'
 
 const placeholder = /\$\{([A-Za-z]\w*)\}/g
 /** Names that are there from the beginning; `probe` and `probePassword` are made anew for every run. */
-export const givenNames = ['username', 'password', 'token', 'basic', 'probe', 'probePassword'] as const
+export const builtInNames = ['username', 'password', 'token', 'basic', 'probe', 'probePassword'] as const
 /** Characters of a captured value: a long token fits, a page taken for one does not. */
 export const maxValue = 8 * 1024
 /** A secret longer than this is hidden piece by piece: what is shown of an answer may hold half of it. */

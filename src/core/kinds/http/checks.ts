@@ -1,6 +1,6 @@
 import { answerOf, type Content, evaluateAssertions, evaluateHealth, jsonIn, together } from '../../assert/content.ts'
 import { jsonText, parseJsonPath, readJsonPath } from '../../assert/document.ts'
-import { statusAllowed, unmatched, unmet } from '../../assert/expectation.ts'
+import { describeMismatch, patternMismatch, statusAllowed } from '../../assert/expectation.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
   addressesResult,
@@ -60,7 +60,7 @@ function evaluateVersion(content: Content, expected: ExpectedVersion): Result<'v
   if ('problem' in read) return fail('version', 'data', `${address}: ${read.problem}`, { deployment: true })
   const version = redact(read.version)
   const more = { deployment: true, facts: { version: sanitize(version, 80) } }
-  const problem = unmet(read.version, expected.expected, redact)
+  const problem = describeMismatch(read.version, expected.expected, redact)
   if (problem !== undefined) return fail('version', 'data', `${address}: the version ${problem}`, more)
   return ok('version', `${address} runs ${quote(version, 80)}`, more)
 }
@@ -202,7 +202,7 @@ function evaluateHeaders({ address, headers, redact }: Content, expected: Readon
     if (value === undefined) return [`the answer has no header ${sanitize(name, 64)}`]
     // A redirect's query may hold a token.
     const hideQuery = (text: string | Uint8Array): string => redact(text).replace(/\?.*/, '?…')
-    const problem = unmet(value, expectation, key === 'location' ? hideQuery : redact)
+    const problem = describeMismatch(value, expectation, key === 'location' ? hideQuery : redact)
     if (problem === undefined) return []
     return [
       secretHeaders.has(key)
@@ -296,7 +296,7 @@ function evaluateText(
   const problems: string[] = []
   if (contains !== undefined && !text.includes(contains))
     problems.push(`${part} does not contain ${quote(contains, 80)}${why}`)
-  const mismatch = matches === undefined ? undefined : unmatched(text, matches)
+  const mismatch = matches === undefined ? undefined : patternMismatch(text, matches)
   if (mismatch !== undefined) problems.push(`${part} ${mismatch}${why}`)
   return together('content', address, problems, `${part} holds what is expected`)
 }

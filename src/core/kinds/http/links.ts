@@ -1,6 +1,6 @@
 import { answerOf, type Content, evaluateAssertions } from '../../assert/content.ts'
 import { type DocumentAnswer, select } from '../../assert/document.ts'
-import { asOneAnswer, statusAllowed, unmet } from '../../assert/expectation.ts'
+import { describeMismatch, statusAllowed, withPatternBudget } from '../../assert/expectation.ts'
 import { codeOf, type LinkEntry, type LinkFault, readsBody } from '../../assert/link-settings.ts'
 import { readXml } from '../../assert/xml.ts'
 import { type CheckContext, classify, deadlineSignal, fail, ok, type Result, warn } from '../../engine/index.ts'
@@ -99,7 +99,8 @@ export const links = onHttp({
       context,
     })
   },
-  evaluate: (outcome, { links: entries = [] }) => asOneAnswer(() => evaluateLink(outcome, entries[outcome.entry])),
+  evaluate: (outcome, { links: entries = [] }) =>
+    withPatternBudget(() => evaluateLink(outcome, entries[outcome.entry])),
 })
 
 /** What came of one link. `entry` is its place in `links`; `url` is fit to be shown, and empty where there is none. */
@@ -174,7 +175,7 @@ function evaluateAnswer(answer: LinkAnswer, entry: LinkEntry, where: string): Li
     if (expected === undefined) continue
     // What the document says of a type is the peer's word: a text, never a pattern of its choice.
     const isSame = type === expected.trim().toLowerCase()
-    const problem = expected === entry.type ? unmet(type, expected) : isSame ? undefined : ''
+    const problem = expected === entry.type ? describeMismatch(type, expected) : isSame ? undefined : ''
     if (problem === undefined) continue
     const why = problem === '' ? `is ${quote(type, 80)}, expected ${quote(expected, 80)}` : problem
     return [fail('links', 'data', `${code('type')}${text}, whose type ${why}`, more)]

@@ -1,6 +1,6 @@
 import type { connect, Socket } from 'node:net'
 import type { Client, SearchOptions } from 'ldapts'
-import { partingMs, within } from '../../database/index.ts'
+import { closeTimeoutMs, settleWithin } from '../../database/index.ts'
 import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type LdapRequest, meaningOf, resultFault } from './codes.ts'
@@ -23,7 +23,12 @@ export type LdapSession = {
   readonly close: () => Promise<void>
 }
 
-type Way = { readonly socket: Socket; readonly address: string; readonly redact: Redact; readonly msLeft: () => number }
+type LdapWay = {
+  readonly socket: Socket
+  readonly address: string
+  readonly redact: Redact
+  readonly msLeft: () => number
+}
 
 export const loadLdapts = () => import('ldapts')
 
@@ -31,7 +36,7 @@ export const loadLdapts = () => import('ldapts')
  * Speaks LDAP over a socket, which stays the caller's to destroy: it ends what runs on the server too.
  * Every call throws ProbeError, or what the socket threw.
  */
-export async function openLdap({ socket, address, redact, msLeft }: Way): Promise<LdapSession> {
+export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Promise<LdapSession> {
   const { Client, FilterParser, PresenceFilter } = await loadLdapts()
   const trouble = sifted(socket, address, redact)
   // The driver would connect again by itself, where nobody has looked at the certificate.
@@ -82,7 +87,7 @@ export async function openLdap({ socket, address, redact, msLeft }: Way): Promis
       return (await search(base, { ...options, attributes: [...options.attributes] }, user)).length
     },
     close: async () => {
-      if (!socket.destroyed && used) await within(client.unbind(), partingMs)
+      if (!socket.destroyed && used) await settleWithin(client.unbind(), closeTimeoutMs)
       socket.destroy()
     },
   }

@@ -1,5 +1,12 @@
 import type { MongoClient, MongoClientOptions } from 'mongodb'
-import { type DatabaseTarget, partingMs, statementMs, type TlsChoice, tlsChoice, within } from '../../database/index.ts'
+import {
+  closeTimeoutMs,
+  type DatabaseTarget,
+  settleWithin,
+  statementMs,
+  type TlsChoice,
+  tlsChoice,
+} from '../../database/index.ts'
 import { hostPort } from '../../net/connect.ts'
 import { optionalDriver } from '../../net/driver.ts'
 import { createRedactor, type Redact, sanitize } from '../../net/text.ts'
@@ -74,9 +81,9 @@ export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<
     signal.removeEventListener('abort', end)
     const closing = Promise.resolve(wire.run(() => client?.close()))
     // Sessions are ended on the server, where there is still time to tell it.
-    if (!signal.aborted) await within(closing, partingMs)
+    if (!signal.aborted) await settleWithin(closing, closeTimeoutMs)
     wire.end()
-    await within(closing, partingMs)
+    await settleWithin(closing, closeTimeoutMs)
     closing.then(wire.forget, wire.forget)
   }
   try {
@@ -88,7 +95,7 @@ export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<
       signal.throwIfAborted()
       try {
         const limited = { ...document, maxTimeMS: statementMs(msLeft()) }
-        return clean(await wire.run(() => made.db(database).command(limited)), redact) as Doc
+        return cleanup(await wire.run(() => made.db(database).command(limited)), redact) as Doc
       } catch (error) {
         throw mongoFault(error, at('check'))
       }
@@ -148,13 +155,13 @@ const deepest = 12
 const widest = 1_000
 
 /** An answer without the secret, with texts that can be shown, and no deeper and wider than what is looked at. */
-function clean(value: unknown, redact: Redact, depth = 0): unknown {
+function cleanup(value: unknown, redact: Redact, depth = 0): unknown {
   if (typeof value === 'string') return redact(value)
   if (typeof value !== 'object' || value === null) return value
   if (depth >= deepest) return undefined
-  if (Array.isArray(value)) return value.slice(0, widest).map((one) => clean(one, redact, depth + 1))
+  if (Array.isArray(value)) return value.slice(0, widest).map((one) => cleanup(one, redact, depth + 1))
   if (value instanceof Date || '_bsontype' in value) return value
   const object = Object.create(null) as Record<string, unknown>
-  for (const [key, one] of Object.entries(value).slice(0, widest)) object[key] = clean(one, redact, depth + 1)
+  for (const [key, one] of Object.entries(value).slice(0, widest)) object[key] = cleanup(one, redact, depth + 1)
   return object
 }

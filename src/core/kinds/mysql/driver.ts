@@ -4,14 +4,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import type { Connection, ConnectionOptions } from 'mysql2'
 import {
+  closeTimeoutMs,
   type DatabaseTarget,
   loadEncodings,
-  type Open,
+  type OpenDatabase,
   openSession,
   PeerSocket,
-  partingMs,
+  settleWithin,
   tlsChoice,
-  within,
 } from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { mysqlFault } from './errors.ts'
@@ -27,7 +27,7 @@ export async function loadMysql() {
   return driver
 }
 
-export const openMysql: Open = async (target, way) => {
+export const openMysql: OpenDatabase = async (target, way) => {
   const { socket, ip, address, signal } = way
   const options = await optionsFor(target, ip)
   const { createConnection } = await loadMysql()
@@ -55,7 +55,7 @@ export const openMysql: Open = async (target, way) => {
     // It may have ended by itself. Else it runs where there is no way to end it but to hang up.
     let over = false
     void ended.then(() => (over = true))
-    await within(ended, graceMs)
+    await settleWithin(ended, graceMs)
     if (!over) socket.destroy()
   }
   return openSession(way, {
@@ -168,7 +168,7 @@ const againMs = 40
  * `partingMs`, without an answer where none has come until then.
  */
 async function killed(victim: Victim, { reach, connect }: Second): Promise<'killed' | 'not found' | 'no answer'> {
-  const limit = AbortSignal.timeout(partingMs)
+  const limit = AbortSignal.timeout(closeTimeoutMs)
   const over = await reach(limit).catch(() => undefined)
   if (!over) return 'no answer'
   let outcome: 'killed' | 'not found' | 'no answer' = 'no answer'
@@ -183,7 +183,7 @@ async function killed(victim: Victim, { reach, connect }: Second): Promise<'kill
     await queried(second, `KILL ${victim.what} ${victim.thread}`)
     outcome = 'killed'
   }
-  await within(ended(), partingMs)
+  await settleWithin(ended(), closeTimeoutMs)
   over.destroy()
   return outcome
 }

@@ -7,13 +7,13 @@ import {
   type Column,
   ColumnReader,
   calledOff,
+  closeTimeoutMs,
   type DatabaseTarget,
-  type Open,
+  type OpenDatabase,
   openSession,
-  partingMs,
   type Row,
+  settleWithin,
   tlsChoice,
-  within,
 } from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { postgresFault } from './errors.ts'
@@ -27,7 +27,7 @@ const portion = 50
 
 export const loadPg = async () => (await import('pg')).default
 
-export const openPostgres: Open = async (target, way) => {
+export const openPostgres: OpenDatabase = async (target, way) => {
   const { socket, ip, address, signal } = way
   const ssl = await tlsChoice(target, ip)
   const pg = await loadPg()
@@ -55,12 +55,12 @@ export const openPostgres: Open = async (target, way) => {
     ask: (sql, ms) => query(client, sql, ms),
     read: (sql, { ms }) => readColumn(client, sql, { ms, signal }),
     stop: async (running) => {
-      const end = performance.now() + partingMs
+      const end = performance.now() + closeTimeoutMs
       // Asked again until the query has ended: a request that overtakes the query finds nothing to cancel.
-      for (let left = partingMs; running() && left > 0; left = end - performance.now()) {
-        await cancelRequest(ip, target.port, inner(client), Math.min(left, partingMs / 2))
+      for (let left = closeTimeoutMs; running() && left > 0; left = end - performance.now()) {
+        await cancelRequest(ip, target.port, inner(client), Math.min(left, closeTimeoutMs / 2))
         const query = running()
-        if (query) await within(query, Math.min(againMs, Math.max(1, end - performance.now())))
+        if (query) await settleWithin(query, Math.min(againMs, Math.max(1, end - performance.now())))
       }
     },
     signOff: () => client.end(),

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { partingMs, within } from '../../database/index.ts'
+import { closeTimeoutMs, settleWithin } from '../../database/index.ts'
 import { CodedReplyReader } from '../../net/coded-reply.ts'
 import { RequestReplyConnection } from '../../net/request-reply.ts'
 import { quote, type Redact } from '../../net/text.ts'
@@ -54,12 +54,13 @@ export class SmtpSession {
    */
   async ask(line: string, name = line.split(' ', 1)[0] ?? ''): Promise<SmtpReply> {
     if (/[\r\n\0]/.test(line)) throw new ProbeError('data', `what ${name} should say holds a line break`)
-    const unasked = this.#exchange.unasked[0]
+    const unsolicited = this.#exchange.unasked[0]
     const reply = await this.#exchange.ask(`${line}\r\n`, name)
     if (reply.code === 421) {
       throw new ProbeError('refused', `${this.address} ended the session: ${this.quote(reply)}`)
     }
-    if (unasked) throw new ProbeError('protocol', `${this.address} answers more than it is asked: ${this.quote(reply)}`)
+    if (unsolicited)
+      throw new ProbeError('protocol', `${this.address} answers more than it is asked: ${this.quote(reply)}`)
     return reply
   }
 
@@ -90,6 +91,6 @@ export class SmtpSession {
 
   /** Ends the session, so that the server logs no lost connection. Never throws. */
   async quit(): Promise<void> {
-    if (this.usable) await within(this.ask('QUIT'), partingMs)
+    if (this.usable) await settleWithin(this.ask('QUIT'), closeTimeoutMs)
   }
 }

@@ -3,17 +3,17 @@ import type { Connection, ConnectionConfiguration, Request } from 'tedious'
 import {
   type Column,
   ColumnReader,
+  closeTimeoutMs,
   type DatabaseTarget,
   loadEncodings,
   maxRows,
-  type Open,
+  type OpenDatabase,
   openSession,
   type PeerSocket,
-  partingMs,
   type Row,
+  settleWithin,
   type TlsChoice,
   tlsChoice,
-  within,
 } from '../../database/index.ts'
 import { optionalDriver } from '../../net/driver.ts'
 import { createRedactor, quote, type Redact } from '../../net/text.ts'
@@ -34,7 +34,7 @@ export const loadTedious = () =>
     return driver
   })
 
-export const openSqlserver: Open = async (target, way) => {
+export const openSqlserver: OpenDatabase = async (target, way) => {
   const { socket, ip, address } = way
   const password = (await target.password?.reveal()) ?? ''
   const redact = createRedactor([password])
@@ -58,7 +58,7 @@ export const openSqlserver: Open = async (target, way) => {
     stop: async (running) => {
       // An attention: the server ends the batch and says so.
       connection.cancel()
-      await within(running() ?? Promise.resolve(), partingMs)
+      await settleWithin(running() ?? Promise.resolve(), closeTimeoutMs)
     },
     // The protocol has no farewell: the session ends with its connection.
     release: () => connection.close(),
@@ -89,7 +89,7 @@ function configuration(
       maxRetriesOnTransientErrors: 0,
       // The engine's deadline counts.
       connectTimeout: 2 ** 31 - 1,
-      cancelTimeout: partingMs,
+      cancelTimeout: closeTimeoutMs,
       // Looks past locks: a backup that is being written down must not hold up its own check.
       connectionIsolationLevel: 0x01,
       // Texts longer than this are nothing to look at.
@@ -170,9 +170,9 @@ async function query(connection: Connection, Batch: typeof Request, sql: string,
 
 /** Texts of a row without the secret: a login sends it in a form that the server can read, and give back. */
 function withoutSecret(row: Row, redact: Redact): Row {
-  const clean = Object.create(null) as Record<string, unknown>
-  for (const [name, value] of Object.entries(row)) clean[name] = typeof value === 'string' ? redact(value) : value
-  return clean
+  const cleanup = Object.create(null) as Record<string, unknown>
+  for (const [name, value] of Object.entries(row)) cleanup[name] = typeof value === 'string' ? redact(value) : value
+  return cleanup
 }
 
 /**

@@ -8,7 +8,7 @@ import { namesNear } from './near.ts'
 /** As many names at most: who may report must not fill the disk. */
 const maxHeartbeats = 10_000
 /** As many of a name's last ones. */
-const historyKept = 20
+const maxHistory = 20
 /** An agent that has been silent for so long is forgotten: a job of every quarter is not. Milliseconds. */
 export const heartbeatsKeptMs = 100 * 86_400_000
 
@@ -34,7 +34,7 @@ export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartb
           backlog: beat.backlog ?? null,
           diskFreePercent: beat.diskFreePercent ?? null,
           skewMs: beat.skewMs ?? null,
-          history: JSON.stringify([...moments, [at, beat.status]].slice(-historyKept)),
+          history: JSON.stringify([...moments, [at, beat.status]].slice(-maxHistory)),
         }
         if (before) {
           await tx.updateTable('heartbeats').set(row).where('name', '=', name).execute()

@@ -27,9 +27,9 @@ export function readingsOver(link: StoreLink): Data['readings'] {
   return {
     keep: ({ series, everyMs, ...reading }) =>
       change<number, readonly StoredReading[]>(link, series, reading.at, (series) => history(series, reading, everyMs)),
-    passing: ({ series, at, keys, hold }) =>
+    exceededSince: ({ series, at, keys, hold }) =>
       change<string, ReadonlyMap<string, number>>(link, series, at, (existing) =>
-        passing(existing, { at, keys, hold }),
+        exceededSince(existing, { at, keys, hold }),
       ),
   }
 }
@@ -41,11 +41,11 @@ async function change<T, A>(
   at: number,
   step: (existing: Series<T>) => Step<T, A>,
 ): Promise<A> {
-  const first = step(usable(await link.read((db) => keptOf<T>(db, series)), at))
+  const first = step(usable(await link.read((db) => readSeries<T>(db, series)), at))
   if (first.points === undefined) return first.answer
   return await link.write(async (tx) => {
     await link.lock(tx, `reading ${series}`)
-    const before = await keptOf<T>(tx, series)
+    const before = await readSeries<T>(tx, series)
     const { answer, points } = step(usable(before, at))
     if (points !== undefined) await write(link, tx, { series, at, points, existing: before !== undefined })
     return answer
@@ -74,7 +74,7 @@ async function write(link: StoreLink, tx: Db, { series, at, points, existing }: 
   }
 }
 
-async function keptOf<T>(db: Db, series: string): Promise<Series<T> | undefined> {
+async function readSeries<T>(db: Db, series: string): Promise<Series<T> | undefined> {
   const [row] = await db.selectFrom('readings').select(['at', 'points']).where('series', '=', series).execute()
   return row && { at: row.at, points: JSON.parse(row.points) as readonly Point<T>[] }
 }
@@ -104,7 +104,7 @@ function history(
 
 const reading = ([at, value]: Point<number>): StoredReading => ({ at, value })
 
-function passing(
+function exceededSince(
   existing: Series<string>,
   { at, keys, hold }: { readonly at: number; readonly keys: readonly string[]; readonly hold: boolean },
 ): Step<string, ReadonlyMap<string, number>> {
