@@ -95,7 +95,7 @@ export async function serveShortLived(accessMs: number) {
         signal: new AbortController().signal,
       } as const
       for (let waited = 0; waited < 1_000; waited += 1) {
-        if (!(await access.identify({ ...call, credential: { kind: 'bearer', token } }))) return
+        if (!(await access.identifyCaller({ ...call, credential: { kind: 'bearer', token } }))) return
         await pause(20)
       }
       throw new Error('the token did not expire')
