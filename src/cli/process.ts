@@ -186,8 +186,7 @@ let read: PackageJson | undefined
 /** The package's own package.json: two folders up from the sources, one up from the bundle. */
 export function packageJson(): PackageJson {
   if (read) return read
-  const here = import.meta.url
-  const file = new URL(here.endsWith('.ts') ? '../../package.json' : '../package.json', here)
+  const file = `${import.meta.dirname}${import.meta.filename.endsWith('.ts') ? '/../..' : '/..'}/package.json`
   read = JSON.parse(readFileSync(file, 'utf8')) as PackageJson
   return read
 }
