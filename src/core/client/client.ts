@@ -20,6 +20,7 @@ import {
   withCookieTokens,
   withoutSecrets,
 } from './credential.ts'
+import { exchangeDirectly, isDirect } from './direct.ts'
 import { type ClientAsk, exchange, type Progress, type Received } from './exchange.ts'
 import { timeoutFault, transportFault } from './failure.ts'
 import { type ProxyEnvironment, type ProxyServer, proxyFor } from './proxy.ts'
@@ -123,7 +124,7 @@ async function perform<O extends Operation>(
       // The reader of the answer is loaded while the server works on it.
       const [received, wire] = await Promise.all([
         travel(link, ask, credentialHeaders(credential), sent, signal, progress),
-        import('../wire/index.ts'),
+        afterSending().then(() => import('../wire/index.ts')),
       ])
       const run = runOf(received, sent, wire)
       if (run) return (await answerOfRun(run, received, call)) as Response<O>
@@ -204,6 +205,9 @@ export function patienceFor(request: unknown, fresh = false): number {
   return patience[mode ?? 'Standard'] + (fresh && mode !== undefined ? beforeFresh[mode] : 0)
 }
 
+/** A request is written when its connection is there, which the event loop tells before it comes to this. */
+const afterSending = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
 async function encode(operation: Operation, request: unknown): Promise<string> {
   const { encodeJson } = await import('../wire/index.ts')
   return encodeJson(operations[operation].request, request)
@@ -225,7 +229,7 @@ async function travel(
   let path = ask.path
   for (let followed = 0; ; followed += 1) {
     const headers = followed === 0 ? { ...ask.headers, ...credential } : ask.headers
-    const received = await reach(link, { ...ask, headers, path }, signal, progress)
+    const received = await reach(link, { ...ask, headers, path }, request, signal, progress)
     came(received)
     const next = redirectPath(received, request, path, followed)
     if (next === undefined) return received
@@ -234,8 +238,18 @@ async function travel(
 }
 
 /** One exchange; when nobody here knew the issuer of the server's certificate, a second one with the system's list. */
-async function reach(link: Link, ask: ClientAsk, signal: AbortSignal, progress: Progress): Promise<Received> {
+async function reach(
+  link: Link,
+  ask: ClientAsk,
+  { operation }: SentRequest,
+  signal: AbortSignal,
+  progress: Progress,
+): Promise<Received> {
   const { address, proxy, trust } = link
+  // What somebody else made up, with headers of any kind, is sent by node:http.
+  if (operation !== undefined && !proxy && isDirect(address, ask)) {
+    return await exchangeDirectly(address, ask, signal, progress)
+  }
   const once = (): Promise<Received> =>
     exchange(address, ask, { proxy, tls: address.secure ? trust.rules() : undefined }, signal, progress)
   const widened = trust.widened

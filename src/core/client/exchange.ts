@@ -1,5 +1,6 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
 import { isLoopback } from '../loopback.ts'
 import type { Address } from './address.ts'
@@ -80,7 +81,7 @@ export type Received = {
  * How long one of a name's addresses may take before the next is tried. Node gives up on an address after 250 ms, which
  * a satellite link does not make.
  */
-const perAddressMs = 1_000
+export const perAddressMs = 1_000
 
 /**
  * One request and its whole answer, on a connection of its own that ends with it. Follows nothing and judges nothing.
@@ -90,7 +91,12 @@ const perAddressMs = 1_000
 export function exchange(
   address: Address,
   ask: ClientAsk,
-  means: { readonly proxy: ProxyServer | undefined; readonly tls: TlsRules | undefined },
+  means: {
+    readonly proxy: ProxyServer | undefined
+    readonly tls: TlsRules | undefined
+    /** A connection over which the request has gone already, with the answer from its first byte. */
+    readonly sent?: Duplex
+  },
   signal: AbortSignal,
   progress: Progress,
 ): Promise<Received> {
@@ -101,24 +107,27 @@ export function exchange(
   // Who is connected to; and what follows once that connection has finished its own handshake.
   const next = means.proxy ?? address
   const shaken: Stage = means.proxy && address.secure ? 'tunnel' : 'asking'
-  progress.stage = process.getBuiltinModule('node:net').isIP(next.host) === 0 ? 'resolving' : 'connecting'
+  if (means.sent) progress.stage = 'asking'
+  else progress.stage = process.getBuiltinModule('node:net').isIP(next.host) === 0 ? 'resolving' : 'connecting'
 
   // A request that is destroyed while its tunnel is made leaves the connection to the proxy open, so it is held here.
-  let wire: Socket | undefined
+  let wire: Duplex | undefined = means.sent
   const connect = agent.createConnection.bind(agent)
   agent.createConnection = (options, callback) => {
+    if (means.sent) return means.sent
     const made = connect(options, callback)
-    wire = made as Socket
-    wire.once('lookup', () => {
+    const socket = made as Socket
+    wire = socket
+    socket.once('lookup', () => {
       progress.stage = 'connecting'
     })
-    wire.once('connect', () => {
+    socket.once('connect', () => {
       progress.stage = next.secure ? 'handshake' : shaken
       // The request is written once the connection is there, and so never to a wire that was destroyed here.
-      const remote = wire?.remoteAddress ?? ''
-      if (address.loopbackOnly && !isLoopback(remote)) wire?.destroy(leadsElsewhere(address, remote))
+      const remote = socket.remoteAddress ?? ''
+      if (address.loopbackOnly && !isLoopback(remote)) socket.destroy(leadsElsewhere(address, remote))
     })
-    wire.once('secureConnect', () => {
+    socket.once('secureConnect', () => {
       progress.stage = shaken
     })
     return made
@@ -157,7 +166,8 @@ export function exchange(
   })
 }
 
-const leadsElsewhere = ({ host }: Address, remote: string): Fault =>
+/** The fault for a connection that is not to this machine, as its address has it. */
+export const leadsElsewhere = ({ host }: Address, remote: string): Fault =>
   new Fault('Local', `${host} leads to another machine here (${remote}): nothing is sent to it over plain http`, {
     hints: [
       'Name the address that is meant, or look into the hosts file.',
@@ -169,12 +179,14 @@ const leadsElsewhere = ({ host }: Address, remote: string): Fault =>
 const proxyEnv = (proxy: ProxyServer | undefined): Record<string, string> =>
   proxy ? { http_proxy: proxy.url, https_proxy: proxy.url } : {}
 
+/** The fault for an answer of which `length` bytes of the body came. */
+export const cutShort = (length: number): Fault =>
+  new Fault('UnreadableAnswer', `The answer was cut short after ${length} bytes`)
+
 async function readAll(response: IncomingMessage): Promise<Buffer> {
   const body = new BoundedBuffer(Number(response.headers['content-length']))
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const cutShort = (): void => {
-    reject(new Fault('UnreadableAnswer', `The answer was cut short after ${body.length} bytes`))
-  }
+  const closed = (): void => reject(cutShort(body.length))
   const tooLong = (): void => {
     reject(new Fault('UnreadableAnswer', `The answer is longer than ${maxAnswer / 1024 / 1024} MiB`))
   }
@@ -183,8 +195,8 @@ async function readAll(response: IncomingMessage): Promise<Buffer> {
     body.add(chunk)
     if (body.tooLong) tooLong()
   })
-  response.once('end', () => (response.complete ? resolve(body.bytes()) : cutShort()))
-  response.on('error', cutShort)
-  response.once('close', cutShort)
+  response.once('end', () => (response.complete ? resolve(body.bytes()) : closed()))
+  response.on('error', closed)
+  response.once('close', closed)
   return await promise
 }
