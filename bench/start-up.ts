@@ -75,7 +75,7 @@ try {
     '|---|---|---|---|',
     ...rows,
     '',
-    'Goals: `svc --version` ≤ 1.2, `svc health --server` ≤ 1.7. The floor of the latter is the bare node:http script.',
+    'Goals: `svc --version` ≤ 1.2, `svc health --server` ≤ 1.7. A bare node:http script stands beside the latter.',
     '',
   ].join('\n')
   mkdirSync(join(root, 'bench/results'), { recursive: true })
