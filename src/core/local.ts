@@ -72,7 +72,8 @@ export function localService(parts: Parts): Service {
     },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
-      const signedIn = await isSignedIn(parts, call)
+      // Each step that waits costs the shared answer, so that what is known at once waits for nothing.
+      const signedIn = isHere(call.caller) || !call.credential ? false : await isSignedIn(parts, call)
       const { run, ageMs } = await obtain(parts, mode, type, call, signedIn)
       const documents = documentsOf(run, type, request, viewFor(call.caller, parts.details, signedIn))
       const { correlationId, selection } = call
@@ -105,14 +106,13 @@ function rememberDocuments(): (run: Run, type: ServerType, flags: Flags, view: R
   }
 }
 
-async function obtain(
-  parts: Parts,
-  mode: ExecutionMode,
-  type: ServerType,
-  call: Call,
-  signedIn: boolean,
-): Promise<Shared> {
-  if (parts.shared) return await parts.shared(mode, type, call, !isHere(call.caller) && !signedIn)
+function obtain(parts: Parts, mode: ExecutionMode, type: ServerType, call: Call, signedIn: boolean): Promise<Shared> {
+  return parts.shared
+    ? parts.shared(mode, type, call, !isHere(call.caller) && !signedIn)
+    : runAlone(parts, mode, type, call)
+}
+
+async function runAlone(parts: Parts, mode: ExecutionMode, type: ServerType, call: Call): Promise<Shared> {
   const run = await parts.run(await parts.plan(type, mode, call), mode, call)
   return { run, ageMs: 0 }
 }

@@ -3,9 +3,10 @@ import type { Family, Sample } from '../reports/index.ts'
 
 /** Counts answers by route, method and status; every label has few values, whatever callers send. */
 export class Metrics {
-  readonly #answers = new Counts<'route' | 'method' | 'status'>()
-  /** Requests inside of batches. */
-  readonly #batched = new Counts<'request' | 'status'>()
+  /** By route, status and method: each request counts here, and a key made of the three would cost more than counting. */
+  readonly #answers = new Map<string, Map<number, Map<string, number>>>()
+  /** Requests inside of batches, by name and status. */
+  readonly #batched = new Map<string, Map<number, number>>()
   #refusedConnections = 0
   readonly #droppedLogLines: (() => number) | undefined
 
@@ -14,12 +15,16 @@ export class Metrics {
   }
 
   answered(route: string, method: string, status: number): void {
-    this.#answers.add({ route, method: methods.has(method) ? method : 'other', status: String(status) })
+    const byStatus = entry(this.#answers, route, () => new Map<number, Map<string, number>>())
+    const byMethod = entry(byStatus, status, () => new Map<string, number>())
+    const label = methods.has(method) ? method : 'other'
+    byMethod.set(label, (byMethod.get(label) ?? 0) + 1)
   }
 
   /** One request of a batch (R3), which `answered` counts as one. */
   answeredInBatch(request: string, status: number): void {
-    this.#batched.add({ request, status: String(status) })
+    const byStatus = entry(this.#batched, request, () => new Map<number, number>())
+    byStatus.set(status, (byStatus.get(status) ?? 0) + 1)
   }
 
   refusedConnection(): void {
@@ -32,11 +37,21 @@ export class Metrics {
     const cpu = process.cpuUsage()
     const started = Date.now() / 1_000 - process.uptime()
     return [
-      counter('svc_http_requests', 'Answers, by route, method and status.', this.#answers.samples()),
+      counter(
+        'svc_http_requests',
+        'Answers, by route, method and status.',
+        [...this.#answers].flatMap(([route, byStatus]) =>
+          [...byStatus].flatMap(([status, byMethod]) =>
+            [...byMethod].map(([method, value]) => ({ labels: { route, method, status: String(status) }, value })),
+          ),
+        ),
+      ),
       counter(
         'svc_http_batched_requests',
         'Requests answered inside of batches, by name and status.',
-        this.#batched.samples(),
+        [...this.#batched].flatMap(([request, byStatus]) =>
+          [...byStatus].map(([status, value]) => ({ labels: { request, status: String(status) }, value })),
+        ),
       ),
       gauge('svc_http_requests_in_flight', 'Requests being answered, this one included.', underWay),
       counter(
@@ -59,20 +74,12 @@ export class Metrics {
   }
 }
 
-/** One counter with labels. */
-class Counts<Name extends string> {
-  readonly #samples = new Map<string, { readonly labels: Readonly<Record<Name, string>>; value: number }>()
-
-  add(labels: Readonly<Record<Name, string>>): void {
-    const key = Object.values(labels).join(' ')
-    const existing = this.#samples.get(key)
-    if (existing) existing.value += 1
-    else this.#samples.set(key, { labels, value: 1 })
-  }
-
-  samples(): readonly Sample[] {
-    return [...this.#samples.values()].map(({ labels, value }) => ({ labels, value }))
-  }
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const existing = map.get(key)
+  if (existing !== undefined) return existing
+  const made = make()
+  map.set(key, made)
+  return made
 }
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'])

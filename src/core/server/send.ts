@@ -42,7 +42,8 @@ export function send(server: ServerContext, context: RequestContext, answer: Htt
   const { body = '', contentType } = answer
   const leftover = unread(request)
   const headers = commonHeaders(context.correlationId, varies(server), answer.contentSecurityPolicy)
-  headers.push('Content-Length', String(Buffer.byteLength(body)))
+  const length = Buffer.byteLength(body)
+  headers.push('Content-Length', String(length))
   if (contentType !== undefined) headers.push('Content-Type', contentType)
   if (answer.headers) headers.push(...answer.headers)
   if (server.origins.size > 0) headers.push(...corsHeaders(request.headers, server.origins))
@@ -51,7 +52,8 @@ export function send(server: ServerContext, context: RequestContext, answer: Htt
   if (context.last || leftover || drained) headers.push('Connection', 'close')
   response.writeHead(answer.status, headers)
   if (!leftover) {
-    response.end(body)
+    // ASCII needs no encoding; the bytes are the same.
+    response.end(body, length === body.length ? 'latin1' : 'utf8')
     return
   }
   // The whole answer goes out now; the connection closes when the caller has had time to read it.
