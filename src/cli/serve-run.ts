@@ -141,7 +141,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
 }
 
 /**
- * P6: makes the first Admin when asked to and nobody is there. Off loopback a store without any
+ * P6: makes the first Admin when asked to and nobody is there. Beyond loopback a store without any
  * Admin is refused: whoever came first could not be told from whoever should.
  */
 async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void> {

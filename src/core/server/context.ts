@@ -34,9 +34,9 @@ export function correlationOf(headers: IncomingHttpHeaders): string {
 
 /** One request on its way to its answer. */
 export type RequestContext = UnderWay & {
-  /** For the Service: aborts when the exchange is cancelled. */
+  /** For the Service: aborts when the request is cancelled. */
   readonly signal: AbortSignal
-  /** Rejects what the exchange waits for at the moment. */
+  /** Rejects what the request waits for at the moment. */
   waiting: ((reason: Fault) => void) | undefined
   /** From the monotonic clock, milliseconds. */
   readonly started: number
@@ -96,7 +96,7 @@ export function createRequestContext(
   return context
 }
 
-/** Settles with the promise, or rejects as soon as the exchange is cancelled, whether or not the promise heeds it. */
+/** Settles with the promise, or rejects as soon as the request is cancelled, whatever the promise does. */
 export function orCancelled<T>(context: RequestContext, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     if (context.signal.aborted) reject(context.signal.reason as Error)

@@ -42,12 +42,12 @@ export function refuseForeignChange(
 }
 
 function crossSite(headers: IncomingHttpHeaders): boolean {
-  const { 'sec-fetch-site': server, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest } = headers
+  const { 'sec-fetch-site': fetchSite, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest } = headers
   const followed = mode === 'navigate' && dest === 'document'
-  if (server !== undefined) {
+  if (fetchSite !== undefined) {
     // Another port of localhost is of the same site, and any program's or account's: as a script, an answer can be
     // read there. Not so a page that a link leads to; a frame in a page may start a run unseen. Clients that are no browser send none of this.
-    return String(server).includes('cross-site') || (String(server).includes('same-site') && !followed)
+    return String(fetchSite).includes('cross-site') || (String(fetchSite).includes('same-site') && !followed)
   }
   // Browsers without Sec-Fetch-Site still send Origin with what a script asks for.
   const { origin, host } = headers

@@ -31,7 +31,7 @@ export function commonHeaders(
 
 export const varies = (server: ServerContext): string => (server.origins.size > 0 ? 'Accept, Origin' : 'Accept')
 
-/** Writes the answer, counts it and logs it. An exchange is answered at most once. */
+/** Writes the answer, counts it and logs it. A request is answered at most once. */
 export function send(server: ServerContext, context: RequestContext, answer: HttpAnswer): void {
   const { request, response } = context
   if (response.headersSent) return
