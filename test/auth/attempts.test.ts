@@ -1,3 +1,4 @@
+// @module-tag long
 import { describe, expect, test } from 'vitest'
 import { addressPrefix, lockMs } from '../../src/core/auth/attempts.ts'
 import { by, faultOf, from, password, type World, withWorld } from './world.ts'

@@ -1,3 +1,4 @@
+// @module-tag long
 import { expect, test } from 'vitest'
 import { get, type Outcome, openConnection, write } from '../support/exchange.ts'
 import { blackHole, peer, speaks } from '../support/faults.ts'

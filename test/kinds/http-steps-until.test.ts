@@ -1,3 +1,4 @@
+// @module-tag long
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
