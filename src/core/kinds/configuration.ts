@@ -12,7 +12,7 @@ const configured = checksOn<object>()({
     level === 'warn' ? warn('configured', message) : fail('configured', 'data', message),
 })
 
-/** Says what the configuration lacks for a type: a warning where svc's own parts were checked, else a failure. */
+/** Reports what the configuration lacks for a type: a warning if svc's own parts were checked, otherwise a failure. */
 export default machineKind({
   name: 'configuration',
   title: 'What the configuration lacks',

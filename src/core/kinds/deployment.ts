@@ -10,7 +10,7 @@ import { fileTrouble, isMissing, readSmallFile } from '../system/files.ts'
 const maxBytes = 65_536
 const maxVersionLength = 100
 
-/** What the check `deployment` finds out for `version`: a deployment of sane age is under way. */
+/** The check `deployment` records for `version` whether a deployment of plausible age is in progress. */
 type Deployment = { inProgress: boolean }
 const check = checksOn<Deployment>()
 
@@ -26,7 +26,7 @@ const markerSettings = {
 
 const isStale = (ageMs: number, { limit }: Threshold): boolean => limit !== undefined && ageMs > limit
 
-/** A deployment in progress is deployment-related. A marker that was left behind is not: it has ended badly. */
+/** A deployment in progress is deployment-related (H5). A stale marker is not: that deployment ended badly. */
 export const progress = check({
   depth: 'Standard',
   results: { deployment: 'No deployment is in progress, or one was left behind' },
@@ -54,7 +54,7 @@ export const progress = check({
   },
 })
 
-/** Milliseconds since the marker was written; undefined where there is none. Throws ProbeError `data`. */
+/** Milliseconds since the marker was written; undefined if there is no marker. Throws ProbeError `data`. */
 async function markerAgeMs(path: string, context: CheckContext): Promise<number | undefined> {
   const { stat } = await import('node:fs/promises')
   try {
@@ -82,7 +82,7 @@ type VersionSettings = Values<typeof versionSettings>
 const hasSource = ({ versionFile, url }: Pick<VersionSettings, 'versionFile' | 'url'>): boolean =>
   versionFile !== undefined || url !== undefined
 
-/** A version that differs is deployment-related, and so is one that cannot be read during a deployment. */
+/** A version mismatch is deployment-related (H5). So is a version that cannot be read during a deployment. */
 export const version = check({
   depth: 'Standard',
   results: { version: 'Found and expected version are the same text' },
@@ -128,7 +128,7 @@ async function bodyOf(url: URL, { signal, lookup }: CheckContext): Promise<strin
   return body
 }
 
-/** The version in a text, or at a key of a JSON text. Throws ProbeError `data` when there is none. */
+/** The version in a text, or at a key of a JSON text. Throws ProbeError `data` if there is none. */
 export function versionIn(text: string, key: string | undefined, from: string): string {
   if (key === undefined) {
     const whole = text.trim()
@@ -148,7 +148,7 @@ export function versionIn(text: string, key: string | undefined, from: string): 
   return part.trim()
 }
 
-/** Settings that would silently compare nothing are an error. */
+/** Rejects settings that would silently compare nothing. */
 function validate(settings: VersionSettings & Values<typeof markerSettings>): string | undefined {
   const { expected, expectedFile, versionFile, url, marker } = settings
   const isExpected = expected !== undefined || expectedFile !== undefined
@@ -167,7 +167,7 @@ function validate(settings: VersionSettings & Values<typeof markerSettings>): st
   return undefined
 }
 
-/** What SuppressDeploymentErrors acts on (H5). */
+/** SuppressDeploymentErrors acts on this kind (H5). */
 export default machineKind({
   name: 'deployment',
   title: 'The deployed version is the expected one, and no deployment is in progress',

@@ -19,12 +19,12 @@ import type { SettingsSpec, Values } from '../settings/index.ts'
 const recordTypes = ['A', 'AAAA', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SOA', 'SRV', 'TXT'] as const
 type RecordType = (typeof recordTypes)[number]
 
-/** One datagram may get lost: c-ares asks again after this many milliseconds, doubling. */
+/** A datagram may get lost: c-ares asks again after this many milliseconds, and doubles the wait each time. */
 const firstTryMs = 1_000
 
-/** What is looked up; every check names it. */
+/** What to look up; every check names it. */
 const questionSettings = {
-  // Not `name`: that is what a monitor itself is called.
+  // Not `name`, which is the name of the monitor itself.
   query: { type: 'text', required: true, doc: 'Name to ask for' },
   type: { type: 'choice', values: recordTypes, default: 'A', doc: 'Record type' },
 } as const satisfies SettingsSpec
@@ -32,12 +32,12 @@ type Question = Values<typeof questionSettings>
 
 type NameServers = {
   readonly resolver: Resolver
-  /** Their addresses, as messages name them. */
+  /** Their addresses, as shown in messages. */
   readonly servers: string
 }
 
 type Answer = {
-  /** The name servers that were asked. */
+  /** The name servers that were queried. */
   readonly server: string
   readonly ms: number
   readonly records: readonly string[]
@@ -45,7 +45,7 @@ type Answer = {
 
 const check = checksOn<NameServers>()
 
-/** Asks once for all checks. Throws ProbeError. */
+/** Queries once for all checks. Throws ProbeError. */
 async function lookUp(
   { resolver, servers }: NameServers,
   { query: name, type }: Question,
@@ -144,7 +144,7 @@ const settings = {
   server: { type: 'text', doc: 'Name server as ip, ip:port or [ip6]:port; without it those of this machine' },
 } as const satisfies SettingsSpec
 
-/** Sends nothing yet. Throws ProbeError `data` for a server that is no address. */
+/** Sends nothing yet. Throws ProbeError `data` for a server that is not an address. */
 function openResolver({ server }: Values<typeof settings>): NameServers {
   const resolver = new Resolver({ timeout: firstTryMs, tries: 4 })
   if (server !== undefined) {
@@ -157,7 +157,7 @@ function openResolver({ server }: Values<typeof settings>): NameServers {
   return { resolver, servers: resolver.getServers().join(', ') }
 }
 
-/** Asks a name server, past the hosts file and past any cache of this machine. */
+/** Queries a name server directly: bypasses the hosts file and every cache of this machine. */
 export default machineKind({
   name: 'dns',
   title: 'A name resolves to what it should',
@@ -169,7 +169,7 @@ export default machineKind({
   checks: [answer, latency, expected, records],
 })
 
-/** A few records; the rest is counted. */
+/** Names a few records and counts the rest. */
 function summaryOf(records: readonly string[]): string {
   const first = records.slice(0, 4).map((record) => sanitize(record, 80))
   const rest = records.length - first.length
@@ -178,12 +178,12 @@ function summaryOf(records: readonly string[]): string {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Records as one text each, in the order of a zone file: `10 mail.example.com`, `10 5 443 host`. */
+/** Formats each record as in a zone file: `10 mail.example.com`, `10 5 443 host`. */
 export function recordTexts(type: RecordType, answer: unknown): readonly string[] {
   const all: readonly unknown[] = Array.isArray(answer) ? answer : [answer]
   return all.map((record) => {
     if (typeof record === 'string') return record
-    // A TXT record comes in pieces of 255 bytes.
+    // A TXT record consists of strings of up to 255 bytes.
     if (Array.isArray(record)) return record.join('')
     const fields = record as Fields
     if (type === 'MX') return pick(fields, ['priority', 'exchange'])
@@ -195,7 +195,7 @@ export function recordTexts(type: RecordType, answer: unknown): readonly string[
 }
 const pick = (fields: Fields, names: readonly string[]): string => names.map((name) => String(fields[name])).join(' ')
 
-/** Two records that mean the same have one canonical text: names without case and final dot, addresses in one form. */
+/** The canonical text of a record: names in lower case without the final dot, addresses in one form. */
 export function canonical(type: RecordType, record: string): string {
   if (type === 'TXT' || type === 'CAA') return record
   const text = record.trim().toLowerCase().replace(/\.$/, '').replace(/\s+/g, ' ')
@@ -209,7 +209,7 @@ type FailedLookUp = {
   readonly afterMs: number
 }
 
-/** What a failed look-up means: of the name, of the server, or of the way there. */
+/** Classifies a failed look-up: a fault of the name, of the server, or of the path to it. */
 function dnsFault(error: NodeJS.ErrnoException, lookUp: FailedLookUp): ProbeError {
   const { servers, type } = lookUp
   const name = sanitize(lookUp.name, 128)

@@ -33,22 +33,24 @@ import {
 export type Trend = {
   /** Bytes that are left. */
   readonly free: number
-  /** Bytes a millisecond by which that changes; negative where it fills. */
+  /** Bytes per millisecond by which the free space changes; negative while it fills. */
   readonly slope: number
-  /** Readings that tell so, and the milliseconds between the first and the last. */
+  /** The number of readings behind the trend, and the milliseconds between the first and the last. */
   readonly readings: number
   readonly spanMs: number
 }
 
-/** A reading is kept so often. Milliseconds. */
+/** Milliseconds between two stored readings. */
 export const trendEveryMs = 15 * 60_000
-/** Less says nothing: one copied file is no trend. */
+/** Fewer readings or a shorter span give no trend: one copied file is no trend. */
 const fewest = 6
 const shortestMs = 3 * 3_600_000
-/** What is older is left out, where what is younger says enough: a log that runs away began a while ago. */
+/**
+ * Prefers readings of this recent span if they suffice: a log that grows out of control may have started only recently.
+ */
 const recentMs = 6 * 3_600_000
 
-/** The trend of what was free, the last reading being now's; undefined while too little is known. */
+/** The trend of free space; the last reading is the current one. Undefined while there are too few readings. */
 export function trendOf(readings: readonly HistoryReading[] = []): Trend | undefined {
   const last = readings.at(-1)
   if (!last) return undefined
@@ -65,13 +67,15 @@ function trendTo(last: HistoryReading, readings: readonly HistoryReading[]): Tre
   return { free: last.value, slope: steadySlope(readings), readings: readings.length, spanMs }
 }
 
-/** What both halves of the time agree on: one large file that comes or goes at once is no trend. */
+/**
+ * Takes the slope on which both halves of the span agree: a single large file that appears or disappears is no trend.
+ */
 function steadySlope(readings: readonly HistoryReading[]): number {
   const middle = Math.floor(readings.length / 2)
   return Math.max(medianSlope(readings.slice(0, middle + 1)), medianSlope(readings.slice(middle)))
 }
 
-/** Theil and Sen's: the median of the slopes of all pairs. */
+/** The Theil-Sen estimator: the median of the slopes of all pairs. */
 function medianSlope(readings: readonly HistoryReading[]): number {
   const slopes = readings.flatMap((a, index) =>
     readings.slice(index + 1).flatMap((b) => (b.at > a.at ? [(b.value - a.value) / (b.at - a.at)] : [])),
@@ -81,7 +85,7 @@ function medianSlope(readings: readonly HistoryReading[]): number {
   return ((slopes[Math.ceil(middle) - 1] ?? 0) + (slopes[Math.floor(middle)] ?? 0)) / 2
 }
 
-/** What is measured before the first check: the checks that follow are the time between two processor samples. */
+/** Measured before the first check. The time that the other checks take separates the two processor samples. */
 type Host = { readonly upMs: number; readonly limits: OwnLimits; readonly before: CpuSample }
 const check = checksOn<Host>()
 
@@ -93,17 +97,17 @@ export const up = check({
   evaluate: (ms) => ok('uptime', `up ${showDuration(ms)}`, { measurement: { value: ms, unit: 'milliseconds' } }),
 })
 
-/** Which file systems are walked over; the walk is one for all checks of disks. */
+/** Selects the file systems to visit. All disk checks share one walk. */
 const mounts = {
   disks: { type: 'texts', default: [], doc: 'Look only at these mount points; one that is not mounted is a failure' },
   skipDisks: { type: 'texts', default: [], doc: 'Mount points to leave out' },
 } as const satisfies SettingsSpec
 
-/** What the walk reads at one mount point: how full it is, where it is mounted, and then how full it was. */
+/** What the walk reads at one mount point: its usage, its path, and earlier readings. */
 type Mount = {
   readonly mount: string
   readonly disk?: Disk | SilentDisk | 'not mounted'
-  /** What was free, in Advanced. */
+  /** Earlier readings of the free space, in Advanced. */
   readonly readings?: readonly HistoryReading[] | undefined
 }
 
@@ -248,7 +252,7 @@ export const clock = check({
       },
     },
   },
-  // It waits for another machine.
+  // Runs last, because it waits for another machine.
   last: true,
   applies: (_, settings) => settings.clock !== undefined,
   observe: async (_, settings, context) => {
@@ -305,7 +309,7 @@ export const trend = check({
     })
   },
 })
-/** What is further away is not foreseen. Milliseconds. */
+/** Forecasts beyond this are dropped. Milliseconds. */
 const furthestMs = 90 * 86_400_000
 
 export const fileDescriptors = check({
@@ -352,8 +356,8 @@ export const restarted = check({
 })
 
 /**
- * Compares what is left of a total in percent, and names both: `41 % free of 120 GiB (limit 10 %)`. Fails below
- * the limit, warns below `warn`; the boundary itself is ok.
+ * Compares the remaining share of a total, in percent, with its threshold, and reports both: `41 % free of 120 GiB
+ * (limit 10 %)`. Fails below the limit and warns below `warn`; a value on the boundary is ok.
  */
 function evaluateFree<const Name extends string>(
   name: Name,
@@ -377,13 +381,13 @@ function evaluateFree<const Name extends string>(
   }
 }
 
-/** A busy machine is not a broken one: whatever the figures, the worst is a warning. */
+/** A busy machine is not a broken one: this check never does worse than warn. */
 function onlyWarning({ warn, limit }: Threshold): Threshold {
   const bound = warn ?? limit
   return bound === undefined ? {} : { warn: bound }
 }
 
-/** This machine. What cannot be evaluated on it (load on Windows, a clock without a reference) is left out. */
+/** This machine. Leaves out what cannot be evaluated here (load on Windows, a clock without a reference). */
 export default machineKind({
   name: 'host',
   title: 'This machine: disks, memory, processors, clock',

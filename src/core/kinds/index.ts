@@ -2,7 +2,7 @@ import type { AnyKind } from '../engine/index.ts'
 
 type Load = () => Promise<{ readonly default: AnyKind }>
 
-/** Every monitor kind: its name and how to load it. A driver is loaded only when its kind is due. */
+/** Every monitor kind: its name and its loader. A driver is loaded only when its kind runs. */
 export const monitors = {
   configuration: () => import('./configuration.ts'),
   deployment: () => import('./deployment.ts'),

@@ -25,7 +25,7 @@ const ports = checksOn<object>()({
     context.step('ports', '127.0.0.1')
     const listening = settings.found ?? (await listeningPorts(settings.ports ?? [], context.signal))
     yield* listening
-    // What listened when the plan was made may have gone: that is no fault either.
+    // A port that was open when the plan was made may be closed by now: that is no fault either.
     if (listening.length === 0) yield undefined
   },
   evaluate: (listening) => {
@@ -37,7 +37,7 @@ const ports = checksOn<object>()({
   },
 })
 
-/** Ports of this machine that a type's servers usually have: connects and hears a banner, never signs in or sends. */
+/** The usual ports of a type's servers on this machine. Connects and reads a banner; never signs in or sends data. */
 export default machineKind({
   name: 'listening',
   title: 'What listens on this machine and is not configured',

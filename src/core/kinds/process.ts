@@ -15,7 +15,7 @@ import { fileTrouble, preloadSystemInformation, readSmallFile } from '../system/
 import { type Candidate, findProcesses, type Usage, usage } from '../system/processes.ts'
 import { cpuWindowMs } from '../system/resources.ts'
 
-/** Figures are read of so many processes; more of one name are counted only. */
+/** Figures are read for at most this many processes; further processes of the same name are only counted. */
 const maxRead = 200
 
 const selection = {
@@ -34,11 +34,11 @@ const countSetting = {
   },
 } as const satisfies SettingsSpec[string]
 
-/** The processes that fit the selection. */
+/** The processes that match the selection. */
 type Processes = {
   readonly alive: readonly Candidate[]
   readonly zombies: number
-  /** Why none of them is there, as far as that is known. */
+  /** Why no process was found, if known. */
   readonly details: readonly string[]
 }
 const check = checksOn<Processes>()
@@ -89,7 +89,7 @@ type Figures = Usage & { readonly pid: number }
 const readFigures = (processes: readonly Candidate[], withFiles: boolean): Promise<readonly Figures[]> =>
   Promise.all(processes.slice(0, maxRead).map(async (one) => ({ pid: one.pid, ...(await usage(one, withFiles)) })))
 
-/** The figures of each process, and when they were read: the beginning of the window of `cpu`. */
+/** The figures of each process, and the time of the reading, which starts the window of `cpu`. */
 const figures = sharedRead('memory', 'Figures of the processes', async ({ alive }: Processes, { mode, now }) => {
   const since = now()
   return { since, processes: await readFigures(alive, includes(mode, 'Advanced')) }
@@ -133,7 +133,7 @@ export const cpu = check({
     const after = await readFigures(processes.alive, false)
     const window = context.now() - since
     const later = new Map(after.map(({ pid, cpu: spent }) => [pid, spent]))
-    // One that ended meanwhile took no time that could still be read.
+    // A process that ended in the meantime counts as zero: its time can no longer be read.
     const spent = before.map(({ pid, cpu: ms = 0 }) => Math.max(0, (later.get(pid) ?? ms) - ms))
     return { percent: (spent.reduce((sum, ms) => sum + ms, 0) / window) * 100 }
   },
@@ -196,7 +196,7 @@ export const openFiles = check({
   },
 })
 
-/** The process with the greatest figure, of those whose figure is known. */
+/** The process with the greatest value among those whose value is known. */
 function greatest(
   processes: readonly Figures[],
   figure: (process: Figures) => number | undefined,
@@ -208,21 +208,21 @@ function greatest(
   return startTimes.toSorted((a, b) => b.value - a.value)[0]
 }
 
-/** Those that fit everything that the settings name; the name tells a process id that another process has now. */
+/** The processes that match all settings. The name guards against a process id that another process now has. */
 async function open(settings: Selection, { signal, step }: CheckContext): Promise<Processes> {
   const { executable, match, pidFile } = settings
   step('running')
   const pid = pidFile ? await pidIn(pidFile, signal) : undefined
   if (typeof pid === 'string') return { alive: [], zombies: 0, details: [pid] }
   const fitting = await findProcesses({ name: executable, match, pid }, signal)
-  // svc itself must not stand for what it looks for, unless its own process id file is meant.
+  // svc itself never counts as a match, unless its own process id file is configured.
   const processes = fitting.filter((one) => pid !== undefined || one.pid !== process.pid)
   const alive = processes.filter(({ zombie }) => !zombie)
   const details = pid === undefined || processes.length > 0 ? [] : [`${pidFile} names process ${pid}`]
   return { alive, zombies: processes.length - alive.length, details }
 }
 
-/** The process id in a file, or why there is none. */
+/** The process id in a file, or why the file has none. */
 export async function pidIn(path: string, signal: AbortSignal): Promise<number | string> {
   try {
     const [, digits] = /^\s*(\d{1,10})\s*(?:\n|$)/.exec((await readSmallFile(path, 4096, signal)).text) ?? []
@@ -233,7 +233,7 @@ export async function pidIn(path: string, signal: AbortSignal): Promise<number |
   }
 }
 
-/** The command line is never shown: it may hold secrets. */
+/** Never shows the command line: it may contain secrets. */
 export default machineKind({
   name: 'process',
   title: 'A process of this machine: running, how many, how large',

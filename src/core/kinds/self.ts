@@ -22,13 +22,13 @@ import { markerBytes, markerPath, onThisMachine, ownAddresses, parseMarker } fro
 /** Milliseconds. A blocked loop delays every answer of `svc serve`. */
 const delayThreshold = { warn: 200, limit: 1_000 }
 const delayWindowMs = 500
-/** How often the delay is sampled; what is measured includes it. */
+/** The sampling interval of the delay, in milliseconds; measured values include it. */
 const resolutionMs = 10
 const answerMs = 3_000
-/** A process that began so much later than the marker was written is another one with the same id. */
+/** A process that started this much later than the marker was written is a different one with the same id. */
 const recycledMs = 5_000
 
-/** The event loop is measured beside the other checks, from the beginning on; not at all in Basic. */
+/** The event loop is measured in parallel with the other checks, from the start of the run; not in Basic. */
 type Self = { readonly since: number; readonly delays: ReturnType<typeof monitorEventLoopDelay> | undefined }
 const check = checksOn<Self>()
 
@@ -46,7 +46,7 @@ const storePath = {
   doc: 'The store whose svc serve is looked for',
 } as const satisfies SettingsSpec[string]
 
-/** What there is to say of the svc serve of this store: whether it answered at a path, or why it was not asked. */
+/** The outcome for the svc serve of this store: its answer at a path, or why no request was sent. */
 type Serve =
   | { readonly origin: string; readonly path: string; readonly status: number; readonly ms: number }
   | { readonly absent: true; readonly why?: string }
@@ -83,7 +83,7 @@ export const serve = check({
   },
 })
 
-/** Where the `svc serve` of a store answers, or what there is to say instead. */
+/** The URL of the `svc serve` of a store, or the outcome if there is none. */
 async function locate(store: string | undefined, context: CheckContext): Promise<URL | Serve> {
   if (store === undefined) return { absent: true }
   const path = markerPath(store)
@@ -102,7 +102,7 @@ async function locate(store: string | undefined, context: CheckContext): Promise
   return url ?? { unusable: `${path} leads to another machine, which is not asked` }
 }
 
-/** Only whether it answers matters, and nothing secret is sent: its certificate may be for a public name. */
+/** Checks only whether the server answers, and sends no secret: its certificate may be for a public name. */
 async function answerOf(url: URL, context: CheckContext): Promise<Serve> {
   const { origin, pathname: path } = url
   const deadline = deadlineSignal(context.signal, answerMs)
@@ -149,7 +149,7 @@ function open(_: object, { mode, now }: CheckContext): Self {
   return { since, delays }
 }
 
-/** This program: what stands for an App server while none is configured. */
+/** This program. Stands in for an App server while none is configured. */
 export default machineKind({
   name: 'self',
   title: 'This program and, where one runs, its svc serve',

@@ -6,18 +6,18 @@ import type { SettingsSpec, Values } from '../settings/index.ts'
 import { system32File } from '../system/end-process.ts'
 import { plainEnvironment, runProgram } from '../system/run-program.ts'
 
-/** A service as its manager describes it. */
+/** A service as its service manager describes it. */
 export type ServiceState = {
-  /** `running`: as it should be. `changing`: being started, stopped or replaced. */
+  /** `running`: as expected. `changing`: being started, stopped or replaced. */
   readonly is: 'running' | 'changing' | 'stopped' | 'failed' | 'absent'
-  /** The manager's own words: `active (running)`. */
+  /** The manager's own description: `active (running)`. */
   readonly words: string
-  /** Milliseconds that it has been so. */
+  /** Milliseconds since the service entered this state. */
   readonly sinceMs?: number | undefined
-  /** How often its manager has started it again after it ended. */
+  /** How often the manager has restarted the service after it exited. */
   readonly restarts?: number | undefined
   readonly pid?: number | undefined
-  /** Why it is not running, as far as its manager says: `exit-code`, `exit code 1`. */
+  /** Why it is not running, if the manager says so: `exit-code`, `exit code 1`. */
   readonly why?: string | undefined
 }
 
@@ -27,12 +27,12 @@ type Manager = {
   readonly parse: (text: string) => ServiceState | undefined
 }
 
-/** Bytes that are read of what a manager prints. */
+/** Maximum bytes read of a manager's output. */
 const maxBytes = 64 * 1024
 
 /**
- * What this machine's manager says of a service. Throws ProbeError `internal` where there is none, and
- * `protocol` when what it says cannot be read.
+ * Asks this machine's service manager about a service. Throws ProbeError `internal` if there is no manager, and
+ * `protocol` if its output cannot be read.
  */
 export async function serviceState(service: string, signal: AbortSignal): Promise<ServiceState> {
   const { file, args, parse } = await managerFor(service)
@@ -61,7 +61,10 @@ async function managerFor(service: string): Promise<Manager> {
   }
 }
 
-/** Where systemd runs the machine, this folder is there: systemctl alone may lie in an image that runs without. */
+/**
+ * This folder exists only where systemd is running. The presence of systemctl proves nothing: an image may contain it
+ * without running systemd.
+ */
 const systemdFolder = '/run/systemd/system'
 
 async function systemctl(): Promise<string> {
@@ -94,7 +97,7 @@ const properties = [
   'ActiveEnterTimestampMonotonic',
 ] as const
 
-/** Where distributions put it. The PATH is not searched: whoever sets it would choose what runs. */
+/** Where distributions install systemctl. The PATH is not searched: whoever sets it would choose the program. */
 const systemctlPlaces = ['/usr/bin/systemctl', '/bin/systemctl', '/run/current-system/sw/bin/systemctl']
 
 export const systemctlArgs = (service: string): readonly string[] => [
@@ -106,8 +109,8 @@ export const systemctlArgs = (service: string): readonly string[] => [
 ]
 
 /**
- * Reads what `systemctl show` prints. `nowUs` is the same monotonic clock, in microseconds. Undefined
- * when it is something else.
+ * Parses the output of `systemctl show`. `nowUs` is the current time of the same monotonic clock, in microseconds.
+ * Returns undefined for any other text.
  */
 export function parseSystemd(text: string, nowUs: number): ServiceState | undefined {
   const values = new Map<string, string>()
@@ -129,7 +132,7 @@ export function parseSystemd(text: string, nowUs: number): ServiceState | undefi
   return {
     is,
     words: `${active} (${sub ?? 'unknown'})${load === 'loaded' ? '' : `, ${load}`}`,
-    // 0: it has never been so.
+    // 0: the service has never been in this state.
     sinceMs: since ? Math.max(0, (nowUs - since) / 1_000) : undefined,
     restarts: whole('NRestarts'),
     pid: pid || undefined,
@@ -138,7 +141,7 @@ export function parseSystemd(text: string, nowUs: number): ServiceState | undefi
 }
 
 function systemdState(active: string, sub: string): ServiceState['is'] {
-  // It ended, and is waiting to be started again.
+  // The service exited and waits for its restart.
   if (sub === 'auto-restart' || active === 'failed') return 'failed'
   if (active === 'active' || active === 'reloading') return 'running'
   return active === 'activating' || active === 'deactivating' || active === 'maintenance' ? 'changing' : 'stopped'
@@ -146,7 +149,7 @@ function systemdState(active: string, sub: string): ServiceState['is'] {
 
 export const scArgs = (service: string): readonly string[] => ['queryex', service]
 
-/** The states by number: their names may be in any language. */
+/** The states by number, because their names are localized. */
 const states: Readonly<Record<number, readonly [ServiceState['is'], string]>> = {
   1: ['stopped', 'stopped'],
   2: ['changing', 'being started'],
@@ -156,10 +159,10 @@ const states: Readonly<Record<number, readonly [ServiceState['is'], string]>> = 
   6: ['changing', 'being paused'],
   7: ['stopped', 'paused'],
 }
-/** `ERROR_SERVICE_NEVER_STARTED`: no error. */
+/** `ERROR_SERVICE_NEVER_STARTED`: not an error. */
 const neverStarted = 1077
 
-/** Reads what `sc.exe queryex` prints, in any language of Windows. Undefined when it is something else. */
+/** Parses the output of `sc.exe queryex`, in any language of Windows. Returns undefined for any other text. */
 export function parseWindows(text: string): ServiceState | undefined {
   // ERROR_SERVICE_DOES_NOT_EXIST
   if (/\b1060\b/.test(text.split(/\r?\n/, 1)[0] ?? '')) return { is: 'absent', words: 'not installed' }
@@ -168,7 +171,7 @@ export function parseWindows(text: string): ServiceState | undefined {
     const [label, value] = [line.slice(0, Math.max(0, colon)).trim(), line.slice(colon + 1).trim()]
     return /^\s/.test(line) && label !== '' && value !== '' ? [{ label, value }] : []
   })
-  // The type comes first and the state second, whatever they are called.
+  // The type is always first and the state second, whatever their localized names.
   const state = /^(\d)\b/.exec(values[1]?.value ?? '')?.[1]
   const stateName = state === undefined ? undefined : states[Number(state)]
   if (!stateName) return undefined
@@ -178,7 +181,7 @@ export function parseWindows(text: string): ServiceState | undefined {
     return match !== undefined && /^\d{1,10}\b/.test(match) ? Number.parseInt(match, 10) : undefined
   }
   const [exit = 0, own = 0] = [figure('WIN32_EXIT_CODE'), figure('SERVICE_EXIT_CODE')]
-  // 1066: the service's own code says more.
+  // 1066: the service-specific exit code says more.
   const code = exit === 1066 ? own : exit
   const wrong = is === 'stopped' && code !== 0 && code !== neverStarted
   return {
@@ -192,10 +195,10 @@ export function parseWindows(text: string): ServiceState | undefined {
 const launchctl = '/bin/launchctl'
 const launchctlArgs = (service: string): readonly string[] => ['print', `system/${service}`]
 
-/** Reads what `launchctl print system/LABEL` prints. Undefined when it is something else. */
+/** Parses the output of `launchctl print system/LABEL`. Returns undefined for any other text. */
 export function parseLaunchd(text: string): ServiceState | undefined {
   if (/^(?:Could not find service|Bad request)/m.test(text)) return { is: 'absent', words: 'not found' }
-  // Of the service itself: what belongs to a part of it stands further in.
+  // Reads the values of the service itself; those of its parts are indented further.
   const lines = text.split('\n')
   const value = (name: string): string | undefined => {
     const begin = `\t${name} = `
@@ -216,7 +219,7 @@ export function parseLaunchd(text: string): ServiceState | undefined {
     is: state === 'running' ? 'running' : wrong ? 'failed' : 'stopped',
     words: state.slice(0, 64),
     pid,
-    // The first start is none again.
+    // The first start is not a restart.
     restarts: runs === undefined ? undefined : Math.max(0, runs - 1),
     why: wrong ? `exit code ${code}` : undefined,
   }
@@ -226,7 +229,7 @@ const which = {
   service: {
     type: 'text',
     required: true,
-    // What begins with a dash or two backslashes would be an option, or another machine.
+    // A leading dash would be read as an option, and two leading backslashes as another machine.
     pattern: /^[A-Za-z0-9_@][A-Za-z0-9@:_.\\$ -]{0,254}$/,
     doc: 'Its name: nginx or nginx.service (systemd), the short name (Windows), the label (launchd)',
   },
@@ -286,7 +289,7 @@ export const restarted = check({
       : atLeast({ check: 'restarted', what: 'up', value, unit: 'duration', threshold }),
 })
 
-/** A service of this machine, as systemd, Windows or launchd describe it. Nothing is started or stopped. */
+/** A service of this machine, as systemd, Windows or launchd describes it. Starts and stops nothing. */
 export default machineKind({
   name: 'service',
   title: 'A service of this machine runs (systemd, Windows, launchd)',

@@ -12,14 +12,14 @@ import {
 import { Fault } from '../errors.ts'
 import { ProbeError } from '../probe-error.ts'
 
-/** What svc's own sign-in needs; absent where this svc has no accounts of its own. */
+/** Access to svc's own sign-in; absent if this svc has no accounts of its own. */
 type Accounts = { readonly own?: OwnSignIn | undefined }
 const check = checksOn<Accounts>()
 
 /** Milliseconds. A hash costs some 30 ms on an idle machine; a sign-in that takes seconds is broken for its user. */
 const threshold = { warn: 1_000, limit: 3_000 }
 
-/** Asks one question, and measures it. A Fault of ours says in its own words what is in the way. */
+/** Runs one operation and measures it. A `Fault` keeps its own message and hints. */
 async function measure<T>(
   { own }: Accounts,
   { now }: CheckContext,
@@ -36,7 +36,7 @@ async function measure<T>(
   }
 }
 
-/** Nothing else can be asked of a store that is not there. */
+/** Gates the other checks: without the store, none of them can run. */
 export const store = check({
   depth: 'Basic',
   results: { store: 'The store of the accounts opens and answers, in time' },
@@ -95,7 +95,7 @@ export const passwordHash = check({
   },
 })
 
-/** svc's own sign-in: what stands for an identity server while none is configured. Nobody signs in, nothing is written. */
+/** svc's own sign-in. Stands in for an identity server while none is configured. Signs nobody in and writes nothing. */
 export default machineKind({
   name: 'sign-in',
   title: "svc's own accounts and sign-in",

@@ -45,7 +45,7 @@ import {
   urlProblem,
 } from './http/index.ts'
 
-/** Bytes of an answer that are read: of the interface's document, and of a run document, which says more. */
+/** Maximum bytes read of an answer: of the interface's document, and of a run document, which is larger. */
 const maxBody = 1024 * 1024
 const maxRunBody = 4 * maxBody
 
@@ -70,7 +70,7 @@ const peerSettings = {
 } as const satisfies SettingsSpec
 type PeerSettings = Values<typeof peerSettings>
 
-/** Where it is asked, of a run of ours in `mode`. Every health result there is answered with 200. */
+/** The URL to request for a run in `mode`. With these parameters, the peer answers every health result with 200. */
 function peerUrl(settings: PeerSettings, mode: ExecutionMode): URL {
   const url = new URL(settings.url)
   if (!asksPeerAt(url)) url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/healthcheck`
@@ -83,13 +83,13 @@ function peerUrl(settings: PeerSettings, mode: ExecutionMode): URL {
   return url
 }
 
-/** The interface's JSON is in the list, so that a server that knows no runs answers it. */
+/** Includes the interface's JSON, so that a server that does not support run documents answers with it. */
 const accept = `${runMediaType}, application/json`
 
 async function preparePeer(settings: PeerSettings, context: CheckContext): Promise<Route> {
   const url = peerUrl(settings, context.mode)
   context.step('connect', url.host)
-  // It then ends its run before we give up, and answers with the results that it has by then.
+  // The peer then ends its run before our deadline, and answers with the results that it has by then.
   const headers = { 'X-Prometheus-Scrape-Timeout-Seconds': (context.msLeft() / 1_000).toFixed(3) }
   const { token, insecureHttp, verify, caFile } = settings
   const request = { url: url.href, method: 'GET', headers, token, insecureHttp, redirects: 0, verify, caFile } as const
@@ -115,7 +115,7 @@ const answer = sharedRead('health', healthDoc, async ({ at, route, openedMs, req
   return { address, headers, body, more, redact, at: context.date(), xml: undefined, status, signedIn, run, ms }
 })
 
-/** The run that another svc answered, or why it cannot be read. */
+/** The run document of another svc, or why it cannot be read. */
 type PeerRun = { readonly run: RunDocument } | { readonly problem: string }
 
 function readRun(body: Buffer, more: boolean): PeerRun {
@@ -162,16 +162,18 @@ const remoteChecks = check({
 type PeerAnswer = Content & {
   readonly status: number
   readonly signedIn: boolean
-  /** Undefined where the peer answered the interface's document. */
+  /** Undefined if the peer answered with the interface's document. */
   readonly run: PeerRun | undefined
 }
 
-/** How many failed monitors the message names, how many warnings become details, and how many checks there results. */
+/**
+ * The maximum number of failed monitors in the message, of warnings in the details, and of remote checks as results.
+ */
 const maxNames = 5
 const maxWarnings = 10
 const maxRemoteChecks = 200
 
-/** The health answer of another server, with its failed monitors by name and its warnings as one of ours. */
+/** Evaluates another server's health answer as one result: failed monitors by name, warnings as details. */
 function evaluatePeer(answer: PeerAnswer): Result<'health'> {
   const result = withLeftOut(evaluateAnswer(answer), answer.run)
   const age = Number(/^\d{1,9}$/.exec(answer.headers['age'] ?? '')?.[0] ?? 0)
@@ -188,7 +190,7 @@ function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
   const { address, status, redact, run } = answer
   if (run && 'problem' in run) return fail('health', 'protocol', `${address}: ${run.problem}`, { address })
   const body = run ? documentOfRun(run.run) : documentOf(answer)
-  // A draining server answers 503 without a verdict; one that does not suppress error codes, with it.
+  // A draining server answers 503 without a status; a server that does not suppress error codes answers 503 with one.
   if (status !== 200 && typeof body['Status'] !== 'string') return evaluateRefusal(answer, body)
   const result = run ? evaluateHealthDocument(answer, body) : evaluateHealth(answer)
   if (result.status === 'failed') {
@@ -230,7 +232,7 @@ function documentOf({ body, more }: PeerAnswer): Body {
   }
 }
 
-/** As far as they are what they should be; no more than a hostile answer may make us read. */
+/** The objects among the values, limited so that a hostile answer cannot make svc read without end. */
 const records = (value: unknown): readonly Body[] =>
   (Array.isArray(value) ? value.slice(0, 1_000) : []).filter(
     (one): one is Body => typeof one === 'object' && one !== null,
@@ -252,12 +254,12 @@ const warningLines = (of: string, warning: string | undefined): readonly string[
   warning === undefined ? [] : [`${of}: ${warning}`]
 
 const hasFailed = ({ status }: { readonly status: string }): boolean => status === 'failed'
-/** A caller who is not signed in there reads no messages. */
+/** The peer sends no messages to callers who are not signed in. */
 const messageOf = ({ status, fault, message }: RunResult): string =>
   message ?? `${briefMessages[status]}${status === 'failed' ? faultOf(fault) : ''}`
 const nameOf = ({ name, kind }: RunMonitor): string => name ?? kind
 
-/** As much of the interface's document as a verdict needs, of a run. */
+/** Reduces a run document to the parts of the interface's document that decide the status. */
 function documentOfRun({ status, message, view, monitors }: RunDocument): Body {
   return {
     Status: status === 'failed' ? 'Failure' : 'Success',
@@ -281,14 +283,14 @@ const warningsOfRun = ({ monitors }: RunDocument): readonly string[] =>
 
 const rank: Readonly<Record<RunResult['status'], number>> = { failed: 0, warning: 1, ok: 2 }
 
-/** Every check there that measures something, warns or fails, the worst first. */
+/** Every remote check that has a measurement, a warning or a failure, the worst first. */
 const remoteOf = (monitors: readonly RunMonitor[]) =>
   monitors
     .flatMap((monitor) => monitor.results.map((one) => ({ monitor, one, measurement: figureOf(one.measurement) })))
     .filter(({ one, measurement }) => one.status !== 'ok' || measurement !== undefined)
     .toSorted((a, b) => rank[a.one.status] - rank[b.one.status])
 
-/** Those checks as results of ours: with their statuses, fault classes and figures. */
+/** Reports those checks as results of this monitor: with their statuses, fault classes and measurements. */
 function evaluateRemote({ monitors }: RunDocument, address: string, redact: Redact): readonly Result<'remote check'>[] {
   const subjects = new Set<string>()
   const subjectOf = (parts: readonly (string | undefined)[]): string =>
@@ -297,7 +299,7 @@ function evaluateRemote({ monitors }: RunDocument, address: string, redact: Reda
     .slice(0, maxRemoteChecks)
     .map(({ monitor, one, measurement }) => {
       const short = subjectOf([nameOf(monitor), one.check, one.subject])
-      // Checks of several addresses have one name: the address tells them apart.
+      // Checks of several addresses share one name; the address distinguishes them.
       const subject = subjects.has(short) ? subjectOf([nameOf(monitor), one.check, one.subject, one.address]) : short
       subjects.add(subject)
       return {
@@ -314,7 +316,7 @@ function evaluateRemote({ monitors }: RunDocument, address: string, redact: Reda
     })
 }
 
-/** A later svc may know more of them. */
+/** A later version of svc may use other fault classes. */
 const faultOf = (fault: string | undefined): FaultClass => faultClasses.find((one) => one === fault) ?? 'internal'
 
 const baseUnits: Readonly<Record<Measurement['unit'], true>> = {
@@ -334,8 +336,8 @@ function figureOf(measured: RunMeasurement | undefined): Measurement | undefined
 }
 
 /**
- * Another server's own health check. It is asked by one hop only: a run that another svc asked for asks
- * no further, and no process asks itself.
+ * Another server's own health check. Only one hop is queried: a run that another svc requested makes no further
+ * requests, and no process queries itself.
  */
 export default networkKind({
   name: 'svc',

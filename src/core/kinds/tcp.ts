@@ -24,26 +24,26 @@ import { connectTcp } from '../net/connect.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../net/text.ts'
 import type { SettingsSpec, Threshold } from '../settings/index.ts'
 
-/** A connected socket, and what the peer answered once it was asked. */
+/** A connected socket, and the peer's answer once there is one. */
 type TcpConnection = Connection & {
   readonly address: string
   readonly socket: Socket
-  /** Stands for {nonce} on this connection. */
+  /** Replaces {nonce} on this connection. */
   readonly nonce: string
   answer?: Answer
 }
 
-/** What a peer answered. */
+/** The peer's answer. */
 type Answer = Conversation & {
   readonly address: string
   readonly ms: number
   readonly redact: Redact
-  /** True where a whole document is expected. */
+  /** True if a whole document is expected. */
   readonly isDocument: boolean
   readonly nonce: string
 }
 
-/** Listening ends this long before the deadline, so that what was received until then can be reported. */
+/** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
 const reserveMs = 150
 
 const latency = latencySetting({ warn: 1_000, limit: 3_000 }, 'How long a connection may take, and then the answer')
@@ -97,7 +97,7 @@ const answer = check({
     const { latency: threshold, maxAnswer } = settings
     const text = bytes.length === 0 ? 'nothing' : quote(redact(bytes))
     if (ended === 'met') {
-      // What is read as a document is judged by what stands in it.
+      // A document is judged by its content.
       const what = `${address} ${isDocument ? `answered ${showBytes(bytes.length)}` : `said ${text}`} in`
       return atMost({ check: 'answer', what, value: ms, unit: 'duration', threshold })
     }
@@ -137,7 +137,7 @@ const document = check({
     const results = withPatternBudget(() =>
       evaluateAssertions(content, { xml: valuesWithNonce(xml, nonce), measure }, true),
     )
-    // Without JSON paths among the assertions there is no result of JSON.
+    // JSON results occur only if the assertions contain JSON paths.
     return [results].flat() as Result<'xml' | 'measure'>[]
   },
 })
@@ -155,13 +155,13 @@ async function connect({ ip, port, address, signal }: AddressTurn): Promise<TcpC
   }
 }
 
-/** How long a connection took, against its threshold. */
+/** Compares the connection time with its threshold. */
 export const evaluateConnect = (
   { connection: { address }, ms: value }: { readonly connection: { readonly address: string }; readonly ms: number },
   { latency: threshold }: { readonly latency: Threshold },
 ): Result<'connect'> => atMost({ check: 'connect', what: `${address} accepted in`, value, unit: 'duration', threshold })
 
-/** Connects, sends and receives as configured, and hangs up. Retries nothing. */
+/** Connects, sends and receives as configured, and closes the connection. Retries nothing. */
 export default networkKind({
   name: 'tcp',
   title: 'A TCP port accepts connections and answers',

@@ -20,7 +20,7 @@ import { type Chain, caFileSetting, readCaFile } from '../net/certificates.ts'
 import { connectTls } from '../net/tls-connect.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 
-/** What a handshake showed; the connection itself is over by then. */
+/** The result of a handshake; by then the connection is closed. */
 type Handshake = Connection & { readonly address: string; readonly chain: Chain }
 
 const verify = {
@@ -97,7 +97,7 @@ async function shakeHands(
   return { address: at.address, chain, usable: true, close: () => {} }
 }
 
-/** Shakes hands, reads the whole chain and hangs up. Sends nothing. */
+/** Completes the handshake, reads the whole chain and closes the connection. Sends no data. */
 export default networkKind({
   name: 'tls',
   title: 'Certificates and TLS of a port',
