@@ -8,8 +8,8 @@ import { type Ended, plainEnvironment, runProgram } from '../../system/run-progr
 import { maxFigures, type PluginFigure, type PluginFigures, readFigures, splitOutput } from './performance-data.ts'
 
 /**
- * The real path of a program that may be run: in an allowed folder, and with nobody but root and this
- * account able to change it or what leads to it. Throws ProbeError `data` that says what is in the way.
+ * The real path of a program that may run: it lies in an allowed folder, and only root and this account can change it
+ * or its parent folders. Otherwise throws ProbeError `data` with the reason.
  */
 export async function admitted(command: string, exec: ExecConfig | undefined): Promise<string> {
   const [{ realpath, stat }, paths] = await Promise.all([import('node:fs/promises'), import('node:path')])
@@ -23,7 +23,7 @@ export async function admitted(command: string, exec: ExecConfig | undefined): P
     throw refused(`${command} ${missing(error) ? 'is not there' : 'cannot be looked at'}`)
   })
   const folders = await Promise.all(exec.allow.map((folder) => realpath(folder).catch(() => undefined)))
-  // What a link leads to is what is run, so that is what must be allowed.
+  // The target of a link is what runs, so the target must be in an allowed folder.
   const folder = folders.find(
     (one) => one !== undefined && real.startsWith(one.endsWith(paths.sep) ? one : `${one}${paths.sep}`),
   )
@@ -31,7 +31,7 @@ export async function admitted(command: string, exec: ExecConfig | undefined): P
     const leads = real === command ? '' : ` leads to ${real}, which`
     throw refused(`${command}${leads} is in no folder that the system's svc.yaml allows: ${exec.allow.join(', ')}`)
   }
-  // Whoever can write the program, its folder or one above it up to the allowed one chooses what is run.
+  // Anyone who can write to the program, its folder or a parent up to the allowed folder could choose the program.
   for (let place = real; ; place = paths.dirname(place)) {
     const stats = await stat(place)
     if (place === real && !stats.isFile()) throw refused(`${command} is not a program`)
@@ -51,7 +51,7 @@ function changeable({ uid, mode }: Stats): string | undefined {
 const missing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
 const refused = (why: string): ProbeError => new ProbeError('data', why)
 
-/** Bytes of each output that are kept; of the lines after the first, so many become details. */
+/** Maximum bytes kept of stdout and of stderr, and the maximum number of further lines that become details. */
 const keep = 64 * 1024
 const maxDetails = 10
 
@@ -81,7 +81,7 @@ export const result = checksOn<object>()({
   evaluate(ended, { command }) {
     const { lines, data } = splitOutput(ended.stdout)
     const cut = ended.more && !ended.stdout.endsWith('\n')
-    // One that did not end as a plug-in does may have stopped in the middle of a figure.
+    // A program that did not exit as a plug-in does may have stopped in the middle of a figure.
     const { figures, more } = isVerdict(ended.code) ? readFigures(data, cut) : noFigures
     return [stateOf(ended, lines, more, command), ...figures.map(figureResult)]
   },
@@ -90,7 +90,7 @@ export const result = checksOn<object>()({
 const noFigures: PluginFigures = { figures: [], more: false }
 const isVerdict = (code: number | undefined): boolean => code !== undefined && code <= 3
 
-/** What its exit code says, in the words of its first line. */
+/** The meaning of the exit code, in the words of the first line. */
 function stateOf(
   { code, signal, stderr, more, ms }: Ended & { readonly ms: number },
   lines: readonly string[],
@@ -116,7 +116,7 @@ function stateOf(
   return fail('result', 'protocol', `${command} ${how}, which is no answer of a plugin (0 to 3): ${message}`, about)
 }
 
-/** A figure is told with the plug-in's own limits and not held against them: its exit code has done that. */
+/** Shows the plug-in's own limits beside a figure without evaluating them: its exit code already did that. */
 function figureResult({ label, measurement, foreignUnit }: PluginFigure): Result<'figure'> {
   const { value, unit, warn: warnAt, limit, bound } = measurement
   const format = (figure: number): string =>
@@ -132,8 +132,9 @@ function figureResult({ label, measurement, foreignUnit }: PluginFigure): Result
 }
 
 /**
- * Runs a program that answers as Nagios plugins do: its exit code is the verdict, its first line the
- * message. What follows the bar are its figures, a result each. Off unless the system's svc.yaml allows the folder, and without a shell.
+ * Runs a program that follows the Nagios plug-in conventions: the exit code decides the status, and the first line is
+ * the message. Each figure after the bar becomes a result. Disabled unless the system's svc.yaml allows the folder.
+ * Never uses a shell.
  */
 export default machineKind({
   name: 'exec',

@@ -1,35 +1,35 @@
 import type { Measurement } from '../../engine/index.ts'
 import { sanitize } from '../../net/text.ts'
 
-/** A figure of a plug-in: its label, safe to show, and the figure as svc measures, with the plug-in's own limits. */
+/** A figure of a plug-in: its label, safe to show, and its value in the units of svc, with the plug-in's own limits. */
 export type PluginFigure = {
   readonly label: string
   readonly measurement: Measurement
-  /** The unit as the plug-in writes it, where svc has none like it: `C`, `W`, `dBm`. Safe to show. */
+  /** The unit as the plug-in writes it, if svc has no equivalent: `C`, `W`, `dBm`. Safe to show. */
   readonly foreignUnit?: string | undefined
 }
 
 export type PluginFigures = {
   readonly figures: readonly PluginFigure[]
-  /** Whether there are more than `maxFigures`. */
+  /** True if there are more than `maxFigures`. */
   readonly more: boolean
 }
 
-/** Figures that are kept of one plug-in. */
+/** Maximum number of figures kept of one plug-in. */
 export const maxFigures = 50
-/** Characters of one item that are read: of its label, and of what follows the `=`. */
+/** Maximum characters read of one item: of its label, and of the text after the `=`. */
 const maxLabel = 256
 const maxValue = 256
 
-/** What a plug-in prints, taken apart: text for people, and text for programs. Blank lines are left out. */
+/** The parsed output of a plug-in: text for people, and performance data for programs. Omits blank lines. */
 export type PluginOutput = {
   readonly lines: readonly string[]
   readonly data: string
 }
 
 /**
- * Takes the output of a plug-in apart, as the development guidelines of the monitoring plug-ins have it: on the first
- * line, performance data follow the bar; in the lines after it they follow the first bar and go on to the end.
+ * Splits the output of a plug-in according to the Monitoring Plugins guidelines: on the first line, performance data
+ * follow the bar; in the remaining lines, they follow the first bar and continue to the end.
  */
 export function splitOutput(stdout: string): PluginOutput {
   const [first = '', ...others] = stdout.split(/\r?\n/).filter((line) => line.trim() !== '')
@@ -47,9 +47,9 @@ function parted(line: string): readonly [text: string, data: string] {
 }
 
 /**
- * The figures among performance data: `'label'=value[UOM];[warn];[crit];[min];[max]`, separated by blanks. Whatever is
- * not written so is passed over, as is a label that was there before. `cut`: the text goes on where nobody reads, so
- * what stands at its end may be the half of a figure.
+ * Parses the figures in performance data: `'label'=value[UOM];[warn];[crit];[min];[max]`, separated by blanks. Skips
+ * any other text and any repeated label. `cut` means that the output was truncated, so the text at the end may be half
+ * a figure.
  */
 export function readFigures(data: string, cut = false): PluginFigures {
   const figures = new Map<string, PluginFigure>()
@@ -72,7 +72,7 @@ export function readFigures(data: string, cut = false): PluginFigures {
 
 const isBlank = (text: string, at: number): boolean => ' \t\r\n'.includes(text.charAt(at))
 
-/** Where the blank after `from` is, or the end. */
+/** The index of the next blank at or after `from`, or the length of the text. */
 function endOf(text: string, from: number): number {
   let at = from
   while (at < text.length && !isBlank(text, at)) at += 1
@@ -80,15 +80,15 @@ function endOf(text: string, from: number): number {
 }
 
 type Label = {
-  /** Undefined where there is none. */
+  /** Undefined if there is no label. */
   readonly label: string | undefined
-  /** Where the value begins; without a label, from where the next item may be. */
+  /** The start of the value; without a label, the earliest start of the next item. */
   readonly next: number
 }
 
 /**
- * The label at `from`, which `=` follows; in quotes if it holds blanks. After a quote that nothing ends, or nothing
- * near, there is no item any more: what follows could be a part of the label.
+ * The label at `from`, up to its `=`; quoted if it contains blanks. If a quote is not closed, or not within the limit,
+ * no further item can be read: the following text might belong to the label.
  */
 function labelAt(data: string, from: number): Label {
   const quote = data[from] === "'"
@@ -108,7 +108,7 @@ function labelAt(data: string, from: number): Label {
   return { label: undefined, next: quote ? data.length : from }
 }
 
-/** Units of performance data: what a figure is multiplied by to have the unit of svc. A megabyte is 2^20 bytes. */
+/** Units of performance data: the factor that converts a figure to a unit of svc. A megabyte is 2^20 bytes. */
 const units: Readonly<Record<string, { readonly by: number; readonly unit: Measurement['unit'] }>> = {
   s: { by: 1_000, unit: 'milliseconds' },
   ms: { by: 1, unit: 'milliseconds' },
@@ -127,7 +127,7 @@ const units: Readonly<Record<string, { readonly by: number; readonly unit: Measu
 
 const number = /[-+]?(?:[0-9]{1,40}(?:[.][0-9]{0,40})?|[.][0-9]{1,40})(?:[eE][-+]?[0-9]{1,3})?/y
 
-/** The number at `from`, and where it ends; undefined where there is none, or one that is not finite. */
+/** The number at `from` and the index of its end; undefined if there is no number or it is not finite. */
 function numberAt(text: string, from: number): { readonly value: number; readonly end: number } | undefined {
   number.lastIndex = from
   const [written] = number.exec(text) ?? []
@@ -136,13 +136,16 @@ function numberAt(text: string, from: number): { readonly value: number; readonl
   return Number.isFinite(value) ? { value, end: from + written.length } : undefined
 }
 
-/** A whole text that is one number. */
+/** Parses a text that consists of exactly one number. */
 function numberIn(text: string): number | undefined {
   const read = numberAt(text, 0)
   return read?.end === text.length ? read.value : undefined
 }
 
-/** `value[UOM];[warn];[crit];[min];[max]`; undefined where that is no figure: `U` says that the plug-in has none. */
+/**
+ * Parses `value[UOM];[warn];[crit];[min];[max]`. Returns undefined for any other text, such as `U`, which means that
+ * the plug-in has no value.
+ */
 function figureOf(text: string): Omit<PluginFigure, 'label'> | undefined {
   const [first = '', warn = '', limit = '', ...rest] = text.split(';')
   const read = numberAt(first, 0)
@@ -162,8 +165,8 @@ function figureOf(text: string): Omit<PluginFigure, 'label'> | undefined {
 type Edge = { readonly at: number; readonly bound: NonNullable<Measurement['bound']> }
 
 /**
- * The limit that a range is: `10`, `0:10` and `~:10` are the upper one 10, `10:` is the lower one 10. Undefined for
- * ranges with two ends (`10:20`) and for inverted ones (`@10:20`), which are no limit of ours.
+ * Converts a range to one limit: `10`, `0:10` and `~:10` are an upper limit of 10, `10:` is a lower limit of 10.
+ * Returns undefined for two-sided ranges (`10:20`) and inverted ranges (`@10:20`), which svc does not have.
  */
 function edgeOf(range: string): Edge | undefined {
   const [start = '', end, ...rest] = range.split(':')
@@ -177,7 +180,7 @@ function edgeOf(range: string): Edge | undefined {
 const edge = (at: number | undefined, bound: Edge['bound']): Edge | undefined =>
   at === undefined ? undefined : { at, bound }
 
-/** Both limits, where they lie on one side; the one that there is; none where they contradict each other. */
+/** Keeps both limits if they are on the same side, or the only one given. Drops both if they contradict each other. */
 function limitsOf(warn: Edge | undefined, limit: Edge | undefined, by: number): Omit<Measurement, 'value' | 'unit'> {
   const bound = warn?.bound ?? limit?.bound
   if (bound === undefined || (limit && limit.bound !== bound)) return {}

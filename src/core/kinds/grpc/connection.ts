@@ -8,44 +8,44 @@ import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { MessageReader } from './message.ts'
 
-/** Bytes of HTTP/2 that a peer may send before its first answer, and then for each of them. */
+/** Maximum bytes of HTTP/2 that a peer may send before its first answer, and then for each answer. */
 const maxAnswerBytes = 64 * 1024
-/** Bytes of headers or trailers, unpacked. */
+/** Maximum bytes of headers or trailers, after decompression. */
 const maxHeaderBytes = 16 * 1024
 
-/** What a call was answered: the status of gRPC, and the message where that status is OK. */
+/** The answer to a call: the gRPC status, and the message if that status is OK. */
 export type GrpcAnswer =
   | { readonly code: 0; readonly message: Buffer }
-  /** `text` is the server's own, decoded, without secrets and control characters. */
+  /** `text` is the server's own message, decoded, redacted and without control characters. */
   | { readonly code: number; readonly text: string; readonly message?: undefined }
 
-/** What a connection is made of. */
+/** The parts of a connection. */
 export type GrpcLink = {
   readonly socket: Socket
   readonly chain: Chain | undefined
   readonly address: string
   /** Sent as `:authority`. */
   readonly authority: string
-  /** Sent with each call: metadata and credentials. */
+  /** Metadata and credentials, sent with each call. */
   readonly metadata: Readonly<Record<string, string>>
-  /** Names of `metadata` whose values are credentials: HTTP/2 then keeps them out of its tables. */
+  /** Names in `metadata` whose values are credentials. HTTP/2 never indexes them in its compression tables. */
   readonly secretNames: readonly string[]
   readonly redact: Redact
 }
 
 /**
- * Between a socket and node:http2, which reads whatever comes and does not tell what it was: counts the bytes, and
- * recognises a peer that speaks another protocol by its first one.
+ * Sits between a socket and node:http2, which reads without limit and does not report what it received. Counts the
+ * bytes, and detects a peer that speaks another protocol by its first byte.
  */
 class MeteredSocket extends Duplex {
   readonly #socket: Socket
   #left = maxAnswerBytes
   #started = false
-  /** Why it was destroyed, if that was because of what the peer sent. */
+  /** Why the peer's data destroyed this stream, if it did. */
   problem: ProbeError | undefined
-  /** What the socket threw: known here before node:http2 tells of it. */
+  /** The socket's error, known here before node:http2 reports it. */
   error: NodeJS.ErrnoException | undefined
-  /** True once the peer, and not svc, has ended the connection. */
+  /** True once the peer has ended the connection, as opposed to svc. */
   isEnded = false
 
   constructor({ socket, address, chain, redact }: GrpcLink) {
@@ -75,11 +75,11 @@ class MeteredSocket extends Duplex {
       this.isEnded ||= !this.destroyed
       this.destroy()
     })
-    // Whoever waits for an answer is told by the session.
+    // Callers that wait for an answer learn of the error from the session.
     this.on('error', () => {})
   }
 
-  /** Lets the peer send one more answer. */
+  /** Allows the peer to send one more answer. */
   allowAnswer(): void {
     this.#left = maxAnswerBytes
   }
@@ -104,21 +104,21 @@ class MeteredSocket extends Duplex {
 
 type Peer = { readonly address: string; readonly isTls: boolean; readonly redact: Redact }
 
-/** HTTP/2 begins with a SETTINGS frame, whose length is less than 65,536: its first byte is 0. */
+/** HTTP/2 begins with a SETTINGS frame shorter than 65,536 bytes, so its first byte is 0. */
 function foreignProtocol(first: Buffer, { address, isTls, redact }: Peer): ProbeError | undefined {
   if (first[0] === 0) return undefined
   const text = quote(redact(first), 80)
   if (first.toString('latin1', 0, 7) === 'HTTP/1.') {
     return new ProbeError('protocol', `${address} speaks HTTP/1, gRPC needs HTTP/2: it answered ${text}`)
   }
-  // An alert or a handshake record of TLS.
+  // A TLS alert or handshake record.
   if (!isTls && (first[0] === 0x15 || first[0] === 0x16) && first[1] === 3) {
     return new ProbeError('protocol', `${address} expects TLS on this port: set tls: true`)
   }
   return new ProbeError('protocol', `${address} does not answer in HTTP/2: it sent ${text}`)
 }
 
-/** An HTTP/2 connection to a gRPC server, for one call after the other. */
+/** An HTTP/2 connection to a gRPC server, for consecutive calls. */
 export class GrpcConnection implements Connection {
   readonly address: string
   readonly chain: Chain | undefined
@@ -140,7 +140,7 @@ export class GrpcConnection implements Connection {
     this.signsIn = link.secretNames.length > 0
     this.#link = link
     this.#socket = new MeteredSocket(link)
-    // The URL decides about nothing: the connection is there, and each call names its scheme and authority.
+    // The URL has no effect: the socket is already connected, and each call names its scheme and authority.
     this.#session = connect('http://localhost', {
       createConnection: () => this.#socket,
       settings: { enablePush: false, maxHeaderListSize: maxHeaderBytes },
@@ -154,8 +154,8 @@ export class GrpcConnection implements Connection {
   }
 
   /**
-   * Speaks HTTP/2 over a socket, which from then on ends with the connection. Resolves when the peer has sent its
-   * settings. Throws ProbeError, or what the socket throws.
+   * Speaks HTTP/2 over a socket, which the connection then owns. Resolves when the peer has sent its settings. Throws
+   * ProbeError, or the socket's error.
    */
   static async open(link: GrpcLink): Promise<GrpcConnection> {
     const connection = new GrpcConnection(link)
@@ -187,8 +187,8 @@ export class GrpcConnection implements Connection {
   }
 
   /**
-   * One call with one message each way. `path` is `/package.Service/Method`. Throws ProbeError where what comes is not
-   * a whole answer of gRPC, or what the socket throws.
+   * Makes one unary call. `path` is `/package.Service/Method`. Throws ProbeError if the response is not a complete gRPC
+   * answer, or the socket's error.
    */
   async call(path: string, request: Buffer, msLeft: number): Promise<GrpcAnswer> {
     this.#socket.allowAnswer()
@@ -212,7 +212,7 @@ export class GrpcConnection implements Connection {
       te: 'trailers',
       'content-type': 'application/grpc',
       'user-agent': 'svc',
-      // At most eight digits.
+      // The header allows at most eight digits.
       'grpc-timeout': `${Math.min(99_999_999, msLeft)}m`,
       'grpc-accept-encoding': 'identity',
       ...metadata,
@@ -233,7 +233,7 @@ export class GrpcConnection implements Connection {
     }
     stream.on('response', (head, flags) => {
       orReject(() => refuseHead(head, this))
-      // An answer of trailers only: headers that end the stream.
+      // A trailers-only response: its headers end the stream.
       if ((flags & endStreamFlag) !== 0) trailers = head
     })
     stream.on('trailers', (last) => {
@@ -244,7 +244,7 @@ export class GrpcConnection implements Connection {
     stream.on('end', () => {
       ended = true
     })
-    // `close` follows, and tells more.
+    // The `close` event follows and gives more information.
     stream.on('error', () => {})
     stream.on('close', () => {
       if (!ended || stream.rstCode !== 0) return reject(this.#cut(stream.rstCode))
@@ -257,7 +257,8 @@ export class GrpcConnection implements Connection {
   /** Why a call ended without an answer. */
   #cut(code: number): Error {
     if (!this.usable) return this.#cause('instead of answering')
-    // node:http2 resets a stream too, where headers are too large or wrong: who did it does not show.
+    // node:http2 itself also resets a stream whose headers are too large or invalid, so the message does not name a
+    // side.
     const why = `RST_STREAM, ${codeName(code)}`
     return new ProbeError('protocol', `the answer of ${this.address} was broken off (${why})`)
   }
@@ -270,7 +271,7 @@ export class GrpcConnection implements Connection {
       return new ProbeError('protocol', `${this.address} ended the connection ${when} (GOAWAY, ${why})`)
     }
     const error = this.#socket.error ?? this.#error
-    // The reason of an abort is an error without a code, or with a number.
+    // The reason of an abort has either no code or a numeric one.
     const code = typeof error?.code === 'string' ? error.code : undefined
     const isClosed = code === 'ECONNRESET' || code === 'EPIPE'
     const isHttp2 = code?.startsWith('ERR_HTTP2')
@@ -304,12 +305,12 @@ const codeNames = [
   'INADEQUATE_SECURITY',
   'HTTP_1_1_REQUIRED',
 ]
-/** An error code of HTTP/2 (RFC 9113, 7). */
+/** The name of an HTTP/2 error code (RFC 9113, 7). */
 const codeName = (code: number): string => codeNames[code] ?? `code ${code}`
 
 type Answering = { readonly address: string; readonly redact: Redact }
 
-/** Throws ProbeError where the head is not that of an answer of gRPC. */
+/** Throws ProbeError if the headers are not those of a gRPC response. */
 function refuseHead(head: IncomingHttpHeaders, { address, redact }: Answering): void {
   const status = Number(head[':status'])
   const type = head['content-type']
@@ -324,7 +325,7 @@ function refuseHead(head: IncomingHttpHeaders, { address, redact }: Answering): 
   }
 }
 
-/** Throws ProbeError where the answer has no status, or says OK and has not just one message. */
+/** Throws ProbeError if the response has no status, or if it says OK without exactly one message. */
 function answerOf(trailers: IncomingHttpHeaders | undefined, reader: MessageReader, peer: Answering): GrpcAnswer {
   const { address, redact } = peer
   const status = trailers?.['grpc-status']
@@ -339,7 +340,7 @@ function answerOf(trailers: IncomingHttpHeaders | undefined, reader: MessageRead
   return { code, text: redact(percentDecoded(String(trailers?.['grpc-message'] ?? '').slice(0, 4_096))) }
 }
 
-/** grpc-message is UTF-8, percent-encoded; what is not encoded as it should be stays as it is. */
+/** Decodes grpc-message, which is percent-encoded UTF-8. Invalid sequences stay unchanged. */
 const percentDecoded = (text: string): string =>
   Buffer.from(
     text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),

@@ -58,7 +58,7 @@ const connectSettings = {
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
 
-/** Keys that HTTP/2 and gRPC use themselves. */
+/** Header names that HTTP/2 and gRPC reserve for themselves. */
 const reservedKeys = new Set([
   'authorization',
   'connection',
@@ -77,7 +77,7 @@ const isReserved = (key: string): boolean => reservedKeys.has(key) || key.starts
 
 type GrpcSettings = ConnectSettings & Values<typeof health.settings>
 
-/** Why the settings cannot be used together, or undefined. */
+/** Why the settings cannot be combined, or undefined. */
 function validate(settings: GrpcSettings): string | undefined {
   const { tls, services = [], headers = {}, token, tokenHeader } = settings
   if (!tls && (settings.caFile !== undefined || settings.servername !== undefined || !settings.verify)) {
@@ -104,7 +104,7 @@ function validate(settings: GrpcSettings): string | undefined {
   )
 }
 
-/** Reads what all addresses are connected with. Throws what the secret and the CA file throw. */
+/** Reads the secret and the CA file, which all addresses share. Throws their errors. */
 async function prepare(settings: ConnectSettings, { mode }: CheckContext) {
   const token = includes(mode, 'Standard') ? await settings.token?.reveal() : undefined
   if (token !== undefined && (token.trim() !== token || !/^[ -~]+$/.test(token))) {
@@ -152,7 +152,7 @@ type TlsSettings = {
   readonly date: () => Date
 }
 
-/** Throws ProbeError `tls` for a server that is not the one it should be, `protocol` for one without HTTP/2. */
+/** Throws ProbeError `tls` for a server that is not trusted, and `protocol` for one without HTTP/2. */
 async function openTls(at: AddressTurn, settings: TlsSettings): Promise<Pick<GrpcLink, 'socket' | 'chain'>> {
   const noHttp2 = `${at.address} does not offer HTTP/2 over TLS (ALPN h2), which gRPC needs`
   const link = await connectTls(at, { ...settings, protocol: 'h2' }).catch((error: unknown) => {
@@ -200,13 +200,13 @@ const servicesSettings = {
   },
 } as const satisfies SettingsSpec
 
-/** What the health service answered about one service; `service` is empty for the server as a whole. */
+/** The health service's answer about one service; `service` is empty for the server as a whole. */
 type Reply = {
   readonly address: string
   readonly service: string
   readonly signedIn: boolean
   readonly ms: number
-  /** An error: what came is no answer of gRPC, but the connection is good for the next question. */
+  /** An error if the response is not a gRPC answer, although the connection is usable for the next call. */
   readonly outcome: GrpcAnswer | ProbeError
 }
 
@@ -276,7 +276,7 @@ function evaluateReply({ address, service, signedIn, outcome }: Reply): Result<'
   }
 }
 
-/** The fault and the meaning of a status of gRPC other than OK. */
+/** The fault class and the meaning of a gRPC status other than OK. */
 function meaningOf(code: number, about: string, signedIn: boolean): readonly [NonNullable<Result['fault']>, string] {
   switch (statusNames[code]) {
     case 'UNIMPLEMENTED':
@@ -301,7 +301,7 @@ function meaningOf(code: number, about: string, signedIn: boolean): readonly [No
   }
 }
 
-/** Speaks HTTP/2, calls Check of the health service, and hangs up. */
+/** Speaks HTTP/2, calls the Check method of the health service, and closes the connection. */
 export default networkKind({
   name: 'grpc',
   title: 'A gRPC server answers that it serves (grpc.health.v1)',

@@ -1,10 +1,12 @@
 import { showBytes } from '../../format.ts'
 import { ProbeError } from '../../probe-error.ts'
 
-/** A HealthCheckResponse has 2 bytes; fields of later versions are read over. */
+/** A HealthCheckResponse has 2 bytes; the rest leaves room for fields of later versions, which are skipped. */
 const maxMessageBytes = 4 * 1024
 
-/** A frame of gRPC: one byte that says whether the message is compressed, four of its length, the message. */
+/**
+ * The prefix of a gRPC frame: one byte for the compression flag and four for the message length. The message follows.
+ */
 const frameHeadBytes = 5
 
 /** `HealthCheckRequest { string service = 1 }` in a frame. An empty name asks about the server as a whole. */
@@ -20,7 +22,7 @@ function varint(value: number): readonly number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >>> 7)]
 }
 
-/** Puts the one message of an answer together. Keeps no more than a message may have. */
+/** Assembles the single message of an answer. Never buffers more than the maximum size of a message. */
 export class MessageReader {
   readonly #address: string
   #bytes = Buffer.alloc(0)
@@ -29,7 +31,7 @@ export class MessageReader {
     this.#address = address
   }
 
-  /** Throws ProbeError `protocol` as soon as the bytes cannot become one message that is not compressed. */
+  /** Throws ProbeError `protocol` as soon as the bytes cannot form one uncompressed message. */
   push(chunk: Uint8Array): void {
     this.#bytes = Buffer.concat([this.#bytes, chunk])
     const flag = this.#bytes[0]
@@ -43,7 +45,7 @@ export class MessageReader {
     if (this.#bytes.length > frameHeadBytes + length) throw this.#problem('sent more than one message')
   }
 
-  /** The message, once the answer has ended. Throws ProbeError `protocol` where there is none or only a part of one. */
+  /** Returns the message after the end of the answer. Throws ProbeError `protocol` if it is missing or incomplete. */
   end(): Buffer {
     const length = this.#length
     if (this.#bytes.length === 0) throw this.#problem('answered OK without a message')
@@ -53,7 +55,7 @@ export class MessageReader {
     throw this.#problem(`cut its message short, after ${showBytes(message.length)} of ${showBytes(length)}`)
   }
 
-  /** As announced; undefined while the frame's head is not whole. */
+  /** The announced length; undefined until the frame prefix is complete. */
   get #length(): number | undefined {
     return this.#bytes.length < frameHeadBytes ? undefined : this.#bytes.readUInt32BE(1)
   }
@@ -64,8 +66,8 @@ export class MessageReader {
 }
 
 /**
- * `status` of `HealthCheckResponse { ServingStatus status = 1 }`; 0 where it is left out, as proto3 writes UNKNOWN.
- * Fields of other numbers are read over. Undefined: these bytes are no such message.
+ * Reads `status` from `HealthCheckResponse { ServingStatus status = 1 }`. Returns 0 if it is absent, because proto3
+ * omits UNKNOWN. Skips other fields. Returns undefined for bytes that are not such a message.
  */
 export function servingStatus(message: Uint8Array): number | undefined {
   let status = 0

@@ -15,14 +15,14 @@ import { discoveryUrl, endpointAt, endpointOf } from './endpoint.ts'
 import { inspectKeys } from './keys.ts'
 import { type OidcAnswer, type OidcJson, type SharedSettings, sharedSettings } from './provider.ts'
 
-/** The first of several problems, and how many more there are. */
+/** The first problem, and the number of further ones. */
 export const withOthers = (first: string, more: readonly string[]): string =>
   more.length === 0 ? first : `${first} (and ${count(more.length, 'other')})`
 
 const texts = ['issuer', 'authorization_endpoint', 'jwks_uri'] as const
 const lists = ['response_types_supported', 'subject_types_supported', 'id_token_signing_alg_values_supported'] as const
 
-/** What a document must say and does not (OpenID Connect Discovery 1.0, 3). */
+/** The required members that the document lacks (OpenID Connect Discovery 1.0, 3). */
 function missingMembers(document: OidcJson): readonly string[] {
   const response = document.response_types_supported
   const implicit =
@@ -58,7 +58,7 @@ export function evaluateDiscovery(address: string, answer: OidcAnswer, settings:
   return atMost({ check: 'discovery', what, value: ms, unit: 'duration', threshold: settings.latency })
 }
 
-/** Byte for byte, as clients compare it (Discovery 1.0, 4.3): the slash at the end too. */
+/** Compares byte for byte, as clients do (Discovery 1.0, 4.3); a trailing slash makes a difference. */
 export const issuer = onOidc({
   depth: 'Standard',
   results: { issuer: 'It says the issuer that clients have, to the last slash' },
@@ -110,7 +110,7 @@ const keysResult = {
   keys: 'The keys can be read and are sound: told apart, strong, public, one to verify with',
 } as const
 
-/** Tokens must be signed with a key that is not shared; reported only where they are not. */
+/** Tokens must be signed with a key that is not shared. Reports a result only if they are not. */
 export const algorithms = onOidc({
   depth: 'Standard',
   results: keysResult,
@@ -185,7 +185,7 @@ export const certificate = certificateCheck({
   chain: ({ provider }: OidcConnection) => provider.chains()[0],
 })
 
-/** Endpoints may be at other places, which are known once everything has been asked for. */
+/** Endpoints may be on other hosts, so this check runs after all requests. */
 export const endpointCertificates = onOidc({
   depth: 'Standard',
   results: certificate.results,

@@ -12,8 +12,8 @@ import {
 import type { Tokens } from './token.ts'
 
 /**
- * A provider at one address, of which the discovery document has been asked for. Every request has a connection of
- * its own: what the checks share is what they have learned of the provider.
+ * A provider at one address, after the request for its discovery document. Every request opens its own connection; the
+ * checks share only what they have learned about the provider.
  */
 export class OidcConnection implements Connection, OidcSession {
   readonly address: string
@@ -21,15 +21,15 @@ export class OidcConnection implements Connection, OidcSession {
   readonly settings: SharedSettings
   /** The answer to the request for the discovery document. */
   readonly answer: OidcAnswer
-  /** The discovery document; empty where the answer holds none. */
+  /** The discovery document; empty if the answer contains none. */
   readonly document: OidcJson
-  /** False where the answer holds no discovery document: nothing else can be asked for then. */
+  /** False if the answer contains no discovery document: then no other request is possible. */
   readonly usable: boolean
-  /** Once they have been read. */
+  /** Undefined until the keys have been read. */
   keys: KeySet | undefined
-  /** What the client got by its own credentials; undefined as long as it has not got it. */
+  /** The tokens from the client's own credentials; undefined until they are granted. */
   clientTokens: Tokens | undefined
-  /** The newest refresh token that came along with a token. */
+  /** The most recent refresh token. */
   refreshToken: string | undefined
 
   constructor(provider: OidcProvider, settings: SharedSettings, answer: OidcAnswer) {
@@ -49,7 +49,7 @@ export class OidcConnection implements Connection, OidcSession {
 /** Gives the checks of oidc their types. */
 export const onOidc = checksOn<OidcConnection>()
 
-/** Asks for the discovery document. Throws ProbeError, or what a socket throws. */
+/** Requests the discovery document. Throws ProbeError, or a socket's error. */
 export async function openOidc(
   at: AddressTurn,
   settings: SharedSettings,
@@ -59,7 +59,7 @@ export async function openOidc(
   return new OidcConnection(provider, settings, await provider.ask(discoveryUrl(settings)))
 }
 
-/** The JSON object of a 200; undefined for any other answer. */
+/** The JSON object of an answer with status 200; undefined for any other answer. */
 export function documentOf({ status, body }: OidcAnswer): OidcJson | undefined {
   const isObject = 'json' in body && typeof body.json === 'object' && body.json !== null && !Array.isArray(body.json)
   return status === 200 && isObject ? object(body.json) : undefined

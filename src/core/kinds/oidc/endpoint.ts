@@ -4,18 +4,20 @@ import { ProbeError } from '../../probe-error.ts'
 import { hostAndPort, type Secret } from '../../settings/index.ts'
 import type { OidcJson, OidcProvider, SharedSettings } from './provider.ts'
 
-/** Where the discovery document is (OpenID Connect Discovery 1.0, 4): a slash at the issuer's end is not doubled. */
+/**
+ * The URL of the discovery document (OpenID Connect Discovery 1.0, 4). A trailing slash of the issuer is not doubled.
+ */
 export const discoveryUrl = ({ issuer }: Pick<SharedSettings, 'issuer'>): URL =>
   new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
 
 type EndpointSettings = Pick<SharedSettings, 'issuer' | 'endpointHosts'>
 
-/** An endpoint that the provider names, or why it is neither trusted nor asked. */
+/** An endpoint that the provider names, or why svc neither trusts it nor sends requests to it. */
 export type Endpoint = { readonly url: URL } | { readonly problem: string }
 
 /**
- * What a document says of an endpoint, held against what was configured: a document must choose
- * neither whom we ask nor who gets our secrets.
+ * Validates an endpoint of the discovery document against the configuration: a document must choose neither the hosts
+ * that svc connects to nor the recipients of its secrets.
  */
 export function endpointOf(written: unknown, settings: EndpointSettings): Endpoint {
   if (typeof written !== 'string') return { problem: 'is no text' }
@@ -38,7 +40,7 @@ export function endpointOf(written: unknown, settings: EndpointSettings): Endpoi
   }
 }
 
-/** The host and the port of an entry of endpointHosts; undefined for what is none. */
+/** The host and the port of an entry of endpointHosts; undefined for an invalid entry. */
 export function listedPlace(entry: string): { readonly host: string; readonly port: number | undefined } | undefined {
   const [, host, port] = /^(\[[\da-f:.]+\]|[\p{L}\p{M}\p{N}._-]+)(?::(\d{1,5}))?$/iu.exec(entry) ?? []
   return host === undefined ? undefined : { host, port: port === undefined ? undefined : Number(port) }
@@ -50,14 +52,14 @@ function matches(entry: string, url: URL): boolean {
   return hostAndPort(place.host, place.port ?? usualPort(url)) === hostAndPort(hostOf(url), portOf(url))
 }
 
-/** A provider and its discovery document, which says where everything else is. */
+/** A provider and its discovery document, which names the other endpoints. */
 export type OidcSession = {
   readonly provider: OidcProvider
   readonly settings: SharedSettings
   readonly document: OidcJson
 }
 
-/** The URL of an endpoint that may be asked. Throws ProbeError `data` that names it. */
+/** The URL of an endpoint that svc may use. Otherwise throws ProbeError `data` that names the endpoint. */
 export function endpointAt({ document, settings, provider }: OidcSession, name: string): URL {
   const written = document[name]
   if (written === undefined) throw new ProbeError('data', `${provider.address} names no ${name}`)
@@ -67,8 +69,9 @@ export function endpointAt({ document, settings, provider }: OidcSession, name: 
 }
 
 /**
- * The secret, for one place. A keychain keeps a secret for the host and port of `target()`, which is the issuer's:
- * to another one, though listed, it is not sent. Throws ProbeError `data`, and what revealing throws.
+ * The secret, for one URL. A keychain stores a secret for the host and port of `target()`, which are the issuer's. Such
+ * a secret is never sent to another host, even if that is listed. Throws ProbeError `data`, or the error of reading the
+ * secret.
  */
 export async function secretFor(url: URL, secret: Secret, name: string, settings: EndpointSettings): Promise<string> {
   const issuer = new URL(settings.issuer)

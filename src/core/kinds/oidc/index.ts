@@ -27,7 +27,7 @@ import {
   wrongSecret,
 } from './token-checks.ts'
 
-/** Why the settings cannot be used together, or undefined. */
+/** Why the settings cannot be combined, or undefined. */
 function validate(
   settings: SharedSettings & Values<typeof introspection.settings> & Values<typeof wrongSecret.settings>,
 ): string | undefined {
@@ -50,7 +50,7 @@ function validate(
   return undefined
 }
 
-/** Basic and Standard read what is public; Advanced gets tokens, where a client is configured. */
+/** Basic and Standard read public data only; Advanced requests tokens if a client is configured. */
 export default networkKind({
   name: 'oidc',
   title: 'An OpenID Connect provider is sound, and gives tokens that can be verified',

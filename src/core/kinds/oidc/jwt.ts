@@ -3,17 +3,17 @@ import { ProbeError } from '../../probe-error.ts'
 import { type SigningKey, signatures } from './keys.ts'
 import { type OidcJson, object, read } from './provider.ts'
 
-/** Characters: a token travels in a header, where servers take 8 or 16 thousand. */
+/** Maximum characters of a token. Tokens travel in a header, for which servers accept 8 or 16 thousand. */
 const maxToken = 64 * 1024
 
-/** What kind of access token it is: only a signed one can be looked into (RFC 7515, 3.1; RFC 7516, 3.1). */
+/** The form of an access token: only a signed one can be decoded (RFC 7515, 3.1; RFC 7516, 3.1). */
 export type Token =
   | { readonly form: 'signed'; readonly header: OidcJson; readonly claims: OidcJson }
   | { readonly form: 'encrypted' | 'opaque' }
 
 /**
- * Reads a token without trusting it: who made it may have written our own secrets into it. Throws ProbeError `data`
- * for one that is too long to be one.
+ * Decodes a token without trusting it: its issuer may have written our own secrets into it. Throws ProbeError `data`
+ * for a token that is too long.
  */
 export function readToken(token: string, redact: Redact): Token {
   if (token.length > maxToken)
@@ -26,7 +26,10 @@ export function readToken(token: string, redact: Redact): Token {
   return { form: 'signed', header: redacted(header, redact), claims: redacted(claims, redact) }
 }
 
-/** What is compared stays as it is, to the letter; what holds a secret equals nothing. */
+/**
+ * Redacts a JSON value. Values without a secret stay unchanged, so that they can be compared exactly; a redacted value
+ * never equals anything.
+ */
 function redacted(json: OidcJson, redact: Redact): OidcJson {
   const hush = (value: unknown): unknown =>
     typeof value === 'string' && redact(value).includes(hidden) ? hidden : value
@@ -44,12 +47,12 @@ function decoded(part: string | undefined): OidcJson | undefined {
   return 'json' in body && typeof body.json === 'object' && body.json !== null ? object(body.json) : undefined
 }
 
-/** Where a token may say that its key is to be found: whoever believes that, believes a forger. */
+/** Header members in which a token names its own key. A verifier that trusts them would trust a forger. */
 const foreignKeys = ['jwk', 'jku', 'x5u'] as const
 
 export const loadJose = () => import('jose')
 
-/** Why a token's signature proves nothing; undefined when it verifies with a key of the provider. */
+/** Why a token's signature proves nothing; undefined if it verifies with a key of the provider. */
 export async function unsigned(
   token: string,
   header: OidcJson,
@@ -84,7 +87,7 @@ export async function unsigned(
   }
 }
 
-/** Why the claims of a token do not hold at a time (RFC 9068, 4). */
+/** Why the claims of a token are not valid at a given time (RFC 9068, 4). */
 export function wrongClaims(
   claims: OidcJson,
   expected: {
@@ -111,7 +114,7 @@ export function wrongClaims(
   return wrong
 }
 
-/** Seconds since 1970, as far as a Date goes. */
+/** True for seconds since 1970 within the range of a Date. */
 export const isTime = (value: unknown): value is number =>
   typeof value === 'number' && Math.abs(value) <= 8_640_000_000_000
 const day = (seconds: number): string => `${new Date(seconds * 1_000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
@@ -121,8 +124,8 @@ const text = (value: unknown): string => {
 }
 
 /**
- * Milliseconds by which their clock is ahead of ours (negative: behind), as far as it is proved: it was read
- * between two moments of ours, and counts whole seconds.
+ * The milliseconds by which the provider's clock is ahead of ours (negative: behind), as far as the measurement proves
+ * it: the provider read its clock between two readings of ours, and reports whole seconds.
  */
 export function aheadBy(seconds: number, sent: Date, receivedAt: Date): number {
   const from = Math.floor(seconds) * 1_000

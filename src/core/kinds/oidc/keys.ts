@@ -2,35 +2,35 @@ import { createPublicKey, type JsonWebKey, X509Certificate } from 'node:crypto'
 import { count, quote } from '../../net/text.ts'
 import { type OidcJson, object } from './provider.ts'
 
-/** More keys than this are not looked at: rotation needs two or three. */
+/** Maximum number of keys to inspect: rotation needs two or three. */
 export const maxKeys = 100
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
-/** Members that make the key itself, of each type that signs or encrypts (RFC 7518, RFC 8037). */
+/** The members that make up a public key, for each type that signs or encrypts (RFC 7518, RFC 8037). */
 const publicMembers = { RSA: ['n', 'e'], EC: ['crv', 'x', 'y'], OKP: ['crv', 'x'] } as const
 const curves = { EC: ['P-256', 'P-384', 'P-521'], OKP: ['Ed25519', 'Ed448', 'X25519', 'X448'] } as const
 const maxBits = 16_384
 
-/** Signatures that are verified here; each is made with a private key, none with a shared secret. */
+/** The signature algorithms that svc verifies; each uses a private key, never a shared secret. */
 export const signatures: ReadonlySet<string> = new Set(
   'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' '),
 )
 const encryptions = /^(?:RSA-OAEP(?:-256|-384|-512)?|RSA1_5|ECDH-ES(?:\+A(?:128|192|256)KW)?)$/
 const lessUsual = new Set(['ES256K', 'Ed448'])
 
-/** A key that may have signed a token, and nothing but its public members. */
+/** A key that may have signed a token, reduced to its public members. */
 export type SigningKey = JsonWebKey & { readonly kty: string; readonly kid?: string; readonly alg?: string }
 
 export type KeySet = {
   readonly problems: readonly string[]
   readonly warnings: readonly string[]
   readonly signing: readonly SigningKey[]
-  /** All of them, others than signing keys included. */
+  /** The number of all keys, including those that are not signing keys. */
   readonly total: number
-  /** When the newest signing key was certified (x5c). */
+  /** The start of validity of the most recent signing certificate (x5c). */
   readonly newest: Date | undefined
 }
 
-/** What is wrong with a key set (RFC 7517), worst first. Looks, and asks nobody. */
+/** Lists the problems of a key set (RFC 7517), worst first. Makes no requests. */
 export function inspectKeys(json: unknown, keyBits: number): KeySet {
   const listed = object(json).keys
   const empty = { warnings: [], signing: [], total: 0, newest: undefined }
@@ -74,7 +74,7 @@ function doubled(keys: readonly OidcJson[]): readonly string[] {
 }
 
 type Inspected = {
-  /** What must stay secret is there to read. */
+  /** Set if the key set exposes a member that must stay secret. */
   readonly exposed?: string
   readonly problem?: string
   readonly warning?: string
@@ -144,7 +144,7 @@ function weakness(key: OidcJson, least: number): string | undefined {
     : undefined
 }
 
-/** Numbers are unsigned; leading zeros count nothing. */
+/** The bit length of an unsigned number, without leading zeros. */
 function bitsOf(bytes: Buffer): number {
   const first = bytes.findIndex((byte) => byte !== 0)
   return first < 0 ? 0 : (bytes.length - first) * 8 - Math.clz32(bytes[first] ?? 0) + 24
@@ -170,7 +170,7 @@ function imported(jwk: JsonWebKey) {
   }
 }
 
-/** The certificate of the key itself, which stands first (RFC 7517, 4.7). */
+/** The certificate of the key itself, which comes first in the chain (RFC 7517, 4.7). */
 function certificateOf(x5c: unknown): X509Certificate | undefined {
   const first: unknown = Array.isArray(x5c) ? x5c[0] : undefined
   if (typeof first !== 'string' || first.length > 64 * 1024) return undefined

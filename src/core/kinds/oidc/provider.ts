@@ -10,7 +10,7 @@ import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 
-/** Settings that decide how to ask, and as whom; several checks use each. */
+/** Settings for the requests and their credentials, which several checks share. */
 export const sharedSettings = {
   issuer: {
     type: 'url',
@@ -41,9 +41,12 @@ export const sharedSettings = {
 } as const satisfies SettingsSpec
 export type SharedSettings = Values<typeof sharedSettings>
 
-/** Bytes of one answer: documents have some thousand, a hundred keys with certificates some hundred thousand. */
+/**
+ * Maximum bytes of one answer: documents have a few thousand, and a hundred keys with certificates a few hundred
+ * thousand.
+ */
 const maxAnswer = 512 * 1024
-/** Nothing that a provider says is nested half as deep. */
+/** Maximum nesting depth of JSON, more than twice the depth of any answer of a provider. */
 const deepest = 32
 
 export type OidcJson = Readonly<Record<string, unknown>>
@@ -55,31 +58,31 @@ export type OidcAnswer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: { readonly json: unknown } | { readonly problem: string }
-  /** Wall clock before the request, and when the answer began. */
+  /** The wall-clock times before the request and at the start of the answer. */
   readonly sent: Date
   readonly receivedAt: Date
   readonly ms: number
 }
 
-/** `authorization` and `form` hold secrets; all of them are in `secrets`, in every form that is sent. */
+/** `authorization` and `form` contain secrets. `secrets` lists all of them, in every form in which they are sent. */
 export type OidcAsk = {
   readonly authorization?: string | undefined
   readonly form?: URLSearchParams | undefined
   readonly secrets?: readonly string[]
 }
 
-/** A provider at one address. Every request has a connection of its own; no redirect is followed. */
+/** A provider at one address. Every request opens its own connection and follows no redirect. */
 export type OidcProvider = {
   readonly address: string
-  /** Then plain http is no risk. */
+  /** On loopback, plain http is no risk. */
   readonly loopback: boolean
-  /** GET, or POST with a form. Throws ProbeError, or what a socket throws. */
+  /** Sends a GET, or a POST with a form. Throws ProbeError, or a socket's error. */
   readonly ask: (url: URL, ask?: OidcAsk) => Promise<OidcAnswer>
-  /** The chain of each place that was asked over https. */
+  /** The certificate chain of each host that was contacted over https. */
   readonly chains: () => readonly Chain[]
-  /** What a peer said, without any secret that was sent so far or that the provider gave. */
+  /** Redacts all secrets that svc has sent or received so far from a peer's text. */
   readonly redact: Redact
-  /** Adds a secret that the provider gave: it must not come back in its words either. */
+  /** Adds a secret that the provider issued, so that `redact` covers it as well. */
   readonly keep: (secret: string) => void
 }
 
@@ -161,7 +164,7 @@ export async function providerAt(
   }
 }
 
-/** The issuer's own host keeps the address that is being probed. */
+/** Requests to the issuer's own host use the address that is being probed. */
 async function placeFor(url: URL, issuer: URL, at: PeerAddress, context: CheckContext): Promise<PeerAddress> {
   const port = portOf(url)
   const ip = hostOf(url) === hostOf(issuer) ? at.ip : (await context.resolve(hostOf(url)))[0]
@@ -169,7 +172,7 @@ async function placeFor(url: URL, issuer: URL, at: PeerAddress, context: CheckCo
   return { ...at, ip, port, address: hostPort(ip, port) }
 }
 
-/** Reads JSON that somebody else wrote, as deep as anything sound is. */
+/** Parses JSON from a peer, up to a limited depth. */
 export function read(bytes: Buffer): OidcAnswer['body'] {
   const text = bytes.toString('utf8')
   if (tooDeep(text)) return { problem: `JSON nested more than ${deepest} deep` }
@@ -180,7 +183,7 @@ export function read(bytes: Buffer): OidcAnswer['body'] {
   }
 }
 
-/** Counts brackets outside of strings, before anything is built of them. One pass, whatever was sent. */
+/** Counts brackets outside of strings before the JSON is parsed. Takes one pass, whatever the input. */
 function tooDeep(text: string): boolean {
   let depth = 0
   let quoted = false

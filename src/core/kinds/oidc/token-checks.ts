@@ -25,17 +25,17 @@ type Grant = {
   readonly ms: number
 } & Pick<Tokens, 'type' | 'expiresIn'>
 
-/** A token, and all that it and the answer with it show. */
+/** A token, and everything that it and the accompanying answer show. */
 type FirstGrant = Grant & {
-  /** Absent for a token that cannot be read. */
+  /** Undefined for a token that cannot be decoded. */
   readonly signed?: {
-    /** Why the signature proves nothing; undefined where it verifies. */
+    /** Why the signature proves nothing; undefined if it verifies. */
     readonly wrong: string | undefined
     readonly header: OidcJson
     readonly claims: OidcJson
     readonly at: Date
   }
-  /** Milliseconds by which the provider is ahead, by each clock that shows it. */
+  /** The milliseconds by which the provider's clock is ahead, according to each source. */
   readonly ahead: readonly { readonly by: string; readonly ms: number }[]
 }
 
@@ -47,7 +47,10 @@ const grantOf = (address: string, { answer, type, expiresIn }: Tokens, { form }:
   expiresIn,
 })
 
-/** The client's token, or the account's where the client has no secret. Others are made alike, and not inspected. */
+/**
+ * Requests the client's token, or the account's if the client has no secret. Only this first token is inspected,
+ * because the others are issued in the same way.
+ */
 async function observeFirstToken(oidc: OidcConnection): Promise<FirstGrant> {
   const { address, provider, settings, document } = oidc
   if (document.issuer !== settings.issuer) {
@@ -110,7 +113,7 @@ export const clientToken = onOidc({
 const userResult = { user: 'The account gets a token by its password, in time' } as const
 const userSettings = { user: userSetting, clientSecret, latency } as const
 
-/** Without a secret of the client, the token of the account is the first. */
+/** Without a client secret, the account's token is the first one. */
 export const onlyUserToken = onOidc({
   depth: 'Advanced',
   results: userResult,
@@ -192,7 +195,7 @@ export const introspection = onOidc({
       : fail('introspection', 'data', `${address} says of the token that it has just given that it is not active`),
 })
 
-/** Only where the client has got its own token: else the provider, or the client, is what is wrong. */
+/** Runs only after the client has got its own token: otherwise the fault is the provider's or the client's. */
 export const userToken = onOidc({
   depth: 'Advanced',
   results: userResult,
@@ -221,7 +224,7 @@ export const refresh = onOidc({
   },
 })
 
-/** Gets a new token for a refresh token, and then ends what it stands for: a session that nobody needs. */
+/** Exchanges a refresh token for a new token, and then revokes the grant, so that no unused session remains. */
 async function observeRefresh(oidc: OidcConnection, token: string, { now, signal }: CheckContext) {
   const since = now()
   const tokens = await byRefresh(oidc, token)
@@ -246,7 +249,7 @@ export const wrongSecret = onOidc({
   },
   when: ['refusesWrongSecret'],
   applies: ({ clientTokens }) => clientTokens !== undefined,
-  // Nobody's real secret: unlike any that may have been given out.
+  // A random value, so that it is nobody's real secret.
   observe: async (oidc) => ({
     address: oidc.address,
     ...(await showWrongSecret(oidc, randomBytes(24).toString('base64url'))),

@@ -9,16 +9,16 @@ export type Tokens = {
   readonly refresh: string | undefined
   /** e.g. `Bearer`. */
   readonly type: string
-  /** Seconds, as the server says. */
+  /** Seconds, as reported by the server. */
   readonly expiresIn: number | undefined
 }
 
 type Credentials = { readonly authorization?: string; readonly fields: OidcJson; readonly secrets: readonly string[] }
 
-/** As RFC 6749, 2.3.1 has it: both halves are encoded as in a form before they are packed. */
+/** Form-encodes one half of the credentials before they are combined (RFC 6749, 2.3.1). */
 const encoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
 
-/** How the client shows who it is, as the provider takes it. `secret` instead of the configured one. */
+/** The client's credentials, in a form that the provider accepts. `secret` replaces the configured one. */
 async function credentials(session: OidcSession, url: URL, secret?: string): Promise<Credentials> {
   const { settings, document, provider } = session
   const id = settings.clientId ?? ''
@@ -55,7 +55,10 @@ async function post(
   })
 }
 
-/** A token by the client's own credentials (RFC 6749, 4.4). Throws ProbeError; `auth`: the client was refused. */
+/**
+ * Requests a token with the client's own credentials (RFC 6749, 4.4). Throws ProbeError; `auth` if the client is
+ * refused.
+ */
 export async function byClient(session: OidcSession): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
   return tokensOf(
@@ -65,7 +68,7 @@ export async function byClient(session: OidcSession): Promise<Tokens> {
   )
 }
 
-/** A token by the password of the account (RFC 6749, 4.3). Throws like `byClient`. */
+/** Requests a token with the account's password (RFC 6749, 4.3). Throws like `byClient`. */
 export async function byPassword(session: OidcSession): Promise<Tokens> {
   const { settings, document, provider } = session
   const grants = document.grant_types_supported
@@ -78,7 +81,7 @@ export async function byPassword(session: OidcSession): Promise<Tokens> {
   return tokensOf(await post(session, url, fields, { secrets: [password] }), session, quote(settings.user ?? '', 64))
 }
 
-/** A new token for a refresh token. Throws ProbeError. */
+/** Requests a new token with a refresh token. Throws ProbeError. */
 export async function byRefresh(session: OidcSession, refresh: string): Promise<Tokens> {
   const url = endpointAt(session, 'token_endpoint')
   const fields = { grant_type: 'refresh_token', refresh_token: refresh }
@@ -93,7 +96,7 @@ export async function byRefresh(session: OidcSession, refresh: string): Promise<
 const clientOf = ({ settings }: OidcSession): string => `the client ${quote(settings.clientId ?? '', 64)}`
 const tokenParameters = ({ scope, audience, resource }: SharedSettings) => ({ scope, audience, resource })
 
-/** Ends what a refresh token stands for (RFC 7009). False where the provider has no way, or would not. */
+/** Revokes a refresh token (RFC 7009). Returns false if the provider does not support that or refuses. */
 export async function revoke(session: OidcSession, refresh: string): Promise<boolean> {
   if (session.document.revocation_endpoint === undefined) return false
   const url = endpointAt(session, 'revocation_endpoint')
@@ -101,7 +104,7 @@ export async function revoke(session: OidcSession, refresh: string): Promise<boo
   return (await post(session, url, fields, { secrets: [refresh] })).status === 200
 }
 
-/** Whether the provider takes its own token for an active one (RFC 7662). Throws ProbeError. */
+/** Whether the provider reports its own token as active (RFC 7662). Throws ProbeError. */
 export async function introspect(session: OidcSession, token: string): Promise<{ readonly active: boolean }> {
   const url = endpointAt(session, 'introspection_endpoint')
   const fields = { token, token_type_hint: 'access_token' }
@@ -113,7 +116,7 @@ export async function introspect(session: OidcSession, token: string): Promise<{
 
 export type WrongSecret = { readonly wrong: 'refused' | 'accepted' | 'unproved'; readonly why: string }
 
-/** Shows a secret that nobody has. Its right one was let in before: it is refused because it is wrong. */
+/** Sends a random client secret. The right one was accepted before, so a refusal is due to the wrong secret. */
 export async function showWrongSecret(session: OidcSession, secret: string): Promise<WrongSecret> {
   const url = endpointAt(session, 'token_endpoint')
   const fields = { grant_type: 'client_credentials', ...tokenParameters(session.settings) }
@@ -143,7 +146,7 @@ function tokensOf(answer: OidcAnswer, session: OidcSession, asker: string, refus
   }
 }
 
-/** What a refusing server says of it (RFC 6749, 5.2), fit to be shown. */
+/** The error in a refusing answer (RFC 6749, 5.2), safe to show. */
 function errorOf({ status, body }: OidcAnswer, { redact }: OidcProvider) {
   const { error, error_description: description } = 'json' in body ? object(body.json) : {}
   const words = [error, description].flatMap((word) =>
@@ -162,7 +165,10 @@ const advice: Readonly<Record<string, string>> = {
   access_denied: 'the client may not have it: look at audience and scope',
 }
 
-/** What it means that `asker` did not get what was asked for. `auth`: it was not let in; with `refused`, it was before. */
+/**
+ * Classifies a refusal of a request of `asker`. `auth`: the credentials were refused; with `refused`, they were
+ * accepted before.
+ */
 function refusal(answer: OidcAnswer, session: OidcSession, asker: string, refused?: 'data'): ProbeError {
   const { address, status, headers } = answer
   const { error = '', description } = errorOf(answer, session.provider)
