@@ -7,7 +7,7 @@ import { RequestReplyConnection } from '../../net/request-reply.ts'
 import { quote, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
-/** One reply of an FTP server: `text` is all of it, its code in front, as the server sent it. */
+/** One reply of an FTP server. `text` is the whole reply as sent, including its code. */
 export type FtpReply = { readonly code: number; readonly text: string }
 
 export class ReplyReader extends CodedReplyReader<FtpReply> {
@@ -18,9 +18,9 @@ export class ReplyReader extends CodedReplyReader<FtpReply> {
 }
 
 /**
- * The control connection of an FTP session. Our own and not the driver's: that one skips lines which
- * are no FTP (an SSH banner would be a timeout), drops a 421 that comes between two commands, and
- * hides which step of a transfer failed. The socket stays the caller's to destroy.
+ * The control connection of an FTP session. svc does not use the driver's: the driver skips lines that are not FTP (so
+ * an SSH banner becomes a timeout), drops a 421 between two commands, and hides which step of a transfer failed. The
+ * caller destroys the socket.
  */
 export class Control {
   readonly address: string
@@ -31,37 +31,37 @@ export class Control {
     this.address = address
     this.#redact = redact
     this.#exchange = new RequestReplyConnection(socket, address, new ReplyReader(address, redact), {
-      // Anything else that came unasked (a second word about a transfer that was cut) answers nothing.
+      // Ignores any other unsolicited reply, such as a second reply about an aborted transfer.
       accepts: ({ code }) => code === 421,
-      // vsftpd says its last words so, and they cannot be heard any more.
+      // vsftpd sends its last error message in clear text, which cannot be read inside TLS.
       brokenTls: 'look into its log: a server that ends at once may say why in the clear (vsftpd: 500 OOPS)',
     })
   }
 
-  /** False when no further command can be answered. */
+  /** False if no further command can be answered. */
   get usable(): boolean {
     return this.#exchange.usable
   }
 
-  /** A reply, quoted and fit to be shown. */
+  /** A reply in quotation marks, safe to show. */
   display(reply: FtpReply): string {
     return quote(this.#redact(reply.text), 200)
   }
 
-  /** The banner, whatever it says. Throws as `reply`, but for a 421. */
+  /** The banner, whatever its code. Throws like `reply`, except for a 421. */
   first(ms: number): Promise<FtpReply> {
     return this.#exchange.next(ms)
   }
 
   /**
-   * The next reply, within `ms`. Throws ProbeError (`timeout`, `protocol`; `refused` for a 421, with
-   * which a server ends a session whatever it was asked), or what the socket throws.
+   * The next reply, within `ms`. Throws ProbeError (`timeout`, `protocol`; `refused` for a 421, with which a server may
+   * end a session after any command), or the socket's error.
    */
   async reply(ms: number): Promise<FtpReply> {
     return this.#unended(await this.#exchange.next(ms))
   }
 
-  /** Says a command and waits for its reply. Throws as `reply`. */
+  /** Sends a command and waits for its reply. Throws like `reply`. */
   async ask(command: string, ms: number): Promise<FtpReply> {
     const name = command.split(' ', 1)[0] ?? ''
     if (/[\r\n\0]/.test(command)) {
@@ -70,7 +70,7 @@ export class Control {
     return this.#unended(await this.#exchange.ask(`${command}\r\n`, name, ms))
   }
 
-  /** Gives the socket back, for TLS. Throws when more was said in the clear than was asked for. */
+  /** Releases the socket for TLS. Throws if the server sent unrequested data in clear text. */
   detach(): Socket {
     return this.#exchange.detach()
   }
@@ -81,29 +81,29 @@ export class Control {
   }
 }
 
-/** A control connection, up to the sign-in or beyond it. */
+/** A control connection, before or after the sign-in. */
 export type FtpLink = {
   readonly control: Control
   readonly target: PeerAddress
   readonly context: CheckContext
   readonly redact: Redact
   readonly keep: Keep
-  /** Addresses of data connections beside the control connection's own. */
+  /** Addresses allowed for data connections, in addition to the control connection's own. */
   readonly dataHosts: readonly string[]
-  /** With TLS. */
+  /** Undefined without TLS. */
   readonly tls: LinkTls | undefined
 }
 
-/** Has a socket destroyed with the session, and at the deadline. */
+/** Registers a socket, so that the end of the session or the deadline destroys it. */
 export type Keep = <S extends Socket>(socket: S) => S
 
-/** The encryption of the control connection, and what a data connection needs to be a part of it. */
+/** The encryption of the control connection, and what a data connection needs to resume its TLS session. */
 export type LinkTls = {
   readonly host: string
   readonly chain: Chain
-  /** The newest session to resume. */
+  /** The most recent TLS session to resume. */
   readonly session: () => Buffer | undefined
 }
 
-/** Milliseconds for one answer: one that does not come leaves time for the rest. */
+/** The timeout of one answer in milliseconds. A missing answer leaves time for the remaining steps. */
 export const wait = (context: CheckContext): number => Math.max(1, Math.min(5_000, context.msLeft() / 2))

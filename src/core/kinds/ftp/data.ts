@@ -10,23 +10,23 @@ import { faultOf } from './sign-in.ts'
 
 export type Passive = 'EPSV' | 'PASV'
 
-/** Where the server wants the data connection. */
+/** The address at which the server expects the data connection. */
 export type PassiveEndpoint = {
   readonly mode: Passive
   readonly ip: string
   readonly port: number
-  /** True when that is another address than the control connection goes to. */
+  /** True if the control connection goes to a different address. */
   readonly foreign: boolean
 }
 export type PassiveRefusal = { readonly reply: FtpReply; readonly why: 'not offered' | 'unusable' }
 
-/** Milliseconds: a data connection that takes longer is as good as none. */
+/** Timeout of connecting, in milliseconds: a slower data connection counts as unusable. */
 const connectMs = 3_000
 
-/** Codes of a server that does not know a command, or not on this connection (RFC 2428). */
+/** Codes of a server that does not support a command, or not on this connection (RFC 2428). */
 const notOffered = new Set([500, 501, 502, 504, 522])
 
-/** Asks where a data connection would go. */
+/** Requests the endpoint of a data connection. */
 export async function requestPassive(link: FtpLink, mode: Passive): Promise<PassiveEndpoint | PassiveRefusal> {
   const { control, target, context } = link
   const reply = await control.ask(mode, wait(context))
@@ -47,7 +47,7 @@ function classic({ code, text }: FtpReply): { ip: string; port: number } | undef
   if (code !== 227 || six === undefined || six.some((one) => one > 255)) return undefined
   const [high = 0, low = 0] = six.slice(4)
   const ip = six.slice(0, 4).join('.')
-  // Everywhere and everyone are no places to connect to.
+  // Rejects unspecified, multicast, reserved and broadcast addresses.
   return isIP(ip) === 4 && !/^(?:0|22[4-9]|2[3-5]\d)\./.test(ip) ? { ip, port: high * 256 + low } : undefined
 }
 
@@ -55,13 +55,13 @@ export type Reached =
   | { readonly socket: Socket }
   | { readonly failed: 'timed out' | 'refused' | 'no route' | 'broke'; readonly ms: number }
 
-/** Connects to where the server wants the data connection; only the deadline is thrown. */
+/** Connects to the endpoint that the server named. Returns a failure to connect; throws only at the deadline. */
 export async function reach(link: FtpLink, ip: string, port: number, most = connectMs): Promise<Reached> {
   const { target, context } = link
   const start = context.now()
   const limit = deadlineSignal(target.signal, Math.min(most, context.msLeft() / 2))
   try {
-    // The limit is for connecting; what comes then has one of its own.
+    // The limit applies to connecting only; the transfer has its own.
     return { socket: link.keep(await connectTcp(ip, port, limit.signal)) }
   } catch (error) {
     target.signal.throwIfAborted()
@@ -82,8 +82,8 @@ export type Transferred = {
 }
 
 /**
- * One transfer over a data connection that has been made, which it ends: `send` is sent, or else at
- * most `max` bytes are received. Throws ProbeError.
+ * Runs one transfer over an open data connection and closes it. Sends `send`, or otherwise receives at most `max`
+ * bytes. Throws ProbeError.
  */
 export async function transfer(
   link: FtpLink,
@@ -101,7 +101,7 @@ export async function transfer(
   try {
     const data = link.tls ? encrypted(raw, link.tls, control.address) : { socket: raw, ready: Promise.resolve() }
     const moved = send === undefined ? receive(data, max) : give(data, send)
-    // Waited for below; until then a failure has been heard already.
+    // Awaited below. This handler prevents an unhandled rejection until then.
     moved.catch(() => {})
     const started = await control.ask(command, ms)
     if (started.code >= 300) throw troubleOf(control.address, name, started, control.display(started))
@@ -124,7 +124,10 @@ export async function transfer(
 
 type Outcome = { readonly reply: FtpReply; readonly moved?: Transferred; readonly cause?: unknown }
 
-/** Both ends of a transfer; what the server says of its trouble beats what the data connection shows of it. */
+/**
+ * Waits for both ends of a transfer. The server's own error report takes precedence over the error of the data
+ * connection.
+ */
 async function awaitTransfer(moved: Promise<Transferred>, last: Promise<FtpReply>): Promise<Outcome> {
   const [data, reply] = await Promise.allSettled([moved, last])
   if (reply.status === 'rejected') throw reply.reason
@@ -158,17 +161,20 @@ function brokenOff(address: string, name: string, cause: unknown, late: boolean,
 
 type Data = { readonly socket: Socket; readonly ready: Promise<void> }
 
-/** TLS as a part of the control connection's session, which many servers demand, or at least with its certificate. */
+/**
+ * Starts TLS on a data connection. Resumes the TLS session of the control connection, which many servers require, or at
+ * least demands the same certificate.
+ */
 function encrypted(raw: Socket, tls: LinkTls, address: string): Data {
   const { connect } = process.getBuiltinModule('node:tls')
   const session = tls.session()
   const socket = connect({
     socket: raw,
-    // Without it Node asks for `localhost`, and a session of another name is not resumed.
+    // Without a host, Node uses `localhost`, and does not resume a session of another name.
     host: tls.host,
     ...(isIP(tls.host) ? {} : { servername: tls.host }),
     ...(session === undefined ? {} : { session }),
-    // Trust was judged on the control connection; whether this is the same server is judged below.
+    // The control connection already verified the certificate; the code below verifies that this is the same server.
     rejectUnauthorized: false,
     checkServerIdentity: () => undefined,
   })
@@ -220,12 +226,12 @@ async function give({ socket, ready }: Data, bytes: Uint8Array): Promise<Transfe
   return await new Promise((resolve, reject) => {
     socket.once('error', reject)
     socket.once('close', () => reject(new ProbeError('protocol', 'the data connection broke while it was written')))
-    // Read, or the server's end of it is never seen.
+    // Reads and discards incoming data; otherwise the end of the server's side would go unnoticed.
     socket.resume()
     socket.end(bytes, () => resolve({ bytes: new Uint8Array(), cut: false }))
   })
 }
 
-/** `EPSV said port 50021` or `PASV said 10.0.0.5:50021`: as the server put it. */
+/** `EPSV said port 50021` or `PASV said 10.0.0.5:50021`: the endpoint as the server reported it. */
 export const describeEndpoint = ({ mode, ip, port }: PassiveEndpoint): string =>
   mode === 'EPSV' ? `EPSV said port ${port}` : `PASV said ${hostPort(ip, port)}`

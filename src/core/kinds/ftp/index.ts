@@ -14,7 +14,7 @@ const { tls, latency, username, insecureFtp, certificate: validity } = ftpSettin
 
 const check = checksOn<FtpSession>()
 
-/** What the server shows before an account is named; with implicit TLS, the encryption comes first. */
+/** The stages before the sign-in; with implicit TLS, encryption comes first. */
 export const greeting = check({
   depth: 'Basic',
   results: {
@@ -76,7 +76,7 @@ export const workingFolder = check({
       : ok('PWD', `the session is in ${quote(folder, 120)}`),
 })
 
-/** Speaks FTP up to what the mode allows. Writes only its own file, and only with `allowWrites`. */
+/** Speaks FTP as far as the mode allows. Writes only its own file, and only with `allowWrites`. */
 export default networkKind({
   name: 'ftp',
   title: 'An FTP or FTPS server lets in, and its data connections work',

@@ -3,14 +3,14 @@ import { ProbeError } from '../../probe-error.ts'
 import { type FtpLink, wait } from './control.ts'
 import { describeEndpoint, type Passive, reach, requestPassive, transfer } from './data.ts'
 
-/** Bytes of a listing that are read; what is more is cut, and told. */
+/** Maximum bytes read of a listing. A longer listing is truncated, and the result says so. */
 export const maxListing = 1024 * 1024
-/** Characters of a line of it: a longer one is none. */
+/** Maximum characters of a line; longer lines are skipped. */
 const maxLine = 4096
-/** Files that are asked for their date one by one, where a listing does not tell it well. */
+/** Maximum number of files whose dates are requested one by one, for listings without exact dates. */
 const maxDated = 20
 
-/** A folder's own listing over a data connection of the way that works. Throws ProbeError. */
+/** The listing of a folder, over a data connection in the mode that works. Throws ProbeError. */
 export async function listed(
   link: FtpLink,
   mode: Passive,
@@ -25,7 +25,7 @@ export function linesOf(bytes: Uint8Array): readonly string[] {
   return lines.filter((line) => line.trim() !== '' && line.length <= maxLine)
 }
 
-/** A data connection of a way that has worked before. Throws ProbeError where it does not any more. */
+/** Opens a data connection in a mode that worked before. Throws ProbeError if it no longer works. */
 export async function dataSocket(link: FtpLink, mode: Passive) {
   const gate = await requestPassive(link, mode)
   if ('why' in gate)
@@ -50,10 +50,10 @@ type Entry = {
   readonly rough: number
 }
 
-/** The reader of listings that are meant for people. */
+/** Loads the parser for listings in human-readable format. */
 export const loadFtpLists = () => import('basic-ftp')
 
-/** The files of the folder that the session is in. */
+/** The files in the current folder of the session. */
 export async function entries(
   link: FtpLink,
   mode: Passive,
@@ -61,18 +61,19 @@ export async function entries(
 ): Promise<{ files: readonly Entry[]; more: boolean }> {
   const { lines, cut } = await listed(link, mode, machine ? 'MLSD' : 'LIST')
   const more = cut || lines.length > maxEntries
-  // A line that is cut in its middle names a file that is not there.
+  // A truncated last line would name a file that does not exist.
   const whole = more ? lines.slice(0, Math.min(lines.length - 1, maxEntries)) : lines
   return { files: await filesIn(whole, link.context.date()), more }
 }
 
-/** The files that the lines of a listing tell of; what is no such line is passed over. */
+/** The files that the lines of a listing describe; skips all other lines. */
 export async function filesIn(lines: readonly string[], now: Date): Promise<readonly Entry[]> {
   const { parseList } = await loadFtpLists()
-  // Line by line: the driver takes the last line for the form of all, and throws where it knows none.
+  // Parses line by line: the driver infers the format of all lines from the last one, and throws if it does not know
+  // that.
   return (
     lines
-      // The driver would end a name there, and it would be another file's.
+      // The driver would end the name at a control character, and so name a different file.
       .filter((line) => !/[^\P{Cc}\t]/u.test(line))
       .flatMap((line) => parsed(parseList, line))
       .filter((file) => file.isFile)
@@ -95,7 +96,10 @@ function parsed<F>(parse: (line: string) => readonly F[], line: string): readonl
 const sound = (date: Date | undefined): Date | undefined =>
   date !== undefined && Number.isFinite(date.getTime()) ? date : undefined
 
-/** `Nov 21 04:27`, `Nov 21 2024`, `11-21-24 04:27AM`: without a zone, so only good to tell the older one. */
+/**
+ * Parses `Nov 21 04:27`, `Nov 21 2024` or `11-21-24 04:27AM`. They have no time zone, so the result only serves to find
+ * the older file.
+ */
 export function roughly(written: string, now: Date): number {
   const [, month, day, clock, year] = /^(\S{3})\s+(\d{1,2})\s+(?:(\d{1,2}:\d\d)|(\d{4}))$/.exec(written) ?? []
   if (month === undefined) {
@@ -109,7 +113,7 @@ export function roughly(written: string, now: Date): number {
   return thisYear > now.getTime() + 86_400_000 ? at(now.getUTCFullYear() - 1) : thisYear
 }
 
-/** How old the oldest file of the folder is that the session is in. Throws ProbeError. */
+/** The age of the oldest file in the current folder of the session. Throws ProbeError. */
 export async function backlog(link: FtpLink, mode: Passive, machine: boolean, ending: string): Promise<Backlog> {
   const { files: all, more } = await entries(link, mode, machine)
   const files = all.filter((file) => file.name.endsWith(ending)).sort((a, b) => a.rough - b.rough)
@@ -122,7 +126,7 @@ export async function backlog(link: FtpLink, mode: Passive, machine: boolean, en
   let oldestFile: DatedFile | undefined
   for (const file of files.slice(0, maxDated)) {
     const reply = await link.control.ask(`MDTM ${file.name}`, wait(link.context))
-    // Not there any more: it waits no longer.
+    // The file is gone, so it no longer waits.
     if (reply.code === 550) continue
     const at = reply.code === 213 ? stamp(reply.text) : undefined
     if (at === undefined) break
@@ -132,7 +136,7 @@ export async function backlog(link: FtpLink, mode: Passive, machine: boolean, en
   return { ...waiting, oldest: oldestFile, undated: oldestFile === undefined }
 }
 
-/** `213 20261121042700` and its like (RFC 3659, 2.3): always UTC. */
+/** Parses `213 20261121042700` and variants (RFC 3659, 2.3), which are always in UTC. */
 export function stamp(text: string): Date | undefined {
   const [, year, month, day, hour, minute, second] = /^213 (\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)/.exec(text) ?? []
   return year === undefined ? undefined : sound(new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`))

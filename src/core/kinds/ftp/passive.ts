@@ -7,14 +7,17 @@ import { linesOf, maxListing } from './list.ts'
 import type { FtpSession } from './session.ts'
 import { ftpSettings } from './settings.ts'
 
-/** One way to a data connection, tried by itself: most real faults are here, and none of them is the account's. */
+/**
+ * The test of one passive mode. Each mode is tested separately: most real faults are here, and none of them is the
+ * account's.
+ */
 type PassiveWay = { readonly address: string; readonly signedInMs: number } & (
   | {
       readonly type: 'listed'
-      /** Where the server wants the data connection, as it put it. */
+      /** The endpoint of the data connection, as the server reported it. */
       readonly endpoint: string
       readonly entries: number
-      /** True where the listing is longer than what is read. */
+      /** True if the listing exceeds the maximum size. */
       readonly isCut: boolean
       readonly ms: number
     }
@@ -24,11 +27,11 @@ type PassiveWay = { readonly address: string; readonly signedInMs: number } & (
       readonly endpoint: string
       readonly how: 'timed out' | 'refused' | 'no route' | 'broke'
       readonly ms: number
-      /** The address that the control connection goes to. */
+      /** The address of the control connection. */
       readonly peer: string
-      /** True where the server named another address than that. */
+      /** True if the server named a different address. */
       readonly isForeign: boolean
-      /** True where it did, and this port of the peer itself accepts. */
+      /** True if the server named a different address, but the peer itself accepts connections on this port. */
       readonly peerAccepts: boolean
     }
   | { readonly type: 'elsewhere'; readonly endpoint: string; readonly peer: string }
@@ -36,10 +39,10 @@ type PassiveWay = { readonly address: string; readonly signedInMs: number } & (
 )
 type Outcome = PassiveWay extends infer W ? (W extends PassiveWay ? Omit<W, 'address' | 'signedInMs'> : never) : never
 
-/** Milliseconds: whether the peer itself accepts is only an aid to the cause. */
+/** Milliseconds. The second attempt only helps to find the cause, so its timeout is short. */
 const secondConnectMs = 1_000
 
-/** Asks for a data connection, makes it and lists the folder over it. Throws when the session has ended. */
+/** Opens a data connection and lists the folder over it. Throws if the session has ended. */
 async function probeWay({ link, address }: FtpSession, mode: Passive): Promise<Outcome> {
   const { control, target, context } = link
   const start = context.now()
@@ -56,7 +59,7 @@ async function probeWay({ link, address }: FtpSession, mode: Passive): Promise<O
     return { type: 'unreachable', endpoint, how, ms, peer: target.ip, isForeign, peerAccepts }
   }
   if (isForeign && !link.dataHosts.includes(gate.ip)) {
-    // A server that points elsewhere must not have us talk to whom it likes.
+    // A server must not make svc talk to a host of its choice.
     reached.socket.destroy()
     return { type: 'elsewhere', endpoint, peer: target.ip }
   }
@@ -127,7 +130,7 @@ function evaluateWay<const Mode extends Passive>(mode: Mode, way: PassiveWay, se
   }
 }
 
-/** Both ways, unless the settings name one; PASV can only name IPv4 addresses. */
+/** Both modes, unless the settings name one. PASV supports IPv4 only. */
 const waysOf = (choice: WaySettings['passive'], ip: string): readonly Passive[] => {
   if (choice !== 'both') return [choice]
   return ip.includes(':') && !ip.startsWith('::ffff:') ? ['EPSV'] : ['EPSV', 'PASV']

@@ -13,37 +13,37 @@ import { backlog, dataSocket, entries } from './list.ts'
 import { type ftpSettings, portOf, type TlsMode } from './settings.ts'
 import { expected, folderOf, mayHear, signIn } from './sign-in.ts'
 
-/** What the server says first. */
+/** The server's banner. */
 export type FtpBanner = {
   readonly address: string
   readonly code: number
   /** The reply, quoted. */
   readonly text: string
-  /** Milliseconds since connecting began. */
+  /** Milliseconds since the start of connecting. */
   readonly ms: number
 }
 
-/** The encryption that the server agreed to. */
+/** The encryption of the control connection. */
 export type FtpEncryption = {
   readonly address: string
   readonly chain: Chain
-  /** Why nothing may be sent to this server. */
+  /** Why svc does not trust this server; undefined if it does. No credentials go to an untrusted server. */
   readonly distrust: string | undefined
 }
 
 type Stage = 'banner' | 'TLS'
-/** What a server shows before an account is named, in the order of the conversation. */
+/** The stages before the sign-in, in the order of the conversation. */
 export const stagesOf = {
   explicit: ['banner', 'TLS'],
   implicit: ['TLS', 'banner'],
   off: ['banner'],
 } as const satisfies Readonly<Record<TlsMode, readonly [Stage, ...Stage[]]>>
 
-/** Milliseconds kept back from the deadline, so that what did not answer can be reported. */
+/** Milliseconds reserved before the deadline, so that svc can report what did not answer. */
 const reserveMs = 150
 
 type Account = {
-  /** Undefined where nobody signs in. */
+  /** Undefined if the session does not sign in. */
   readonly password: string | undefined
   readonly redact: Redact
 }
@@ -59,7 +59,7 @@ type AccountSettings = {
   readonly password?: Secret | undefined
 }
 
-/** Reads the password before anything is opened: without it there is nothing to open for. */
+/** Reads the password before connecting: without it, a connection would be useless. */
 export async function readAccount(settings: AccountSettings, context: CheckContext): Promise<Account> {
   if (settings.username === undefined || !includes(context.mode, 'Standard'))
     return { password: undefined, redact: noRedaction }
@@ -68,12 +68,12 @@ export async function readAccount(settings: AccountSettings, context: CheckConte
   return { password, redact: password === undefined ? noRedaction : createRedactor([password]) }
 }
 
-/** An FTP session at one address. Its checks advance it: the stages, the sign-in, a passive way, the folders. */
+/** An FTP session at one address. Its checks advance it: the stages, the sign-in, a passive mode, the folders. */
 export class FtpSession implements Connection, FolderConnection {
   readonly address: string
-  /** The passive way over which a listing has come: that of all further data connections. */
+  /** The passive mode that delivered a listing; all later data connections use it. */
   way: Passive | undefined
-  /** True where a passive way is offered and does not work. */
+  /** True if the server offers a passive mode that does not work. */
   hasBrokenWay = false
   trip?: Trip
   readonly #at: AddressTurn
@@ -85,13 +85,13 @@ export class FtpSession implements Connection, FolderConnection {
   #first: FtpBanner | FtpEncryption | undefined
   #control: Control | undefined
   #tls: (LinkTls & { readonly socket: Socket }) | undefined
-  /** Set once the server has passed all stages. */
+  /** Set once all stages have succeeded. */
   #link: FtpLink | undefined
-  /** True where one side refuses to go on: then the session ends without a QUIT. */
+  /** True if either side refuses to continue; then the session ends without QUIT. */
   #isRefused = false
   #signedInMs: number | undefined
   #home: string | undefined
-  /** Whether the server offers MLSD; asked once. */
+  /** Whether the server offers MLSD; queried once. */
   #offersMachineListings: Promise<boolean> | undefined
 
   private constructor(at: AddressTurn, settings: ConnectionSettings, context: CheckContext, account: Account) {
@@ -104,7 +104,7 @@ export class FtpSession implements Connection, FolderConnection {
     at.signal.addEventListener('abort', this.#destroy, { once: true })
   }
 
-  /** Connects and observes the first stage; `stages` yields it. Throws ProbeError, or what a socket throws. */
+  /** Connects and observes the first stage, which `stages` yields. Throws ProbeError, or a socket's error. */
   static readonly open = async (
     at: AddressTurn,
     settings: ConnectionSettings,
@@ -129,12 +129,12 @@ export class FtpSession implements Connection, FolderConnection {
     return this.#control?.usable ?? !this.#at.signal.aborted
   }
 
-  /** True once an account may be named: the server has greeted with 220, and its certificate is trusted. */
+  /** True once svc may send a user name: the server has greeted with 220, and its certificate is trusted. */
   get isOpen(): boolean {
     return this.#link !== undefined
   }
 
-  /** The certificates of an open session with TLS. */
+  /** The certificate chain of an open session with TLS. */
   get chain(): Chain | undefined {
     return this.#link?.tls?.chain
   }
@@ -147,7 +147,7 @@ export class FtpSession implements Connection, FolderConnection {
     return this.isSignedIn
   }
 
-  /** How long the sign-in took. */
+  /** The duration of the sign-in, in milliseconds. */
   get signedInMs(): number {
     return this.#signedInMs ?? 0
   }
@@ -158,7 +158,7 @@ export class FtpSession implements Connection, FolderConnection {
     return this.#link
   }
 
-  /** What the server shows before an account is named. Ends at the first stage that forbids to go on. */
+  /** Observes the stages before the sign-in. Stops after the first stage that rules out continuing. */
   async *stages(step: (stage: Stage) => void): AsyncGenerator<FtpBanner | FtpEncryption> {
     const [first, ...others] = stagesOf[this.#settings.tls]
     yield this.#first ?? (await this.#enter(first))
@@ -218,13 +218,14 @@ export class FtpSession implements Connection, FolderConnection {
     const open = async (): Promise<Socket> => {
       const first = socket
       socket = undefined
-      // The chain may be read again, with other roots: the way up to TLS then begins anew.
+      // The chain may be read again, with other roots. The steps that lead to TLS are then repeated on a new
+      // connection.
       return first ?? (await begin())
     }
     const connection = await connectTls(this.#at, { host, ca, verify: true, date: this.#context.date, open })
     const secure = this.#keep(connection.socket)
     let session: Buffer | undefined
-    // TLS 1.3 sends what a data connection resumes with after the handshake, and may renew it.
+    // In TLS 1.3, the session ticket for data connections arrives after the handshake, and the server may renew it.
     secure.on('session', (ticket) => {
       session = ticket
     })
@@ -242,8 +243,8 @@ export class FtpSession implements Connection, FolderConnection {
   }
 
   /**
-   * Signs in. Throws ProbeError: `auth` for a refused sign-in, and only for that; `data` where the password may not be
-   * sent in the clear.
+   * Signs in. Throws ProbeError: `auth` only for a refused sign-in; `data` if the password must not be sent in clear
+   * text.
    */
   async signIn(username: string, insecureFtp: boolean) {
     const { address, link } = this
@@ -255,7 +256,7 @@ export class FtpSession implements Connection, FolderConnection {
       throw new ProbeError('data', `the password is not sent to ${address} over plain ftp: ${advice}`)
     }
     const start = this.#context.now()
-    // What anonymous sign-in has for a password is an address by custom (RFC 1635).
+    // An anonymous sign-in conventionally sends an e-mail address as the password (RFC 1635).
     await signIn(link, username, password ?? 'svc@')
     this.#isRefused = false
     const ms = this.#context.now() - start
@@ -263,7 +264,7 @@ export class FtpSession implements Connection, FolderConnection {
     return { address, username: redact(username), isEncrypted, ms }
   }
 
-  /** Asks for the folder of the session; undefined where the reply names none. */
+  /** Requests the working folder of the session; undefined if the reply does not name one. */
   async workingFolder() {
     const { address, link } = this
     const reply = await link.control.ask('PWD', wait(this.#context))
@@ -294,7 +295,7 @@ export class FtpSession implements Connection, FolderConnection {
     }
   }
 
-  /** How listings are asked for. Throws ProbeError `dependency` where no passive way works. */
+  /** The way to request listings. Throws ProbeError `dependency` if no passive mode works. */
   async #listings(): Promise<{ readonly way: Passive; readonly isMachine: boolean }> {
     const { way } = this
     if (way === undefined) throw new ProbeError('dependency', 'not looked at: no data connection was made')
@@ -337,7 +338,7 @@ export class FtpSession implements Connection, FolderConnection {
   }
 }
 
-/** Has the server agree on TLS, and gives the socket back for it. */
+/** Negotiates TLS with the server, and releases the socket for it. */
 async function authTls(control: Control, ms: number): Promise<Socket> {
   const reply = await control.ask('AUTH TLS', ms)
   if (reply.code === 234) return control.detach()

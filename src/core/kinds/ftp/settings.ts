@@ -3,7 +3,7 @@ import { validateFolders } from '../../folders/index.ts'
 import { caFileSetting } from '../../net/certificates.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 
-/** What decides how a session is opened, signed in and tested; http-steps declares the same for its FTP steps. */
+/** The settings for opening, signing in and testing a session; http-steps declares the same for its FTP steps. */
 export const ftpSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address' },
   port: { type: 'integer', min: 1, max: 65_535, doc: 'TCP port; without it 21, and 990 with `tls: implicit`' },
@@ -45,7 +45,7 @@ type FtpValues = Parameters<typeof validateFolders>[0] & {
   readonly password?: unknown
 }
 
-/** Why the settings cannot be used together, or undefined. */
+/** Why the settings cannot be combined, or undefined. */
 export function validateFtp(settings: FtpValues): string | undefined {
   if (settings.password !== undefined && settings.username === undefined) return 'password needs a username'
   if (settings.tls === 'off' && settings.servername !== undefined) return 'servername needs TLS, and tls is off'

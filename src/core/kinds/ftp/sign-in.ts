@@ -2,17 +2,20 @@ import { isLoopback } from '../../loopback.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type FtpLink, type FtpReply, wait } from './control.ts'
 
-/** Whether a password may be sent to an address: in the clear only on loopback, or where it is allowed. */
+/** Whether svc may send a password to an address: in clear text only on loopback, or if the settings allow it. */
 export const mayHear = (ip: string, isEncrypted: boolean, insecureFtp: boolean): boolean =>
   isEncrypted || insecureFtp || isLoopback(ip)
 
-/** Servers that are full say so with the number of a wrong password; the account must not be blamed. */
+/**
+ * Servers at their session limit use the same code as for a wrong password. This must not be reported as a fault of the
+ * account.
+ */
 const full = /too many|maximum|limit (?:is )?reached|try (?:again )?later/i
 const wantsTls = /\b(?:TLS|SSL|encrypt(?:ed|ion)?|secure)\b/i
 
 /**
- * Signs in, and has data connections encrypted where the control connection is. Throws ProbeError:
- * `auth` for a refused sign-in, and only for that.
+ * Signs in, and requests encrypted data connections if the control connection is encrypted. Throws ProbeError: `auth`
+ * only for a refused sign-in.
  */
 export async function signIn(link: FtpLink, username: string, password: string): Promise<void> {
   const { control, context } = link
@@ -48,7 +51,7 @@ function refused({ control, tls, redact }: FtpLink, reply: FtpReply, username: s
   return new ProbeError('protocol', `${control.address} answered the sign-in of ${who} with ${description}`)
 }
 
-/** Says a command and demands one of some answers. */
+/** Sends a command and requires one of the given reply codes. */
 export async function expected(link: FtpLink, command: string, codes: readonly number[]): Promise<FtpReply> {
   const { control, context } = link
   const reply = await control.ask(command, wait(context))
@@ -57,14 +60,14 @@ export async function expected(link: FtpLink, command: string, codes: readonly n
   throw new ProbeError(faultOf(reply), `${control.address} answered ${name} with ${control.display(reply)}`)
 }
 
-/** A server that says no has understood; one that says something else has not. */
+/** A refusal shows that the server understood the command (`data`); any other reply is a protocol error. */
 export const faultOf = (reply: FtpReply): 'data' | 'protocol' =>
   [450, 451, 452, 532, 550, 551, 552, 553].includes(reply.code) ? 'data' : 'protocol'
 
-/** The folder of a 257 (RFC 959, appendix II), or undefined: quotes within it are doubled. */
+/** The folder of a 257 reply, or undefined. Quotation marks in it are doubled (RFC 959, appendix II). */
 export function folderOf(reply: FtpReply): string | undefined {
   const quotedPath = /^257 "((?:[^"]|"")*)"/.exec(reply.text)?.[1]
-  // It is sent back in a CWD.
+  // A later CWD sends this path back.
   return quotedPath === undefined || quotedPath === '' || /\p{Cc}/u.test(quotedPath)
     ? undefined
     : quotedPath.replaceAll('""', '"')

@@ -5,17 +5,17 @@ import { showDuration } from '../../format.ts'
 import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
-/** Bytes of one read or write: what every server takes. */
+/** Bytes of one read or write; every server accepts this size. */
 const chunkBytes = 32 * 1024
-/** Requests under way at once: a connection that is far away is filled. */
+/** Maximum number of parallel requests, which keeps a connection with high latency busy. */
 const inFlight = 16
 
-/** Answers of a listing without an entry. */
+/** Maximum number of replies without an entry in one listing. */
 const maxEmpty = 10
 
 type Done<T> = (error: Error | null | undefined, value: T) => void
 
-/** An SFTP session. Every question is answered within a part of the time that is left, or ends the session. */
+/** An SFTP session. Every request is answered within a share of the remaining time, or ends the session. */
 export class Sftp {
   readonly #sftp: SFTPWrapper
   readonly #address: string
@@ -29,7 +29,7 @@ export class Sftp {
     this.#address = address
     this.#context = context
     this.#redact = redact
-    // Whether or not a question is under way just then.
+    // Prevents an unhandled rejection while no request is pending.
     this.#lost.promise.catch(() => {})
     client.once('close', () => this.#end(new ProbeError('protocol', `${address} closed the connection`)))
     sftp.once('close', () => this.#end(new ProbeError('protocol', `${address} ended the SFTP session`)))
@@ -42,7 +42,7 @@ export class Sftp {
     )
   }
 
-  /** Starts the subsystem. Throws ProbeError `data` where the server does not. */
+  /** Starts the subsystem. Throws ProbeError `data` if the server refuses. */
   static async start(client: Client, address: string, context: CheckContext, redact: Redact): Promise<Sftp> {
     const sftp = await new Promise<SFTPWrapper>((resolve, reject) => {
       client.once('close', () =>
@@ -70,7 +70,7 @@ export class Sftp {
     return this.#ask('realpath', (sftp, done) => sftp.realpath(path, done))
   }
 
-  /** Entries of a folder, up to `most`: how many there are is the server's choice. */
+  /** The entries of a folder, up to `most`, because the server could send any number. */
   async list(
     path: string,
     most: number,
@@ -86,7 +86,8 @@ export class Sftp {
           sftp.readdir(handle, (error, list) => (isEnd(error) ? done(undefined, undefined) : done(error, list))),
         )
         if (part === undefined) break
-        // The driver leaves out `.` and `..`, so one or two may be empty; a hostile server says no more for ever.
+        // The driver omits `.` and `..`, so one or two replies may be empty; a hostile server could send empty replies
+        // for ever.
         empty += part.length === 0 ? 1 : 0
         if (empty > maxEmpty) throw new ProbeError('protocol', `${this.#address} comes to no end of a listing`)
         entries.push(...part)
@@ -100,7 +101,7 @@ export class Sftp {
     return { entries: entries.slice(0, most), more: entries.length > most }
   }
 
-  /** What the round trip needs, in a folder. */
+  /** The file operations for the round trip in a folder. */
   files(folder: string, most: number): Files {
     const at = (name: string): string => `${folder.replace(/(?<!\/)\/+$/, '')}/${name}`
     const plain = (

@@ -57,7 +57,7 @@ export const serverKey = check({
     if (expected !== undefined) {
       const cause = 'a key of another type, a new installation, or somebody in between'
       const text = `${message}, which hostKey does not name: ${cause}; nobody was signed in`
-      // The class of a peer that is not who it should be.
+      // `tls` is the fault class for a peer with the wrong identity.
       return fail('host key', 'tls', text, { details, facts })
     }
     if (settings.username === undefined) return ok('host key', `${message}; without hostKey it is only told`, { facts })
@@ -95,7 +95,7 @@ export const listing = check({
   },
 })
 
-/** Speaks SSH up to what the mode allows, and signs in only to a server whose key is known. */
+/** Speaks SSH as far as the mode allows, and signs in only to a server with a known key. */
 export default networkKind({
   name: 'sftp',
   title: 'An SFTP server is the right one, lets in and lists',

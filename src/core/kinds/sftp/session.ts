@@ -23,14 +23,14 @@ import {
   speaksSsh,
 } from './ssh.ts'
 
-/** Bytes that one session reads: the largest round trip and the largest listings fit. */
+/** Maximum bytes read per session; enough for the largest round trip and the largest listings. */
 const maxBytes = 32 * 1024 * 1024
-/** Entries of the first listing that are counted. */
+/** Maximum number of entries counted in the first listing. */
 const maxListed = 1_000
 
 type Account = { readonly credentials: Credentials | undefined; readonly redact: Redact }
 
-/** Reads the credentials before anything is opened: without them there is nothing to open for. */
+/** Reads the credentials before connecting: without them, a connection would be useless. */
 export async function readAccount(settings: ConnectionSettings, context: CheckContext): Promise<Account> {
   if (settings.username === undefined || !includes(context.mode, 'Standard'))
     return { credentials: undefined, redact: noRedaction }
@@ -51,7 +51,7 @@ export class SftpSession implements Connection, FolderConnection {
   #client: Client | undefined
   #signIn: (Pick<Handshake, 'cause'> & { readonly ms: number }) | undefined
   #sftp: Sftp | undefined
-  /** The folder in which the sign-in ended. */
+  /** The working folder after the sign-in. */
   #home: string | undefined
 
   private constructor(
@@ -69,7 +69,7 @@ export class SftpSession implements Connection, FolderConnection {
     this.#account = account
   }
 
-  /** Connects and reads the first line of the server. Throws what a socket throws. */
+  /** Connects and reads the first line of the server. Throws a socket's error. */
   static readonly open = async (
     at: AddressTurn,
     _: ConnectionSettings,
@@ -97,7 +97,7 @@ export class SftpSession implements Connection, FolderConnection {
     return speaksSsh(this.greeting)
   }
 
-  /** True where the server has proved a known key; only then is the account named to it. */
+  /** True if the server has proved a known key; only then does svc send the user name. */
   get isServerKnown(): boolean {
     return this.#signIn !== undefined
   }
@@ -111,8 +111,8 @@ export class SftpSession implements Connection, FolderConnection {
   }
 
   /**
-   * Exchanges keys and, where the server's is one of `knownKeys`, signs in; `signIn` reports the outcome of that. Throws
-   * ProbeError, or what a socket throws, where the server shows no key.
+   * Exchanges keys and signs in if the server's key is one of `knownKeys`; `signIn` reports the outcome. Throws
+   * ProbeError, or a socket's error, if the server presents no key.
    */
   async exchangeKeys(knownKeys: readonly string[], { now, step }: CheckContext) {
     const { credentials, redact } = this.#account
@@ -123,14 +123,17 @@ export class SftpSession implements Connection, FolderConnection {
     return { address: this.address, ...hostKey }
   }
 
-  /** The sign-in of `exchangeKeys`; `ms` is the time of both. Throws ProbeError where the server refused it. */
+  /**
+   * The outcome of the sign-in in `exchangeKeys`; `ms` includes both. Throws ProbeError if the server refused the
+   * sign-in.
+   */
   async signIn(username: string) {
     const { cause, ms = 0 } = this.#signIn ?? {}
     if (cause !== undefined) throw cause
     return { address: this.address, username: this.#account.redact(username), ms }
   }
 
-  /** Starts SFTP and lists the folder in which the sign-in ended. Throws ProbeError. */
+  /** Starts SFTP and lists the working folder. Throws ProbeError. */
   async listHome() {
     if (this.#client === undefined) throw new Error('nobody has signed in to the SSH server')
     const { now } = this.#context
@@ -175,7 +178,7 @@ function backlogOf(
   now: Date,
   redact: Redact,
 ): Omit<Backlog, 'more'> {
-  // What tells no kind is taken for a file: it may be just the one that waits.
+  // An entry without a file type counts as a file: it may be the one that waits.
   const files = entries.filter(({ filename, attrs }) => {
     const mode: number | undefined = attrs.mode
     return filename.endsWith(ending) && (mode === undefined || (mode & kindMask) === regularFile)

@@ -1,7 +1,7 @@
 import { validateFolders } from '../../folders/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 
-/** What decides whom to connect to, and as whom. */
+/** The settings for the server and the credentials. */
 export const connectionSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address' },
   port: { type: 'integer', default: 22, min: 1, max: 65_535, doc: 'TCP port' },
@@ -16,7 +16,7 @@ export const connectionSettings = {
 } as const satisfies SettingsSpec
 export type ConnectionSettings = Values<typeof connectionSettings>
 
-/** Why the settings cannot be used together, or undefined. */
+/** Why the settings cannot be combined, or undefined. */
 export function validateSftp(settings: ConnectionSettings & Parameters<typeof validateFolders>[0]): string | undefined {
   const { hostKey, username, password, privateKey, passphrase } = settings
   if (hostKey?.some((fingerprint) => !/^SHA256:[A-Za-z0-9+/]{43}=?$/.test(fingerprint))) {

@@ -9,7 +9,7 @@ import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret } from '../../settings/index.ts'
 
-/** What there was of the line with which SSH begins (RFC 4253, 4.2). */
+/** The identification line with which an SSH server begins (RFC 4253, 4.2), as far as it was received. */
 export type Greeting = {
   readonly address: string
   readonly ended: 'met' | 'closed' | 'silent' | 'full' | 'unjudged'
@@ -20,15 +20,18 @@ export type Greeting = {
   readonly ms: number
 }
 
-/** Bytes that may come before that line, and with it. */
+/** Maximum bytes up to the end of that line, including any text before it. */
 const maxGreeting = 8 * 1024
-/** Milliseconds kept back from the deadline, so that what did not answer can be told. */
+/** Milliseconds reserved before the deadline, so that svc can report what did not answer. */
 const reserveMs = 150
 
-/** Ours, so it ends by itself: one of svc.yaml would run against a clock, which a busy machine lets run out. */
+/**
+ * A built-in pattern that always terminates. A pattern of svc.yaml would run under a time limit, which could expire on
+ * a busy machine.
+ */
 const isWhole = (received: Buffer): boolean => /^SSH-[^\r\n\u2028\u2029]*\r?\n/m.test(received.toString('latin1'))
 
-/** Hears the server's first line, and puts it back for the driver. */
+/** Reads the server's first line, and pushes it back for the driver. */
 export async function greeting(
   socket: PeerSocket,
   address: string,
@@ -50,11 +53,11 @@ export async function greeting(
   }
 }
 
-/** 1.99 is what a server of version 2 says that speaks version 1 too. */
+/** A version 2 server that also supports version 1 says 1.99. */
 export const speaksSsh = ({ ended, version }: Pick<Greeting, 'ended' | 'version'>): boolean =>
   ended === 'met' && (version === '2.0' || version === '1.99')
 
-/** The key that a server showed; only once it is known does the driver see it proved. */
+/** The key that a server presents. The server proves that it owns the key only if the key is known. */
 export type HostKey = { readonly type: string; readonly fingerprint: string }
 
 export function hostKeyOf(blob: Buffer): HostKey {
@@ -76,7 +79,9 @@ type CredentialSettings = {
   readonly passphrase?: Secret | undefined
 }
 
-/** Reads the secrets. Throws ProbeError `internal` for a key that cannot be used; never shows it. */
+/**
+ * Reads the secrets. Throws ProbeError `internal` for a key that cannot be used; the message never contains the key.
+ */
 export async function credentialsOf(
   settings: CredentialSettings,
 ): Promise<{ readonly credentials: Credentials; readonly secrets: readonly string[] }> {
@@ -101,18 +106,21 @@ export async function credentialsOf(
 
 export const loadSsh2 = () => optionalDriver('ssh2', () => import('ssh2'))
 
-/** What the key exchange and the sign-in came to. */
+/** The outcome of the key exchange and the sign-in. */
 export type Handshake = {
   readonly hostKey: HostKey
-  /** Signed in; undefined where the server's key is not one of those that are known: then nothing was sent to it. */
+  /**
+   * The client after the sign-in; undefined if the sign-in failed, or if the server's key is unknown, in which case no
+   * credentials were sent.
+   */
   readonly client?: Client
-  /** Why a server with a known key did not let us in: ProbeError `auth`, or another. */
+  /** Why the sign-in at a server with a known key failed: ProbeError `auth`, or another error. */
   readonly cause?: unknown
 }
 
 /**
- * Exchanges keys and, where the server's is one of `known`, signs in. Throws ProbeError or what a socket
- * throws, until the key is there to be told.
+ * Exchanges keys and signs in if the server's key is one of `fingerprints`. Throws ProbeError, or a socket's error, if
+ * the connection fails before the server's key is rejected or the sign-in starts.
  */
 export async function handshake(
   socket: PeerSocket,
@@ -150,7 +158,7 @@ export async function handshake(
     client.connect({
       sock: socket,
       username,
-      // The monitor's own deadline ends it.
+      // The monitor's own deadline ends the handshake.
       readyTimeout: 0,
       hostVerifier: (blob: Buffer) => {
         refusedKey = !isKnown(blob)
@@ -164,7 +172,7 @@ export async function handshake(
   })
 }
 
-/** Each configured credential once, and only in a way that the server offers. */
+/** Tries each configured credential once, and only with a method that the server offers. */
 function authentication({ username, password, key }: Credentials) {
   const methods: string[] = []
   let started = false
@@ -173,7 +181,7 @@ function authentication({ username, password, key }: Credentials) {
     username,
     prompt: (_name, _instructions, _language, prompts, finish) => {
       const [only] = prompts
-      // One hidden question is the password's; whatever else is asked gets no answer.
+      // Answers only a single prompt without echo, with the password; answers no other prompts.
       const answer = prompts.length === 1 && only?.echo === false && !methods.includes('answered')
       if (answer) methods.push('answered')
       finish(answer ? [password ?? ''] : [])
@@ -183,7 +191,7 @@ function authentication({ username, password, key }: Credentials) {
     started: () => started,
     methods: () => methods.filter((one) => one !== 'answered'),
     next: (left: readonly AuthenticationType[] | null): AnyAuthMethod | false => {
-      // First asked without a credential: the refusal says what is offered.
+      // The first attempt has no credential: its refusal lists the methods that the server offers.
       if (!started) {
         started = true
         return { type: 'none', username }
@@ -208,7 +216,7 @@ type At = {
   readonly username: string
 }
 
-/** What an error of the driver or of the server means. */
+/** Classifies an error of the driver or of the server. */
 function sshFault(error: Error, { target, redact, methods, username }: At): unknown {
   if (error instanceof ProbeError) return error
   const { level, code, message } = error as Error & { readonly level?: unknown; readonly code?: unknown }

@@ -25,7 +25,7 @@ import {
 } from './connection.ts'
 import type { Extensions } from './session.ts'
 
-/** What opening the connection shows: the banner, or TLS where that comes first. */
+/** The results of opening the connection: the banner, or TLS if that comes first. */
 export const openingResults = {
   banner: 'The server says that it is ready, in time',
   TLS: 'It is who it should be; in Basic only where TLS comes first (port 465)',
@@ -43,14 +43,14 @@ export function evaluateBanner(address: string, { code, text, ms: value }: SmtpB
 
 type Transport = {
   readonly address: string
-  /** Absent without TLS. */
+  /** Undefined without TLS. */
   readonly encryption?: SmtpEncryption | undefined
-  /** Mail would go in the clear: STARTTLS is not offered. */
+  /** True if the server does not offer STARTTLS, so that mail would travel in clear text. */
   readonly clear?: boolean
   readonly loopback: boolean
 }
 
-/** STARTTLS from Standard on, where it is to be had; Basic hangs up after the banner. */
+/** Starts TLS from Standard on, if the server offers it; Basic closes the connection after the banner. */
 async function observeTransport(
   smtp: SmtpConnection,
   _settings: unknown,
@@ -82,7 +82,7 @@ export const transport = onSmtp({
   },
 })
 
-/** Where TLS comes first, the banner comes second. */
+/** With implicit TLS, the banner comes after TLS. */
 export const bannerUnderTls = onSmtp({
   depth: 'Basic',
   results: { banner: openingResults.banner },
@@ -105,7 +105,7 @@ export const hello = onSmtp({
     ),
 })
 
-/** Together with TLS: where the server is not trusted, its dates do not matter. */
+/** Applies only with TLS. The dates of an untrusted certificate do not matter. */
 export const certificate = onSmtp({
   depth: 'Standard',
   results: { certificate: 'Every certificate of the chain stays valid long enough' },
@@ -117,7 +117,7 @@ export const certificate = onSmtp({
       : [],
 })
 
-/** The ways to sign in with a password that the server offers, the better one first. */
+/** The password methods that the server offers, the preferred one first. */
 const passwordMethods = (extensions: Extensions): readonly ('PLAIN' | 'LOGIN')[] =>
   (['PLAIN', 'LOGIN'] as const).filter((method) => extensions.get('AUTH')?.includes(method))
 
@@ -132,7 +132,7 @@ export const authentication = onSmtp({
   }),
   evaluate: ({ address, methods, inClear }): Result<'authentication'> | [] => {
     if (inClear) return warn('authentication', `${address} offers to take passwords before TLS, in the clear`)
-    // A server that only takes mail needs no sign-in.
+    // A server that only accepts mail needs no sign-in.
     return methods.length === 0 ? [] : ok('authentication', `${address} offers ${sanitize(methods.join(' '), 100)}`)
   },
 })
@@ -151,10 +151,10 @@ export const size = onSmtp({
   },
 })
 
-/** Undefined: the server names no limit. */
+/** Undefined if the server states no limit. */
 function maxMessageBytes(extensions: Extensions): number | undefined {
   const [written] = extensions.get('SIZE') ?? []
-  // `SIZE` and `SIZE 0`: there is no fixed limit (RFC 1870).
+  // `SIZE` and `SIZE 0` mean no fixed limit (RFC 1870).
   return written !== undefined && /^\d{1,15}$/.test(written) && Number(written) > 0 ? Number(written) : undefined
 }
 
@@ -170,7 +170,7 @@ export const signIn = onSmtp({
   evaluate: ({ address }, { username = '' }) => ok('sign-in', `${address} let ${sanitize(username, 64)} in`),
 })
 
-/** Throws ProbeError `auth` for a refusal, `data` where the server cannot decide for now or TLS is missing. */
+/** Throws ProbeError `auth` for a refusal, and `data` for a temporary error or missing TLS. */
 async function authenticate(smtp: SmtpConnection): Promise<void> {
   const { address, credentials = { username: '', password: '' } } = smtp
   if (!smtp.encryption) {
@@ -191,7 +191,7 @@ async function authenticate(smtp: SmtpConnection): Promise<void> {
   }
   if (reply.code === 235) return
   const message = `${address} refused the sign-in of ${quote(username, 64)}: ${smtp.quote(reply)}`
-  // 4xx: the server could not check the password, so nobody has refused it.
+  // A 4xx reply means that the server could not verify the password, so this is no refusal.
   throw smtp.end(new ProbeError(reply.code >= 500 ? 'auth' : 'data', message))
 }
 
@@ -220,7 +220,7 @@ export const recipient = onSmtp({
 
 type Acceptance = { readonly accepted: 'yes' | 'not now' | 'no'; readonly answer: string }
 
-/** Has the server check a recipient, and takes it back. There is no DATA: no mail is sent. */
+/** Submits a recipient for verification, and then resets the transaction. Never sends DATA, so no mail is sent. */
 async function offerRecipient(smtp: SmtpConnection, sender: string, to: string): Promise<Acceptance> {
   const from = await smtp.ask(`MAIL FROM:<${sender}>`, 'MAIL FROM')
   if (from.code !== 250) {

@@ -17,7 +17,7 @@ import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type Extensions, type SmtpReply, SmtpSession } from './session.ts'
 
-/** How long the connection and the banner may take. */
+/** The threshold of connecting and reading the banner. */
 export const connectLatency = latencySetting({ warn: 1_000, limit: 3_000 }, 'How long connection and banner may take')
 
 export const usernameSetting = {
@@ -25,7 +25,7 @@ export const usernameSetting = {
   doc: 'Account to sign in with, from Standard on and under TLS only',
 } as const satisfies SettingsSpec[string]
 
-/** What decides how to connect, and as whom. */
+/** The settings for the connection and the credentials. */
 export const connectSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address' },
   port: { type: 'integer', default: 25, min: 1, max: 65_535, doc: '25, 587 (submission) or 465 (begins with TLS)' },
@@ -52,10 +52,10 @@ export type SmtpConnectSettings = Values<typeof connectSettings>
 export const isImplicit = ({ tls, port }: Pick<SmtpConnectSettings, 'tls' | 'port'>): boolean =>
   tls === 'implicit' || (tls === 'auto' && port === 465)
 
-/** The banner as it came, and the milliseconds from the beginning of the connection to it. */
+/** The banner as received, and the milliseconds from the start of connecting until it arrived. */
 export type SmtpBanner = { readonly code: number; readonly text: string; readonly ms: number }
 
-/** The certificates of the server, and why it is not trusted; undefined where it is. */
+/** The certificates of the server, and why it is not trusted; undefined if it is. */
 export type SmtpEncryption = { readonly chain: Chain; readonly distrust: string | undefined }
 
 type Credentials = { readonly username: string; readonly password: string }
@@ -67,8 +67,8 @@ type Route = {
 }
 
 /**
- * A conversation with a mail server, which the checks advance. The first thing that goes wrong ends it: a server
- * that has refused one command leaves no state in which the next one means anything.
+ * A conversation with a mail server, which the checks advance. The first error ends it: after a refused command, the
+ * state of the session is undefined, and the next command would prove nothing.
  */
 export class SmtpConnection implements Connection {
   readonly address: string
@@ -76,7 +76,7 @@ export class SmtpConnection implements Connection {
   /** Whether TLS begins with the first byte. */
   readonly implicit: boolean
   readonly tls: SmtpConnectSettings['tls']
-  /** With whom to sign in; undefined where the settings or the mode want no sign-in. */
+  /** The credentials; undefined if neither the settings nor the mode ask for a sign-in. */
   readonly credentials: Credentials | undefined
   readonly #at: PeerAddress
   readonly #route: Route
@@ -107,22 +107,22 @@ export class SmtpConnection implements Connection {
     return !this.#ended && (this.#session?.usable ?? true)
   }
 
-  /** The banner, once it has come. */
+  /** The banner, once received. */
   get banner(): SmtpBanner | undefined {
     return this.#banner
   }
 
-  /** Undefined as long as nothing is encrypted. */
+  /** Undefined until TLS is established. */
   get encryption(): SmtpEncryption | undefined {
     return this.#encryption
   }
 
-  /** What the server offered before STARTTLS; undefined where TLS did not begin that way. */
+  /** The extensions that the server offered before STARTTLS; undefined if STARTTLS was not used. */
   get extensionsInClear(): Extensions | undefined {
     return this.#extensionsInClear
   }
 
-  /** Connects, with TLS where it comes first. Throws what sockets and TLS throw. */
+  /** Connects, with TLS first if it is implicit. Throws the errors of sockets and TLS. */
   connect(): Promise<void> {
     return this.#advance(async () => {
       const socket = this.implicit ? await this.#encrypt(() => this.#reach()) : await this.#reach()
@@ -131,7 +131,7 @@ export class SmtpConnection implements Connection {
     })
   }
 
-  /** Reads the banner. One that is not 220 ends the conversation. */
+  /** Reads the banner. Any code but 220 ends the conversation. */
   greeting(): Promise<SmtpBanner> {
     return this.#advance(async (session) => {
       const reply = await session.greeting()
@@ -141,7 +141,7 @@ export class SmtpConnection implements Connection {
     })
   }
 
-  /** What the server offers; asks with EHLO unless it has answered that already. */
+  /** The server's extensions; sends EHLO unless the server has already answered it. */
   extensions(): Promise<Extensions> {
     return this.#advance(async (session) => {
       this.#extensions ??= await session.hello(this.#name)
@@ -149,7 +149,10 @@ export class SmtpConnection implements Connection {
     })
   }
 
-  /** STARTTLS. A server that is not trusted ends the conversation. Throws ProbeError `tls` where it is not offered. */
+  /**
+   * Starts TLS. An untrusted server ends the conversation. Throws ProbeError `tls` if the server does not offer
+   * STARTTLS.
+   */
   startTls(): Promise<SmtpEncryption> {
     return this.#advance(async (session) => {
       const inClear = this.#extensions
@@ -158,7 +161,7 @@ export class SmtpConnection implements Connection {
       const socket = await this.#encrypt(async () => {
         const prepared = first
         first = undefined
-        // With other roots the chain is read on a second connection, which needs its own STARTTLS.
+        // With other roots, the chain is read over a second connection, which needs its own STARTTLS.
         return prepared ?? (await this.#reachAgain())
       })
       this.#extensionsInClear = inClear
@@ -168,7 +171,7 @@ export class SmtpConnection implements Connection {
     })
   }
 
-  /** Sends one line and returns the reply. Throws as `SmtpSession.ask`. */
+  /** Sends one line and returns the reply. Throws like `SmtpSession.ask`. */
   ask(line: string, name?: string): Promise<SmtpReply> {
     return this.#advance((session) => session.ask(line, name))
   }
@@ -178,7 +181,7 @@ export class SmtpConnection implements Connection {
     return this.#activeSession().quote(reply)
   }
 
-  /** Sends no further command, because of that cause, which it returns. */
+  /** Stops sending commands because of this cause, and returns it. */
   end<C>(cause: C): C {
     this.#ended = true
     return cause
@@ -198,7 +201,7 @@ export class SmtpConnection implements Connection {
     return this.#session
   }
 
-  /** Runs one step of the conversation; what it throws ends that. */
+  /** Runs one step of the conversation; an error ends the conversation. */
   async #advance<T>(step: (session: SmtpSession) => Promise<T>): Promise<T> {
     try {
       return await step(this.#session as SmtpSession)
@@ -225,7 +228,7 @@ export class SmtpConnection implements Connection {
     return socket
   }
 
-  /** A further connection, led to where TLS may begin. */
+  /** Opens another connection and advances it to the point where TLS may begin. */
   async #reachAgain(): Promise<Socket> {
     const session = this.#begin(await this.#reach())
     const banner = await session.greeting()
@@ -235,7 +238,7 @@ export class SmtpConnection implements Connection {
   }
 }
 
-/** A client without a name calls itself by its address (RFC 5321, 4.1.3). */
+/** A client without a host name identifies itself by its address (RFC 5321, 4.1.3). */
 function addressLiteral({ localAddress = '127.0.0.1' }: Socket): string {
   return localAddress.includes(':') ? `[IPv6:${localAddress}]` : `[${localAddress}]`
 }
@@ -248,7 +251,7 @@ export const plainCredentials = ({ username, password }: Credentials): string =>
 /** Gives the checks of smtp their types. */
 export const onSmtp = checksOn<SmtpConnection>()
 
-/** Connects; reads the banner, unless TLS comes first. Throws what revealing, files, sockets and TLS throw. */
+/** Connects and reads the banner, unless TLS comes first. Throws the errors of secrets, files, sockets and TLS. */
 export async function openSmtp(
   at: AddressTurn,
   settings: SmtpConnectSettings,

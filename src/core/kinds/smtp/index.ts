@@ -14,10 +14,12 @@ import {
 } from './checks.ts'
 import { connectSettings, isImplicit, openSmtp, type SmtpConnectSettings } from './connection.ts'
 
-/** An address as it stands between < and >: printable ASCII, without what could end it or the line. */
+/**
+ * An address as written between < and >: printable ASCII, without characters that could end the address or the line.
+ */
 const mailAddress = /^[!-;=?A-~]{1,64}@[A-Za-z0-9.:[\]-]{1,255}$/
 
-/** Why the settings cannot be used together, or undefined. */
+/** Why the settings cannot be combined, or undefined. */
 function validate(settings: SmtpConnectSettings & Values<typeof recipient.settings>): string | undefined {
   const { username, password, tls, sender } = settings
   if (password !== undefined && username === undefined) return 'password needs a username'
@@ -32,7 +34,7 @@ function validate(settings: SmtpConnectSettings & Values<typeof recipient.settin
   return undefined
 }
 
-/** Holds a conversation with a mail server and hangs up. Sends no mail: there is no DATA. */
+/** Talks to a mail server and closes the connection. Never sends DATA, so no mail is sent. */
 export default networkKind({
   name: 'smtp',
   title: 'A mail server (SMTP) takes mail; none is sent',

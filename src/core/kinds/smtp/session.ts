@@ -18,10 +18,10 @@ export class SmtpReplyReader extends CodedReplyReader<SmtpReply> {
   }
 }
 
-/** The extensions that a server offers (EHLO): names in capitals, with their parameters. */
+/** The extensions that a server offers (EHLO): names in upper case, with their parameters. */
 export type Extensions = ReadonlyMap<string, readonly string[]>
 
-/** An SMTP session over a socket that stays the caller's to destroy. STARTTLS begins another one. */
+/** An SMTP session over a socket that the caller destroys. STARTTLS begins a new session. */
 export class SmtpSession {
   readonly address: string
   readonly #redact: Redact
@@ -33,7 +33,7 @@ export class SmtpSession {
     this.#exchange = new RequestReplyConnection(socket, address, new SmtpReplyReader(address, redact))
   }
 
-  /** False when no further command can be answered. */
+  /** False if no further command can be answered. */
   get usable(): boolean {
     return this.#exchange.usable
   }
@@ -43,14 +43,14 @@ export class SmtpSession {
     return quote(this.#redact(`${code} ${lines.join(' ')}`), 200)
   }
 
-  /** The banner, whatever its code. Throws as `ask`, but for a 421. */
+  /** The banner, whatever its code. Throws like `ask`, except for a 421. */
   greeting(): Promise<SmtpReply> {
     return this.#exchange.next()
   }
 
   /**
-   * Sends one line and returns the reply. `name` stands for the line in messages. Throws ProbeError: `refused`
-   * for a 421, with which a server ends a session whatever the command was; else as `Exchange.ask`.
+   * Sends one line and returns the reply. `name` replaces the line in messages. Throws ProbeError: `refused` for a 421,
+   * with which a server may end a session after any command; otherwise like `RequestReplyConnection.ask`.
    */
   async ask(line: string, name = line.split(' ', 1)[0] ?? ''): Promise<SmtpReply> {
     if (/[\r\n\0]/.test(line)) throw new ProbeError('data', `what ${name} should say holds a line break`)
@@ -64,13 +64,13 @@ export class SmtpSession {
     return reply
   }
 
-  /** EHLO. Throws ProbeError `protocol` when the server knows none. */
+  /** Sends EHLO. Throws ProbeError `protocol` if the server does not support it. */
   async hello(name: string): Promise<Extensions> {
     const reply = await this.ask(`EHLO ${name}`)
     if (reply.code !== 250) {
       throw new ProbeError('protocol', `${this.address} does not take EHLO ${name}: ${this.quote(reply)}`)
     }
-    // The first line is the server's name and greeting.
+    // The first line contains the server's name and greeting.
     return new Map(
       reply.lines.slice(1).map((line) => {
         const [extension = '', ...parameters] = line.toUpperCase().split(/[ =]+/)
@@ -80,8 +80,8 @@ export class SmtpSession {
   }
 
   /**
-   * STARTTLS; returns the socket on which TLS may begin. Throws ProbeError `tls` for a refusal, and
-   * `protocol` when the server sent more than its reply: under TLS that would pass for its word.
+   * Sends STARTTLS and returns the socket on which TLS may begin. Throws ProbeError `tls` for a refusal, and `protocol`
+   * if the server sent more than its reply: under TLS, that data would pass as authentic.
    */
   async startTls(): Promise<Socket> {
     const reply = await this.ask('STARTTLS')
@@ -89,7 +89,7 @@ export class SmtpSession {
     return this.#exchange.detach()
   }
 
-  /** Ends the session, so that the server logs no lost connection. Never throws. */
+  /** Sends QUIT, so that the server does not log a lost connection. Never throws. */
   async quit(): Promise<void> {
     if (this.usable) await settleWithin(this.ask('QUIT'), closeTimeoutMs)
   }
