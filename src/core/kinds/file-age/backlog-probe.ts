@@ -2,14 +2,14 @@ import { opendirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileTrouble } from '../../system/files.ts'
 
-/** What the child process is asked: a share that hangs can hold up nothing but the child. */
+/** The request to the child process. A share that hangs blocks only the child. */
 export type BacklogTask = {
   readonly path: string
-  /** Whether to look into a folder, or only whether it can be listed. */
+  /** Whether to read the entries of a folder, or only to test whether it can be listed. */
   readonly list: boolean
-  /** Only files whose names end so; empty for all. */
+  /** Considers only files whose names end with this; empty for all. */
   readonly ending: string
-  /** Names that begin with a dot count too. */
+  /** Includes names that begin with a dot. */
   readonly hidden: boolean
 }
 
@@ -21,11 +21,11 @@ export type BacklogAnswer =
       readonly type: 'folder'
       readonly files: number
       readonly oldest: { readonly name: string; readonly modified: number } | undefined
-      /** True when the folder holds more than was read. */
+      /** True if the folder contains more entries than were read. */
       readonly more: boolean
     }
 
-/** Files that are dated, and entries that are gone through for them. */
+/** Maximum number of dated files, and of entries that are searched for them. */
 export const maxFiles = 10_000
 const maxEntries = 200_000
 
@@ -41,12 +41,12 @@ export default async function probe(input: unknown): Promise<BacklogAnswer> {
 function look(task: BacklogTask): BacklogAnswer {
   const target = statSync(task.path)
   if (target.isFile()) return { type: 'file', modified: target.mtimeMs, bytes: target.size }
-  // A pipe or a device has a date too, and it means nothing.
+  // The date of a pipe or a device means nothing.
   if (!target.isDirectory()) return { type: 'missing', why: 'is neither a file nor a folder' }
   return folder(task)
 }
 
-/** Names and dates only; does not descend. A link counts as the file that it leads to. */
+/** Reads only names and dates, and does not descend into folders. A link counts as its target. */
 function folder({ path, list, ending, hidden }: BacklogTask): BacklogAnswer {
   const entries = opendirSync(path)
   let files = 0
@@ -75,8 +75,8 @@ function folder({ path, list, ending, hidden }: BacklogTask): BacklogAnswer {
 }
 
 /**
- * Undefined for what is no file, or not any more: taken away between its listing and this look, it
- * waits no longer. A link may lead nowhere, or in a circle.
+ * The date of a file. Undefined for anything but a file, and for a file that was removed after it was listed, because
+ * it no longer waits. A link may be broken or circular.
  */
 function dateOf(path: string): number | undefined {
   try {

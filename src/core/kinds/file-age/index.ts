@@ -22,16 +22,16 @@ const selection = {
   hidden: { type: 'flag', default: false, doc: 'Of a folder, also files whose names begin with a dot' },
 } as const satisfies SettingsSpec
 
-/** The path as messages show it, and what a child process reads there. */
+/** The path as shown in messages, and the task of the child process. */
 type Path = { readonly name: string; readonly task: BacklogTask }
 const check = checksOn<Path>()
 
-/** Reads in a child process: a share whose server is gone would hold up this one for ever. */
+/** Reads in a child process, because a share whose server is gone could block this process for ever. */
 const content = sharedRead('there', 'The file or folder', async ({ name, task }: Path, context: CheckContext) => {
   context.step('there', name)
   const answer = (await context.inChild('backlog', task)) as BacklogAnswer
   const now = context.date().getTime()
-  // A clock that is ahead elsewhere makes no file younger than new.
+  // A remote clock that is ahead never makes an age negative.
   const age = (modified: number) => ({ ms: Math.max(0, now - modified), at: new Date(modified) })
   switch (answer.type) {
     case 'missing':
@@ -81,7 +81,7 @@ export const age = check({
     const part = more ? `, of more than can be dated (${count(maxFiles, 'file')})` : ''
     const result = evaluateAge(`oldest file ${sanitize(oldest.name, 100)}${part}`, oldest)
     const hasLimits = threshold.warn !== undefined || threshold.limit !== undefined
-    // The oldest may be among those that were not read.
+    // The oldest file may be among those that were not read.
     return more && hasLimits && result.status === 'ok' ? { ...result, status: 'warning' } : result
   },
 })
@@ -116,8 +116,8 @@ export const backlog = check({
 })
 
 /**
- * A file that must be fresh (a backup, a report), or a folder whose backlog must stay small and
- * young. Reads names and times only, never what a file holds; does not descend into folders.
+ * A file that must be fresh (a backup, a report), or a folder whose backlog must stay small and young. Reads only names
+ * and dates, never the content of a file. Does not descend into folders.
  */
 export default machineKind({
   name: 'file-age',

@@ -2,7 +2,7 @@ import type { Heartbeat } from '../../engine/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type Due, isOverdue, wasOverdue } from './due.ts'
 
-/** What several checks use: whose heartbeats they are, and when the next one is due. */
+/** The settings that several checks share: which agents to check, and when their next heartbeat is due. */
 export const reportSettings = {
   agents: {
     type: 'texts',
@@ -35,29 +35,32 @@ export const reportSettings = {
 } as const satisfies SettingsSpec
 export type ReportSettings = Values<typeof reportSettings>
 
-/** An agent as it is judged. Times are milliseconds. */
+/** An agent with the values that the checks evaluate. Times are in milliseconds. */
 export type Agent = Heartbeat & {
   readonly ageMs: number
   readonly everyMs: number
 }
 
 const usualInterval = 60_000
-/** Who reports at intervals, is not named, and has been silent for so long, is gone and no alarm any more. Milliseconds. */
+/**
+ * An agent that reports at intervals and is not named counts as removed after this much silence, and then raises no
+ * alarm. Milliseconds.
+ */
 const goneMs = 30 * 86_400_000
 
-/** The agents that the settings mean. */
+/** The agents that the settings select. */
 export type Agents = {
-  /** Those that have reported: the alive and the silent ones. */
+  /** All agents that have reported, whether alive or silent. */
   readonly matching: readonly Agent[]
   readonly alive: readonly Agent[]
   readonly silent: readonly Agent[]
-  /** Named in the settings without a pattern, and never heard of. */
+  /** Named in the settings without a pattern, but never heard of. */
   readonly missing: readonly string[]
-  /** Where there is a schedule. */
+  /** Undefined without a schedule. */
   readonly due: Due | undefined
 }
 
-/** The agents of the last heartbeats, as of `now`. */
+/** The selected agents, according to their last heartbeats and as of `now`. */
 export function agentsOf(
   heartbeats: readonly Heartbeat[],
   settings: ReportSettings,
@@ -85,12 +88,12 @@ export function agentsOf(
   }
 }
 
-/** Names without a pattern, each once. */
+/** The names without a pattern, without duplicates. */
 export const plainNames = (agents: readonly string[] = []): readonly string[] => [
   ...new Set(agents.filter((one) => !one.includes('*'))),
 ]
 
-/** Whether a name fits a pattern. In steps, so that no pattern takes long. */
+/** Matches names against a pattern part by part, so that no pattern takes long. */
 function matcher(pattern: string): (name: string) => boolean {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()
@@ -107,7 +110,7 @@ function matcher(pattern: string): (name: string) => boolean {
   }
 }
 
-/** Beyond the limit; without one, beyond the warning. What is due counts, where there is a schedule. */
+/** True beyond the limit, or beyond the warning if there is no limit. With a schedule, the due time decides. */
 const isSilent = (
   { at, ageMs, everyMs }: Agent,
   { late }: Pick<ReportSettings, 'late'>,
@@ -118,10 +121,10 @@ const isSilent = (
   return bound !== undefined && ageMs > bound * everyMs
 }
 
-/** Heartbeats that a history must hold before it is evaluated. */
+/** Minimum number of heartbeats for evaluating a history. */
 const minHistory = 5
 
-/** How often an agent went from well to unwell or silent, or back; undefined while too little is known. */
+/** How often an agent changed between well and unwell or silent; undefined while the history is too short. */
 export function changesOf(
   { history, everyMs }: Agent,
   { late }: Pick<ReportSettings, 'late'>,
@@ -135,7 +138,7 @@ export function changesOf(
     const before = history[index - 1]
     if (!before) return
     const turned = (before.status === 'Ok') !== (one.status === 'Ok')
-    // It fell silent, and came back.
+    // The agent fell silent and came back: two changes.
     const fell = due ? wasOverdue(before.at, one.at, due) : one.at - before.at > gap
     changes += fell ? 2 : turned ? 1 : 0
   })

@@ -7,11 +7,11 @@ import { clock as clockText, type Due, overdue, scheduleStatus } from './due.ts'
 
 const check = checksOn<Agents>()
 
-/** Agents that details name. */
+/** Maximum number of agents in the details. */
 const maxDetails = 20
 const nameOf = (agent: { readonly name: string }): string => sanitize(agent.name, 64)
 
-/** Some names in one line. */
+/** A few names in one line. */
 function list(names: readonly string[]): string {
   const some = names.slice(0, 3).join(', ')
   return names.length > 3 ? `${some} and ${names.length - 3} more` : some
@@ -43,12 +43,12 @@ export const newest = check({
   },
 })
 
-/** The newest heartbeat of all, against what is due. */
+/** Evaluates the newest heartbeat of all agents against the schedule. */
 function evaluateDue(agent: Agent, due: Due): Result<'newest'> {
   const { grace, runs, now } = due
   const { status, since, many } = scheduleStatus(agent.at, due)
   const name = nameOf(agent)
-  // Of what is too far back only the heartbeat itself is known.
+  // If the heartbeat is older than all known runs, only its age is known.
   const lateMs = since === undefined ? (many ? agent.ageMs : 0) : now - since
   const more: Partial<Result> = {
     measurement: { value: lateMs, unit: 'milliseconds', ...grace, bound: 'atMost' },
@@ -99,7 +99,7 @@ export const reporting = check({
       details,
     }
     if (alive.length < min) return fail('reporting', 'threshold', `${message} (at least ${min})`, more)
-    // Nobody at all is never well, even where nobody is named.
+    // No reporting agent at all is a failure, even if the settings name no agent.
     if (alive.length === 0) return fail('reporting', 'threshold', message, more)
     return lost.length === 0 || expected !== undefined
       ? ok('reporting', message, more)
@@ -107,7 +107,7 @@ export const reporting = check({
   },
 })
 
-// Of agents that are silent nothing else is known any more: the checks below look at the others.
+// The checks below skip silent agents: nothing current is known about them.
 
 export const status = check({
   depth: 'Standard',
@@ -125,14 +125,14 @@ export const status = check({
     }
     const line = (agent: Agent): string =>
       `${nameOf(agent)} says ${agent.status}${agent.message === undefined ? '' : `: ${quote(agent.message, 160)}`}`
-    // Of one agent the message says all of it.
+    // With a single agent, the message already contains everything.
     const more = { details: others.length > 0 ? unwell.slice(0, maxDetails).map(line) : [] }
     const message = `${line(first)}${others.length > 0 ? ` (and ${count(others.length, 'other')})` : ''}`
     return first.status === 'Fail' ? fail('status', 'data', message, more) : warn('status', message, more)
   },
 })
 
-/** Version skew is deployment-related (H5). Agents that say none are left out. */
+/** Version skew is deployment-related (H5). Skips agents that report no version. */
 export const version = check({
   depth: 'Standard',
   results: { version: 'All run the same version, or the expected one' },
@@ -286,14 +286,14 @@ export const flapping = check({
 
 type Figure = { readonly agent: Agent; readonly value: number }
 
-/** The figure of each agent that reports it. */
+/** The value of each agent that reports it. */
 const figuresOf = (agents: readonly Agent[], figure: (agent: Agent) => number | undefined): readonly Figure[] =>
   agents.flatMap((agent) => {
     const value = figure(agent)
     return value === undefined ? [] : [{ agent, value }]
   })
 
-/** The agent with the worst figure; nothing where none reports it or no limit is set. */
+/** Evaluates the agent with the worst value. Returns nothing if no agent reports the value or no limit is set. */
 function evaluateWorst<const Name extends string>({
   check: name,
   what,

@@ -2,42 +2,42 @@ import { showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
 
-/** A scheduled time, and from when on a heartbeat counts for it. Milliseconds since 1970. */
+/** A scheduled time, and the earliest time at which a heartbeat counts for it. Milliseconds since 1970. */
 export type ScheduledRun = { readonly at: number; readonly from: number }
 
-/** What a schedule asks of every agent by now. */
+/** The runs for which every agent should have reported by now. */
 export type Due = {
   readonly now: number
   readonly timezone: string
   readonly grace: Threshold
   /** The last `maxRuns` scheduled times up to now, newest first. */
   readonly runs: readonly ScheduledRun[]
-  /** The last that was longer ago than the grace allows: a heartbeat of before is too old. */
+  /** The last run whose grace period has expired: a heartbeat from before that run is too old. */
   readonly past: { readonly warn: ScheduledRun | undefined; readonly limit: ScheduledRun | undefined }
 }
 
-/** Scheduled times that are looked back at: what was before is not counted one by one. */
+/** Maximum number of past scheduled times. Earlier runs are not counted individually. */
 export const maxRuns = 300
 
-/** A clock that is ahead by so much reports before the time has come. Milliseconds. */
+/** The tolerance for a clock that is ahead, and so reports before the scheduled time. Milliseconds. */
 const earlyMs = 60_000
 
 /**
- * Scheduled times, newest first, as runs; the last of them only says how far apart they are. A
- * heartbeat counts from a minute before, or from a quarter of the time since the run before where
- * that is less: it could be for that one.
+ * Converts scheduled times, newest first, to runs; the last time only determines the length of the preceding interval.
+ * A heartbeat counts from one minute before the scheduled time, or from a quarter of the interval if that is shorter:
+ * an earlier heartbeat could belong to the previous run.
  */
 export const runsOf = (times: readonly number[]): readonly ScheduledRun[] =>
   times.slice(0, -1).map((at, index) => ({ at, from: at - Math.min(earlyMs, (at - (times[index + 1] ?? at)) / 4) }))
 
-/** How an agent whose last heartbeat came `at` stands to what is due. */
+/** The status of an agent with respect to the schedule, given the time `at` of its last heartbeat. */
 export type ScheduleStatus = {
   readonly status: 'ok' | 'warning' | 'failed'
-  /** The first scheduled time that it has not reported for; undefined where all are, or too many to know. */
+  /** The first scheduled time without a heartbeat; undefined if none is missing, or if too many are missing to know. */
   readonly since: number | undefined
-  /** How many scheduled times, whose grace has passed, it has not reported for; undefined as above. */
+  /** The number of runs without a heartbeat whose grace period has expired; undefined in the same cases. */
   readonly missed: number | undefined
-  /** More than are looked back at. */
+  /** True if more runs are missing than are looked back at. */
   readonly many: boolean
 }
 
@@ -57,18 +57,21 @@ export function scheduleStatus(at: number, { runs, past }: Due): ScheduleStatus 
   }
 }
 
-/** Beyond the limit of the grace; without one, beyond the warning. */
+/** True beyond the limit of the grace period, or beyond its warning if there is no limit. */
 export const isOverdue = (at: number, { past, grace }: Due): boolean =>
   isBefore(at, grace.limit === undefined ? past.warn : past.limit)
 
-/** Whether an agent was overdue between two heartbeats, so far as is looked back. */
+/** Whether an agent was overdue between two heartbeats, within the known runs. */
 export function wasOverdue(from: number, to: number, { runs, grace }: Due): boolean {
   const first = runs[unmetCount(from, runs) - 1]
   const bound = grace.limit ?? grace.warn
   return first !== undefined && bound !== undefined && to - first.at > bound
 }
 
-/** How many of the runs a heartbeat came too early for. By halves: 10,000 agents have 20 heartbeats each. */
+/**
+ * The number of runs for which a heartbeat came too early. Uses a binary search, because 10,000 agents may have 20
+ * heartbeats each.
+ */
 function unmetCount(at: number, runs: readonly ScheduledRun[]): number {
   let low = 0
   let high = runs.length
@@ -80,7 +83,7 @@ function unmetCount(at: number, runs: readonly ScheduledRun[]): number {
   return low
 }
 
-/** Of an agent that is overdue, by the time of its last heartbeat: `has not reported since …`. */
+/** Describes an overdue agent by the time of its last heartbeat: `has not reported since …`. */
 export function overdue(at: number, due: Due, bound?: string): string {
   const { since, missed, many, status } = scheduleStatus(at, due)
   const [from, why] = since === undefined ? [at, 'its heartbeat of '] : [since, '']
@@ -95,7 +98,7 @@ export function overdue(at: number, due: Due, bound?: string): string {
   return `has not reported since ${why}${clock(from, due)}${when} (${[ago, bound].filter(Boolean).join('; ')})`
 }
 
-/** `02:00 UTC`, and of another day than today the date too. */
+/** For example `02:00 UTC`; with the date unless it is today. */
 export function clock(at: number, { now, timezone }: Due): string {
   const zoned = new Intl.DateTimeFormat('en', {
     timeZone: timezone,

@@ -5,7 +5,7 @@ import { type Agents, agentsOf, type ReportSettings, reportSettings } from './ag
 import { backlog, clock, disk, flapping, newest, reporting, silent, status, version } from './checks.ts'
 import { dueAt, scheduleProblem } from './schedule.ts'
 
-/** What cannot be read says nothing of the agents: that is a failure of its own. */
+/** A store that cannot be read says nothing about the agents, so this is a failure of its own. */
 async function read({ heartbeats }: CheckContext): Promise<readonly Heartbeat[]> {
   if (!heartbeats) throw new ProbeError('internal', 'there is no store here to keep heartbeats in')
   try {
@@ -23,12 +23,12 @@ async function open(settings: ReportSettings, context: CheckContext): Promise<Ag
   return agentsOf(heartbeats, settings, dueAt(settings, now), now)
 }
 
-/** Agents report (`svc heartbeat`), and their silence is what is found. Nothing is asked of them. */
+/** Agents report with `svc heartbeat`, and the checks detect their silence. Sends no requests to agents. */
 export default machineKind({
   name: 'heartbeat',
   title: 'Agents report that they are alive and well',
-  // Schedules are in local time, and Node settles which that is when it is first needed. Where /etc/localtime is a
-  // copy it looks for the same file among all time zones; failing that for want of descriptors, it stays UTC.
+  // Schedules use local time, and Node determines the local time zone on first use. If /etc/localtime is a copy, Node
+  // searches all time zones for the same file; if that fails for lack of file descriptors, it keeps UTC.
   preload: async () => new Date().getTimezoneOffset(),
   settings: reportSettings,
   validate: scheduleProblem,

@@ -7,16 +7,16 @@ import { type ReportSettings, reportSettings } from './agents.ts'
 import { type Due, maxRuns, runsOf, type ScheduledRun } from './due.ts'
 
 const dayMs = 86_400_000
-/** The store forgets an agent that has been silent for so long. */
+/** The store forgets an agent after this much silence. */
 export const rememberedMs = 100 * dayMs
 const usualZone = 'UTC'
-/** The most frequent first. */
+/** From the most to the least frequent. */
 const names = ['@hourly', '@daily', '@midnight', '@weekly', '@monthly', '@yearly', '@annually']
 
-/** Why schedule and what belongs to it cannot be used, or undefined. Loads croner where a schedule is set. */
+/** Why the schedule and its related settings cannot be used, or undefined. Loads croner if a schedule is set. */
 export function scheduleProblem(settings: ReportSettings): string | undefined {
   const { schedule, timezone, grace, interval, late } = settings
-  // Defaults are given as the very objects of the table: any other is written.
+  // Defaults are identical to the objects in the settings table, so any other object was configured.
   if (schedule === undefined) {
     const alone = timezone !== undefined ? 'timezone' : grace !== reportSettings.grace.default ? 'grace' : undefined
     return alone && `gives ${alone} without schedule: agents that report at intervals are judged by interval and late`
@@ -31,7 +31,7 @@ export function scheduleProblem(settings: ReportSettings): string | undefined {
 function zoneProblem(timezone: string): string | undefined {
   const is = `timezone ${quote(timezone, 64)} is no name of a time zone`
   const such = `${is}, such as Europe/Berlin`
-  // An offset is no zone: it does not know summer time.
+  // An offset is not a time zone: it has no daylight saving time.
   if (!/^[a-z]/i.test(timezone)) return such
   try {
     new Intl.DateTimeFormat('en', { timeZone: timezone })
@@ -63,17 +63,17 @@ function expressionProblem(schedule: string, timezone: string, { grace }: Report
   return `${place} leaves ${showDuration(gap)} between two times, and with grace that is more than 100 d: an agent that is silent for so long is forgotten. Look at what the job leaves behind instead (kind file-age)`
 }
 
-/** From a date on that is always the same, so that a file is right or wrong whenever it is read. */
+/** A fixed date, so that the validity of a file does not depend on when it is read. */
 const firstLook = Date.UTC(2026, 0, 1)
 const lookMs = 400 * dayMs
 const maxSteps = 100
 
-/** A time between two runs that is longer than `room`, or undefined; infinite where none ever comes. */
+/** A gap between two runs that is longer than `room`, or undefined; infinite if there is no further run. */
 function tooLong(cron: Cron, room: number): number | undefined {
   let at = cron.after(firstLook)
   for (let steps = 0; steps < maxSteps; steps += 1) {
     if (at === undefined) return Number.POSITIVE_INFINITY
-    // As far as one stride reaches; where that is nowhere, the next run is too far.
+    // Jumps to the last run within `room`. If there is none, the next run is too far away.
     const [reached = at] = cron.before(at + room + 1, 1)
     if (reached <= at) return (cron.after(at) ?? Number.POSITIVE_INFINITY) - at
     if (reached > firstLook + lookMs) return undefined
@@ -82,7 +82,7 @@ function tooLong(cron: Cron, room: number): number | undefined {
   return undefined
 }
 
-/** What is due by now; undefined without a schedule. Of settings that `scheduleProblem` lets pass. */
+/** What is due by now; undefined without a schedule. The settings must have passed `scheduleProblem`. */
 export function dueAt({ schedule, timezone = usualZone, grace }: ReportSettings, now: number): Due | undefined {
   if (schedule === undefined) return undefined
   const { cron, times } = timesUpTo(schedule.trim(), timezone, now)
@@ -102,15 +102,15 @@ export function dueAt({ schedule, timezone = usualZone, grace }: ReportSettings,
 
 type Times = {
   readonly cron: Cron
-  /** The last `maxRuns` and one, newest first. */
+  /** The last `maxRuns` + 1 scheduled times, newest first. */
   readonly times: readonly number[]
-  /** Until when no further one comes. */
+  /** The time of the next run, until which this entry is valid. */
   readonly next: number
 }
 const cache = new Map<string, Times>()
 const maxTimes = 100
 
-/** Counting back takes some 20 ms, and between two scheduled times it gives the same. */
+/** Caches the times: searching backwards takes about 20 ms, and the result is the same until the next run. */
 function timesUpTo(expression: string, timezone: string, now: number): Times {
   const key = `${timezone} ${expression}`
   const before = cache.get(key)
@@ -122,22 +122,21 @@ function timesUpTo(expression: string, timezone: string, now: number): Times {
   return times
 }
 
-/** The times of a cron expression; milliseconds since 1970. */
+/** The times of a cron expression, in milliseconds since 1970. */
 type Cron = {
-  /** The last `n` before a time, that time not among them; newest first. */
+  /** The last `n` times before `time`, exclusive; newest first. */
   readonly before: (time: number, n: number) => readonly number[]
-  /** The first after a time, if one ever comes. */
+  /** The first time after `time`, if there is one. */
   readonly after: (time: number) => number | undefined
 }
 
 /**
- * Reads an expression of five fields, or a name such as `@daily`. Days that begin or end summer time
- * are as in Debian's cron: a fixed time that they skip comes as soon as they have skipped it, one that
- * they repeat comes once; what comes every hour or minute comes in every hour that there is. Throws an
- * Error that says what cannot be read.
+ * Parses an expression of five fields, or a name such as `@daily`. Handles daylight saving changes like Debian's cron:
+ * a fixed time that is skipped runs right after the gap, a fixed time that is repeated runs once, and hourly or more
+ * frequent jobs run in every actual hour. Throws an Error that explains what cannot be parsed.
  */
 function readCron(expression: string, timezone: string): Cron {
-  // Read where a schedule is set, and then at once: settings are judged without waiting.
+  // Loaded only for a schedule, and synchronously, because settings are validated synchronously.
   const croner = createRequire(import.meta.url)('croner') as typeof Croner
   const cron = new croner.Cron(expression, {
     paused: true,
@@ -145,7 +144,7 @@ function readCron(expression: string, timezone: string): Cron {
     mode: '5-part',
     fixedTimeRule: 'no-wildcard',
   })
-  // It knows whole seconds only.
+  // croner only supports whole seconds.
   const second = (time: number, round: (value: number) => number): Date => new Date(round(time / 1_000) * 1_000)
   return {
     before: (time, n) => cron.previousRuns(n, second(time, Math.ceil)).map((date) => date.getTime()),

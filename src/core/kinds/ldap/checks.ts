@@ -45,11 +45,11 @@ const rootAttributes = [
 type Root = {
   readonly address: string
   readonly entry: LdapEntry | undefined
-  /** Why a stranger is not shown the entry, where that is no fault. */
+  /** Why the server hides the entry from anonymous callers, if that is no fault. */
   readonly hidden?: string
 }
 
-/** Basic signs in nobody, and a server may well show strangers nothing. */
+/** Basic does not sign in, and a server may hide everything from anonymous callers. */
 export const rootEntry = onLdap({
   depth: 'Basic',
   results: { rootDSE: 'The root entry is shown; strangers may be refused it' },
@@ -63,7 +63,7 @@ export const rootEntry = onLdap({
       return { address, entry, hidden: 'it shows strangers nothing' }
     } catch (cause) {
       const refused = cause instanceof ProbeError && (cause.fault === 'data' || cause.fault === 'auth')
-      // Every other search would be refused for the same reason.
+      // The server would refuse every other search for the same reason.
       if (!refused || includes(mode, 'Standard')) throw ldap.end(cause)
       return { address, entry: undefined, hidden: cause.message }
     }
@@ -119,7 +119,7 @@ export const bind = onLdap({
     timed('bind', `signed in at ${address} as ${quote(user, 120)} in`, ms, latency),
 })
 
-/** The entry at which searches begin: the configured one, or the first that the server names. */
+/** The base entry of searches: the configured one, or the first that the server names. */
 const baseOf = ({ root }: LdapConnection, base: string | undefined): string | undefined =>
   base ??
   [...(root?.attributes.defaultnamingcontext ?? []), ...(root?.attributes.namingcontexts ?? [])].find(
@@ -177,7 +177,7 @@ export const entry = onLdap({
   },
 })
 
-/** Active Directory alone says this, in its root entry. */
+/** Only Active Directory reports this, in its root entry. */
 export const synchronized = onLdap({
   depth: 'Advanced',
   results: { synchronized: 'A domain controller has finished its replication' },
@@ -221,7 +221,7 @@ export const lastChange = onLdap({
   },
 })
 
-/** `20260731120000.123456Z#000000#000#000000`, one for each server that takes changes. */
+/** Parses values such as `20260731120000.123456Z#000000#000#000000`, one for each server that accepts changes. */
 export function newestChange(values: readonly string[]): number | undefined {
   const times = values.flatMap((value) => {
     const [, y, mo, d, h, mi, s] = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.\d+)?Z#/.exec(value) ?? []
@@ -235,10 +235,12 @@ type Dedicated = { readonly user: string; readonly password?: Secret | undefined
 
 type Refusal = {
   readonly user: string
-  /** `accepted` is the bad one; `unproved`: refused, but not because of the password. */
+  /**
+   * `accepted`: the server accepted the wrong password. `unproved`: it refused for another reason than the password.
+   */
   readonly wrong: 'refused' | 'accepted' | 'unproved'
   readonly why?: string | undefined
-  /** Whether its right password was sent, and let in. */
+  /** True if the correct password was sent and accepted. */
   readonly right: boolean
 }
 
@@ -260,7 +262,7 @@ export const wrongPassword = onLdap({
   },
   when: ['refusesWrongPassword'],
   observe: async (ldap, { refusesWrongPassword: dedicated = { user: '' } }) => {
-    // Each attempt has a connection of its own: servers may hang up on a refusal.
+    // Each attempt opens its own connection, because servers may disconnect after a refusal.
     await ldap.close()
     return { address: ldap.address, ...(await observeRefusal(ldap, dedicated)) }
   },
@@ -278,9 +280,12 @@ export const wrongPassword = onLdap({
   },
 })
 
-/** Sends a wrong password, and then the right one where it is known: the refusal was because of the password then. */
+/**
+ * Sends a wrong password, and then the correct one if it is configured. If that is accepted, the refusal was due to the
+ * wrong password.
+ */
 async function observeRefusal(ldap: LdapConnection, { user, password }: Dedicated): Promise<Refusal> {
-  // Nobody's real password: unlike any that a person may have chosen.
+  // A random password, so that it is nobody's real one.
   const refusal = await refusalOf(ldap, user, randomBytes(18).toString('base64url'))
   if (refusal === undefined) return { user, wrong: 'accepted', right: false }
   const right = await password?.reveal()
@@ -293,7 +298,7 @@ async function observeRefusal(ldap: LdapConnection, { user, password }: Dedicate
   return why === undefined ? { user, wrong: 'refused', right: false } : { user, wrong: 'unproved', why, right: false }
 }
 
-/** What the server answered against a sign-in; undefined when it let the account in. Throws any other trouble. */
+/** The refusal of a sign-in; undefined if the server accepted it. Throws any other error. */
 async function refusalOf(ldap: LdapConnection, user: string, password: string): Promise<ProbeError | undefined> {
   try {
     await ldap.signInElsewhere(user, password)

@@ -2,20 +2,20 @@ import { quote, type Redact } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 import type { LdapResult } from './message.ts'
 
-/** What was asked for when a server answered with a result code. */
+/** The request that a result code answers. */
 export type LdapRequest = {
   readonly address: string
   readonly doing: 'StartTLS' | 'bind' | 'search'
-  /** Who signs in, or nobody. */
+  /** The account that signs in; undefined for an anonymous request. */
   readonly user: string | undefined
-  /** The entry that was looked for. */
+  /** The requested entry. */
   readonly base?: string
   readonly redact: Redact
 }
 
 type Meaning = readonly [fault: FaultClass, words: string]
 
-/** RFC 4511, appendix A, in an operator's words. */
+/** The result codes of RFC 4511, appendix A, explained for operators. */
 const meanings: Readonly<Record<number, Meaning>> = {
   1: ['data', 'refused it in this state (operationsError): often a search before a sign-in'],
   2: ['protocol', 'did not understand the request (protocolError)'],
@@ -37,7 +37,7 @@ const meanings: Readonly<Record<number, Meaning>> = {
   80: ['protocol', 'failed within (other)'],
 }
 
-/** What Active Directory adds to code 49: `AcceptSecurityContext error, data 52e`. */
+/** The sub-codes that Active Directory adds to code 49: `AcceptSecurityContext error, data 52e`. */
 const directoryMeanings: Readonly<Record<string, string>> = {
   '525': 'there is no such user',
   '52e': 'wrong password',
@@ -50,10 +50,10 @@ const directoryMeanings: Readonly<Record<string, string>> = {
   '775': 'the account is locked',
 }
 
-/** The sub code of Active Directory in a server's text, in small letters. */
+/** The sub-code of Active Directory in a server's text, in lower case. */
 export const subCode = (text: string): string | undefined => /\bdata ([0-9a-f]{1,8})\b/i.exec(text)?.[1]?.toLowerCase()
 
-/** Why an account was refused for another reason than its password; undefined when that is not known. */
+/** The reason for refusing an account, if it is not the password; undefined if it is unknown. */
 export function otherReason(text: string): string | undefined {
   const code = subCode(text)
   return code === undefined || code === '52e' ? undefined : directoryMeanings[code]
@@ -61,7 +61,7 @@ export function otherReason(text: string): string | undefined {
 
 type ExplainedResult = { readonly fault: FaultClass; readonly words: string; readonly details: readonly string[] }
 
-/** What a result code means: words that go behind `it`. */
+/** Explains a result code, in words that follow `it`. */
 export function meaningOf({ code, text }: LdapResult, redact: Redact): ExplainedResult {
   const [fault, words] = meanings[code] ?? ['protocol', `answered with code ${code}`]
   const reason = redact(text)
@@ -72,7 +72,7 @@ export function meaningOf({ code, text }: LdapResult, redact: Redact): Explained
   }
 }
 
-/** What a result code means as the answer to something. */
+/** Explains a result code as the answer to a request. */
 export function resultFault(result: LdapResult, request: LdapRequest): ProbeError {
   const { address, doing, user, base = '', redact } = request
   const { fault, words, details } = meaningOf(result, redact)

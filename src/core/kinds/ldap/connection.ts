@@ -22,7 +22,7 @@ import { resultFault } from './codes.ts'
 import { LdapFrames, resultOf } from './message.ts'
 import { type LdapEntry, type LdapSession, openLdap } from './session.ts'
 
-/** How long the connection, the sign-in and each search may take. */
+/** The threshold of the connection, the sign-in and each search. */
 export const connectLatency = latencySetting(
   { warn: 1_000, limit: 3_000 },
   'How long the connection, the sign-in and each search may take',
@@ -33,7 +33,7 @@ export const userSetting = {
   doc: 'Who signs in from Standard on, with password: a distinguished name; for Active Directory also user@domain. Without it, strangers are what is tried',
 } as const satisfies SettingsSpec[string]
 
-/** What decides how to connect, and as whom. */
+/** The settings for the connection and the credentials. */
 export const connectSettings = {
   url: {
     type: 'url',
@@ -56,14 +56,14 @@ export const isLdaps = ({ url }: Pick<LdapConnectSettings, 'url'>): boolean => n
 type Link = { readonly socket: Socket; readonly chain: Chain | undefined }
 type Route = { readonly settings: LdapConnectSettings; readonly ca: string | undefined; readonly context: CheckContext }
 
-/** A directory at one address, which the checks sign in to and search. */
+/** A directory at one address. The checks sign in and search over it. */
 export class LdapConnection implements Connection {
   readonly address: string
-  /** Of the server's certificate; undefined without TLS. */
+  /** The chain of the server's certificate; undefined without TLS. */
   readonly chain: Chain | undefined
-  /** Who signs in at this mode; undefined: nobody. */
+  /** The account that signs in in this mode; undefined for anonymous requests. */
   readonly user: string | undefined
-  /** The root entry, once it has been read and shown. */
+  /** The root entry, once read; undefined if the server hides it. */
   root: LdapEntry | undefined
   readonly #at: PeerAddress
   readonly #route: Route
@@ -84,15 +84,16 @@ export class LdapConnection implements Connection {
     return !this.#ended && !this.#link.socket.destroyed
   }
 
-  /** The session that the checks share; nobody is signed in before `signIn`. */
+  /** The session that the checks share; anonymous until `signIn`. */
   session(): Promise<LdapSession> {
     this.#session ??= this.#speak(this.#link, '')
     return this.#session
   }
 
   /**
-   * Reveals the password of `user`, unless it would travel readable; returns what signs in with it. Throws ProbeError
-   * `data`, and what revealing throws. The function throws ProbeError `auth` when the server refuses.
+   * Reads the password of `user`, unless it would travel in clear text, and returns a function that signs in with it.
+   * Throws ProbeError `data`, or the error of reading the secret. The function throws ProbeError `auth` if the server
+   * refuses.
    */
   async prepareSignIn(user: string): Promise<() => Promise<void>> {
     refuseReadable(this.#link, this.#at, this.#route.settings)
@@ -102,10 +103,7 @@ export class LdapConnection implements Connection {
     return () => session.bind(user, password)
   }
 
-  /**
-   * Opens a connection of its own, over which a password may travel, and signs in there. Throws ProbeError: `auth`
-   * for a refusal.
-   */
+  /** Signs in over a connection of its own that protects the password. Throws ProbeError: `auth` for a refusal. */
   async signInElsewhere(user: string, password: string): Promise<void> {
     const { settings, ca, context } = this.#route
     const link = await openSocket(this.#at, settings, ca, context)
@@ -122,7 +120,7 @@ export class LdapConnection implements Connection {
     }
   }
 
-  /** Sends nothing more, because of that cause, which it returns. */
+  /** Stops sending requests because of this cause, and returns it. */
   end<C>(cause: C): C {
     this.#ended = true
     return cause
@@ -147,7 +145,7 @@ export class LdapConnection implements Connection {
 /** Gives the checks of ldap their types. */
 export const onLdap = checksOn<LdapConnection>()
 
-/** Reads what all addresses are connected with. Throws what the CA file throws. */
+/** Reads the CA file, which all addresses share. Throws its errors. */
 export const prepareLdap = async ({ caFile }: LdapConnectSettings) => ({ ca: await readCaFile(caFile) })
 
 export async function connectLdap(
@@ -159,7 +157,7 @@ export async function connectLdap(
   return new LdapConnection(at, await openSocket(at, settings, ca, context), { settings, ca, context })
 }
 
-/** Connects, with TLS as configured. A server that is not who it should be gets nothing but the handshake. */
+/** Connects, with TLS as configured. An untrusted server receives nothing but the handshake. */
 async function openSocket(
   target: PeerAddress,
   settings: LdapConnectSettings,
@@ -188,7 +186,7 @@ const startTlsRequest = Buffer.concat([
   Buffer.from('1.3.6.1.4.1.1466.20037', 'latin1'),
 ])
 const extendedResponse = 0x78
-/** Bytes: the answer to StartTLS is short. */
+/** Maximum bytes of the answer to StartTLS, which is short. */
 const maxResponse = 4_096
 
 /** Returns a socket on which TLS may begin. */
@@ -211,7 +209,7 @@ async function startTls({ ip, port, address, signal }: PeerAddress, context: Che
     if (result.code !== 0) {
       throw resultFault(result, { address, doing: 'StartTLS', user: undefined, redact: noRedaction })
     }
-    // What arrives unencrypted behind the answer may be somebody else's, slipped in.
+    // An attacker may have injected unencrypted data after the answer.
     if (more.length > 0 || !frames.empty) throw protocol('went on unencrypted after it had agreed to StartTLS')
     return socket
   } catch (error) {
@@ -220,7 +218,7 @@ async function startTls({ ip, port, address, signal }: PeerAddress, context: Che
   }
 }
 
-/** Whether a message is whole, or never will be. */
+/** True if a message is complete, or can never become complete. */
 function isWhole(bytes: Buffer): boolean {
   try {
     return new LdapFrames('').take(bytes).length > 0
@@ -229,7 +227,7 @@ function isWhole(bytes: Buffer): boolean {
   }
 }
 
-/** Throws ProbeError `data` where a password would travel readable to another machine. */
+/** Throws ProbeError `data` if a password would travel to another machine in clear text. */
 export function refuseReadable(
   link: Pick<Link, 'chain'>,
   target: Pick<PeerAddress, 'ip' | 'address'>,

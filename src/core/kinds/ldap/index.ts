@@ -15,7 +15,7 @@ import {
 import { connectLdap, connectSettings, isLdaps, type LdapConnectSettings, prepareLdap } from './connection.ts'
 import { loadLdapts } from './session.ts'
 
-/** Why the settings cannot be used together, or undefined. */
+/** Why the settings cannot be combined, or undefined. */
 function validate(settings: LdapConnectSettings & Values<typeof wrongPassword.settings>): string | undefined {
   const { user, password, startTls } = settings
   const url = new URL(settings.url)
@@ -33,7 +33,7 @@ function validate(settings: LdapConnectSettings & Values<typeof wrongPassword.se
   return undefined
 }
 
-/** Spaces around commas and equals signs, and letter case, make no other name. */
+/** Names are equal regardless of letter case and of spaces around commas and equals signs. */
 const isSameName = (one: string, other: string): boolean => plainName(one) === plainName(other)
 const plainName = (name: string): string =>
   name
@@ -43,7 +43,7 @@ const plainName = (name: string): string =>
     .map((part) => part.trim())
     .join('')
 
-/** Signs in as its mode allows, and only reads. */
+/** Signs in as the mode allows, and only reads. */
 export default networkKind({
   name: 'ldap',
   title: 'An LDAP directory (OpenLDAP, Active Directory) lets in, and finds',

@@ -1,25 +1,24 @@
 import { ProbeError } from '../../probe-error.ts'
 
-/** What every answer but an entry holds (RFC 4511, 4.1.9). */
+/** The fields that every answer except an entry contains (RFC 4511, 4.1.9). */
 export type LdapResult = { readonly code: number; readonly text: string }
 
 type Element = { readonly tag: number; readonly content: Buffer; readonly end: number }
 
-/** Bytes: what the checks ask for is small. */
+/** Maximum bytes; the answers to the checks' requests are small. */
 const maxBytes = 1024 * 1024
 const tags = { integer: 0x02, text: 0x04, enumerated: 0x0a, sequence: 0x30, set: 0x31, controls: 0xa0 } as const
 const extended = 0x78
 
 /**
- * Cuts what a server says into whole messages, each found sound to its last byte. The driver reads
- * on for ever over a length that leads out of its message, and takes a missing result for success:
- * it must only ever see what has been here.
+ * Splits the received bytes into whole messages and validates each completely. The driver must never see unvalidated
+ * data: it loops for ever on a length that exceeds its message, and treats a missing result as success.
  */
 export class LdapFrames {
   readonly #address: string
   #chunks: Buffer[] = []
   #length = 0
-  /** Bytes without which there is no use in looking again: a peer may drip. */
+  /** The number of bytes that the next parsing attempt needs. This keeps the cost low if a peer sends single bytes. */
   #needed = 2
   #taken = 0
 
@@ -27,7 +26,10 @@ export class LdapFrames {
     this.#address = address
   }
 
-  /** Throws ProbeError `protocol` for what is no LDAP, for too much of it, and when the server says that it hangs up. */
+  /**
+   * Throws ProbeError `protocol` for data that is not LDAP, for too much data, and if the server announces a
+   * disconnection.
+   */
   take(chunk: Buffer): readonly Buffer[] {
     this.#taken += chunk.length
     if (this.#taken > maxBytes) throw new ProbeError('protocol', `${this.#address} sent more than 1 MiB`)
@@ -54,13 +56,13 @@ export class LdapFrames {
     return messages
   }
 
-  /** Whether nothing is held that belongs to no whole message. */
+  /** True if no incomplete message is buffered. */
   get empty(): boolean {
     return this.#length === 0
   }
 }
 
-/** The result that a checked message holds, and whose it is: 0 is nobody's. */
+/** The result in a validated message, and its message id. An id of 0 marks an unsolicited notification. */
 export function resultOf(message: Buffer): (LdapResult & { readonly id: number; readonly tag: number }) | undefined {
   const [id, operation] = elements(element(message, 0).content)
   if (!id || !operation || !results.has(operation.tag)) return undefined
@@ -126,7 +128,7 @@ function expect(element: Element | undefined, tag: number): Element {
 
 const number = ({ content }: Element): number => content.readIntBE(0, content.length)
 
-/** The elements that fill a content to its last byte. */
+/** The elements of a content, which they must fill to its last byte. */
 function elements(content: Buffer): readonly Element[] {
   const parsed: Element[] = []
   for (let at = 0; at < content.length; ) {
@@ -144,7 +146,7 @@ function element(buffer: Buffer, at: number): Element {
   return { tag: buffer.readUInt8(at), content: buffer.subarray(header.from, header.end), end: header.end }
 }
 
-/** Bytes of the message that a buffer begins with; undefined while that cannot be told. */
+/** The size of the message at the start of a buffer, in bytes; undefined until enough bytes are present. */
 function sizeOf(buffer: Buffer): number | undefined {
   if (buffer.length > 0 && buffer.readUInt8(0) !== tags.sequence) throw new Unsound('not the beginning of a message')
   const size = headerOf(buffer, 0)?.end
@@ -158,7 +160,7 @@ function headerOf(buffer: Buffer, at: number): { readonly from: number; readonly
   const first = buffer.readUInt8(at + 1)
   if (first < 0x80) return { from: at + 2, end: at + 2 + first }
   const size = first & 0x7f
-  // RFC 4511, 5.1: only the definite form.
+  // LDAP uses only the definite form of lengths (RFC 4511, 5.1).
   if (size === 0 || size > 4) throw new Unsound('a length of an unknown form')
   if (buffer.length < at + 2 + size) return undefined
   const from = at + 2 + size

@@ -6,19 +6,19 @@ import { ProbeError } from '../../probe-error.ts'
 import { type LdapRequest, meaningOf, resultFault } from './codes.ts'
 import { LdapFrames, type LdapResult, resultOf } from './message.ts'
 
-/** Attribute names in small letters: servers write them as they like. */
+/** Attribute names are in lower case, because servers differ in their spelling. */
 export type LdapEntry = { readonly name: string; readonly attributes: Readonly<Record<string, readonly string[]>> }
 
 export type LdapSession = {
-  /** Throws ProbeError `auth` when the server refuses. */
+  /** Throws ProbeError `auth` if the server refuses. */
   readonly bind: (user: string, password: string) => Promise<void>
-  /** One entry; undefined when the server shows none. `user` is for messages. */
+  /** Reads one entry; undefined if the server returns none. `user` is for messages only. */
   readonly read: (
     base: string,
     attributes: readonly string[],
     user: string | undefined,
   ) => Promise<LdapEntry | undefined>
-  /** How many entries a search finds, counted up to `most`. */
+  /** The number of entries that a search finds, up to `most`. */
   readonly count: (base: string, filter: string, most: number, user: string | undefined) => Promise<number>
   readonly close: () => Promise<void>
 }
@@ -33,13 +33,13 @@ type LdapWay = {
 export const loadLdapts = () => import('ldapts')
 
 /**
- * Speaks LDAP over a socket, which stays the caller's to destroy: it ends what runs on the server too.
- * Every call throws ProbeError, or what the socket threw.
+ * Speaks LDAP over a socket that the caller destroys, which also ends running requests on the server. Every call throws
+ * ProbeError, or the socket's error.
  */
 export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Promise<LdapSession> {
   const { Client, FilterParser, PresenceFilter } = await loadLdapts()
   const trouble = sifted(socket, address, redact)
-  // The driver would connect again by itself, where nobody has looked at the certificate.
+  // The driver would reconnect by itself, over a connection whose certificate nobody has verified.
   let used = false
   const createConnection = (): Socket => {
     if (used) throw new ProbeError('protocol', `${address} closed the connection`)
@@ -93,7 +93,7 @@ export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Pr
   }
 }
 
-/** Lets the driver hear whole and sound messages only; anything else ends the connection, and is kept. */
+/** Passes only complete, valid messages to the driver. Any other data ends the connection, and its error is kept. */
 function sifted(socket: Socket, address: string, redact: Redact): { readonly cause: unknown } {
   const frames = new LdapFrames(address)
   const trouble: { cause: unknown } = { cause: undefined }
@@ -116,19 +116,22 @@ function sifted(socket: Socket, address: string, redact: Redact): { readonly cau
     if (event === 'data') return hear(args[0] as Buffer)
     if (event !== 'error') return emit(event, ...args)
     trouble.cause ??= args[0]
-    // Late errors come when the driver has let go already, and must not be fatal.
+    // An error after the driver has removed its listeners must not be fatal.
     return socket.listenerCount('error') > 0 ? emit(event, ...args) : true
   }
   return trouble
 }
 
-/** RFC 4511, 4.4.1: what a server says before it hangs up. */
+/** The notice that a server sends before it disconnects (RFC 4511, 4.4.1). */
 function disconnected(notice: LdapResult, address: string, redact: Redact): ProbeError {
   const { fault, words, details } = meaningOf(notice, redact)
   return new ProbeError(fault, `${address} hung up: it ${words}`, details)
 }
 
-/** The driver's errors carry the result code and the server's text; those of the connection only a text. */
+/**
+ * Explains an error of the driver. Most carry the result code and the server's text; connection errors carry only a
+ * text.
+ */
 function meaning(error: unknown, request: LdapRequest): unknown {
   if (error instanceof ProbeError) return error
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown }
@@ -140,7 +143,7 @@ function meaning(error: unknown, request: LdapRequest): unknown {
   return new ProbeError('protocol', `${request.address} does not answer as LDAP does`, [request.redact(text)])
 }
 
-/** The driver writes the result code behind the server's text. */
+/** The driver appends the result code to the server's text. */
 function withoutCode(text: string): string {
   const at = text.lastIndexOf('Code: 0x')
   return at >= 0 && /^[0-9a-f]+$/i.test(text.slice(at + 'Code: 0x'.length)) ? text.slice(0, at).trimEnd() : text

@@ -8,7 +8,7 @@ import { info, isPrimary, parseInfo } from './info.ts'
 import { queuesSetting } from './queues.ts'
 import { isError, textOf } from './resp.ts'
 
-/** A server that answers PING with these errors still answers the other commands. */
+/** A server that answers PING with one of these errors still answers other commands. */
 const answersMore = /^(MISCONF|MASTERDOWN) /
 
 export const ping = onRedis({
@@ -26,7 +26,7 @@ export const ping = onRedis({
     const error = redis.meaningOf(reply.error)
     if (answersMore.test(reply.error)) return { ms, error }
     const progress = reply.error.startsWith('LOADING') ? await loadingProgress(redis) : ''
-    // It is asked for nothing more: every other check would fail for the same reason.
+    // Ends the connection: every other check would fail for the same reason.
     throw redis.end(
       progress === '' ? error : new ProbeError(error.fault, `${error.message}; ${progress}`, error.details),
     )
@@ -37,7 +37,7 @@ export const ping = onRedis({
   },
 })
 
-/** How far a server that loads its data has come, in words; it answers INFO meanwhile. */
+/** The progress of a server that is loading its data, in words. The server answers INFO meanwhile. */
 async function loadingProgress(redis: RedisConnection): Promise<string> {
   const row = parseInfo(textOf(await redis.send('INFO', 'persistence')), redis.redact)
   const [done, left] = [figure(row, 'loading_loaded_perc'), figure(row, 'loading_eta_seconds')]
@@ -50,7 +50,7 @@ const allowWrites = {
   doc: 'Write a key svc:probe:…, read it and delete it; it expires after a minute whatever happens',
 } as const
 
-/** Selects the database of the URL for what reads and writes keys. Without it, they would be another database's. */
+/** Selects the database of the URL before checks read or write keys. Otherwise, they would use another database. */
 export const selectDatabase = onRedis({
   depth: 'Standard',
   results: {},
@@ -105,7 +105,7 @@ export const latency = onRedis({
     const ms: number[] = []
     while (ms.length < pingCount) {
       const since = now()
-      // What it answers has been evaluated by `ping`.
+      // Ignores the replies, which `ping` evaluates.
       await redis.send('PING')
       ms.push(now() - since)
     }
@@ -117,12 +117,12 @@ export const latency = onRedis({
   },
 })
 
-/** Milliseconds after which the probe's key is gone, also when this process is. */
+/** Milliseconds until the probe's key expires, even if this process dies. */
 const expiresMs = 60_000
-/** In a cluster a key lies where its name says: other names are tried until one lies here. */
+/** In a cluster, the name of a key decides its node. The check tries up to this many names to find one of this node. */
 const maxNames = 32
 
-/** A replica is left alone. */
+/** Skips replicas. */
 export const roundTrip = onRedis({
   depth: 'Advanced',
   results: { 'round trip': 'A key of its own is written, read and deleted (`allowWrites`)' },

@@ -13,13 +13,13 @@ import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { redisError } from './errors.ts'
 import { encode, isError, type RedisReply, RespReader } from './resp.ts'
 
-/** How long connecting, PING and the round trip may take. */
+/** The threshold of connecting, PING and the round trip. */
 export const connectLatency = latencySetting(
   { warn: 1_000, limit: 3_000 },
   'How long connection and sign-in, and then PING, may take; also the round trip',
 )
 
-/** What decides how to connect. */
+/** The settings of the connection. */
 export const connectSettings = {
   url: {
     type: 'url',
@@ -43,7 +43,7 @@ const decoded = (part: string): string | undefined => {
   }
 }
 
-/** Where to connect, and as whom; of a URL that `validateUrl` accepts. */
+/** The server and the account in a URL that `validateUrl` accepts. */
 function targetOf({ url: written }: Pick<ConnectSettings, 'url'>) {
   const url = new URL(written)
   return {
@@ -55,7 +55,7 @@ function targetOf({ url: written }: Pick<ConnectSettings, 'url'>) {
   }
 }
 
-/** Why url, password and the settings of TLS cannot be used together, or undefined. */
+/** Why url, password and the TLS settings cannot be combined, or undefined. */
 export function validateUrl(settings: ConnectSettings): string | undefined {
   const url = new URL(settings.url)
   if (!/^\/?\d{0,5}$/.test(url.pathname))
@@ -74,18 +74,17 @@ export function validateUrl(settings: ConnectSettings): string | undefined {
 type Peer = {
   readonly address: string
   readonly user: string | undefined
-  /** The number that the URL names. */
+  /** The database number in the URL. */
   readonly database: number
-  /** Of the server's certificate; undefined without TLS. */
+  /** The chain of the server's certificate; undefined without TLS. */
   readonly chain: Chain | undefined
-  /** Takes our secrets out of what the server says. */
+  /** Redacts svc's own secrets from text of the server. */
   readonly redact: Redact
 }
 
 /**
- * A connection to a Redis server. It is not the driver's: the driver takes no socket that is connected
- * already, so names and certificates could not be checked as everywhere else, and it keeps as much of an
- * answer as a peer cares to send.
+ * A connection to a Redis server. svc does not use a driver: it accepts no socket that is already connected, so names
+ * and certificates could not be verified as everywhere else, and it buffers as much of an answer as the peer sends.
  */
 export class RedisConnection implements Connection {
   readonly address: string
@@ -106,32 +105,32 @@ export class RedisConnection implements Connection {
     this.#exchange = new RequestReplyConnection(socket, address, new RespReader(address, redact))
   }
 
-  /** False when no further command can be answered. */
+  /** False if no further command can be answered. */
   get usable(): boolean {
     return this.#exchange.usable
   }
 
   /**
-   * Sends a command and returns its reply, which may be an error of the server. A server that is full, or
-   * that lets no one in, sends its error unasked: that is the reply then. Throws as `Exchange.ask`.
+   * Sends a command and returns its reply, which may be an error of the server. A server that is full or that denies
+   * access sends its error unsolicited; that error is then the reply. Throws like `RequestReplyConnection.ask`.
    */
   send(...command: readonly [name: string, ...string[]]): Promise<RedisReply> {
     return this.#exchange.ask(encode(command), command[0])
   }
 
-  /** The same, but throws ProbeError for an error of the server. */
+  /** Like `send`, but throws ProbeError for an error of the server. */
   async ask(...command: readonly [name: string, ...string[]]): Promise<Exclude<RedisReply, { error: string }>> {
     const reply = await this.send(...command)
     if (isError(reply)) throw this.meaningOf(reply.error)
     return reply
   }
 
-  /** What an error of this server means to an operator. */
+  /** Explains an error of this server to an operator. */
   meaningOf(error: string): ProbeError {
     return redisError(error, { address: this.address, redact: this.redact, user: this.#user })
   }
 
-  /** Sends no further command, because of that cause, which it returns. */
+  /** Stops sending commands because of this cause, and returns it. */
   end<C>(cause: C): C {
     return this.#exchange.end(cause)
   }
@@ -150,7 +149,7 @@ export class RedisConnection implements Connection {
 /** Gives the checks of redis their types. */
 export const onRedis = checksOn<RedisConnection>()
 
-/** Reads what all addresses are connected with. Throws what the secret and the CA file throw. */
+/** Reads the secret and the CA file, which all addresses share. Throws their errors. */
 export async function prepareRedis(settings: ConnectSettings) {
   const target = targetOf(settings)
   const password = await settings.password?.reveal()
@@ -163,7 +162,7 @@ export async function prepareRedis(settings: ConnectSettings) {
 }
 type Prepared = Awaited<ReturnType<typeof prepareRedis>>
 
-/** Connects and, with a password, signs in. Throws ProbeError, or what a socket throws. */
+/** Connects and, if there is a password, signs in. Throws ProbeError, or a socket's error. */
 export async function openRedis(
   at: AddressTurn,
   { insecure, servername }: ConnectSettings,
@@ -179,7 +178,7 @@ export async function openRedis(
   const tls = target.tls ? { host: servername ?? target.host, ca, date: context.date } : undefined
   const { socket, chain } = await openSocket(at, tls)
   try {
-    // From here on no other address stands in for this one: a refused sign-in is not repeated there.
+    // Tries no other address from here on, so that a refused sign-in is not repeated there.
     at.commit()
     const redis = new RedisConnection(socket, { address, user, database, chain, redact })
     if (password !== undefined) await signIn(redis, user, password)
@@ -190,7 +189,7 @@ export async function openRedis(
   }
 }
 
-/** With TLS, throws ProbeError `tls` for a server that is not the one it should be. */
+/** With TLS, throws ProbeError `tls` for a server that is not trusted. */
 async function openSocket(
   at: PeerAddress,
   tls: { readonly host: string; readonly ca: string | undefined; readonly date: () => Date } | undefined,
@@ -203,7 +202,7 @@ async function openSocket(
   throw new ProbeError('tls', why)
 }
 
-/** Throws ProbeError `auth` for a refusal. */
+/** Throws ProbeError `auth` if the server refuses the sign-in. */
 async function signIn(redis: RedisConnection, user: string | undefined, password: string): Promise<void> {
   const reply = await (user === undefined ? redis.ask('AUTH', password) : redis.ask('AUTH', user, password))
   if (reply !== 'OK') {

@@ -1,13 +1,13 @@
 import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
-/** Who answered with an error, and to whom. */
+/** The server that answered with an error, and the user it answered. */
 type Peer = { readonly address: string; readonly redact: Redact; readonly user: string | undefined }
 
 /**
- * What an error of the server means to an operator.
+ * Explains an error of the server to an operator.
  *
- * The first word of an error is its code; servers before Redis 6 have `ERR` for nearly all.
+ * The first word of an error is its code. Servers before Redis 6 use `ERR` for almost all errors.
  */
 export function redisError(error: string, { address, redact, user }: Peer): ProbeError {
   const text = sanitize(redact(error), 200)

@@ -5,7 +5,7 @@ import { connectSettings, openRedis, prepareRedis, validateUrl } from './connect
 import { durabilityChecks, serverChecks } from './info.ts'
 import { oldestItem, queue, validateQueues } from './queues.ts'
 
-/** Signs in where a password is configured, and only reads, but for the key of its own that `allowWrites` allows. */
+/** Signs in if a password is configured. Only reads, except for the key of its own that `allowWrites` permits. */
 export default networkKind({
   name: 'redis',
   title: 'A Redis or Valkey server works and has no condition that will fail soon',

@@ -8,10 +8,10 @@ import { textOf } from './resp.ts'
 
 const minute = 60_000
 
-/** Fields beyond this are not read: INFO has two hundred. */
+/** Maximum number of fields read; INFO has about two hundred. */
 const maxFields = 5_000
 
-/** The `name:value` lines of INFO and CLUSTER INFO. */
+/** Parses the `name:value` lines of INFO and CLUSTER INFO. */
 export const parseInfo = (reply: string, redact: Redact): Row =>
   Object.fromEntries(
     reply
@@ -20,12 +20,12 @@ export const parseInfo = (reply: string, redact: Redact): Row =>
       .map((line) => [line.slice(0, line.indexOf(':')), redact(line.slice(line.indexOf(':') + 1))]),
   )
 
-/** What the server reports of itself; `date` is when it did. */
+/** The server's report about itself, and the time of that report. */
 export type Info = { readonly row: Row; readonly date: Date }
 
 const privilege = 'ACL SETUSER <account> +info'
 
-/** INFO, which most checks evaluate. */
+/** Reads INFO, which most checks evaluate. */
 export const info = sharedRead(
   'info',
   'Told when the account may not ask how the server does',
@@ -76,7 +76,7 @@ export const replicaLink = onRedis({
         : ok('replica link', `up, to ${source}`)
     }
     const down = figure(row, 'master_link_down_since_seconds')
-    // Never connected yet: -1.
+    // -1: the replica has never been connected.
     const since = down === undefined || down < 0 ? '' : ` for ${showDuration(down * 1_000)}`
     const copying = copies ? ', a whole copy is under way' : ''
     return fail('replica link', 'data', `the link to its primary ${source} is down${since}${copying}: its data are old`)
@@ -105,7 +105,7 @@ export const memory = onRedis({
       })
     const policy = text(row, 'maxmemory_policy')
     const what = `${showBytes(used)} of ${showBytes(max)} used (${policy || 'unknown policy'}):`
-    // A cache is meant to be full.
+    // A cache is supposed to be full.
     const threshold = policy.startsWith('allkeys-') ? {} : settings.memory
     return atMost({ check: 'memory', what, value: (used / max) * 100, unit: 'percent', threshold })
   },
@@ -229,7 +229,7 @@ export const restarted = onRedis({
   },
 })
 
-/** `slave0:ip=10.0.0.2,port=6379,state=online,offset=1234,lag=0` */
+/** For example `slave0:ip=10.0.0.2,port=6379,state=online,offset=1234,lag=0`. */
 type Replica = { readonly at: string; readonly state: string; readonly offset: number; readonly lagMs: number }
 const maxReplicas = 100
 
@@ -254,7 +254,7 @@ function replicasOf(row: Row): readonly Replica[] {
 
 const onlineReplicas = (row: Row): readonly Replica[] => replicasOf(row).filter(({ state }) => state === 'online')
 
-/** The replica of which `worse` is true beside every other; undefined where none is online. */
+/** The worst online replica according to `worse`; undefined if none is online. */
 const worstReplica = (row: Row, worse: (one: Replica, than: Replica) => boolean): Replica | undefined => {
   const [first, ...rest] = onlineReplicas(row)
   return first && rest.reduce((worst, one) => (worse(one, worst) ? one : worst), first)
@@ -302,7 +302,7 @@ export const replicationLag = onRedis({
       const late = worstReplica(row, (one, than) => one.lagMs > than.lagMs)
       return late ? lag(`replica ${late.at} was last heard`, late.lagMs) : []
     }
-    // A link that is down is reported by a check of its own.
+    // Another check reports a broken link.
     const silent = figure(row, 'master_last_io_seconds_ago')
     return silent === undefined || silent < 0 ? [] : lag('last heard its primary', silent * 1_000)
   },

@@ -67,7 +67,7 @@ function validateQueue(queue: QueueSettings): string | undefined {
   return `${of}: time ${quote(time, 80)} is neither score nor a JSON path such as $.enqueued_at`
 }
 
-/** `sorted set "later"` */
+/** For example `sorted set "later"`. */
 const describe = (type: string, key: string): string => `${type === 'zset' ? 'sorted set' : type} ${quote(key, 80)}`
 const forGroup = (group: string | undefined): string =>
   group === undefined ? '' : ` for the group ${quote(group, 64)}`
@@ -93,7 +93,7 @@ type Length = {
   readonly key: string
   readonly group: string | undefined
   readonly threshold: Threshold
-  /** `length`: items that wait; undefined where they cannot be counted. */
+  /** `length` is the number of waiting items; undefined if they cannot be counted. */
   readonly observation: { readonly type: string; readonly length: number | undefined }
 }
 
@@ -107,7 +107,7 @@ function evaluateLength({ key, group, threshold, observation: { type, length: va
   return atMost({ check: 'queue', what, value, unit: 'count', threshold })
 }
 
-/** Reads only: TYPE and the count that belongs to it. */
+/** Only reads: sends TYPE and the counting command of that type. */
 async function countItems(redis: RedisConnection, key: string, group: string | undefined) {
   const type = await typeOf(redis, key)
   if (type === 'none') return { type, length: 0 }
@@ -123,7 +123,7 @@ const typeOf = async (redis: RedisConnection, key: string): Promise<string> =>
 const notAQueue = (key: string, type: string): ProbeError =>
   new ProbeError('data', `${quote(key, 80)} is no queue: it is a ${quote(type, 32)}`)
 
-/** What a consumer group has not read, and what it has read and not acknowledged. */
+/** The number of entries that a consumer group has not read, plus those that it has read but not acknowledged. */
 async function countGroup(redis: RedisConnection, key: string, group: string): Promise<number | undefined> {
   const fields = await groupFields(redis, key, group)
   const lag = figureOf(fields.get('lag'))
@@ -148,10 +148,12 @@ function fieldsOf(reply: RedisReply): ReadonlyMap<string, RedisReply> {
   return new Map(list.flatMap((name, index) => (index % 2 === 0 ? [[textOf(name), list[index + 1] ?? null]] : [])))
 }
 
-/** Whether a queue is to be asked for the age of its oldest item. */
+/** Whether to check the age of the oldest item of a queue. */
 const isAged = ({ age }: QueueSettings): boolean => age?.warn !== undefined || age?.limit !== undefined
 
-/** Reads one item of a queue at most. Redis sends no part of an item: one that is too large ends the connection. */
+/**
+ * Reads at most one item of a queue. Redis cannot send part of an item, so one that is too large ends the connection.
+ */
 export const oldestItem = onRedis({
   depth: 'Advanced',
   results: { 'oldest item': 'The oldest item of a queue has not waited too long; left out of queues without `age`' },
@@ -175,19 +177,19 @@ export const oldestItem = onRedis({
   },
 })
 
-/** When the item that waits the longest was put into a queue. Milliseconds since 1970. */
+/** When the item that has waited longest was added to a queue. Milliseconds since 1970. */
 type Oldest = {
   readonly type: string
-  /** Undefined: nothing waits. */
+  /** Undefined if the queue is empty. */
   readonly at: number | 'too large' | undefined
   readonly now: number
 }
 type Age = Omit<Length, 'observation'> & { readonly observation: Oldest }
 
-/** Clocks differ; what is dated further ahead was not. Milliseconds. */
+/** The tolerance for clock differences, in milliseconds. A date further in the future is invalid. */
 const maxAheadMs = 60_000
 
-/** How long the oldest item has waited. What cannot be dated is never well. */
+/** Evaluates how long the oldest item has waited. An item without a valid date is never ok. */
 function evaluateAge({ key, group, threshold, observation: { type, at, now } }: Age): Result<'oldest item'> {
   const of = `${describe(type, key)}${forGroup(group)}`
   if (at === 'too large') {
@@ -256,7 +258,7 @@ async function oldestOfList(
     )
   }
   const item = await redis.ask('LINDEX', key, oldest === 'left' ? '0' : '-1')
-  // It was taken since we asked for the type.
+  // The item was removed after the TYPE query.
   if (item === null) return undefined
   const of = `the oldest item of ${quote(key, 80)}`
   let document: unknown
@@ -267,7 +269,7 @@ async function oldestOfList(
   }
   const match = readJsonPath(document, steps)
   if (match === undefined) throw unfit(`${of} has no ${sanitize(time, 80)}`)
-  // What nests is no date, and too deep it could not even be written out.
+  // Objects and arrays are not dates, and deep ones could not be serialized.
   const written = typeof match.value === 'object' && match.value !== null ? '{…}' : jsonText(match.value)
   const at = readDate(written)
   if (at !== undefined) return at
@@ -275,7 +277,7 @@ async function oldestOfList(
   throw unfit(`${of} has at ${sanitize(time, 80)} no date: ${value}. ISO 8601, seconds or milliseconds are read`)
 }
 
-/** Milliseconds since 1970, from 1973 to 5138: what lies outside is no time. */
+/** True for plausible times: milliseconds since 1970, between 1973 and 5138. */
 const isTime = (ms: number): boolean => ms >= 1e11 && ms < 1e14
 
 async function oldestOfSortedSet(
@@ -293,7 +295,10 @@ async function oldestOfSortedSet(
   )
 }
 
-/** Of a group what it has not acknowledged, and then what it has not read; its ids rise. */
+/**
+ * The oldest entry of a stream. For a consumer group, checks the unacknowledged entries first and then the unread ones,
+ * because ids increase.
+ */
 async function oldestOfStream(redis: RedisConnection, one: QueueSettings): Promise<number | undefined> {
   const { key, group, time } = one
   if (time !== undefined) throw unfit(`${quote(key, 80)} is a stream: its ids are its times, so leave time out`)
@@ -301,7 +306,7 @@ async function oldestOfStream(redis: RedisConnection, one: QueueSettings): Promi
   const fields = await groupFields(redis, key, group)
   if ((figureOf(fields.get('pending')) ?? 0) > 0) {
     const [, smallest] = listOf(await redis.ask('XPENDING', key, group))
-    // All may have been acknowledged since.
+    // All entries may have been acknowledged in the meantime.
     if (typeof smallest === 'string') return timeOf(key, smallest)
   }
   return timeOf(key, await firstId(redis, key, idAfter(textOf(fields.get('last-delivered-id')))))
@@ -315,7 +320,7 @@ async function firstId(redis: RedisConnection, key: string, from: string): Promi
 
 const maxSequence = 2n ** 64n - 1n
 
-/** The least id after one. Servers before Redis 6.2 know no range without its start. */
+/** The smallest id after a given one. Redis before 6.2 has no exclusive ranges. */
 function idAfter(id: string): string {
   const [ms, sequence] = /^\d{1,20}-\d{1,20}$/.test(id) ? id.split('-').map(BigInt) : []
   if (ms === undefined || sequence === undefined) return '-'

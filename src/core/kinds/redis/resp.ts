@@ -1,9 +1,9 @@
 import { quote, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
-/** What Redis answers: RESP2, which every version and every relative of it speaks until asked for more. */
+/** A reply of Redis in RESP2, which all versions and compatible servers speak by default. */
 export type RedisReply = string | number | null | RespError | readonly RedisReply[]
-/** An error as the server words it: `WRONGPASS invalid username-password pair`. */
+/** An error in the server's words: `WRONGPASS invalid username-password pair`. */
 export type RespError = { readonly error: string }
 
 export const isError = (reply: RedisReply): reply is RespError =>
@@ -15,27 +15,27 @@ export const figureOf = (reply: RedisReply | undefined): number | undefined =>
 export const listOf = (reply: RedisReply | undefined): readonly RedisReply[] =>
   Array.isArray(reply) ? (reply as readonly RedisReply[]) : []
 
-/** Bytes of one reply: INFO has a few thousand. */
+/** Maximum bytes of one reply; INFO has a few thousand. */
 const maxReply = 1024 * 1024
-/** Bytes of a line: an error, a status, a length. */
+/** Maximum bytes of a line: an error, a status or a length. */
 const maxLine = 8 * 1024
 const maxItems = 10_000
 const deepest = 4
 
-/** A command as an array of strings: no argument can become a second command. */
+/** Encodes a command as an array of strings, so that no argument can become a second command. */
 export function encode(args: readonly string[]): Buffer {
   const parts = args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`)
   return Buffer.from(`*${args.length}\r\n${parts.join('')}`)
 }
 
-/** A reply is larger than is read: nothing more can be said to that peer. */
+/** Thrown for a reply above the size limit. The connection is then unusable. */
 export class TooLargeError extends ProbeError {}
 
 type Open = { readonly items: RedisReply[]; readonly length: number }
 
 /**
- * Puts replies together from bytes as they come. What a peer announces reserves no memory and is
- * refused when it is too large, too many or too deep. Throws ProbeError `protocol`.
+ * Assembles replies from the received bytes. Reserves no memory for announced lengths, and rejects replies that are too
+ * large, have too many items or nest too deep. Throws ProbeError `protocol`.
  */
 export class RespReader {
   readonly #address: string
@@ -43,12 +43,12 @@ export class RespReader {
   #bytes = Buffer.alloc(4096)
   #start = 0
   #end = 0
-  /** Where the search for the end of a line goes on. */
+  /** The index at which the search for the end of a line continues. */
   #searched = 0
-  /** The length of the string under way. */
+  /** The length of the string that is being read. */
   #bulk: number | undefined
   #stack: Open[] = []
-  /** Bytes of the reply under way that have been read already. */
+  /** Bytes of the current reply that have been read already. */
   #taken = 0
 
   constructor(address: string, redact: Redact) {
@@ -90,7 +90,7 @@ export class RespReader {
     this.#searched = this.#start
   }
 
-  /** The next value that is no array with items, or undefined until more has come. */
+  /** The next value other than a non-empty array, or undefined until more bytes arrive. */
   #value(): { readonly reply: RedisReply } | undefined {
     for (;;) {
       if (this.#bulk !== undefined) return this.#string(this.#bulk)
@@ -129,7 +129,7 @@ export class RespReader {
   #line(): string | undefined {
     const index = this.#bytes.subarray(0, this.#end).indexOf(0x0a, this.#searched)
     const length = (index < 0 ? this.#end : index) - this.#start
-    // What does not begin as a reply will not end as one.
+    // Rejects data that does not begin like a reply without waiting for the end of the line.
     if (length > 0 && !'+-:$*'.includes(String.fromCharCode(this.#bytes[this.#start] ?? 0))) {
       throw this.#foreign(this.#bytes.subarray(this.#start, Math.min(this.#end, this.#start + 200)))
     }
@@ -156,7 +156,7 @@ export class RespReader {
     return Number(digits)
   }
 
-  /** Puts a value into the lists that are open; the whole reply once the outermost is full. */
+  /** Adds a value to the innermost open list. Returns the whole reply once the outermost list is complete. */
   #close(value: RedisReply): RedisReply | undefined {
     let reply = value
     for (;;) {
@@ -170,7 +170,7 @@ export class RespReader {
   }
 
   #foreign(text: string | Uint8Array): ProbeError {
-    // A TLS alert: what a TLS port says to who does not begin with TLS.
+    // A TLS alert: a TLS port sends it to a client that does not begin with TLS.
     const alert = typeof text !== 'string' && text[0] === 0x15
     const hint = alert ? ['the port seems to want TLS: rediss:// instead of redis://'] : []
     const what = alert ? 'a TLS alert' : quote(this.#redact(text), 80)
