@@ -4,7 +4,9 @@ import { count } from '../../net/text.ts'
 
 const minute = 60_000
 
-/** Rows of a name and a value as one row. Names in small letters: servers differ in that. */
+/**
+ * Combines rows of a name and a value into one row. Lower-cases the names, because servers differ in their spelling.
+ */
 const byName = (rows: readonly Row[]): Row =>
   Object.fromEntries(rows.map((row) => [text(row, 'Variable_name').toLowerCase(), row.Value]))
 
@@ -69,13 +71,13 @@ export const threads = onDatabase({
   },
 })
 
-/** One source that a replica follows; most have one, and its name is empty. */
+/** One source of a replica. Most replicas have a single source with an empty name. */
 type Channel = {
   readonly name: string
   /** `Yes`, `No`, `Connecting`, `Preparing`. */
   readonly receives: string
   readonly applies: string
-  /** Undefined while the server does not know it. */
+  /** Undefined if the server does not know it. */
   readonly lagMs: number | undefined
   readonly errors: readonly string[]
 }
@@ -121,7 +123,7 @@ export const replication = onDatabase({
   },
 })
 
-/** The same statement in the words of each server. */
+/** The statement for replication status, which depends on the server and its version. */
 export function replicationStatement(version: string): string {
   if (/mariadb/i.test(version)) return 'SHOW ALL SLAVES STATUS'
   const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number)
@@ -188,7 +190,7 @@ export const transactions = onDatabase({
   },
   privilege: 'GRANT PROCESS ON *.* TO <account>',
   observe: async ({ ask }) => {
-    // trx_started is in the time zone of the server, NOW() in that of the session.
+    // trx_started is in the server's time zone, NOW() in the session's.
     const [row] = await ask(`SELECT COUNT(*) AS open,
         SUBSTRING_INDEX(GROUP_CONCAT(trx_mysql_thread_id ORDER BY trx_started), ',', 1) AS thread,
         TIMESTAMPDIFF(SECOND, MIN(trx_started), COALESCE(CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'), NOW())) AS age

@@ -17,10 +17,10 @@ import { ProbeError } from '../../probe-error.ts'
 import { mysqlFault } from './errors.ts'
 import { type MysqlField, queried, readOnly, signedIn } from './statements.ts'
 
-/** Milliseconds for the end of a statement that has ended by itself to come in. */
+/** Milliseconds to wait for the result of a statement that has finished on its own. */
 const graceMs = 40
 
-/** The driver. Rejects when it cannot be loaded whole. */
+/** Loads the driver. Rejects if any part of it cannot be loaded. */
 export async function loadMysql() {
   const driver = await import('mysql2')
   loadEncodings('mysql2')
@@ -33,26 +33,26 @@ export const openMysql: OpenDatabase = async (target, way) => {
   const { createConnection } = await loadMysql()
   const connect = (over: PeerSocket): Connection => watched(createConnection({ ...options, stream: over }), over)
   const connection = connect(socket)
-  // A connection that breaks also fails the query under way, and that is where it is reported.
+  // A broken connection also fails the pending query, which reports the error.
   connection.on('error', () => {})
   let thread = 0
   let mark = ''
-  /** A comment that no other statement has, on whatever server it is. */
+  /** Adds a comment that identifies this statement uniquely on any server. */
   const marked = (sql: string): string => {
     mark = `svc-health ${randomUUID()}`
     return `/* ${mark} */ ${sql}`
   }
-  // A query goes on when its client is gone, and when it is not listened to: it is ended from a second connection.
+  // A query keeps running after its client has disconnected or stopped reading, so a second connection ends it.
   const kill = (what: Victim['what'], coming: () => boolean) =>
     killed({ what, thread, mark, coming }, { reach: (limit) => PeerSocket.reach(ip, target.port, limit), connect })
   const stopReading = async (ended: Promise<void>): Promise<void> => {
-    // Meanwhile nothing comes: a server is faster at sending rows than at being told not to.
+    // Stops reading meanwhile: the server may send rows faster than it can be told to stop.
     connection.pause()
     const outcome = await kill('QUERY', () => false)
     socket.recount()
     connection.resume()
     if (outcome !== 'not found') return
-    // It may have ended by itself. Else it runs where there is no way to end it but to hang up.
+    // The statement may have finished on its own. Otherwise, only closing the connection can end it.
     let over = false
     void ended.then(() => (over = true))
     await settleWithin(ended, graceMs)
@@ -63,7 +63,7 @@ export const openMysql: OpenDatabase = async (target, way) => {
     signIn: async () => {
       await signedIn(connection)
       thread = connection.threadId ?? 0
-      // The driver takes almost anything for a greeting.
+      // The driver accepts almost any data as a greeting.
       if (thread === 0) throw new ProbeError('protocol', `${address} does not answer as MySQL does`)
     },
     encryption: () => (options.ssl ? 'TLS' : undefined),
@@ -81,20 +81,20 @@ export const openMysql: OpenDatabase = async (target, way) => {
 async function optionsFor(target: DatabaseTarget, ip: string): Promise<ConnectionOptions> {
   const tls = await tlsChoice(target, ip)
   if (tls && tls.servername === undefined) {
-    // The driver compares the certificate with a name only.
+    // The driver can verify a certificate only against a name.
     throw new ProbeError('tls', 'a certificate is for a name, and the url has an address: set tls: {servername: …}')
   }
   return {
-    // Connected already: this is the name to find in the certificate.
+    // The socket is already connected; this is the name to verify in the certificate.
     host: tls?.servername ?? ip,
     user: target.user,
     password: (await target.password?.reveal()) ?? '',
     ...(target.database === '' ? {} : { database: target.database }),
     ...(tls ? { ssl: { ...(tls.ca ? { ca: tls.ca } : {}), rejectUnauthorized: true, verifyIdentity: true } } : {}),
     connectAttributes: { program_name: 'svc-health' },
-    // The engine's deadline counts.
+    // The engine's deadline applies instead.
     connectTimeout: 0,
-    // A hostile server could ask for any file of this machine.
+    // Otherwise, a hostile server could request any file of this machine.
     flags: ['-LOCAL_FILES'],
     disableEval: true,
     typeCast: plainValue,
@@ -105,8 +105,8 @@ async function optionsFor(target: DatabaseTarget, ip: string): Promise<Connectio
 const numbers: ReadonlySet<string> = new Set(['TINY', 'SHORT', 'INT24', 'LONG', 'LONGLONG', 'FLOAT', 'DOUBLE'])
 
 /**
- * Converts numbers; everything else stays the text of the server. The server chooses the types, and some megabytes that
- * it calls a geometry keep the driver busy for minutes, or until memory runs out.
+ * Converts only numbers; everything else stays text. The server chooses the types, and a geometry of a few megabytes
+ * would keep the driver busy for minutes, or exhaust the memory.
  */
 function plainValue(field: MysqlField): unknown {
   const value = field.string('utf8')
@@ -114,15 +114,15 @@ function plainValue(field: MysqlField): unknown {
 }
 
 /**
- * Has the server end a statement by itself: MariaDB reads the one comment, MySQL the other. Nothing
- * is set for the session, which behind a proxy may be others' next.
+ * Limits the execution time on the server: MariaDB reads the first comment, MySQL the second. Changes no session
+ * settings, because behind a proxy the session may be reused by others.
  */
 function limited(sql: string, ms: number): string {
   const maria = `/*M!100101 SET STATEMENT max_statement_time = ${ms / 1_000}, lock_wait_timeout = 1 FOR */`
   return `${maria} ${sql.replace(/^SELECT /, `SELECT /*+ MAX_EXECUTION_TIME(${ms}) */ `)}`
 }
 
-/** Signs off, and waits until the server has hung up: then the session is gone there. */
+/** Sends the end of the session, and waits until the server closes the connection: then the session is gone. */
 function ended(connection: Connection, socket: PeerSocket): Promise<void> {
   return new Promise((resolve) => {
     socket.once('close', () => resolve())
@@ -130,10 +130,10 @@ function ended(connection: Connection, socket: PeerSocket): Promise<void> {
   })
 }
 
-/** TLS is laid over the socket in the midst of the sign-in. */
-/** What the driver reads and writes: the socket, or what it has laid over that for TLS. */
+/** The stream that the driver uses: the socket, or the TLS stream over it. */
 const streamOf = (connection: Connection): Duplex => (connection as unknown as { readonly stream: Duplex }).stream
 
+/** Also watches the TLS stream that the driver starts over the socket during the sign-in. */
 function watched(connection: Connection, socket: PeerSocket): Connection {
   const inner = connection as unknown as { startTLS: (done: unknown) => void }
   const start = inner.startTLS.bind(connection)
@@ -144,13 +144,13 @@ function watched(connection: Connection, socket: PeerSocket): Connection {
   return connection
 }
 
-/** What is to be ended: a session, or only what it runs. */
+/** The target of a KILL: a whole session, or only its query. */
 type Victim = {
   readonly what: 'CONNECTION' | 'QUERY'
   readonly thread: number
-  /** Stands in the statement under way, and in no other. */
+  /** A text that only the pending statement contains. */
   readonly mark: string
-  /** Whether it may still come up, where it has just been sent. */
+  /** True while a statement that was just sent may still show up on the server. */
   readonly coming: () => boolean
 }
 
@@ -159,13 +159,13 @@ type Second = {
   readonly connect: (over: PeerSocket) => Connection
 }
 
-/** Milliseconds after which a statement that has not yet come up is looked for again. */
+/** Milliseconds until the next search for a statement that has not shown up yet. */
 const againMs = 40
 
 /**
- * Ends it from a connection of its own. Behind a balancer that may lead to another server, where a
- * stranger has the same id: killed is only what runs the very statement. Never throws; ends after
- * `partingMs`, without an answer where none has come until then.
+ * Ends the session or the query over a second connection. Behind a load balancer, that may reach another server, where
+ * a foreign session has the same id; therefore it kills only a session that runs this very statement. Never throws.
+ * Returns after `closeTimeoutMs` at the latest, with `no answer` if there was none.
  */
 async function killed(victim: Victim, { reach, connect }: Second): Promise<'killed' | 'not found' | 'no answer'> {
   const limit = AbortSignal.timeout(closeTimeoutMs)
@@ -188,7 +188,7 @@ async function killed(victim: Victim, { reach, connect }: Second): Promise<'kill
   return outcome
 }
 
-/** Every account may see what it runs itself. This statement holds the mark as well. */
+/** Every account may see its own sessions. This statement contains the mark too, so it excludes its own session. */
 async function isOurs(second: Connection, { thread, mark }: Victim): Promise<boolean> {
   const threads = await queried(
     second,

@@ -2,7 +2,7 @@ import { type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
-/** What an error of the driver or of the server means; one that classify knows is given back as it is. */
+/** Explains an error of the driver or of the server. Returns errors that `classify` knows unchanged. */
 export function mysqlFault(error: unknown, place: ErrorPlace): unknown {
   if (error instanceof ProbeError) return error
   const { code, errno, sqlState, message } = error as Record<'code' | 'errno' | 'sqlState' | 'message', unknown>
@@ -11,7 +11,7 @@ export function mysqlFault(error: unknown, place: ErrorPlace): unknown {
   return fromDriver(code, reason, error, place)
 }
 
-/** Error numbers of the server, told alike by MySQL and MariaDB. */
+/** Error numbers of the server, which MySQL and MariaDB share. */
 const meaning: Readonly<
   Record<
     number,
@@ -41,7 +41,7 @@ const meaning: Readonly<
   1969: 'too long',
   3024: 'too long',
 }
-/** A Galera node that is not part of its cluster refuses every query with this number. */
+/** A Galera node outside its cluster rejects every query with this number. */
 const unknownCommand = 1_047
 
 function fromServer(errno: number, reason: string, { address, target, phase }: ErrorPlace): ProbeError {
@@ -89,7 +89,7 @@ function fromDriver(code: unknown, reason: string, error: unknown, { address }: 
   }
   if (code === 'AUTH_SWITCH_PLUGIN_ERROR')
     return new ProbeError('protocol', `the sign-in at ${address} failed: ${reason}`)
-  // A socket's own errors; what the driver throws over garbage has a code too.
+  // Socket errors pass through. The driver's errors for invalid data have a code too, hence the other conditions.
   const { syscall } = error as { syscall?: unknown }
   if (typeof code === 'string' && (typeof syscall === 'string' || /^E[A-Z]+$/.test(code))) return error
   return new ProbeError('protocol', `${address} does not answer as MySQL does`, reason === '' ? [] : [reason])

@@ -17,10 +17,10 @@ export default databaseKind({
   },
   preload: loadMysql,
   open: openMysql,
-  // Whatever the time zone of the server and of the session.
+  // Independent of the time zones of the server and the session.
   clock: "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000 AS at",
   account: {
-    // The name of a user may hold an @, that of a host may not.
+    // A user name may contain an @, a host name may not.
     sql: `SELECT MAX(privilege_type = 'SUPER') AS super, MAX(privilege_type = 'FILE') AS file
       FROM information_schema.user_privileges
       WHERE grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER())

@@ -9,42 +9,42 @@ export function queried(connection: Connection, sql: string): Promise<readonly R
 
 export function signedIn(connection: Connection): Promise<void> {
   return new Promise((resolve, reject) => {
-    // Stays: a connection that breaks later also fails the query under way, and that is where it is told.
+    // Stays registered: a connection that breaks later also fails the pending query, which reports the error.
     connection.on('error', reject)
     connection.once('connect', () => resolve())
   })
 }
 
 type Reading = {
-  /** Milliseconds that the statement may take. */
+  /** The timeout of the statement in milliseconds. */
   readonly ms: number
   readonly dates: boolean
   readonly signal: AbortSignal
-  /** Marks a statement, so that it is known on the server. */
+  /** Marks a statement, so that it can be found on the server. */
   readonly marked: (sql: string) => string
-  /** Ends what the connection runs, and not the connection where there is another way. Never throws. */
+  /** Ends the running statement, and closes the connection only if there is no other way. Never throws. */
   readonly stop: (ended: Promise<void>) => Promise<void>
 }
 
-/** Reads the first column of one statement, in a transaction that cannot write. */
+/** Reads the first column of one statement, in a read-only transaction. */
 export async function readOnly(connection: Connection, sql: string, reading: Reading): Promise<Column> {
   await queried(connection, 'START TRANSACTION READ ONLY')
   try {
-    // Not begun where nobody would end it.
+    // Does not start a statement that nobody would end.
     reading.signal.throwIfAborted()
     const { column, type } = await columnOf(connection, reading.marked(limited(sql, reading.ms)), reading)
     if (!reading.dates || type !== 'TIMESTAMP') return column
     return { ...column, cells: await oldest(connection, column) }
   } finally {
-    // Once more: a KILL that comes late ends what comes next.
+    // Tries twice, because a late KILL ends the next statement.
     await queried(connection, 'ROLLBACK').catch(() => queried(connection, 'ROLLBACK').catch(() => {}))
   }
 }
 
-/** A value of a row that the driver has not converted. */
+/** A value of a row before the driver converts it. */
 export type MysqlField = { readonly type: string; readonly string: (encoding: string) => string | null }
 
-/** Reads until there is enough, or for long enough, and then has the server stop. */
+/** Reads until there are enough rows or the time is up, and then makes the server stop. */
 async function columnOf(connection: Connection, sql: string, { ms, stop }: Reading) {
   const reader = new ColumnReader()
   let type = ''
@@ -52,7 +52,8 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
   let late = false
   let enough = false
   const ended = Promise.withResolvers<void>()
-  // The server ends it by itself where it reads the hint, and the hint is in the right place.
+  // A fallback: the server ends the statement itself only if it understands the hint and the hint is in the right
+  // place.
   const timer = setTimeout(() => {
     late = true
     stopping ??= stop(ended.promise)
@@ -63,7 +64,7 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
         type ||= field.type
         return field.string('utf8')
       }
-      // A connection that breaks tells a query that streams nothing.
+      // A broken connection does not reach a streaming query by itself.
       connection.once('error', reject)
       const end = (settle: () => void) => (): void => {
         connection.off('error', reject)
@@ -73,7 +74,7 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
         .query({ sql, rowsAsArray: true, typeCast })
         .on('result', (row) => {
           if (!Array.isArray(row)) return
-          // The last row that the server was told to send is followed by none: then it has ended by itself.
+          // If the server limits the rows, no row follows the last one, and the statement ends on its own.
           if (enough) stopping ??= stop(ended.promise)
           enough ||= !reader.take(row[0])
         })
@@ -82,7 +83,7 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
     })
   } catch (error) {
     if (late) throw calledOff()
-    // Stopped by ourselves: what was read is what we wanted.
+    // svc stopped the statement itself, so the rows read so far are the result.
     if (!stopping) throw error
   } finally {
     ended.resolve()
@@ -93,8 +94,8 @@ async function columnOf(connection: Connection, sql: string, { ms, stop }: Readi
 }
 
 /**
- * A TIMESTAMP is told in the time zone of the session, which only the server knows; NOW() in a statement
- * is in the same, so that is left alone.
+ * Converts a TIMESTAMP, which is in the session's time zone, on the server, which alone knows that zone. Leaves other
+ * texts unchanged.
  */
 async function oldest(connection: Connection, { cells }: Column): Promise<Column['cells']> {
   const [first] = cells.filter((cell) => typeof cell === 'string').sort()
@@ -104,8 +105,8 @@ async function oldest(connection: Connection, { cells }: Column): Promise<Column
 }
 
 /**
- * Has the server end a statement by itself, and send no more rows than are read, unless the statement
- * has a LIMIT of its own: MariaDB reads the one comment, MySQL the other.
+ * Makes the server limit the execution time and, unless the statement has its own LIMIT, the number of rows. MariaDB
+ * reads the first comment, MySQL the second.
  */
 function limited(sql: string, ms: number): string {
   const rows = maxRows + 1

@@ -6,15 +6,15 @@ import { grantTo } from './errors.ts'
 
 const minute = 60_000
 
-/** What an account needs to see all sessions and all replicas. */
+/** The grant that lets an account see all sessions and replicas. */
 export const privilege = 'GRANT pg_monitor TO <account>'
 
-/** An interval in milliseconds. */
+/** An SQL expression for an interval in milliseconds. */
 export const inMs = (interval: string): string => `(extract(epoch FROM ${interval}) * 1000)::float8`
 
 /**
- * Something of which the server does not show all to this account. Not ok: what is hidden may be just what is
- * wrong. `account` is its name, and `one` a word for one of the `hidden` things.
+ * The result for data that the server hides from this account in part. Never ok, because the hidden part may contain
+ * the fault. `account` is the account's name, and `one` a singular noun for the `hidden` items.
  */
 export const hiddenFrom = <const Name extends string>(
   check: Name,
@@ -26,7 +26,7 @@ export const hiddenFrom = <const Name extends string>(
     details: [grantTo(account)],
   })
 
-// One statement each, for PostgreSQL 10 and later: a column that older versions lack is read through to_jsonb.
+// Each check sends one statement, for PostgreSQL 10 and later. Columns that older versions lack are read with to_jsonb.
 
 export const server = onDatabase({
   depth: 'Standard',
@@ -44,13 +44,13 @@ export const server = onDatabase({
     },
   },
   observe: async ({ ask }) => {
-    // Not transaction_read_only: in this transaction that is always on.
+    // Not transaction_read_only, which is always on in this transaction.
     const [row] = await ask(`SELECT pg_is_in_recovery() AS standby, current_setting('server_version') AS version,
       current_setting('default_transaction_read_only') = 'on' AS read_only,
       ${inMs('clock_timestamp() - pg_postmaster_start_time()')} AS up`)
     return {
       role: truth(row, 'standby') ? ('standby' as const) : ('primary' as const),
-      /** Every transaction is read-only unless it says otherwise. */
+      /** True if transactions are read-only by default. */
       readOnly: truth(row, 'read_only'),
       version: text(row, 'version').split(' ')[0] ?? '',
       upMs: figure(row, 'up') ?? 0,
@@ -89,7 +89,7 @@ export const connections = onDatabase({
     },
   },
   observe: async ({ ask }) => {
-    // The row of another account has no backend_type for us, but it has a user.
+    // In rows of other accounts, this account sees no backend_type, but it sees the user.
     const [row] = await ask(`SELECT
       count(*) FILTER (WHERE backend_type = 'client backend' OR (backend_type IS NULL AND usesysid IS NOT NULL)) AS used,
       current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
@@ -127,10 +127,12 @@ export const longestTransaction = onDatabase({
     const isOpen = figure(row, 'pid') !== undefined
     return {
       user,
-      /** Sessions of which this account sees nothing. */
+      /** The number of sessions whose details this account cannot see. */
       hidden: figure(row, 'hidden') ?? 0,
       longestMs: figure(row, 'longest') ?? 0,
-      /** Who has the longest, e.g. `pid 42, user app, idle in transaction`; empty when none is open. */
+      /**
+       * The session with the longest transaction, e.g. `pid 42, user app, idle in transaction`; empty if none is open.
+       */
       who: isOpen ? `pid ${text(row, 'pid')}, user ${text(row, 'usename')}, ${text(row, 'state')}` : '',
     }
   },
@@ -155,7 +157,7 @@ export const lockWait = onDatabase({
     },
   },
   observe: async ({ ask }) => {
-    // Since 14 the server knows when the wait began; before, only when the query did.
+    // Since version 14, the server reports when the wait began; before, only when the query began.
     const [row] = await ask(`SELECT count(*) OVER () AS waiting, l.pid, coalesce(${inMs(`clock_timestamp() -
         CASE WHEN current_setting('server_version_num')::int >= 140000 THEN (to_jsonb(l)->>'waitstart')::timestamptz
              ELSE a.query_start END`)}, 0) AS waited
@@ -163,7 +165,7 @@ export const lockWait = onDatabase({
     return {
       waiting: figure(row, 'waiting') ?? 0,
       longestMs: figure(row, 'waited') ?? 0,
-      /** Of the session that waits longest. */
+      /** Of the session that has waited longest. */
       pid: figure(row, 'pid'),
     }
   },
@@ -192,7 +194,7 @@ export const wraparound = onDatabase({
     },
   },
   observe: async ({ ask }) => {
-    // The server takes the failsafe for at least 105 % of the age at which autovacuum is forced.
+    // The server enforces a failsafe of at least 105 % of the age that forces autovacuum.
     const ages = (kind: string, age: string, name: string, forced: string): string =>
       `SELECT '${kind}' AS kind, datname, ${age}::float8 AS age, greatest(
         coalesce(current_setting('${name}', true)::float8, 1.6e9), 1.05 * current_setting('${forced}')::float8) AS failsafe
@@ -204,7 +206,7 @@ export const wraparound = onDatabase({
     return {
       database: text(row, 'datname'),
       age: figure(row, 'age') ?? 0,
-      /** The age at which the server drops everything else to freeze. */
+      /** The age at which the failsafe makes the server freeze at top priority. */
       failsafe: figure(row, 'failsafe') ?? 1,
       of: row?.kind === 'multixact' ? ('multixact' as const) : ('transaction' as const),
     }
@@ -230,11 +232,11 @@ export const archiver = onDatabase({
       ${inMs('clock_timestamp() - last_archived_time')} AS since FROM pg_stat_archiver`)
     return {
       on: truth(row, 'on'),
-      /** The last attempt failed. */
+      /** True if the last attempt failed. */
       failing: truth(row, 'failing'),
       failures: figure(row, 'failures') ?? 0,
       lastFailedFile: text(row, 'wal'),
-      /** Undefined when it never succeeded. */
+      /** Undefined if it has never succeeded. */
       sinceSuccessMs: figure(row, 'since'),
     }
   },

@@ -18,11 +18,11 @@ import {
 import { ProbeError } from '../../probe-error.ts'
 import { postgresFault } from './errors.ts'
 
-/** Milliseconds: what needs longer for a lock is in the way of others, and says so instead. */
+/** Milliseconds. A check that waits longer for a lock fails, because it would block others. */
 const lockMs = 500
-/** Milliseconds after which a cancelled query that still runs is cancelled again. */
+/** Milliseconds until a cancelled query that still runs is cancelled again. */
 const againMs = 40
-/** Rows that come at once: their other columns are in memory as long as the driver has the portion. */
+/** Rows per fetch. The driver keeps all columns of these rows in memory. */
 const portion = 50
 
 export const loadPg = async () => (await import('pg')).default
@@ -39,12 +39,12 @@ export const openPostgres: OpenDatabase = async (target, way) => {
     application_name: 'svc-health',
     ssl: ssl ?? false,
     stream: () => socket,
-    // Asked for when the server wants it, so a server that does not never sees it. A function also
-    // keeps the driver from PGPASSWORD and ~/.pgpass.
+    // Called only if the server asks for a password, so another server never receives it. A function also keeps the
+    // driver from using PGPASSWORD and ~/.pgpass.
     password: () => passwordOf(target, address),
     types: plainTypes,
   })
-  // A connection that breaks also fails the query under way, and that is where it is reported.
+  // A broken connection also fails the pending query, which reports the error.
   client.on('error', () => {})
   const { connection } = inner(client)
   connection.once('sslconnect', () => socket.watch(connection.stream))
@@ -56,7 +56,8 @@ export const openPostgres: OpenDatabase = async (target, way) => {
     read: (sql, { ms }) => readColumn(client, sql, { ms, signal }),
     stop: async (running) => {
       const end = performance.now() + closeTimeoutMs
-      // Asked again until the query has ended: a request that overtakes the query finds nothing to cancel.
+      // Repeats the cancel request until the query has ended, because a request that arrives before the query has no
+      // effect.
       for (let left = closeTimeoutMs; running() && left > 0; left = end - performance.now()) {
         await cancelRequest(ip, target.port, inner(client), Math.min(left, closeTimeoutMs / 2))
         const query = running()
@@ -68,13 +69,13 @@ export const openPostgres: OpenDatabase = async (target, way) => {
   })
 }
 
-/** OIDs of types: boolean; int2, int4, oid, float4, float8. */
+/** Type OIDs: boolean; int2, int4, oid, float4, float8. */
 const boolean = 16
 const numbers: ReadonlySet<number> = new Set([21, 23, 26, 700, 701])
 
 /**
- * Converts what the checks read: truth values and numbers. Everything else stays the text of the server. The server
- * chooses the types, and the driver matches what it takes for a date against patterns that need hours for some megabytes.
+ * Converts the booleans and numbers that the checks read; everything else stays text. The server chooses the types, and
+ * the driver matches presumed dates against patterns that would take hours for a few megabytes.
  */
 const plainTypes = {
   getTypeParser: (oid: number) => (value: string) =>
@@ -87,9 +88,9 @@ async function passwordOf(target: DatabaseTarget, address: string): Promise<stri
 }
 
 /**
- * Runs a statement of a check. Statements that are sent together are one transaction: a single round trip, and
- * after an error none is left open. The limit counts from its SET on. Names are looked up where no user of the
- * database can have put something of the same name.
+ * Runs a statement of a check. Statements that are sent together form one transaction: this takes a single round trip,
+ * and leaves no transaction open after an error. The timeout applies from its SET on. The search path contains only
+ * schemas in which no user of the database can shadow a name.
  */
 async function query(client: Client, sql: string, ms: number): Promise<readonly Row[]> {
   const results = (await client.query(`SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = ${ms};
@@ -98,9 +99,8 @@ async function query(client: Client, sql: string, ms: number): Promise<readonly 
 }
 
 /**
- * Reads the first column of one statement. A cursor takes nothing but a query, and its rows one portion
- * at a time; sent by itself (in the extended protocol) a statement has no second one behind it. Names are
- * looked up as the account's programs do.
+ * Reads the first column of one statement. A cursor accepts only a query and returns its rows in portions. The extended
+ * protocol allows only one statement at a time. Names resolve as for the account's own programs.
  */
 async function readColumn(
   client: Client,
@@ -111,23 +111,23 @@ async function readColumn(
   await client.query(`BEGIN READ ONLY; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${ms};
     SET LOCAL cursor_tuple_fraction = 1; SET LOCAL DateStyle = 'ISO, YMD'`)
   try {
-    // Known to the driver, and not to its types.
+    // The driver supports queryMode, but its types do not declare it.
     const declare = { text: `DECLARE svc_query NO SCROLL CURSOR FOR ${sql}`, queryMode: 'extended' }
     await client.query(declare)
     const reader = new ColumnReader()
     while (true) {
-      // A cancel may have come between two portions, where it finds nothing to end.
+      // A cancel request between two portions has no effect, so the signal is checked here.
       signal.throwIfAborted()
       const rows = await fetchRows(client, end - performance.now())
       if (!rows.every(([value]) => reader.take(value)) || rows.length < portion) return reader.column()
     }
   } finally {
-    // Of a connection that has gone there is nothing to take back.
+    // A broken connection needs no rollback.
     await client.query('ROLLBACK').catch(() => {})
   }
 }
 
-/** The next portion, in what is left of the time: the server's own limit is for each statement. */
+/** The next portion, within the remaining time. The server's own timeout applies to each statement separately. */
 async function fetchRows(client: Client, msLeft: number): Promise<readonly (readonly unknown[])[]> {
   if (msLeft < 1) throw calledOff()
   const text = `SET LOCAL statement_timeout = ${Math.ceil(msLeft)}; FETCH FORWARD ${portion} FROM svc_query`
@@ -135,7 +135,7 @@ async function fetchRows(client: Client, msLeft: number): Promise<readonly (read
   return (results as unknown as readonly QueryArrayResult<unknown[]>[]).at(-1)?.rows ?? []
 }
 
-/** Dates keep their zone, and none is given to those that have none. */
+/** Leaves dates unchanged, so that those with a time zone keep it and the others get none. */
 const asText = {
   getTypeParser: (oid: number) => (value: unknown) => (oid === boolean ? String(value === 't') : value),
 }
@@ -143,10 +143,10 @@ const asText = {
 type Key = { readonly processID: number; readonly secretKey: number }
 
 /**
- * Asks a server to cancel what one of its backends runs (CancelRequest of the frontend/backend
- * protocol): 16 bytes on a connection of their own, never answered; the server closes it when it has
- * passed the wish on. The key is good for this one backend, which ends next, so the request is not
- * worth the round trips of TLS. Never throws, and resolves after `ms` at the latest.
+ * Sends a CancelRequest of the frontend/backend protocol for the query of one backend: 16 bytes on a separate
+ * connection. The server sends no reply, and closes the connection once it has forwarded the request. The key is valid
+ * only for this backend, which ends next, so the request is sent without the round trips of TLS. Never throws, and
+ * resolves after `ms` at the latest.
  */
 function cancelRequest(host: string, port: number, key: Key, ms: number): Promise<void> {
   return new Promise((resolve) => {
@@ -167,7 +167,7 @@ function cancelRequest(host: string, port: number, key: Key, ms: number): Promis
   })
 }
 
-/** What the driver knows and does not declare: the key of the backend, and TLS once there is any. */
+/** Properties that the driver does not declare: the key of the backend, and the TLS stream once there is one. */
 type Inner = Key & {
   readonly connection: EventEmitter & { readonly stream: Duplex & Partial<TLSSocket> }
 }

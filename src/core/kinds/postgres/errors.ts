@@ -2,12 +2,12 @@ import { type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
-/** What an error of the driver or of the server means; one that classify knows is given back as it is. */
+/** Explains an error of the driver or of the server. Returns errors that `classify` knows unchanged. */
 export function postgresFault(error: unknown, place: ErrorPlace): unknown {
   if (error instanceof ProbeError) return error
   const { code, severity, message } = error as { code?: unknown; severity?: unknown; message?: unknown }
   const reason = sanitize(typeof message === 'string' ? message : '')
-  // A socket's error has a code too (EPIPE is as long as an SQLSTATE), but no severity.
+  // Socket errors have a code too (EPIPE is as long as an SQLSTATE), but no severity.
   if (typeof severity === 'string' && typeof code === 'string') return fromServer(code, reason, place)
   if (typeof code === 'string' && !/^ERR_(?!TLS|SSL)/.test(code)) return error
   return fromDriver(reason, place)
@@ -52,10 +52,10 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
   }
 }
 
-/** The statement that lets a role see what the checks look at. */
+/** The statement that lets a role see what the checks read. */
 export const grantTo = (user: string): string => `GRANT pg_monitor TO "${sanitize(user, 64).replaceAll('"', '""')}"`
 
-/** The driver's own errors have no codes. */
+/** The driver's own errors have no code. */
 function fromDriver(reason: string, { address }: ErrorPlace): ProbeError {
   if (/does not support SSL/i.test(reason)) return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
   if (/establishing an SSL connection/i.test(reason)) {

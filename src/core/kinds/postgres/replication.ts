@@ -9,29 +9,29 @@ import { hiddenFrom, inMs, privilege } from './checks.ts'
 
 type Ask = DatabaseConnection['ask']
 
-/** The newest position that this server has: its own, or on a standby what it has received. */
+/** The newest WAL position of this server: written on a primary, received on a standby. */
 const hereLsn = `CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
   ELSE pg_current_wal_lsn() END`
 
-/** One that streams from this server. */
+/** A replica that streams from this server. */
 type Replica = {
   readonly name: string
   readonly state: string
-  /** How much of what is written here it has not replayed. */
+  /** Bytes of this server's WAL that the replica has not replayed. */
   readonly bytes: number | undefined
   readonly lagMs: number | undefined
-  /** Since its last report; undefined before PostgreSQL 12. */
+  /** Milliseconds since its last report; undefined before PostgreSQL 12. */
   readonly silentMs: number | undefined
 }
 
-/** How a standby replays what its primary writes. */
+/** The replay status of a standby. */
 type Replay = {
-  /** Undefined when this account may not see it. */
+  /** Undefined if this account may not see it. */
   readonly connected: boolean | undefined
-  /** Its configuration names a primary, so it ought to be connected. */
+  /** True if the configuration names a primary, so that the standby should be connected. */
   readonly follows: boolean
   readonly paused: boolean
-  /** Everything received is replayed. */
+  /** True if everything received has been replayed. */
   readonly current: boolean
   readonly sinceReplayMs: number
 }
@@ -62,11 +62,11 @@ async function readReplicas(ask: Ask) {
     lagMs: figure(row, 'lag'),
     silentMs: figure(row, 'silent'),
   }))
-  /** `hidden`: replicas of which this account sees nothing. */
+  /** `hidden` is the number of replicas whose details this account cannot see. */
   return { replicas, hidden: rows.length - visible.length }
 }
 
-/** Milliseconds until a standby that is behind is looked at again: a record may have just come in. */
+/** Milliseconds until a standby that lags is read again: a record may have arrived just before. */
 const secondReadMs = 200
 
 async function readReplay(ask: Ask): Promise<Replay> {
@@ -104,7 +104,7 @@ export const replicationLag = onDatabase({
   },
   privilege,
   observe: replication,
-  // Replicas of a standby: whether that is behind is its own result.
+  // On a standby, evaluates its own replay; on a primary, its replicas.
   evaluate: ({ replay, replicas, hidden, user }, { replicationLag: threshold }) => {
     if (replay) return evaluateReplay(replay, threshold)
     const result = evaluateReplicas(replicas, threshold)
@@ -129,10 +129,10 @@ function evaluateReplicas(replicas: readonly Replica[], threshold: Threshold): R
   })
 }
 
-/** Twice the interval at which a standby reports by itself: silent for longer, it hangs. */
+/** Twice the interval at which a standby reports unasked: a longer silence means that it hangs. */
 const maxSilenceMs = 20_000
 
-/** An idle primary makes times grow: what has replayed everything is not behind. */
+/** On an idle primary, lag times keep growing: a replica that has replayed everything does not lag. */
 function lagOf({ bytes = 0, lagMs = 0, silentMs = 0 }: Replica): number {
   if (bytes <= 0) return 0
   return Math.max(lagMs, silentMs > maxSilenceMs ? silentMs : 0)
@@ -185,9 +185,9 @@ export const replicas = onDatabase({
 type Slot = {
   readonly name: string
   readonly active: boolean
-  /** Undefined before PostgreSQL 17, or while it is active. */
+  /** Undefined before PostgreSQL 17, or while the slot is active. */
   readonly inactiveMs: number | undefined
-  /** How much WAL it holds back. */
+  /** Bytes of WAL that the slot retains. */
   readonly bytes: number
   readonly lost: boolean
 }
@@ -212,7 +212,7 @@ export const slots = onDatabase({
   results: { slots: 'No replication slot is abandoned or holds back too much WAL' },
   settings: slotSettings,
   observe: async ({ ask }) => {
-    // A slot that a standby keeps in step with its primary's is inactive by nature.
+    // A slot that is synchronized from the primary is always inactive on a standby.
     const rows = await ask(`SELECT slot_name AS name, active, to_jsonb(s)->>'wal_status' = 'lost' AS lost,
         coalesce(pg_wal_lsn_diff(${hereLsn}, restart_lsn), 0)::float8 AS bytes,
         ${inMs(`clock_timestamp() - (to_jsonb(s)->>'inactive_since')::timestamptz`)} AS inactive
@@ -265,8 +265,8 @@ function evaluateSlot(
 }
 
 /**
- * How many standbys a commit waits for, by synchronous_standby_names: `FIRST 2 (a, b, c)`, `ANY 2 (*)`, `2 (a, b)`, and
- * one for a mere list.
+ * The number of standbys that a commit waits for, according to synchronous_standby_names: `FIRST 2 (a, b, c)`, `ANY 2
+ * (*)`, `2 (a, b)`, and one for a plain list.
  */
 function requiredStandbys(names: string): number {
   if (names === '') return 0
@@ -305,12 +305,12 @@ export const synchronousStandbys = onDatabase({
     return {
       user,
       isStandby: truth(row, 'standby'),
-      /** How many standbys a commit waits for. */
+      /** The number of standbys that a commit waits for. */
       required: requiredStandbys(text(row, 'names')),
       streaming,
-      /** Replicas of which this account sees nothing. */
+      /** The number of replicas whose details this account cannot see. */
       hidden,
-      /** Sessions whose commit waits now, of those that this account sees. */
+      /** The number of visible sessions whose commit is waiting. */
       waiting: figure(row, 'waiting'),
       commit: text(row, 'commit'),
     }

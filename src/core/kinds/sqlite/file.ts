@@ -7,17 +7,17 @@ import { sqlite } from '../../lazy.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
-/** A database file that this process has open to read, until a child process opens it. */
+/** A database file that this process has open for reading, until a child process opens it. */
 export type SqliteFile = {
   readonly path: string
   readonly database: DatabaseSync
-  /** How long opening it took. */
+  /** The duration of opening it, in milliseconds. */
   readonly openMs: number
-  /** `wal`, `delete` and the like; undefined as long as the check `wal` has not read it. */
+  /** `wal`, `delete` and so on; undefined until the check `wal` has read it. */
   journalMode?: string
 }
 
-/** Throws ProbeError, or what a file system throws. */
+/** Throws ProbeError, or a file system error. */
 export async function openFile(
   { path, ownStore }: { readonly path: string; readonly ownStore: boolean },
   context: CheckContext,
@@ -39,7 +39,7 @@ export const closeFile = ({ database }: SqliteFile): void => {
   if (database.isOpen) database.close()
 }
 
-/** Runs one observation. What it throws means what `sqliteFault` says, and is of this file. */
+/** Runs one observation. Explains its errors with `sqliteFault`, for this file. */
 export async function explained<T>({ path }: SqliteFile, observe: () => T | Promise<T>): Promise<T> {
   try {
     return await observe()
@@ -48,13 +48,13 @@ export async function explained<T>({ path }: SqliteFile, observe: () => T | Prom
   }
 }
 
-/** Milliseconds for which a lock is waited for: a commit takes a few. */
+/** Maximum milliseconds to wait for a lock; a commit takes a few. */
 const maxWaitMs = 1_000
 const againMs = 25
 
 /**
- * Opens a database to read, and reads its first page, without ever waiting inside SQLite, where
- * everything else in this process would wait too. Throws ProbeError.
+ * Opens a database for reading, and reads its first page. Never waits inside SQLite, which would block this whole
+ * process. Throws ProbeError.
  */
 async function openToRead(path: string, signal: AbortSignal): Promise<DatabaseSync> {
   for (let waited = 0; ; waited += againMs) {
@@ -71,15 +71,15 @@ async function openToRead(path: string, signal: AbortSignal): Promise<DatabaseSy
   }
 }
 
-/** The first column of the first row. Throws what SQLite throws. */
+/** The first column of the first row. Throws the errors of SQLite. */
 export const value = (database: DatabaseSync, sql: string): unknown =>
   Object.values(database.prepare(sql).get() ?? {})[0]
 export const pragma = (database: DatabaseSync, name: string): unknown => value(database, `PRAGMA ${name}`)
 
-/** What marks a store of svc among SQLite files: `svc1` in the header. The store writes the same. */
+/** The application id in the header of a store of svc: `svc1`. The store writes the same value. */
 export const storeApplicationId = 0x73766331
 
-/** Throws ProbeError `data` for a database that is no store of svc. */
+/** Throws ProbeError `data` for a database that is not a store of svc. */
 function refuseForeign(path: string, database: DatabaseSync): void {
   const id = Number(pragma(database, 'application_id'))
   if (id === storeApplicationId) return
@@ -89,9 +89,9 @@ function refuseForeign(path: string, database: DatabaseSync): void {
 const wrong = (message: string, ...details: string[]): ProbeError => new ProbeError('data', message, details)
 
 /**
- * Throws ProbeError `data` for what cannot be a database, or must not be opened. The store is looked
- * at as `openStore` does. The file itself is left to SQLite: to close another descriptor of it would
- * drop the locks that this process has on it by SQLite.
+ * Throws ProbeError `data` for a path that cannot be a database or must not be opened. Checks the store like
+ * `openStore`. Does not open the file itself: closing another descriptor of it would drop the locks that SQLite holds
+ * in this process.
  */
 async function refuseFile(path: string, ownStore: boolean): Promise<void> {
   if (!isAbsolute(path)) throw new ProbeError('internal', 'the setting path must be the whole path of a file')
@@ -120,8 +120,8 @@ function refuseMode(place: string, mode: number, expected: '600' | '700'): void 
 }
 
 /**
- * Whoever opens a database in WAL mode first makes two files beside it, also to read. Of another
- * account than the database's own they would be in the way of those whom it belongs to.
+ * The first process that opens a database in WAL mode creates two files beside it, even for reading. If another account
+ * owned them, they could lock out the owner of the database.
  */
 async function refuseToLeaveFiles(path: string): Promise<void> {
   const there = await stat(`${path}-shm`).catch(() => undefined)
@@ -136,7 +136,7 @@ async function refuseToLeaveFiles(path: string): Promise<void> {
   )
 }
 
-/** From the header. Only for files of other accounts: this process has them open nowhere else. */
+/** Reads the mode from the header. Only for files of other accounts, which this process has open nowhere else. */
 async function isWal(path: string): Promise<boolean> {
   const file = await open(path, 'r').catch(() => undefined)
   if (!file) return false
@@ -148,7 +148,7 @@ async function isWal(path: string): Promise<boolean> {
   }
 }
 
-/** What SQLite's result codes mean to an operator: the extended ones first, then the primary ones. */
+/** SQLite's result codes, explained for operators: extended codes first, then primary ones. */
 const meanings: Readonly<Record<number, string>> = {
   264: 'holds writes of a process that died: the next one to open it for writing takes them in',
   776: 'holds an unfinished write of a process that died: the next one to open it for writing takes it back',
@@ -161,11 +161,11 @@ const meanings: Readonly<Record<number, string>> = {
 }
 const damages: ReadonlySet<number> = new Set([11, 26])
 
-/** True where another connection holds the file: a moment later it may not. */
+/** True if another connection holds a lock, which may be released a moment later. */
 const isBusy = (error: unknown): boolean => [5, 6].includes(codeOf(error) & 0xff)
 const codeOf = (error: unknown): number => Number((error as { errcode?: unknown } | null)?.errcode ?? 0)
 
-/** What an error of SQLite means; any other is given back as it is. */
+/** Explains an error of SQLite. Returns any other error unchanged. */
 export function sqliteFault(error: unknown, path: string): unknown {
   if (error instanceof ProbeError || codeOf(error) === 0) return error
   const code = codeOf(error)

@@ -111,7 +111,7 @@ export const schema = check({
   observe: (file, { ownStore }) =>
     explained(file, () => ({
       version: Number(pragma(file.database, 'user_version')),
-      /** What the store's own table says; undefined in another database. */
+      /** The version in the store's own table; undefined for any other database. */
       table: ownStore ? Number(value(file.database, 'SELECT version FROM meta WHERE id = 1') ?? 0) : undefined,
     })),
   evaluate: ({ version, table }, { schemaVersion }) => {
@@ -137,7 +137,7 @@ export const disk = check({
   },
   observe: (file) =>
     explained(file, async () => {
-      // What an ordinary account may use, not what root may.
+      // The space for ordinary accounts, without the reserve for root.
       const { bavail, blocks, bsize } = await statfs(dirname(file.path))
       return { freeBytes: bavail * bsize, percent: blocks > 0 ? (bavail / blocks) * 100 : 100 }
     }),
@@ -151,13 +151,16 @@ export const disk = check({
     }),
 })
 
-/** Has a child process do what cannot be stopped within this one. Our own lock must not be in its way. */
+/**
+ * Runs a task in a child process, because it could not be stopped in this one. First closes the file, so that our own
+ * lock does not block the child.
+ */
 function inChild(file: SqliteFile, task: SqliteTask, context: CheckContext): Promise<unknown> {
   closeFile(file)
   return context.inChild('sqlite', task)
 }
 
-/** Milliseconds for which a child waits for a lock. */
+/** Maximum milliseconds that a child waits for a lock. */
 const busyMs = (context: CheckContext): number => Math.min(2_000, Math.floor(context.msLeft() / 4))
 
 export const roundTrip = check({
@@ -176,7 +179,7 @@ export const roundTrip = check({
       : ok('round trip', 'left out: this account may only read the file'),
 })
 
-/** False where this account only has the right to read. Throws ProbeError for a disk that takes no writes. */
+/** False if this account may only read. Throws ProbeError for a disk that accepts no writes. */
 async function mayWrite(path: string): Promise<boolean> {
   try {
     await access(path, constants.W_OK)
@@ -187,7 +190,7 @@ async function mayWrite(path: string): Promise<boolean> {
   }
 }
 
-/** Bytes: without WAL a check of the whole file keeps writers out, so only small files get one. */
+/** Maximum bytes of a database without WAL to check: there, a check of the whole file blocks writers. */
 const maxCheckedBytes = 16 * 1024 ** 2
 
 export const quickCheck = check({
@@ -247,7 +250,7 @@ export const backup = check({
   },
 })
 
-/** Milliseconds for which a query of an operator waits for a lock. */
+/** Maximum milliseconds that an operator's query waits for a lock. */
 const queryBusyMs = 500
 
 export const queries = check({
@@ -268,7 +271,7 @@ export const queries = check({
   evaluate: (answer) => evaluateAsked(answer),
 })
 
-/** Reads; in Advanced also writes in a transaction that is always taken back. */
+/** Only reads; in Advanced, it also writes in a transaction that is always rolled back. */
 export default machineKind({
   name: 'sqlite',
   title: 'A SQLite database can be used, and is sound',

@@ -10,7 +10,7 @@ import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { sqliteFault } from './file.ts'
 
-/** What the child process is asked; it is killed when that takes too long. */
+/** The request to the child process, which is killed if it takes too long. */
 export type SqliteTask =
   | { readonly task: 'round trip' | 'quick check'; readonly path: string; readonly busyMs: number }
   | { readonly task: 'backup'; readonly path: string }
@@ -20,7 +20,7 @@ export type ReadTask = {
   readonly path: string
   readonly sql: string
   readonly busyMs: number
-  /** Milliseconds that it may take. */
+  /** The timeout in milliseconds. */
   readonly ms: number
 }
 
@@ -41,7 +41,7 @@ export default async function probe(input: unknown): Promise<RoundTrip | QuickCh
   const database = new (sqlite().DatabaseSync)(task.path, { timeout: task.busyMs, open: false })
   try {
     database.open()
-    // What the schema holds is not to be trusted: no functions of its own choosing.
+    // Does not trust the schema: it must not call functions of its choice.
     database.exec('PRAGMA trusted_schema = OFF')
     if (task.task === 'quick check') {
       const problems = quickCheck(database)
@@ -57,7 +57,7 @@ export default async function probe(input: unknown): Promise<RoundTrip | QuickCh
 }
 
 function quickCheck(database: DatabaseSync): readonly string[] {
-  // Not opened read-only: constraints would not be checked then, and the log would stay there.
+  // Not opened read-only, which would skip the constraints and leave the log in place.
   database.exec('PRAGMA query_only = ON')
   return database
     .prepare('PRAGMA quick_check(10)')
@@ -66,7 +66,7 @@ function quickCheck(database: DatabaseSync): readonly string[] {
     .filter((line) => line !== 'ok')
 }
 
-/** Writes, reads and takes back. Nothing of it is ever committed, whenever this process is killed. */
+/** Writes, reads and rolls back. Never commits, even if this process is killed at any point. */
 function roundTrip(database: DatabaseSync): void {
   const table = `svc_probe_${randomUUID().replaceAll('-', '')}`
   const wrote = randomUUID()
@@ -81,7 +81,7 @@ function roundTrip(database: DatabaseSync): void {
   }
 }
 
-/** More files than this are not looked at: a backup folder has few. */
+/** Maximum number of files to inspect; a backup folder has few. */
 const maxFiles = 100_000
 
 /** A backup: the file itself, or the newest file of a folder. */
@@ -101,16 +101,16 @@ function newest(path: string): Backup {
 
 const look = (path: string) => statSync(path, { throwIfNoEntry: false })
 
-/** Bytes of a value, and of a row: as many as a server may send. */
+/** Maximum bytes of a value and of a row, the same as for a server. */
 const maxBytes = 8 * 1024 ** 2
 
-/** Reads the first column of one statement, over a connection that cannot write. */
+/** Reads the first column of one statement, over a read-only connection. */
 export async function readOnly({ path, sql, busyMs, ms }: ReadTask): Promise<Column> {
   const database = new (sqlite().DatabaseSync)(path, { readOnly: true, timeout: busyMs, open: false })
   const limit = answerAfter(ms)
   try {
     database.open()
-    // What the schema holds is not to be trusted: no functions of its own choosing.
+    // Does not trust the schema: it must not call functions of its choice.
     database.exec('PRAGMA trusted_schema = OFF; PRAGMA query_only = ON')
     return columnOf(database, sql)
   } catch (error) {
@@ -123,10 +123,10 @@ export async function readOnly({ path, sql, busyMs, ms }: ReadTask): Promise<Col
 
 function columnOf(database: DatabaseSync, sql: string): Column {
   const statement = database.prepare(sql)
-  // SQLite reads the first statement, and leaves the others alone without a word.
+  // SQLite prepares only the first statement, and silently ignores the rest.
   const rest = sql.slice(statement.sourceSQL.length).replace(/--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|[\s;]/g, '')
   if (rest !== '') throw new ProbeError('data', 'the query failed: sql holds more than one statement')
-  // All columns of a row come at once. Node knows this limit since 24.15.
+  // SQLite returns all columns of a row at once. Node supports this limit since 24.15.
   const each = Math.floor((8 * maxBytes) / Math.max(8, statement.columns().length))
   if (limitsOf(database)) database.limits.length = each
   statement.setReturnArrays(true)
@@ -138,7 +138,7 @@ function columnOf(database: DatabaseSync, sql: string): Column {
 
 const limitsOf = (database: DatabaseSync) => (database as Partial<Pick<DatabaseSync, 'limits'>>).limits
 
-/** An error of the statement itself is told in the words of SQLite; any other is one of the file. */
+/** Explains an error of the statement in SQLite's own words; any other error concerns the file. */
 function queryFault(error: unknown, path: string, database: DatabaseSync): unknown {
   const { errcode, message } = error as { readonly errcode?: unknown; readonly message?: unknown }
   const words = sanitize(String(message))
@@ -153,11 +153,11 @@ function queryFault(error: unknown, path: string, database: DatabaseSync): unkno
 }
 
 /**
- * Nothing in this process stops SQLite at work: a thread beside it answers in its stead when the time is
- * up. The parent reads one line, the first, and then ends this process whatever it does.
+ * Nothing in this process can interrupt SQLite, so a worker thread answers in its place when the time is up. The parent
+ * reads only the first line, and then kills this process.
  */
 function answerAfter(ms: number): Worker {
-  // In the words of the child's own answer.
+  // The same format as the child's own answer.
   const late = {
     error: { message: 'the query was called off: it took too long', fault: 'timeout', details: [] },
   }

@@ -5,7 +5,7 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { UnreadableError } from './errors.ts'
 
-/** The statements that let a login read what a check reads. The name of the login comes in brackets. */
+/** The statements that let a login read the data of a check, given the bracketed name of the login. */
 type Grant = (login: string) => string
 
 const inMsdb = (login: string, table: string): string =>
@@ -19,7 +19,7 @@ export const grants = {
   jobs: (login) => `${inMsdb(login, 'sysjobs')}; GRANT SELECT ON dbo.sysjobservers TO ${login}`,
 } as const satisfies Readonly<Record<string, Grant>>
 
-/** Stands in for the observation of a check that the account, the edition or the version keeps from reading. */
+/** Replaces the observation of a check whose data the account, the edition or the version does not provide. */
 class Unreadable {
   readonly reason: string
   readonly details: readonly string[] | undefined
@@ -30,8 +30,9 @@ class Unreadable {
 }
 
 /**
- * Declares a check of what not every login, edition or version shows. Where it is not shown, the first result of
- * the check is a warning with the statements that grant it: neither a failure of the database nor a silent ok.
+ * Declares a check of data that not every login, edition or version provides. Where the data is missing, the first
+ * result of the check is a warning with the statements that grant access: neither a failure of the database nor a
+ * silent ok.
  */
 export const onSqlserver = <const Spec extends SettingsSpec, const Name extends string, Observation>({
   grant,
@@ -43,7 +44,7 @@ export const onSqlserver = <const Spec extends SettingsSpec, const Name extends 
   readonly results: Readonly<Record<Name, string>>
   readonly settings: Spec
   readonly grant: Grant
-  /** Throws UnreadableError where the server does not show it. */
+  /** Throws UnreadableError if the server does not provide the data. */
   readonly observe: (connection: DatabaseConnection, now: Date) => Promise<Observation>
   readonly evaluate: (observation: NoInfer<Observation>, settings: Values<NoInfer<Spec>>) => ResultsOf<NoInfer<Name>>
 }) =>
@@ -67,14 +68,14 @@ export const onSqlserver = <const Spec extends SettingsSpec, const Name extends 
     },
   })
 
-/** For views that without a permission show an account only itself, or nothing, and no error. */
+/** For views that, without a permission, silently return nothing or only the account's own rows. */
 export function requirePermission(row: Row | undefined, permission: string): void {
   if (figure(row, 'may') === 1) return
   throw new UnreadableError('permission', `this account sees only a part without ${permission}`, [])
 }
 export const mayState = "HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE')"
 
-/** The counters are empty where they could not be set up when the server was installed. */
+/** The counters are missing if they could not be set up when the server was installed. */
 export function requireCounters(rows: readonly Row[]): readonly Row[] {
   if (rows.length > 0) return rows
   const message = 'the performance counters of this server are empty (lodctr /R sets them up anew)'

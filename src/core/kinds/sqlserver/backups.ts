@@ -9,7 +9,7 @@ const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
-/** How long ago something was last done to a database: since it was made, where that never happened. */
+/** The time since the last event of a database, or since its creation if there has been none. */
 type Age = { readonly name: string; readonly ageMs: number; readonly at: Date; readonly never: boolean }
 
 /** `column` and `made` are in minutes. */
@@ -17,12 +17,12 @@ function ageOf(row: Row, column: string, now: Date): Age {
   const minutes = figure(row, column)
   const since = minutes ?? figure(row, 'made') ?? 0
   const ageMs = Math.max(0, since) * minute
-  // The server counts full minutes.
+  // The server reports whole minutes.
   const at = new Date(Math.floor((now.getTime() - ageMs) / minute) * minute)
   return { name: text(row, 'name'), ageMs, at, never: minutes === undefined }
 }
 
-/** Shows the oldest; the others that are too old are named beside it. */
+/** Evaluates the oldest one; the details name the others that are too old. */
 function evaluateAges<const Name extends string>(
   { check, event }: { readonly check: Name; readonly event: string },
   all: readonly Age[],
@@ -65,7 +65,7 @@ const backupSettings = {
   },
 } as const satisfies SettingsSpec
 
-/** What msdb of this server knows; databases whose backups another replica makes are left out. */
+/** Reads msdb of this server; skips databases that another replica backs up. */
 export const backups = onSqlserver({
   depth: 'Advanced',
   results: {
@@ -86,7 +86,7 @@ export const backups = onSqlserver({
     const own = rows.filter((row) => text(row, 'recovery') === 'FULL' && (figure(row, 'id') ?? 0) > 4)
     return {
       full: rows.map((row) => ageOf(row, 'fullAge', now)),
-      // Until its first full backup a database has no chain of log backups.
+      // A database has no chain of log backups before its first full backup.
       log: own.filter((row) => figure(row, 'fullAge') !== undefined).map((row) => ageOf(row, 'logAge', now)),
     }
   },
@@ -116,7 +116,7 @@ export const checkdb = onSqlserver({
       FROM sys.databases AS d
         CROSS APPLY (SELECT CAST(DATABASEPROPERTYEX(d.name, 'LastGoodCheckDbTime') AS datetime) AS good) AS c
       WHERE d.state = 0 AND d.source_database_id IS NULL AND d.name <> 'tempdb' ORDER BY d.name`)
-    // Servers before 2016 SP2 have no such property.
+    // Servers before 2016 SP2 do not have this property.
     if (rows.length > 0 && rows.every((row) => figure(row, 'known') === 0)) {
       throw new UnreadableError('absent', 'this version does not tell when DBCC CHECKDB last ran', [])
     }

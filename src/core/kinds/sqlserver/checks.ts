@@ -4,24 +4,24 @@ import { count } from '../../net/text.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { grants, mayState, onSqlserver, requireCounters, requirePermission } from './access.ts'
 
-/** Shared by all checks that go through the databases of the server. */
+/** A setting that all checks of the server's databases share. */
 export const ignore = {
   type: 'texts',
   default: [],
   doc: 'Databases that no check looks at',
 } as const satisfies SettingsSpec[string]
 
-/** Without those that an operator leaves out. */
+/** The databases without the ignored ones. */
 export const withoutIgnored = <T extends { readonly name: string }>(
   databases: readonly T[],
   names: readonly string[],
 ): readonly T[] => databases.filter(({ name }) => !names.some((one) => one.toLowerCase() === name.toLowerCase()))
 
-/** The first of them, and how many there are besides. */
+/** The first few names, and the number of the others. */
 export const listNames = (names: readonly string[]): string =>
   names.length > 5 ? `${names.slice(0, 5).join(', ')} and ${names.length - 5} more` : names.join(', ')
 
-/** On the way to ONLINE, or kept there on purpose by log shipping. */
+/** States on the way to ONLINE, or in which log shipping keeps a database on purpose. */
 const passing = new Set(['RESTORING', 'RECOVERING', 'COPYING'])
 
 export const databases = onSqlserver({
@@ -49,7 +49,7 @@ export const databases = onSqlserver({
   },
 })
 
-/** What every log waits for now and then, and for a moment. */
+/** Reasons for which every log waits occasionally and briefly. */
 const usualWaits = new Set(['', 'NOTHING', 'CHECKPOINT', 'OLDEST_PAGE', 'XTP_CHECKPOINT'])
 const causes: Readonly<Record<string, string>> = {
   LOG_BACKUP: 'log backups have stopped, or are too rare',
@@ -79,7 +79,7 @@ export const logReuse = onSqlserver({
       WHERE d.state = 0 AND p.counter_name = 'Percent Log Used' AND p.object_name LIKE '%:Databases%' ORDER BY d.name`)
     return requireCounters(rows).map((row) => ({
       name: text(row, 'name'),
-      /** What keeps its space from being used again. */
+      /** The reason why the space of the log cannot be reused. */
       waits: text(row, 'waits'),
       /** Percent. */
       used: figure(row, 'used') ?? 0,
@@ -119,7 +119,7 @@ export const sessions = onSqlserver({
       (SELECT CAST(value_in_use AS int) FROM sys.configurations WHERE name = 'user connections') AS configured,
       @@MAX_CONNECTIONS AS most`)
     requirePermission(row, 'VIEW SERVER STATE')
-    // 0 stands for as many as there can be.
+    // 0 means the maximum.
     return { used: figure(row, 'used') ?? 0, max: figure(row, 'configured') || (figure(row, 'most') ?? 0) }
   },
   evaluate: ({ used, max }, { sessions: threshold }) =>
@@ -157,7 +157,7 @@ export const blocked = onSqlserver({
       requests: requests.length,
       longestMs: figure(longest, 'waited') ?? 0,
       session: figure(longest, 'session'),
-      /** The session that it waits for. */
+      /** The session that blocks it. */
       blocker: figure(longest, 'holder'),
       wait: text(longest, 'wait'),
     }
@@ -180,12 +180,12 @@ const mayDefinition = "HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW ANY DEFINITION')"
 
 type Group = {
   readonly name: string
-  /** The replica that is primary; empty when there is none. */
+  /** The primary replica; empty if there is none. */
   readonly primary: string
-  /** Of this server. */
+  /** The role of this server. */
   readonly role: string
   readonly health: string
-  /** Databases that do not keep up, each in a line. */
+  /** The databases that do not keep up, one per line. */
   readonly unhealthy: readonly string[]
 }
 
@@ -237,7 +237,7 @@ function evaluateGroup({ name, primary, role, health, unhealthy }: Group): Resul
   const check = 'availability group'
   if (primary === '') return fail(check, 'data', `${name} has no primary replica`, { details: unhealthy })
   const facts = { role: role || 'none' }
-  // Only the primary knows of all replicas.
+  // Only the primary has the state of all replicas.
   if (role !== 'PRIMARY') {
     return ok(check, `${name}: this is ${role || 'no replica'}; its health is asked of ${primary}`, { facts })
   }

@@ -20,9 +20,9 @@ import { createRedactor, quote, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type ServerError, sqlserverFault } from './errors.ts'
 
-/** Milliseconds: a check that needs longer for a lock is in the way of others, and says so instead. */
+/** Milliseconds. A check that waits longer for a lock fails, because it would block others. */
 const lockMs = 500
-/** Bytes: a handshake, certificates included, is far smaller, and what comes before is read piece by piece. */
+/** Maximum bytes before the sign-in, which are read in pieces; a handshake with certificates is much smaller. */
 const maxBytesBeforeSignIn = 128 * 1024
 const maxCheckRows = 5_000
 const prefix = `SET NOCOUNT ON; SET LOCK_TIMEOUT ${lockMs};`
@@ -41,7 +41,7 @@ export const openSqlserver: OpenDatabase = async (target, way) => {
   const tls = await tlsChoice(target, ip)
   const { Connection, Request } = await loadTedious()
   const connection = new Connection(configuration(target, tls, password, once(socket, address)))
-  // A connection that breaks also fails the request under way, and that is where it is reported.
+  // A broken connection also fails the pending request, which reports the error.
   connection.on('error', () => {})
   let secured: TLSSocket | undefined
   connection.on('secure', (secure) => {
@@ -56,11 +56,11 @@ export const openSqlserver: OpenDatabase = async (target, way) => {
     ask: async (sql, ms) => (await query(connection, Request, sql, ms)).map((row) => withoutSecret(row, redact)),
     read: (sql, { ms }) => readColumn(connection, Request, sql, { ms, redact }),
     stop: async (running) => {
-      // An attention: the server ends the batch and says so.
+      // Sends an attention signal: the server ends the batch and confirms that.
       connection.cancel()
       await settleWithin(running() ?? Promise.resolve(), closeTimeoutMs)
     },
-    // The protocol has no farewell: the session ends with its connection.
+    // The protocol has no logout: the session ends with its connection.
     release: () => connection.close(),
     fault: (error, phase) =>
       sqlserverFault(error, { target, address, phase, redact }, phase === 'sign-in' ? signInErrors : []),
@@ -74,7 +74,7 @@ function configuration(
   connector: () => Promise<PeerSocket>,
 ): ConnectionConfiguration {
   return {
-    // Connected already: this is the name to find in the certificate.
+    // The socket is already connected; this is the name to verify in the certificate.
     server: target.tls.servername ?? target.host,
     authentication: { type: 'default', options: { userName: target.user, password } },
     options: {
@@ -85,20 +85,20 @@ function configuration(
       encrypt: tls !== undefined,
       cryptoCredentialsDetails: tls?.ca === undefined ? {} : { ca: tls.ca },
       trustServerCertificate: false,
-      // Nothing is retried: a refused sign-in least of all.
+      // Never retries, least of all a refused sign-in.
       maxRetriesOnTransientErrors: 0,
-      // The engine's deadline counts.
+      // The engine's deadline applies instead.
       connectTimeout: 2 ** 31 - 1,
       cancelTimeout: closeTimeoutMs,
-      // Looks past locks: a backup that is being written down must not hold up its own check.
+      // Read uncommitted, which ignores locks: a backup that is being recorded must not block its own check.
       connectionIsolationLevel: 0x01,
-      // Texts longer than this are nothing to look at.
+      // Longer texts are of no interest.
       textsize: 8_192,
     },
   }
 }
 
-/** Hands the socket over. A server that sends its clients elsewhere would be sent the password there. */
+/** Supplies the socket once. Rejects a redirect, which would send the password to another server. */
 function once(socket: PeerSocket, address: string): (where?: unknown) => Promise<PeerSocket> {
   let taken = false
   return async (where) => {
@@ -114,7 +114,7 @@ function once(socket: PeerSocket, address: string): (where?: unknown) => Promise
   }
 }
 
-/** Signs in; adds the error tokens that the server sends meanwhile to `errors`, in their order. */
+/** Signs in, and appends the error tokens that the server sends meanwhile to `errors`. */
 async function signIn(connection: Connection, socket: PeerSocket, errors: ServerError[]): Promise<void> {
   const keep = ({ number, state, message }: ServerError): void => {
     if (errors.length < 10) errors.push({ number, state, message })
@@ -140,7 +140,7 @@ async function signIn(connection: Connection, socket: PeerSocket, errors: Server
 
 type Cells = readonly { readonly metadata: { readonly colName: string }; readonly value: unknown }[]
 
-/** Sends one batch, and takes its rows as they come. */
+/** Sends one batch, and passes on its rows as they arrive. */
 function send(
   connection: Connection,
   Batch: typeof Request,
@@ -159,7 +159,7 @@ async function query(connection: Connection, Batch: typeof Request, sql: string,
   const rows: Row[] = []
   const take = (cells: Cells): void => {
     if (rows.length >= maxCheckRows) return
-    // A null prototype: the names are the server's.
+    // A null prototype, because the server chooses the names.
     const row = Object.create(null) as Record<string, unknown>
     for (const { metadata, value } of cells) row[metadata.colName] = value
     rows.push(row)
@@ -168,7 +168,7 @@ async function query(connection: Connection, Batch: typeof Request, sql: string,
   return rows
 }
 
-/** Texts of a row without the secret: a login sends it in a form that the server can read, and give back. */
+/** Redacts the texts of a row: a sign-in sends the secret in a form that the server can read and return. */
 function withoutSecret(row: Row, redact: Redact): Row {
   const cleanup = Object.create(null) as Record<string, unknown>
   for (const [name, value] of Object.entries(row)) cleanup[name] = typeof value === 'string' ? redact(value) : value
@@ -176,8 +176,8 @@ function withoutSecret(row: Row, redact: Redact): Row {
 }
 
 /**
- * Reads the first column of one statement, in a transaction that is taken back whatever happens: SQL
- * Server has none that cannot write. The server sends no more rows than are read.
+ * Reads the first column of one statement, in a transaction that is always rolled back, because SQL Server has no
+ * read-only transactions. The server sends no more rows than svc reads.
  */
 async function readColumn(
   connection: Connection,
@@ -195,7 +195,7 @@ async function readColumn(
     await send(connection, Batch, `${begin}\n${sql}`, { ms, take })
     return reader.column()
   } finally {
-    // A connection that has gone has taken its transaction with it.
+    // A broken connection has already ended its transaction.
     const end = 'SET ROWCOUNT 0; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION'
     await send(connection, Batch, end, { ms, take: () => {} }).catch(() => {})
   }

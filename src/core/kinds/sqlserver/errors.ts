@@ -2,13 +2,13 @@ import { calledOff, type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { type Redact, sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
-/** `hide` replaces the password in what a server sends back. */
+/** `redact` replaces the password in text of the server. */
 export type SqlserverPlace = ErrorPlace & { readonly redact: Redact }
 
 /** An error token of the server. */
 export type ServerError = { readonly number: number; readonly state: number; readonly message: string }
 
-/** The account, the edition or the version keeps a check from reading: no failure of the database. */
+/** The account, the edition or the version prevents a check from reading: no failure of the database. */
 export class UnreadableError extends ProbeError {
   readonly why: 'permission' | 'absent'
   constructor(why: 'permission' | 'absent', message: string, details: readonly string[]) {
@@ -32,7 +32,7 @@ const is = (fault: FaultClass, what: string, ...details: string[]): Meaning => [
   ...details,
 ]
 
-/** Numbers that say more than 18456, which follows some of them. */
+/** Error numbers that say more than 18456, which follows some of them. */
 const meanings: Readonly<Record<number, Meaning>> = {
   4060: [
     'data',
@@ -68,7 +68,7 @@ const meanings: Readonly<Record<number, Meaning>> = {
   945: is('data', 'cannot open that database: files, memory or disk space are missing'),
 }
 
-/** Of 18456, what its state gives away; the server tells clients 1 and keeps the rest for its own log. */
+/** The states of error 18456. The server sends 1 to clients and writes the real state only to its own log. */
 const states: Readonly<Record<number, string>> = {
   1: 'wrong name or password, most likely; why is only in the error log of the server',
   2: 'there is no such login',
@@ -86,7 +86,7 @@ const states: Readonly<Record<number, string>> = {
   58: 'the server takes Windows accounts only (mixed mode is off)',
 }
 
-/** What an error of the driver or of the server means; `told` are the error tokens of a sign-in, in order. */
+/** Explains an error of the driver or of the server. `told` contains the error tokens of a sign-in, in order. */
 export function sqlserverFault(
   error: unknown,
   place: SqlserverPlace,
@@ -144,7 +144,7 @@ function fromDriver(error: unknown, cause: unknown, code: unknown, { address, re
   }
   if (code === 'ETIMEOUT') return calledOff()
   if (code === 'ELOGIN') return new ProbeError('protocol', `${address} refused the connection and did not say why`)
-  // A socket's own errors, and those of TLS.
+  // Errors of sockets and TLS.
   if (typeof (cause as { code?: unknown } | undefined)?.code === 'string') return cause
   if (/unexpected end of message stream|Connection closed|socket hang up/.test(reason)) {
     return new ProbeError('protocol', `${address} closed the connection before it answered`)

@@ -20,7 +20,7 @@ export default databaseKind({
   },
   connectDoc: 'The server lets the login in, in time',
   open: openSqlserver,
-  // Counted from 2020, for DATEDIFF counts seconds in 32 bits, and whole milliseconds at once only since 2016.
+  // Counts from 2020, because DATEDIFF returns 32 bits; only servers since 2016 can count milliseconds directly.
   clock: `SELECT (CAST(DATEDIFF(SECOND, '20200101', t) AS bigint) + 1577836800) * 1000
     + DATEPART(MILLISECOND, t) AS [at] FROM (VALUES (SYSUTCDATETIME())) AS clock (t)`,
   account: {

@@ -6,14 +6,14 @@ import { grants, onSqlserver, requireCounters } from './access.ts'
 import { ignore, withoutIgnored } from './checks.ts'
 import { UnreadableError } from './errors.ts'
 
-/** Bytes that the files of a database hold by now, and all that they may come to hold. */
+/** The bytes in use in the files of a database, and the maximum that they can hold. */
 type Space = { readonly name: string; readonly used: number; readonly room: number }
 
 const pageBytes = 8_192
-/** The size of a log file that is called unlimited: 2 TiB, in pages. */
+/** The size of an unlimited log file: 2 TiB, in pages. */
 const unlimitedLog = 268_435_456
 
-/** Not ok: no database is without files. */
+/** Throws if there are no files, because every database has some. */
 function requireFiles(files: readonly Row[]): readonly Row[] {
   if (files.length > 0) return files
   throw new UnreadableError('permission', 'this account sees no files without VIEW ANY DEFINITION', [])
@@ -22,7 +22,10 @@ function requireFiles(files: readonly Row[]): readonly Row[] {
 const columns = `CAST(f.size AS bigint) AS size, f.max_size AS most, f.growth AS growth,
   v.volume_mount_point AS volume, v.available_bytes AS free`
 
-/** Files by database. What they may grow by is bounded by their own limits and by their volumes, each counted once. */
+/**
+ * Sums the files by database. Their growth is limited by the files' own limits and by their volumes, each of which
+ * counts once.
+ */
 export function spaces(files: readonly Row[], usedIn: (file: Row) => number): readonly Space[] {
   type Volume = { growth: number; readonly free: number }
   const databases = new Map<string, { used: number; size: number; readonly volumes: Map<string, Volume> }>()
@@ -51,7 +54,7 @@ function maxBytes(file: Row): number {
   return pages < 0 || pages >= unlimitedLog ? Number.POSITIVE_INFINITY : pages * pageBytes
 }
 
-/** Shows the one with the least free space. `prefix` goes before its name. */
+/** Evaluates the database with the least free space. `prefix` precedes its name. */
 function evaluateSpaces<const Name extends string>(
   { check, prefix = '' }: { readonly check: Name; readonly prefix?: string },
   all: readonly Space[],
