@@ -1,19 +1,19 @@
-/** Cookies and characters that are kept: a peer must not choose how much we carry. */
+/** Maximum numbers of cookies, and of characters in each: a peer must not choose how much svc stores. */
 const maxCookies = 50
 const maxCookie = 4_096
 
 type Cookie = { readonly value: string; readonly path: string; readonly secure: boolean }
 
-/** The cookies of one run against one origin (RFC 6265, without what only a browser needs). */
+/** The cookies of one run for one origin (RFC 6265, without the parts that only browsers need). */
 export class CookieJar {
   readonly #cookies = new Map<string, Cookie>()
 
-  /** Takes a Set-Cookie line of an answer to `path`; the value that it set, or undefined. */
+  /** Stores the cookie of a Set-Cookie header in an answer to `path`. Returns its value, or undefined. */
   take(line: string, path: string, now: Date): string | undefined {
     const [pair = '', ...attributes] = line.split(';').map((part) => part.trim())
     const at = pair.indexOf('=')
     const [name, value] = [pair.slice(0, at).trim(), pair.slice(at + 1).trim()]
-    // What no header may hold is not sent back.
+    // Ignores cookies that are not valid in a header.
     if (at < 1 || pair.length > maxCookie || !/^[\x20-\x7e]*$/.test(pair)) return undefined
     const fields = new Map(
       attributes.map((attribute) => {
@@ -46,7 +46,7 @@ export class CookieJar {
   }
 }
 
-/** Max-Age rules over Expires. */
+/** Max-Age takes precedence over Expires. */
 function ended(fields: ReadonlyMap<string, string>, now: Date): boolean {
   const age = fields.get('max-age')
   if (age !== undefined && /^-?\d+$/.test(age)) return Number(age) <= 0

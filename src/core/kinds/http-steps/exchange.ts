@@ -13,7 +13,7 @@ import { requestOf, templatesOf } from './request.ts'
 import { type CleanupStep, type RequestStep, type Step, type StepsSettings, writes } from './settings.ts'
 import { maxValue, type StepValues } from './values.ts'
 
-/** What lasts from step to step. */
+/** The state of a run that persists between steps. */
 export type StepsRun = {
   readonly settings: StepsSettings
   readonly context: CheckContext
@@ -21,36 +21,36 @@ export type StepsRun = {
   readonly route: Route
   readonly values: StepValues
   readonly jar: CookieJar
-  /** Steps that were sent and not refused: what they made is there, or may be. */
+  /** Steps that were sent and not refused: the objects that they create exist, or may exist. */
   readonly made: Set<string>
   /** The connection that was opened first, until a step uses it. */
   first: RouteLink | undefined
 }
 
-/** How `until` waited: requests, the last one included, and milliseconds. */
+/** The polling of `until`: the number of requests, including the last one, and the milliseconds. */
 export type Polling = {
   readonly requests: number
   readonly ms: number
-  /** An answer ended it, the time was over, or `most` requests were sent. */
+  /** Why it ended: an answer ended it, the time was up, or `most` requests had been sent. */
   readonly reason: 'over' | 'time' | 'most'
 }
 
-/** The answer to one step, and what it is. */
+/** The answer to one step, and its outcome. */
 export type StepAnswer = {
   readonly status: number
-  /** Where a redirect points, fit to be shown. */
+  /** The target of a redirect, safe to show. */
   readonly location: string | undefined
   readonly ms: number
   readonly content: Content
-  /** What it is, held once against all that was expected in this run. */
+  /** The outcome, evaluated once against all expectations with the values of this run. */
   readonly outcome: ExpectationOutcome
   readonly polling: Polling | undefined
-  /** What could not be captured, and why. */
+  /** The values that could not be captured, and why. */
   readonly uncaptured: readonly string[]
   readonly redact: Redact
 }
 
-/** A path as it may be shown: a value that is not there stays a placeholder. */
+/** A path that is safe to show; a missing value remains a placeholder. */
 export function shownPath({ settings, values }: StepsRun, step: RequestStep): string {
   const path = step.path ?? ''
   const base = new URL(settings.url).pathname.replace(/\/$/, '')
@@ -59,7 +59,7 @@ export function shownPath({ settings, values }: StepsRun, step: RequestStep): st
   return values.redact(`${base}${filled}`).replace(/\?.*/s, '?…').slice(0, 200)
 }
 
-/** Sends one step once, and takes what it captures. Throws ProbeError, or what the socket threw. */
+/** Sends one step once, and captures its values. Throws ProbeError, or the socket's error. */
 export async function send(run: StepsRun, step: Step | CleanupStep, signal: AbortSignal): Promise<StepAnswer> {
   const { settings, context, target, route, values, jar, made } = run
   const { address } = target
@@ -79,7 +79,7 @@ export async function send(run: StepsRun, step: Step | CleanupStep, signal: Abor
     signal.throwIfAborted()
     if (makes(step)) made.add(step.name)
     const head = await call(socket, address, request, values.redact)
-    // A request that was refused has made nothing; after a 5xx nobody knows.
+    // A 4xx means that nothing was created; after a 5xx, that is unknown.
     if (head.status >= 400 && head.status < 500) made.delete(step.name)
     for (const line of head.cookies) {
       const value = jar.take(line, request.path.replace(/\?.*/s, ''), context.date())
@@ -94,7 +94,7 @@ export async function send(run: StepsRun, step: Step | CleanupStep, signal: Abor
     const { redact } = values
     const content = { address, headers: head.headers, body: bytes, more, redact, at: context.date(), xml }
     const texts = captures.map(([name, from]) => [name, capture(from, content, jar)] as const)
-    // Hidden before anything is shown of this answer, be it the last one or not.
+    // Redacted before any part of this answer is shown, even if it is not the last one.
     values.hushPassing(texts.flatMap(([name, one]) => (settings.show.includes(name) ? [] : secretIn(one))))
     const outcome = outcomeOf(step, settings, { content, status: head.status, values })
     const uncaptured: string[] = []
@@ -124,13 +124,13 @@ const makes = (step: Step | CleanupStep): boolean => 'signIn' in step && (step.s
 
 type Capture = { readonly value: string } | { readonly problem: string; readonly secret?: string }
 
-/** What of an answer may be shown as little as a value that was captured. */
+/** The parts of an answer that must be redacted like a captured value. */
 const secretIn = (captured: Capture): readonly string[] => {
   const secret = 'value' in captured ? captured.value : captured.secret
   return secret === undefined ? [] : [secret]
 }
 
-/** What an answer holds at `$.path`, `/xml/path`, `header:Name` or `cookie:Name`; else why it cannot be used. */
+/** The value in an answer at `$.path`, `/xml/path`, `header:Name` or `cookie:Name`; otherwise why it cannot be used. */
 function capture(from: string, content: Content, jar: CookieJar): Capture {
   const text = valueAt(from, content, jar)
   if ('problem' in text) return text

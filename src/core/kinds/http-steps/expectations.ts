@@ -12,18 +12,18 @@ import {
 } from './settings.ts'
 import type { StepValues } from './values.ts'
 
-/** Values by path, in the two sorts of document. */
+/** Expected values by path, for both types of document. */
 export type Documents = { readonly json?: Texts; readonly xml?: Texts }
 type Texts = Readonly<Record<string, string>> | undefined
 
-/** What an answer that ends the waiting of `until` has. */
+/** The expectations of an answer that ends the polling of `until`. */
 type Ending = Documents & { readonly status: readonly string[] | undefined }
-/** What an answer that is a failure of its own has, and what that means. */
+/** The expectations of an answer that `fails` declares as a failure, and its meaning. */
 export type Meaning = Documents & { readonly says: string }
 
 const isXml = (path: string): boolean => /^(?:count\()?\//.test(path)
 
-/** `expect` says by the form of a path which document it leads into. */
+/** Splits the paths of `expect` by their form into those for JSON and those for XML. */
 function documentsOf(expect: Texts): Documents {
   const entries = Object.entries(expect ?? {})
   const part = (xml: boolean): Texts => {
@@ -33,7 +33,7 @@ function documentsOf(expect: Texts): Documents {
   return { json: part(false), xml: part(true) }
 }
 
-/** What a step expects, as written. */
+/** The expectations of a step as configured. */
 function expectedOf(step: RequestStep): Documents {
   const { json, xml } = documentsOf(step.expect)
   return { json: both(step.json, json), xml: both(step.xml, xml) }
@@ -46,14 +46,14 @@ const endingOf = ({ until }: Step): Ending | undefined =>
 const meaningsOf = ({ fails }: Step): readonly Meaning[] =>
   (fails ?? []).map(({ expect, says }) => ({ ...documentsOf(expect), says }))
 
-/** All that a step holds an answer against. */
+/** All expectations that a step has of an answer. */
 export const expectationsOf = (step: RequestStep | Step): readonly Documents[] => [
   expectedOf(step),
   ...('until' in step ? [endingOf(step) ?? {}] : []),
   ...('fails' in step ? meaningsOf(step) : []),
 ]
 
-/** With the values of this run. */
+/** Replaces the placeholders with the values of this run. */
 const filledWith = <D extends Documents>(documents: D, values: StepValues): D => ({
   ...documents,
   json: filled(documents.json, values),
@@ -63,31 +63,31 @@ const filledWith = <D extends Documents>(documents: D, values: StepValues): D =>
 const filled = (expected: Texts, values: StepValues): Texts =>
   expected &&
   Object.fromEntries(
-    // Written as a comparison, so that a value is never taken for a pattern.
+    // Written as a comparison, so that a value is never interpreted as a pattern.
     Object.entries(expected).map(([path, one]) => [path, isValue(one) ? `=${values.fill(one, String)}` : one]),
   )
 
-/** What of the expected values is not there or is another. */
+/** The failed assertions. */
 const unmetIn = (content: Content, { json, xml }: Documents): readonly Result[] =>
   evaluateAssertions(content, { json, xml }).filter(({ status }) => status === 'failed')
 
-/** What an answer is. All but `unfinished` end the waiting of `until`. */
+/** The outcome of an answer. Every outcome except `unfinished` ends the polling of `until`. */
 export type ExpectationOutcome =
-  /** The credential that it carried was refused. */
+  /** The server refused the credential of the request. */
   | { readonly type: 'refusal' }
   | { readonly type: 'unexpected status' }
-  /** A failure of its own, of `fails`. */
+  /** A failure that `fails` declares. */
   | { readonly type: 'failure'; readonly meaning: Meaning }
-  /** A pattern was given up: nobody knows which of them it is. Why, in words that follow "cannot be judged: ". */
+  /** A pattern timed out, so that the outcome is unknown. `why` follows the words "cannot be judged: ". */
   | { readonly type: 'undecided'; readonly why: string }
-  /** Not the last one of `until`. */
+  /** Polling of `until` continues. */
   | { readonly type: 'unfinished'; readonly lacks: Result }
-  /** The one that counts, and what of it is not as expected. */
+  /** The final answer, with the assertions that it fails. */
   | { readonly type: 'final'; readonly firstMismatch: readonly Result[] }
 
 type Answer = { readonly content: Content; readonly status: number; readonly values: StepValues }
 
-/** Holds an answer, once, against all that a step says of it. */
+/** Evaluates an answer once, against all expectations of a step. */
 export function outcomeOf(
   step: Step | CleanupStep,
   settings: StepsSettings,
@@ -110,14 +110,14 @@ export function outcomeOf(
 }
 
 function isRefusal(step: Step | CleanupStep, settings: StepsSettings, status: number, isAllowed: boolean): boolean {
-  // A credential that was refused is not sent again, whatever the step allows: each time counts at the server.
+  // A refused credential is never sent again, whatever the step allows: the server counts each attempt.
   const repeats = 'until' in step && step.until !== undefined
   if (isSigned(step, settings) && status === 401) return repeats || !isAllowed
-  // 400 and 422 are how some say it; 404 and 5xx say nothing of the account.
+  // Some servers refuse with 400 or 422; 404 and 5xx say nothing about the account.
   return 'signIn' in step && step.signIn && [400, 401, 403, 422].includes(status) && !isAllowed
 }
 
-/** Why an answer does not end the waiting, or undefined. */
+/** Why an answer does not end the polling, or undefined. */
 function lackedBy(content: Content, status: number, ending: Ending): Result | undefined {
   if (ending.status && !statusAllowed(status, ending.status)) {
     return fail('step', 'data', `it was answered ${status}, and waited for ${ending.status.join(', ')}`)

@@ -23,7 +23,7 @@ import {
 } from './settings.ts'
 import { builtInNames, namesIn, strayPlaceholder } from './values.ts'
 
-/** Why the settings cannot be used together, or undefined. */
+/** Why the settings cannot be combined, or undefined. */
 export function validate(settings: StepsSettings): string | undefined {
   const url = new URL(settings.url)
   if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
@@ -107,7 +107,7 @@ function requestProblem(
   return bodyProblem(step) ?? templates(templatesOf(step, settings), defined)
 }
 
-/** Headers that a step may set. */
+/** Whether a step may set a header. */
 const isOwnHeader = (name: string): boolean => !reservedHeaders.has(name.toLowerCase()) && !/^host$/i.test(name)
 
 function documentProblem(step: RequestStep): string | undefined {
@@ -144,7 +144,7 @@ function untilProblem(step: Step, settings: StepsSettings): string | undefined {
 
 const allStatuses = Array.from({ length: 900 }, (_, index) => index + 100)
 
-/** A status that is waited for and cannot be the last. */
+/** Rejects a status in `until` that can never end the polling. */
 function endlessProblem(step: Step, settings: StepsSettings): string | undefined {
   for (const entry of step.until?.status ?? []) {
     const meant = allStatuses.filter((status) => statusAllowed(status, [entry]))
@@ -233,8 +233,8 @@ function ftpProblem(step: Step, settings: StepsSettings, defined: ReadonlySet<st
 }
 
 /**
- * Does what a client does, step by step: signs in, reads, makes, uses and removes. Its settings say which checks there
- * are, and a step that fails decides what follows: so it runs by itself instead of being made of checks.
+ * Acts like a client, step by step: signs in, reads, creates, uses and removes. Its settings determine its checks, and
+ * a failed step decides how the run continues. Therefore it runs by itself, and is not composed of checks.
  */
 const steps: Kind<typeof stepsSettings> = {
   name: 'http-steps',

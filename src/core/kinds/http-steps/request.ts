@@ -13,7 +13,7 @@ import {
 } from './settings.ts'
 import { inXml, type StepValues } from './values.ts'
 
-/** Every template of a step, in no order. */
+/** Every template of a step, in no particular order. */
 export const templatesOf = (step: RequestStep | Step, settings: StepsSettings): readonly string[] => [
   step.path ?? '',
   authorizationOf(step, settings) ?? '',
@@ -26,8 +26,8 @@ export const templatesOf = (step: RequestStep | Step, settings: StepsSettings): 
 ]
 
 /**
- * The header of all steps is no header of one that signs in: there it would often hold what that step
- * is to bring.
+ * The Authorization header of a step. A step that signs in does not use the common header, which would often contain
+ * the value that this step is to capture.
  */
 export const authorizationOf = (
   step: RequestStep & { readonly signIn?: boolean },
@@ -41,7 +41,7 @@ const common = (step: SignedStep, settings: StepsSettings): string | undefined =
 const ours = (settings: StepsSettings): string =>
   settings.token === undefined ? `Basic \${basic}` : `Bearer \${token}`
 
-/** What sort of body a step sends; undefined: one in which no value can stand safely. */
+/** The type of a step's body; undefined for a type into which no value can be inserted safely. */
 export function bodyType(step: RequestStep): 'json' | 'xml' | undefined {
   const contentType = Object.entries(step.headers ?? {}).find(([name]) => name.toLowerCase() === 'content-type')?.[1]
   const body = step.body?.trimStart() ?? ''
@@ -51,7 +51,7 @@ export function bodyType(step: RequestStep): 'json' | 'xml' | undefined {
 
 const contentTypes = { json: 'application/json', xml: 'application/xml' } as const
 
-/** A step as a request: its values filled in, each as the place takes it. Throws ProbeError `data`. */
+/** The request of a step, with its values inserted and encoded for their positions. Throws ProbeError `data`. */
 export function requestOf(step: RequestStep, settings: StepsSettings, values: StepValues, jar: CookieJar): HttpCall {
   const url = urlOf(step, settings, values)
   const authorization = authorizationOf(step, settings)
@@ -86,12 +86,12 @@ export function requestOf(step: RequestStep, settings: StepsSettings, values: St
   }
 }
 
-/** Where a step goes: below `url`, whatever the values are. */
+/** The URL of a step, which is always below `url`, whatever the values are. */
 export function urlOf(step: RequestStep, settings: StepsSettings, values: StepValues): URL {
   const base = new URL(settings.url)
   const below = base.pathname.replace(/\/$/, '')
   const path = values.fill(step.path ?? '/', (value) => {
-    // Encoded or not, a server might take it for the way up.
+    // Even in encoded form, a server might interpret it as the parent folder.
     if (value.split(/[\\/]/).some((part) => part === '.' || part === '..')) {
       throw new ProbeError('data', 'a value that leads out of its path was captured: nothing was sent')
     }
@@ -125,7 +125,7 @@ function bodyOf(step: RequestStep, values: StepValues): string | undefined {
   if (step.body === undefined) return undefined
   if (bodyType(step) === 'xml') return values.fill(step.body, inXml)
   if (bodyType(step) !== 'json') return step.body
-  // Values get into the texts of what was parsed: none of them can become more than a text.
+  // Inserts the values into the strings of the parsed document, so that a value can never become anything but a string.
   return JSON.stringify(filledJson(JSON.parse(step.body), values))
 }
 

@@ -8,11 +8,11 @@ import type { Polling, StepAnswer } from './exchange.ts'
 import type { Meaning } from './expectations.ts'
 import { type CleanupStep, type Step, statusesOf } from './settings.ts'
 
-/** What a step asked, and where. */
+/** The request of a step, and its address. */
 export type StepRequest = {
   readonly step: Step | CleanupStep
   readonly address: string
-  /** `DELETE /users/42`, without what is secret. */
+  /** For example `DELETE /users/42`, without secrets. */
   readonly text: string
 }
 
@@ -55,7 +55,7 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
       const { firstMismatch: unmet } = outcome
       const [first] = unmet
       if (first) {
-        // A server may say no with a 200: the account would be locked all the same.
+        // Some servers refuse a sign-in with status 200; repeating it could lock the account all the same.
         const fault = 'signIn' in step && step.signIn ? 'auth' : (first.fault ?? 'data')
         const details = unmet.flatMap(({ message, details: others = [] }) => [bare(message), ...others]).slice(1)
         return fail(check, fault, redact(`${summary}${waiting}: ${bare(first.message)}`), {
@@ -74,7 +74,7 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
 
 const durationOf = ({ requests, ms }: Polling): string => `asked ${count(requests, 'time')} in ${showDuration(ms)}`
 
-/** `$.verdict is "passed"`: the values by which an answer is what it is. */
+/** For example `$.verdict is "passed"`: the values that identify the answer as this failure. */
 function valuesOf({ content, redact }: StepAnswer, { json, xml }: Meaning): string {
   const values = Object.keys({ ...json, ...xml }).map((path) => {
     const items = select(answerOf(content), path)
@@ -95,7 +95,7 @@ export function evaluateFailure(request: StepRequest, cause: unknown, afterMs: n
   return namingLeftover(request, result)
 }
 
-/** A cleanup that failed names what it should have removed. */
+/** Names the object that a failed cleanup should have removed. */
 function namingLeftover({ step, text }: StepRequest, result: Result): Result {
   if (!('undoes' in step) || result.status !== 'failed' || result.fault === 'threshold') return result
   const left = `; what step ${quote(step.undoes, 64)} made may be left behind, for ${text} to remove`

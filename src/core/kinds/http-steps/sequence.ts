@@ -23,18 +23,18 @@ import { evaluateAnswer, evaluateFailure } from './results.ts'
 import { type CleanupStep, type FtpStep, type Step, type StepsSettings, signsAnywhere } from './settings.ts'
 import { firstValues, type StepValues } from './values.ts'
 
-/** Milliseconds kept for the cleanup, where there is one: no more than a third of what there is. */
+/** Milliseconds reserved for the cleanup, if there is one; at most a third of the total. */
 const cleanupMs = 5_000
-/** Milliseconds kept so that a result can name what did not answer. */
+/** Milliseconds reserved so that a result can name the step that did not answer. */
 const reportMs = 200
-/** Milliseconds for a cleanup after the run itself was given up: the engine waits that long, and no longer. */
+/** Milliseconds for the cleanup after an aborted run; the engine waits no longer. */
 const lastMs = 400
-/** Milliseconds that the last request has at least: one that cannot be answered any more is not sent. */
+/** The minimum milliseconds for the last request. With less time, the request is not sent. */
 const lastRequestMs = 100
 
 /**
- * Does the steps one after the other, up to the first that fails, and then what undoes them: also after
- * a failure, at the deadline, and when the run is given up.
+ * Runs the steps in order until one fails. Then runs the cleanup, even after a failure, at the deadline, and when the
+ * run is aborted.
  */
 export async function* runSteps(settings: StepsSettings, context: CheckContext): AsyncGenerator<Result> {
   const url = new URL(settings.url)
@@ -61,10 +61,10 @@ export async function* runSteps(settings: StepsSettings, context: CheckContext):
       const start = context.now()
       const first = await open(target, url, route, context)
       const run: StepsRun = { settings, context, target, route, values, jar: new CookieJar(), made: new Set(), first }
-      // Each is sent once, whatever comes in between.
+      // Each cleanup step is sent at most once.
       const due = new Set(settings.cleanup ?? [])
       try {
-        // From here on no other address stands in for this one: what was sent is not sent again.
+        // Tries no other address from here on, so that no request is repeated there.
         yield ok('connect', `${address} accepted${first.chain ? `, ${first.chain.protocol}` : ''}`, {
           address,
           measurement: { value: context.now() - start, unit: 'milliseconds' },
@@ -79,7 +79,7 @@ export async function* runSteps(settings: StepsSettings, context: CheckContext):
         }
       } finally {
         first.socket.destroy()
-        // Nobody reads these results any more; it is undone all the same.
+        // Nobody reads these results any more, but the cleanup still runs.
         for (const step of due) if (run.made.has(step.undoes)) await resultOf(run, step, undefined, lastMs / due.size)
       }
     },
@@ -101,12 +101,12 @@ async function* forward(run: StepsRun): AsyncGenerator<Result> {
     target.step('step')
     const result = await resultOf(run, step, context.signal, Math.max(1, ends - context.now()))
     yield result
-    // One that is slow has done what the next one needs.
+    // A slow step still provides what the next one needs.
     if (result.status === 'failed' && result.fault !== 'threshold') failed = step.name
   }
 }
 
-/** Does one step within `ms`; what goes wrong becomes its result. Throws when the run itself has ended. */
+/** Runs one step within `ms`, and reports an error as its result. Throws if the run itself has ended. */
 async function resultOf(
   run: StepsRun,
   step: Step | CleanupStep,
@@ -152,19 +152,19 @@ type Waiting = {
   readonly until: NonNullable<Step['until']>
   readonly address: string
   readonly now: () => number
-  /** Milliseconds that there are for all of it. */
+  /** The total time in milliseconds. */
   readonly ms: number
-  /** Ends the run; there is no answer after it. */
+  /** Aborts the run; no answer is returned after that. */
   readonly parent: AbortSignal
   readonly send: (signal: AbortSignal) => Promise<StepAnswer>
-  /** Called before each request with how many there were. */
+  /** Called before each request with its number. */
   readonly count: (requests: number) => void
 }
 
 /**
- * Asks again and again until an answer is the last one: by its values, its status or its being a failure
- * of its own; the time is over, or `most` requests were sent. One that has no answer by then is left
- * behind, and the last answer speaks. Throws what the first request threw, or any that broke.
+ * Polls until an answer ends it (by its values, its status, or a failure that `fails` declares), until the time is up,
+ * or until `most` requests have been sent. A request without an answer by then is abandoned, and the last answer
+ * decides. Throws the error of any request that fails earlier, and ProbeError `timeout` if there is no answer at all.
  */
 async function untilOver(waiting: Waiting): Promise<StepAnswer> {
   const { until, now, parent } = waiting
@@ -198,7 +198,9 @@ async function untilOver(waiting: Waiting): Promise<StepAnswer> {
   }
 }
 
-/** Signs in at an FTP server and lists a folder within `ms`, as the ftp kind does in Standard: the worst result speaks. */
+/**
+ * Signs in at an FTP server and lists a folder within `ms`, like the ftp kind in Standard. The worst result decides.
+ */
 async function runFtpStep(
   name: string,
   step: FtpStep,
@@ -219,7 +221,7 @@ async function runFtpStep(
     ...context,
     mode: 'Standard',
     msLeft: () => Math.max(1, Math.floor(ends - context.now())),
-    // A deadline names the step of this sequence, not that of the ftp kind.
+    // Ignores the steps of the ftp kind, so that a timeout names the step of this sequence.
     step: () => {},
   }
   const results: Result[] = []

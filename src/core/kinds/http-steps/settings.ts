@@ -5,13 +5,13 @@ import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { ftpSettings } from '../ftp/index.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-/** `Bearer ${token}`: a scheme and one value, so that no credential stands in svc.yaml itself. */
+/** `Bearer ${token}`: a scheme and one value, so that svc.yaml itself never contains a credential. */
 const authorization = /^[A-Za-z][A-Za-z0-9-]* \$\{[A-Za-z]\w*\}$/
 const authorizationDoc = `Authorization header: a scheme and a value, such as Bearer \${token} or Basic \${basic}`
 
 const { host, port, tls, servername, caFile, insecureFtp, latency, certificate, passive, dataHosts } = ftpSettings
 
-/** What one step sends and expects. */
+/** The request of one step and its expectations. */
 const requestFields = {
   name: { type: 'text', required: true, doc: 'What it does, for messages: `sign in`' },
   method: { type: 'choice', values: methods, default: 'GET', doc: 'All but GET and HEAD need allowWrites or signIn' },
@@ -101,7 +101,7 @@ const cleanupFields = {
   undoes: { type: 'text', required: true, doc: 'Name of the step that makes what this one removes' },
 } as const satisfies SettingsSpec
 
-/** What svc.yaml may say of an http-steps monitor. */
+/** The settings of an http-steps monitor in svc.yaml. */
 export const stepsSettings = {
   url: {
     type: 'url',
@@ -146,28 +146,28 @@ export type StepsSettings = Values<typeof stepsSettings>
 export type Step = StepsSettings['steps'][number]
 export type CleanupStep = NonNullable<StepsSettings['cleanup']>[number]
 export type FtpStep = NonNullable<Step['ftp']>
-/** What a step and a cleanup have in common. */
+/** The common fields of steps and cleanup steps. */
 export type RequestStep = Values<typeof requestFields>
 
-/** An expectation that is one value, and nothing else is. */
+/** Whether an expectation consists of a single value. */
 export const isValue = (expectation: string): boolean => /^\$\{[A-Za-z]\w*\}$/.test(expectation)
 
-/** The status codes with which a step is well. */
+/** The status codes that a step accepts. */
 export const statusesOf = (step: RequestStep | Step): readonly string[] =>
   step.status ?? ['2xx', ...(('until' in step ? step.until?.status : undefined) ?? [])]
 
-/** Whether a method may change something on the server. */
+/** Whether a method may change data on the server. */
 export const writes = (method: string): boolean => method !== 'GET' && method !== 'HEAD'
 
 export type SignedStep = RequestStep & { readonly signIn?: boolean }
 
-/** Whether a step carries a credential of svc.yaml by `signed`. */
+/** Whether a step sends a credential of svc.yaml because of `signed`. */
 export const isSigned = (step: SignedStep, settings: StepsSettings): boolean =>
   settings.signed &&
   !step.signIn &&
   step.authorization === undefined &&
   (settings.token !== undefined || settings.password !== undefined)
 
-/** Whether a credential of svc.yaml is sent, in whatever way. */
+/** Whether any step sends a credential of svc.yaml. */
 export const signsAnywhere = (settings: StepsSettings): boolean =>
   settings.password !== undefined || settings.token !== undefined || settings.steps.some(({ signIn }) => signIn)

@@ -4,53 +4,55 @@ import { ProbeError } from '../../probe-error.ts'
 import type { StepsSettings } from './settings.ts'
 
 const placeholder = /\$\{([A-Za-z]\w*)\}/g
-/** Names that are there from the beginning; `probe` and `probePassword` are made anew for every run. */
+/** Names of the predefined values. Every run generates new `probe` and `probePassword` values. */
 export const builtInNames = ['username', 'password', 'token', 'basic', 'probe', 'probePassword'] as const
-/** Characters of a captured value: a long token fits, a page taken for one does not. */
+/** Maximum characters of a captured value: enough for a long token, but not for a whole page. */
 export const maxValue = 8 * 1024
-/** A secret longer than this is hidden piece by piece: what is shown of an answer may hold half of it. */
+/** Longer secrets are also redacted in pieces of this length, because a message may contain only half of one. */
 const pieceLength = 256
 
-/** Values of unfinished answers that are remembered, so that none of them is shown. */
+/** Maximum number of values of unfinished answers to remember for redaction. */
 const maxPassing = 100
 
-/** A secret in all the ways in which it is sent, and its pieces. */
+/** A secret in all encodings in which it is sent, and its pieces. */
 const formsOf = (value: string): readonly string[] =>
   [value, encodeURIComponent(value.toWellFormed()), inJson(value), inXml(value)].flatMap((form) => {
-    // The rest is too short to be told from ordinary text; no message reaches that far into an answer.
+    // A shorter last piece could equal ordinary text, and no message shows that much of an answer.
     const whole = form.length > pieceLength ? Math.floor(form.length / pieceLength) : 0
     return [form, ...Array.from({ length: whole }, (_, at) => form.slice(at * pieceLength, (at + 1) * pieceLength))]
   })
 
-/** The names that a template needs. */
+/** The names that a template uses. */
 export const namesIn = (template: string): readonly string[] =>
   [...template.matchAll(placeholder)].flatMap(([, name]) => name ?? [])
 
-/** What stands in a template like a placeholder and is none, or undefined. */
+/** Text in a template that looks like a placeholder but is not one, or undefined. */
 export const strayPlaceholder = (template: string): string | undefined =>
   /\$\{[^}]{0,40}\}?/.exec(template.replace(placeholder, ''))?.[0]
 
-/** The values of one run: those given, and those captured on the way. */
+/** The values of one run, both configured and captured. */
 export class StepValues {
   readonly #values = new Map<string, string>()
   readonly #secrets = new Set<string>()
-  /** What unfinished answers held where a step captures something, the latest last. */
+  /** Captured values of unfinished answers, the latest last. */
   readonly #passing = new Set<string>()
   #redact: Redact = createRedactor([])
 
-  /** A value from here on; a secret one is shown nowhere, in none of the ways in which it is sent. */
+  /** Sets a value. A secret value is redacted in every encoding in which it is sent. */
   set(name: string, value: string, secret: boolean): void {
     this.#values.set(name, value)
     if (secret) this.hush(value)
   }
 
-  /** Takes a text for a secret. */
+  /** Redacts a text from now on. */
   hush(value: string): void {
     for (const form of formsOf(value)) this.#secrets.add(form)
     this.#hidden()
   }
 
-  /** Takes texts for secrets that are never sent, as far as so many are kept: the server chooses how many there are. */
+  /**
+   * Redacts texts that are never sent. Keeps a limited number of them, because the server chooses how many there are.
+   */
   hushPassing(values: readonly string[]): void {
     for (const value of values) {
       this.#passing.delete(value)
@@ -66,12 +68,14 @@ export class StepValues {
 
   readonly redact: Redact = (text) => this.#redact(text)
 
-  /** The first name of a template that has no value yet. */
+  /** The first name in a template that has no value yet. */
   missing(template: string): string | undefined {
     return namesIn(template).find((name) => !this.#values.has(name))
   }
 
-  /** A template with its values, each as `encode` writes it. Throws ProbeError for one that is not there. */
+  /**
+   * Replaces the placeholders of a template, with values encoded by `encode`. Throws ProbeError if a value is missing.
+   */
   fill(template: string, encode: (value: string) => string): string {
     return template.replace(placeholder, (_, name: string) => {
       const value = this.#values.get(name)
@@ -81,7 +85,7 @@ export class StepValues {
   }
 }
 
-/** Reads the secrets. Throws ProbeError for one that cannot be read. */
+/** Reads the secrets. Throws ProbeError if one cannot be read. */
 export async function firstValues(settings: StepsSettings): Promise<StepValues> {
   const values = new StepValues()
   const { username } = settings
@@ -95,7 +99,7 @@ export async function firstValues(settings: StepsSettings): Promise<StepValues> 
   }
   values.set('probe', `svc-probe-${randomBytes(6).toString('hex')}`, false)
   for (const [name, value] of Object.entries(settings.values ?? {})) values.set(name, value, false)
-  // Of every sort of character, for servers that want them.
+  // Contains all types of characters, for servers that require them.
   values.set('probePassword', `Aa1-${randomBytes(18).toString('base64url')}`, true)
   return values
 }

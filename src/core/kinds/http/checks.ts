@@ -53,7 +53,7 @@ export const version = onHttp({
 type ExpectedVersion = NonNullable<Values<{ version: typeof versionSetting }>['version']>
 type Version = { readonly version: string } | { readonly problem: string }
 
-/** Version skew is deployment-related: SuppressDeploymentErrors lets it pass. */
+/** Version skew is deployment-related: SuppressDeploymentErrors tolerates it (H5). */
 function evaluateVersion(content: Content, expected: ExpectedVersion): Result<'version'> {
   const { address, redact } = content
   const read = versionIn(content, expected)
@@ -65,7 +65,7 @@ function evaluateVersion(content: Content, expected: ExpectedVersion): Result<'v
   return ok('version', `${address} runs ${quote(version, 80)}`, more)
 }
 
-/** The version in an answer, or why there is none. */
+/** The version in an answer, or why it has none. */
 function versionIn(content: Content, { header, json }: ExpectedVersion): Version {
   if (header !== undefined) {
     const value = content.headers[header.toLowerCase()]
@@ -94,13 +94,13 @@ export const sameVersion = onHttp({
     return { version: read && 'version' in read ? content.redact(read.version) : undefined }
   },
   evaluate: () => [],
-  /** A pattern or a comparison lets several versions pass. */
+  /** A pattern or a comparison may accept several versions, so this check compares the addresses. */
   compare(all) {
     const running = all.flatMap(({ address, observation: { version } }) =>
       version === undefined ? [] : { address, version },
     )
     if (running.length < 2) return []
-    // The most common one first: whoever runs another stands out behind it.
+    // The most common version first, so that deviating addresses follow it.
     const versions = [...Map.groupBy(running, ({ version }) => version)]
       .map(([version, group]) => ({ version, addresses: group.map(({ address }) => address) }))
       .sort((a, b) => b.addresses.length - a.addresses.length)
@@ -140,7 +140,7 @@ export const status = onHttp({
     return { address: http.at.address, status, signedIn, withheld: http.route.withheld, redirects, location }
   },
   evaluate({ address, status, signedIn, withheld, redirects, location }, settings) {
-    // Without its credentials a server may answer something else.
+    // Without its credentials, a server may give a different answer.
     const allowed = withheld ? ['<500'] : settings.status
     const after = redirects > 0 ? ` after ${count(redirects, 'redirect')}` : ''
     const to = status >= 300 && status < 400 && location !== undefined ? ` to ${location}` : ''
@@ -148,7 +148,8 @@ export const status = onHttp({
     const more: Partial<Result> = { measurement: { value: status, unit: 'count' } }
     try {
       const isAllowed = statusAllowed(status, allowed)
-      // `<500` lets a 401 pass, but not of a server that was shown credentials; a list that names 401 does.
+      // `<500` accepts a 401, but not from a server that received credentials. A list that names 401 accepts it in any
+      // case.
       if (status === 401 && signedIn && !allowed.some((entry) => /^4(?:01|xx)$/i.test(entry))) {
         return fail('status', 'auth', `${text}: the sign-in of this monitor was refused`, more)
       }
@@ -180,7 +181,7 @@ export const latency = onHttp({
   },
 })
 
-/** Headers whose values are credentials, whoever sends them. */
+/** Headers whose values are credentials, whoever sets them. */
 const secretHeaders = new Set(['set-cookie', 'cookie', 'authorization', 'proxy-authorization', 'x-api-key'])
 
 export const header = onHttp({
@@ -200,7 +201,7 @@ function evaluateHeaders({ address, headers, redact }: Content, expected: Readon
     const key = name.toLowerCase()
     const value = Object.hasOwn(headers, key) ? headers[key] : undefined
     if (value === undefined) return [`the answer has no header ${sanitize(name, 64)}`]
-    // A redirect's query may hold a token.
+    // The query of a redirect may contain a token.
     const hideQuery = (text: string | Uint8Array): string => redact(text).replace(/\?.*/, '?…')
     const problem = describeMismatch(value, expectation, key === 'location' ? hideQuery : redact)
     if (problem === undefined) return []
@@ -213,10 +214,13 @@ function evaluateHeaders({ address, headers, redact }: Content, expected: Readon
   return together('header', address, problems, `${count(Object.keys(expected).length, 'header')} as expected`)
 }
 
-/** Milliseconds by which the clocks of two machines may differ: a date further ahead than that proves nothing. */
+/**
+ * The tolerance for clock differences between two machines, in milliseconds. A date further in the future proves
+ * nothing.
+ */
 const maxAheadMs = 60_000
 
-/** Compared with our clock, because a cache that serves an old answer sends the old Date with it. */
+/** Compares with our clock, because a cache that serves an old answer also sends its old Date header. */
 export const lastModified = onHttp({
   ...ofAnswer,
   results: { 'last modified': 'The content was changed recently enough (Last-Modified)' },
@@ -257,10 +261,10 @@ export const lastModified = onHttp({
   },
 })
 
-/** Milliseconds since 1970 of a date as headers have it, in any of its three forms (RFC 9110, 5.6.7). */
+/** Parses an HTTP date in any of its three forms (RFC 9110, 5.6.7) to milliseconds since 1970. */
 function httpDate(text: string): number | undefined {
   if (text.length > 40) return undefined
-  // The form of asctime has no zone, and is in UTC like the others.
+  // The asctime form has no time zone, and is in UTC like the others.
   const isAsctime = /^\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}$/.test(text)
   if (!isAsctime && !/^\w+, \d\d[ -]\w{3}[ -]\d{2,4} \d\d:\d\d:\d\d GMT$/.test(text)) return undefined
   const ms = Date.parse(isAsctime ? `${text} GMT` : text)
@@ -283,7 +287,7 @@ export const content = onHttp({
     patterns.within(() => evaluateText(content, withNonce(contains, nonce), withNonce(matches, nonce))),
 })
 
-/** Of the body itself nothing is shown: it may hold anything. */
+/** Never shows the body itself, which may contain anything. */
 function evaluateText(
   { address, headers, body, more }: Content,
   contains: string | undefined,
@@ -301,7 +305,7 @@ function evaluateText(
   return together('content', address, problems, `${part} holds what is expected`)
 }
 
-/** What cannot be read as XML cannot be evaluated in any other way either: `xml` reports that once, for all. */
+/** A body that is not valid XML cannot be evaluated by any other XML check either, so only `xml` reports it. */
 const isUnreadableXml = (content: Content, xml: Readonly<Record<string, string>> | undefined): boolean => {
   const read = xml && answerOf(content).xml
   return read !== undefined && 'problem' in read
@@ -382,12 +386,12 @@ export const clock = onHttp({
   },
 })
 
-/** `off` leaves both limits out. */
+/** False for `off`, which has neither limit. */
 const hasLimits = ({ warn, limit }: Threshold): boolean => warn !== undefined || limit !== undefined
 
 /**
- * Milliseconds by which their clock is ahead of ours (negative: behind), as far as it is proved: the header counts
- * whole seconds, and the request was under way for a while. Undefined: unreadable.
+ * The milliseconds by which the server's clock is ahead of ours (negative: behind), as far as the measurement proves
+ * it: the header has whole seconds, and the request took some time. Undefined if the header is invalid.
  */
 function skewOf(date: string, age: string | undefined, sent: Date, received: Date): number | undefined {
   const theirs = Date.parse(date) + (age !== undefined && /^\d{1,9}$/.test(age) ? Number(age) * 1_000 : 0)

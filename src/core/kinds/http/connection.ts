@@ -24,7 +24,7 @@ import {
   routeWithNonce,
 } from './request.ts'
 
-/** What checks expect of the body also decides which content type the request asks for. */
+/** The expectations of the body also determine the Accept header of the request. */
 export const bodySettings = {
   health: {
     type: 'flag',
@@ -60,17 +60,17 @@ export const connectionSettings = {
 } as const satisfies SettingsSpec
 type ConnectionSettings = Values<typeof connectionSettings>
 
-/** What is read once, before any address is asked. */
+/** Read once, before connecting to any address. */
 type Prepared = {
   readonly route: RequestRoute
-  /** Links are asked once in a run: of the first address that answers. */
+  /** Links are checked once per run, for the first address that answers. */
   readonly links: { taken: boolean }
 }
 
-/** A connection for one request, whose route holds the nonce of this connection. */
+/** A connection for one request. Its route contains the nonce of this connection. */
 export type Http = RequestConnection<RequestRoute> & {
   readonly nonce: string
-  /** False where this mode sends nothing: a POST may write. */
+  /** False if this mode sends no request, because a POST may write. */
   readonly sends: boolean
   readonly maxBody: number
   readonly readsXml: boolean
@@ -79,7 +79,7 @@ export type Http = RequestConnection<RequestRoute> & {
 
 export const onHttp = checksOn<Http>()
 
-/** Whether the URL is the health check of a server like this one, also where `health` was forgotten. */
+/** Whether the URL is the health check of another svc, even if `health` is not set. */
 export const asksPeer = ({ url, health }: Pick<ConnectionSettings, 'url' | 'health'>): boolean =>
   health || asksPeerAt(new URL(url))
 
@@ -108,7 +108,7 @@ export async function openHttp(
   }
 }
 
-/** A server that has several representations is asked for the one that is evaluated. */
+/** The Accept header, for a server that offers several representations. */
 function acceptOf(settings: BodySettings): string {
   if (readsXml(settings)) return 'application/xml, text/xml;q=0.9, */*;q=0.1'
   return settings.health || readsJson(settings) ? 'application/json' : '*/*'
@@ -116,23 +116,23 @@ function acceptOf(settings: BodySettings): string {
 
 const pathsOf = ({ measure = [], links = [] }: BodySettings): readonly string[] =>
   [...measure, ...links].map(({ path }) => path)
-/** Whether an answer has to be read as JSON. */
+/** Whether the checks read the answer as JSON. */
 export const readsJson = (settings: BodySettings): boolean =>
   settings.json !== undefined || pathsOf(settings).some((path) => path.includes('$'))
-/** Whether an answer has to be read as XML. */
+/** Whether the checks read the answer as XML. */
 export const readsXml = (settings: BodySettings): boolean =>
   settings.xml !== undefined || pathsOf(settings).some((path) => /^(?:count\()?\//.test(path))
 
 export const statusDoc = 'The status code is one of those expected'
 export const bodyDoc = 'Told when the answer is cut short'
-/** Results about the answer itself, and about the answers that its links lead to. */
+/** Results that checks of the answer and of the linked documents share. */
 export const documentResults = {
   json: 'JSON values are as expected',
   xml: 'XML values are as expected',
   measure: 'Figures, dates and counts in the body are within their thresholds',
 } as const
 
-/** The head of the answer, and where it comes from after redirects. */
+/** The head of the answer, and its final URL after redirects. */
 export const response = sharedRead('status', statusDoc, async (http: Http, context) => {
   const { head, url, hops, sent, receivedAt } = await http.request(context)
   const { status, headers, read } = head
@@ -150,7 +150,7 @@ export const response = sharedRead('status', statusDoc, async (http: Http, conte
   }
 })
 
-/** The whole answer, up to `maxBody`. */
+/** The body of the answer, up to `maxBody`. */
 export const body = sharedRead('body', bodyDoc, async (http: Http, context) => {
   const { read, headers, sent, received } = await response(http, undefined, context)
   context.step('body')
@@ -158,7 +158,7 @@ export const body = sharedRead('body', bodyDoc, async (http: Http, context) => {
   return { bytes, more, headers, sent, received, ms: context.now() - http.openedMs }
 })
 
-/** The answer as checks of its headers and its body evaluate it. */
+/** The answer in the form that the checks of headers and body evaluate. */
 export const answer = sharedRead('body', bodyDoc, async (http: Http, context) => {
   const { headers, bytes, more } = await body(http, undefined, context)
   const xml = http.readsXml ? await readXml(bytes, headers['content-type']) : undefined
@@ -173,7 +173,7 @@ export const answer = sharedRead('body', bodyDoc, async (http: Http, context) =>
       xml,
     },
     nonce: http.nonce,
-    /** All patterns that checks hold against this answer share it. */
+    /** The budget that all patterns for this answer share. */
     patterns: new PatternBudget(),
   }
 })
@@ -185,11 +185,11 @@ export const judgeFrom = {
   doc: 'Mode from which on headers and body are judged. `Basic`: not of an answer that Basic gets without credentials, and no links',
 } as const satisfies SettingsSpec[string]
 
-/** What the checks of the headers and the body have in common. They hold their patterns against one budget. */
+/** The common parts of the checks of headers and body. Their patterns share one budget. */
 export const ofAnswer = {
   depth: 'Standard',
   depthWith: (settings: { readonly judgeFrom: ExecutionMode }) => settings.judgeFrom,
-  // Without its credentials a server may answer something else.
+  // Without its credentials, a server may give a different answer.
   applies: ({ sends, route }: Http) => sends && !route.withheld,
   observe: answer,
 } as const

@@ -22,7 +22,7 @@ export {
   urlProblem,
 } from './request.ts'
 
-/** Asks one URL and evaluates the answer. */
+/** Requests one URL and evaluates the answer. */
 export default networkKind({
   name: 'http',
   title: 'An HTTP or HTTPS URL answers as expected',
@@ -48,10 +48,13 @@ export default networkKind({
 
 type HttpSettings = Values<JoinedSettings<typeof connectionSettings, typeof checks>>
 
-/** Nor may a token stand in one of these; a bare token in Authorization or a cookie is what some servers want. */
+/**
+ * The token may not use any of these either. It may use Authorization or Cookie, because some servers expect a bare
+ * token there.
+ */
 const ownHeaders = new Set([...reservedHeaders, 'host'].filter((name) => name !== 'authorization' && name !== 'cookie'))
 
-/** Why the settings cannot be used together, or undefined. */
+/** Why the settings cannot be combined, or undefined. */
 function validate(settings: HttpSettings): string | undefined {
   const { url, method, username, password, token, tokenHeader, headers, body } = settings
   const wrongUrl = urlProblem(url)
@@ -69,7 +72,7 @@ function validate(settings: HttpSettings): string | undefined {
   if (method === 'HEAD' && readsBody) return 'method: HEAD has no body to judge'
   const names = Object.keys(headers ?? {})
   const hasSecret = password !== undefined || token !== undefined
-  // Behind one address many servers may be told apart by it: the secret is for the one that url names.
+  // Many servers may share one address and be distinguished by Host. The secret is only for the one in `url`.
   if (hasSecret && names.some((name) => name.toLowerCase() === 'host'))
     return 'headers may not set Host beside a password or token'
   if (tokenHeader !== undefined && ownHeaders.has(tokenHeader.toLowerCase())) {

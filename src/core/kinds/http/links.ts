@@ -14,20 +14,23 @@ import { ProbeError } from '../../probe-error.ts'
 import { answer, bodySettings, documentResults, onHttp, response } from './connection.ts'
 
 export type LinkGate = {
-  /** The monitor's own URL: its origin may always be asked. */
+  /** The monitor's own URL. Requests to its origin are always allowed. */
   readonly home: URL
-  /** Where that was asked. */
+  /** The address of the monitor's own request. */
   readonly target: PeerAddress
-  /** `host`, `host:port` or `*.domain`: nobody else, when given; else public addresses on the usual ports. */
+  /**
+   * `host`, `host:port` or `*.domain`. If given, no other host is allowed; otherwise, only public addresses on the
+   * default ports.
+   */
   readonly hosts: readonly string[] | undefined
   readonly plainHttp: boolean
 }
 type Admission = { readonly target: PeerAddress } | { readonly refusal: string }
 
 /**
- * Decides whether a URL that a peer chose is asked, and where. A hostile answer must not make svc
- * ask machines that only this network reaches, nor try the ports of others. The address that is
- * judged is the one that is connected to, so that a name cannot change its mind in between.
+ * Decides whether svc follows a URL of a peer's choice, and to which address. A hostile answer must not make svc send
+ * requests to internal machines, or scan ports. svc then connects to the very address that was checked here, so that a
+ * name cannot change its address in between.
  */
 export async function admit(
   url: URL,
@@ -56,13 +59,13 @@ export async function admit(
 function matches(entry: string, url: URL): boolean {
   const expected = entry.toLowerCase()
   if (expected === url.host || expected === `${url.hostname}:${portOf(url)}`) return true
-  // A bare name stands for all its ports, `*.` for every name below a domain.
+  // An entry without a port allows all ports; `*.` allows all names below a domain.
   if (expected.startsWith('*.'))
     return url.hostname.endsWith(expected.slice(1)) && url.hostname.length > expected.length - 1
   return expected === url.hostname || expected === hostOf(url)
 }
 
-/** Why an entry of linkHosts cannot be read, or undefined. */
+/** Why an entry of linkHosts is invalid, or undefined. */
 export const hostProblem = (entry: string): string | undefined =>
   /^(?:\*\.)?[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$|^[\da-f:.]+$/i.test(entry) &&
   !(entry.startsWith('*.') && !/^\*\.[\w-]+\.[\w.-]+$/.test(entry))
@@ -87,7 +90,7 @@ export const links = onHttp({
     const { url } = await response(http, undefined, context)
     if (http.links.taken) return
     http.links.taken = true
-    // Its work is done, and the peer must not be kept while others are asked.
+    // This connection is no longer needed, and must not stay open during the other requests.
     await http.close()
     const target = { ...http.at, step: context.step }
     yield* walkLinks(answerOf(content), url, {
@@ -103,22 +106,22 @@ export const links = onHttp({
     withPatternBudget(() => evaluateLink(outcome, entries[outcome.entry])),
 })
 
-/** What came of one link. `entry` is its place in `links`; `url` is fit to be shown, and empty where there is none. */
+/** The outcome of one link. `entry` is its index in `links`; `url` is safe to show, and empty if there is none. */
 type LinkOutcome = { readonly entry: number; readonly url: string } & (
   | ({ readonly type: 'answer' } & LinkAnswer)
   | { readonly type: 'failure'; readonly cause: unknown; readonly afterMs: number }
   | { readonly type: 'refusal'; readonly why: string }
   | { readonly type: 'too deep' | 'loop' | 'none' }
-  /** More links than are asked. */
+  /** More links than the limit. */
   | { readonly type: 'rest'; readonly count: number }
 )
 type LinkAnswer = {
   readonly address: string
-  /** Where the answer came from: the last of the redirects. */
+  /** The final URL, after redirects. */
   readonly from: URL
   readonly status: number
   readonly contentType: string | undefined
-  /** What the document says that the content type is. */
+  /** The content type that the document states for the link. */
   readonly documentedType: string | undefined
   readonly signedIn: boolean
   readonly content: Content | undefined
@@ -173,7 +176,7 @@ function evaluateAnswer(answer: LinkAnswer, entry: LinkEntry, where: string): Li
   const type = (answer.contentType ?? '').replace(/;.*$/s, '').trim().toLowerCase()
   for (const expected of [entry.type, documentedType]) {
     if (expected === undefined) continue
-    // What the document says of a type is the peer's word: a text, never a pattern of its choice.
+    // The content type in the document is chosen by the peer, so it is compared as text and never used as a pattern.
     const isSame = type === expected.trim().toLowerCase()
     const problem = expected === entry.type ? describeMismatch(type, expected) : isSame ? undefined : ''
     if (problem === undefined) continue
@@ -192,12 +195,12 @@ type Walk = {
   readonly target: PeerAddress
   readonly context: CheckContext
 }
-/** A document to look for links in; `chain` are the URLs that led to it. */
+/** A document to search for links; `chain` contains the URLs that led to it. */
 type Page = { readonly answer: DocumentAnswer; readonly base: URL; readonly chain: readonly string[] }
 
 /**
- * Asks what an answer links to, one after the other: only where the entries say, at most `most` of each, the answers'
- * own links `levels` deep. Ends with the run; yields what came of each.
+ * Follows the links of a document one by one: only those that an entry selects, at most `most` per entry, and links in
+ * linked documents up to `levels` deep. Ends with the run. Yields the outcome of each link.
  */
 async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGenerator<LinkOutcome> {
   const { entries, target, context } = walk
@@ -216,10 +219,10 @@ async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGe
         const url = text === '' ? null : URL.parse(text, page.base.href)
         const link = { entry: index, url: url === null ? '' : safeUrl(url) }
         const key = url === null ? `${index} ${text}` : `${index} ${plain(url)}`
-        // The chain is of documents within documents: whoever comes back to one would never end.
+        // The chain contains the documents around this one; a link back to any of them would never end.
         const isLoop = entry.levels > 1 && url !== null && page.chain.includes(url.href)
         if (done.has(key) && !isLoop) continue
-        // A refusal counts too: a peer must not choose how many results there are.
+        // Counts refusals too, so that a peer cannot choose the number of results.
         if (counted.requests >= entry.most) {
           counted.rest += 1
           continue
@@ -262,7 +265,7 @@ async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGe
   }
 }
 
-/** Takes out what is never sent, and gives the rest. */
+/** The URL without its fragment and credentials, which are never sent. */
 function plain(url: URL): string {
   url.hash = ''
   url.username = ''
@@ -272,7 +275,7 @@ function plain(url: URL): string {
 
 type Response = ({ readonly type: 'answer' } & LinkAnswer) | { readonly type: 'refusal'; readonly why: string }
 
-/** Asks one URL and, where they are allowed, its redirects; each is admitted by itself. */
+/** Requests one URL and follows redirects if they are allowed. Checks the admission of each URL separately. */
 async function requestLink(
   first: URL,
   entry: LinkEntry,
@@ -286,7 +289,7 @@ async function requestLink(
   let url = first
   try {
     for (let hop = 0; ; hop += 1) {
-      // A name server that is slow must not cost more than the link may.
+      // A slow name server must not exceed the link's own timeout.
       const admitted = await admit(url, gate, {
         ...context,
         resolve: (host) => inTime(context.resolve(host), deadline.signal),

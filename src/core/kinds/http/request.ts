@@ -16,7 +16,7 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { isOwnProcess } from '../../system/own-process.ts'
 
-/** What is sent, to whom, and how: all that a request needs, whichever kind makes it. */
+/** The settings of a request, which all kinds that send one share. */
 export const requestSettings = {
   url: {
     type: 'url',
@@ -49,7 +49,7 @@ export const requestSettings = {
 } as const satisfies SettingsSpec
 export type RequestSettings = Values<typeof requestSettings>
 
-/** Headers that are ours to set: framing, packing (an answer must not be a zip bomb), and credentials. */
+/** Headers that only svc sets: framing, compression (an answer must not be a zip bomb), and credentials. */
 export const reservedHeaders: ReadonlySet<string> = new Set([
   'accept-encoding',
   'authorization',
@@ -68,24 +68,24 @@ export const reservedHeaders: ReadonlySet<string> = new Set([
 ])
 
 export type RequestRoute = Route & {
-  /** Credentials are configured, but this mode sends none. */
+  /** True if credentials are configured that this mode does not send. */
   readonly withheld: boolean
-  /** As configured: what a nonce goes into. A credential is never looked through for one. */
+  /** The configured request, in which a nonce is substituted. A credential is never searched for one. */
   readonly template: Pick<RequestSettings, 'url' | 'headers' | 'body'>
   readonly credentials: Readonly<Record<string, string>>
 }
 
 type RouteOptions = {
   readonly mode: ExecutionMode
-  /** The content type to ask for. */
+  /** The Accept header. */
   readonly accept: string
-  /** The URL is the health check of another svc. */
+  /** True if the URL is the health check of another svc. */
   readonly asksPeer: boolean
 }
 
 /**
- * What is sent where, in a mode: Basic signs in nowhere. Reads the secrets and the CA file. Throws ProbeError for one
- * that cannot be read.
+ * The request and its target in a mode; Basic never signs in. Reads the secrets and the CA file. Throws ProbeError if
+ * one of them cannot be read.
  */
 export async function routeOf(
   settings: RequestSettings,
@@ -118,7 +118,7 @@ export async function routeOf(
   }
 }
 
-/** The same with a nonce in what is sent to our own origin. */
+/** The same route with a nonce, which is substituted only in requests to our own origin. */
 export function routeWithNonce(route: RequestRoute, nonce: string): RequestRoute {
   const { url, headers, body } = route.template
   if (!holdsNonce(url, headers, body)) return route
@@ -146,7 +146,7 @@ async function credentialsOf(settings: Credentials) {
 
 const hasCredentials = ({ password, token }: Credentials): boolean => password !== undefined || token !== undefined
 
-/** Credentials are configured: they are sent from Standard on. */
+/** True if credentials are configured and this mode sends them, from Standard on. */
 export const signsIn = (settings: Credentials, mode: ExecutionMode): boolean =>
   hasCredentials(settings) && includes(mode, 'Standard')
 
@@ -155,13 +155,13 @@ export type RequestConnection<R extends Route = Route> = Connection & {
   readonly at: AddressTurn
   readonly route: R
   readonly chain: Chain | undefined
-  /** Monotonic milliseconds at which connecting began. */
+  /** The start of connecting, in monotonic milliseconds. */
   readonly openedMs: number
   /** Sends the request and follows redirects. */
   readonly request: (context: CheckContext) => Promise<Arrival>
 }
 
-/** Connects for one request, with TLS for https. Throws what the socket throws, and ProbeError. */
+/** Connects for one request, with TLS for https. Throws ProbeError, or the socket's error. */
 export async function openRequest<R extends Route>(
   at: AddressTurn,
   route: R,
@@ -185,7 +185,7 @@ export async function openRequest<R extends Route>(
   }
 }
 
-/** Why a URL cannot be asked, or undefined. */
+/** Why a URL cannot be used, or undefined. */
 export function urlProblem(text: string): string | undefined {
   const { username, password, protocol } = new URL(text)
   if (username !== '' || password !== '') return 'url holds a user or a password: use username and password'
@@ -193,17 +193,20 @@ export function urlProblem(text: string): string | undefined {
   return leadsAway(text) ? 'url holds {nonce} before its path: put it into the path or the query' : undefined
 }
 
-/** Whether a nonce changes whom a URL asks: the credentials would go to a server that svc.yaml does not name. */
+/** Whether a nonce changes the origin of a URL: the credentials would go to a server that svc.yaml does not name. */
 function leadsAway(url: string): boolean {
   const { origin, host } = new URL(url)
   return holdsNonce(host) || URL.parse(withNonce(url, newNonce()))?.origin !== origin
 }
 
-/** The answer of a run that another svc asked for: it asks no further svc, or two could ask each other for ever. */
+/**
+ * The result in a run that another svc requested. Such a run queries no other svc, because two could query each other
+ * for ever.
+ */
 export const declineForPeer = ({ calledByPeer }: Pick<CheckContext, 'calledByPeer'>): Result | undefined =>
   calledByPeer ? ok('health', 'skipped to avoid a loop: another svc requested this run') : undefined
 
-/** The answer where the address is that of this very process. */
+/** The result if the address is that of this process. */
 export const declineOwnProcess = (
   { ip, port, address }: PeerAddress,
   { ownUrl }: Pick<CheckContext, 'ownUrl'>,

@@ -103,17 +103,17 @@ export const primary = onMongo({
 
 type Member = {
   readonly name: string
-  /** The number of its state: 1 primary, 2 secondary, 7 arbiter. */
+  /** The number of the member's state: 1 primary, 2 secondary, 7 arbiter. */
   readonly state: number
   readonly stateName: string
   readonly healthy: boolean
-  /** What the node reports of the reason. */
+  /** The reason that the node reports. */
   readonly reason: string
 }
 
-/** Primary, secondary, arbiter. */
+/** Primary, secondary and arbiter. */
 const soundStates = new Set([1, 2, 7])
-/** Starting, recovering, the first copy: on their way to be sound. */
+/** Startup, recovering and initial sync: transitional states. */
 const passingStates = new Set([0, 3, 5])
 
 const describeMember = ({ name, stateName, healthy, reason }: Member): string =>
@@ -155,7 +155,7 @@ export const members = onMongo({
   },
 })
 
-/** The sections that take long, or are long, are left out. */
+/** Omits the sections that are slow or large. */
 const serverStatus = { serverStatus: 1, metrics: 0, locks: 0, repl: 0, tcmalloc: 0, opLatencies: 0, transactions: 0 }
 
 export const connections = onMongo({
@@ -191,10 +191,12 @@ export const connections = onMongo({
   },
 })
 
-/** Milliseconds behind the primary, and those that the member is configured to be. */
+/** The actual delay behind the primary, and the configured delay, both in milliseconds. */
 type Follower = { readonly name: string; readonly ms: number; readonly delayMs: number }
 
-/** A primary reports all of its secondaries, a secondary itself. Undefined where there is no primary to compare with. */
+/**
+ * A primary reports all of its secondaries, a secondary only itself. Undefined if there is no primary to compare with.
+ */
 async function readFollowers({ setStatus, command, node }: MongoConnection) {
   const all = parts(await setStatus(), 'members')
   const leader = all.find((one) => figure(one, 'state') === 1)
@@ -210,7 +212,7 @@ async function readFollowers({ setStatus, command, node }: MongoConnection) {
   return { followers }
 }
 
-/** Delays by member; nothing where the configuration may not be read. */
+/** The configured delays by member; empty if this account may not read the configuration. */
 async function readDelays(command: MongoConnection['command']): Promise<ReadonlyMap<string, number>> {
   const config = await command({ replSetGetConfig: 1 }).catch(emptyIfUnavailable)
   return new Map(
@@ -254,7 +256,7 @@ export const replicationLag = onMongo({
   },
 })
 
-/** Percent: until then the window of an oplog still grows, and proves nothing. */
+/** Percent. Below this, the window of the oplog is still growing and proves nothing. */
 const minOplogPercent = 90
 
 const readLocal = { role: 'read', database: 'local' } as const
@@ -266,7 +268,7 @@ async function readOplog({ command }: MongoConnection) {
       'local',
     )
     const [first] = parts(part(answer, 'cursor'), 'firstBatch')
-    // A timestamp: its upper half counts seconds.
+    // The upper half of a timestamp contains seconds.
     return figure(part(first, 'ts'), 't') ?? 0
   }
   const oldest = await at(1)
@@ -275,7 +277,7 @@ async function readOplog({ command }: MongoConnection) {
   const max = figure(stats, 'maxSize') ?? 0
   return {
     windowMs: Math.max(0, newest - oldest) * 1_000,
-    /** Percent; undefined where the size may not be read. */
+    /** Percent; undefined if this account may not read the size. */
     full: max > 0 ? ((figure(stats, 'size') ?? 0) / max) * 100 : undefined,
   }
 }
@@ -305,7 +307,7 @@ export const oplogWindow = onMongo({
   },
 })
 
-/** Undefined where the server has no such thing: a mongos, another storage engine. */
+/** Undefined for servers without this cache: a mongos, or another storage engine. */
 type Cache = { readonly used: number; readonly dirty: number; readonly max: number } | undefined
 
 const readLoad = (mongo: MongoConnection) =>

@@ -14,13 +14,13 @@ import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type Command, type Doc, loadMongodb, openMongo } from './driver.ts'
 import { UnavailableError } from './errors.ts'
 
-/** How long signing in, `hello` and `ping` may take. */
+/** The threshold of the sign-in, `hello` and `ping`. */
 export const connectLatency = latencySetting(
   { warn: 1_000, limit: 3_000 },
   'How long the sign-in, then `hello`, then `ping` may take, each',
 )
 
-/** What decides how to connect. */
+/** The settings of the connection. */
 export const connectSettings = {
   url: {
     type: 'url',
@@ -35,7 +35,7 @@ export const connectSettings = {
 
 export const mongoPort = 27_017
 
-/** What the settings name; the user is empty where nothing is to be signed in to. Throws as `databaseTarget`. */
+/** The target in the settings; the user is empty if there is no sign-in. Throws like `databaseTarget`. */
 export function mongoTarget(
   settings: Pick<Values<typeof connectSettings>, 'url' | 'password' | 'tls'>,
 ): DatabaseTarget {
@@ -45,13 +45,13 @@ export function mongoTarget(
   return { ...databaseTarget({ ...settings, url: url.href }, mongoPort), user: '' }
 }
 
-/** What a node reports to be. `other`: in a replica set, and serving nobody. */
+/** The role that a node reports. `other`: in a replica set, but not serving clients. */
 type Role = 'primary' | 'secondary' | 'arbiter' | 'standalone' | 'mongos' | 'other'
 export type MongoNode = {
   readonly role: Role
   /** Empty outside a replica set. */
   readonly set: string
-  /** The primary that it knows; empty for none. */
+  /** The primary that the node knows; empty if there is none. */
   readonly primary: string
 }
 
@@ -71,38 +71,38 @@ function roleOf(hello: Doc, set: string): Role {
 }
 
 export const inSet = ({ role }: MongoNode): boolean => role === 'primary' || role === 'secondary'
-/** An arbiter knows no users, and holds nothing. */
+/** An arbiter has neither users nor data. */
 export const holdsData = ({ role }: MongoNode): boolean => role !== 'arbiter' && role !== 'other'
-/** A secondary is written to by its primary. */
+/** A secondary accepts writes only from its primary. */
 export const isWritable = ({ role }: MongoNode): boolean =>
   role === 'primary' || role === 'standalone' || role === 'mongos'
 
 /** A connection to one node. */
 export type MongoConnection = Connection & {
   readonly address: string
-  /** Empty where nothing is signed in to. */
+  /** Empty if there is no sign-in. */
   readonly user: string
-  /** `as monitor over TLS` */
+  /** For example `as monitor over TLS`. */
   readonly identity: string
   readonly command: Command
-  /** Sends `hello`, the first command, from which `node` is known. */
+  /** Sends `hello`, the first command, whose answer sets `node`. */
   readonly greet: () => Promise<MongoNode>
   readonly node: MongoNode
-  /** The answer to `replSetGetStatus`, which is asked for once. */
+  /** The answer to `replSetGetStatus`, which is sent once. */
   readonly setStatus: () => Promise<Doc>
 }
 
 /** Gives the checks of mongo their types. */
 export const onMongo = checksOn<MongoConnection>()
 
-/** Loads the driver, which is not in the time that the node takes. */
+/** Loads the driver first, so that the time of the node does not include it. */
 export async function prepareMongo(settings: Values<typeof connectSettings>): Promise<DatabaseTarget> {
   const target = mongoTarget(settings)
   await loadMongodb()
   return target
 }
 
-/** Connects and, with a user, signs in. Throws ProbeError, or what a socket throws. */
+/** Connects and, if there is a user, signs in. Throws ProbeError, or a socket's error. */
 export async function connectMongo(
   { ip, address, signal, commit }: AddressTurn,
   _: unknown,
@@ -125,7 +125,7 @@ export async function connectMongo(
     user,
     identity: sanitize(encrypted ? `${who} over TLS` : who, 100),
     command,
-    // A command after a broken connection fails by itself.
+    // A command after a broken connection fails on its own.
     usable: true,
     close,
     greet: async () => {
@@ -143,18 +143,21 @@ export async function connectMongo(
   }
 }
 
-/** What keeps a check from observing: the rights of the account, or the kind of server. */
+/** Why a check cannot observe: the account's privileges, or the type of server. */
 export type Obstacle = { readonly obstacle: string; readonly details: readonly string[] | undefined }
 
-/** The role that lets an account observe, and the database that it is granted in. */
+/** The role that an account needs, and the database in which it is granted. */
 type Grant = { readonly role: string; readonly database: string }
 export const clusterMonitor: Grant = { role: 'clusterMonitor', database: 'admin' }
 
-/** The command that grants it. */
+/** The command that grants the role. */
 export const grantOf = ({ role, database }: Grant, user = '<account>'): string =>
   `db.grantRolesToUser(${JSON.stringify(sanitize(user, 64))}, [{role: "${role}", db: "${database}"}])`
 
-/** Reads, and turns a right or a command that is missing into an observation: neither a failure of the database nor a silent green. */
+/**
+ * Reads, and converts a missing privilege or command to an observation: neither a failure of the database nor a silent
+ * ok.
+ */
 export async function permitted<Observation>(
   { user }: Pick<MongoConnection, 'user'>,
   grant: Grant,

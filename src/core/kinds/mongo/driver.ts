@@ -29,7 +29,7 @@ export const moment = (doc: Doc, name: string): number | undefined => {
   return value instanceof Date && !Number.isNaN(value.getTime()) ? value.getTime() : undefined
 }
 
-/** Runs one command. The server ends it by itself in time. Throws ProbeError, or what a socket throws. */
+/** Runs one command, with a time limit on the server. Throws ProbeError, or a socket's error. */
 export type Command = (command: Doc, database?: string) => Promise<Doc>
 
 export type MongoWay = {
@@ -46,17 +46,17 @@ export type MongoSession = {
   readonly close: () => Promise<void>
 }
 
-/** Milliseconds: as long after the deadline the driver would give up by itself. */
+/** Milliseconds after the deadline at which the driver would give up on its own. */
 const pastDeadlineMs = 1_000
-/** Milliseconds; more than any run takes: what the driver would look at between is not asked for. */
+/** Milliseconds, longer than any run: disables the driver's periodic monitoring. */
 const never = 3_600_000
 
 export const loadMongodb = () => optionalDriver('mongodb', () => import('mongodb'))
 
 /**
- * Connects to one node, whatever part it plays, and signs in. When the signal aborts, every socket of
- * the driver is destroyed; the server ends what it then runs for a client that has gone, or at the
- * latest at the deadline. Throws ProbeError, or what a socket throws.
+ * Connects to one node, whatever its role, and signs in. When the signal aborts, destroys every socket of the driver.
+ * The server then ends the commands of the disconnected client, at the latest at the deadline. Throws ProbeError, or a
+ * socket's error.
  */
 export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<MongoSession> {
   const { ip, address, signal, msLeft } = way
@@ -71,7 +71,7 @@ export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<
   const at = (phase: MongoPlace['phase']): MongoPlace => ({ target, address, phase, redact })
   const tls = await tlsChoice(target, ip)
   const { MongoClient: Client } = await loadMongodb()
-  // Looked at here, for while the driver was loaded nobody listened.
+  // Checked here, because nothing listened to the signal while the driver was loaded.
   signal.throwIfAborted()
   const wire = wires()
   const end = (): void => wire.end()
@@ -80,7 +80,7 @@ export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<
   const close = async (): Promise<void> => {
     signal.removeEventListener('abort', end)
     const closing = Promise.resolve(wire.run(() => client?.close()))
-    // Sessions are ended on the server, where there is still time to tell it.
+    // Ends the sessions on the server if there is still time.
     if (!signal.aborted) await settleWithin(closing, closeTimeoutMs)
     wire.end()
     await settleWithin(closing, closeTimeoutMs)
@@ -114,7 +114,7 @@ function optionsFor(
   msLeft: number,
 ): MongoClientOptions {
   return {
-    // This node itself: what it says of others is judged, and nobody is connected to because of it.
+    // Connects only to this node: its report on other nodes is evaluated, but svc never connects to them because of it.
     directConnection: true,
     ...(target.user === ''
       ? {}
@@ -129,19 +129,21 @@ function optionsFor(
         }
       : {}),
     appName: 'svc-health',
-    // Nothing is retried: a refused sign-in least of all.
+    // Never retries, least of all a refused sign-in.
     retryReads: false,
     retryWrites: false,
     maxPoolSize: 1,
     serverMonitoringMode: 'poll',
     heartbeatFrequencyMS: never,
-    // The engine's deadline counts: what the driver itself gives up in that very moment tells nothing of why.
+    // The engine's deadline applies instead: the driver's own timeout would not give a reason.
     serverSelectionTimeoutMS: msLeft + pastDeadlineMs,
     connectTimeoutMS: 0,
   }
 }
 
-/** The first look of the driver at the node is the answer: it would go on trying until the deadline. */
+/**
+ * Rejects after the driver's first failed attempt to reach the node; the driver would keep trying until the deadline.
+ */
 async function connected(client: MongoClient): Promise<void> {
   const { promise: failed, reject } = Promise.withResolvers<never>()
   failed.catch(() => {})
@@ -154,7 +156,7 @@ async function connected(client: MongoClient): Promise<void> {
 const deepest = 12
 const widest = 1_000
 
-/** An answer without the secret, with texts that can be shown, and no deeper and wider than what is looked at. */
+/** Redacts an answer, and limits its depth and width. */
 function cleanup(value: unknown, redact: Redact, depth = 0): unknown {
   if (typeof value === 'string') return redact(value)
   if (typeof value !== 'object' || value === null) return value

@@ -9,7 +9,7 @@ export type MongoPlace = {
   readonly redact: Redact
 }
 
-/** The account or the kind of server keeps a check from looking: no failure of the database. */
+/** The account or the type of server prevents a check from observing: no failure of the database. */
 export class UnavailableError extends ProbeError {
   readonly why: 'permission' | 'absent'
   constructor(why: 'permission' | 'absent', message: string, details: readonly string[]) {
@@ -18,7 +18,7 @@ export class UnavailableError extends ProbeError {
   }
 }
 
-/** What an error of the driver or of the server means; one that classify knows is given back as it is. */
+/** Explains an error of the driver or of the server. Returns errors that `classify` knows unchanged. */
 export function mongoFault(error: unknown, where: MongoPlace): unknown {
   const root = rootOf(error)
   if (root) return root
@@ -28,7 +28,7 @@ export function mongoFault(error: unknown, where: MongoPlace): unknown {
   return fromDriver(String(name), reason, where)
 }
 
-/** The driver wraps what a socket says. */
+/** The driver wraps socket errors. */
 function rootOf(error: unknown): unknown {
   let one = error
   for (let depth = 0; depth < 6 && one instanceof Error; depth += 1) {
@@ -97,7 +97,7 @@ function fromServer(code: number, reason: string, { address, target, phase }: Mo
   }
 }
 
-/** `connection 3 to 10.0.0.1:27017 closed`, `Socket closed` */
+/** For example `connection 3 to 10.0.0.1:27017 closed` or `Socket closed`. */
 function tellsOfClosing(reason: string): boolean {
   const connection = reason.indexOf('connection ')
   return (

@@ -5,7 +5,7 @@ import { connectMongo, connectSettings, mongoPort, prepareMongo } from './connec
 import { loadMongodb } from './driver.ts'
 import { writeConcern } from './write-concern.ts'
 
-/** Asks one node, and only reads unless it is allowed to write. No socket of the driver outlives the run. */
+/** Connects to one node, and only reads unless writes are allowed. No socket of the driver outlives the run. */
 export default networkKind({
   name: 'mongo',
   title: 'A MongoDB node works and has no condition that will fail soon',

@@ -3,21 +3,21 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { ProbeError } from '../../probe-error.ts'
 
-/** Bytes that all connections of a visit together may bring. */
+/** Maximum bytes received over all connections of one run. */
 const maxBytes = 8 * 1024 * 1024
 const headerBytes = 16
-/** OP_REPLY and OP_MSG; nothing else is asked for, least of all compression. */
+/** OP_REPLY and OP_MSG. svc requests no other operations, and no compression. */
 const opCodes = new Set([1, 2_013])
-/** Rounds of PBKDF2: servers ask for 10,000 to 15,000, and what has begun cannot be called off. */
+/** Maximum rounds of PBKDF2. Servers request 10,000 to 15,000, and the computation cannot be interrupted. */
 const maxRounds = 1_000_000
 
-/** The sockets that a driver opens by itself, so that they can be guarded, and ended at once. */
+/** Tracks the sockets that a driver opens on its own, so that svc can guard them and destroy them at once. */
 export type Wires = {
-  /** Sockets that are opened within, also later on from within, are counted in. */
+  /** Runs `act`, and tracks the sockets that are opened within it, even later. */
   readonly run: <T>(act: () => T) => T
-  /** Destroys them all, and every later one. */
+  /** Destroys all tracked sockets, including later ones. */
   readonly end: () => void
-  /** Once the driver has come to rest: no later one is waited for. */
+  /** Stops tracking, once the driver opens no more sockets. */
   readonly forget: () => void
 }
 
@@ -32,7 +32,7 @@ export function wires(): Wires {
     if (mine.getStore() !== true) return
     const { socket } = message as { readonly socket: Socket }
     socket.on('error', () => {})
-    // Not at once: a socket that is destroyed before it connects lives on.
+    // Deferred, because a socket that is destroyed before it connects stays alive.
     if (ended) {
       queueMicrotask(() => void socket.destroy())
       return
@@ -56,8 +56,8 @@ export function wires(): Wires {
 }
 
 /**
- * Passes on whole messages only. The driver waits for messages of any length, turns for ever over
- * one of length 0, unpacks whatever is compressed, and computes as many rounds as it is told to.
+ * Passes on only complete messages within limits. The driver itself accepts messages of any length, loops for ever on
+ * one of length 0, decompresses any data, and computes as many rounds as the server requests.
  */
 function guard(socket: Socket, count: (bytes: number) => boolean): void {
   const pass = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean
@@ -98,7 +98,7 @@ function guard(socket: Socket, count: (bytes: number) => boolean): void {
   socket.emit = emit
 }
 
-/** Looks for the `i=` of a SCRAM challenge as the driver would read it. */
+/** Searches for the `i=` of a SCRAM challenge in the same way as the driver. */
 const asksTooMuch = (message: Buffer): boolean =>
   message.includes('i=') &&
   [...message.toString('latin1').matchAll(/i=([^,]{1,64})/g)].some(

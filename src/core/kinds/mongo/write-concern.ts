@@ -8,10 +8,10 @@ import { type Command, type Doc, part, parts } from './driver.ts'
 
 const collection = 'probe'
 const mark = 'svc-probe-'
-/** Milliseconds after which what another run left behind is nobody's any more. */
+/** Milliseconds after which leftovers of other runs may be deleted. */
 const leftoverMs = 3_600_000
 
-/** Only where a client would write. */
+/** Runs only on nodes that accept writes. */
 export const writeConcern = onMongo({
   depth: 'Advanced',
   results: {
@@ -40,7 +40,7 @@ export const writeConcern = onMongo({
   privilege: grantOf({ role: 'readWrite', database: '<probeDatabase>' }),
   observe: (mongo, { probeDatabase: database, writeConcern: threshold }, { msLeft, now, date }) => {
     const { limit = Number.POSITIVE_INFINITY } = threshold
-    // Half of the time is left, to take the document away again.
+    // Leaves half of the time for deleting the document.
     const timeoutMs = Math.min(limit, msLeft() / 2)
     return permitted(mongo, { role: 'readWrite', database }, () =>
       roundTrip(mongo.command, { database, timeoutMs, now, date }),
@@ -62,13 +62,13 @@ export const writeConcern = onMongo({
 
 type RoundTripSettings = {
   readonly database: string
-  /** Milliseconds that a majority may take. */
+  /** The timeout of the majority in milliseconds. */
   readonly timeoutMs: number
   readonly now: () => number
   readonly date: () => Date
 }
 
-/** Writes a document with write concern majority, reads it, deletes it, and sweeps what earlier runs left. */
+/** Writes a document with write concern majority, reads it, deletes it, and deletes the leftovers of earlier runs. */
 async function roundTrip(command: Command, { database, timeoutMs, now, date }: RoundTripSettings) {
   const id = `${mark}${randomUUID()}`
   const at = date()
@@ -86,7 +86,7 @@ async function roundTrip(command: Command, { database, timeoutMs, now, date }: R
     const [first] = parts(part(answer, 'cursor'), 'firstBatch')
     if (text(first, '_id', 64) !== id) throw new ProbeError('data', 'the document that was written is not there')
   } finally {
-    // A connection that broke leaves it to the sweep of a later run.
+    // After a broken connection, a later run deletes the document.
     await run({ delete: collection, deletes: [{ q: { _id: id }, limit: 1 }] }).catch(() => {})
   }
   const old = { _id: { $regex: `^${mark}` }, at: { $lt: new Date(at.getTime() - leftoverMs) } }
@@ -94,7 +94,7 @@ async function roundTrip(command: Command, { database, timeoutMs, now, date }: R
   return { ms, swept: figure(removal, 'n') ?? 0 }
 }
 
-/** A write that fails is answered with ok. */
+/** A server answers even a failed write with ok. */
 function accepted(answer: Doc): Doc {
   const [first] = parts(answer, 'writeErrors')
   if (first) throw new ProbeError('data', `the write was refused: ${text(first, 'errmsg', 200)}`)

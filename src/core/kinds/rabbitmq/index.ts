@@ -12,7 +12,10 @@ const certificate = certificateCheck({
   chain: ({ chain }: Management) => chain(),
 })
 
-/** Asks the management of RabbitMQ, by GET alone. Speaks no AMQP: it takes no message and sends none. */
+/**
+ * Queries the HTTP management of RabbitMQ with GET requests only. Speaks no AMQP: neither consumes nor publishes
+ * messages.
+ */
 export default networkKind({
   name: 'rabbitmq',
   title: 'A RabbitMQ server and its queues work (asked of its HTTP management)',

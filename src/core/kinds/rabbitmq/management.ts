@@ -6,7 +6,7 @@ import { createRedactor, quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 
-/** What decides how to connect. */
+/** The settings of the connection. */
 export const connectSettings = {
   url: {
     type: 'url',
@@ -22,7 +22,7 @@ export const connectSettings = {
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
 
-/** Why url and username cannot be used together, or undefined. */
+/** Why url and username cannot be combined, or undefined. */
 export function validateUrl({ url: written, username }: ConnectSettings): string | undefined {
   const url = new URL(written)
   if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
@@ -31,45 +31,45 @@ export function validateUrl({ url: written, username }: ConnectSettings): string
   return undefined
 }
 
-/** Bytes of one answer: that of /api/nodes has about ten thousand for each node. */
+/** Maximum bytes of one answer; /api/nodes has about ten thousand per node. */
 const maxAnswerBytes = 4 * 1024 * 1024
 
 export type ManagementAnswer = {
   readonly status: number
-  /** Undefined for what is no JSON. */
+  /** Undefined if the answer is not JSON. */
   readonly body: unknown
   readonly location: string | undefined
 }
 
-/** Requests with the password of the account. */
+/** Requests that carry the account's password. */
 export type Account = {
   readonly address: string
   readonly username: string
-  /** Takes our secrets out of what the server says. */
+  /** Redacts svc's own secrets from text of the server. */
   readonly redact: Redact
-  /** Reads `/api/<path>`. Throws ProbeError, or what a socket throws. */
+  /** Reads `/api/<path>`. Throws ProbeError, or a socket's error. */
   readonly get: (path: string) => Promise<ManagementAnswer>
 }
 
-/** The HTTP management of RabbitMQ at one address. Every request has a connection of its own; no redirect is followed. */
+/** The HTTP management of RabbitMQ at one address. Every request opens its own connection and follows no redirect. */
 export type Management = Connection & {
   readonly address: string
-  /** What it answered before anybody signed in. */
+  /** The answer to the anonymous request. */
   readonly greeting: ManagementAnswer
-  /** Reveals the password, and sends nothing yet. */
+  /** Reads the password; sends nothing yet. */
   readonly account: () => Promise<Account>
-  /** The chain of the last connection, with https. */
+  /** The certificate chain of the last connection with https. */
   readonly chain: () => Chain | undefined
 }
 
 /** Gives the checks of rabbitmq their types. */
 export const onManagement = checksOn<Management>()
 
-/** It asks strangers to sign in; one behind a proxy that signs in for them answers. */
+/** The management demands a sign-in from anonymous callers, unless a proxy signs in for them. */
 const isManagement = ({ status, body }: ManagementAnswer): boolean =>
   status === 401 || (status === 200 && body !== undefined)
 
-/** Asks the management as a stranger. Throws ProbeError, or what a socket throws. */
+/** Sends an anonymous request to the management. Throws ProbeError, or a socket's error. */
 export async function openManagement(
   at: AddressTurn,
   { url, username, password, insecureHttp, caFile }: ConnectSettings,
@@ -147,14 +147,14 @@ export const number = (json: ManagementJson, name: string): number | undefined =
   const value = json[name]
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
-/** A text of the server's, fit to be shown; empty for what is none. */
+/** Text of the server, safe to show; empty for any other value. */
 export const words = (value: unknown, { redact }: Account, max = 80): string =>
   typeof value === 'string' ? sanitize(redact(value), max) : ''
 
 /** The command that lets an account see nodes and their figures. */
 export const setTags = (account: string): string => `rabbitmqctl set_user_tags ${account} monitoring`
 
-/** What an answer holds. Throws ProbeError for what is none: a right that is missing, an outage, another server. */
+/** The body of an answer. Throws ProbeError for a missing permission, an outage, or another server. */
 export function content(
   { status, body }: ManagementAnswer,
   what: string,
@@ -165,7 +165,8 @@ export function content(
   if (status === 200 && body !== undefined) return body
   if (status === 200) throw new ProbeError('protocol', `${address} answered 200 to ${what}, but no JSON`)
   if (status === 401 || status === 403) {
-    // The password was right: this must not be taken for a refused sign-in, which is not repeated for a while.
+    // The password was accepted before, so this must not count as a refused sign-in, which would suspend further
+    // sign-ins for a while.
     const next = `next: ${setTags(sanitize(username, 64))}, and set_permissions for the vhost`
     throw new ProbeError('data', `${quote(username, 64)} may not see ${what}: ${why || status}`, [next])
   }
@@ -173,7 +174,7 @@ export function content(
   throw new ProbeError('data', `${address} answered ${status} to ${what}${why === '' ? '' : `: ${why}`}`)
 }
 
-/** As `content`, for the first request that carries the password: here a refusal is one of the sign-in. */
+/** Like `content`, for the first request with the password: here, a 401 is a refused sign-in. */
 export function signInContent(answer: ManagementAnswer, account: Account): unknown {
   const { reason } = object(answer.body)
   if (answer.status !== 401) return content(answer, 'overview', account)

@@ -18,7 +18,10 @@ import {
 
 const privilege = setTags('<account>')
 
-/** /api/overview, the first request with the password. What the server does not report is undefined. */
+/**
+ * Reads /api/overview with the first request that carries the password. Figures that the server does not report are
+ * undefined.
+ */
 async function readOverview(management: Management) {
   const account = await management.account()
   const body = object(signInContent(await account.get('overview'), account))
@@ -57,7 +60,7 @@ export const messages = onManagement({
 })
 
 type Share = { readonly used: number; readonly of: number }
-/** What a node reports. What it does not report is undefined. */
+/** The report of a node. Figures that it does not report are undefined. */
 export type RabbitmqNode = {
   readonly name: string
   readonly running: boolean
@@ -67,12 +70,12 @@ export type RabbitmqNode = {
   readonly fileDescriptors: Share | undefined
   readonly sockets: Share | undefined
   readonly diskFree: Share | undefined
-  /** Nodes that it does not see any more. */
+  /** Nodes that this node no longer sees. */
   readonly partitions: readonly string[]
 }
 const maxNodes = 200
 
-/** /api/nodes */
+/** Reads /api/nodes. */
 async function readNodes(management: Management): Promise<readonly RabbitmqNode[]> {
   const account = await management.account()
   return list(content(await account.get('nodes'), 'nodes', account))
@@ -137,7 +140,7 @@ export const alarms = onManagement({
 
 const percent = ({ used, of }: Share): number => (used / of) * 100
 
-/** The fullest of the nodes that run; none where no node reports the figure. */
+/** Evaluates the fullest of the running nodes; returns nothing if no node reports the figure. */
 function fullest<const Name extends string>(
   check: Name,
   shares: readonly (Share & { readonly name: string })[],

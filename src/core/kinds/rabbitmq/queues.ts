@@ -42,7 +42,10 @@ const queuesSetting = {
 const settings = { queues: queuesSetting }
 type QueueSettings = NonNullable<Values<typeof settings>['queues']>[number]
 
-/** A permission to configure, write and read nothing lets an account see the queues of a vhost. */
+/**
+ * A permission with empty patterns lets an account see the queues of a vhost without configuring, writing or reading
+ * them.
+ */
 const privilege = `${setTags('<account>')}; rabbitmqctl set_permissions -p <vhost> <account> "^$" "^$" "^$"`
 
 const maxQueues = 100
@@ -53,16 +56,16 @@ export function validateQueues(queues: readonly unknown[] = [], deadLetterQueues
   return `queues and deadLetters are more than ${maxQueues}: give less`
 }
 
-/** What the management reports of a queue. What it does not report is undefined. */
+/** The management's report on a queue. Figures that it does not report are undefined. */
 export type Queue = {
-  /** Empty where it is not reported. */
+  /** Empty if it is not reported. */
   readonly state: string
   readonly ready: number | undefined
   readonly unacknowledged: number | undefined
   readonly consumers: number | undefined
-  /** Milliseconds since 1970 of the message at its head, where its publisher set one. */
+  /** The timestamp of the message at the head of the queue, in milliseconds since 1970, if its publisher set one. */
   readonly head: number | undefined
-  /** How many messages it has ever delivered, and how many a second lately. */
+  /** The total number of delivered messages, and the recent rate per second. */
   readonly delivered: number
   readonly rate: number
 }
@@ -88,7 +91,7 @@ async function readQueue(
   }
 }
 
-/** A configured queue, and what the management reported of it at `date`. */
+/** A configured queue, and its report at `date`. */
 type Reading = { readonly of: QueueSettings; readonly date: Date } & ClassifiedAttempt<Queue>
 
 /** The first readings of each connection, for the check that reads the queues again. */
@@ -112,10 +115,10 @@ async function* readQueues(
 
 const nameOf = ({ name }: { readonly name: string }): string => `queue ${quote(name, 80)}`
 
-/** States in which a queue serves; `idle` is what old servers say. */
+/** States in which a queue serves clients; old servers report `idle`. */
 const serving = new Set(['', 'running', 'idle', 'live'])
 
-/** A queue that serves, with its figures; the check `queue` reports every other one. */
+/** A queue that serves clients, with its figures; the check `queue` reports all others. */
 function figuresOf(reading: Reading) {
   if ('failure' in reading) return undefined
   const { ready, ...figures } = reading.observation
@@ -137,7 +140,7 @@ export const queue = onManagement({
 function evaluateQueue({ state, ready: value }: Queue, of: QueueSettings): Result<'queue'> {
   const name = nameOf(of)
   if (!serving.has(state)) return fail('queue', 'data', `${name} is ${quote(state, 32)}: it serves nobody`)
-  // A queue that was just declared, or statistics that are off.
+  // The queue was declared just now, or statistics are disabled.
   if (value === undefined) return warn('queue', `${name}: the server has no statistics of it (yet)`)
   return atMost({ check: 'queue', what: `${name}: messages ready:`, value, unit: 'count', threshold: of.ready })
 }
@@ -188,7 +191,7 @@ export const oldestMessage = onManagement({
   evaluate: (reading) => {
     const { of, date } = reading
     const { head, ready = 0 } = figuresOf(reading) ?? {}
-    // Of messages without a timestamp nobody knows the age.
+    // Messages without a timestamp have no known age.
     if (head === undefined || ready === 0) return []
     const what = `${nameOf(of)}: its oldest message waits`
     const value = Math.max(0, date.getTime() - head)
@@ -196,11 +199,11 @@ export const oldestMessage = onManagement({
   },
 })
 
-/** Messages wait and somebody is there to take them, but lately none was taken. */
+/** True if messages wait and consumers are connected, but no message was delivered recently. */
 const isSuspicious = ({ ready, consumers: takers, rate }: Queue): boolean =>
   (ready ?? 0) > 0 && (takers ?? 0) > 0 && rate === 0
 
-/** Reads a queue that seems to stand still again, after a while. */
+/** Reads a queue that seems stalled again, after a pause. */
 export const stalled = onManagement({
   depth: 'Advanced',
   results: { stalled: 'Where messages wait and consumers are there, some are delivered' },
@@ -221,7 +224,7 @@ export const stalled = onManagement({
         : [],
     )
     if (suspicious.length === 0) return
-    // Statistics are some seconds old: only what has not moved between two of them stands still.
+    // Statistics are a few seconds old, so only a queue without a change between two of them is stalled.
     const ms = Math.min(pauseMs, context.msLeft() / 2)
     await wait(ms, undefined, { signal: context.signal })
     for (const { of, before } of suspicious) {

@@ -83,8 +83,9 @@ type Peer = {
 }
 
 /**
- * A connection to a Redis server. svc does not use a driver: it accepts no socket that is already connected, so names
- * and certificates could not be verified as everywhere else, and it buffers as much of an answer as the peer sends.
+ * A connection to a Redis server. svc does not use the driver: the driver accepts no socket that is already connected,
+ * so names and certificates could not be verified as everywhere else, and it buffers as much of an answer as the peer
+ * sends.
  */
 export class RedisConnection implements Connection {
   readonly address: string
