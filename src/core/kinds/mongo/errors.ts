@@ -18,7 +18,7 @@ export class UnavailableError extends ProbeError {
   }
 }
 
-/** Explains an error of the driver or of the server. Returns errors that `classify` knows unchanged. */
+/** Explains an error of the driver or of the server. Leaves errors that `classify` handles unchanged. */
 export function mongoFault(error: unknown, where: MongoPlace): unknown {
   const root = rootOf(error)
   if (root) return root

@@ -122,7 +122,7 @@ function limited(sql: string, ms: number): string {
   return `${maria} ${sql.replace(/^SELECT /, `SELECT /*+ MAX_EXECUTION_TIME(${ms}) */ `)}`
 }
 
-/** Sends the end of the session, and waits until the server closes the connection: then the session is gone. */
+/** Ends the session, and waits until the server closes the connection, so that the session is gone there too. */
 function ended(connection: Connection, socket: PeerSocket): Promise<void> {
   return new Promise((resolve) => {
     socket.once('close', () => resolve())

@@ -2,7 +2,7 @@ import { type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { type FaultClass, ProbeError } from '../../probe-error.ts'
 
-/** Explains an error of the driver or of the server. Returns errors that `classify` knows unchanged. */
+/** Explains an error of the driver or of the server. Leaves errors that `classify` handles unchanged. */
 export function postgresFault(error: unknown, place: ErrorPlace): unknown {
   if (error instanceof ProbeError) return error
   const { code, severity, message } = error as { code?: unknown; severity?: unknown; message?: unknown }

@@ -119,7 +119,7 @@ export const sessions = onSqlserver({
       (SELECT CAST(value_in_use AS int) FROM sys.configurations WHERE name = 'user connections') AS configured,
       @@MAX_CONNECTIONS AS most`)
     requirePermission(row, 'VIEW SERVER STATE')
-    // 0 means the maximum.
+    // 0 means the maximum of the server.
     return { used: figure(row, 'used') ?? 0, max: figure(row, 'configured') || (figure(row, 'most') ?? 0) }
   },
   evaluate: ({ used, max }, { sessions: threshold }) =>
