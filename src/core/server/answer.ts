@@ -1,11 +1,11 @@
-/** What a request is answered with, before it becomes bytes on a connection. */
+/** An answer before it is written to a connection. */
 export type HttpAnswer = {
   readonly status: number
   /** Absent: no body. */
   readonly contentType?: string | undefined
   readonly body?: string | undefined
-  /** Further headers, flat: name, value, name, value. */
+  /** Additional headers as a flat list: name, value, name, value. */
   readonly headers?: readonly string[] | undefined
-  /** For a page; everything else is forbidden everything. */
+  /** For pages. All other answers get a policy that forbids everything. */
   readonly contentSecurityPolicy?: string | undefined
 }

@@ -14,9 +14,9 @@ import { dtoAnswer, type FaultStyle, faultAnswer } from './response.ts'
 import type { OperationMatch, RequestTarget } from './routes.ts'
 
 /**
- * R3: answers an array of requests with an array of answers, one after the other. The first that would not be a
- * success if it came alone ends the batch: its status and its body are the batch's, because existing clients read a
- * failure off an object and look into its Meta for the index; the header says how many were done before it.
+ * Answers an array of requests with an array of answers, one after the other (R3). The first request that fails ends
+ * the batch and supplies its status and body, because existing clients read a failure from an object and look for the
+ * index in its Meta. A header says how many requests were completed before it.
  */
 export async function operateBatch(
   server: ServerContext,
@@ -25,7 +25,7 @@ export async function operateBatch(
   target: RequestTarget,
 ): Promise<HttpAnswer> {
   const row: OperationSpec = operations[operation.operation]
-  // A batch speaks JSON only, whatever is asked for.
+  // A batch is always JSON, whatever the request asks for.
   const negotiated = negotiate({
     method: 'POST',
     suffix: 'json',
@@ -47,7 +47,7 @@ export async function operateBatch(
       const one = await answerOne(server, context, operation, { read, credential, index, negotiated })
       if (one.status !== 200) return { ...one, headers: [...completed(index), ...(one.headers ?? [])] }
       bodies.push(one.body ?? '')
-      // Nothing moves on the connection meanwhile, and yet it is no silent one.
+      // Restarts the silence timeout: the connection is idle while the batch runs.
       context.request.socket.setTimeout(server.limits.silenceMs)
     }
     return {
@@ -68,7 +68,7 @@ type One = {
   readonly negotiated: Negotiated
 }
 
-/** Read, guarded, answered, counted and logged as if it had come alone. */
+/** Reads, authorizes, answers, counts and logs one request as if it had arrived alone. */
 async function answerOne(
   server: ServerContext,
   context: RequestContext,
@@ -104,7 +104,7 @@ type Answered = {
   readonly name: string
   readonly index: number
   readonly status: number
-  /** By the monotonic clock, milliseconds. */
+  /** Monotonic milliseconds. */
   readonly started: number
   readonly runId: string | undefined
 }

@@ -3,14 +3,13 @@ import { Fault } from '../errors.ts'
 import type { RequestContext } from './context.ts'
 import type { ServerLimits } from './limits.ts'
 
-/** True when a body was announced that nobody has read to its end. */
+/** True when the request has a body that has not been read completely. */
 export const unread = ({ headers, complete }: IncomingMessage): boolean =>
   !complete && (headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0')
 
 /**
- * Reads the body, at most `limit` bytes of it. Throws TooLarge as soon as it is known to be larger,
- * UnsupportedMediaType for a compressed one (a few bytes could stand for gigabytes), and Interrupted
- * when the caller goes away.
+ * Reads the body, up to `limit` bytes. Throws TooLarge as soon as it is known to be larger, UnsupportedMediaType for a
+ * compressed body (a few bytes could expand to gigabytes), and Interrupted when the caller disconnects.
  */
 export function receive({ request, response, expects }: RequestContext, limit: number): Promise<Buffer> {
   const { headers } = request
@@ -41,8 +40,8 @@ export function receive({ request, response, expects }: RequestContext, limit: n
 }
 
 /**
- * Calls `done` when the rest of an unread body has come, or enough of it, or enough time has passed.
- * A connection closed at once is reset, and the caller would lose the answer that says why.
+ * Discards the rest of an unread body. Calls `done` when it is complete, or after enough bytes or time. Closing the
+ * connection at once would reset it, and the caller would lose the answer that explains the error.
  */
 export function swallow(request: IncomingMessage, limits: ServerLimits, done: () => void): void {
   let size = 0

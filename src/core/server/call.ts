@@ -5,7 +5,7 @@ import { refuseForeignChange } from './origins.ts'
 import type { OperationMatch, ResponseNegotiation } from './routes.ts'
 import type { AuthCall } from './sign-in.ts'
 
-/** What the request presents of itself (A9). Throws Forbidden for a change that a page of another site asks for (T6). */
+/** The credential of the request (A9). Throws Forbidden for a change that a page of another site requests (T6). */
 export function credentialFor(
   server: ServerContext,
   context: RequestContext,
@@ -16,13 +16,13 @@ export function credentialFor(
   const { headers } = context.request
   const { credential, ambient } =
     auth?.presented ?? presented(headers, { ambient: negotiated.callback === undefined, basic: server.options.basic })
-  // A sign-in and a sign-out write cookies, so that no other site may make a browser do either.
+  // Sign-in and sign-out write cookies, so no other site may make a browser request them.
   const guarded = auth ? auth.changes : ambient && operation !== 'healthCheck'
   if (guarded) refuseForeignChange(context.request, ownOrigin(server, context), server.origins)
   return credential
 }
 
-/** What the transport knows about a call. The Service judges it. */
+/** The call as the transport knows it. The Service authorizes it. */
 export function callOf(
   { request, caller, correlationId, signal }: RequestContext,
   credential: Call['credential'],
@@ -41,7 +41,7 @@ export function callOf(
   }
 }
 
-/** Prometheus gives up after so many seconds; an answer half a second earlier still reaches it. */
+/** The scrape timeout of Prometheus in milliseconds, less half a second so that the answer still arrives in time. */
 function scrapeDeadline(header: string | string[] | undefined): number | undefined {
   const seconds = Number(header ?? Number.NaN)
   if (!Number.isFinite(seconds) || seconds <= 0) return undefined

@@ -1,15 +1,15 @@
 import type { Server, Socket } from 'node:net'
 
 type Rules = {
-  /** Connections that one address may have at once. */
+  /** The maximum number of connections per address. */
   readonly most: number
   readonly addressOf: (socket: Socket) => string
   readonly exempt: (address: string) => boolean
-  /** Told of every connection that was closed for that. */
+  /** Called for every connection that this limit closes. */
   readonly refused: () => void
 }
 
-/** For 'connection': closes one as it comes when its address has too many, so that no address takes all (S3). */
+/** A 'connection' listener that closes further connections of an address that has too many (S3). */
 export function admit({ most, addressOf, exempt, refused }: Rules): (socket: Socket) => void {
   const counts = new Map<string, number>()
   return (socket) => {
@@ -28,13 +28,13 @@ export function admit({ most, addressOf, exempt, refused }: Rules): (socket: Soc
   }
 }
 
-/** The open connections of a server, so that a stop can account for every one. */
+/** The open connections of a server, so that a stop can account for each of them. */
 export type Connections = {
-  /** As the system accepted them; over TLS also those whose handshake is under way. */
+  /** The sockets as accepted. Over TLS they include those with a handshake in progress. */
   readonly transports: ReadonlySet<Socket>
-  /** Those that speak HTTP: over TLS the decrypted side, once the handshake is complete. */
+  /** The sockets that speak HTTP. Over TLS: the decrypted side, after the handshake. */
   readonly speakers: ReadonlySet<Socket>
-  /** How many connections the server has accepted so far. */
+  /** The number of connections accepted so far. */
   readonly accepted: () => number
 }
 

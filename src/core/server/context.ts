@@ -14,12 +14,12 @@ import type { Metrics } from './metrics.ts'
 import type { RequestTarget } from './routes.ts'
 
 const sane = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
-/** W3C Trace Context: version 00 has exactly four parts, later ones may have more; ff is not a version. */
+/** W3C Trace Context: version 00 has exactly four parts, later versions may have more. `ff` is not a version. */
 const trace =
   /^(?:00-([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}|(?!00|ff)[0-9a-f]{2}-([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?)$/
 const noTrace = '0'.repeat(32)
 
-/** H6: the caller's own id, or its trace's, when it is one that a log can hold; else a new one. */
+/** The caller's correlation id, or its trace id, when it is safe to log; otherwise a new id (H6). */
 export function correlationOf(headers: IncomingHttpHeaders): string {
   const header = headers['x-correlation-id']
   if (typeof header === 'string' && sane.test(header)) return header
@@ -32,25 +32,25 @@ export function correlationOf(headers: IncomingHttpHeaders): string {
   return randomUUID()
 }
 
-/** One request on its way to its answer. */
+/** A request that is being answered. */
 export type RequestContext = UnderWay & {
   /** For the Service: aborts when the request is cancelled. */
   readonly signal: AbortSignal
-  /** Rejects what the request waits for at the moment. */
+  /** Rejects the promise that the request currently waits for. */
   waiting: ((reason: Fault) => void) | undefined
-  /** From the monotonic clock, milliseconds. */
+  /** Monotonic milliseconds. */
   readonly started: number
   readonly correlationId: string
   readonly caller: HttpCaller
   /** The caller waits for `100 Continue` before it sends the body. */
   readonly expects: boolean
-  /** What the log and the metrics say; filled in as it becomes known. */
+  /** Fields for the log and the metrics, filled in as they become known. */
   readonly logFields: {
     method: string
     path: string
     label: string
     runId: string | undefined
-    /** Of a defect. */
+    /** The stack of a defect. */
     stack: string | undefined
   }
 }
@@ -77,7 +77,7 @@ export function createRequestContext(
       runId: undefined,
       stack: undefined,
     },
-    // Node's parser passes over what follows a request to upgrade, although nobody upgrades here.
+    // Node's parser skips whatever follows an upgrade request, although this server never upgrades.
     last: request.headers.upgrade !== undefined,
     waiting: undefined,
     cancel: (reason) => {
@@ -105,17 +105,17 @@ export function orCancelled<T>(context: RequestContext, promise: Promise<T>): Pr
   })
 }
 
-/** A request whose answer has not left yet. */
+/** A request whose answer has not been sent yet. */
 export type UnderWay = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Cancels what is done for it, and settles what waits for that. Only the first reason counts. */
+  /** Cancels the work for the request and rejects the promise that waits for it. Only the first reason counts. */
   readonly cancel: (reason: Fault) => void
-  /** No further request is answered on this connection. */
+  /** True when the connection closes after this request. */
   last: boolean
 }
 
-/** What every request of one running server needs: made once, handed down. */
+/** What every request of a running server needs. Made once and passed down. */
 export type ServerContext = {
   readonly service: Service
   readonly runtime: Runtime
@@ -135,24 +135,24 @@ export type ServerContext = {
   readonly described: DescribedInterface
   readonly open: Set<UnderWay>
   readonly connections: Connections
-  /** How many of the open requests came on each connection. */
+  /** The number of open requests per connection. */
   readonly openOn: WeakMap<object, number>
-  /** Connections on which nothing further is believed or answered. */
+  /** Connections on which no further request is accepted. */
   readonly silenced: WeakSet<object>
-  /** True from the moment the server was told to stop. */
+  /** True once the server has begun to stop. */
   draining: boolean
-  /** Answers wait for this, where there is one, before they are sent. */
+  /** When set, answers wait for this promise before they are sent. */
   hold: Promise<void> | undefined
 }
 
-/** The request that came last on a connection, while it is not answered yet. */
+/** The latest request on a connection, unless it is answered already. */
 export function latestOn(server: ServerContext, socket: Duplex): UnderWay | undefined {
   let latest: UnderWay | undefined
   for (const one of server.open) if (one.request.socket === socket) latest = one
   return latest
 }
 
-/** The server's address as this caller knows it: its Host header has been checked against the allow-list. */
+/** The server's address as this caller knows it. The Host header has passed the allow-list. */
 export function baseUrl(server: ServerContext, { request }: RequestContext): string {
   const { host = '', 'x-forwarded-proto': outside } = request.headers
   const secure =
@@ -160,9 +160,9 @@ export function baseUrl(server: ServerContext, { request }: RequestContext): str
   return `${secure ? 'https' : 'http'}://${host}`
 }
 
-/** The same as browsers write it in Origin: no default port, lower case. */
+/** The same address as browsers write it in Origin: lower case, without a default port. */
 export function ownOrigin(server: ServerContext, context: RequestContext): string {
   const base = baseUrl(server, context)
-  // A port beyond 65535 passes for one in a Host header.
+  // A Host header may hold a port above 65535, which a URL may not.
   return URL.canParse(base) ? new URL(base).origin : base
 }

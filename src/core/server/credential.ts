@@ -1,15 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Credential, PasswordCredential } from '../service.ts'
 
-/** Cookies of sign-in (A2), as existing clients know them. */
+/** The sign-in cookies (A2), with the names that existing clients use. */
 export const cookieNames = { session: 'ss-id', permanent: 'ss-pid', option: 'ss-opt', token: 'ss-tok' } as const
 
-/** RFC 6265: what a cookie's name may be made of. */
+/** The characters of a cookie name (RFC 6265). */
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /**
- * The first value of each cookie that has one: an empty cookie is absent. What is no pair of a name and
- * a value is skipped and spoils nothing, because an existing client sends parts of dates (A9).
+ * The first non-empty value of each cookie; an empty cookie counts as absent. Skips whatever is not a name-value pair,
+ * because an existing client sends parts of dates (A9).
  */
 export function readCookies(header: string | undefined): ReadonlyMap<string, string> {
   const cookies = new Map<string, string>()
@@ -23,15 +23,15 @@ export function readCookies(header: string | undefined): ReadonlyMap<string, str
 }
 
 /**
- * A Set-Cookie header, flat. `maxAge` in seconds, 0 to remove it; undefined: until the browser ends.
- * Never Expires: its comma trips clients that split on commas.
+ * A Set-Cookie header as a flat list. `maxAge` is in seconds: 0 removes the cookie, undefined makes it a session
+ * cookie. Never uses Expires: its comma breaks clients that split on commas.
  */
 export function setCookie(name: string, value: string, secure: boolean, maxAge?: number): readonly string[] {
   const lasting = maxAge === undefined ? '' : `; Max-Age=${maxAge}`
   return ['Set-Cookie', `${name}=${value}; Path=/${lasting}; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`]
 }
 
-/** What a request presents of itself. `ambient`: a browser may have added it unasked, a cookie or HTTP Basic. */
+/** The credential of a request. `ambient`: a browser may have added it by itself (a cookie or HTTP Basic). */
 export type PresentedCredential = {
   readonly credential: Credential | PasswordCredential | undefined
   readonly ambient: boolean
@@ -40,9 +40,10 @@ export type PresentedCredential = {
 const nobody: PresentedCredential = { credential: undefined, ambient: false }
 
 /**
- * A9: HTTP Basic where it is turned on, bearer token, session header, session cookie, token cookie; the first that is
- * there counts, whatever it is worth. `ambient: false` passes over what is: for JSONP, which any page may load (F2).
- * `session: true` prefers a session: a sign-in ends the one that it presents (A8), whatever else it carries.
+ * Looks for HTTP Basic where it is enabled, a bearer token, the session header, the session cookie and the token
+ * cookie, in this order (A9). The first one present counts, valid or not. `ambient: false` skips ambient credentials:
+ * for JSONP, which any page may load (F2). `session: true` prefers a session, because a sign-in ends the session that
+ * it presents, whatever else it carries (A8).
  */
 export function presented(
   headers: IncomingHttpHeaders,
@@ -65,7 +66,7 @@ function bearer({ authorization }: IncomingHttpHeaders): Credential | undefined 
   return token === undefined ? undefined : { kind: 'bearer', token }
 }
 
-/** RFC 7617: the name ends at the first colon. What is no UTF-8 names nobody. */
+/** The user name ends at the first colon (RFC 7617). Invalid UTF-8 names no user. */
 function basic({ authorization }: IncomingHttpHeaders): PasswordCredential | undefined {
   const [, encoded] = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization ?? '') ?? []
   if (encoded === undefined) return undefined

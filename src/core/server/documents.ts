@@ -19,7 +19,7 @@ import type { HttpAnswer } from './answer.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
 import { type OwnPage, ownPages } from './routes.ts'
 
-/** /metadata: the interface as a person reads it, on any screen. */
+/** /metadata: the interface as a readable page, on any screen. */
 export function interfacePage(described: Described): { readonly body: string; readonly contentSecurityPolicy: string } {
   const requests = new Set<unknown>(rows.map(({ request }) => request))
   const others = [...shapes().values()].filter(({ schema }) => !requests.has(schema))
@@ -75,7 +75,7 @@ const place = (verbs: readonly string[], path: string, note?: string): Markup =>
     note === undefined ? undefined : html` <span class="quiet">${note}</span>`
   }</li>`
 
-/** A call that can be typed as it stands, but for the values. */
+/** A command that can be copied and run; only the values have to be filled in. */
 function example(row: OperationSpec, base: string): string {
   const { path } = row.routes[0]
   const token = row.caller === 'anyone' ? '' : ` -H "Authorization: Bearer $TOKEN"`
@@ -92,13 +92,13 @@ function example(row: OperationSpec, base: string): string {
   const body = Object.fromEntries(fields.map(([name, field]) => [name, sampleJson(schemaOf(field))]))
   const call = `curl '${base}${path}' -H 'Content-Type: application/json'${token}`
   const json = JSON.stringify(body)
-  // What is typed behind a command can be read by everyone on the machine.
+  // Other users of the machine can read the arguments of a command.
   return row.neverInQuery.length > 0
     ? `${call} -d @request.json\n\nrequest.json, which nobody else may read:\n${json}`
     : `${call} \\\n  -d '${json}'`
 }
 
-/** Of a request in which nothing is required: what most callers send. */
+/** Without required fields, the example shows those that most callers send. */
 const visible: ReadonlySet<string> = new Set(['provider', 'UserName', 'Password', 'Roles', 'RefreshToken'])
 
 const sample = (schema: Schema): string => (schema.kind === 'choice' ? (schema.values[0] ?? '') : '…')
@@ -158,14 +158,14 @@ ${base}/types/metadata.json</pre></div>
 
 export type DocumentName = 'metadata' | 'openapi' | 'typescript' | 'types' | 'app'
 
-/** Base addresses remembered: the port in a Host header is the caller's to choose. */
+/** The number of cached base addresses. Bounded, because callers choose the port in the Host header. */
 const maxBases = 16
 
 type Documents = Readonly<Record<DocumentName, HttpAnswer>>
-/** The options that callers are told of. */
+/** The options that change the description. */
 type DescribedOptions = Pick<ServeOptions, 'jsonp' | 'basic' | 'names'>
 
-/** R6: descriptions of the interface, made when first asked for, once for each address that callers know the server by. */
+/** Descriptions of the interface (R6). Each is made on first use, once per base address. */
 export class DescribedInterface {
   readonly #made = new Map<string, Lazy<Documents>>()
   readonly #options: DescribedOptions
@@ -174,7 +174,7 @@ export class DescribedInterface {
     this.#options = options
   }
 
-  /** `base` is the server's address as the caller knows it, from a Host header that has been checked. */
+  /** `base` is the server's address as the caller knows it, from a Host header that has passed the check. */
   async answer(base: string, name: DocumentName): Promise<HttpAnswer> {
     let documents = this.#made.get(base)
     if (documents === undefined) {
@@ -205,7 +205,7 @@ const of = (name: DocumentName, body: string): HttpAnswer => ({
   body,
 })
 
-/** What a server at that address says of itself; of health answers also what they may look like beside JSON and CSV (F5). */
+/** The description of a server at that address, including the report formats of health answers (F5). */
 export async function describedAt(base: string, { jsonp, basic, names }: DescribedOptions): Promise<Described> {
   const entries = [
     ...overHttp.format.map((name) => ({ name, by: 'format' as const })),

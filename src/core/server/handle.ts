@@ -14,9 +14,9 @@ import { allowed, ownPages, type PageName, type RequestTarget, type RouteMatch, 
 import { send } from './send.ts'
 
 /**
- * S2: what Node's parser lets through although two readers of one request could understand it
- * differently. Answers the fault, or nothing when the request is plain. Whoever sends such a thing
- * gets no further request answered on that connection.
+ * Detects requests that Node's parser accepts although two readers could understand them differently (S2). Returns the
+ * fault, or undefined for an unambiguous request. After a fault, the server answers no further request on the
+ * connection.
  */
 export function gate(request: IncomingMessage, headerCount: number): Fault | undefined {
   const { rawHeaders, url = '' } = request
@@ -31,7 +31,7 @@ function version({ httpVersion }: IncomingMessage): Fault | undefined {
   return new Fault('BadRequest', 'This server speaks HTTP/1.1')
 }
 
-/** Names that change who is asked, who asks, or how the body is read. */
+/** Headers that determine the target host, the caller or the framing of the body, so they must not repeat. */
 const single = new Map([
   [4, 'host'],
   [12, 'content-type'],
@@ -43,7 +43,7 @@ function headersOf({ rawHeaders, headers }: IncomingMessage): Fault | undefined 
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? ''
     const { length } = name
-    // Three lengths tell almost every header apart from the three names.
+    // The lengths alone rule out almost all other headers.
     if (length !== 4 && length !== 12 && length !== 13) continue
     if (name.toLowerCase() !== single.get(length)) continue
     const bit = 1 << length
@@ -83,12 +83,15 @@ function bodyOf({ method, headers, httpVersion }: IncomingMessage): Fault | unde
 
 const plain = (text: string): HttpAnswer => ({ status: 200, contentType: 'text/plain; charset=utf-8', body: text })
 
-/** /livez: the process answers. Runs no monitor and asks no store, so that a restart is never ordered for them. */
+/**
+ * /livez: the process responds. Runs no monitors and does not query the store, so their failures never cause a
+ * restart.
+ */
 export const live = async (): Promise<HttpAnswer> => plain('alive\n')
 
 /**
- * /readyz: the store answers in time and the server is not stopping; else throws Unavailable. Any Host
- * may ask, so what is wrong is told to this machine alone, and only under one of its names.
+ * /readyz: succeeds while the store answers in time and the server is not stopping; otherwise throws Unavailable. Any
+ * Host may ask, so only this machine learns the reason, and only under one of its own names.
  */
 export async function ready(server: ServerContext, context: RequestContext): Promise<HttpAnswer> {
   const late = new Fault('Unavailable', `the store does not answer within ${server.limits.readyMs} ms`)
@@ -115,17 +118,17 @@ function mayKnow(server: ServerContext, { caller, request }: RequestContext): bo
   }
 }
 
-/** Answers one request, whatever it is and whatever happens. */
+/** Answers one request. Never throws. */
 export function handle(
   server: ServerContext,
   request: IncomingMessage,
   response: ServerResponse,
   expects: boolean,
 ): void {
-  // After a request that two readers could understand differently, nothing on the connection is believed.
+  // After an ambiguous request, the server ignores everything on the connection.
   const { socket } = request
   if (server.silenced.has(socket)) return
-  // Connections are counted elsewhere; without this, one of them could make any number of calls wait.
+  // Connections have their own limit. This one bounds the waiting calls of a single connection.
   if ((server.openOn.get(socket) ?? 0) >= server.limits.maxPipelined) {
     server.silenced.add(socket)
     server.metrics.refusedConnection()
@@ -140,7 +143,7 @@ export function handle(
   }
   answer(server, context, refused)
     .then((made) => (server.hold ? server.hold.then(() => send(server, context, made)) : send(server, context, made)))
-    // Only a defect in how answers are written ends here: the caller gets no half-made one.
+    // Only a defect while writing the answer ends here. The caller must not get a partial one.
     .catch((error: unknown) => {
       response.destroy()
       server.log({ level: 'error', msg: 'an answer could not be written', stack: stackOf(error) })
@@ -186,7 +189,7 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   app: described('app'),
 }
 
-/** S1: the Host is judged first, except for the two probes, which answer any. */
+/** Checks the Host first, except for the two probes, which answer any Host (S1). */
 function find(server: ServerContext, request: IncomingMessage): RequestTarget {
   const checkHost = (): void => server.checkHost(request.headers.host ?? '', request.socket.localAddress)
   let target: RequestTarget
@@ -201,11 +204,11 @@ function find(server: ServerContext, request: IncomingMessage): RequestTarget {
   return target
 }
 
-/** R4: a POST may stand for another verb; nothing else may, because pages can send a GET or HEAD unasked. */
+/** Only a POST may stand for another verb, because pages can send a GET or HEAD without the user's consent (R4). */
 function verbOf({ method = '', headers }: IncomingMessage): string {
   const override = headers['x-http-method-override']
   if (method !== 'POST' || override === undefined) return method
-  // Whoever meant another verb must not have the POST done instead.
+  // An unreadable override must not execute the POST instead.
   if (typeof override !== 'string' || !/^[A-Za-z]{1,10}$/.test(override)) {
     throw new Fault('BadRequest', 'X-Http-Method-Override must name one verb, such as GET')
   }
@@ -217,7 +220,7 @@ export const neverAllowed = (verb: string): Fault =>
 
 export const stopping = (): Fault => new Fault('Unavailable', 'The server is stopping', { retryAfter: 5 })
 
-/** R5 */
+/** Answers OPTIONS (R5). */
 function options(server: ServerContext, request: IncomingMessage, route: RouteMatch): HttpAnswer {
   const allow = allowed(route.verbs)
   return { status: 200, headers: ['Allow', allow, ...preflightHeaders(request.headers, server.origins, allow)] }

@@ -2,20 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { ErrorResponse, HealthCheckResponse, type NameStyle, type ResponseStatus } from '../protocol/index.ts'
 import { encodeJson } from '../wire/index.ts'
 
-/** An answer's JSON but for the CorrelationId, which stands between the two halves. */
+/** The JSON of an answer, split at the CorrelationId. */
 type Halves = { readonly of: HealthCheckResponse; readonly before: string; readonly after: string }
 
 /**
- * Writes health answers as JSON. Answers that share a run have all their members in common but the
- * CorrelationId, so their text is written once, and kept as long as their summaries. A text is used again only
- * for an answer whose members are the very ones it was written from: nobody is told what was meant for others.
+ * Writes health answers as JSON. Answers that share a run differ only in their CorrelationId, so the rest of the text
+ * is written once and kept as long as their summaries. A text is reused only for an answer with the identical member
+ * objects, so no caller receives text that was written for another view.
  */
 export class HealthJson {
   readonly #written = new WeakMap<object, Map<string, Halves>>()
-  /** Stands for the CorrelationId while the halves are made; no text of a monitor holds it by chance. */
+  /** Stands for the CorrelationId while the text is split. It is random, so a monitor's text cannot contain it. */
   readonly #placeholder = randomUUID()
 
-  /** `failed` puts a ResponseStatus behind the answer (H1), with that Meta. */
+  /** `failed` appends a ResponseStatus with that Meta (H1). */
   write(response: HealthCheckResponse, failed: boolean, style: NameStyle, meta?: ResponseStatus['Meta']): string {
     const { CorrelationId: id, MonitorSummaries: summaries } = response
     if (id === undefined || summaries === undefined || meta !== undefined) return whole(response, failed, style, meta)
@@ -53,7 +53,7 @@ const names = Object.keys(HealthCheckResponse.fields) as readonly (keyof HealthC
 const haveMembersInCommon = (a: HealthCheckResponse, b: HealthCheckResponse): boolean =>
   names.every((name) => name === 'CorrelationId' || a[name] === b[name])
 
-/** H1: for clients that keep only the ResponseStatus of an answer that is not 2xx. */
+/** For clients that keep only the ResponseStatus of an answer that is not 2xx (H1). */
 function failure(response: HealthCheckResponse, Meta: ResponseStatus['Meta']): ErrorResponse {
   const errors = (response.MonitorSummaries ?? []).flatMap((summary) =>
     (summary.Results ?? [])

@@ -10,7 +10,7 @@ import type { ResponseNegotiation } from './routes.ts'
 
 type Finished = Pick<RecentRun, 'type' | 'mode' | 'response' | 'run'>
 
-/** A finished run as the reports read it. */
+/** A finished run in the form that the reports read. */
 export const entryOf = ({ type, mode, response, run }: Finished, target: string): Entry => ({
   Target: target,
   ServerType: type,
@@ -25,11 +25,11 @@ export type HealthAnswerInput = {
   readonly response: unknown
   readonly negotiation: Pick<ResponseNegotiation, 'negotiated' | 'report'> & Partial<Pick<ResponseNegotiation, 'run'>>
   readonly facts: AnswerFacts | undefined
-  /** For the Meta of the ResponseStatus behind a failure. */
+  /** The Meta of the ResponseStatus of a failure. */
   readonly meta?: Readonly<Record<string, string>> | undefined
 }
 
-/** H1, H2, F5: a health answer, in the status and the format that was asked for. */
+/** A health answer in the requested format and with the matching status (H1, H2, F5). */
 export async function healthAnswer(
   server: ServerContext,
   context: RequestContext,

@@ -9,18 +9,18 @@ import { escapeControls } from './log.ts'
 
 const authority = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::\d{1,5})?$/i
 
-/** An IPv4 address that arrived over an IPv6 socket, as itself. */
+/** Unwraps an IPv4 address that arrived over an IPv6 socket. */
 export const plainAddress = (address: string): string =>
   address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 
-/** Throws Misdirected (or BadRequest for a name that is none) unless this server answers for that Host. */
+/** Throws Misdirected unless this server answers for the Host, and BadRequest when the Host is not a valid name. */
 export type HostCheck = (host: string, localAddress: string | undefined) => void
 
 /**
- * S1: a page of any site may point its own name at 127.0.0.1, so only known names are answered: those
- * of the loopback, off loopback this machine's own, those of the certificate, and those allowed by the
- * operator. An address counts when the connection really came in on it. Ports do not matter: a tunnel
- * changes them, and a foreign page cannot change the name.
+ * Any web page may point its own name at 127.0.0.1 (DNS rebinding), so the server answers known names only (S1): the
+ * loopback names; beyond loopback, this machine's own names; those of the certificate; and those that the operator
+ * allows. An IP address is accepted when the connection arrived on it. Ports are ignored: a tunnel changes them, and a
+ * foreign page cannot change the name.
  */
 export function hostCheck(options: {
   readonly bound: string
@@ -33,7 +33,7 @@ export function hostCheck(options: {
     for (const name of [own, own.split('.')[0] ?? own, nameOf(options.bound)]) names.add(name)
   }
   const certificate = options.certificate === undefined ? undefined : new X509Certificate(options.certificate)
-  // Whole header values that were found good; bounded, because ports are the caller's to choose.
+  // Whole header values that have passed. Bounded, because callers choose the ports.
   const hosts = new Set<string>()
   const good = (host: string): void => {
     if (hosts.size < 64) hosts.add(host)
@@ -60,7 +60,7 @@ export function hostCheck(options: {
   }
 }
 
-/** The name of `name`, `name:port`, `[::1]:port` or a bare address, in the spelling it is compared in. */
+/** The host of `name`, `name:port`, `[::1]:port` or a bare address, normalized for comparison. */
 function nameOf(text: string): string {
   if (isIP(text) !== 0) return new SocketAddress({ address: text, family: isIP(text) === 4 ? 'ipv4' : 'ipv6' }).address
   const name = (authority.exec(text)?.[1] ?? text).toLowerCase()
@@ -70,7 +70,10 @@ function nameOf(text: string): string {
 export type HttpCaller = Extract<Caller, { kind: 'http' }>
 export type CallerOf = (peer: string | undefined, headers: IncomingHttpHeaders) => HttpCaller
 
-/** Says which addresses are trusted proxies. Throws a Local fault for an entry that is no address or range. */
+/**
+ * Returns a test for the addresses of trusted proxies. Throws a Local fault for an entry that is not an address or
+ * range.
+ */
 export function trustedProxies(entries: readonly string[]): (address: string) => boolean {
   if (entries.length === 0) return () => false
   const list = new BlockList()
@@ -96,13 +99,13 @@ export function trustedProxies(entries: readonly string[]): (address: string) =>
   }
 }
 
-/** Left by proxies: who connects from this machine and sends one of these speaks for somebody else. */
+/** Headers that proxies add. A local connection that carries one of them relays somebody else's request. */
 const relayed = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto']
 
 /**
- * Who calls. `loopback` opens details that strangers do not get (S11), so it is claimed only for a
- * connection from this machine that nobody relayed. `X-Forwarded-For` counts from trusted proxies
- * alone, read from the right: what stands left of the first untrusted address is the caller's own say.
+ * Identifies the caller. `loopback` grants details that anonymous callers beyond loopback do not get (S11), so it is
+ * true only for an unrelayed connection from this machine. `X-Forwarded-For` counts only from trusted proxies and is
+ * read from the right: the caller itself may have written anything left of the first untrusted address.
  */
 export function callerOf(isTrusted: (address: string) => boolean): CallerOf {
   return (peer, headers) => {
@@ -110,7 +113,7 @@ export function callerOf(isTrusted: (address: string) => boolean): CallerOf {
     const here = isLoopback(address)
     if (isTrusted(address)) {
       const reported = forwarded(headers['x-forwarded-for'], isTrusted)
-      // A trusted proxy that reports nobody relays for an unknown stranger.
+      // A trusted proxy without `X-Forwarded-For` relays for an unknown caller.
       if (reported === undefined) return { kind: 'http', address, loopback: false }
       return { kind: 'http', address: reported, loopback: here && isLoopback(reported) }
     }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Markup that is safe to send: made only by `html`, which escapes every value that is not markup itself. */
+/** Markup that is safe to send. Only `html` makes it, which escapes every value that is not markup itself. */
 export type Markup = { readonly markup: string }
 
 const entities: Readonly<Record<string, string>> = {
@@ -21,15 +21,15 @@ const written = (value: Value): string => {
   return value.map((item) => item?.markup ?? '').join('')
 }
 
-/** A template whose values are escaped, for text and for attribute values in double quotes. */
+/** A template that escapes its values, both for text and for attributes in double quotes. */
 export const html = (strings: TemplateStringsArray, ...values: readonly Value[]): Markup => ({
   markup: strings.reduce((made, string, i) => made + written(values[i - 1]) + string),
 })
 
-/** Text of ours that is markup already, e.g. the style sheet. */
+/** Marks constant text as markup, e.g. the style sheet. */
 export const trusted = (markup: string): Markup => ({ markup })
 
-/** The whole style of our pages: no font, image or script comes from anywhere. */
+/** The complete style of the pages. They load no fonts, images or scripts. */
 export const style = `
 :root { color-scheme: light dark; --back: #f5f6f8; --card: #fff; --text: #17191c; --quiet: #596069; --line: #dfe2e6;
   --ok: #176b3a; --ok-back: #e2f4e8; --warn: #7a5200; --warn-back: #fdf0d0; --fail: #a3161b; --fail-back: #fde4e4;
@@ -99,7 +99,7 @@ section[id] { scroll-margin-top: 1rem; margin-bottom: 1rem; }
 footer a, .asks a { display: inline-block; padding: .3rem .6rem .3rem 0; }
 `
 
-/** Exactly this style may be used, and the drawing of the page's icon; nothing may be loaded, run, sent or framed. */
+/** Allows exactly this style sheet and inline images for the icon. Nothing else may be loaded, run, sent or framed. */
 export const pagePolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,

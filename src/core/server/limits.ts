@@ -1,37 +1,42 @@
-/** What one caller may cost, and how long shutting down may take (S3, S9). Times are milliseconds. */
+/** What one caller may cost, and how long shutdown may take (S3, S9). Times are in milliseconds. */
 export type ServerLimits = {
-  /** Until the headers of a request are complete: 408 after that. */
+  /** Time to receive complete headers; then 408. */
   readonly headersMs: number
-  /** Until a whole request is read: 408 after that. */
+  /** Time to receive a complete request; then 408. */
   readonly requestMs: number
-  /** How often those two are looked at. */
+  /** How often the server enforces these two. */
   readonly checkEveryMs: number
-  /** An idle connection is kept this long for the next request. */
+  /** How long an idle connection is kept for the next request. */
   readonly keepAliveMs: number
-  /** A connection on which nothing moves for this long is closed; no run takes as long. A batch has it for each. */
+  /**
+   * A connection without traffic for this long is closed; no run takes as long. In a batch, each request gets this
+   * time.
+   */
   readonly silenceMs: number
-  /** Bytes of request line and headers: 431 above. */
+  /** Bytes of request line and headers; 431 above. */
   readonly headerBytes: number
-  /** Headers of one request: 431 above. */
+  /** Headers of one request; 431 above. */
   readonly headerCount: number
-  /** Connections at once; further ones are closed as they come. */
+  /** Simultaneous connections; further ones are closed on arrival. */
   readonly connections: number
-  /** The same for one address, except this machine and trusted proxies. */
+  /** The same per address. Does not apply to this machine and trusted proxies. */
   readonly connectionsPerAddress: number
-  /** Requests that may wait on one connection for their answers; one that sends more is closed. */
+  /** Requests that may wait for their answers on one connection. A connection with more is closed. */
   readonly maxPipelined: number
-  /** How long an answer to an unread body waits for the caller to notice, and how much it swallows meanwhile. */
+  /**
+   * After an answer to a request with an unread body: how long the connection stays open, and how much is discarded.
+   */
   readonly lingerMs: number
   readonly lingerBytes: number
-  /** The store must answer /readyz within this. */
+  /** The time that the store has to answer for /readyz. */
   readonly readyMs: number
-  /** How long a server that stops still accepts connections, for balancers to notice that it is not ready. */
+  /** How long a stopping server still accepts connections, so that load balancers notice that it is not ready. */
   readonly drainDelayMs: number
-  /** A stopping server takes its connections for idle once it has received nothing for this long. */
+  /** A stopping server treats its connections as idle after it has received nothing for this long. */
   readonly quietMs: number
-  /** After this, a server that stops cancels the calls under way and answers them 503. */
+  /** After this time a stopping server cancels the calls in progress and answers them 503. */
   readonly cancelAfterMs: number
-  /** After this, it closes whatever is still open. */
+  /** After this time it closes all remaining connections. */
   readonly closeAfterMs: number
 }
 

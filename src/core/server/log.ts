@@ -1,36 +1,36 @@
-/** One line of the server's log: a plain object; whoever started the server stamps it and writes it out. */
+/** One line of the server's log, as a plain object. Whoever started the server adds the time and writes it. */
 export type LogEntry = {
   readonly level: 'info' | 'warn' | 'error'
   readonly msg: string
   readonly method?: string | undefined
-  /** The path; of the query only what a health check asks for: nothing else is sure to hold no secret. */
+  /** The path. Of the query it holds only the fields of a health check; other values may be secrets. */
   readonly path?: string | undefined
   readonly status?: number | undefined
   readonly ms?: number | undefined
   readonly correlationId?: string | undefined
-  /** The run behind a health answer; several answers may share one. */
+  /** The run behind a health answer. Several answers may share it. */
   readonly runId?: string | undefined
   readonly address?: string | undefined
-  /** Of a defect. */
+  /** The stack of a defect. */
   readonly stack?: string | undefined
-  /** Facts about the server itself, e.g. where it listens. */
+  /** Facts about the server itself, e.g. its address. */
   readonly [fact: string]: unknown
 }
 export type Log = (entry: LogEntry) => void
 
 const textLimit = 256
 const stackLimit = 8_192
-/** Control characters, and those that turn or hide text on a screen. */
+/** Control characters, and characters that reverse or hide text on a screen. */
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 const unsafeInStack = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
 const escaped = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
 const cut = (text: string, limit: number): string => (text.length > limit ? `${text.slice(0, limit)}…` : text)
 
-/** Text from outside, for a log line or a message: unprintable characters escaped, at most 256 characters. */
+/** External text for a log line or a message: unprintable characters escaped, at most 256 characters. */
 export const escapeControls = (text: string): string => cut(cut(text, textLimit).replace(unsafe, escaped), textLimit)
 
-/** The stack of whatever was thrown, with its causes, lines kept. */
+/** The stack of a thrown value with its causes, line breaks kept. */
 export function stackOf(thrown: unknown): string {
   const parts: string[] = []
   let error: unknown = thrown

@@ -16,12 +16,12 @@ import { presented } from './credential.ts'
 import { entryOf } from './health.ts'
 import { counter, gauge } from './metrics.ts'
 
-/** Seconds after which the results of a run are no longer shown: an old success is none. */
+/** Seconds after which the results of a run are no longer shown: an old success proves nothing. */
 const maxAgeSeconds: Readonly<Record<ExecutionMode, number>> = { Basic: 900, Standard: 900, Advanced: 10_800 }
-/** Where svc.yaml configures nothing, these look at svc's own parts. */
+/** Without any configuration in svc.yaml, these types monitor svc's own parts. */
 const ownTypes: readonly ServerType[] = ['App', 'Sql', 'Identity']
 
-/** /metrics: the latest runs as this caller may see them, the store, requests and the process. Causes no run. */
+/** /metrics: the latest runs as far as this caller may see them, the store, requests and the process. Starts no run. */
 export async function metricsPage(server: ServerContext, context: RequestContext): Promise<HttpAnswer> {
   const { runtime, options } = server
   const { headers } = context.request
@@ -47,7 +47,7 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   return { status: 200, contentType: expositionTypes[format], body: renderFamilies(families, format) }
 }
 
-/** OpenMetrics where it is asked for, else the text format. Both are read by Prometheus. */
+/** OpenMetrics if the caller accepts it, otherwise the text format. Prometheus reads both. */
 export const formatFor = (accept = ''): ExpositionFormat =>
   /(?:^|,)\s*application\/openmetrics-text\s*(?:;|,|$)/i.test(accept.slice(0, 1_000)) ? 'openmetrics' : 'text'
 
@@ -59,8 +59,8 @@ const freshest = (runs: readonly RecentRun[]): readonly RecentRun[] =>
     .toSorted((a, b) => a.ageSeconds - b.ageSeconds || depthOf(b.mode) - depthOf(a.mode))
 
 /**
- * Readings, newest first, each without the results that are superseded: a newer run of the type repeats all checks up
- * to its depth. What lies deeper stands, unless the newer run found its monitor failing: it is then unknown.
+ * The readings, newest first, without superseded results. A newer run of the same type repeats all checks up to its
+ * depth. Deeper results remain, unless the newer run found their monitor failing: their state is then unknown.
  */
 export const withoutSuperseded = (readings: readonly EntryReading[]): readonly EntryReading[] =>
   readings.map((reading, index) => {
@@ -82,8 +82,8 @@ const withoutCovered = (monitor: MonitorReading, covered: number): MonitorReadin
 })
 
 /**
- * The end of the last run of every configured type, 0 where none has finished. Unlike all else it never goes: an alert
- * on runs that have stopped must not resolve by their absence.
+ * The end time of the last run of every configured type, 0 before the first one. This metric never disappears, unlike
+ * all others: an alert on stopped runs must not resolve because the metric is missing.
  */
 function lastRuns(runs: readonly RecentRun[], configured: readonly ServerType[]): readonly Sample[] {
   const ends = runs.map(({ type, mode, response }) => ({ type, mode, at: response.ExecutionMetrics?.EndDateTime }))
@@ -107,7 +107,7 @@ const runFamilies = ({ startedRuns }: Runtime): readonly Family[] => [
   ),
 ]
 
-/** The store is asked with every scrape, for as long as /readyz asks it. */
+/** Queries the store on every scrape, with the time limit of /readyz. */
 async function storeFamilies(
   { runtime, limits }: ServerContext,
   { signal }: RequestContext,
@@ -125,7 +125,7 @@ async function storeFamilies(
   ]
 }
 
-/** Undefined where the store does not answer in time. */
+/** Undefined when the store does not answer in time. */
 async function auditEntries({ ready, auditEntries: count }: Runtime, signal: AbortSignal): Promise<number | undefined> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })

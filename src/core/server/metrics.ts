@@ -1,11 +1,14 @@
 import { readdir } from 'node:fs/promises'
 import type { Family, Sample } from '../reports/index.ts'
 
-/** Counts answers by route, method and status; every label has few values, whatever callers send. */
+/** Counts answers by route, method and status. Every label takes few values, whatever callers send. */
 export class Metrics {
-  /** By route, status and method: each request counts here, and a key made of the three would cost more than counting. */
+  /**
+   * Route → status → method → count. Every request counts here, and building one joined key would cost more than
+   * counting.
+   */
   readonly #answers = new Map<string, Map<number, Map<string, number>>>()
-  /** Requests inside of batches, by name and status. */
+  /** Requests inside batches: name → status → count. */
   readonly #batched = new Map<string, Map<number, number>>()
   #refusedConnections = 0
   readonly #droppedLogLines: (() => number) | undefined
@@ -21,7 +24,7 @@ export class Metrics {
     byMethod.set(label, (byMethod.get(label) ?? 0) + 1)
   }
 
-  /** One request of a batch (R3), which `answered` counts as one. */
+  /** Counts one request of a batch (R3). `answered` counts the batch as one. */
   answeredInBatch(request: string, status: number): void {
     const byStatus = entry(this.#batched, request, () => new Map<number, number>())
     byStatus.set(status, (byStatus.get(status) ?? 0) + 1)
@@ -31,7 +34,7 @@ export class Metrics {
     this.#refusedConnections += 1
   }
 
-  /** Requests, connections, the log and the process; `underWay` is the number of requests being answered. */
+  /** Requests, connections, the log and the process. `underWay` is the number of requests in progress. */
   async families(underWay: number): Promise<readonly Family[]> {
     const { rss, heapUsed, heapTotal } = process.memoryUsage()
     const cpu = process.cpuUsage()
@@ -84,7 +87,7 @@ function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'])
 
-/** The one sample of a family without labels; none where the figure is not known. */
+/** The single sample of a family without labels; none when the value is unknown. */
 export const only = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ value }])
 
 export const gauge = (name: string, help: string, value: number | undefined): Family => ({
@@ -104,7 +107,7 @@ export const counter = (name: string, help: string, samples: readonly Sample[]):
 /** Undefined where the system does not list them. */
 async function openFiles(): Promise<number | undefined> {
   try {
-    // Listing them opens one more.
+    // Listing them opens one more descriptor.
     return (await readdir('/proc/self/fd')).length - 1
   } catch {
     return undefined

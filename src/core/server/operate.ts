@@ -25,8 +25,8 @@ import type { OperationMatch, RequestTarget, ResponseNegotiation } from './route
 import { authAnswer, authCall } from './sign-in.ts'
 
 /**
- * The request of an operation, from its body, path, query and form. Throws one 400 that names every
- * field in the query that is wrong or missing (H3).
+ * Reads the request of an operation from its body, path, query and form. Throws one BadRequest that names every wrong
+ * or missing field (H3).
  */
 export async function readRequest(
   context: RequestContext,
@@ -45,19 +45,19 @@ export async function readRequest(
   }
   const values = merge({ ...sources, query: bindAll(operation, target.pairs, merge(sources)) })
   requireFields(schema, values)
-  // Shared with everyone who asks for the same target, so nobody may change it.
+  // All callers of the same target share this object, so it must not change.
   if (bodiless) target.request = Object.freeze(values)
   return values
 }
 
-/** The request that the same target made before; only without a body, which would say more. */
+/** The request that the same target made before. Never for a request with a body, which may add fields. */
 export const cachedRequest = ({ request }: RequestContext, target: RequestTarget): Values | undefined =>
   hasBody(request.method) ? undefined : target.request
 
 const hasBody = (method: string | undefined): boolean => method === 'POST' || method === 'DELETE'
 const rules = { route: { plainText: 'ignored' }, reply: { plainText: 'json' } } as const
 
-/** Binds the query; what is missing beside is told together with what is wrong. */
+/** Binds the query. Reports missing fields together with invalid ones. */
 function bindAll(operation: keyof typeof operations, pairs: readonly Pair[], others: Values): Values {
   const { request: schema } = operations[operation]
   try {
@@ -84,7 +84,10 @@ function missingBeside(schema: Parameters<typeof requireFields>[0], pairs: reado
   }
 }
 
-/** F1, F5. Throws BadRequest for a callback that is no name (F2). Remembers what the last caller of a target wanted. */
+/**
+ * Negotiates the format of the answer (F1, F5). Throws BadRequest for an invalid callback name (F2). Remembers the
+ * latest result for each target.
+ */
 export function negotiateResponse(
   server: ServerContext,
   { request, logFields }: RequestContext,
@@ -92,7 +95,7 @@ export function negotiateResponse(
   target: RequestTarget,
 ): ResponseNegotiation {
   const { method } = logFields
-  // R2: routes that are named after the request do not look at Accept.
+  // Routes that are named after the request ignore Accept (R2).
   const accept = operation.style === 'route' ? request.headers.accept : undefined
   const { negotiation: before, format, jsconfig } = target
   if (before !== undefined && before.method === method && before.accept === accept) return before
@@ -115,11 +118,11 @@ export function negotiateResponse(
   return negotiation
 }
 
-/** The report that `?format=` or `Accept` asks for, where a path or a callback has not decided already. */
+/** The report that `?format=` or `Accept` requests. */
 function reportOf(format: string | undefined, accept: string | undefined): ReportName | undefined {
   if (format !== undefined) {
     const name = overHttp.format.find((name) => name === format.toLowerCase())
-    // A format of the interface decides; an unknown one falls through to Accept (F1).
+    // A known format decides; an unknown one falls through to Accept (F1).
     if (name !== undefined || formatNamed(format) !== undefined) return name
   }
   return accept === undefined
@@ -127,13 +130,13 @@ function reportOf(format: string | undefined, accept: string | undefined): Repor
     : Object.entries(overHttp.accept).find(([type]) => type === preferred(accept))?.[1]
 }
 
-/** Whether the run document, in the version that is written here, is what the caller likes best. */
+/** Whether the caller prefers the run document, in the version that this server writes. */
 function prefersRun(accept: string): boolean {
   const best = bestOf(accept)
   return best !== undefined && [best.type, ...best.parameters].join(';') === runMediaType
 }
 
-/** The media type of the highest quality; of equals the one listed first. */
+/** The media type with the highest quality; the first one listed wins a tie. */
 const preferred = (accept: string): string | undefined => bestOf(accept)?.type
 
 function bestOf(accept: string): { readonly type: string; readonly parameters: readonly string[] } | undefined {
@@ -146,7 +149,7 @@ function bestOf(accept: string): { readonly type: string; readonly parameters: r
   return ranges.filter(({ quality }) => quality > 0).sort((a, b) => b.quality - a.quality)[0]
 }
 
-/** Answers one operation of the interface: reads the request, asks the Service, writes its answer or its fault. */
+/** Handles one operation of the interface: reads the request, calls the Service, writes the answer or the fault. */
 export async function operate(
   server: ServerContext,
   context: RequestContext,
@@ -183,6 +186,6 @@ export async function operate(
   }
 }
 
-/** The Service's method, for a request that was read by the operation's own schema. */
+/** The Service's method for a request that the operation's own schema has validated. */
 export const methodOf = (server: ServerContext, { operation }: OperationMatch) =>
   server.service[operation] as (request: unknown, call: Call) => Promise<unknown>

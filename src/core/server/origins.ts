@@ -1,16 +1,17 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Fault } from '../errors.ts'
 
-/** Where a request from a browser comes from: its Origin, or that of its Referer (a script tag sends no Origin). */
+/**
+ * The origin of a browser's request: its Origin header, or the origin of its Referer (a script tag sends no Origin).
+ */
 export function originOf({ origin, referer }: IncomingHttpHeaders): string | undefined {
   if (origin !== undefined) return origin
   return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : undefined
 }
 
 /**
- * S11: throws Forbidden for a request that a page of another site, or of another origin of this one,
- * made, unless its origin is listed: any web page could otherwise read a local server by a script tag,
- * and start Advanced runs.
+ * Throws Forbidden for a request from a page of another site, or of another origin of this site, unless its origin is
+ * listed (S11). Otherwise any web page could read a local server through a script tag, or start Advanced runs.
  */
 export function refuseCrossSite(headers: IncomingHttpHeaders, listed: ReadonlySet<string>): void {
   if (!crossSite(headers)) return
@@ -23,9 +24,9 @@ const foreign = (): Fault =>
   new Fault('Forbidden', 'Cross-origin request refused: to allow it, add the origin to serve.origins')
 
 /**
- * T6: throws Forbidden for a change that a browser was made to ask for by a page that is neither of this
- * server, whose origin is `own`, nor of a listed origin. An address typed in or a bookmark is a GET from
- * nowhere. Whoever carries neither header is no browser.
+ * Throws Forbidden for a change that a foreign page made the browser request (T6): a page of neither this server,
+ * whose origin is `own`, nor a listed origin. A typed address or a bookmark sends a GET without an origin. A request
+ * with neither header does not come from a browser.
  */
 export function refuseForeignChange(
   { headers, method }: Pick<IncomingMessage, 'headers' | 'method'>,
@@ -45,11 +46,12 @@ function crossSite(headers: IncomingHttpHeaders): boolean {
   const { 'sec-fetch-site': fetchSite, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest } = headers
   const followed = mode === 'navigate' && dest === 'document'
   if (fetchSite !== undefined) {
-    // Another port of localhost is of the same site, and any program's or account's: as a script, an answer can be
-    // read there. Not so a page that a link leads to; a frame in a page may start a run unseen. Clients that are no browser send none of this.
+    // Another port of localhost counts as the same site, but any local program or account may own it and could read an
+    // answer through a script tag. Following a link is safe, unlike a frame, which could start a run unseen. Other
+    // clients than browsers send none of these headers.
     return String(fetchSite).includes('cross-site') || (String(fetchSite).includes('same-site') && !followed)
   }
-  // Browsers without Sec-Fetch-Site still send Origin with what a script asks for.
+  // Browsers without Sec-Fetch-Site still send Origin with requests from scripts.
   const { origin, host } = headers
   if (origin === undefined) return false
   return !URL.canParse(origin) || new URL(origin).host !== host?.toLowerCase()
@@ -61,7 +63,7 @@ const accepted = [
   'X-ss-id, X-ss-opt, X-ss-pid',
 ].join(', ')
 
-/** Response headers for a listed origin, flat; none for any other: never a wildcard. */
+/** CORS response headers for a listed origin, as a flat list; none for any other. Never a wildcard. */
 export function corsHeaders(headers: IncomingHttpHeaders, listed: ReadonlySet<string>): readonly string[] {
   const { origin } = headers
   if (origin === undefined || !listed.has(origin)) return []
@@ -75,7 +77,7 @@ export function corsHeaders(headers: IncomingHttpHeaders, listed: ReadonlySet<st
   ]
 }
 
-/** What a preflight of a listed origin is told beside that (R5). */
+/** Additional headers for the preflight of a listed origin (R5). */
 export function preflightHeaders(
   headers: IncomingHttpHeaders,
   listed: ReadonlySet<string>,

@@ -7,12 +7,12 @@ import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { entryOf } from './health.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
 
-/** Where one server type stands, by its latest runs. */
+/** The status of one server type, from its latest runs. */
 export type TypeStatus = {
   readonly type: ServerType
-  /** Undefined: no run yet. */
+  /** Undefined before the first run. */
   readonly level: Level | undefined
-  /** The run that says so: the newest of the worst that still counts. */
+  /** The run behind the level: the newest among the worst runs that still count. */
   readonly decisiveRun: EntryReading | undefined
   /** The latest run of each mode, shallowest first. */
   readonly runs: readonly {
@@ -25,8 +25,8 @@ export type TypeStatus = {
 const worstFirst: readonly Level[] = ['fail', 'warn', 'ok']
 
 /**
- * Judges a type by its latest runs, newest first. A run counts until a newer one looked at least as
- * deep: a Basic run that passes does not take back what an Advanced run found.
+ * Rates a type by its latest runs, newest first. A run counts until a newer one goes at least as deep: a Basic run
+ * that passes does not clear what an Advanced run found.
  */
 export function typeStatus(type: ServerType, recent: readonly RecentRun[], target: string): TypeStatus {
   const own = recent
@@ -44,10 +44,10 @@ export function typeStatus(type: ServerType, recent: readonly RecentRun[], targe
   }
 }
 
-/** How often the page reloads itself. Seconds. */
+/** How often the page reloads itself, in seconds. */
 const reloadEvery = 30
 
-/** `/`: what a person looks at. Shows the latest runs as this caller may see them and causes none. */
+/** The status page at `/`. Shows the latest runs as far as this caller may see them, and starts none. */
 export async function statusPage(server: ServerContext, context: RequestContext): Promise<HttpAnswer> {
   const { facts } = server.runtime
   const base = baseUrl(server, context)
@@ -67,12 +67,12 @@ export async function statusPage(server: ServerContext, context: RequestContext)
   }
 }
 
-/** What needs somebody comes first. */
+/** Sorts what needs attention first. */
 const urgency = ({ level }: TypeStatus): number => ['fail', 'warn', 'ok', undefined].indexOf(level)
 
 type Facts = {
   readonly base: string
-  /** Undefined: not for this caller. */
+  /** Undefined when this caller may not see it. */
   readonly configuration: string | undefined
   readonly configured: number
   readonly at: Date
@@ -157,7 +157,7 @@ function row(type: ServerType, mode: ExecutionMode, run: TypeStatus['runs'][numb
 const state = (level: Level | undefined): Markup =>
   html`<span class="state ${level ?? ''}">${level ? words[level] : 'not asked yet'}</span>`
 
-/** A recent run always has an answer. */
+/** Recent runs always have a result. */
 const levelOf = ({ level }: EntryReading): Level => (level === 'unknown' ? 'fail' : level)
 
 function details(mode: ExecutionMode, { monitors }: EntryReading): Markup {
@@ -206,7 +206,7 @@ function took(ms: number | undefined): string {
 
 const colours: Record<Level, string> = { ok: '#1f9d55', warn: '#d99100', fail: '#d92d33' }
 
-/** A dot in the tab. */
+/** The favicon: a dot in the color of the level. */
 const icon = (level: Level | undefined): string =>
   `data:image/svg+xml,${encodeURIComponent(
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="${level ? colours[level] : '#8a929c'}"/></svg>`,

@@ -6,7 +6,7 @@ import { encodeJson, errorResponse } from '../wire/index.ts'
 import { correlationOf, latestOn, type ServerContext } from './context.ts'
 import { commonHeaders, varies } from './send.ts'
 
-/** E2: what Node's parser or its clock refused, as a fault; undefined when the caller simply went away. */
+/** Turns an error of Node's parser or timeouts into a fault (E2). Undefined when the caller simply disconnected. */
 function parserFault(error: Error & { code?: string }, limits: ServerContext['limits']): Fault | undefined {
   switch (error.code) {
     case 'ECONNRESET':
@@ -24,8 +24,8 @@ function parserFault(error: Error & { code?: string }, limits: ServerContext['li
 }
 
 /**
- * For what cannot be understood any further: requests that came whole before it get a moment to be answered, one that
- * broke off is refused in its turn, and then the connection closes.
+ * Handles a connection whose input cannot be parsed any further. Earlier complete requests get a moment to be
+ * answered, an incomplete one is refused when its turn comes, and then the connection closes.
  */
 export function refuseUnparsed(server: ServerContext, error: Error & { code?: string }, socket: Duplex): void {
   const fault = parserFault(error, server.limits)
@@ -35,7 +35,7 @@ export function refuseUnparsed(server: ServerContext, error: Error & { code?: st
   }
   const isSilenced = server.silenced.has(socket)
   server.silenced.add(socket)
-  // Every further packet is a further error; what follows the first is on its way, and the connection ends.
+  // Every further packet raises another error. The answer to the first one is on its way, and the connection closes.
   if (isSilenced) return
   const latest = latestOn(server, socket)
   if (latest === undefined) {
@@ -48,7 +48,9 @@ export function refuseUnparsed(server: ServerContext, error: Error & { code?: st
   setTimeout(() => socket.destroy(), server.limits.lingerMs)
 }
 
-/** Answers on the bare connection, with the headers and the body that every other error has, and closes it. */
+/**
+ * Writes the answer directly to the socket, with the headers and body of any other error, and closes the connection.
+ */
 export function answerRaw(server: ServerContext, socket: Duplex, fault: Fault, method: string): void {
   const correlationId = correlationOf({})
   const body = encodeJson(ErrorResponse, errorResponse(fault, correlationId), undefined, server.options.names)
@@ -68,7 +70,7 @@ export function answerRaw(server: ServerContext, socket: Duplex, fault: Fault, m
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
   server.metrics.answered('other', method, fault.status)
   server.log({ level: 'info', msg: `refused: ${fault.message}`, method, status: fault.status, correlationId })
-  // An answer cut off by a reset explains nothing: the caller gets a moment to read it, and no longer.
+  // A reset would destroy the answer, so the caller gets a limited time to read it.
   socket.on('error', () => {})
   socket.end(`${head}\r\n${body}`)
   socket.resume()

@@ -14,26 +14,26 @@ import type { HttpAnswer } from './answer.ts'
 import type { RequestContext, ServerContext } from './context.ts'
 import { stackOf } from './log.ts'
 
-/** Seconds after which a refused caller may try again, where the fault does not say. */
+/** The default Retry-After in seconds, for faults that do not set their own. */
 const retryAfter = 5
 
-/** Faults of the server that a caller may be told; any other speaks of this machine's insides (S6). */
+/** Server faults whose message callers may see. All others would reveal internals of this machine (S6). */
 const tellable = new Set(['NotImplemented', 'Unavailable', 'Timeout'])
 
 export type FaultStyle = {
   readonly negotiated: Negotiated
-  /** The answer that the operation would have given, where one was found. */
+  /** The response DTO of the operation, if one was found. */
   readonly response: Dto | undefined
-  /** For the Meta of the ResponseStatus. */
+  /** The Meta of the ResponseStatus. */
   readonly meta?: Readonly<Record<string, string>> | undefined
 }
-/** Where it is not known yet what was asked for. */
+/** The style before negotiation. */
 export const plainJson = ({ options: { names } }: Pick<ServerContext, 'options'>): FaultStyle => ({
   negotiated: { format: 'json', names },
   response: undefined,
 })
 
-/** Whatever was thrown, as an answer. The details of a defect go to the log alone, with the stack. */
+/** Turns a thrown value into an answer. The details of a defect, including its stack, go to the log only. */
 export async function faultAnswer(
   server: ServerContext,
   context: RequestContext,
@@ -59,8 +59,8 @@ function judged(thrown: unknown): Fault {
 }
 
 /**
- * Where HTTP Basic is turned on, clients that send it only when asked are asked. A sign-in is not: its own 401 is the
- * answer, and a browser's window would only get in its way (A3).
+ * Where HTTP Basic is enabled, refusals carry a challenge for clients that send credentials only on demand. Sign-ins
+ * do not: their 401 is the answer itself, and a browser's password dialog would get in the way (A3).
  */
 function challenge({ options }: ServerContext, { fault }: Fault, { response }: FaultStyle): readonly string[] {
   if (!options.basic || fault !== 'Unauthorized' || response?.name === AuthenticateResponse.name) return []
@@ -83,14 +83,16 @@ export async function encoded(schema: Dto, value: unknown, negotiated: Negotiate
   return { contentType, body: encode(schema, value) }
 }
 
-/** JSON, wrapped into the callback where one was asked for (F2). */
+/** JSON, wrapped in the callback if there is one (F2). */
 export function spoken(json: string, { callback }: Negotiated): Encoded {
   return callback === undefined
     ? { contentType: 'application/json; charset=utf-8', body: json }
     : { contentType: jsonpContentType, body: jsonp(callback, json) }
 }
 
-/** An operation's answer in the negotiated format, with further headers, flat. A CSV is a file to keep (F3). */
+/**
+ * An operation's answer in the negotiated format, with extra headers as a flat list. CSV is sent as a download (F3).
+ */
 export async function dtoAnswer(
   row: OperationSpec,
   response: unknown,

@@ -11,13 +11,13 @@ import { overHttp, type ReportName } from '../reports/index.ts'
 import { type FormatName, formatNamed, type Negotiated, type Pair, parsePairs, type Values } from '../wire/index.ts'
 import { escapeControls } from './log.ts'
 
-/** The server's own pages, beside the operations of the interface: one row a page, read by the router and by OpenAPI. */
+/** The server's own pages besides the operations. The router and OpenAPI both read this table, one row per page. */
 export type OwnPage = {
-  /** The first is the one to write down; others answer the same. */
+  /** The first path is the documented one; the others are aliases. */
   readonly paths: readonly [string, ...string[]]
   readonly summary: string
   readonly contentType: string
-  /** Whether it answers under any Host (S1). */
+  /** Whether the page answers under any Host (S1). */
   readonly anyHost: boolean
 }
 
@@ -84,19 +84,19 @@ export const ownPages = {
 
 export type PageName = keyof typeof ownPages
 
-/** What a path stands for. */
+/** The match of a path. */
 export type RouteMatch =
   | {
       readonly kind: 'operation'
-      /** The path's template: one of few values, for metrics. */
+      /** The path's template. It takes few values, so metrics can use it as a label. */
       readonly label: string
       readonly verbs: readonly string[]
       readonly operation: Operation
-      /** Fields that the path gives. */
+      /** Fields that the path sets. */
       readonly pathValues: readonly Pair[]
-      /** A route of the interface, or one named after the request (R2). */
+      /** `route`: a route of the interface. `reply`: one named after the request (R2). */
       readonly style: 'route' | 'reply'
-      /** Whether an array of requests is taken (R3). */
+      /** Whether the path accepts an array of requests (R3). */
       readonly batch: boolean
       /** The format that the path fixes. */
       readonly format: FormatName | undefined
@@ -110,19 +110,19 @@ const suffixes: Readonly<Record<string, FormatName>> = { json: 'json', csv: 'csv
 type RouteTable = {
   /** Paths without parameters, in lower case. */
   readonly fixed: ReadonlyMap<string, RouteMatch>
-  /** What stands before the last segment of a path whose last segment is a parameter. */
+  /** Paths whose last segment is a parameter, keyed by everything before it. */
   readonly before: ReadonlyMap<string, Before>
 }
 type Before = ((last: string, format: FormatName | undefined) => RouteMatch) & {
-  /** What follows may hold dots: only a format's suffix is one. */
+  /** The parameter may contain dots: only the suffix of a known format is removed. */
   readonly dots?: boolean
 }
 
 export type Router = (path: string) => RouteMatch
 
 /**
- * The routes of the interface, read off its table, and the server's own pages. Throws NotFound for
- * an unknown path and MethodNotAllowed for an unknown request name.
+ * Builds the routes from the table of operations and the server's own pages. The router throws NotFound for an unknown
+ * path and MethodNotAllowed for an unknown request name.
  */
 export function router(): Router {
   const table = readTable()
@@ -170,7 +170,7 @@ function reply({ prefix, format, batches }: ReplyRoute) {
     byName.set(row.name.toLowerCase(), operation)
   }
   return (last: string, suffix: FormatName | undefined): RouteMatch => {
-    // Only /api takes a suffix; elsewhere the format is already said, and a dot belongs to the name.
+    // Only /api takes a suffix. Elsewhere the format is already known and a dot belongs to the name.
     const name = format !== undefined && suffix !== undefined ? `${last}.${suffix}` : last
     const batch = batches && suffix !== 'csv' && name.endsWith(batchMark)
     const operation = byName.get((batch ? name.slice(0, -batchMark.length) : name).toLowerCase())
@@ -194,14 +194,14 @@ function reply({ prefix, format, batches }: ReplyRoute) {
   }
 }
 
-/** What stands behind a request's name where several are sent (R3). */
+/** Follows a request's name in the path of a batch (R3). */
 const batchMark = '[]'
 
-/** R1: letter case, a trailing slash and doubled slashes inside do not matter. */
+/** Ignores letter case, a trailing slash and doubled slashes (R1). */
 function search(table: RouteTable, path: string): RouteMatch {
   const segments = path.split('/').filter((segment) => segment !== '')
   const plain = segments.map(decodedSegment)
-  // An encoded slash is part of a name and never a boundary between names.
+  // An encoded slash belongs to a name and never separates segments.
   const key = `/${plain.map((segment, i) => (segment.includes('/') ? segments[i] : segment)).join('/')}`.toLowerCase()
   const fixed = table.fixed.get(key)
   if (fixed) return fixed
@@ -226,13 +226,13 @@ function decodedSegment(segment: string): string {
 const nothingAt = (path: string): Fault =>
   new Fault('NotFound', `There is nothing at ${escapeControls(path)}: ask GET /healthcheck, or open / in a browser`)
 
-/** The verbs for an Allow header: HEAD goes wherever GET does (R4), OPTIONS everywhere (R5). */
+/** The verbs of an Allow header. HEAD accompanies GET (R4), and OPTIONS is always allowed (R5). */
 export function allowed(verbs: readonly string[]): string {
   const all = verbs.includes('GET') ? ['GET', 'HEAD', ...verbs, 'OPTIONS'] : [...verbs, 'OPTIONS']
   return [...new Set(all)].join(', ')
 }
 
-/** Throws MethodNotAllowed, with Allow, unless the verb belongs to what was found. */
+/** Throws MethodNotAllowed with an Allow header when the route does not support the verb. */
 export function requireVerb(operationAt: RouteMatch, verb: string): void {
   if (verb === 'OPTIONS' || operationAt.verbs.includes(verb) || (verb === 'HEAD' && operationAt.verbs.includes('GET')))
     return
@@ -251,8 +251,8 @@ export function requireVerb(operationAt: RouteMatch, verb: string): void {
 const healthFields = new Set(Object.keys(HealthCheckRequest.fields).map((name) => name.toLowerCase()))
 
 /**
- * The target for a log line: of the query only a format that exists, and what a health check asks for
- * where one is asked for. Anywhere else a value may be a secret, whatever its name.
+ * The target as logged. Of the query it keeps a known `format` and, for health checks, the fields of the request. Any
+ * other value may be a secret, whatever its name.
  */
 export function loggedPath(path: string, pairs: readonly Pair[], isHealthCheck: boolean): string {
   const loggable = pairs.filter(([written, value]) => {
@@ -267,29 +267,29 @@ export function loggedPath(path: string, pairs: readonly Pair[], isHealthCheck: 
 const isFormat = (value: string): boolean =>
   formatNamed(value) !== undefined || overHttp.format.some((name) => name === value.toLowerCase())
 
-/** In what form an answer is wanted. */
+/** The form in which the caller wants the answer. */
 export type ResponseNegotiation = {
   readonly method: string
   readonly accept: string | undefined
   readonly negotiated: Negotiated
-  /** F5: for health answers. */
+  /** The report for a health answer (F5). */
   readonly report: ReportName | undefined
-  /** The run document, for health answers: what another svc asks for. */
+  /** True when the caller wants the run document of a health answer, as another svc does. */
   readonly run: boolean
 }
 
-/** What a request target stands for. */
+/** The parsed request target. */
 export type RequestTarget = {
   readonly route: RouteMatch
   readonly pairs: readonly Pair[]
-  /** `?format=`, `?callback=` and `?jsconfig=`, in any letter case. */
+  /** `?format=`, `?callback=` and `?jsconfig=`; the names may be in any letter case. */
   readonly format: string | undefined
   readonly callback: string | undefined
   readonly jsconfig: string | undefined
   readonly logged: string
-  /** The request that a bodiless call makes of it, once it has been read and found good. */
+  /** The request that a call without a body makes of this target, once it has been read and validated. */
   request: Values | undefined
-  /** The form in which it was asked for last. */
+  /** The latest negotiation result. */
   negotiation: ResponseNegotiation | undefined
 }
 
@@ -300,13 +300,13 @@ export function splitTarget(url: string): { readonly path: string; readonly pair
   return { path: url.slice(0, mark), pairs: parsePairs(url.slice(mark + 1)) }
 }
 
-/** The longest target that is remembered, and how many are. */
+/** The length of the longest target that is cached, and the size of the cache. */
 const longest = 256
 const most = 256
 
 /**
- * Reads targets. Pollers ask the same few again and again, so the good ones are remembered: a target
- * means the same every time. Throws what the router throws.
+ * Parses targets. Pollers repeat the same few, and a target always means the same, so valid ones are cached. Throws
+ * what the router throws.
  */
 export function targetReader(route: Router): (url: string) => RequestTarget {
   const targets = new Map<string, RequestTarget>()
@@ -325,9 +325,9 @@ export function targetReader(route: Router): (url: string) => RequestTarget {
       request: undefined,
       negotiation: undefined,
     }
-    // Only what is polled is worth it, and other operations may hold what nobody should remember.
+    // Only health checks are polled, and the targets of other operations may hold secrets.
     if (url.length <= longest && isHealthCheck(target.route)) {
-      // Whoever makes up targets empties the memory and gains nothing by it.
+      // A caller that invents targets empties the cache and gains nothing.
       if (targets.size >= most) targets.clear()
       targets.set(url, target)
     }
@@ -337,7 +337,7 @@ export function targetReader(route: Router): (url: string) => RequestTarget {
 
 const isHealthCheck = (match: RouteMatch): boolean => match.kind === 'operation' && match.operation === 'healthCheck'
 
-/** The first value given under a name (in lower case), whatever its letter case; undefined when absent or empty. */
+/** The first value of a name (given in lower case), in any letter case. Undefined when absent or empty. */
 function firstNamed(pairs: readonly Pair[], name: string): string | undefined {
   const match = pairs.find(([written]) => written.length === name.length && written.toLowerCase() === name)
   return match === undefined || match[1] === '' ? undefined : match[1]

@@ -7,7 +7,7 @@ import { corsHeaders } from './origins.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
 
-/** F4, S6: what every response says, also those to requests that could not be parsed; flat. */
+/** The headers of every response, even of those to requests that could not be parsed (F4, S6). A flat list. */
 export function commonHeaders(
   correlationId: string,
   variesBy: string,
@@ -31,7 +31,7 @@ export function commonHeaders(
 
 export const varies = (server: ServerContext): string => (server.origins.size > 0 ? 'Accept, Origin' : 'Accept')
 
-/** Writes the answer, counts it and logs it. A request is answered at most once. */
+/** Sends the answer, counts it and logs it. Each request is answered at most once. */
 export function send(server: ServerContext, context: RequestContext, answer: HttpAnswer): void {
   const { request, response } = context
   if (response.headersSent) return
@@ -47,16 +47,16 @@ export function send(server: ServerContext, context: RequestContext, answer: Htt
   if (contentType !== undefined) headers.push('Content-Type', contentType)
   if (answer.headers) headers.push(...answer.headers)
   if (server.origins.size > 0) headers.push(...corsHeaders(request.headers, server.origins))
-  // A draining server answers nothing behind `Connection: close`, so it waits for the latest request to say so.
+  // `Connection: close` must be on the last answer of a connection, so a draining server waits for the latest request.
   const drained = server.draining && latestOn(server, request.socket)?.response === response
   if (context.last || leftover || drained) headers.push('Connection', 'close')
   response.writeHead(answer.status, headers)
   if (!leftover) {
-    // ASCII needs no encoding; the bytes are the same.
+    // Pure ASCII yields the same bytes in latin1 and needs no encoding.
     response.end(body, length === body.length ? 'latin1' : 'utf8')
     return
   }
-  // The whole answer goes out now; the connection closes when the caller has had time to read it.
+  // Sends the whole answer now. The connection closes after the caller has had time to read it.
   response.flushHeaders()
   if (body !== '') response.write(body)
   swallow(request, server.limits, () => response.end())
@@ -70,7 +70,7 @@ function note(server: ServerContext, context: RequestContext, status: number): v
     level: logFields.stack === undefined ? 'info' : 'error',
     msg: status === 499 ? 'the caller went away' : 'answered',
     method: logFields.method,
-    // Of a target that was refused nothing but the path is shown.
+    // The log shows only the path of a refused target.
     path: logFields.path === '' ? escapeControls(context.request.url?.split('?', 1)[0] ?? '') : logFields.path,
     status,
     ms,

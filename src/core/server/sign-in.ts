@@ -14,13 +14,13 @@ import type { RequestTarget, ResponseNegotiation } from './routes.ts'
 
 export type AuthCall = {
   readonly kind: AuthPurpose
-  /** Whether it may change anything: HEAD never does (R4). */
+  /** Whether the call may change anything. HEAD never does (R4). */
   readonly changes: boolean
   readonly presented: PresentedCredential
   readonly more: Pick<Call, 'verb' | 'continueTo'>
 }
 
-/** A1, A5–A7: what a request to /auth asks for, and what it presents. */
+/** The purpose of a request to /auth and the credential that it presents (A1, A5–A7). */
 export function authCall(
   server: ServerContext,
   context: RequestContext,
@@ -38,7 +38,7 @@ export function authCall(
   return {
     kind,
     changes: method !== 'HEAD' && (kind === 'sign-out' || !asks),
-    // R4: a HEAD that looks like a sign-out ends nobody's session.
+    // A HEAD that looks like a sign-out ends no session (R4).
     presented:
       method === 'HEAD' && kind === 'sign-out'
         ? { credential: undefined, ambient: false }
@@ -54,7 +54,7 @@ export function authCall(
   }
 }
 
-/** The answer with its cookies; to a script that any page may load, without either cookies or tokens (F2). */
+/** The answer with its cookies. JSONP gets neither cookies nor tokens, because any page may load it (F2). */
 export async function authAnswer(
   server: ServerContext,
   context: RequestContext,
@@ -69,10 +69,10 @@ export async function authAnswer(
   return await dtoAnswer(row, response, negotiated, cookies)
 }
 
-/** Seconds: 30 days, as long as a session with RememberMe lives unused. */
+/** Seconds: 30 days, the idle lifetime of a session with RememberMe. */
 const rememberedFor = 2_592_000
 
-/** A2, A7: Set-Cookie headers, flat: of a sign-in that made a session, and of a sign-out. */
+/** The Set-Cookie headers of a sign-in or a sign-out, as a flat list (A2, A7). */
 function cookiesOf(
   server: ServerContext,
   context: RequestContext,
@@ -92,7 +92,7 @@ function cookiesOf(
   if (secret === undefined) return []
   const isPermanent = request.RememberMe === true
   const maxAge = isPermanent ? rememberedFor : undefined
-  // One secret a session: what an earlier sign-in left under the other name is over.
+  // A session has one cookie. An earlier sign-in may have left a stale one under the other name.
   const stale = [isPermanent ? session : permanent].filter((name) => had.has(name))
   return [
     ...setCookie(isPermanent ? permanent : session, secret, secure, maxAge),

@@ -25,29 +25,29 @@ export type StartOptions = {
   readonly runtime: Runtime
   readonly options: ServeOptions
   readonly host: string
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   readonly port: number
   /** PEM texts. */
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer } | undefined
   readonly log: Log
-  /** How many of its lines could not be written, since the start; without it /metrics says nothing of them. */
+  /** The number of log lines that could not be written since the start. When absent, /metrics omits it. */
   readonly droppedLogLines?: (() => number) | undefined
-  /** Other bounds than the usual ones. */
+  /** Overrides of the default limits. */
   readonly limits?: Partial<ServerLimits> | undefined
 }
 export type RunningServer = {
-  /** With an address that this machine reaches, also where the server listens on all of them. */
+  /** Uses an address that works on this machine, even when the server listens on all addresses. */
   readonly url: string
   readonly host: string
   readonly port: number
-  /** Answers what is under way and what waits unread, and closes (S9). Safe to call twice. */
+  /** Answers the requests in progress and those still unread, then closes (S9). Safe to call twice. */
   readonly stop: () => Promise<void>
 }
 
 /**
- * Puts a Service behind HTTP, once all that answers are written with is loaded. Throws a Local fault when that
- * cannot be loaded, or the address or the certificate cannot be used.
- * The Service and the Runtime stay the caller's: stopping closes neither.
+ * Serves a Service over HTTP, after loading every module that writes answers. Throws a Local fault when a module
+ * cannot be loaded, or the address or the certificate cannot be used. The caller keeps the Service and the Runtime:
+ * stopping closes neither.
  */
 export async function startServer(start: StartOptions): Promise<RunningServer> {
   const limits = { ...serverLimits, ...start.limits }
@@ -103,17 +103,17 @@ function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
     requestTimeout: limits.requestMs,
     connectionsCheckingInterval: limits.checkEveryMs,
     keepAliveTimeout: limits.keepAliveMs,
-    // A missing Host is refused like everything else, and not by a bare answer of Node's.
+    // The gate refuses a missing Host like any other error, with a body; Node's own answer has none.
     requireHostHeader: false,
   }
   const server = tls
     ? createHttps({ ...options, ...tls, minVersion: 'TLSv1.2', handshakeTimeout: limits.headersMs })
     : createHttp(options)
-  // One above the limit, so that an excess is seen: Node drops what goes beyond without a word.
+  // One above the limit, to detect an excess: Node silently drops further headers.
   server.maxHeadersCount = limits.headerCount + 1
   server.maxConnections = limits.connections
   server.timeout = limits.silenceMs
-  // A script that pipes a request into nc has closed its side when the answer comes.
+  // A script that pipes a request into nc closes its side before the answer arrives.
   Object.assign(server, { httpAllowHalfOpen: true })
   return server
 }
@@ -121,20 +121,20 @@ function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
 function listenTo(server: Server, serverContext: ServerContext): void {
   server.on('request', (request, response) => handle(serverContext, request, response, false))
   server.on('checkContinue', (request, response) => handle(serverContext, request, response, true))
-  // Without this listener Node answers an unknown expectation itself; the gate refuses it.
+  // Without this listener Node would answer an unknown expectation itself. Here the gate refuses it.
   server.on('checkExpectation', (request, response) => handle(serverContext, request, response, false))
   server.on('connect', (_request, socket) => {
     const refuse = (): void => answerRaw(serverContext, socket, neverAllowed('CONNECT'), 'CONNECT')
-    // Node has let go of the connection: an error that nobody hears would end the process.
+    // Node no longer handles this socket, and an unhandled error would end the process.
     socket.on('error', () => {})
-    // Answers go out in the order of the requests.
+    // Answers must keep the order of the requests.
     const before = latestOn(serverContext, socket)
     if (before) before.response.once('close', refuse)
     else refuse()
   })
   server.on('clientError', (error, socket) => refuseUnparsed(serverContext, error, socket))
   server.on('connection', (socket) => {
-    // Who has nothing more to say may still listen, or be gone, and only time can tell.
+    // A peer that closes its side may still be reading, or it may be gone. A timer decides.
     socket.once('end', () => setTimeout(() => socket.destroy(), serverContext.limits.lingerMs))
   })
   server.on('drop', () => serverContext.metrics.refusedConnection())
@@ -157,7 +157,7 @@ function listening(server: Server, host: string, port: number): Promise<AddressI
       server.off('error', failed)
       const bound = server.address() as AddressInfo
       if (!isLoopbackHost(host) || isLoopback(bound.address)) return resolve(bound)
-      // No connection is accepted yet. That TLS and an Admin are not needed was decided by the name.
+      // No connection has been accepted yet. The host name was the reason not to require TLS and an Admin.
       server.close()
       reject(nameLeadsElsewhere(host, bound.address))
     })
@@ -186,13 +186,13 @@ function unusable(error: NodeJS.ErrnoException, host: string, port: number): Fau
   )
 }
 
-/** A name that must be loopback leads to an address that other machines reach. */
+/** A name that should be loopback resolves to an address that other machines reach. */
 const nameLeadsElsewhere = (host: string, address: string): Fault =>
   new Fault('Local', `Cannot listen on ${host}: ${host} is ${address} here, which is not loopback`, {
     hints: [`If that is meant, name the address: --host ${address}`],
   })
 
-/** A wildcard address is none that a browser can open; the loopback belongs to it. */
+/** Browsers cannot open a wildcard address. It includes the loopback address. */
 function reachable(address: string, family: string): string {
   if (address === '0.0.0.0') return '127.0.0.1'
   if (address === '::') return '[::1]'
@@ -204,7 +204,7 @@ function withCertificate<T>(make: () => T): T {
     return make()
   } catch (error) {
     if (error instanceof Fault) throw error
-    // OpenSSL's own message names what is wrong, and never the key.
+    // OpenSSL's message names the problem and never the key.
     const reason = error instanceof Error ? error.message : 'unreadable'
     throw new Fault('Local', `The certificate and its key cannot be used: ${reason}`, {
       hints: ['Both are PEM files, and the key belongs to the first certificate: --tls-cert, --tls-key'],

@@ -6,23 +6,23 @@ import type { ServerContext } from './context.ts'
 import { stopping } from './handle.ts'
 import { answerRaw } from './parser-faults.ts'
 
-/** How often a stopping server looks whether everything is answered. Milliseconds. */
+/** How often a stopping server checks whether every request is answered. Milliseconds. */
 const lookEveryMs = 50
 /** How long new connections may keep a stopping server from closing its listener. Milliseconds. */
 const maxAcceptMs = 1_000
 
 /**
- * S9: stops a server without losing a request that reached this machine. Resolves when every
- * connection is closed: within 10 s, or within 3 s after a drain delay that is longer than 7 s.
+ * Stops a server without losing a request that has reached this machine (S9). Resolves when every connection is
+ * closed: within 10 s, or within 3 s after a drain delay that is longer than 7 s.
  *
- * 1. Readiness is 503 from now on, and so is every new request; the server still listens, because
- *    balancers need a moment to notice.
- * 2. The listener closes as soon as no connection waits in the system's accept queue: the system
- *    resets those that wait there when it closes. Answers wait that long.
- * 3. What the accepted connections still send is read and answered, until every call under way is
- *    answered and nothing more arrives for a moment: a connection closed with unread bytes is reset.
- * 4. At 8 s the checks and calls under way are cancelled and answered 503; what is still open a
- *    moment later is closed unanswered.
+ * 1. From now on, readiness and every new request get 503. The server still listens, because load balancers need a
+ *    moment to notice.
+ * 2. The listener closes as soon as the system's accept queue is empty, because closing it resets the connections that
+ *    wait there. Answers are held back until then.
+ * 3. The server reads and answers what the accepted connections still send, until every call in progress is answered
+ *    and nothing more arrives for a moment: closing a connection with unread bytes would reset it.
+ * 4. After 8 s it cancels the checks and calls in progress and answers them 503. What is still open a moment later is
+ *    closed without an answer.
  */
 export async function drain(server: Server, serverContext: ServerContext): Promise<void> {
   const { limits, connections, open } = serverContext
@@ -30,7 +30,7 @@ export async function drain(server: Server, serverContext: ServerContext): Promi
   const elapsed = (): number => performance.now() - started
   serverContext.draining = true
 
-  // A drain delay that outlasts the usual times leaves those connections that came last their share too.
+  // A longer drain delay postpones the later steps, so that the last connections get their share of time too.
   const stretch = Math.max(0, limits.drainDelayMs + 2 * limits.quietMs - limits.cancelAfterMs)
   const graceEndsMs = limits.cancelAfterMs + stretch
   const closeAfterMs = limits.closeAfterMs + stretch
@@ -59,14 +59,14 @@ export async function drain(server: Server, serverContext: ServerContext): Promi
     quiet.stop()
     clearTimeout(cancel)
     clearTimeout(close)
-    // Ends the timer with which Node looks for slow requests; nothing else is left to close.
+    // Stops the timer with which Node looks for slow requests. Nothing else is left to close.
     server.close()
   }
 }
 
 /**
- * Keeps answers back while the accept queue is emptied: whoever is answered may connect again at
- * once, and enough such callers would keep the queue from ever being empty.
+ * Holds answers back while the accept queue empties: an answered caller may reconnect at once, and enough such callers
+ * would keep the queue from ever being empty.
  */
 function holdAnswers(server: ServerContext): { readonly release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -80,8 +80,8 @@ function holdAnswers(server: ServerContext): { readonly release: () => void } {
 }
 
 /**
- * Returns when the system holds no connection that this process has not accepted. Every turn of the
- * event loop accepts at least one of them, so that a turn without any says that none is left.
+ * Resolves when the system's accept queue is empty. Every turn of the event loop accepts at least one waiting
+ * connection, so a turn that accepts none means that none is left.
  */
 async function emptyAcceptQueue({ connections }: ServerContext): Promise<void> {
   const ends = performance.now() + maxAcceptMs
@@ -93,17 +93,17 @@ async function emptyAcceptQueue({ connections }: ServerContext): Promise<void> {
 }
 
 /**
- * Closes the listener and nothing else; resolves when the last connection has closed. `close` of an
- * HTTP server also destroys connections that it takes for idle: those whose next request has not
- * been read yet, and those that have not received their whole answer.
+ * Closes only the listener; resolves when the last connection has closed. `close` of an HTTP server would also destroy
+ * connections that it considers idle: those whose next request is still unread, and those whose answer is not yet sent
+ * completely.
  */
 function stopListening(server: Server): Promise<void> {
   return new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve()))
 }
 
 /**
- * Looks whether anything arrives on any connection. Looks are counted, not milliseconds: each comes
- * after the event loop has read what had arrived, however long it was kept from doing so.
+ * Watches whether anything arrives on any connection. Counts polls, not milliseconds: each poll runs after the event
+ * loop has read what had arrived, however long it was blocked.
  */
 function watchForQuiet({ connections, limits }: ServerContext): {
   readonly isQuiet: () => boolean
@@ -125,7 +125,7 @@ function watchForQuiet({ connections, limits }: ServerContext): {
   }
 }
 
-/** Closes connections on which no call is under way; one that broke off within a request gets a 503. */
+/** Closes connections without a call in progress. A connection in the middle of a request gets a 503. */
 function endConnections(server: Server, serverContext: ServerContext): void {
   const { transports, speakers } = serverContext.connections
   // Node knows which connections are between two requests.
@@ -133,7 +133,7 @@ function endConnections(server: Server, serverContext: ServerContext): void {
   const speaking = [...speakers].filter((socket) => !socket.destroyed)
   const peers = new Set(speaking.map(peerOf))
   for (const socket of speaking) {
-    // These have their last answer, and a moment to read it.
+    // These have received their last answer and get a moment to read it.
     if (serverContext.silenced.has(socket)) continue
     if (socket.bytesRead === 0 || !socket.writable) {
       socket.destroy()
@@ -142,7 +142,7 @@ function endConnections(server: Server, serverContext: ServerContext): void {
     serverContext.silenced.add(socket)
     answerRaw(serverContext, socket, stopping(), 'other')
   }
-  // What is left are TLS handshakes that do not go on.
+  // Only stalled TLS handshakes are left.
   for (const socket of transports) if (!peers.has(peerOf(socket))) socket.destroy()
 }
 
