@@ -1,19 +1,19 @@
 import { Fault } from '../errors.ts'
 import { isLoopbackHost } from '../loopback.ts'
 
-/** Where a server is. */
+/** The address of a server. */
 export type Address = {
   readonly secure: boolean
   /** A name or an IP address, without brackets. */
   readonly host: string
   readonly port: number
-  /** What stands before every path, e.g. `/ops`; empty for nothing. */
+  /** The prefix of every path, e.g. `/ops`; may be empty. */
   readonly prefix: string
-  /** How messages name the server. */
+  /** The server's name in messages. */
   readonly label: string
-  /** As written; a resolver may still lead the name elsewhere. */
+  /** Whether the host as written is loopback. A resolver may still map the name to another address. */
   readonly loopback: boolean
-  /** Plain http is allowed to loopback only, so the address of the connection must be loopback too. */
+  /** Plain http is allowed to loopback only, so the connection's actual address must be loopback too. */
   readonly loopbackOnly: boolean
 }
 
@@ -21,7 +21,7 @@ const usage = (message: string, ...hints: readonly string[]): Fault => new Fault
 const example = 'A base URL looks like https://svc.example.com or https://example.com/ops'
 
 /**
- * Reads a base URL, with or without a path and slashes at its end. Throws `Fault` Usage for anything but http and
+ * Parses a base URL, with or without a path and trailing slashes. Throws `Fault` Usage for schemes other than http and
  * https, for user information, a query or a fragment, and for plain http to another machine unless that is allowed
  * (K5).
  */
@@ -59,11 +59,11 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
   }
 }
 
-/** A host as sockets take it: an IPv6 address without brackets. */
+/** The host as sockets expect it: an IPv6 address without brackets. */
 export const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
 function notHttp(input: string): Fault {
-  // What stands before an @ may be a password.
+  // The text before an @ may be a password.
   const label = input.replace(/^.*@/s, '…@').slice(0, 200)
   const completed = input.includes('@') || input.includes('://') ? null : URL.parse(`http://${input}`)
   const meant = completed && `${isLoopbackHost(completed.hostname) ? 'http' : 'https'}://${input}`

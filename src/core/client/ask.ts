@@ -3,8 +3,8 @@ import type { Call, Credential } from '../service.ts'
 import type { ClientAsk } from './exchange.ts'
 
 /**
- * Asking by GET has all inputs in the query; every other operation is asked by POST, with a body. Who is signed in is
- * asked by the GET that the call names (A6).
+ * An operation whose routes have only GET, with all inputs in the query, uses GET. Every other operation uses POST
+ * with a body. The query for the current session uses the GET that the call names (A6).
  */
 export const verbOf = (operation: Operation, call: Call): 'GET' | 'POST' => {
   const { routes }: OperationSpec = operations[operation]
@@ -12,7 +12,7 @@ export const verbOf = (operation: Operation, call: Call): 'GET' | 'POST' => {
   return takes('POST') && !(call.verb === 'GET' && takes('GET')) ? 'POST' : 'GET'
 }
 
-/** What a request presents of itself (A9, C6). */
+/** The headers that carry the credential (A9, C6). */
 export function credentialHeaders(credential: Credential | undefined): Readonly<Record<string, string>> {
   if (!credential) return {}
   if (credential.kind === 'bearer') return { Authorization: `Bearer ${credential.token}` }
@@ -21,7 +21,7 @@ export function credentialHeaders(credential: Credential | undefined): Readonly<
     : { 'X-ss-id': credential.secret, 'X-ss-opt': 'temp' }
 }
 
-/** What is sent for a call (C1). `json` is the body of a POST. Read off the operation's row. */
+/** The HTTP request of a call (C1), built from the operation's row. `json` is the body of a POST. */
 export function askFor(
   operation: Operation,
   request: unknown,
@@ -36,7 +36,7 @@ export function askFor(
     method: verbOf(operation, call),
     path: `${client.prefix}${pathOf(operation, values)}${query === '' ? '' : `?${query}`}`,
     headers: {
-      // The interface's JSON is in the list, so that a server that knows no runs answers it.
+      // Includes plain JSON, so that a server that does not know the run document can answer.
       Accept: operation === 'healthCheck' ? `${runMediaType}, application/json` : 'application/json',
       'User-Agent': client.userAgent,
       'X-Correlation-Id': call.correlationId,
@@ -55,7 +55,7 @@ function pathOf(operation: Operation, values: Readonly<Record<string, unknown>>)
   const { routes }: OperationSpec = operations[operation]
   const filled = routes.flatMap(({ path }) => {
     const names = [...path.matchAll(placeholder)].map(([, name = '']) => name)
-    // Dots alone would name another path, and what follows one could be taken for a format (F1).
+    // Dots alone would change the path, and the text after a dot could pass for a format (F1).
     return names.every((name) => typeof values[name] === 'string' && /^[^.]+$/.test(values[name]))
       ? [path.replace(placeholder, (_, name: string) => encodeURIComponent(String(values[name])))]
       : []
@@ -64,8 +64,8 @@ function pathOf(operation: Operation, values: Readonly<Record<string, unknown>>)
 }
 
 /**
- * The query, of the kinds that a query here consists of: texts, flags, numbers and choices. Lists and maps are encoded
- * by `wire`, which is loaded while the server works, not before it is asked.
+ * Encodes the simple field types: texts, flags, numbers and choices. Lists and maps need `wire`, which is loaded
+ * later, while the server works on its answer.
  */
 function queryOf(operation: Operation, values: Readonly<Record<string, unknown>>): string {
   const pairs = Object.entries(operations[operation].request.fields).flatMap(([name, field]) => {

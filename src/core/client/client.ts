@@ -31,39 +31,36 @@ import { isTrustError, readCaFile, Trust } from './trust.ts'
 import { runOf, verdict } from './verdict.ts'
 
 export type ClientOptions = {
-  /** With or without a path and slashes at its end. */
+  /** With or without a path and trailing slashes. */
   readonly baseUrl: string
-  /** A PEM file of certificate authorities, believed besides the usual ones. */
+  /** A PEM file of additional certificate authorities to trust. */
   readonly caFile?: string | undefined
   /** Allows plain http to another machine. */
   readonly insecureHttp?: boolean | undefined
   readonly userAgent: string
-  /** Milliseconds for a call in all; `call.timeoutMs` beats it, `patienceFor` stands in for both. */
+  /** Timeout in milliseconds for a whole call. `call.timeoutMs` overrides it; the default is `patienceFor`. */
   readonly timeoutMs?: number | undefined
-  /** Holds HTTPS_PROXY, HTTP_PROXY and NO_PROXY; `process.env` when absent. */
+  /** Holds HTTPS_PROXY, HTTP_PROXY and NO_PROXY. Defaults to `process.env`. */
   readonly env?: ProxyEnvironment | undefined
-  /** What guarded operations present, and others after a 401; a call's own credential beats it. */
+  /** Presented to guarded operations, and to others after a 401. A call's own credential overrides it. */
   readonly credential?: CredentialSource | undefined
 }
 
 export type Client = Service & {
   /**
-   * Asks for anything that the server has, as whoever is signed in there: its answer as it came, whatever it says.
-   * Rejects as the other methods do when there is no answer.
+   * Sends any request to the server with the stored credential. Resolves with the answer as received, whatever it
+   * says. Rejects like the other methods when there is no answer.
    */
   readonly ask: (request: RawRequest, call: Call) => Promise<RawAnswer>
-  /** Ends what is under way: it rejects with `Fault` Interrupted. Safe to call twice. */
+  /** Cancels the calls in progress: they reject with `Fault` Interrupted. Safe to call twice. */
   readonly close: () => void
 }
 
-/** Milliseconds: what a run may take in each mode, and 5 s for the way there and back. */
+/** Milliseconds: the longest run of each mode, plus 5 s for the network. */
 const patience: Record<ExecutionMode, number> = { Basic: 13_000, Standard: 25_000, Advanced: 50_000 }
-/**
- * Milliseconds for which a new run may have to wait before it begins: what the run under way may take, and the pause
- * that follows it.
- */
+/** Milliseconds that a new run may have to wait before it starts: the run in progress and the pause after it. */
 const beforeFresh: Record<ExecutionMode, number> = { Basic: 9_000, Standard: 21_000, Advanced: 46_000 }
-/** The longest that a timer can wait. */
+/** The longest delay that a timer supports. */
 const maxTimer = 2 ** 31 - 1
 
 type Link = {
@@ -75,10 +72,10 @@ type Link = {
 }
 
 /**
- * The Service of a server, over HTTP. Throws `Fault` Usage for a base URL that cannot be used and Local for a CA file or
- * proxy variable that cannot. Its methods reject with a `Fault`, or with the reason of `call.signal`.
+ * The Service of a server, over HTTP. Throws `Fault` Usage for an unusable base URL, and Local for an unusable CA file
+ * or proxy variable. Its methods reject with a `Fault`, or with the reason of `call.signal`.
  *
- * A health call has sent its request before it first waits for anything.
+ * A health call sends its request before it first awaits anything else.
  */
 export function openClient(options: ClientOptions): Client {
   const address = readAddress(options.baseUrl, options.insecureHttp ?? false)
@@ -95,7 +92,7 @@ export function openClient(options: ClientOptions): Client {
     (request: Request<O>, call: Call): Promise<Response<O>> =>
       perform(link, operation, request, call)
   const names = Object.keys(operations) as readonly Operation[]
-  // One method a row of the table, each of which `method` types.
+  // One method per row of the table; `method` gives each its type.
   const service = Object.fromEntries(names.map((operation) => [operation, method(operation)])) as unknown as Service
   return {
     ...service,
@@ -121,7 +118,7 @@ async function perform<O extends Operation>(
     return await presenting(how, options.credential, signal, async (credential) => {
       presented.push(credential)
       progress.stage = 'connecting'
-      // The reader of the answer is loaded while the server works on it.
+      // Loads the decoder while the server works on the answer.
       const [received, wire] = await Promise.all([
         travel(link, ask, credentialHeaders(credential), sent, signal, progress),
         afterSending().then(() => import('../wire/index.ts')),
@@ -133,13 +130,13 @@ async function perform<O extends Operation>(
       return withCookieTokens(operation, answer, received)
     })
   })
-  // What a run leaves is selected already, and a second time nothing goes.
+  // `answerOfRun` has already applied the selection; applying it again changes nothing.
   return operation === 'healthCheck' && call.selection
     ? (select(response as HealthCheckResponse, call.selection) as Response<O>)
     : response
 }
 
-/** The interface's document of a run that a server sent, with the run beside it. */
+/** Converts a run from a server to the interface's document, and passes the run itself to `note`. */
 async function answerOfRun(run: RunDocument, { headers }: Received, call: Call): Promise<HealthCheckResponse> {
   const { healthCheckResponse, selectRun } = await import('../reports/index.ts')
   const selected = call.selection ? selectRun(run, call.selection) : run
@@ -161,7 +158,7 @@ async function anything(link: Link, request: RawRequest, call: Call): Promise<Ra
   )
 }
 
-/** Where something is asked, for messages. */
+/** The place of a request, for messages. */
 const placeOf = ({ prefix, label }: Address, { method, path }: ClientAsk) => ({
   method,
   server: label,
@@ -171,11 +168,11 @@ const placeOf = ({ prefix, label }: Address, { method, path }: ClientAsk) => ({
 type Underway = {
   readonly signal: AbortSignal
   readonly progress: Progress
-  /** Everything presented so far: no message repeats it. */
+  /** All credentials presented so far. No message may contain them. */
   readonly presented: (Credential | undefined)[]
 }
 
-/** Runs a call with its deadline; what goes wrong in it is told in our words, without its secrets. */
+/** Runs a call with its deadline. Describes failures in our own words, without the secrets of the call. */
 async function inTime<R>(
   { address, proxy, closed }: Link,
   call: Call,
@@ -199,13 +196,13 @@ async function inTime<R>(
   }
 }
 
-/** Milliseconds that a call waits for its answer where nobody says otherwise; `fresh`: that of a new run. */
+/** The default timeout of a call in milliseconds. `fresh`: the call waits for a new run. */
 export function patienceFor(request: unknown, fresh = false): number {
   const mode = (request as { readonly ExecutionMode?: ExecutionMode }).ExecutionMode
   return patience[mode ?? 'Standard'] + (fresh && mode !== undefined ? beforeFresh[mode] : 0)
 }
 
-/** A request is written when its connection is there, which the event loop tells before it comes to this. */
+/** Resolves once the request is written: the event loop reports the connection before it gets here. */
 const afterSending = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 async function encode(operation: Operation, request: unknown): Promise<string> {
@@ -214,8 +211,8 @@ async function encode(operation: Operation, request: unknown): Promise<string> {
 }
 
 /**
- * Asks, and asks again where a redirect leads; the credential is for the place that was asked (K5). `came` is told each
- * answer, also one that leads nowhere.
+ * Sends the request and follows redirects. Only the original address gets the credential (K5). Calls `came` with every
+ * answer, including the last one.
  */
 async function travel(
   link: Link,
@@ -237,7 +234,7 @@ async function travel(
   }
 }
 
-/** One exchange; when nobody here knew the issuer of the server's certificate, a second one with the system's list. */
+/** One exchange, repeated with the operating system's CA list if the certificate's issuer is unknown. */
 async function reach(
   link: Link,
   ask: ClientAsk,
@@ -246,7 +243,7 @@ async function reach(
   progress: Progress,
 ): Promise<Received> {
   const { address, proxy, trust } = link
-  // What somebody else made up, with headers of any kind, is sent by node:http.
+  // Custom requests may carry any header, so node:http sends them.
   if (operation !== undefined && !proxy && isDirect(address, ask)) {
     return await exchangeDirectly(address, ask, signal, progress)
   }
@@ -256,7 +253,7 @@ async function reach(
   try {
     return await once()
   } catch (error) {
-    // The handshake failed, so nothing was sent: a second attempt cannot do anything twice.
+    // The handshake failed, so nothing was sent and a retry is safe.
     if (widened || !isTrustError((error as NodeJS.ErrnoException).code)) throw error
     trust.widen()
     return await once()
@@ -264,8 +261,8 @@ async function reach(
 }
 
 /**
- * The Age of a shared answer. A run's own id does not travel over HTTP: the answer's correlation id, which stands in the
- * server's log beside it, is given for it.
+ * Reports the age of a shared answer. The run's own id does not travel over HTTP, so the answer's correlation id
+ * stands in for it; the server's log holds both.
  */
 function tellAge({ headers }: Received, response: unknown, call: Call): void {
   const ageSeconds = ageOf(headers)

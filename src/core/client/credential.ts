@@ -3,33 +3,36 @@ import { type Operation, operations } from '../protocol/index.ts'
 import type { Call, Credential } from '../service.ts'
 import type { Received } from './exchange.ts'
 
-/** Where a client gets what it presents. It belongs to one server: nothing of it goes anywhere else (K5). */
+/** The source of a client's credentials. They belong to one server and go nowhere else (K5). */
 export type CredentialSource = {
-  /** True: presented with what anyone may ask, too. Else that is asked without, and again with it after a 401 (K5). */
+  /**
+   * True: also presented to public operations. False: these are called without it first, and again with it after a 401
+   * (K5).
+   */
   readonly always: boolean
   readonly current: () => Promise<Credential | undefined>
-  /** What stands for a credential that was answered with 401: renewed here, or meanwhile by another process (C5). */
+  /** Returns the replacement for a credential that got a 401. This or another process may have renewed it (C5). */
   readonly renew: (rejected: Credential, signal: AbortSignal) => Promise<Credential | undefined>
 }
 
-/** True for what is answered to callers who are not known: asked without a credential at first. */
+/** True for public operations, which are first called without a credential. */
 const forAnyone = (operation: Operation): boolean =>
   operations[operation].caller === 'anyone' && operation !== 'authenticate'
-/** Sign-in, sign-out and renewal present what their call says, and nothing else. Asking who is signed in is a GET. */
+/** Sign-in, sign-out and renewal present only their call's own credential. Asking who is signed in is a GET. */
 const ofItsOwn = (operation: Operation, call: Call): boolean =>
   operation === 'getAccessToken' || (operation === 'authenticate' && call.verb !== 'GET')
 
 const refused = (error: unknown): boolean =>
   error instanceof Fault && error.fault === 'Unauthorized' && error.details.remoteStatus === 401
 
-/** What of a call's own credential is sent: a password is sent at a sign-in, and nowhere else. */
+/** The part of a call's own credential that is sent. A password is sent only at sign-in. */
 export const tokenOf = ({ credential }: Call): Credential | undefined =>
   credential?.kind === 'basic' ? undefined : credential
 
-/** What a call presents at first, and whether a 401 to it is the end. */
+/** What a call presents first, and whether a 401 is final. */
 export type CredentialPresenter = {
   readonly first: () => Promise<Credential | undefined>
-  /** True: what is presented is the call's own affair, and nothing is renewed for it. */
+  /** True: the call brings its own credential, so nothing is renewed. */
   readonly own: boolean
 }
 
@@ -44,8 +47,8 @@ export function presentingOf(
 }
 
 /**
- * Asks once with what there is; after a 401 once more with what is stored, if nothing was presented; and after a 401 to
- * that once more with what a renewal gives. Never a loop: three attempts at most (C5). `ask` rejects with the Fault.
+ * Calls `ask` with the first credential. After a 401 it tries again with the stored one, if nothing was presented, and
+ * after another 401 once more with the renewed one. Makes at most three attempts (C5). `ask` rejects with the Fault.
  */
 export async function presenting<R>(
   { first, own }: CredentialPresenter,
@@ -76,13 +79,13 @@ export async function presenting<R>(
   }
 }
 
-/** Where newer servers put what older ones put into the body (C4): cookie → the answer's field. */
+/** Newer servers send these fields as cookies instead of in the body (C4): cookie → field of the answer. */
 const cookieFields: Partial<Record<Operation, Readonly<Record<string, string>>>> = {
   authenticate: { 'ss-tok': 'BearerToken', 'ss-reftok': 'RefreshToken' },
   getAccessToken: { 'ss-tok': 'accessToken', 'ss-reftok': 'refreshToken' },
 }
 
-/** The answer, with the tokens that came as cookies; what stands in the body wins. */
+/** The answer with the tokens from the cookies. Fields of the body win. */
 export function withCookieTokens<R>(operation: Operation, response: R, { headers }: Received): R {
   const fields = cookieFields[operation]
   if (!fields) return response
@@ -106,12 +109,12 @@ function decoded(value: string): string {
   }
 }
 
-/** What of a request must not come back in a message: a server may say again whatever it was told. */
+/** Request fields that must not appear in messages: a server may echo what it receives. */
 const secretFields = ['Password', 'AccessToken', 'AccessTokenSecret', 'RefreshToken', 'response'] as const
-/** Shorter ones stand by chance in any sentence. */
+/** Shorter secrets occur by chance in any sentence. */
 const shortest = 4
 
-/** Everything secret that a call sends. */
+/** Every secret that a call sends. */
 export function secretsOf(request: unknown, credentials: readonly (Credential | undefined)[]): readonly string[] {
   const values = request as Readonly<Record<string, unknown>>
   const sent = secretFields.flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []))
@@ -119,7 +122,7 @@ export function secretsOf(request: unknown, credentials: readonly (Credential | 
   return [...sent, ...presented].filter((secret) => secret.length >= shortest)
 }
 
-/** The same fault without the secrets, also where only their beginning is quoted. */
+/** The same fault without the secrets, even where a message quotes only their beginning. */
 export function withoutSecrets(fault: Fault, secrets: readonly string[]): Fault {
   const parts = secrets.flatMap((secret) => (secret.length > 24 ? [secret, secret.slice(0, 24)] : [secret]))
   const holds = (text: string): boolean => parts.some((part) => text.includes(part))

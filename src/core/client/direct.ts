@@ -15,13 +15,13 @@ import {
 } from './exchange.ts'
 
 /**
- * Loading node:http and making a request with it costs a process 6 ms, a fifth of what Node itself takes to start. Most
- * requests are a GET over plain http without a proxy, most answers are a head and as many bytes as it declares: those
- * go over a socket. This reader takes one form of answer only, and guesses nothing. In doubt node:http reads
- * the answer from its first byte: chunked bodies, unusual heads and everything that is not HTTP are its concern.
+ * Loading node:http and making a request with it costs a process 6 ms, a fifth of Node's own start. Most requests are
+ * a GET over plain http without a proxy, and most answers are a head and as many bytes as it declares: those use a
+ * plain socket. This reader accepts one form of answer and never guesses. In doubt node:http reads the answer from its
+ * first byte: it handles chunked bodies, unusual heads and everything that is not HTTP.
  */
 
-/** Bytes of an answer's head; Node itself takes 16 KiB. */
+/** The maximum size of an answer's head in bytes. Node itself accepts 16 KiB. */
 const maxHead = 8 * 1024
 const maxHeaders = 64
 const headEnd = '\r\n\r\n'
@@ -31,12 +31,12 @@ const headerValue = /^[\x20-\x7e]*$/
 const statusLine = /^HTTP\/1\.1 ([2-5]\d\d) ([\x20-\x7e]*)$/
 const headerLine = /^([!#$%&'*+.^_`|~\dA-Za-z-]+): ((?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?)$/
 const contentLength = /^(?:0|[1-9]\d{0,7})$/
-/** What ends a body in another way, what node:http makes no text of, and answers that change the protocol. */
+/** Headers of other body framings, headers that node:http does not return as text, and protocol upgrades. */
 const unusual: ReadonlySet<string> = new Set(['transfer-encoding', 'set-cookie', 'upgrade', 'trailer'])
-/** Statuses without a body, whatever their headers declare. */
+/** Statuses that never have a body, whatever their headers declare. */
 const bodiless: ReadonlySet<string> = new Set(['204', '205', '304'])
 
-/** Whether `exchangeDirectly` can send this. What it cannot, node:http sends or refuses. */
+/** Whether `exchangeDirectly` can send this request. Otherwise node:http sends or refuses it. */
 export const isDirect = (address: Address, { method, path, headers, body }: ClientAsk): boolean =>
   !address.secure &&
   method === 'GET' &&
@@ -44,7 +44,7 @@ export const isDirect = (address: Address, { method, path, headers, body }: Clie
   target.test(path) &&
   Object.values(headers).every((value) => headerValue.test(value))
 
-/** As `exchange`, for a request that `isDirect` accepts, without a proxy. */
+/** Like `exchange`, for a request that `isDirect` accepts, without a proxy. */
 export function exchangeDirectly(
   address: Address,
   ask: ClientAsk,
@@ -93,13 +93,13 @@ export function exchangeDirectly(
 
   return promise.finally(() => {
     signal.removeEventListener('abort', abort)
-    // What is destroyed may still have something to say, which nobody waits for.
+    // A destroyed socket may still emit an error, which is irrelevant.
     socket.on('error', () => {})
     socket.destroy()
   })
 }
 
-/** As node:http writes it. */
+/** The request as node:http would write it. */
 function requestText({ host, port }: Address, { path, headers }: ClientAsk): string {
   const name = host.includes(':') ? `[${host}]` : host
   const lines = Object.entries({
@@ -111,15 +111,15 @@ function requestText({ host, port }: Address, { path, headers }: ClientAsk): str
 }
 
 type Head = Omit<Received, 'bytes'> & {
-  /** Bytes of the head, with the empty line. */
+  /** Bytes of the head, including the empty line. */
   readonly end: number
   /** Bytes of the body. */
   readonly length: number
 }
 
 /**
- * The head of an answer, where it came in one piece and node:http would read the very same. Undefined for everything
- * else, also for half a head: whether the rest could make it good is for node:http to say, at once and not in the end.
+ * The head of an answer that arrived in one piece and that node:http would read identically. Undefined for everything
+ * else, including an incomplete head, which goes to node:http at once.
  */
 function readHead(bytes: Buffer): Head | undefined {
   const end = bytes.indexOf(headEnd)
@@ -127,7 +127,7 @@ function readHead(bytes: Buffer): Head | undefined {
   const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
   const [, status = '', reason = ''] = statusLine.exec(first) ?? []
   if (status === '' || bodiless.has(status) || lines.length > maxHeaders) return undefined
-  // Without a prototype: no name has a meaning of its own.
+  // Without a prototype, so that no header name has a special meaning.
   const headers: Record<string, string> = Object.create(null)
   const rawHeaders: string[] = []
   for (const line of lines) {
@@ -144,8 +144,8 @@ function readHead(bytes: Buffer): Head | undefined {
 }
 
 /**
- * A connection for node:http, which reads from it what has arrived, its last piece (undefined for the end), and what
- * follows. What it writes goes nowhere: the request is on its way already, and must not be sent a second time.
+ * A connection for node:http that replays what has arrived, ending with `last` (undefined for the end of the stream),
+ * and then what follows. It discards what node:http writes: the request is already sent and must not be sent twice.
  */
 function replay(socket: Socket, arrived: Buffer, last: Buffer | undefined): Duplex {
   const { Duplex } = process.getBuiltinModule('node:stream')

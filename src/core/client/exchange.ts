@@ -7,20 +7,20 @@ import type { Address } from './address.ts'
 import type { ProxyServer } from './proxy.ts'
 import type { TlsRules } from './trust.ts'
 
-/** Bytes: no health answer comes near it. */
+/** Bytes; far larger than any health answer. */
 export const maxAnswer = 8 * 1024 * 1024
 const firstRoom = 16 * 1024
 
 /**
- * An answer as it arrives. The pieces are copied together: a hostile server may send one byte at a time, and kept
- * apart each would cost a hundred.
+ * Collects an answer as it arrives. Copies the pieces together: a hostile server may send one byte at a time, and each
+ * separate piece would cost a hundred bytes.
  */
 export class BoundedBuffer {
   #room: Buffer
   #length = 0
   #tooLong: boolean
 
-  /** The length that the server declared; NaN for none. */
+  /** `declared` is the length that the server declared; NaN for none. */
   constructor(declared: number) {
     this.#tooLong = declared > maxAnswer
     this.#room = Buffer.allocUnsafe(declared > 0 && declared <= maxAnswer ? declared : firstRoom)
@@ -30,7 +30,7 @@ export class BoundedBuffer {
     return this.#length
   }
 
-  /** True when there is more than is read; nothing is added from then on. */
+  /** True when the answer exceeds the limit. Nothing is added from then on. */
   get tooLong(): boolean {
     return this.#tooLong
   }
@@ -55,13 +55,13 @@ export class BoundedBuffer {
   }
 }
 
-/** How far an exchange has come: what a deadline and a broken connection are told with. */
+/** The progress of an exchange, for the messages of timeouts and broken connections. */
 export type Stage = 'resolving' | 'connecting' | 'tunnel' | 'handshake' | 'asking' | 'reading'
 export type Progress = { stage: Stage }
 
 export type ClientAsk = {
   readonly method: string
-  /** With the base URL's prefix and the query. */
+  /** Includes the base URL's prefix and the query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer | undefined
@@ -69,24 +69,24 @@ export type ClientAsk = {
 
 export type Received = {
   readonly status: number
-  /** The server's words for it, as `Not Found`; empty when it has none. */
+  /** The server's reason phrase, e.g. `Not Found`; may be empty. */
   readonly reason: string
   readonly headers: IncomingHttpHeaders
-  /** The header lines as they came: names and values in turn. */
+  /** The header lines as received: names and values alternate. */
   readonly rawHeaders: readonly string[]
   readonly bytes: Buffer
 }
 
 /**
- * How long one of a name's addresses may take before the next is tried. Node gives up on an address after 250 ms, which
- * a satellite link does not make.
+ * How long one address of a name may take before the next is tried. Node's default of 250 ms is too short for a
+ * satellite link.
  */
 export const perAddressMs = 1_000
 
 /**
- * One request and its whole answer, on a connection of its own that ends with it. Follows nothing and judges nothing.
- * Rejects with what Node says of a connection that fails, with the signal's reason, and with `Fault` UnreadableAnswer
- * for an answer that is cut short or too long (K7).
+ * Sends one request and reads its whole answer, on a connection of its own that is closed afterwards. Follows no
+ * redirects and does not interpret the answer. Rejects with Node's error for a failed connection, with the signal's
+ * reason, and with `Fault` UnreadableAnswer for an answer that is cut short or too long (K7).
  */
 export function exchange(
   address: Address,
@@ -94,7 +94,7 @@ export function exchange(
   means: {
     readonly proxy: ProxyServer | undefined
     readonly tls: TlsRules | undefined
-    /** A connection over which the request has gone already, with the answer from its first byte. */
+    /** A connection on which the request has already been sent, with the answer from its first byte. */
     readonly sent?: Duplex
   },
   signal: AbortSignal,
@@ -104,13 +104,13 @@ export function exchange(
   const { promise, resolve, reject } = Promise.withResolvers<Received>()
   const { Agent, request: open } = process.getBuiltinModule(address.secure ? 'node:https' : 'node:http')
   const agent = new Agent({ autoSelectFamilyAttemptTimeout: perAddressMs, proxyEnv: proxyEnv(means.proxy) })
-  // Who is connected to; and what follows once that connection has finished its own handshake.
+  // The next hop, and the stage after its own handshake.
   const next = means.proxy ?? address
   const shaken: Stage = means.proxy && address.secure ? 'tunnel' : 'asking'
   if (means.sent) progress.stage = 'asking'
   else progress.stage = process.getBuiltinModule('node:net').isIP(next.host) === 0 ? 'resolving' : 'connecting'
 
-  // A request that is destroyed while its tunnel is made leaves the connection to the proxy open, so it is held here.
+  // Destroying a request while its tunnel is being made leaves the connection to the proxy open, so it is kept here.
   let wire: Duplex | undefined = means.sent
   const connect = agent.createConnection.bind(agent)
   agent.createConnection = (options, callback) => {
@@ -123,7 +123,7 @@ export function exchange(
     })
     socket.once('connect', () => {
       progress.stage = next.secure ? 'handshake' : shaken
-      // The request is written once the connection is there, and so never to a wire that was destroyed here.
+      // The request is written only after this, so a connection that is destroyed here never carries it.
       const remote = socket.remoteAddress ?? ''
       if (address.loopbackOnly && !isLoopback(remote)) socket.destroy(leadsElsewhere(address, remote))
     })
@@ -160,13 +160,13 @@ export function exchange(
   return promise.finally(() => {
     signal.removeEventListener('abort', abort)
     request.destroy()
-    // What is destroyed may still have something to say, which nobody waits for.
+    // A destroyed socket may still emit an error, which is irrelevant.
     wire?.on('error', () => {})
     wire?.destroy()
   })
 }
 
-/** The fault for a connection that is not to this machine, as its address has it. */
+/** The fault of a connection to another machine although the address is loopback. */
 export const leadsElsewhere = ({ host }: Address, remote: string): Fault =>
   new Fault('Local', `${host} leads to another machine here (${remote}): nothing is sent to it over plain http`, {
     hints: [
@@ -175,11 +175,11 @@ export const leadsElsewhere = ({ host }: Address, remote: string): Fault =>
     ],
   })
 
-/** Whether to go by a proxy is decided by us, also where Node is told to look for itself: Node only makes the tunnel. */
+/** We decide whether to use a proxy, whatever Node's own settings say. Node only makes the tunnel. */
 const proxyEnv = (proxy: ProxyServer | undefined): Record<string, string> =>
   proxy ? { http_proxy: proxy.url, https_proxy: proxy.url } : {}
 
-/** The fault for an answer of which `length` bytes of the body came. */
+/** The fault of an answer that ended after `length` bytes of the body. */
 export const cutShort = (length: number): Fault =>
   new Fault('UnreadableAnswer', `The answer was cut short after ${length} bytes`)
 

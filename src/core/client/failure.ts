@@ -5,7 +5,7 @@ import type { ProxyServer } from './proxy.ts'
 import { sanitizeServerText } from './refusal.ts'
 import { isTrustError } from './trust.ts'
 
-/** A failure in words; `fault` is Unreachable unless said otherwise. */
+/** A failure in words. `fault` defaults to Unreachable. */
 export type FailureDescription = {
   readonly fault?: FaultName
   readonly message: string
@@ -15,7 +15,7 @@ export type FailureDescription = {
 export const isTlsCode = (code: string): boolean =>
   code === 'EPROTO' || /^(?:ERR_TLS|ERR_SSL|CERT_|HOSTNAME_MISMATCH|INVALID_CA)/.test(code) || isTrustError(code)
 
-/** What a TLS handshake that failed means. */
+/** Describes a failed TLS handshake. */
 export function tellTls(code: string, error: Error, server: string): FailureDescription {
   const failed = (why: string, ...hints: readonly string[]): FailureDescription => ({
     message: `TLS with ${server} failed: ${why} (${code})`,
@@ -53,7 +53,7 @@ export function tellTls(code: string, error: Error, server: string): FailureDesc
   return failed(sanitizeServerText(error.message, 160), 'TLS 1.2 or newer is spoken here.')
 }
 
-/** What an exchange that failed was about. */
+/** The exchange that failed. */
 export type FailurePlace = {
   readonly address: Address
   readonly proxy: ProxyServer | undefined
@@ -61,8 +61,8 @@ export type FailurePlace = {
 }
 
 /**
- * What the failure of a connection means to an operator, and what to do next. Undefined for what is no such failure, and
- * so a defect of ours. Node's error is not kept: it may hold certificates, and a proxy's password.
+ * Explains a connection failure to an operator and says what to do next. Undefined for any other error, which is a
+ * defect of ours. Drops Node's own error: it may hold certificates and a proxy's password.
  */
 export function transportFault(error: unknown, where: FailurePlace): Fault | undefined {
   if (!(error instanceof Error) || error instanceof TypeError) return undefined
@@ -74,7 +74,7 @@ export function transportFault(error: unknown, where: FailurePlace): Fault | und
   return new Fault(fault ?? 'Unreachable', message, { hints: [...hints, ...byProxy(where)] })
 }
 
-/** C2: the deadline came first; says how far the exchange had come. */
+/** The fault of a call that exceeded its deadline (C2). Says how far the exchange had come. */
 export function timeoutFault(ms: number, where: FailurePlace): Fault {
   const { address, proxy, stage } = where
   const span = `${Number((ms / 1_000).toFixed(1))} s`
@@ -99,7 +99,7 @@ export function timeoutFault(ms: number, where: FailurePlace): Fault {
 }
 
 const hostOf = ({ address, proxy }: FailurePlace): string => (proxy ?? address).host
-/** Who is connected to: the server, or the proxy on the way to it. */
+/** The next hop: the server, or the proxy in front of it. */
 const nextStop = ({ address, proxy }: FailurePlace): string =>
   proxy ? `the proxy of ${proxy.variable} (${proxy.label})` : address.label
 
@@ -174,7 +174,7 @@ function tell(code: string, error: Error, where: FailurePlace): FailureDescripti
     }
   }
   if (isTlsCode(code)) return tellTls(code, error, stage === 'handshake' ? next : address.label)
-  // Node's own complaints, e.g. about a module, are none of the network's.
+  // Node's own errors, e.g. about a module, are not network failures.
   if (code.startsWith('ERR_')) return undefined
   return {
     message: `The connection to ${address.label} failed (${code}${stage === 'handshake' ? ', TLS' : ''})`,

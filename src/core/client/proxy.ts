@@ -4,21 +4,21 @@ import { type Address, bare } from './address.ts'
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 
 export type ProxyServer = {
-  /** Where it was found: what an operator has to look at. */
+  /** The environment variable that names the proxy, for messages. */
   readonly variable: string
-  /** With its user and password: never shown. */
+  /** Includes user and password, so never shown. */
   readonly url: string
   readonly host: string
-  /** True when the proxy itself is spoken to over TLS. */
+  /** True when the connection to the proxy itself uses TLS. */
   readonly secure: boolean
   /** Host and port, for messages. */
   readonly label: string
 }
 
 /**
- * The proxy on the way to a server: `HTTPS_PROXY` or `HTTP_PROXY` by the server's scheme, the lower-case spelling
- * first. None to this machine, nor to what `NO_PROXY` lists. Throws `Fault` Local for a proxy that cannot be used: going
- * past it unasked could be what a network forbids.
+ * The proxy for a server: `HTTPS_PROXY` or `HTTP_PROXY` by the server's scheme; the lower-case name comes first. Never
+ * used for this machine or for hosts in `NO_PROXY`. Throws `Fault` Local for an unusable proxy, because bypassing it
+ * silently could violate the network's policy.
  */
 export function proxyFor(address: Address, env: ProxyEnvironment): ProxyServer | undefined {
   if (address.loopback) return undefined
@@ -45,7 +45,10 @@ function decodable(text: string): boolean {
   }
 }
 
-/** Entries are `*`, a name (which stands for its subdomains too), an address or a CIDR range; `:port` narrows one. */
+/**
+ * Entries are `*`, a name (including its subdomains), an address or a CIDR range. `:port` restricts an entry to a
+ * port.
+ */
 function bypassed({ host, port }: Address, noProxy: string): boolean {
   return noProxy
     .toLowerCase()
@@ -59,7 +62,7 @@ function bypassed({ host, port }: Address, noProxy: string): boolean {
 }
 
 function readEntry(entry: string): { readonly name: string; readonly onPort: number | undefined } {
-  // An IPv6 address without brackets holds colons of its own.
+  // An IPv6 address without brackets contains colons itself.
   const v6 = /^[^:]*:[^:]*:/.test(entry) && !entry.startsWith('[')
   const [, written = entry, onPort] = v6 ? [] : (/^(.*?)(?::(\d+))?$/.exec(entry) ?? [])
   const name = bare(written).replace(/^\*?\./, '')

@@ -5,29 +5,29 @@ import type { ClientAsk, Received } from './exchange.ts'
 import type { SentRequest } from './refusal.ts'
 import { refusalOf } from './verdict.ts'
 
-/** A request for anything that a server has. */
+/** A request for any path of a server. */
 export type RawRequest = {
   /** In capitals. */
   readonly method: string
-  /** Below the base URL: begins with a slash, and may hold a query. */
+  /** Relative to the base URL. Begins with a slash and may contain a query. */
   readonly path: string
-  /** In place of the usual ones of the same name, in any letter case. */
+  /** Override the default headers of the same name, in any letter case. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Buffer | undefined
 }
 
-/** What came back, and what it means for the call when that is no success. */
+/** The answer of the server, and its fault when it is not a success. */
 export type RawAnswer = {
   readonly status: number
   readonly reason: string
-  /** Names and values in turn, as they came. */
+  /** Names and values alternate, as received. */
   readonly rawHeaders: readonly string[]
   readonly contentType: string
   readonly bytes: Buffer
   readonly fault: Fault | undefined
 }
 
-/** What is sent: JSON is asked for and sent unless the request says otherwise (C1). */
+/** Builds the request. Asks for JSON and sends JSON unless the headers say otherwise (C1). */
 export function rawAsk(
   { method, path, headers, body }: RawRequest,
   call: Call,
@@ -39,20 +39,20 @@ export function rawAsk(
     ['X-Correlation-Id', call.correlationId],
     ...(body && body.length > 0 ? [['Content-Type', 'application/json'] as const] : []),
     ...headers,
-    // Without a body Node says the length of nothing where a server may insist on it.
+    // Without a body Node sends no Content-Length, which some servers require.
     ...(body ? [['Content-Length', String(body.length)] as const] : []),
   ]
-  // The last of a name wins.
+  // The last header of a name wins.
   const allHeaders = new Map(all.map(([name, value]) => [name.toLowerCase(), [name, value] as const]))
   return { method, path: `${client.prefix}${path}`, headers: Object.fromEntries(allHeaders.values()), body }
 }
 
-/** Sign-in, sign-out and renewal: a 401 to these is no reason to renew what is stored. */
+/** Sign-in, sign-out and renewal. A 401 to these does not renew the stored credential. */
 const signsIn = /\/(?:auth(?:enticate)?(?:\/[^/]*)?|(?:get)?access-?token)(?:\.\w+)?\/?(?:\?.*)?$/is
 
 /**
- * Asks as whoever is signed in, renewed once after a 401 (C5). The server's answer is the result, also where it refuses:
- * then with the `Fault` that the refusal means. Rejects when there is no answer.
+ * Sends the request with the stored credential, which is renewed once after a 401 (C5). Resolves with the server's
+ * answer even when it is a refusal, then together with its `Fault`. Rejects when there is no answer.
  */
 export async function askRaw(
   { method, path }: ClientAsk,
@@ -81,7 +81,7 @@ export async function askRaw(
       throw refusalOf(received, place, decodeAnswer)
     })
   } catch (error) {
-    // The fault is about what came last: the refusal itself, why it stays one, or where it does not send us.
+    // The fault belongs to the last answer: a refusal, a failed renewal, or a redirect that is not followed.
     if (!last || !(error instanceof Fault) || error.details.remoteStatus !== last.status) throw error
     return answerOf(last, error)
   }

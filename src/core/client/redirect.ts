@@ -5,15 +5,15 @@ import { type SentRequest, sanitizeServerText } from './refusal.ts'
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 export const maxRedirects = 3
 
-/** Where people are sent to sign in: by its path, by its host, or by the way back that it is given. */
+/** Recognizes the address of a login page by its path, its host or its return parameter. */
 const loginPath = /(?:^|[/._-])(?:log-?[io]n|sign-?[io]n|sso|authorize|saml2?)(?:[/._-]|$)/i
 const loginHost = /^(?:login|signin|sso|auth|accounts|idp)\./i
 const wayBack = /^(?:redirect(?:_?ur[il])?|return_?url|continue|RelayState|SAMLRequest)$/i
 
 /**
- * The path to ask next, or undefined for an answer that sends nowhere. Only a GET is sent on, and only within its
- * server: another one's health is not the answer, and a POST may carry a password (K5). Throws `Fault` Unauthorized for
- * a login page (C2), ServerError for any other place.
+ * The path of the next request, or undefined when the answer is not a redirect. Only a GET follows redirects, and only
+ * within its server: another server's health is not the answer, and a POST may carry a password (K5). Throws `Fault`
+ * Unauthorized for a login page (C2), ServerError for any other target.
  */
 export function redirectPath(
   received: Received,
@@ -32,7 +32,7 @@ export function redirectPath(
       hints: ['Is the base URL right?'],
     })
   }
-  // Without the query: it may hold what nobody else should read.
+  // Without the query, which may hold secrets.
   const label = sanitizeServerText(`${target.origin}${target.pathname}`, 200)
   if (isLogin(target)) {
     throw new Fault('Unauthorized', `${request.server} sends us to a login page (${remoteStatus} to ${label})`, {
@@ -65,7 +65,7 @@ const isLogin = (target: URL): boolean =>
   loginHost.test(target.hostname) ||
   [...target.searchParams.keys()].some((name) => wayBack.test(name))
 
-/** The new base URL's path: what is left without the operation's own path. */
+/** The path of the new base URL: the redirect's path without the operation's own path. */
 function baseOf(pathname: string, request: SentRequest, origin: string): string {
   const own = request.url.slice(request.server.length)
   const prefix = request.server.slice(origin.length)

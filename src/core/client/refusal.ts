@@ -3,12 +3,12 @@ import { type Operation, type OperationSpec, operations, type ResponseStatus } f
 import { sanitizeAndCut } from '../sanitize.ts'
 import type { Received } from './exchange.ts'
 
-/** Text that a server wrote, made fit for a message of ours. */
+/** Text from a server, sanitized for our messages. */
 export const sanitizeServerText = (text: string, max = 300): string => sanitizeAndCut(text, max)
 
-/** What was asked, for messages. */
+/** The request, for messages. */
 export type SentRequest = {
-  /** Absent for what is no operation of the interface. */
+  /** Absent for requests that are not operations of the interface. */
   readonly operation?: Operation | undefined
   readonly method: string
   /** The server: scheme, host, port and prefix. */
@@ -19,7 +19,7 @@ export type SentRequest = {
 
 type Refusal = { readonly fault: FaultName; readonly does: string }
 
-/** HTTP status → fault (C2: the status decides, never the text). */
+/** HTTP status → fault. The status decides, never the text (C2). */
 const refusals: Readonly<Record<number, Refusal>> = {
   400: { fault: 'BadRequest', does: 'rejects the request' },
   401: { fault: 'Unauthorized', does: 'wants a caller who is signed in' },
@@ -41,7 +41,7 @@ const rejected: Refusal = { fault: 'BadRequest', does: 'rejects the request' }
 const notSignedIn: Refusal = { fault: 'Unauthorized', does: 'refuses the sign-in' }
 const failed: Refusal = { fault: 'ServerError', does: 'failed' }
 
-/** The fault for an answer that is no result. `status` is its ResponseStatus; `text` what it says when it has none. */
+/** The fault of an unsuccessful answer. `status` is its ResponseStatus; `text` its body when it has none. */
 export function refusal(
   received: Received,
   request: SentRequest,
@@ -50,7 +50,8 @@ export function refusal(
 ): Fault {
   const code = received.status
   const health = request.operation === 'healthCheck'
-  // C7: on /healthcheck nothing else can be meant; elsewhere a server that has the operation says what it misses.
+  // A missing /healthcheck means that this is the wrong server. Elsewhere, a server that has the operation says what
+  // is missing (C7).
   if (request.operation && (code === 404 || code === 405) && (health || status === undefined)) {
     return noSuchOperation(received, request, request.operation)
   }
@@ -74,7 +75,7 @@ export function refusal(
 }
 
 function refusalFor(code: number, status: ResponseStatus | undefined): Refusal {
-  // Since 5.9 a real server answers its own validation with 500.
+  // Since 5.9, real servers answer validation errors with 500.
   if (code >= 500 && status?.ErrorCode === 'ValidationException') return rejected
   return refusals[code] ?? (code >= 400 && code < 500 ? rejected : failed)
 }
@@ -129,7 +130,7 @@ function neededBy(operation: Operation): string {
   return typeof caller === 'string' ? `the role ${caller}` : `the permission ${caller.permission}, or the role Admin`
 }
 
-/** Seconds; the header holds seconds or a date. */
+/** Seconds. The header holds seconds or a date. */
 function retryAfter({ headers }: Received): number | undefined {
   const header = headers['retry-after']
   if (header === undefined) return undefined

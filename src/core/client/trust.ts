@@ -1,7 +1,7 @@
 import type { SecureContext } from 'node:tls'
 import { Fault } from '../errors.ts'
 
-/** What the issuer of a certificate not being known looks like. */
+/** Error codes for a certificate from an unknown issuer. */
 const unknownIssuer = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -13,21 +13,21 @@ export const isTrustError = (code: unknown): boolean => typeof code === 'string'
 
 const oldestTls = 'TLSv1.2'
 
-/** How a TLS connection is checked: what is said here wins over Node's own variables and flags. */
+/** How TLS connections are checked. These options override Node's own variables and flags. */
 export type TlsRules =
   | { readonly rejectUnauthorized: true; readonly minVersion: 'TLSv1.2' }
   | { readonly rejectUnauthorized: true; readonly secureContext: SecureContext }
 
 /**
- * Whose certificates are believed (K5): Node's list, with those of `--ca-file`, and, once a server's issuer was not
- * among them, with those of the operating system too: reading those takes long, so only then.
+ * The certificate authorities that are trusted (K5): Node's list and `--ca-file`. The list of the operating system is
+ * added only after a server's issuer was not among them, because reading it takes long.
  */
 export class Trust {
   readonly #added: readonly string[]
   #context: SecureContext | undefined
   #widened = false
 
-  /** PEM certificates besides Node's own. */
+  /** PEM certificates to trust in addition to Node's own. */
   constructor(added: readonly string[]) {
     this.#added = added
   }
@@ -42,7 +42,7 @@ export class Trust {
     return { rejectUnauthorized: true, secureContext: this.#context }
   }
 
-  /** From now on with the operating system's list. */
+  /** Adds the operating system's list from now on. */
   widen(): void {
     if (this.#widened) return
     this.#widened = true
@@ -57,7 +57,7 @@ export class Trust {
   }
 }
 
-/** The certificates of a PEM file. Throws `Fault` Local, naming the file, when there are none to be had. */
+/** The certificates of a PEM file. Throws `Fault` Local, with the name of the file, when it has none. */
 export function readCaFile(path: string): readonly string[] {
   const local = (what: string): Fault =>
     new Fault('Local', `--ca-file ${path} ${what}`, {
@@ -69,7 +69,7 @@ export function readCaFile(path: string): readonly string[] {
   } catch (error) {
     throw local(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`)
   }
-  // A block without its end counts: it is damaged, not absent.
+  // A block without its end line is damaged, so it counts as present.
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*(?:-----END CERTIFICATE-----)?/g) ?? []
   if (blocks.length === 0) throw local('holds no certificate')
   const { X509Certificate } = process.getBuiltinModule('node:crypto')

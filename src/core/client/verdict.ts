@@ -13,14 +13,14 @@ import { refusal, type SentRequest, sanitizeServerText } from './refusal.ts'
 /** `decodeAnswer` of wire: throws `Fault` UnreadableAnswer. */
 export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unknown>>
 
-/** What the reader of runs is made of: `decodeRun` and `isRunType` of wire. */
+/** What the run reader needs: `decodeRun` and `isRunType` of wire. */
 export type RunReader = {
   readonly decodeRun: (text: string) => RunDocument
   readonly isRunType: (contentType: string) => boolean
 }
 
 /**
- * The run that a server answered, whatever the HTTP status; undefined when it answered something else. Throws `Fault`
+ * The run in a server's answer, whatever the HTTP status; undefined for any other answer. Throws `Fault`
  * UnreadableAnswer for a run that cannot be read.
  */
 export function runOf(
@@ -35,8 +35,8 @@ export function runOf(
 }
 
 /**
- * What an answer means: the operation's response, or a `Fault`. A body with `Status` is a health answer whatever its
- * HTTP status (C2); nothing but a whole, plain JSON object is ever a success (K7).
+ * Interprets an answer: returns the operation's response or throws a `Fault`. A body with `Status` is a health answer
+ * whatever its HTTP status (C2). Only a complete, plain JSON object counts as a success (K7).
  */
 export function verdict(
   received: Received,
@@ -69,7 +69,7 @@ export function verdict(
   return decodeWhole(decode, schema, text, received, request)
 }
 
-/** The fault for an answer that is no success, as `verdict` throws it. */
+/** The fault of an unsuccessful answer, as `verdict` throws it. */
 export function refusalOf(received: Received, request: SentRequest, decode: Decode): Fault {
   const body = read(received, request)
   return refusal(received, request, responseStatus(decode, body.text ?? ''), body.plain)
@@ -77,7 +77,7 @@ export function refusalOf(received: Received, request: SentRequest, decode: Deco
 
 type Body = {
   readonly text?: string
-  /** The text when it is meant for people. */
+  /** The text, if it is meant for people. */
   readonly plain?: string
   readonly problem?: Fault
 }
@@ -109,7 +109,7 @@ function read({ headers, bytes, status }: Received, request: SentRequest): Body 
 
 const looksLikeJson = (text: string): boolean => /^\s*[{[]/.test(text)
 
-/** As `decode`; its fault tells where the answer came from. */
+/** Like `decode`, but its fault names the origin of the answer. */
 const decodeWhole = (
   decode: Decode,
   schema: Dto,
@@ -130,7 +130,7 @@ function located<T>(decoded: () => T, { status }: Received, { url }: SentRequest
   }
 }
 
-/** As `decode`, for an answer that may well be something else. */
+/** Like `decode`, for an answer that may be something else. */
 function attempt(decode: Decode, schema: Dto, text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     return decode(schema, text)

@@ -13,14 +13,14 @@ import type { CheckContext } from './kind.ts'
 import type { Result } from './result.ts'
 
 /**
- * Runs several generators at once and yields what they yield, as it comes. When it ends early, each
- * of them is ended too, so that their `finally` blocks close what they opened.
+ * Runs several generators concurrently and yields their values as they arrive. When it ends early, it ends each
+ * generator, so that their `finally` blocks close what they opened.
  */
 export async function* merged<T>(sources: readonly AsyncGenerator<T>[]): AsyncGenerator<T> {
   const pending = new Map<number, Promise<{ readonly index: number; readonly result: IteratorResult<T> }>>()
   const ask = (source: AsyncGenerator<T>, index: number): void => {
     const next = source.next().then((result) => ({ index, result }))
-    // A promise that nobody awaits any more must not be an unhandled rejection.
+    // Avoids an unhandled rejection when nobody awaits the promise any more.
     next.catch(() => {})
     pending.set(index, next)
   }
@@ -41,7 +41,7 @@ export async function* merged<T>(sources: readonly AsyncGenerator<T>[]): AsyncGe
   }
 }
 
-/** `first`: one. `all`: every one by itself. `any`: in order, until one accepts, as a client does. */
+/** `first`: one address. `all`: each address separately. `any`: in order until one accepts, as a client does. */
 export const addressChoices = ['first', 'all', 'any'] as const
 export type AddressChoice = (typeof addressChoices)[number]
 
@@ -52,37 +52,37 @@ export const addressesSetting = {
   doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first`, and `all` in Advanced',
 } as const satisfies Setting
 
-/** Which addresses a mode probes with that setting. */
+/** The addresses that a mode probes with this setting. */
 export const addressesIn = (
   { addresses }: { readonly addresses?: AddressChoice | undefined },
   mode: ExecutionMode,
 ): AddressChoice => addresses ?? (mode === 'Advanced' ? 'all' : 'first')
 
-/** More addresses than this are not probed: a name server must not choose how much we do. */
+/** The maximum number of probed addresses, so that a name server cannot choose how much work we do. */
 const maxAddresses = 16
 
-/** An address whose turn it is. */
+/** The address that is being probed. */
 export type AddressTurn = PeerAddress & {
-  /** No other address stands in for this one any more: a refused sign-in is not repeated elsewhere. */
+  /** From now on no other address may replace this one: a refused sign-in is not repeated elsewhere. */
   readonly commit: () => void
 }
 
-/** An address that failed before the probe had seen all of it. */
+/** An address that failed before the probe was complete. */
 export type Unreached = {
   readonly see: 'unreached'
   readonly check: string
   readonly address: string
   readonly cause: unknown
   readonly afterMs: number
-  /** A warning where another address stands in for this one. */
+  /** A warning when another address replaces this one. */
   readonly status: 'failed' | 'warning'
 }
 
 type Ask = { readonly host: string; readonly port: number; readonly which: AddressChoice; readonly check: string }
 
 /**
- * Probes a name's addresses. One that fails becomes an `Unreached` and hides none of the others; only
- * the deadline is thrown on. `all` runs at once and yields as they answer.
+ * Probes a name's addresses. A failing address becomes an `Unreached` and does not hide the others; only the deadline
+ * is rethrown. `all` probes concurrently and yields results as they arrive.
  */
 export async function* eachAddress<O>(
   context: CheckContext,
@@ -121,7 +121,7 @@ async function* guarded<O>(
   }
 }
 
-/** Each address gets an even share of the time that is left, until one has shown something. */
+/** Each address gets an even share of the remaining time, until one has yielded something. */
 async function* untilOne<O>(
   context: CheckContext,
   ask: Ask,
@@ -168,7 +168,7 @@ async function* untilOne<O>(
   }
 }
 
-/** What was under way at one address, and for how long. */
+/** Tracks the current step at one address and how long it has taken. */
 function stepClock(context: CheckContext, first: string, tell: (check: string) => void) {
   let check = first
   let since = context.now()
@@ -181,7 +181,7 @@ function stepClock(context: CheckContext, first: string, tell: (check: string) =
   return { step, stopped: () => ({ check, afterMs: context.now() - since }) }
 }
 
-/** Tells the engine which addresses are still silent, so that a deadline names them and no others. */
+/** Tells the engine which addresses have not answered, so that a timeout names exactly those. */
 function tracker(context: CheckContext) {
   const pending = new Map<string, string>()
   const tell = (): void => {
@@ -204,8 +204,8 @@ const interfaceAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map((entry) => entry.address))
 
 /**
- * Without an IPv6 address of its own, a machine cannot judge another's: such addresses are left out,
- * unless there are no others.
+ * A machine without an IPv6 address of its own cannot check other IPv6 addresses. Leaves them out unless there are no
+ * others.
  */
 export function reachable(addresses: readonly string[], own: readonly string[]): readonly string[] {
   const speaksSix = own.some((address) => isIP(address) === 6 && reachOf(address) === 'routed')
@@ -214,7 +214,7 @@ export function reachable(addresses: readonly string[], own: readonly string[]):
   return usable.length > 0 ? usable : addresses
 }
 
-/** Judges an address that failed: what its error means to an operator. */
+/** Classifies the error of an address that failed, for an operator. */
 export function evaluateUnreached(observation: Unreached): Result {
   const { fault, message, details } = classify(observation.cause, observation.address, observation.afterMs)
   const base = { check: observation.check, message, details, address: observation.address }

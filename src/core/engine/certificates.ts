@@ -14,7 +14,7 @@ import { atLeast, fail, ok, type Result } from './result.ts'
 
 const certificateDays = { warn: 20, limit: 3 } as const
 
-/** The threshold of `evaluateExpiry`. */
+/** The setting of `evaluateExpiry`. */
 export const certificateSetting = {
   type: 'threshold',
   unit: 'days',
@@ -22,7 +22,7 @@ export const certificateSetting = {
   doc: 'Days that every certificate of the chain has left at least',
 } as const satisfies Setting
 
-/** The same of a kind whose `url` may also be http. */
+/** The same setting for a kind whose `url` may also be http. */
 export const httpsCertificateSetting = {
   type: 'threshold',
   unit: 'days',
@@ -30,7 +30,7 @@ export const httpsCertificateSetting = {
   doc: 'Days that every certificate of the chain has left at least (https)',
 } as const satisfies Setting
 
-/** The dates of every certificate of the chain; the one that ends first speaks for it. */
+/** Checks the dates of every certificate in the chain; the earliest expiry decides. */
 export function evaluateExpiry<const Name extends string>(
   check: Name,
   chain: Chain,
@@ -68,17 +68,17 @@ export function evaluateExpiry<const Name extends string>(
 
 type CertificateOptions<Connection, S> = {
   readonly depth: ExecutionMode
-  /** The threshold in days, which checks of the kind may share. */
+  /** The threshold in days. Several checks of a kind may share it. */
   readonly setting: S
-  /** The chain that the connection showed; undefined without TLS, where there is no result. */
+  /** The certificate chain of the connection. Undefined without TLS: then there is no result. */
   readonly chain: (connection: Connection) => Chain | undefined
-  /** The URL scheme that means TLS, for a kind whose URL may also be without it. */
+  /** The URL scheme for TLS, if the kind also supports URLs without TLS. */
   readonly scheme?: string
-  /** Runs before all other checks, wherever it is declared. */
+  /** Runs before all other checks, whatever the order of declaration. */
   readonly first?: true
 }
 
-/** The check `certificate` of a kind that reads the chain when it connects. */
+/** The `certificate` check of a kind that reads the chain when it connects. */
 export function certificateCheck<Connection, const S extends Setting & { readonly type: 'threshold' }>({
   depth,
   setting,
@@ -98,7 +98,7 @@ export function certificateCheck<Connection, const S extends Setting & { readonl
   } as const
 }
 
-/** Whether signatures lead to a root that this machine or `caFile` trusts. */
+/** Whether the chain leads to a root that this machine or `caFile` trusts. */
 export function evaluateTrust<const Name extends string>(check: Name, chain: Chain): Result<Name> {
   const { address, trustError } = chain
   const problem = trustProblem(chain)
@@ -106,7 +106,7 @@ export function evaluateTrust<const Name extends string>(check: Name, chain: Cha
   return fail(check, 'tls', problem, { address, details: trustError === undefined ? [] : [trustError] })
 }
 
-/** Whether the certificate is for the name that clients use. */
+/** Whether the certificate covers the name that clients use. */
 export function evaluateHost<const Name extends string>(check: Name, chain: Chain): Result<Name> {
   const { address, host } = chain
   const problem = hostProblem(chain)
@@ -117,7 +117,7 @@ export function evaluateHost<const Name extends string>(check: Name, chain: Chai
 
 const versions = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
 
-/** Whether the best version that the server agreed to is at least `least`. */
+/** Whether the highest protocol version that the server accepts is at least `least`. */
 export function evaluateProtocol<const Name extends string>(
   check: Name,
   chain: Chain,

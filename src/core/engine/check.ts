@@ -4,65 +4,66 @@ import { classify } from './classify.ts'
 import { type CheckContext, type DeclaredResult, includes, type Kind } from './kind.ts'
 import type { Result } from './result.ts'
 
-/**
- * `queue <key>` declares a family of results: any text may stand for what is in the angle brackets.
- */
+/** `queue <key>` declares a family of results: any text may replace the part in angle brackets. */
 type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}` ? `${Head}${string}${Tail}` : N
-/** Results under declared names. None: the check does not apply here. */
+/** Results under declared names. An empty list means that the check does not apply here. */
 export type ResultsOf<Name extends string> = Result<NameOf<Name>> | readonly Result<NameOf<Name>>[]
 
-/** What a result proves; with `when` where it has conditions of its own among the results of its check. */
+/** What a result proves. `when` lists the conditions of a result that differ from those of its check. */
 export type ResultDoc<Key extends string = string> = string | { readonly doc: string; readonly when: readonly Key[] }
 
-/** An observation and the address that it comes from. */
+/** An observation and the address where it was made. */
 export type Located<Observation> = { readonly address: string; readonly observation: Observation }
 
-/** Everything about one check. `Connection` is what its kind opens. */
+/** The declaration of one check. `Connection` is what its kind opens. */
 export type CheckDeclaration<Connection, Spec, Name extends string, Observation> = {
   /** The shallowest mode that runs it. */
   readonly depth: ExecutionMode
-  /** Result name → what it proves. The reference, `svc monitors list` and completion read it. */
+  /** Result name → what it proves. Used by the reference, `svc monitors list` and completion. */
   readonly results: Readonly<Record<Name, ResultDoc<keyof NoInfer<Spec> & string>>>
-  /** Settings that it adds to its kind. Checks share a setting by sharing its declaration. */
+  /** Settings that the check adds to its kind. Checks share a setting by sharing its declaration. */
   readonly settings: Spec
-  /** Left out unless one of these settings is given. */
+  /** The check is left out unless at least one of these settings is given. */
   readonly when?: readonly (keyof NoInfer<Spec> & string)[]
-  /** What the account needs, as typed on the server: a GRANT, an ACL, a group. */
+  /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string
   /**
-   * When it fails, the checks after it are not run on this connection: a greeting, a sign-in. Not when a figure only
-   * exceeds its limit.
+   * When this check fails, the checks after it do not run on this connection: a greeting, a sign-in. Exceeding a
+   * threshold does not count as such a failure.
    */
   readonly gate?: true
-  /** Runs after all other checks, wherever it is declared: it waits for long, or may end the connection. */
+  /** Runs after all other checks, whatever the order of declaration: it takes long, or may end the connection. */
   readonly last?: true
-  /** Runs before all other checks, wherever it is declared: opening the connection has read all that it needs. */
+  /**
+   * Runs before all other checks, whatever the order of declaration: opening the connection has read all that it
+   * needs.
+   */
   readonly first?: true
-  /** Its results are of other places than the connection: they carry their own addresses, or none. */
+  /** Its results are about other places than the connection. They carry their own addresses, or none. */
   readonly elsewhere?: true
-  /** The shallowest mode that runs it with these settings, where they decide that. Lists show `depth`. */
+  /** The shallowest mode with these settings, when they decide it. Lists show `depth`. */
   readonly depthWith?: (settings: Values<NoInfer<Spec>>) => ExecutionMode
-  /** False leaves it out of this connection: there is no certificate without TLS. */
+  /** False leaves the check out on this connection, e.g. a certificate check without TLS. */
   readonly applies?: (connection: NoInfer<Connection>, settings: Values<NoInfer<Spec>>) => boolean
   /**
-   * Reads only. A stream is evaluated piece by piece, so that what arrived before the deadline is kept. Checks that
-   * have the very same function are observed once, at the place of the first of them, and each evaluates every piece.
+   * Reads only. A stream is evaluated piece by piece, so that results from before the deadline are kept. Checks with
+   * the identical function are observed once, in the place of the first of them, and each evaluates every piece.
    */
   readonly observe: (
     connection: Connection,
     settings: Values<NoInfer<Spec>>,
     context: CheckContext,
   ) => Promise<Observation> | AsyncIterable<Observation>
-  /** Decides, and reads nothing: thresholds are tested without a network. */
+  /** Decides and reads nothing, so that thresholds can be tested without a network. */
   readonly evaluate: (observation: NoInfer<Observation>, settings: Values<NoInfer<Spec>>) => ResultsOf<NoInfer<Name>>
-  /** Decides over all addresses together, after the last one: whether they run one version. */
+  /** Compares the observations of all addresses after the last one, e.g. whether they run the same version. */
   readonly compare?: (
     all: readonly Located<NoInfer<Observation>>[],
     settings: Values<NoInfer<Spec>>,
   ) => ResultsOf<NoInfer<Name>>
 }
 
-/** A check as its kind holds it: the type of its observation is its own affair. */
+/** A check as its kind holds it, without the type of its observation. */
 export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
   readonly depth: ExecutionMode
   readonly results: Readonly<Record<string, ResultDoc>>
@@ -85,18 +86,18 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
 }
 
 /**
- * Gives the checks of one kind of connection their types: the observation is inferred from `observe`, the
- * settings from `settings`, and a result under a name that is not declared does not compile.
+ * Gives the checks of one connection type their types. It infers the observation from `observe` and the settings from
+ * `settings`; a result under an undeclared name does not compile.
  *
  * @example
  * const check = checksOn<Session>()
  * const connections = check({
- *   depth: 'Standard',
- *   results: { connections: 'Connections are left for ordinary accounts' },
- *   settings: { connections: { type: 'threshold', unit: 'percent', default: { warn: 80, limit: 95 }, doc: '…' } },
- *   observe: async (session) => await countConnections(session),
- *   evaluate: ({ percent }, { connections }) =>
- *     atMost({ check: 'connections', value: percent, unit: 'percent', threshold: connections }),
+ *  depth: 'Standard',
+ *  results: { connections: 'Connections are left for ordinary accounts' },
+ *  settings: { connections: { type: 'threshold', unit: 'percent', default: { warn: 80, limit: 95 }, doc: '…' } },
+ *  observe: async (session) => await countConnections(session),
+ *  evaluate: ({ percent }, { connections }) =>
+ *    atMost({ check: 'connections', value: percent, unit: 'percent', threshold: connections }),
  * })
  */
 export const checksOn =
@@ -106,7 +107,7 @@ export const checksOn =
   ): CheckDeclaration<Connection, Spec, Name, Observation> =>
     declaration
 
-/** A read that failed for all the checks that share it: reported once, under its own name. */
+/** The failure of a shared read. Reported only once, under the name of the read. */
 class SharedReadError extends Error {
   override readonly name = 'SharedReadError'
   readonly read: string
@@ -117,7 +118,7 @@ class SharedReadError extends Error {
   }
 }
 
-/** A read that several checks share. It is the `observe` of each of them. */
+/** A read that several checks share as their `observe`. */
 export type SharedRead<Connection, Observation> = {
   (connection: Connection, settings: unknown, context: CheckContext): Promise<Observation>
   /** The result that reports a failure of the read itself. */
@@ -125,8 +126,8 @@ export type SharedRead<Connection, Observation> = {
 }
 
 /**
- * Reads once per connection for all checks that use it. When it fails, the first of them reports it under the step
- * that was under way, at first `name`, and the others are left out. A read may await another one.
+ * Reads once per connection for all checks that use it. When the read fails, the first of these checks reports it
+ * under the current step (initially `name`), and the others are left out. A read may await another one.
  */
 export function sharedRead<Connection extends object, Observation>(
   name: string,
@@ -152,7 +153,7 @@ export function sharedRead<Connection extends object, Observation>(
   return Object.assign(observe, { failure: { name, doc } })
 }
 
-/** An error that kept a check from observing, with what its result says besides. Its cause is what is classified. */
+/** Wraps an error that prevented an observation and adds fields to its result. The cause is what gets classified. */
 export class ObservationError extends Error {
   override readonly name = 'ObservationError'
   readonly about: Pick<Result, 'address' | 'deployment'>
@@ -162,25 +163,24 @@ export class ObservationError extends Error {
   }
 }
 
-/** What checks run on. */
+/** Where checks run. */
 export type CheckTarget<Connection> = {
   readonly connection: Connection
-  /** False once it is broken: then nothing more is asked of it. */
+  /** False once the connection is broken. No further check uses it then. */
   readonly usable: () => boolean
   /** `ip:port`; absent for this machine. */
   readonly address?: string | undefined
-  /** Aborts at the deadline, or when the next address's turn has come. */
+  /** Aborts at the deadline, or when it is the next address's turn. */
   readonly signal: AbortSignal
-  /** Names what is under way, and where, if that is elsewhere. */
+  /** Names the current step and its address, if that differs. */
   readonly step: (check: string, address?: string) => void
-  /** Keeps what a check that compares addresses observed. */
+  /** Stores an observation for checks that compare addresses. */
   readonly keep?: ((check: Check<Connection>, observation: unknown) => void) | undefined
 }
 
 /**
- * Runs the checks that are due, one after the other, and yields their results with the address they are of.
- * A check that cannot observe becomes a failure and hides none of the others; the deadline and a broken
- * connection are thrown on, and end the run.
+ * Runs the due checks one after the other and yields their results with their addresses. A check that cannot observe
+ * becomes a failure and does not hide the others. The deadline and a broken connection are rethrown and end the run.
  */
 export async function* runChecks<Connection>(
   checks: readonly Check<Connection>[],
@@ -246,7 +246,7 @@ export async function* runChecks<Connection>(
   }
 }
 
-/** Groups the checks that have one `observe`, in the order in which they run. */
+/** Groups the checks that share an `observe`, in the order in which they run. */
 function observedTogether<Connection>(checks: readonly Check<Connection>[]): Iterable<readonly Check<Connection>[]> {
   const ordered = [
     ...checks.filter(({ first }) => first),
@@ -261,14 +261,14 @@ async function* pieces(observed: Promise<unknown> | AsyncIterable<unknown>): Asy
   else yield await observed
 }
 
-/** Whether a mode and the settings include a check. */
+/** Whether the mode and the settings include a check. */
 const isDue = (
   { depth, depthWith, when }: Pick<Check<never>, 'depth' | 'depthWith' | 'when'>,
   settings: object,
   mode: ExecutionMode,
 ): boolean => includes(mode, depthWith?.(settings as never) ?? depth) && isEnabled(when, settings)
 
-/** Whether one of the settings that a check depends on is given. */
+/** Whether at least one of the settings that a check depends on is given. */
 export const isEnabled = (when: readonly string[] | undefined, settings: object): boolean =>
   when === undefined ||
   when.some((name) => {
@@ -279,8 +279,8 @@ export const isEnabled = (when: readonly string[] | undefined, settings: object)
 const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object.keys(results)[0] ?? 'check'
 
 /**
- * The results that checks declare, in their order. A shared read's own stands before its first check, unless a check
- * declares it. Checks that declare a result in the same words share it: it is listed once, with the conditions of all.
+ * The results that checks declare, in order. The result of a shared read comes before its first check, unless a check
+ * declares it. A result that several checks declare with the same text is listed once, with all their conditions.
  */
 export function declaredResults(checks: readonly Check<never>[]): readonly DeclaredResult[] {
   const reads = new Set(checks.flatMap(({ results }) => Object.keys(results)))
@@ -307,10 +307,7 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
   return listed
 }
 
-/**
- * How long something may take, as every kind declares it. Milliseconds; `usual` holds where svc.yaml says nothing,
- * and `doc` says what is timed.
- */
+/** The latency setting that all kinds share, in milliseconds. `usual` is the default; `doc` says what is timed. */
 export const latencySetting = <const Usual extends Threshold>(usual: Usual, doc: string) =>
   ({ type: 'threshold', unit: 'duration', default: usual, doc }) as const
 
@@ -319,10 +316,7 @@ type Joined<U> = (U extends unknown ? (x: U) => void : never) extends (x: infer 
 export type JoinedSettings<Own, Checks extends readonly { readonly settings: SettingsSpec }[]> = Own &
   (Checks extends readonly [] ? unknown : Joined<Checks[number]['settings']>)
 
-/**
- * The settings of a kind and of its checks in one table. Throws where one name is declared twice, unless it is
- * the very same declaration.
- */
+/** Joins the settings of a kind and its checks in one table. Throws when a name has two different declarations. */
 export function joinSettings(specs: readonly SettingsSpec[]): SettingsSpec {
   const joined = new Map<string, Setting>()
   for (const [name, setting] of specs.flatMap((spec) => Object.entries(spec))) {
@@ -337,25 +331,25 @@ export type MachineKindDeclaration<C extends object, Own extends SettingsSpec, C
   readonly title: string
   /** Settings of the kind itself; those of its checks are added. */
   readonly settings: Own
-  /** `network` where it reaches out although it opens no connection itself; `machine` when absent. */
+  /** `network` if the kind accesses the network without opening a connection itself. Default: `machine`. */
   readonly runsOn?: 'machine' | 'network'
-  /** Given where it reaches out after all. */
+  /** Set when the kind accesses the network. */
   readonly target?: (settings: Values<NoInfer<Own>>) => Target
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
   readonly internal?: true
-  /** Loads what it reads with: `Kind.preload`. */
+  /** Loads its dependencies: `Kind.preload`. */
   readonly preload?: () => Promise<unknown>
-  /** What the checks share: a process that was found, a first sample. */
+  /** Opens what the checks share: a process, a first sample. */
   readonly open: (
     settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>,
     context: CheckContext,
   ) => Promise<C> | C
-  /** Ends what was opened. Called once, also after the deadline. */
+  /** Closes what was opened. Called once, even after the deadline. */
   readonly close?: (connection: NoInfer<C>) => void
   readonly checks: Checks
 }
 
-/** Makes a kind that looks at the machine svc runs on: no connection, and no address. */
+/** Makes a kind that monitors the machine svc runs on, without a connection or an address. */
 export function machineKind<C extends object, const Own extends SettingsSpec, const Checks extends readonly Check<C>[]>(
   declaration: MachineKindDeclaration<C, Own, Checks>,
 ): Kind<JoinedSettings<Own, Checks> & SettingsSpec> {

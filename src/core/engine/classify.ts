@@ -8,9 +8,9 @@ type Classified = { readonly fault: FaultClass; readonly message: string; readon
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 /**
- * What an error of a socket, of TLS or of a name look-up means to an operator. `address` is what
- * was probed and `afterMs` how long it took: a refusal in 2 ms says "host up, process down".
- * Anything unknown is `internal`, with its message kept as a detail.
+ * Explains an error of a socket, of TLS or of a name lookup to an operator. `address` is what was probed and `afterMs`
+ * how long it took: a refusal after 2 ms means "host up, process down". Unknown errors are `internal` and keep their
+ * message as a detail.
  */
 export function classify(error: unknown, address: string | undefined, afterMs: number): Classified {
   if (error instanceof ProbeError) return { fault: error.fault, message: error.message, details: error.details }
@@ -65,15 +65,15 @@ const isTlsCode = (code: string): boolean =>
 
 const firstLine = (message: string): string => message.split(/\r?\n/, 1)[0] ?? message
 
-/** Why one of several things could not be observed. */
+/** Why one of several items could not be observed. */
 export type Failure = { readonly fault: FaultClass; readonly message: string; readonly details: readonly string[] }
 
-/** One of several things: what was observed of it, or why it could not be. */
+/** The observation of one of several items, or why it failed. */
 export type ClassifiedAttempt<Observation> = { readonly observation: Observation } | { readonly failure: Failure }
 
 /**
- * Observes one of several things that a check streams, so that one that cannot be observed does not hide the next.
- * Throws the cause on where the deadline or a broken connection ends them all.
+ * Observes one of several items that a check streams, so that a failing item does not hide the next. Rethrows the
+ * cause when the deadline or a broken connection ends them all.
  */
 export async function attempt<Observation>(
   connection: { readonly address: string; readonly usable: boolean },
@@ -89,7 +89,7 @@ export async function attempt<Observation>(
   }
 }
 
-/** The result of an attempt that failed. */
+/** The result of a failed attempt. */
 export const failedAttempt = <const Name extends string>(
   check: Name,
   { fault, message, details }: Failure,

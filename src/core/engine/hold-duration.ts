@@ -1,13 +1,13 @@
 import { showDuration } from '../format.ts'
 import type { Result } from './result.ts'
 
-/** Since when each of the keys holds; undefined where nothing is kept. With `hold` no other is forgotten. */
+/** The time since which each key holds. Undefined without a history. With `hold`, no other key is forgotten. */
 type Since = (keys: readonly string[], hold: boolean) => Promise<ReadonlyMap<string, number> | undefined>
 
 /**
- * A threshold that is passed counts only once it has been passed at every look for longer than `forMs`:
- * until then it is told and well. Whatever else fails, a refused connection or a wrong answer, counts at
- * once; so does a threshold where nothing is kept from run to run.
+ * An exceeded threshold counts only after every run has exceeded it for longer than `forMs`; until then the result is
+ * ok and says so. Other failures, such as a refused connection or a wrong answer, count at once. Without a history,
+ * thresholds count at once too.
  */
 export async function holdDuration(
   results: readonly Result[],
@@ -15,7 +15,7 @@ export async function holdDuration(
   since: Since,
 ): Promise<readonly Result[]> {
   const passed = results.filter(passes)
-  // A look that was refused has not found that all is well.
+  // A failed observation does not prove that the threshold is met again.
   const blind = results.some((result) => result.status === 'failed' && !passes(result))
   const exceededSince = await since([...new Set(passed.map(keyOf))], blind)
   return results.map((result) => {
@@ -28,7 +28,7 @@ export async function holdDuration(
 const passes = ({ status, fault }: Result): boolean =>
   status === 'warning' || (status === 'failed' && fault === 'threshold')
 
-/** What a finding is about; a run of findings that are about the same is one. */
+/** Identifies what a finding is about. Findings with the same key form one series. */
 const keyOf = ({ check, subject = '', address = '' }: Result): string => JSON.stringify([check, subject, address])
 
 function judged(result: Result, passedMs: number | undefined, forMs: number): Result {

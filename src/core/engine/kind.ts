@@ -6,57 +6,65 @@ import type { SettingsSpec, Target, Values } from '../settings/index.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { Result } from './result.ts'
 
-/** What a kind declares of one of its results: `svc monitors list`, the reference and completion read it. */
+/** A result that a kind declares. Used by `svc monitors list`, the reference and completion. */
 export type DeclaredResult = {
-  /** MonitoringName; `disk <mount>` declares a family. */
+  /** The MonitoringName. `disk <mount>` declares a family. */
   readonly name: string
   /** The shallowest mode that runs it; deeper modes include it. */
   readonly depth: ExecutionMode
-  /** What it proves, in a sentence. */
+  /** What the result proves, in a sentence. */
   readonly doc: string
-  /** Settings without any of which it is left out; without this it is always there. */
+  /** The result is left out unless one of these settings is given. Absent: always included. */
   readonly when?: readonly string[] | undefined
-  /** What the account needs for it, as typed on the server: a GRANT, an ACL, a group. */
+  /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string | undefined
 }
 
 type About<S extends SettingsSpec> = {
-  /** What svc.yaml calls it. */
+  /** The kind's name in svc.yaml. */
   readonly name: string
   readonly title: string
-  /** What svc.yaml may say beside the settings common to all kinds. */
+  /** Settings in svc.yaml besides those common to all kinds. */
   readonly settings: S
-  /** The results that a run can have, in their order. */
+  /** The possible results of a run, in order. */
   readonly checks: readonly DeclaredResult[]
-  /** Whether it looks at the machine that svc runs on or at something in the network: of several nodes, one asks the network. */
+  /**
+   * Whether it monitors the machine svc runs on or something in the network. Of several nodes, only one checks the
+   * network.
+   */
   readonly runsOn: 'machine' | 'network'
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /**
-   * Loads what observing loads beside the kind's own module: its driver. `svc serve` calls it before it
-   * listens, so that no run of it has to find a file. Rejects when that cannot be loaded.
+   * Loads what observing needs besides the kind's own module, i.e. its driver. `svc serve` calls it before it listens,
+   * so that no run has to load files. Rejects when the driver cannot be loaded.
    */
   readonly preload?: (() => Promise<unknown>) | undefined
-  /** Whom it asks. The engine allows 4 at a time a host and 1 a database; a keychain secret is bound to host and port. */
+  /**
+   * The target of the requests. The engine allows 4 at a time per host and 1 per database. A keychain secret is bound
+   * to its host and port.
+   */
   readonly target?: ((settings: Values<S>) => Target) | undefined
-  /** True when it signs in at that mode: a refused sign-in is then not repeated for a while. */
+  /** True when the mode signs in: a refused sign-in is then not repeated for a while. */
   readonly signsIn?: ((settings: Values<S>, mode: ExecutionMode) => boolean) | undefined
-  /** Why settings, each right by itself, cannot be used together: a sentence that begins after the monitor's name. */
+  /**
+   * Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name.
+   */
   readonly validate?: ((settings: Values<S>) => string | undefined) | undefined
 }
 
-/** A monitor kind: what it can be told, what it tests, and how to run it. */
+/** A monitor kind: its settings, its checks and how to run it. */
 export type Kind<S extends SettingsSpec = SettingsSpec> = About<S> & {
   /**
-   * Yields results as they are known: what was observed before a deadline is kept. Throws what its driver
-   * throws; the engine turns that into a result of the step under way.
+   * Yields results as soon as they are known, so that those from before a deadline are kept. Throws what its driver
+   * throws; the engine turns that into a failed result of the current step.
    */
   readonly run: (settings: Values<S>, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
 }
 
 /**
- * A kind whose settings are not known here: what a registry holds. Each kind is checked where it is
- * defined; the engine only ever hands it settings that its own table has validated.
+ * A kind whose settings are unknown here, as a registry holds it. TypeScript checks each kind where it is defined, and
+ * the engine passes it only settings that its own table has validated.
  */
 export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate'> & {
   readonly target?: ((settings: never) => Target) | undefined
@@ -65,94 +73,94 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
   readonly run: (settings: never, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
 }
 
-/** What svc's own sign-in needs, as questions that write nothing; each rejects with what is in the way. */
+/** What monitoring svc's own sign-in needs. Nothing here writes; each method rejects with the reason of a failure. */
 export type OwnSignIn = {
-  /** Opens the store of the accounts, and has it answer. */
+  /** Opens the store of the accounts and queries it. */
   readonly store: (signal: AbortSignal) => Promise<void>
-  /** Whether anybody who may sign in holds Admin. */
+  /** Whether any user who may sign in holds Admin. */
   readonly anyAdmin: () => Promise<boolean>
-  /** Reads what a sign-in reads, for a name that nobody has. */
+  /** Performs the reads of a sign-in for a name that does not exist. */
   readonly lookUp: () => Promise<void>
-  /** Hashes a password made up for this; whether it is then told from another one. */
+  /** Hashes a made-up password. Resolves with whether a different password is told apart. */
   readonly hash: (signal: AbortSignal) => Promise<boolean>
 }
 
-/** All of the world that a monitor may touch; tests hand in their own. */
+/** Everything outside that a monitor may use. Tests pass their own. */
 export type CheckContext = {
   readonly mode: ExecutionMode
-  /** Aborts at the deadline, or when the run is cancelled. Everything a monitor opens must end with it. */
+  /** Aborts at the deadline, or when the run is cancelled. Everything that a monitor opens must end with it. */
   readonly signal: AbortSignal
-  /** Milliseconds left until the deadline: for a server-side statement timeout. */
+  /** Milliseconds until the deadline, e.g. for a server-side statement timeout. */
   readonly msLeft: () => number
-  /** Monotonic milliseconds: for durations. */
+  /** Monotonic milliseconds, for durations. */
   readonly now: () => number
-  /** The wall clock: for dates. */
+  /** The wall clock, for dates. */
   readonly date: () => Date
-  /** Names what is looked at from here on, so that a deadline can say what did not answer. */
+  /** Names the current step, so that a timeout can say what did not answer. */
   readonly step: (check: string, address?: string) => void
-  /** Every address of a name: the hosts file, then DNS. Cancelled by the signal; never getaddrinfo. */
+  /** All addresses of a name, from the hosts file, then DNS. Cancelled by the signal; never uses getaddrinfo. */
   readonly resolve: (host: string) => Promise<readonly string[]>
-  /** The same for drivers that take a `lookup`. */
+  /** The same, for drivers that accept a `lookup`. */
   readonly lookup: LookupFunction
-  /** Runs a probe of `health/child` in a child process that is killed at the deadline. */
+  /** Runs a probe of `health/child` in a child process, which is killed at the deadline. */
   readonly inChild: (probe: string, input: unknown) => Promise<unknown>
   /** Undefined where svc has no accounts of its own. */
   readonly ownSignIn?: OwnSignIn | undefined
-  /** True when another svc asked for this run: then no monitor asks a further svc. */
+  /** True when another svc requested this run: its monitors then query no further svc. */
   readonly calledByPeer: boolean
-  /** The last heartbeat of every agent. Rejects with a Fault when the store cannot be read; absent: there is none. */
+  /** The last heartbeat of every agent. Rejects with a Fault when the store cannot be read. Absent without a store. */
   readonly heartbeats?: (() => Promise<readonly Heartbeat[]>) | undefined
   /**
-   * Adds a figure to a series of this monitor on this machine and gives what is kept of it, oldest first, this
-   * one last; it is kept when the one before is `everyMs` old. Undefined where nothing is kept, or cannot be
-   * now. Never rejects.
+   * Adds a value to a series of this monitor on this machine. Resolves with the stored values, oldest first, this one
+   * last. The value is stored if the previous one is at least `everyMs` old. Undefined without a history, or when the
+   * store fails. Never rejects.
    */
   readonly history: (series: string, value: number, everyMs: number) => Promise<readonly HistoryReading[] | undefined>
-  /** Which programs may be run; absent: none. */
+  /** The programs that may be run. Absent: none. */
   readonly exec?: ExecConfig | undefined
-  /** Where this very process answers over HTTP, once it does. */
+  /** The URL of this process, once it serves HTTP. */
   readonly ownUrl?: (() => string | undefined) | undefined
 }
 
-/** A figure that an earlier run measured. `at` is milliseconds since 1970. */
+/** A value that an earlier run measured. `at` is milliseconds since 1970. */
 export type HistoryReading = { readonly at: number; readonly value: number }
 
-/** The last sign of life of an agent, as the store keeps it. Times are milliseconds since 1970. */
+/** The last heartbeat of an agent, as the store keeps it. Times are milliseconds since 1970. */
 export type Heartbeat = {
   readonly name: string
   readonly at: number
   readonly status: 'Ok' | 'Warn' | 'Fail'
   readonly message: string | undefined
   readonly version: string | undefined
-  /** Milliseconds: how often it means to report. */
+  /** Milliseconds: the interval that the agent announced. */
   readonly intervalMs: number | undefined
   readonly backlog: number | undefined
   readonly diskFreePercent: number | undefined
-  /** Milliseconds by which the agent's clock was ahead of ours. */
+  /** Milliseconds by which the agent's clock is ahead of ours. */
   readonly skewMs: number | undefined
-  /** The last ones, this one included, oldest first. */
+  /** The latest heartbeats including this one, oldest first. */
   readonly history: readonly { readonly at: number; readonly status: Heartbeat['status'] }[]
 }
 
-/** What the system's svc.yaml says of running programs. */
+/** The `exec` settings of the system's svc.yaml. */
 export type ExecConfig = {
-  /** Folders whose programs may be run; none: it is off. */
+  /** Folders whose programs may be run. Empty: `exec` is off. */
   readonly allow: readonly string[]
-  /** Why it is off, a sentence without its full stop. */
+  /** Why it is off, as a sentence without a full stop. */
   readonly off?: string | undefined
 }
 
 const order: Record<ExecutionMode, number> = { Basic: 0, Standard: 1, Advanced: 2 }
 
-/** True when a run at `mode` includes what belongs to `depth`: each mode includes the shallower. */
+/** True when a run at `mode` includes checks of `depth`. Each mode includes the shallower ones. */
 export const includes = (mode: ExecutionMode, depth: ExecutionMode): boolean => order[mode] >= order[depth]
 
-/** What is kept from run to run. `at` is milliseconds since 1970. */
+/** Values and states kept from run to run. `at` is milliseconds since 1970. */
 export type History = {
   readonly keep: (
     reading: HistoryReading & { readonly series: string; readonly everyMs: number },
   ) => Promise<readonly HistoryReading[]>
-  /** Since when each of the keys holds; the others of the series are forgotten, unless `hold`. */
+  /** The time since which each key holds. Forgets all other keys of the series, unless `hold` is set. */
   readonly exceededSince: (state: {
     readonly series: string
     readonly at: number
@@ -161,29 +169,29 @@ export type History = {
   }) => Promise<ReadonlyMap<string, number>>
 }
 
-/** What is remembered, by whom, and when it is now. */
+/** What a monitor's history needs: the store, the machine and the clock. */
 export type RunMemory = Pick<CheckContext, 'date'> & {
-  /** Keeps what runs saw from run to run; absent: nothing is kept. Rejects when the store is in trouble. */
+  /** Stores values between runs. Absent: nothing is stored. Rejects when the store fails. */
   readonly history?: History | undefined
-  /** The name of this machine: several may share what is kept. Its host name when left out. */
+  /** The name of this machine, because several may share a store. Defaults to the host name. */
   readonly machine?: string | undefined
 }
 
 type Remembered = { readonly kind: AnyKind; readonly settings: unknown }
 
-/** The kind and all that its settings say. Names are unique in one type only; a Secret shows itself nowhere. */
+/** Identifies a monitor by its kind and settings: names are unique only within a type. Secrets do not serialize. */
 export const fingerprint = ({ kind, settings }: Remembered): string => `${kind.name} ${JSON.stringify(settings)}`
 
-/** What a history may cost a run. Milliseconds. */
+/** The time that a history access may cost a run. Milliseconds. */
 const historyMs = 1_000
 
-/** A series of a monitor on this machine: another one with the same settings may see something else. */
+/** The key of a series. It includes the machine: another one with the same settings may see other values. */
 function seriesOf(monitor: Remembered, { machine = hostname() }: RunMemory, name: string): string {
   const whole = createHash('sha256').update(fingerprint(monitor)).digest('hex').slice(0, 32)
   return `${monitor.kind.name} ${whole} ${machine} ${name}`
 }
 
-/** A trouble of the store is told by who looks at the store; here it is a history that is not there. */
+/** Store failures are reported elsewhere; here they count as a missing history. */
 async function orUndefined<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const deadline = deadlineSignal(signal, historyMs)
   try {
@@ -195,7 +203,7 @@ async function orUndefined<T>(work: Promise<T>, signal: AbortSignal): Promise<T 
   }
 }
 
-/** What a monitor may keep of its own. */
+/** The history of one monitor. */
 export const historyOf =
   (monitor: Remembered, context: RunMemory, signal: AbortSignal): CheckContext['history'] =>
   async (name, value, everyMs) => {
@@ -206,7 +214,7 @@ export const historyOf =
 
 export const loadHoldDuration = () => import('./hold-duration.ts')
 
-/** Findings of a monitor with `for`: see sustained.ts, which is loaded where somebody says so. */
+/** Applies the `for` setting of a monitor. Loads hold-duration.ts only when a monitor has one. */
 export async function applyHoldDuration(
   results: readonly Result[],
   forMs: number,

@@ -1,11 +1,11 @@
 import { showDuration } from '../format.ts'
 import type { Target } from '../settings/index.ts'
 
-/** What lasts from run to run: places to run in, and refused sign-ins. Made once, handed down. */
+/** State that lasts from run to run: slots and refused sign-ins. Made once and passed down. */
 export type Limits = { readonly slots: Slots; readonly refusals: Refusals }
 export const limits = (): Limits => ({ slots: new Slots(), refusals: new Refusals() })
 
-/** Places to run in: 200 at once, 4 a host, 1 a database. */
+/** Concurrency limits: 200 at once, 4 per host, 1 per database. */
 export class Slots {
   readonly #max: { readonly all: number; readonly host: number; readonly database: number }
   readonly #used = new Map<string, number>()
@@ -15,7 +15,7 @@ export class Slots {
     this.#max = max
   }
 
-  /** Resolves with the function that gives the place back. Rejects when the signal aborts first. */
+  /** Resolves with a function that releases the slot. Rejects when the signal aborts first. */
   take(target: Target, signal: AbortSignal): Promise<() => void> {
     const keys: Key[] = [{ key: 'all', max: this.#max.all }]
     if (target.host) keys.push({ key: `host ${target.host.toLowerCase()}`, max: this.#max.host })
@@ -58,7 +58,7 @@ export class Slots {
     }
   }
 
-  /** First come, first served among those whose places are free. */
+  /** First come, first served, among those whose slots are free. */
   #next(): void {
     for (const entry of this.#waiting) {
       if (!this.#free(entry.keys)) continue
@@ -73,8 +73,8 @@ const firstPauseMs = 5 * 60_000
 const maxPauseMs = 60 * 60_000
 
 /**
- * A refused sign-in is not repeated for 5 minutes, doubling to an hour: a wrong monitoring password
- * tried every ten seconds would lock the account that the application uses too.
+ * Does not repeat a refused sign-in for 5 minutes, doubling up to an hour: a wrong monitoring password that is tried
+ * every ten seconds would lock an account that the application uses too.
  */
 export class Refusals {
   readonly #refusals = new Map<string, { readonly at: number; readonly pause: number }>()
@@ -95,7 +95,7 @@ export class Refusals {
   }
 }
 
-/** Rejects as soon as the signal aborts, whether or not the promise heeds it. */
+/** Rejects as soon as the signal aborts, even if the promise ignores the signal. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
     promise.catch(() => {})
@@ -108,7 +108,7 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   })
 }
 
-/** A signal that aborts with its parent or after `ms`; `clear` leaves no timer and no listener. */
+/** A signal that aborts with its parent or after `ms`. `clear` removes the timer and the listener. */
 export function deadlineSignal(
   parent: AbortSignal,
   ms: number,

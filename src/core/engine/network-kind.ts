@@ -13,15 +13,15 @@ import {
 import type { CheckContext, Kind } from './kind.ts'
 import type { Result } from './result.ts'
 
-/** What a kind opens at an address, for its checks to run on. */
+/** What a kind opens at an address for its checks. */
 export type Connection = {
-  /** False once it is broken, or where it turns out to be no server of this kind. */
+  /** False once it is broken, or when the server turns out to be of another kind. */
   readonly usable: boolean
-  /** Ends what was opened. Called once, also after the deadline. */
+  /** Closes the connection. Called once, even after the deadline. */
   readonly close: () => void | Promise<void>
 }
 
-/** Declares the result that the runner itself yields where a name has more addresses than are probed. */
+/** Declares the runner's own result for a name with more addresses than are probed. */
 export const addressesResult = (
   depth: ExecutionMode,
   doc = 'Told when a name has more addresses than are probed',
@@ -34,15 +34,18 @@ export const addressesResult = (
   evaluate: () => [],
 })
 
-/** Opening a connection, which is the first check of every address. */
+/** How a connection is opened. This is the first check of every address. */
 export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> = {
-  /** Result name → what it proves. What `open` throws becomes a failure of the step under way, at first the first of them. */
+  /**
+   * Result name → what it proves. An error from `open` becomes a failure of the current step, initially the first of
+   * these.
+   */
   readonly results: Readonly<Record<Name, string>>
-  /** What a run's first step is called: where the settings decide it, or a check reports what opening observed. */
+  /** The name of a run's first step, when the settings decide it, or when a check reports what opening observed. */
   readonly firstStep?: (settings: Values<NoInfer<Own>>) => string
   /**
-   * Opens the connection. `at.commit()` says that no other address may stand in for this one any more: a
-   * refused sign-in is not repeated elsewhere. Throws what its driver throws.
+   * Opens the connection. `at.commit()` says that no other address may replace this one any more: a refused sign-in is
+   * not repeated elsewhere. Throws what its driver throws.
    */
   readonly open: (
     at: AddressTurn,
@@ -50,7 +53,7 @@ export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> 
     context: CheckContext,
     prepared: NoInfer<Prepared>,
   ) => Promise<C>
-  /** `ms`: how long opening took. */
+  /** `ms` is how long opening took. */
   readonly evaluate?: (
     opened: { readonly connection: NoInfer<C>; readonly ms: number },
     settings: Values<NoInfer<Own>>,
@@ -66,34 +69,34 @@ export type NetworkKindDeclaration<
 > = {
   readonly name: string
   readonly title: string
-  /** Settings of the kind itself; those of its checks are added. */
+  /** Settings of the kind itself. Those of its checks are added. */
   readonly settings: Own
-  /** Whom it asks. The engine allows 4 at a time a host and 1 a database. */
+  /** The target of the requests. The engine allows 4 at a time per host and 1 per database. */
   readonly target: (settings: Values<NoInfer<Own>>) => Target
-  /** Which of a name's addresses are tried; `any` (in order, until one accepts) when absent. */
+  /** Which of a name's addresses are tried. Default: `any`, in order until one accepts. */
   readonly addresses?: (settings: Values<NoInfer<Own>>, mode: ExecutionMode) => AddressChoice
   readonly signsIn?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>, mode: ExecutionMode) => boolean
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
   readonly internal?: true
   /** Loads its driver: `Kind.preload`. */
   readonly preload?: () => Promise<unknown>
-  /** A result instead of the whole run: nothing is looked up, read or sent. Undefined: it runs. */
+  /** Returns a result to skip the whole run, before any lookup, read or request. Undefined: the run proceeds. */
   readonly declineRun?: (settings: Values<NoInfer<Own>>, context: CheckContext) => Result | undefined
-  /** A result instead of a connection to an address. Undefined: it connects. */
+  /** Returns a result to skip an address. Undefined: it connects. */
   readonly declineAddress?: (
     at: AddressTurn,
     settings: Values<NoInfer<Own>>,
     context: CheckContext,
   ) => Result | undefined
-  /** Read once, before any address is tried: secrets, CA files. */
+  /** Reads secrets and CA files once, before any address is tried. */
   readonly prepare?: (settings: Values<NoInfer<Own>>, context: CheckContext) => Promise<Prepared>
   readonly connect: Connect<C, Own, Name, Prepared>
   readonly checks: Checks
 }
 
 /**
- * Makes a kind that connects to a server and runs checks on the connection. It tries the addresses, names
- * the step under way, measures, keeps a check that fails from hiding the others, and closes.
+ * Makes a kind that connects to a server and runs checks on the connection. It tries the addresses, names the current
+ * step, measures, isolates failing checks from the others, and closes the connection.
  */
 export function networkKind<
   C extends Connection,
@@ -147,7 +150,7 @@ export function networkKind<
             .flat()
             .map((result) => ({ ...result, address: at.address }))
           yield opened
-          // That result says why nothing more is asked.
+          // The failed result already explains why nothing further runs.
           if (!connection.usable && opened.some(({ status }) => status === 'failed')) return
           const running = {
             connection,

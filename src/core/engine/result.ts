@@ -2,49 +2,49 @@ import { show } from '../format.ts'
 import type { FaultClass } from '../probe-error.ts'
 import type { Threshold, ThresholdUnit } from '../settings/index.ts'
 
-/** Base units: what a figure is measured in, whatever it is shown in. */
+/** Base units: the unit of a measurement, however it is displayed. */
 export type Unit = Exclude<ThresholdUnit, 'duration'> | 'milliseconds'
 
-/** A figure that a check measured, with the limits that it was compared with, in the same unit. */
+/** A value that a check measured and the limits that it was compared with, in the same unit. */
 export type Measurement = {
   readonly value: number
   readonly unit: Unit
-  /** Beyond it the result is a warning. */
+  /** Beyond this value the result is a warning. */
   readonly warn?: number | undefined
-  /** Beyond it the result is a failure. */
+  /** Beyond this value the result is a failure. */
   readonly limit?: number | undefined
-  /** On which side the limits lie: Nagios ranges, PRTG limits and alert rules need it. */
+  /** Whether the limits are upper or lower bounds. Nagios ranges, PRTG limits and alert rules need it. */
   readonly bound?: 'atMost' | 'atLeast' | undefined
   /**
    * The instant that the duration counts from or to: an expiry, a backup, a heartbeat. Alert rules compare it with
-   * their own clock, so that an old result does not look young.
+   * their own clock, so that an old result does not look recent.
    */
   readonly at?: Date | undefined
 }
 
-/** What one check results out. A warning is Success on the wire: the interface has two states. */
+/** The outcome of one check. A warning is Success on the wire, because the interface has two states. */
 export type Result<Name extends string = string> = {
-  /** MonitoringName, e.g. `round trip`. */
+  /** The MonitoringName, e.g. `round trip`. */
   readonly check: Name
   readonly status: 'ok' | 'warning' | 'failed'
-  /** One line that a pager can hold: what was observed, against what limit. Never a secret. */
+  /** One line, short enough for a pager: what was observed, against which limit. Never a secret. */
   readonly message: string
-  /** More lines for ErrorMessages. */
+  /** Additional lines for ErrorMessages. */
   readonly details?: readonly string[] | undefined
-  /** The class of the fault. Present when and only when the status is `failed`. */
+  /** The fault class. Present if and only if the status is `failed`. */
   readonly fault?: FaultClass | undefined
-  /** Why a warning or a failure is one, where the fault class alone does not tell: the check that failed before it. */
+  /** The check whose failure caused this warning or failure, when the fault class alone does not say. */
   readonly cause?: string | undefined
   readonly measurement?: Measurement | undefined
-  /** Identity rather than state: version, serial number, role. Text without secrets. */
+  /** Identity rather than state: version, serial number, role. Contains no secrets. */
   readonly facts?: Readonly<Record<string, string>> | undefined
-  /** The address that was probed, e.g. `10.0.0.5:5432`. Set by the runner of a network kind. */
+  /** The address that was probed, e.g. `10.0.0.5:5432`. Set by the runner of network kinds. */
   readonly address?: string | undefined
-  /** Which of several: the name of a query, a queue, a mount point, a step. */
+  /** Which of several items: the name of a query, a queue, a mount point, a step. */
   readonly subject?: string | undefined
-  /** Version skew, a deployment in progress: what SuppressDeploymentErrors lets pass (H5). */
+  /** Version skew or a deployment in progress, which SuppressDeploymentErrors ignores (H5). */
   readonly deployment?: boolean | undefined
-  /** What another svc found: its fault is none of our own connection or sign-in. */
+  /** Found by another svc, so its fault does not concern our own connection or sign-in. */
   readonly foundElsewhere?: true | undefined
 }
 
@@ -62,9 +62,9 @@ type Measured<Name extends string> = {
   readonly value: number
   readonly unit: ThresholdUnit
   readonly threshold: Threshold
-  /** What the value is, in words that go before it, e.g. `replication lag`. Empty: the value alone. */
+  /** Describes the value and precedes it, e.g. `replication lag`. Empty: only the value is shown. */
   readonly what?: string
-  /** What follows the value: `ago`, `left`. */
+  /** Follows the value: `ago`, `left`. */
   readonly after?: string
   /** `Measurement.at`. */
   readonly at?: Date | undefined
@@ -72,7 +72,7 @@ type Measured<Name extends string> = {
   readonly details?: readonly string[] | undefined
 }
 
-/** Which of the two limits decided, and the words that go before it. */
+/** The limit that decided, and the words that precede it. */
 type Verdict = { readonly status: Result['status']; readonly decided: number | undefined; readonly words: string }
 
 function measured<Name extends string>(
@@ -92,7 +92,7 @@ function measured<Name extends string>(
   }
 }
 
-/** Fails above the limit, warns above `warn`; the boundary itself is ok. */
+/** Fails above the limit and warns above `warn`. The boundary itself is ok. */
 export function atMost<const Name extends string>(m: Measured<Name>): Result<Name> {
   const { warn, limit } = m.threshold
   if (limit !== undefined && m.value > limit)
@@ -103,7 +103,7 @@ export function atMost<const Name extends string>(m: Measured<Name>): Result<Nam
   return measured(m, 'atMost', { status: 'ok', decided: limit ?? warn, words })
 }
 
-/** Fails below the limit, warns below `warn`; the boundary itself is ok. */
+/** Fails below the limit and warns below `warn`. The boundary itself is ok. */
 export function atLeast<const Name extends string>(m: Measured<Name>): Result<Name> {
   const { warn, limit } = m.threshold
   if (limit !== undefined && m.value < limit)
@@ -114,7 +114,7 @@ export function atLeast<const Name extends string>(m: Measured<Name>): Result<Na
   return measured(m, 'atLeast', { status: 'ok', decided: limit ?? warn, words })
 }
 
-/** The same results, each about one of the several things that a check looks at: hold durations run per subject. */
+/** The same results, each with its subject: hold durations are tracked per subject. */
 export const about = <Name extends string>(
   subject: string,
   results: Result<Name> | readonly Result<Name>[],

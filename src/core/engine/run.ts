@@ -24,16 +24,16 @@ export type PlannedMonitor = {
   readonly settings: unknown
   /** The shallowest mode that runs it. */
   readonly depth: ExecutionMode
-  /** Part of the host block: never counts as "something found". */
+  /** Part of the host block, which does not count as a look at the server type. */
   readonly host: boolean
   readonly dependsOn: readonly string[]
   /** Milliseconds; overrides the mode's deadline. */
   readonly timeoutMs?: number | undefined
-  /** Extra attempts after a failure; never after a refused sign-in. */
+  /** Additional attempts after a failure; never after a refused sign-in. */
   readonly retries: number
   /** Its failures are deployment-related (H5). */
   readonly deployment: boolean
-  /** Milliseconds for which a threshold must have been passed before that counts. */
+  /** Milliseconds that a threshold must stay exceeded before it counts. */
   readonly forMs?: number | undefined
 }
 
@@ -44,40 +44,40 @@ export type MonitorReport = {
   /** The shallowest mode that runs it. */
   readonly depth: ExecutionMode
   readonly host: boolean
-  /** What its kind declares of its results. */
+  /** The results that its kind declares. */
   readonly checks: readonly DeclaredResult[]
   readonly results: readonly Result[]
   readonly durationMs: number
   readonly attempts: number
 }
 
-/** One run of a plan: every document and report is made from it. */
+/** One run of a plan. Every document and report is built from it. */
 export type Run = {
   readonly id: string
   readonly mode: ExecutionMode
   readonly startedAt: Date
   readonly endedAt: Date
-  /** From the monotonic clock: the wall clock may step during a run. */
+  /** From the monotonic clock: the wall clock may change during a run. */
   readonly durationMs: number
   readonly monitors: readonly MonitorReport[]
   readonly serverState: ServerState
 }
 
-/** Milliseconds: what one monitor, and a whole run, may take. */
+/** Milliseconds: the deadlines of one monitor and of a whole run. */
 export const deadlines: Record<ExecutionMode, { readonly monitor: number; readonly run: number }> = {
   Basic: { monitor: 5_000, run: 8_000 },
   Standard: { monitor: 10_000, run: 20_000 },
   Advanced: { monitor: 30_000, run: 45_000 },
 }
-/** How long an abandoned observation gets to close what it opened before the run goes on without it. */
+/** How long an aborted observation may take to clean up before the run continues without it. */
 const graceMs = 500
 
-/** What the engine takes from outside. */
+/** The engine's external dependencies. */
 export type EngineContext = Pick<CheckContext, 'now' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> &
   RunMemory & {
     readonly resolve: (host: string, signal: AbortSignal) => Promise<readonly string[]>
     readonly inChild: (probe: string, input: unknown, signal: AbortSignal) => Promise<unknown>
-    /** Begins to measure this machine; the answer covers the time since. */
+    /** Starts to measure this machine. The returned function gives the state for the time since. */
     readonly measureState: () => () => ServerState
     readonly limits: Limits
   }
@@ -85,14 +85,14 @@ export type EngineContext = Pick<CheckContext, 'now' | 'ownSignIn' | 'heartbeats
 export type RunOptions = {
   readonly mode: ExecutionMode
   readonly signal: AbortSignal
-  /** Milliseconds for the whole run; the mode's deadline when absent. */
+  /** Milliseconds for the whole run. Defaults to the mode's deadline. */
   readonly timeoutMs?: number | undefined
   readonly calledByPeer?: boolean | undefined
 }
 
 /**
- * Runs every monitor of a plan that the mode includes: in parallel, each under its deadline, all
- * under the run's. Never throws for what a monitor does. Rejects only when `signal` aborts.
+ * Runs every monitor of a plan that the mode includes, in parallel. Each has its own deadline within the run's
+ * deadline. Never throws for a failing monitor; rejects only when `signal` aborts.
  */
 export async function runMonitors(
   plan: readonly PlannedMonitor[],
@@ -110,7 +110,7 @@ export async function runMonitors(
   const report = (monitor: PlannedMonitor): Promise<MonitorReport> => {
     const existing = reports.get(monitor.name)
     if (existing) return existing
-    // Entered before its parents are awaited, so that siblings share one run of each.
+    // Stored before its parents are awaited, so that siblings share one run of each parent.
     const made = Promise.resolve().then(async () => {
       const parents = due.filter((other) => monitor.dependsOn.includes(other.name))
       const failed = (await Promise.all(parents.map(report))).find(hasFailed)
@@ -195,7 +195,7 @@ async function attempts(
   } while (attempt <= monitor.retries && results.some((f) => f.status === 'failed') && !signal.aborted)
   if (refusalKey !== undefined) {
     if (results.some(isRefusal)) refusals.refused(refusalKey, context.now())
-    // A server that is down has accepted nothing.
+    // A server that is down has not accepted the sign-in.
     else if (results.some((result) => result.status !== 'failed')) refusals.accepted(refusalKey)
   }
   const counted =
@@ -204,10 +204,10 @@ async function attempts(
   return base(monitor, reported, context.now() - started, attempt)
 }
 
-/** Our own sign-in was refused. */
+/** Whether the server refused our own sign-in. */
 const isRefusal = ({ fault, foundElsewhere }: Result): boolean => fault === 'auth' && foundElsewhere !== true
 
-/** Retries hide flapping: a late pass says so. */
+/** A result that passes after a retry says so, because retries hide flapping. */
 const passedLate = (result: Result, attempt: number): Result =>
   result.status === 'failed' ? result : { ...result, message: `${result.message} (passed on attempt ${attempt})` }
 
@@ -270,7 +270,7 @@ async function observeOnce(
   const iterator = monitor.kind.run(monitor.settings as never, checkContext)[Symbol.asyncIterator]()
   const failedStep = (error: unknown): Result => {
     const took = context.now() - step.since
-    // Whatever a driver throws once the deadline has passed is the deadline's doing.
+    // An error after the deadline is a consequence of the deadline.
     const cause =
       signal.aborted && !(error instanceof ProbeError)
         ? new ProbeError(
@@ -289,7 +289,7 @@ async function observeOnce(
     }
   } catch (error) {
     results.push(failedStep(error))
-    // Also after a judge that threw: the observation waits at its `yield`, with what it holds.
+    // Needed even when `evaluate` throws: the generator is suspended at its `yield` and holds resources.
     await closed(iterator)
   } finally {
     deadline.clear()
@@ -303,7 +303,7 @@ async function observeOnce(
 
 const seconds = (ms: number): string => `${Number((ms / 1_000).toFixed(1))} s`
 
-/** Waits until an aborted observation has run its `finally` blocks, but not for ever. */
+/** Waits, for a limited time, until an aborted observation has run its `finally` blocks. */
 async function closed(iterator: AsyncIterator<unknown>): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, graceMs)

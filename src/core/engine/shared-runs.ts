@@ -3,18 +3,18 @@ import type { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { Run } from './run.ts'
 
-/** Milliseconds for which a result serves everyone; a quarter of that for a failure. */
+/** Milliseconds that a result is shared. A failure is shared for a quarter of that. */
 const cacheTtlMs: Record<ExecutionMode, number> = { Basic: 2_000, Standard: 10_000, Advanced: 60_000 }
 /**
- * Milliseconds from the start of a run, and from its end, to the next start of the same mode and type.
- * Whatever callers do, a monitored server is asked no more often.
+ * Minimum milliseconds from the start and from the end of a run to the next start of the same mode and type. This
+ * bounds the load on monitored servers, whatever callers do.
  */
 const pauseMs = 1_000
-/** Strangers together start at most so many runs in so many milliseconds. */
+/** All anonymous callers together start at most this many runs per window. */
 const maxStrangerStarts = 4
 const strangerWindowMs = 1_000
 
-/** Begins a run. It ends by itself, whether or not anybody still waits for it. */
+/** Starts a run. It completes even if nobody waits for it any more. */
 type Start = (mode: ExecutionMode, type: ServerType, forPeer: boolean) => Promise<Run>
 
 export type SharedCall = {
@@ -22,36 +22,36 @@ export type SharedCall = {
   /** Takes no result of a run that had begun before this call. */
   readonly fresh: boolean
   /**
-   * Somebody of whom nothing is known. Strangers may start few runs, so that nobody can use this
-   * server to load the servers that it monitors.
+   * An anonymous caller. Such callers may start few runs, so that nobody can use this server to load the servers that
+   * it monitors.
    */
   readonly stranger: boolean
-  /** Milliseconds that the caller waits at most. */
+  /** The longest time that the caller waits, in milliseconds. */
   readonly callerTimeoutMs?: number | undefined
   /**
-   * Another svc asks. Such a run asks no further svc, so it is not the run of everyone else; it is
-   * shared among peers, and started no more often, because anybody can send the header that says so.
+   * Another svc makes the request. Such a run queries no further svc, so only peers share it. It starts no more often
+   * than other runs, because anybody can send the header.
    */
   readonly forPeer?: boolean | undefined
 }
 
 export type Shared = { readonly run: Run; readonly ageMs: number }
 
-/** Times are milliseconds of the monotonic clock. */
+/** Times are monotonic milliseconds. */
 type Result = {
   readonly run: Run
   readonly endedAt: number
   readonly expiresAt: number
-  /** Strangers have started the one run that they may start in the life of a result. */
+  /** Anonymous callers have used up their one run during the life of this result. */
   renewed: boolean
 }
 
-/** A run that somebody waits for, which has begun or is to begin. */
+/** A run that callers wait for: in progress or pending. */
 type Demand = {
   readonly outcome: Promise<Result>
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
-  /** How many callers wait for it to begin. */
+  /** The number of callers that wait for the start. */
   readonly callers: { trusted: number; strangers: number }
 }
 
@@ -60,7 +60,7 @@ type Lane = {
   readonly mode: ExecutionMode
   readonly type: ServerType
   readonly forPeer: boolean
-  /** Of the mode and type, for peers and for everyone else. */
+  /** Shared by the lanes of peers and other callers of the same mode and type. */
   readonly pace: { startedAt: number }
   endedAt: number
   result: Result | undefined
@@ -69,16 +69,16 @@ type Lane = {
 }
 
 /**
- * One run per mode and type at a time, joined by everyone who asks meanwhile. An expired result is
- * never served: the caller waits for a run. Callers cause runs; they neither end them nor make them
- * come faster than the bounds above allow.
+ * Runs at most one run per mode and type at a time; callers that arrive meanwhile share it. Never serves an expired
+ * result: the caller waits for a run. Callers cause runs, but neither end them nor start them faster than the limits
+ * above.
  */
 export class SharedRuns {
   readonly #lanes = new Map<string, Lane>()
   readonly #paces = new Map<string, Lane['pace']>()
-  /** Those with a run that is to begin, in the order in which it was asked for. */
+  /** Lanes with a pending run, in the order of their requests. */
   readonly #waiting = new Set<Lane>()
-  /** When strangers started their last runs, oldest first. */
+  /** The times of the latest starts for anonymous callers, oldest first. */
   readonly #strangerStarts: number[] = []
   readonly #now: () => number
   readonly #start: Start
@@ -91,17 +91,16 @@ export class SharedRuns {
   }
 
   /**
-   * A valid result at once, else that of the run under way or of the next one; with `fresh` always
-   * that of a run that begins after this call. Rejects when the caller's signal aborts, and with what
-   * the run rejects with. A caller with less time than that (`patienceMs`) is refused with Unavailable
-   * when its time is up, and the run is there for its next attempt.
+   * Returns a valid result at once, otherwise that of the current or the next run. With `fresh`, always that of a run
+   * that starts after this call. Rejects when the caller's signal aborts, and with the error of the run. A caller
+   * whose `callerTimeoutMs` ends first gets Unavailable; the run continues and can serve its next attempt.
    */
   async get(mode: ExecutionMode, type: ServerType, call: SharedCall): Promise<Shared> {
     const { signal, fresh, stranger, callerTimeoutMs, forPeer = false } = call
     signal.throwIfAborted()
     if (this.#closed) throw this.#closed
     const lane = this.#laneOf(mode, type, forPeer)
-    // Also while another caller's fresh run is under way: that one takes the valid result from nobody.
+    // Applies even during another caller's fresh run, which does not invalidate the current result.
     if (!fresh && isValid(lane.result, this.#now())) return this.#shared(lane.result)
 
     const kind = stranger ? 'strangers' : 'trusted'
@@ -122,13 +121,13 @@ export class SharedRuns {
     }
   }
 
-  /** The last finished run, expired or not: for a page that shows its age. Never an answer to a caller. */
+  /** The last finished run, even if expired: for a page that shows its age. Never an answer to a caller. */
   last(mode: ExecutionMode, type: ServerType): Shared | undefined {
     const result = this.#lanes.get(keyOf(mode, type, false))?.result
     return result && this.#shared(result)
   }
 
-  /** Begins no further run, and refuses whoever waits for one to begin. Runs under way are not its to end. */
+  /** Starts no further runs and rejects the callers of pending ones. Does not end runs in progress. */
   close(reason: Fault): void {
     this.#closed = reason
     clearTimeout(this.#timer)
@@ -164,7 +163,7 @@ export class SharedRuns {
     return lane
   }
 
-  /** Counts a caller in for the next run, and begins it if it may begin now. */
+  /** Registers a caller for the next run, and starts that run if it is due. */
   #demand(lane: Lane, kind: keyof Demand['callers']): Demand {
     const demand = lane.next ?? newDemand()
     lane.next = demand
@@ -174,7 +173,7 @@ export class SharedRuns {
     return demand
   }
 
-  /** Counts a caller out of a run that has not begun; a run that nobody waits for does not begin. */
+  /** Removes a caller from a pending run. A run without callers does not start. */
   #leave(lane: Lane, { callers }: Demand, kind: keyof Demand['callers']): void {
     callers[kind] -= 1
     if (callers.trusted + callers.strangers > 0) return
@@ -182,7 +181,7 @@ export class SharedRuns {
     this.#waiting.delete(lane)
   }
 
-  /** Begins every run that may begin now, and comes back when the next one may. */
+  /** Starts every run that is due, and sets a timer for the next one. */
   #beginDue(): void {
     clearTimeout(this.#timer)
     const now = this.#now()
@@ -192,13 +191,13 @@ export class SharedRuns {
       if (at <= now) this.#begin(lane, now)
       else soonest = Math.min(soonest, at)
     }
-    // A timer may be early by the clock that counts here; then it is set again.
+    // A timer may fire early by the monotonic clock; it is then set again.
     if (soonest < Number.POSITIVE_INFINITY) {
       this.#timer = setTimeout(() => this.#beginDue(), Math.max(1, Math.ceil(soonest - now)))
     }
   }
 
-  /** Infinity while a run is under way: its end comes back to this. */
+  /** Infinity during a run; its end calls `#beginDue` again. */
   #mayBeginAt({ running, next, pace, endedAt, result }: Lane): number {
     if (running || !next) return Number.POSITIVE_INFINITY
     const earliest = Math.max(pace.startedAt, endedAt) + pauseMs
@@ -253,7 +252,7 @@ function lifeOf({ monitors }: Run, mode: ExecutionMode): number {
 
 function newDemand(): Demand {
   const { promise: outcome, resolve, reject } = Promise.withResolvers<Result>()
-  // Everyone who waited may have left.
+  // Prevents an unhandled rejection when all callers have left.
   outcome.catch(() => {})
   return { outcome, resolve, reject, callers: { trusted: 0, strangers: 0 } }
 }
