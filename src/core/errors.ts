@@ -1,6 +1,6 @@
 /**
- * Every way a call can fail, once: its code on the wire, its HTTP status, its exit code.
- * A fault is the user's to mend and carries hints; any other error is a defect of ours.
+ * Every way a call can fail, in one table: its code on the wire, its HTTP status, its exit code. A fault is something
+ * that the user can fix and carries hints; any other error is a defect of ours.
  */
 
 /** Exit codes are frozen; `svc help exit-codes` prints this table. */
@@ -86,7 +86,7 @@ export const faults = {
     message: 'This operation does not exist in this version',
   },
   Unavailable: { errorCode: 'ServiceUnavailable', status: 503, exit: 'serverError', message: 'Not available now' },
-  // At the caller's end
+  // On the caller's side
   Usage: { errorCode: 'Usage', status: 400, exit: 'usage', message: 'Wrong usage' },
   Unreachable: { errorCode: 'Unreachable', status: 502, exit: 'unreachable', message: 'The server cannot be reached' },
   Timeout: { errorCode: 'Timeout', status: 504, exit: 'timeout', message: 'No answer in time' },
@@ -114,11 +114,11 @@ export const faults = {
 } as const satisfies Record<string, FaultSpec>
 export type FaultName = keyof typeof faults
 
-/** One problem with one field, as in ResponseStatus.Errors. */
+/** A problem with one field, as in ResponseStatus.Errors. */
 export type FieldFault = { readonly ErrorCode: string; readonly FieldName: string; readonly Message: string }
 
 export type FaultDetails = {
-  /** Overrides the row's ErrorCode, e.g. `NotSupportedException`. */
+  /** Overrides the ErrorCode of the row, e.g. `NotSupportedException`. */
   readonly errorCode?: string | undefined
   readonly fields?: readonly FieldFault[] | undefined
   /** What to do next, one line each; the last line is the next step. */
@@ -127,13 +127,13 @@ export type FaultDetails = {
   readonly retryAfter?: number | undefined
   /** Response headers that belong to this fault, e.g. Allow. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** A 4xx/5xx that a remote server gave, for the record. */
+  /** The HTTP status of a remote server's error. */
   readonly remoteStatus?: number | undefined
   readonly meta?: Readonly<Record<string, string>> | undefined
   readonly cause?: unknown
 }
 
-/** A failure that somebody can mend: carries the row of the table, and what to do next. */
+/** A failure that somebody can fix. Carries its row of the table and what to do next. */
 export class Fault extends Error {
   override readonly name = 'Fault'
   readonly fault: FaultName

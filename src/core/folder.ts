@@ -2,9 +2,9 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 /**
- * Makes a folder and those above it that are missing, for this account alone (0700). Throws what the
- * file system says. Not `mkdir` with `recursive`: below /proc and its like, where a folder cannot be
- * made and is never there, Node tries again for ever.
+ * Makes a folder and its missing parents, accessible to this account only (0700). Throws file system errors. Does not
+ * use `mkdir` with `recursive`: below /proc and similar file systems, where folders cannot be made, Node retries
+ * forever.
  */
 export function makeFolder(path: string): void {
   const missing: string[] = []
@@ -13,7 +13,7 @@ export function makeFolder(path: string): void {
     try {
       mkdirSync(folder, { mode: 0o700 })
     } catch (error) {
-      // Another process may have made it meanwhile.
+      // Another process may have made it in the meantime.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
   }

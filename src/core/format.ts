@@ -16,7 +16,7 @@ export function showBytes(bytes: number): string {
   const steps = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
   let value = bytes
   let step = 0
-  // Rounded as it will be shown: never 1024 MiB.
+  // Rounds as the output will, so that it never shows 1024 MiB.
   while (Math.round(Math.abs(value)) >= 1024 && step < steps.length - 1) {
     value /= 1024
     step += 1
@@ -26,7 +26,7 @@ export function showBytes(bytes: number): string {
 
 const round = (value: number, digits: number): number => Number(value.toFixed(digits))
 
-/** A value of a threshold's unit, for people. */
+/** A value in the unit of its threshold, for people. */
 export function show(value: number, unit: ThresholdUnit): string {
   if (unit === 'duration') return showDuration(value)
   if (unit === 'bytes') return showBytes(value)

@@ -1,34 +1,33 @@
 import type * as Sqlite from 'node:sqlite'
 
-/** A value that is made when it is first needed. */
+/** A value that is made on first use. */
 export type Lazy<T, A extends readonly unknown[] = []> = {
-  /** The value. Rejects with what the attempt throws; the next call then makes a new one. */
+  /** Returns the value. Rejects with the error of a failed attempt; the next call makes a new attempt. */
   readonly get: (...args: A) => Promise<T>
-  /** The value, or the attempt under way; undefined when there is neither. Makes nothing. */
+  /** Returns the value or the attempt in progress, otherwise undefined. Never starts an attempt. */
   readonly peek: () => Promise<T> | undefined
 }
 
 /**
- * Makes a value when it is first needed and keeps it. Whoever asks during an attempt shares it, and
- * with it the arguments of the call that began it.
+ * Makes a value on first use and keeps it. Concurrent callers share one attempt, made with the first caller's
+ * arguments.
  *
- * A success is kept and a failure is not: the file that could not be opened, the disk that was full and
- * the database that did not answer are the trouble of a moment, and a long-lived process that kept
- * their rejection would have to be restarted to get rid of it. Whatever is made once in this program is
- * therefore made here, never with `promise ??= make()`.
+ * Keeps successes but not failures. A file that could not be opened, a full disk or a database that did not answer are
+ * temporary problems; a long-lived process that kept the rejection would need a restart. For this reason, every value
+ * that this program makes once uses `lazy`, never `promise ??= make()`.
  *
- * It cannot undo what others keep: Node keeps the error of an ES module, and of a package that
- * `import()` wraps, whose evaluation has failed. `svc serve` loads its modules before it listens.
+ * It cannot undo what others cache: Node keeps the error of an ES module whose evaluation failed, and of a package
+ * that `import()` wraps. `svc serve` loads its modules before it listens.
  */
 export function lazy<T, A extends readonly unknown[] = []>(make: (...args: A) => Promise<T>): Lazy<T, A> {
   let promise: Promise<T> | undefined
   return {
     get: (...args) => {
       if (promise) return promise
-      // Async, so that what `make` throws before it gives a promise is a rejection too.
+      // Async, so that a synchronous throw in `make` becomes a rejection too.
       const attempt = (async () => await make(...args))()
       promise = attempt
-      // Attached before anybody else's handler, so whoever hears of the failure can ask again at once.
+      // Registered before any other handler, so that a caller that sees the failure can retry at once.
       attempt.catch(() => {
         promise = undefined
       })
@@ -39,12 +38,12 @@ export function lazy<T, A extends readonly unknown[] = []>(make: (...args: A) =>
 }
 
 /**
- * Node's own SQLite, loaded when it is first asked for. Older lines of Node 24 print an
- * ExperimentalWarning then, which no operator can act on: that one is dropped, any other is not.
+ * Node's own SQLite, loaded on first use. Older releases of Node 24 then print an ExperimentalWarning, which no
+ * operator can act on. Drops only that warning.
  */
 export const sqlite = (): typeof Sqlite => withoutSqliteWarning(() => process.getBuiltinModule('node:sqlite'))
 
-/** Runs `load` and drops the one warning that loading node:sqlite may give. */
+/** Runs `load` and drops the ExperimentalWarning of node:sqlite. */
 export function withoutSqliteWarning<T>(load: () => T): T {
   const emit = Reflect.get(process, 'emitWarning') as (...args: unknown[]) => void
   const filtered = (...args: unknown[]): void => {

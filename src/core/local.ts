@@ -13,34 +13,34 @@ import { healthCheckResponse, type RunDocumentOptions, type RunView, runDocument
 import type { Call, Caller, ServeOptions, Service } from './service.ts'
 import type { Actor, Data } from './store/index.ts'
 
-/** What the local Service computes with; made in `open.ts`. */
+/** The dependencies of the local Service, made in `open.ts`. */
 export type Parts = {
-  /** The monitors of a type, for one call. */
+  /** The monitors of a type for one call. */
   readonly plan: (type: ServerType, mode: ExecutionMode, call: Call) => Promise<readonly PlannedMonitor[]>
-  /** Runs a plan for this call alone. */
+  /** Runs a plan for this call only. */
   readonly run: (plan: readonly PlannedMonitor[], mode: ExecutionMode, call: Call) => Promise<Run>
-  /** Runs shared with everyone who asks; absent for a command, whose every run is its own. */
+  /** Runs that all callers share. Absent for a command, which always makes its own run. */
   readonly shared?:
     | ((mode: ExecutionMode, type: ServerType, call: Call, stranger: boolean) => Promise<Shared>)
     | undefined
   readonly details: ServeOptions['details']
-  /** Accounts, sessions and roles, opened when first needed; absent without a store. */
+  /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
 }
 export type Accounts = { readonly data: Data; readonly access: Access }
 
-/** What single operations work with, and how to load it: `svc health` pays for none of it. */
+/** Loaders for what single operations need, so that `svc health` loads none of it. */
 const loaders = {
   roles: () => import('./roles/index.ts'),
   heartbeats: () => import('./heartbeats/index.ts'),
 } as const
 
-/** Loads what the operations load when they are first called. */
+/** Loads everything that the operations would load on first use. */
 export const preloadOperations = async (): Promise<void> => {
   await Promise.all(Object.values(loaders).map((load) => load()))
 }
 
-/** The Service computed here. Every guard sits here and judges the caller it is given. */
+/** The Service computed in this process. All authorization happens here and judges the caller that it is given. */
 export function localService(parts: Parts): Service {
   const documentsOf = rememberDocuments()
   return {
@@ -72,7 +72,7 @@ export function localService(parts: Parts): Service {
     },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
-      // Each step that waits costs the shared answer, so that what is known at once waits for nothing.
+      // Every await delays shared answers, so the known cases skip it.
       const signedIn = isHere(call.caller) || !call.credential ? false : await isSignedIn(parts, call)
       const { run, ageMs } = await obtain(parts, mode, type, call, signedIn)
       const documents = documentsOf(run, type, request, viewFor(call.caller, parts.details, signedIn))
@@ -90,7 +90,10 @@ export function localService(parts: Parts): Service {
 type Documents = { readonly run: RunDocument; readonly response: HealthCheckResponse }
 type Flags = RunDocumentOptions['flags']
 
-/** The documents of a run but for the correlation id: made once for all callers who share it and ask alike. */
+/**
+ * The documents of a run without the correlation id. Callers that share the run with the same options share the
+ * documents.
+ */
 function rememberDocuments(): (run: Run, type: ServerType, flags: Flags, view: RunView) => Documents {
   const documentsByRun = new WeakMap<Run, Map<string, Documents>>()
   return (run, type, flags, view) => {
@@ -118,8 +121,9 @@ async function runAlone(parts: Parts, mode: ExecutionMode, type: ServerType, cal
 }
 
 /**
- * P8, O1: who acts, for the audit. Throws Unauthorized for nobody and Forbidden without the role or the
- * permission that the operation's row asks for. In process it is the OS account, whatever else is presented.
+ * Authorizes the caller and returns the actor for the audit (P8, O1). Throws Unauthorized without an identity, and
+ * Forbidden without the role or permission that the operation requires. In process, the actor is always the OS
+ * account.
  */
 async function admit(operation: keyof typeof operations, { access }: Accounts, call: Call): Promise<Actor> {
   const { caller, correlationId } = call
@@ -131,30 +135,30 @@ async function admit(operation: keyof typeof operations, { access }: Accounts, c
   return { who: user.userName, userId: user.id, address: caller.address, correlationId }
 }
 
-/** Whoever holds Admin may do what a permission allows to others. */
+/** Admin includes all permissions. */
 function may({ roles, permissions }: Identity, required: WhoMayCall): boolean {
   if (required === 'anyone' || roles.includes('Admin')) return true
   return required !== 'Admin' && permissions.includes(required.permission)
 }
 
-/** Who calls, and what the call presents of itself. */
+/** The caller and its credential. */
 type Presented = Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>
 
-/** Whether the caller is on this machine, as far as the transport can tell. */
+/** Whether the caller is on this machine, as far as the transport knows. */
 const isHere = (caller: Caller): boolean => caller.kind === 'local' || caller.loopback
 
 /** What a caller may see of a run. */
 export const viewOf = async (parts: Parts, call: Presented): Promise<RunView> =>
   viewFor(call.caller, parts.details, await isSignedIn(parts, call))
 
-/** S11: off loopback, a stranger is told the state and the fault classes, and nothing about hosts. */
+/** Beyond loopback, anonymous callers see statuses and fault classes, but nothing about hosts (S11). */
 function viewFor(caller: Caller, details: ServeOptions['details'], signedIn = false): RunView {
   return isHere(caller) || details === 'anyone' || signedIn ? 'full' : 'brief'
 }
 
 /**
- * Whether somebody is signed in, asked only where it matters: for what the answer shows, and for how
- * many runs the caller may start. A store that is in trouble opens nothing.
+ * Whether the caller is signed in. Checked only where it matters: for the details of the answer and the number of runs
+ * that the caller may start. A failing store counts as not signed in.
  */
 async function isSignedIn({ accounts }: Parts, call: Presented): Promise<boolean> {
   if (!accounts || !call.credential || isHere(call.caller)) return false

@@ -2,7 +2,7 @@ import type { BlockList } from 'node:net'
 
 let list: BlockList | undefined
 
-/** Made, and node:net loaded, when the first address needs it: most are spelled as `isLoopback` knows them. */
+/** Made on first use, which also loads node:net: `isLoopback` recognizes the usual spellings without it. */
 function loopback(): BlockList {
   if (list) return list
   list = new (process.getBuiltinModule('node:net').BlockList)()
@@ -12,26 +12,26 @@ function loopback(): BlockList {
 }
 
 /**
- * Whether an IP address is loopback: 127.0.0.0/8 (RFC 1122, 3.2.1.3), ::1 (RFC 4291, 2.5.3), or one of the former
- * mapped into IPv6 (::ffff:127.0.0.0/104); in any spelling, with or without brackets. What is sent there never leaves
- * this machine, so that it may go in clear.
+ * Whether an IP address is loopback: 127.0.0.0/8 (RFC 1122, 3.2.1.3), ::1 (RFC 4291, 2.5.3), or the former mapped into
+ * IPv6 (::ffff:127.0.0.0/104). Accepts any spelling, with or without brackets. Traffic to such an address never leaves
+ * this machine, so it may be unencrypted.
  *
- * Every other address counts as another machine: link-local (169.254.0.0/16, fe80::/10), unspecified (0.0.0.0, ::),
- * private, and this machine's own address on its network. False too for an address with a zone, because loopback has
- * none, and for a text that is not an address. For names see `isLoopbackHost`.
+ * All other addresses count as other machines: link-local (169.254.0.0/16, fe80::/10), unspecified (0.0.0.0, ::),
+ * private, and this machine's own network address. Also false for an address with a zone, because loopback has none,
+ * and for text that is not an address. For names see `isLoopbackHost`.
  */
 export function isLoopback(address: string): boolean {
   if (address === '127.0.0.1' || address === '::1') return true
   const bare = /^\[.*\]$/.test(address) ? address.slice(1, -1) : address
   const family = process.getBuiltinModule('node:net').isIP(bare)
-  // A list ignores the zone, and takes an IPv4 address that is mapped into IPv6 for what it is.
+  // A BlockList ignores the zone and matches IPv4-mapped IPv6 addresses.
   return family !== 0 && !bare.includes('%') && loopback().check(bare, family === 4 ? 'ipv4' : 'ipv6')
 }
 
 /**
- * Whether a host, written as an address or a name, is loopback: a loopback address, `localhost`, or a name below it
- * (RFC 6761, 6.3). No other name is, whatever it resolves to. A resolver may still lead such a name to another machine:
- * before a credential follows, judge the address of the connection by `isLoopback`.
+ * Whether a host, given as an address or a name, is loopback: a loopback address, `localhost`, or a name below it (RFC
+ * 6761, 6.3). No other name is, whatever it resolves to. A resolver may still map such a name to another machine:
+ * before sending a credential, check the address of the connection with `isLoopback`.
  */
 export function isLoopbackHost(host: string): boolean {
   const name = host.toLowerCase()

@@ -25,7 +25,7 @@ import type { Data } from './store/index.ts'
 import { listeningPorts } from './system/listening.ts'
 import { stateMeter } from './system/resources.ts'
 
-/** Administration that is loaded, and opens its store, when it is first asked for something. */
+/** An Admin that is loaded, and opens its store, on first use. */
 export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
   const lazily =
     <A extends readonly unknown[], R>(pick: (admin: Admin) => (...args: A) => Promise<R>) =>
@@ -67,9 +67,9 @@ export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
 export type OpenOptions = {
   readonly version: string
   readonly config: Config
-  /** The embedded store's file or `postgres://…`; undefined: run without a store (`serve --only health`). */
+  /** The embedded store's file or `postgres://…`. Undefined: no store (`serve --only health`). */
   readonly store: string | undefined
-  /** True in `svc serve`: runs are shared and results serve for a while. */
+  /** True in `svc serve`: callers share runs, and results are cached for a while. */
   readonly shared: boolean
   readonly details: ServeOptions['details']
 }
@@ -77,14 +77,17 @@ export type OpenOptions = {
 export type Core = {
   readonly service: Service
   readonly runtime: Runtime
-  /** Runs one monitor by itself. Throws NotFound for one that the type does not have, Usage for a mode too shallow. */
+  /**
+   * Runs a single monitor. Throws NotFound for a monitor that the type does not have, Usage for a mode too shallow for
+   * it.
+   */
   readonly trial: (monitor: TrialRequest, signal: AbortSignal) => Promise<Trial>
 }
 
 /**
- * The only composing module: makes store, engine and Service. A shared core opens its store and loads
- * whatever its requests may need now, and fails with a Fault when it cannot; a command's core opens and
- * loads only what the command needs.
+ * The only composing module: makes the store, the engine and the Service. A shared core opens its store and loads
+ * whatever requests may need at once, and fails with a Fault when it cannot. A command's core opens and loads only
+ * what the command needs.
  */
 export async function openCore(options: OpenOptions): Promise<Core> {
   const now = (): number => performance.now()
@@ -134,7 +137,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 
   const runs = new Map<string, { mode: ExecutionMode; type: ServerType }>()
   const started = new Map<string, StartedRuns>()
-  // Callers come and go; a shared run ends by its own deadline, or with this core.
+  // Callers come and go. A shared run ends at its own deadline, or with this core.
   const start = async (mode: ExecutionMode, type: ServerType, forPeer: boolean): Promise<Run> => {
     if (!forPeer) runs.set(`${mode} ${type}`, { mode, type })
     const trigger = forPeer ? 'peer' : 'caller'
@@ -164,7 +167,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       sharedRuns &&
       ((mode, type, call, stranger) =>
         sharedRuns.get(mode, type, {
-          // A closing core ends the runs themselves, and with them whoever waits.
+          // A closing core aborts the runs themselves, and with them everyone who waits.
           signal: call.signal,
           fresh: call.fresh === true,
           stranger,
@@ -227,7 +230,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const
 const unitSigns: Partial<Record<Unit, string>> = { milliseconds: 'ms', percent: '%', bytes: 'B', days: 'days' }
 
-/** A report in the words that `svc monitors test --json` has had from the start. */
+/** A report with the stable field names of `svc monitors test --json`. */
 const trialOf = ({ durationMs, attempts, results }: MonitorReport): Trial => ({
   durationMs,
   attempts,
@@ -247,7 +250,7 @@ const trialOf = ({ durationMs, attempts, results }: MonitorReport): Trial => ({
 const configuredMonitors = ({ types }: Config): readonly PlannedMonitor[] =>
   Object.values(types).flatMap(({ monitors }) => monitors)
 
-/** Opens the store, and loads what any request may need. Throws a Fault, with the store closed again. */
+/** Opens the store and loads everything that a request may need. On failure it closes the store and throws a Fault. */
 async function openAll(
   store: OpenStore | undefined,
   configured: readonly PlannedMonitor[],
@@ -266,7 +269,7 @@ async function openAll(
   }
 }
 
-/** For a command: leaves out monitors that its selection cannot want, so that they are not run. */
+/** For a command: removes monitors that its selection skips, so that they do not run. */
 function selectMonitors(planned: readonly PlannedMonitor[], call: Call): readonly PlannedMonitor[] {
   const skip = call.selection?.skip ?? []
   if (skip.length === 0) return planned
@@ -277,26 +280,26 @@ function selectMonitors(planned: readonly PlannedMonitor[], call: Call): readonl
 const stopping = (): Fault => new Fault('Unavailable', 'Shutting down', { retryAfter: 5 })
 
 type OpenStore = {
-  /** How answers name it. */
+  /** The store's name in answers. */
   readonly label: string
-  /** The embedded store's file; undefined for a database elsewhere. */
+  /** The embedded store's file; undefined for a remote database. */
   readonly path: string | undefined
-  /** Opened once, by whoever asks first; `create`: made when there is none. */
+  /** Opened once, on first use. `create` makes the store if it does not exist. */
   readonly data: (create: boolean) => Promise<Data>
-  /** For one request. */
+  /** For a single request. */
   readonly accounts: () => Promise<Accounts>
   readonly admin: () => Promise<Admin>
-  /** Loads what `accounts`, `admin` and `signIn` load when they are first needed; opens what reading opens. */
+  /** Loads everything that `accounts`, `admin` and `signIn` would load on first use, and opens what reads need. */
   readonly preload: () => Promise<void>
-  /** Rejects while a sign-in could not be answered, for what it needs is not there. */
+  /** Rejects while sign-ins cannot work because something that they need is missing. */
   readonly ready: (signal?: AbortSignal) => Promise<void>
-  /** For a look at its own sign-in; makes the store as `svc serve` would when there is none. */
+  /** For the monitor of svc's own sign-in. Makes a missing store, as `svc serve` would. */
   readonly signIn: OwnSignIn
-  /** Safe to call twice; nothing is opened afterwards. */
+  /** Safe to call twice. Nothing is opened afterwards. */
   readonly close: () => Promise<void>
 }
 
-/** The store with what works on it; each is loaded and opened when it is first needed. */
+/** The store and everything that works on it. Each part is loaded and opened on first use. */
 async function holdStore(store: string): Promise<OpenStore> {
   const { openData, shownStore, storeKind } = await import('./store/index.ts')
   const label = shownStore(store)
@@ -355,7 +358,7 @@ async function holdStore(store: string): Promise<OpenStore> {
   }
 }
 
-/** T4: what is sealed for ten seconds is gone soon after, and expired rows do not pile up. Milliseconds. */
+/** Deletes expired rows in time: sealed values live for only ten seconds (T4). Milliseconds. */
 const sweepEvery = 10_000
 
 function sweepNowAndThen(data: OpenStore['data']): () => void {
@@ -366,7 +369,7 @@ function sweepNowAndThen(data: OpenStore['data']): () => void {
     try {
       await (await data(false)).sweep(Date.now())
     } catch {
-      // A store in trouble says so to whoever asks it something, readiness first; the next sweep is soon.
+      // Requests and the readiness check report a failing store. The next sweep follows soon.
     } finally {
       sweeping = false
     }
@@ -375,7 +378,7 @@ function sweepNowAndThen(data: OpenStore['data']): () => void {
   return () => clearInterval(timer)
 }
 
-/** Creates the store as `svc serve` would; gives the sentence to report when it cannot be opened. */
+/** Creates the store as `svc serve` would. Returns the error message when it cannot be opened. */
 async function prepareStore(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
   const { openStore } = await import('./store/index.ts')

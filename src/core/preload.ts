@@ -1,9 +1,9 @@
 import { Fault } from './errors.ts'
 
 /**
- * Loads parts of the program before `svc serve` listens, so that no request has to find a file: one that
- * could not be opened for a moment, for want of descriptors, would fail the request, and Node itself keeps
- * the error of a module whose evaluation has failed. Throws Fault `Local` when a part cannot be loaded.
+ * Loads parts of the program before `svc serve` listens, so that no request has to load files. A file that cannot be
+ * opened for a moment, e.g. for lack of descriptors, would fail the request, and Node keeps the error of a module
+ * whose evaluation failed. Throws Fault `Local` when a part cannot be loaded.
  */
 export async function preload(...parts: readonly (() => Promise<unknown>)[]): Promise<void> {
   try {

@@ -1,4 +1,4 @@
-/** What kind of thing went wrong: an operator's first question. */
+/** The class of a fault: an operator's first question. */
 export const faultClasses = [
   'dns',
   'refused',
@@ -13,7 +13,7 @@ export const faultClasses = [
 ] as const
 export type FaultClass = (typeof faultClasses)[number]
 
-/** Thrown by `observe` when it knows better than an error code what went wrong. */
+/** Thrown by `observe` when it knows the cause better than an error code could say. */
 export class ProbeError extends Error {
   override readonly name = 'ProbeError'
   readonly fault: FaultClass

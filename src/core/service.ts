@@ -12,8 +12,8 @@ import type {
 } from './protocol/index.ts'
 
 /**
- * Who calls. In process the caller is the OS account; over HTTP it is whoever the credentials of
- * the request say. The Service judges the caller it is given, wherever it runs.
+ * The caller. In process it is the OS account; over HTTP the credentials of the request decide. The Service judges the
+ * caller that it is given, wherever it runs.
  */
 export type Caller =
   | { readonly kind: 'local'; readonly account: string }
@@ -24,55 +24,55 @@ export type Caller =
       readonly loopback: boolean
     }
 
-/** What a transport may say beside an answer. */
+/** What a transport may add to an answer. */
 export type AnswerFacts = {
   /** Seconds since the run behind this answer ended; 0 for a run made for this call. */
   readonly ageSeconds: number
   /** The id of the (possibly shared) run. */
   readonly runId: string
   /**
-   * The run itself, as the caller may read it: the answer is made from it and has no place for its figures. Absent
-   * for the answer of a server that sends none.
+   * The run itself, as far as the caller may see it: the answer is made from it and has no fields for its figures.
+   * Absent when the server does not send runs.
    */
   readonly run?: RunDocument | undefined
 }
 
 export type Call = {
   readonly caller: Caller
-  /** Absent: nobody is signed in. In process the OS account is Admin (P8). */
+  /** Absent: anonymous. In process the OS account is Admin (P8). */
   readonly credential?: Credential | PasswordCredential | undefined
-  /** Over HTTP, the verb that carried a sign-in: GET asks, DELETE signs out (A5–A7). Absent: POST. */
+  /** Over HTTP, the verb of a sign-in request: GET queries, DELETE signs out (A5–A7). Absent: POST. */
   readonly verb?: 'GET' | 'POST' | 'DELETE' | undefined
-  /** `?continue=` of a sign-in, and the origin of this server that it must stay in (A14). */
+  /** `?continue=` of a sign-in, and the origin of this server that the URL must stay in (A14). */
   readonly continueTo?: { readonly url: string; readonly origin: string } | undefined
   readonly correlationId: string
   readonly signal: AbortSignal
-  /** True when the caller accepts only a run that begins after its call (`Cache-Control: no-cache`). */
+  /** True when the caller accepts only a run that starts after its call (`Cache-Control: no-cache`). */
   readonly fresh?: boolean | undefined
-  /** Milliseconds; overrides the deadline of the run, never beyond what the mode allows over HTTP. */
+  /** Milliseconds; overrides the deadline of the run. Over HTTP it cannot exceed the mode's limit. */
   readonly timeoutMs?: number | undefined
-  /** True when another svc asks (`X-Svc-Hops`): its run then asks no further svc. */
+  /** True when another svc makes the request (`X-Svc-Hops`): its run then queries no further svc. */
   readonly calledByPeer?: boolean | undefined
   readonly selection?: Selection | undefined
   /** Called at most once, before the answer is returned. */
   readonly note?: ((facts: AnswerFacts) => void) | undefined
 }
 
-/** One method an operation. Local (computed here) or a client (over HTTP): the same type. */
+/** One method per operation. The local Service and the HTTP client have the same type. */
 export type Service = {
   readonly [O in Operation]: (request: Request<O>, call: Call) => Promise<Response<O>>
 }
 
-/** What a host of the Service needs besides: made by `open`, handed to the server. */
+/** What a host of the Service needs besides the Service. Made by `open`, passed to the server. */
 export type Runtime = {
   readonly version: string
   /** Resolves when the store answers; rejects with a Fault that says what is wrong. */
   readonly ready: (signal: AbortSignal) => Promise<void>
-  /** For the start line and the status page. */
+  /** Facts for the start line and the status page. */
   readonly facts: RuntimeFacts
   /** Administration on this machine; undefined without a store. */
   readonly admin: Admin | undefined
-  /** Whether a user that is not disabled holds Admin (P6); false without a store. */
+  /** Whether an enabled user holds Admin (P6). False without a store. */
   readonly anyAdmin: () => Promise<boolean>
   /** The latest finished runs, one per mode and type, as a caller with that view may see them. */
   readonly recent: (view: RunDocument['view']) => readonly RecentRun[]
@@ -80,24 +80,24 @@ export type Runtime = {
   readonly viewOf: (
     call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>,
   ) => Promise<RunDocument['view']>
-  /** How many runs were started since the start, for whom. */
+  /** The number of runs since the start, by trigger. */
   readonly startedRuns?: (() => readonly StartedRuns[]) | undefined
-  /** How many entries the audit has had since the store was made. Rejects when the store does not answer. */
+  /** The number of audit entries since the store was made. Rejects when the store does not answer. */
   readonly auditEntries?: (() => Promise<number>) | undefined
-  /** Told where this core answers over HTTP: none of its monitors asks there. */
+  /** Sets the HTTP address of this core, so that none of its monitors queries it. */
   readonly answersAt?: ((url: string) => void) | undefined
-  /** Cancels the checks that run; none begins afterwards. Safe to call twice. */
+  /** Cancels the checks in progress and prevents new ones. Safe to call twice. */
   readonly cancelRuns?: (() => void) | undefined
-  /** Cancels what runs and closes the store. Safe to call twice. */
+  /** Cancels runs in progress and closes the store. Safe to call twice. */
   readonly close: () => Promise<void>
 }
-/** One monitor run by itself, on this machine alone. */
+/** A request to run a single monitor, on this machine only. */
 export type TrialRequest = {
   readonly type: ServerType
   /** The MonitorName. */
   readonly monitor: string
   readonly mode: ExecutionMode
-  /** Milliseconds, in place of the mode's deadline. */
+  /** Milliseconds; overrides the mode's deadline. */
   readonly timeoutMs?: number | undefined
 }
 export type Trial = {
@@ -118,7 +118,7 @@ export type Trial = {
 export type RuntimeFacts = {
   /** The embedded store's file or the database's URL without its password; undefined without a store. */
   readonly store: string | undefined
-  /** The svc.yaml that was read, or undefined. */
+  /** The svc.yaml in use, or undefined. */
   readonly configuration: string | undefined
   /** Types with at least one configured monitor. */
   readonly types: readonly ServerType[]
@@ -138,28 +138,28 @@ export type RecentRun = {
   readonly ageSeconds: number
 }
 
-/** How `svc serve` behaves over HTTP: the `serve:` part of svc.yaml with the flags over it. */
+/** How `svc serve` behaves over HTTP: the `serve:` section of svc.yaml, overridden by flags. */
 export type ServeOptions = {
-  /** Origins that may read answers in a browser; each exact, e.g. `https://ops.example.com`. */
+  /** Origins whose pages may read answers in a browser. Exact, e.g. `https://ops.example.com`. */
   readonly origins: readonly string[]
-  /** Host names answered besides the loopback names and, off loopback, this machine's own (S1). */
+  /** Accepted host names besides the loopback names and, beyond loopback, this machine's own names (S1). */
   readonly allowedHosts: readonly string[]
-  /** Who sees messages, hosts and server state off loopback (S11). */
+  /** Who sees messages, hosts and server state beyond loopback (S11). */
   readonly details: 'signed-in' | 'anyone'
   readonly jsonp: boolean
-  /** How members of JSON answers are spelled where a request asks for nothing else (N9). */
+  /** The default spelling of member names in JSON answers (N9). */
   readonly names: (typeof nameStyles)[number]
-  /** Takes a user name and password by HTTP Basic, for one request each (A9). */
+  /** Accepts a user name and password by HTTP Basic, each time for one request only (A9). */
   readonly basic: boolean
-  /** Addresses whose `X-Forwarded-For` is believed. */
+  /** Proxies whose `X-Forwarded-For` is trusted. */
   readonly trustProxy: readonly string[]
   /** Bytes. */
   readonly maxBody: number
   readonly metrics: {
-    /** Series of health that one scrape of /metrics has at most. */
+    /** The maximum number of health series in one scrape of /metrics. */
     readonly maxSeries: number
   }
-  /** Puts stack traces into error bodies: never by default. */
+  /** Includes stack traces in error bodies. Off by default. */
   readonly debug: boolean
 }
 export const serveDefaults: ServeOptions = {
@@ -175,9 +175,9 @@ export const serveDefaults: ServeOptions = {
   debug: false,
 }
 
-/** HTTP Basic, good for one request, where it is turned on (A9). No client of ours sends it. */
+/** HTTP Basic, valid for one request, where it is enabled (A9). Our own clients never send it. */
 export type PasswordCredential = { readonly kind: 'basic'; readonly userName: string; readonly password: string }
-/** What a request presents of itself; the Service decides what it is worth (A9). */
+/** The credential of a request. The Service decides whether it is valid (A9). */
 export type Credential =
   /** `Authorization: Bearer`, or the cookie `ss-tok`: an access token or a machine's key. */
   | { readonly kind: 'bearer'; readonly token: string }
@@ -185,36 +185,36 @@ export type Credential =
   | {
       readonly kind: 'session'
       readonly secret: string
-      /** RememberMe: a client then presents it as `X-ss-pid` (C6). */
+      /** RememberMe: clients then present it as `X-ss-pid` (C6). */
       readonly permanent?: boolean | undefined
     }
 
 /**
- * Administration by who can open the store (P8): not on the wire. Faults name the field that they
- * are about, in the names below; an unknown user or key is NotFound, a taken name or the last Admin
+ * Administration for anybody who can open the store (P8). Not available over the wire. Faults name the field that they
+ * concern, by the names below. An unknown user or key is NotFound; a taken name, or removing the last Admin, is
  * Conflict.
  */
 export type Admin = {
-  /** How answers name the store: the file, or the database's URL without its password. */
+  /** The store's name in answers: the file, or the database's URL without its password. */
   readonly store: string
   readonly users: {
-    /** Makes the store when there is none. Without a password the user cannot sign in with one. */
+    /** Makes the store if it does not exist. Without a password the user cannot sign in by password. */
     readonly add: (user: NewUser, by: AdminActor) => Promise<UserFacts>
     readonly list: () => Promise<readonly UserFacts[]>
     readonly any: () => Promise<boolean>
-    /** Names that one which is not there may stand for; not all of a large store are looked at. */
+    /** Names similar to an unknown one. Does not search all of a large store. */
     readonly near: (userName: string) => Promise<readonly string[]>
-    /** By exact name, else by e-mail; so are all below. */
+    /** Finds a user by exact name, otherwise by e-mail, as do all methods below. */
     readonly show: (userName: string) => Promise<UserFacts>
     /** Ends every session and token of the user. */
     readonly passwd: (userName: string, password: string, by: AdminActor) => Promise<UserFacts>
     readonly disable: (userName: string, by: AdminActor) => Promise<UserFacts>
     readonly enable: (userName: string, by: AdminActor) => Promise<UserFacts>
-    /** Gives what was removed. */
+    /** Returns the removed user. */
     readonly remove: (userName: string, by: AdminActor) => Promise<UserFacts>
   }
   readonly keys: {
-    /** `secret` is the key itself, told this once. */
+    /** `secret` is the key itself, which only this call returns. */
     readonly create: (key: NewKey, by: AdminActor) => Promise<{ readonly key: KeyFacts; readonly secret: string }>
     readonly list: () => Promise<readonly KeyFacts[]>
     readonly near: (name: string) => Promise<readonly string[]>
@@ -223,24 +223,24 @@ export type Admin = {
   readonly roles: {
     readonly show: (userName: string) => Promise<UserFacts>
     readonly holders: (role: string) => Promise<readonly UserFacts[]>
-    /** The roles that anybody holds, by name, the first 1,000. */
+    /** The roles that any user holds, sorted by name, at most 1,000. */
     readonly names: () => Promise<readonly string[]>
   }
   readonly heartbeats: {
     readonly list: () => Promise<readonly HeartbeatFacts[]>
     readonly near: (name: string) => Promise<readonly string[]>
-    /** Forgets an agent that is gone for good. */
+    /** Removes an agent that is gone for good. */
     readonly remove: (name: string, by: AdminActor) => Promise<void>
   }
   readonly audit: {
-    /** Newest first; `before`: only entries with a smaller id. */
+    /** Newest first. `before` limits the list to entries with a smaller id. */
     readonly list: (options: {
       readonly limit: number
       readonly before?: number | undefined
     }) => Promise<readonly AuditFacts[]>
   }
 }
-/** Who administers: `local:alice`. */
+/** The administrator, e.g. `local:alice`. */
 export type AdminActor = {
   readonly who: string
   readonly correlationId: string
@@ -269,25 +269,28 @@ export type UserFacts = {
 export type NewKey = {
   readonly name: string
   readonly userName: string
-  /** Absent: whatever its user holds at each request. Given: of these, what the user still holds. */
+  /** Absent: all roles that its user holds at each request. Given: those of them that the user still holds. */
   readonly roles?: readonly string[] | undefined
-  /** Of these, what the user still holds, and no role unless roles are given too. */
+  /**
+   * Limits the key to those of these permissions that the user still holds. It then has no roles unless roles are
+   * given too.
+   */
   readonly permissions?: readonly string[] | undefined
-  /** Milliseconds from now; absent: until revoked. */
+  /** Milliseconds from now. Absent: valid until revoked. */
   readonly expiresInMs?: number | undefined
 }
 export type KeyFacts = {
   readonly name: string
   readonly userName: string
-  /** Undefined: whatever its user holds. */
+  /** Undefined: all roles that its user holds. */
   readonly roles: readonly string[] | undefined
-  /** Undefined where roles are given: none. */
+  /** Undefined when roles are given: no permissions. */
   readonly permissions?: readonly string[] | undefined
   readonly createdAt: Date
   readonly expiresAt: Date | undefined
   readonly revokedAt: Date | undefined
 }
-/** The last sign of life of an agent. */
+/** The last heartbeat of an agent. */
 export type HeartbeatFacts = {
   readonly name: string
   readonly at: Date
@@ -295,7 +298,7 @@ export type HeartbeatFacts = {
   readonly status: HeartbeatStatus
   readonly message: string | undefined
   readonly version: string | undefined
-  /** Milliseconds; so is the skew, by which the agent's clock was ahead. */
+  /** Milliseconds. The skew, by which the agent's clock is ahead, is in milliseconds too. */
   readonly intervalMs: number | undefined
   readonly backlog: number | undefined
   readonly diskFreePercent: number | undefined

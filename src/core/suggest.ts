@@ -1,11 +1,11 @@
-/** Longer words are not typing slips, and the work grows with the square. */
+/** The maximum length. Longer words are not typing errors, and the work grows with the square of the length. */
 const longest = 64
 
 /**
- * The candidate that was probably meant, whatever the letter case, or undefined. A slip is a letter
- * left out, added, replaced or swapped with its neighbour (Damerau–Levenshtein): at most two, or a
- * third of the word; one in a word of up to three letters. What has been typed only in part is a
- * slip of one. Of equally near candidates the first is taken.
+ * The candidate that was probably meant, in any letter case, or undefined. An error is a letter omitted, added,
+ * replaced or swapped with its neighbor (Damerau–Levenshtein). Allows at most two errors, or a third of the word; one
+ * in a word of up to three letters. An incomplete word counts as one error. The first of equally close candidates
+ * wins.
  */
 export function didYouMean(word: string, candidates: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
@@ -17,13 +17,13 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
     if (folded.length > longest) continue
     const isPrefix = typed.length >= 3 && folded.startsWith(typed) && folded !== typed
     const slips = isPrefix ? 1 : distance(typed, folded)
-    // As many slips as letters would turn any word into any other.
+    // With as many errors as letters, any word could become any other.
     if (slips <= limit && slips < folded.length && (!best || slips < best.slips)) best = { candidate, slips }
   }
   return best?.candidate
 }
 
-/** Damerau–Levenshtein in its restricted form: no letter is changed twice. */
+/** The restricted Damerau–Levenshtein distance: no letter is edited twice. */
 function distance(a: string, b: string): number {
   let before: number[] = []
   let above = Array.from({ length: b.length + 1 }, (_, at) => at)

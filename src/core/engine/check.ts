@@ -92,12 +92,12 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
  * @example
  * const check = checksOn<Session>()
  * const connections = check({
- *  depth: 'Standard',
- *  results: { connections: 'Connections are left for ordinary accounts' },
- *  settings: { connections: { type: 'threshold', unit: 'percent', default: { warn: 80, limit: 95 }, doc: '…' } },
- *  observe: async (session) => await countConnections(session),
- *  evaluate: ({ percent }, { connections }) =>
- *    atMost({ check: 'connections', value: percent, unit: 'percent', threshold: connections }),
+ *   depth: 'Standard',
+ *   results: { connections: 'Connections are left for ordinary accounts' },
+ *   settings: { connections: { type: 'threshold', unit: 'percent', default: { warn: 80, limit: 95 }, doc: '…' } },
+ *   observe: async (session) => await countConnections(session),
+ *   evaluate: ({ percent }, { connections }) =>
+ *     atMost({ check: 'connections', value: percent, unit: 'percent', threshold: connections }),
  * })
  */
 export const checksOn =

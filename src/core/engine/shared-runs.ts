@@ -19,7 +19,7 @@ type Start = (mode: ExecutionMode, type: ServerType, forPeer: boolean) => Promis
 
 export type SharedCall = {
   readonly signal: AbortSignal
-  /** Takes no result of a run that had begun before this call. */
+  /** Accepts only a run that starts after this call. */
   readonly fresh: boolean
   /**
    * An anonymous caller. Such callers may start few runs, so that nobody can use this server to load the servers that

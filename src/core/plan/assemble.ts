@@ -5,38 +5,38 @@ import type { ProfileName } from '../profiles/index.ts'
 import type { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { readSettings } from '../settings/index.ts'
 
-/** A monitor as a table or svc.yaml names it, before its kind is loaded and its settings are read. */
+/** A monitor as a table or svc.yaml names it, before its kind is loaded and its settings are parsed. */
 export type MonitorEntry = {
   readonly kind: KindName
   readonly name: string
   readonly settings: Readonly<Record<string, unknown>>
 }
 
-/** What lies on this machine that the plan's own parts look at. */
+/** The parts of svc on this machine that its own monitors check. */
 export type OwnParts = {
-  /** The embedded store's file, or undefined when the store is a PostgreSQL elsewhere. */
+  /** The embedded store's file, or undefined when the store is a remote PostgreSQL database. */
   readonly storePath: string | undefined
-  /** True where svc has a store, and with it accounts of its own. */
+  /** True where svc has a store, and with it its own accounts. */
   readonly accounts?: boolean | undefined
   readonly version: string
 }
 
 export type TypePlan = {
-  /** What the type stands for, in a few words. */
+  /** What the type represents, in a few words. */
   readonly title: string
-  /** Parts of svc itself that stand for the type while nothing is configured. */
+  /** Monitors of svc's own parts, used while nothing is configured for the type. */
   readonly own?: (parts: OwnParts) => readonly MonitorEntry[]
   /** What `own` checked, for the warning that no server is configured. */
   readonly ownSaid?: string
-  /** Ports on which such servers usually listen: looked at, never signed in to. */
+  /** Ports on which such servers usually listen. svc connects to them but never signs in. */
   readonly usualPorts: readonly { readonly port: number; readonly what: string }[]
-  /** Kinds that an operator would configure for it: the next step of an unconfigured type. */
+  /** Kinds that an operator would typically configure for the type, suggested as the next step. */
   readonly kinds: readonly KindName[]
-  /** The shipped profile for what the type is taken to stand for. */
+  /** The shipped profile for what the type usually represents. */
   readonly profile?: ProfileName
 }
 
-/** Server type → what stands for it without configuration. A type without its row does not compile. */
+/** Server type → its plan without configuration. A missing type does not compile. */
 export const plans: Record<ServerType, TypePlan> = {
   App: {
     title: 'Application server',
@@ -119,33 +119,33 @@ export const plans: Record<ServerType, TypePlan> = {
   Agents: { title: 'Remote agents', usualPorts: [], kinds: ['heartbeat', 'file-age', 'svc', 'http', 'tcp'] },
 }
 
-/** Every kind's name, in the registry's order. */
+/** The names of all kinds, in the registry's order. */
 const kindNames = Object.keys(monitors) as readonly KindName[]
 
 export const isKindName = (name: string): name is KindName => Object.hasOwn(monitors, name)
 
-/** Loads a kind; its driver is loaded only when it first observes. */
+/** Loads a kind. Its driver is loaded only at the first observation. */
 export const loadKind = async (name: KindName): Promise<AnyKind> => (await monitors[name]()).default
 
 /**
- * The kind whose monitor is the host block. It runs for every type by itself, so it is set under
- * `host:` and is never an entry in a list of monitors.
+ * The kind behind the host block. It runs for every type, so it is configured under `host:` and never in a list of
+ * monitors.
  */
 export const hostKind = 'host' satisfies KindName
 
-/** The kinds that an entry in svc.yaml may name. */
+/** The kinds that entries in svc.yaml may name. */
 export async function configurableKinds(): Promise<readonly AnyKind[]> {
   const kinds = await Promise.all(kindNames.map(loadKind))
   return kinds.filter((kind) => !kind.internal && kind.name !== hostKind)
 }
 
-/** MonitorName: kind and name, or the kind alone when that is the name. */
+/** The MonitorName: kind and name, or the kind alone when both are the same. */
 export const monitorName = (kind: string, name: string): string => (name === kind ? kind : `${kind} ${name}`)
 
 /** The deeper of two modes. */
 export const deeper = (a: ExecutionMode, b: ExecutionMode): ExecutionMode => (includes(a, b) ? a : b)
 
-/** The shallowest mode in which a kind looks at anything, and no shallower than `wanted`. */
+/** The shallowest mode in which a kind checks anything, but at least `expected`. */
 export function depthOf(kind: AnyKind, expected: ExecutionMode): ExecutionMode {
   const [first, ...rest] = kind.checks.map((check) => check.depth)
   if (first === undefined) return expected
@@ -155,10 +155,10 @@ export function depthOf(kind: AnyKind, expected: ExecutionMode): ExecutionMode {
   )
 }
 
-/** The kind of every notice. */
+/** The kind of all notices. */
 export const noticeKind = 'configuration' satisfies KindName
 
-/** A monitor that says one line: what the configuration lacks, or why a part could not be looked at. */
+/** A monitor with a fixed message: what the configuration lacks, or why a part could not be checked. */
 export async function staticMonitor(name: string, level: 'warn' | 'fail', message: string): Promise<PlannedMonitor> {
   const kind = await loadKind(noticeKind)
   return {
@@ -178,22 +178,22 @@ type ListeningPort = { readonly port: number; readonly what: string; readonly ba
 export type AssembleOptions = {
   /** The type's monitors in svc.yaml. */
   readonly configured: readonly PlannedMonitor[]
-  /** What svc.yaml sets of the host block, or false to leave it out. */
+  /** The `host:` settings of svc.yaml, or false to leave the host block out. */
   readonly host: Readonly<Record<string, unknown>> | false
   readonly parts: OwnParts
-  /** Which of a type's usual ports listen on this machine: connect and banner, never a sign-in. */
+  /** Finds the usual ports of a type that are open on this machine: connects and reads the banner, never signs in. */
   readonly listening: (
     ports: readonly { readonly port: number; readonly what: string }[],
     signal: AbortSignal,
   ) => Promise<readonly ListeningPort[]>
   readonly signal: AbortSignal
-  /** The mode of the run, where it is known: then a plan of which nothing is due says so. */
+  /** The mode of the run, if known. A plan without any monitor due in that mode then says so. */
   readonly mode?: ExecutionMode | undefined
 }
 
 /**
- * The monitors of one server type. Never a plan that could succeed without having looked at
- * anything of that type: the host block alone does not count.
+ * The monitors of one server type. The plan never succeeds without having checked something of that type: the host
+ * block alone does not count.
  */
 export async function assemble(type: ServerType, options: AssembleOptions): Promise<readonly PlannedMonitor[]> {
   const { configured, host, mode } = options
@@ -205,10 +205,10 @@ export async function assemble(type: ServerType, options: AssembleOptions): Prom
   return [...block, ...configured, await staticMonitor('Configuration', 'fail', message)]
 }
 
-/** What says which usual ports are listened on. */
+/** The kind that reports which usual ports are open. */
 const listeningKind = 'listening' satisfies KindName
 
-/** The kinds of all monitors that svc plans by itself, whatever is configured. */
+/** The kinds of all monitors that svc plans by itself, independent of the configuration. */
 export const ownKinds = (parts: OwnParts): readonly KindName[] => [
   hostKind,
   noticeKind,
@@ -239,7 +239,7 @@ async function unconfigured(type: ServerType, options: AssembleOptions): Promise
   return [...own, configuration, listening]
 }
 
-/** A look around must not cost the answer: what cannot be looked at is not reported as listening. */
+/** A failed port scan must not fail the answer: it reports no open ports. */
 async function discovered(
   ports: readonly { readonly port: number; readonly what: string }[],
   options: AssembleOptions,
@@ -250,7 +250,9 @@ async function discovered(
   return open
 }
 
-/** Plans an entry. What is wrong with the host block is the user's (Fault `Local`), with any other our defect. */
+/**
+ * Plans an entry. Invalid settings of the host block are the user's mistake (Fault `Local`); all others are defects.
+ */
 async function planned(entry: MonitorEntry, host: boolean): Promise<PlannedMonitor> {
   const kind = await loadKind(entry.kind satisfies KindName)
   const { values, problems } = readSettings(kind.settings, entry.settings, { env: {}, folder: '.' })

@@ -21,7 +21,7 @@ export type PlanRow = {
   readonly Host: boolean
 }
 
-/** What a run of a plan at a mode would look at, without running it. */
+/** What a run of a plan in a mode would check, without running it. */
 export function describePlan(planned: readonly PlannedMonitor[], mode: ExecutionMode): readonly PlanRow[] {
   return planned
     .filter((monitor) => includes(mode, monitor.depth))
@@ -42,10 +42,10 @@ const isEnabled = ({ when }: DeclaredResult, settings: Settings): boolean =>
   when === undefined || when.some((name) => settings[name] !== undefined && settings[name] !== false)
 
 export type SettingRow = {
-  /** `header.name` lies in a group, `headers[].name` in each of a list of groups. */
+  /** `header.name` is in a group, `headers[].name` is in each group of a list. */
   readonly name: string
   readonly type: string
-  /** As svc.yaml writes it, or undefined. */
+  /** The default as svc.yaml writes it, or undefined. */
   readonly default: string | undefined
   readonly required: boolean
   readonly doc: string
@@ -57,7 +57,7 @@ export type KindRow = {
   readonly checks: readonly DeclaredResult[]
 }
 
-/** Every kind that svc.yaml may set, the host block's included. */
+/** Every kind that svc.yaml may configure, including the host block. */
 export async function describeKinds(): Promise<readonly KindRow[]> {
   const kinds = [await loadKind(hostKind), ...(await configurableKinds())]
   return kinds.map(describeKind).sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -70,7 +70,7 @@ const describeKind = (kind: AnyKind): KindRow => ({
   checks: kind.checks,
 })
 
-/** The rows of a table of settings, groups laid open. */
+/** The rows of a settings table, with groups flattened. */
 export function describeSettings(spec: SettingsSpec, prefix = ''): readonly SettingRow[] {
   return Object.entries(spec).flatMap(([name, setting]) => {
     const row: SettingRow = {
@@ -123,7 +123,7 @@ function typeName(setting: Setting): string {
   return `${typeNames[setting.type]}${range}`
 }
 
-/** A setting's default as svc.yaml writes it. */
+/** The default of a setting, in the syntax of svc.yaml. */
 export function writeDefault(setting: Setting): string | undefined {
   if (!('default' in setting) || setting.default === undefined) return undefined
   if (setting.type === 'duration') return writeDuration(setting.default)
@@ -133,7 +133,7 @@ export function writeDefault(setting: Setting): string | undefined {
   return String(setting.default)
 }
 
-/** In YAML a star is an alias, and so on: what does not begin like a word is quoted. */
+/** Quotes items that YAML would interpret, e.g. a star is an alias. Words stay unquoted. */
 const yamlItem = (text: string): string => (/^[\w<./][^,:#[\]{}]*$/.test(text) ? text : JSON.stringify(text))
 
 const writeThreshold = (threshold: Threshold, unit: ThresholdUnit): string => {
@@ -149,12 +149,12 @@ export type ProfileRow = {
   readonly name: string
   readonly title: string
   readonly doc: string
-  /** The server types that it is taken to be for. */
+  /** The server types that it is meant for. */
   readonly types: readonly ServerType[]
   readonly parameters: readonly {
     readonly name: string
     readonly type: string
-    /** As svc.yaml writes it, or undefined. */
+    /** The default as svc.yaml writes it, or undefined. */
     readonly default: string | undefined
     readonly required: boolean
     readonly doc: string
@@ -162,7 +162,7 @@ export type ProfileRow = {
   readonly monitors: readonly { readonly name: string; readonly kind: string; readonly depth: string }[]
 }
 
-/** Every profile that comes with svc. */
+/** All profiles that ship with svc. */
 export const describeProfiles = (): Promise<readonly ProfileRow[]> =>
   Promise.all(
     profileNames.map(async (name) => {
@@ -188,7 +188,7 @@ export const describeProfiles = (): Promise<readonly ProfileRow[]> =>
     }),
   )
 
-/** `{warn: 5, limit: 10}`, as the file would. */
+/** Formats a threshold as svc.yaml would: `{warn: 5, limit: 10}`. */
 function written(usual: Parameter['default']): string {
   if (Array.isArray(usual)) return `[${usual.map(String).join(', ')}]`
   if (typeof usual !== 'object' || usual === null) return String(usual)

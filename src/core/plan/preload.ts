@@ -4,11 +4,11 @@ import { ProbeError } from '../probe-error.ts'
 import { loadKind, type OwnParts, ownKinds } from './assemble.ts'
 
 /**
- * Loads what a run may load: the kinds that svc plans by itself, the drivers of these and of the configured
- * monitors, what the engine loads when it is due, and the certificates that this machine trusts. Rejects
- * when one of them cannot be loaded; a driver that is not installed is left to its monitors, which say so.
+ * Loads everything that a run may need: the kinds that svc plans by itself, their drivers and those of the configured
+ * monitors, the lazily loaded parts of the engine, and the certificates that this machine trusts. Rejects when one of
+ * them cannot be loaded, except for a driver that is not installed: its monitors report that.
  *
- * The child processes of probes load their own, each time.
+ * The child processes of probes load their own modules each time.
  */
 export async function preloadHealth(configured: readonly PlannedMonitor[], parts: OwnParts): Promise<void> {
   const own = await Promise.all(ownKinds(parts).map(loadKind))
@@ -21,7 +21,7 @@ async function preloadKind({ preload }: AnyKind): Promise<void> {
   try {
     await preload?.()
   } catch (error) {
-    // What `optionalDriver` throws for a driver that is not installed; any other error is the loader's own.
+    // `optionalDriver` throws ProbeError for a driver that is not installed. Any other error is a loading failure.
     if (!(error instanceof ProbeError)) throw error
   }
 }

@@ -58,7 +58,7 @@ export const AuthenticateResponse = dto('AuthenticateResponse', {
 })
 export type AuthenticateResponse = Infer<typeof AuthenticateResponse>
 
-/** A11: the names in the answer are what existing clients read. */
+/** Existing clients expect exactly these names in the answer (A11). */
 export const GetAccessToken = dto('GetAccessToken', { RefreshToken: text })
 export type GetAccessToken = Infer<typeof GetAccessToken>
 export const GetAccessTokenResponse = dto('GetAccessTokenResponse', {
@@ -68,7 +68,7 @@ export const GetAccessTokenResponse = dto('GetAccessTokenResponse', {
 })
 export type GetAccessTokenResponse = Infer<typeof GetAccessTokenResponse>
 
-/** Interface 2.3: one shape under two names. */
+/** One shape under two names (Interface 2.3). */
 const roleChange = { UserName: text, Permissions: list(text), Roles: list(text), Meta: map } as const
 export const AssignRoles = dto('AssignRoles', roleChange)
 export type AssignRoles = Infer<typeof AssignRoles>
@@ -92,7 +92,7 @@ export const HealthCheckRequest = dto('HealthCheckRequest', {
 })
 export type HealthCheckRequest = Infer<typeof HealthCheckRequest>
 
-/** Interface 2.6. Megabytes are 2^20 bytes; inside a container its limits are the totals (H4). */
+/** Megabytes are 2^20 bytes. In a container, its limits are the totals (H4). Interface 2.6. */
 export const ServerState = dto('ServerState', {
   ServerName: text,
   TotalRamInMb: number,
@@ -135,7 +135,7 @@ export const HealthCheckResponse = dto('HealthCheckResponse', {
 })
 export type HealthCheckResponse = Infer<typeof HealthCheckResponse>
 
-/** B1 (ours): a sign of life of an agent. */
+/** A heartbeat of an agent (B1). Our own addition to the interface. */
 export const ReportHeartbeat = dto('ReportHeartbeat', {
   Name: text,
   Status: HeartbeatStatus,
@@ -148,7 +148,7 @@ export const ReportHeartbeat = dto('ReportHeartbeat', {
 })
 export type ReportHeartbeat = Infer<typeof ReportHeartbeat>
 
-/** When it was received, by the clock that counts, and how far the agent's was from it (ahead: positive). */
+/** The time of receipt by the server's clock, and the agent's clock skew (positive when ahead). */
 export const ReportHeartbeatResponse = dto('ReportHeartbeatResponse', {
   Name: text,
   ReceivedAt: date,

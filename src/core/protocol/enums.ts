@@ -1,6 +1,6 @@
 import { choice, type Infer } from './schema.ts'
 
-/** Interface 2.7. Order matters: values may be given by number, counted from 1 (N1). */
+/** The order matters: values may be given by number, counted from 1 (N1). Interface 2.7. */
 export const MonitoringStatus = choice('MonitoringStatus', ['Success', 'Failure'])
 export type MonitoringStatus = Infer<typeof MonitoringStatus>
 
@@ -24,6 +24,6 @@ export const ServerType = choice('ServerType', [
 ])
 export type ServerType = Infer<typeof ServerType>
 
-/** What an agent says of itself in a heartbeat. */
+/** The status that an agent reports of itself in a heartbeat. */
 export const HeartbeatStatus = choice('HeartbeatStatus', ['Ok', 'Warn', 'Fail'])
 export type HeartbeatStatus = Infer<typeof HeartbeatStatus>

@@ -1,16 +1,16 @@
-/** How members of JSON answers are spelled. The interface says PascalCase; servers of today's make answer in camelCase. */
+/** The name styles of JSON answers. The interface uses PascalCase; current servers answer in camelCase. */
 export const nameStyles = ['PascalCase', 'camelCase'] as const
-/** One answer may also be asked for in snake_case; requests are not read in it, so that no server speaks it. */
+/** An answer can also be requested in snake_case. Requests are not read in it, so it is no default of a server. */
 export type NameStyle = (typeof nameStyles)[number] | 'snake_case'
 
-/** A member's name in that style. What the interface itself begins with a small letter stays so in PascalCase. */
+/** A member's name in that style. In PascalCase, names that the interface begins with a small letter keep it. */
 export function inStyle(name: string, style: NameStyle): string {
   if (style === 'PascalCase') return name
   if (style === 'camelCase') return name.charAt(0).toLowerCase() + name.slice(1)
   return name.replace(/(?<=[a-z0-9])[A-Z]/g, (letter) => `_${letter}`).toLowerCase()
 }
 
-/** The options of `?jsconfig=` that are about names, long and short; whatever else it says is passed over. */
+/** The name options of `?jsconfig=`, long and short. All other options are ignored. */
 const options: Readonly<Record<string, NameStyle>> = {
   emitcamelcasenames: 'camelCase',
   eccn: 'camelCase',
@@ -22,8 +22,8 @@ const options: Readonly<Record<string, NameStyle>> = {
 }
 
 /**
- * N9: what `?jsconfig=` asks for: `EmitCamelCaseNames`, `eccn:true`, `TextCase:CamelCase`. One that is turned off,
- * `eccn:false`, asks for the interface's names. Undefined when it says nothing of names.
+ * The style that `?jsconfig=` requests (N9): `EmitCamelCaseNames`, `eccn:true`, `TextCase:CamelCase`. A disabled
+ * option, such as `eccn:false`, requests the interface's names. Undefined without any name option.
  */
 export function styleFrom(jsconfig: string): NameStyle | undefined {
   for (const part of jsconfig.toLowerCase().split(',')) {
@@ -35,8 +35,8 @@ export function styleFrom(jsconfig: string): NameStyle | undefined {
 }
 
 /**
- * Parsed JSON with its members as the interface spells them, whatever the style of who wrote it: `statusMessage`
- * and `status_message` are StatusMessage. Of two that become one the last counts.
+ * Converts the members of parsed JSON to the interface's names, from any style: `statusMessage` and `status_message`
+ * become StatusMessage. Of two members with the same name, the last one wins.
  */
 export function inPascalCase(json: unknown): unknown {
   if (Array.isArray(json)) return json.map(inPascalCase)
@@ -48,19 +48,19 @@ export function inPascalCase(json: unknown): unknown {
 const pascal = (name: string): string => name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 /**
- * What the interface has no field for and this service says in its text, so that a reader can tell
- * it again: the interface knows two states and no fault class.
+ * Text conventions for what the interface has no field for, so that a reader can recover it: the interface has two
+ * states and no fault class.
  */
 
-/** A warning is Success on the wire; this prefix of StatusMessage tells it from an ok. */
+/** A warning is Success on the wire. This prefix of its StatusMessage distinguishes it from an ok. */
 export const warningPrefix = 'warning: '
 /** The last of a failed result's ErrorMessages names its fault class, e.g. `fault: refused`. */
 export const faultPrefix = 'fault: '
 
-/** What a StatusMessage of Success warns of; undefined where it warns of nothing. */
+/** The warning in the StatusMessage of a Success. Undefined without one. */
 export const warningIn = (statusMessage: string): string | undefined =>
   statusMessage.startsWith(warningPrefix) ? statusMessage.slice(warningPrefix.length) : undefined
 
-/** The fault class that the last ErrorMessages entry of a Failure names; undefined where it names none. */
+/** The fault class that the last ErrorMessages entry of a Failure names. Undefined without one. */
 export const faultIn = (errorMessage: string): string | undefined =>
   errorMessage.startsWith(faultPrefix) ? errorMessage.slice(faultPrefix.length) : undefined

@@ -18,38 +18,38 @@ export type Verb = 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
 export type OperationRoute = {
   readonly verbs: readonly Verb[]
   readonly path: string
-  /** The parameter that ends the path may hold dots: only the suffix of a format is one (F1). */
+  /** The path's last parameter may contain dots: only the suffix of a known format is removed (F1). */
   readonly dots?: true
 }
-/** Who may call: anyone, who holds Admin, or who holds a permission; Admin may do what a permission allows. */
+/** Who may call: anyone, users with Admin, or users with a permission. Admin includes all permissions. */
 export type WhoMayCall = 'anyone' | 'Admin' | { readonly permission: string }
 export type OperationSpec = {
   /** The request's name on the wire: `/json/reply/{name}`, CSV file names, metadata. */
   readonly name: string
   readonly summary: string
-  /** HEAD is answered wherever GET is (R4); OPTIONS on every route (R5). */
+  /** HEAD accompanies GET (R4), and every route answers OPTIONS (R5). */
   readonly routes: readonly [OperationRoute, ...OperationRoute[]]
-  /** Verbs of the pre-defined routes `/json/reply/{name}` and `/api/{name}` (R2). */
+  /** Verbs of the predefined routes `/json/reply/{name}` and `/api/{name}` (R2). */
   readonly replyVerbs: readonly Verb[]
   readonly request: Dto
   readonly response: Dto
-  /** Who may call. Required, so that nothing is open by omission. */
+  /** Who may call. Required, so that no operation is public by omission. */
   readonly caller: WhoMayCall
   /** Fields refused in a query, because queries are logged (N7). */
   readonly neverInQuery: readonly string[]
-  /** Whether several may be sent in one request (R3): never what a guesser of passwords would send by the hundred. */
+  /** Whether a batch may contain it (R3). Never for operations that would help to guess passwords in bulk. */
   readonly batch: boolean
-  /** HTTP statuses that it is refused with, beside those that every operation has. */
+  /** Statuses of its refusals, in addition to those of every operation. */
   readonly refusals: readonly number[]
 }
 
 /** A route named after the request (R2). */
 export type ReplyRoute = {
-  /** What stands before `/{name}`. */
+  /** The path before `/{name}`. */
   readonly prefix: string
-  /** The format that it fixes; undefined: a suffix or `?format=` says, else JSON. */
+  /** The format of the route. Undefined: a suffix or `?format=` decides; the default is JSON. */
   readonly format: 'json' | 'csv' | undefined
-  /** Whether `{name}[]` takes a batch (R3). */
+  /** Whether `{name}[]` accepts a batch (R3). */
   readonly batches: boolean
 }
 export const replyRoutes: readonly ReplyRoute[] = [
@@ -60,12 +60,12 @@ export const replyRoutes: readonly ReplyRoute[] = [
   { prefix: '/api', format: undefined, batches: true },
 ]
 
-/** R3: the most requests that one batch may hold. */
+/** The maximum number of requests in a batch (R3). */
 export const maxBatch = 64
 
 const authVerbs = ['OPTIONS', 'GET', 'POST', 'DELETE'] as const
 
-/** One row an operation. Types, validation, routes, client, guard and docs are read off it. */
+/** One row per operation. Types, validation, routes, client, authorization and docs all derive from it. */
 export const operations = {
   authenticate: {
     name: 'Authenticate',
@@ -151,10 +151,10 @@ export type Operation = keyof typeof operations
 export type Request<O extends Operation> = Infer<(typeof operations)[O]['request']>
 export type Response<O extends Operation> = Infer<(typeof operations)[O]['response']>
 
-/** O7: whether a refusal of the operation says, beside the ResponseStatus, that there are no roles. */
+/** Whether refusals of the operation contain empty role lists beside the ResponseStatus (O7). */
 export const listsRoles = (response: Dto): boolean => 'AllRoles' in response.fields
 
-/** A1, A5–A7: what is asked of `authenticate`, by the verb that carried it (HEAD asks as GET does). */
+/** The purpose of an `authenticate` call, by its verb (A1, A5–A7). HEAD counts as GET. */
 export type AuthPurpose = 'sign-in' | 'sign-out' | 'question'
 export function authPurpose(verb: 'GET' | 'POST' | 'DELETE', request: Authenticate): AuthPurpose {
   const provider = request.provider?.trim().toLowerCase() ?? ''

@@ -1,6 +1,6 @@
 /**
- * The schema kit: a schema is a plain object of few shapes, so one walk over it can validate,
- * bind a query, list CSV columns, write OpenAPI or print help. Types are inferred from schemas.
+ * The schema kit. A schema is a plain object of few shapes, so a single walk can validate, bind a query, list CSV
+ * columns, write OpenAPI or print help. Types are inferred from schemas.
  *
  * In memory a date is a `Date` and a duration is a number of milliseconds.
  */
@@ -13,7 +13,7 @@ export type Choice<V extends string = string> = {
   readonly kind: 'choice'
   /** The enumeration's name on the wire, e.g. `ServerType`. */
   readonly name: string
-  /** In the interface's order: on the wire a value may also be given by number, counted from 1. */
+  /** In the interface's order. On the wire a value may also be given by number, counted from 1. */
   readonly values: readonly V[]
 }
 export type ListSchema<I extends Schema = Schema> = { readonly kind: 'list'; readonly item: I }
@@ -21,10 +21,10 @@ export type TextMap = { readonly kind: 'map' }
 export type Dto<F extends Fields = Fields> = {
   readonly kind: 'dto'
   readonly name: string
-  /** In the interface's order; the order on the wire, in CSV and in docs. */
+  /** In the interface's order, which is also the order on the wire, in CSV and in docs. */
   readonly fields: F
 }
-/** Marks a field without which a request is refused. */
+/** Marks a required field. */
 export type Required<S extends Schema = Schema> = { readonly kind: 'required'; readonly of: S }
 
 export type Schema =
@@ -80,5 +80,5 @@ export const list = <const I extends Schema>(item: I): ListSchema<I> => ({ kind:
 export const dto = <const F extends Fields>(name: string, fields: F): Dto<F> => ({ kind: 'dto', name, fields })
 export const required = <const S extends Schema>(of: S): Required<S> => ({ kind: 'required', of })
 
-/** A field's schema, without its mark of being required. */
+/** The schema of a field without its `required` marker. */
 export const schemaOf = (field: Field): Schema => (field.kind === 'required' ? field.of : field)

@@ -1,15 +1,15 @@
 import { Fault } from '../errors.ts'
 import type { HealthCheckResponse, MonitoringResult, MonitorSummary } from './dtos.ts'
 
-/** Which monitors and checks are wanted: patterns over monitor and check names. */
+/** Selects monitors and checks by patterns over their names. */
 export type Selection = { readonly only: readonly string[]; readonly skip: readonly string[] }
 
 /**
- * An answer reduced to the monitors and checks that are wanted, its Status, FailedMonitorCount and StatusMessage
- * recomputed. A pattern fits a MonitorName, its first word (the kind), a MonitoringName, or both as `monitor/check`, in
- * any letter case: anywhere in it, or as a whole where the pattern holds `*`. What fits a monitor takes all its checks.
- * An answer that loses nothing is returned as it is. Throws `Fault` Usage when nothing is left: a typing error must
- * not make a green gate.
+ * Reduces an answer to the selected monitors and checks, and recomputes its Status, FailedMonitorCount and
+ * StatusMessage. A pattern matches a MonitorName, its first word (the kind), a MonitoringName, or both as
+ * `monitor/check`, in any letter case: as a substring, or as a whole if the pattern contains `*`. A pattern that
+ * matches a monitor selects all its checks. Returns the same object when it removes nothing. Throws `Fault` Usage when
+ * nothing is left: a typing error must not pass as healthy.
  */
 export function select(response: HealthCheckResponse, selection: Selection): HealthCheckResponse {
   const summaries = response.MonitorSummaries ?? []
@@ -21,7 +21,7 @@ export function select(response: HealthCheckResponse, selection: Selection): Hea
   if (selected.length === summaries.length && selected.every((summary, at) => summary === summaries[at]))
     return response
   const failed = selected.filter((summary) => !passed(summary))
-  // A failure that no monitor claims is the server's own, and stays one.
+  // A failure that no monitor explains is the server's own and remains.
   const unclaimed = !passed(response) && summaries.every(passed)
   return {
     ...response,
@@ -34,10 +34,10 @@ export function select(response: HealthCheckResponse, selection: Selection): Hea
   }
 }
 
-/** Whatever does not say Success has not passed. */
+/** Any status other than Success is a failure. */
 const passed = (judged: { readonly Status?: string | undefined }): boolean => judged.Status === 'Success'
 
-/** A monitor and its checks by their names. */
+/** The names of a monitor and its checks. */
 export type NamedChecks = { readonly name: string; readonly checks: readonly string[] }
 
 const namesOf = ({ MonitorName, Results }: MonitorSummary): NamedChecks => ({
@@ -45,7 +45,7 @@ const namesOf = ({ MonitorName, Results }: MonitorSummary): NamedChecks => ({
   checks: (Results ?? []).map(({ MonitoringName }) => MonitoringName ?? ''),
 })
 
-/** For each monitor the places of the checks that are wanted; undefined for a monitor that is not. */
+/** For each monitor the indexes of its selected checks. Undefined for a monitor that is not selected. */
 export const selectedIn = (
   monitors: readonly NamedChecks[],
   { only, skip }: Selection,
@@ -58,18 +58,18 @@ export const selectedIn = (
       const names = [check, `${name}/${check}`]
       return (all || fitsAny(only, names)) && !fitsAny(skip, names) ? [at] : []
     })
-    // A monitor without checks is wanted by its name alone.
+    // A monitor without checks is selected by its name alone.
     return indexes.length > 0 || (all && checks.length === 0) ? indexes : undefined
   })
 
-/** The monitor with the checks that are wanted; the same object when it loses none, undefined when it goes. */
+/** The monitor with its selected checks: the same object when it loses none, undefined when it is not selected. */
 function reduce(summary: MonitorSummary, checks: readonly number[] | undefined): MonitorSummary | undefined {
   if (checks === undefined) return undefined
   const results = summary.Results ?? []
   if (checks.length === results.length) return summary
   const selectedResults = results.filter((_, at) => checks.includes(at))
   const gone = results.filter((_, at) => !checks.includes(at))
-  // As above: a failure that no check claims is the monitor's own.
+  // A failure that no check explains is the monitor's own and remains.
   const unclaimed = !passed(summary) && results.every(passed)
   return {
     ...summary,
@@ -79,7 +79,7 @@ function reduce(summary: MonitorSummary, checks: readonly number[] | undefined):
   }
 }
 
-/** Messages of a monitor begin with the name of the check that they are about. */
+/** Messages of a monitor begin with the name of their check. */
 const tellsOf = (results: readonly MonitoringResult[], line: string): boolean =>
   results.some(({ MonitoringName: name }) => name !== undefined && line.startsWith(`${name}:`))
 
@@ -90,7 +90,9 @@ function causesOf(summary: MonitorSummary): readonly string[] {
   return lines.length > 0 ? lines : [`${summary.MonitorName}: ${summary.ErrorMessages?.[0] ?? 'failed'}`]
 }
 
-/** The line over selected monitors; `causes` has the sentences of each monitor that failed, `of` counts all monitors. */
+/**
+ * The headline of a selection. `causes` has the messages of each failed monitor; `of` is the number of all monitors.
+ */
 export function selectedHeadline(causes: readonly (readonly string[])[], selectedCount: number, of: number): string {
   if (causes.length === 0) return `healthy, as far as selected: ${selectedCount} of ${of} monitors, all passed`
   return `unhealthy: ${causes.length} of ${selectedCount} selected monitors failed: ${causes.flat().join('; ')}`
@@ -99,7 +101,7 @@ export function selectedHeadline(causes: readonly (readonly string[])[], selecte
 const fitsAny = (patterns: readonly string[], names: readonly string[]): boolean =>
   patterns.some((pattern) => names.some((name) => fits(pattern.toLowerCase(), name.toLowerCase())))
 
-/** No regular expression: patterns full of `*` must not take exponential time. */
+/** Avoids regular expressions: patterns full of `*` must not take exponential time. */
 function fits(pattern: string, name: string): boolean {
   if (pattern.trim() === '') return false
   const [head = '', ...rest] = pattern.split('*')
@@ -115,10 +117,10 @@ function fits(pattern: string, name: string): boolean {
   return from <= name.length - tail.length
 }
 
-/** More names than this help nobody. */
+/** The number of names in a message; more would not help. */
 const maxNames = 40
 
-/** The fault for a selection that leaves nothing, with the names to choose from. */
+/** The fault of a selection that matches nothing. Lists the names to choose from. */
 export function nothingSelected(monitors: readonly NamedChecks[], { only, skip }: Selection): Fault {
   const quoted = (patterns: readonly string[]): string => patterns.map((pattern) => `"${pattern}"`).join(', ')
   const requested = [

@@ -20,9 +20,9 @@ const lenient: Rules = {
 const unreadable = (message: string): Fault => new Fault('UnreadableAnswer', message)
 
 /**
- * Reads the answer of a real server, old or new (C3): names in any letter case and style, dates in every spelling, numbers as
- * text, extra properties ignored. Throws `Fault` UnreadableAnswer for what is no JSON object, or has a field whose
- * value cannot be understood: an unknown Status must not pass for a good one. No fault quotes a text of the body.
+ * Reads the answer of a real server, old or new (C3): names in any case and style, dates in any form, numbers as text,
+ * extra properties ignored. Throws `Fault` UnreadableAnswer when it is not a JSON object or a field cannot be
+ * understood: an unknown Status must not pass as a good one. No fault quotes text of the body.
  */
 export const decodeAnswer = (schema: Dto, body: string): WireValues => {
   const text = body.startsWith('\ufeff') ? body.slice(1) : body
@@ -40,14 +40,14 @@ const parse = (text: string): unknown => {
   try {
     return parseJsonText(text)
   } catch {
-    // Not chained: the parser's message quotes the body, which may hold a token.
+    // Without a cause: the parser's message quotes the body, which may hold a token.
     return parseWithoutNaN(text)
   }
 }
 
 /**
- * A string, or one of the bare words that .NET writes for numbers that JSON does not have. A string without an end
- * reaches to the end of the text: were it none, each of its quotes would begin another search for an end.
+ * A string, or one of the bare words that .NET writes for numbers that JSON cannot express. An unterminated string
+ * extends to the end of the text; otherwise each of its quotes would start another search for an end.
  */
 const stringOrBareNumber = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|-?\b(?:NaN|Infinity)\b/g
 

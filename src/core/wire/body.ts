@@ -7,23 +7,23 @@ import { type HeaderValue, parseHeaderValue } from './negotiate.ts'
 import { badRequest, refusedField, undeserialisable } from './problems.ts'
 import { bind, parsePairs } from './query.ts'
 
-/** What a body gave; forms rank above the query, other bodies below the path (N7): hand both to `merge`. */
+/** The values of a body, for `merge`. Forms take precedence over the query; other bodies rank below the path (N7). */
 export type BodyValues = { readonly body?: WireValues; readonly form?: WireValues }
 
-/** Readers of bodies other than JSON and forms: how to load each. Most callers speak JSON and pay for none of them. */
+/** Loaders for body readers other than JSON and urlencoded forms, so that most requests load none of them. */
 export const bodyReaders = {
   csv: async () => (await import('./csv.ts')).csv.decode,
   multipart: async () => (await import('./multipart.ts')).readMultipart,
 } as const
 
 export type BodyRules = {
-  /** N8: on the routes a `text/plain` body is ignored, under `/api` and `/json/reply` it is JSON. */
+  /** On the interface's routes a `text/plain` body is ignored; under `/api` and `/json/reply` it is JSON (N8). */
   readonly plainText: 'ignored' | 'json'
 }
 
 /**
- * A request's body as values of `schema`, within the bounds of S4. No bytes are an empty request whatever their type
- * (N8). Throws `Fault`: Unreadable or BadRequest (400) naming the fields, UnsupportedMediaType (415).
+ * Reads a request body as values of `schema`, within the limits (S4). An empty body is an empty request, whatever its
+ * type (N8). Throws `Fault`: Unreadable or BadRequest (400) that names the fields, UnsupportedMediaType (415).
  */
 export const readBody = async (
   schema: Dto,
@@ -59,8 +59,9 @@ export const readBody = async (
 }
 
 /**
- * A batch (R3): a JSON array of requests, each read only when its turn comes, because what came before it is done even
- * if it is faulty. Whatever calls itself JSON or plain text is JSON here, as under `/api`; no bytes are no requests.
+ * Reads a batch: a JSON array of requests (R3). Each request is read only when its turn comes, because requests before
+ * a faulty one are executed. JSON and plain text types both mean JSON here, as under `/api`. An empty body is an empty
+ * batch.
  */
 export const readBatch = (
   schema: Dto,
@@ -85,7 +86,7 @@ const batchTypes: ReadonlySet<string> = new Set(['application/json', 'text/json'
 const isUtf8 = ({ parameters }: HeaderValue): boolean =>
   ['utf-8', 'utf8', 'us-ascii'].includes(parameters.get('charset')?.toLowerCase() ?? 'utf-8')
 
-/** A byte-order mark is dropped. */
+/** Drops a byte-order mark. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 const text = (schema: Dto, contentType: string, bytes: Uint8Array): string => {

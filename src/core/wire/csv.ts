@@ -9,17 +9,17 @@ import { limits } from './limits.ts'
 import { invalidValue, unbindable, undeserialisable, wrongType } from './problems.ts'
 import { isScalar, readScalar, writeScalar } from './scalars.ts'
 
-/** A cell: null is an empty cell, a text without characters is `""`. */
+/** A cell. Null is an empty cell; an empty text is `""`. */
 type Cell = { readonly text: string; readonly quoted: boolean }
 
-/** F3: a header row of the DTO's fields and one row, rows ended by CRLF; nested values in JSV. */
+/** A header row with the DTO's fields and one row of values, each ended by CRLF; nested values are JSV (F3). */
 const encode = (schema: Dto, value: unknown): string => {
   const properties = value as Readonly<Record<string, unknown>>
   const members = membersOf(schema)
   const row = members.map((member) => writeCell(member.schema, properties[member.name]))
   return stringify([members.map((member) => member.name), row], {
     record_delimiter: '\r\n',
-    // Brackets as a real server does, so that no reader takes a text for a nested value by its looks.
+    // Quotes texts that begin with a bracket, as real servers do, so that no reader mistakes them for nested values.
     quoted_match: /[\r\n]|^[[{]/,
     cast: { string: (text) => (text === '' ? { value: text, quoted_empty: true } : text) },
   })
@@ -56,14 +56,14 @@ const isUnset = (schema: Schema, cell: Cell): boolean => cell.text === '' && !(c
 
 const isBlank = (cells: readonly Cell[]): boolean => cells.length === 1 && cells[0]?.text === ''
 
-/** A header, a row, and what follows them: a blank line ends a body. */
+/** A header and a row, and any row after them. A blank line ends a body. */
 const rows = (schema: Dto, body: string): readonly (readonly Cell[])[] => {
   try {
     const cells: unknown = parse(body, {
       bom: true,
       to: 3,
       relax_column_count: true,
-      // Named, because finding them out costs the parser a second for a megabyte without any.
+      // Explicit, because detecting them costs the parser a second for a megabyte without line ends.
       record_delimiter: ['\r\n', '\n', '\r'],
       cast: (text, { index, quoting }): Cell => {
         if (index >= limits.columns) throw new Error('too many cells')
@@ -72,21 +72,20 @@ const rows = (schema: Dto, body: string): readonly (readonly Cell[])[] => {
     })
     return cells as readonly (readonly Cell[])[]
   } catch {
-    // Not chained: the parser's message quotes the cell, which may be a password.
+    // Without a cause: the parser's message quotes the cell, which may be a password.
     throw undeserialisable(schema, 'text/csv', 'the body is not valid CSV')
   }
 }
 
 export const csv: Format = { name: 'csv', contentType: 'text/csv; charset=utf-8', encode, decode }
 
-/** A row of a table: its number as a spreadsheet counts (the header is 1), and its cells by column. */
+/** A row of a table: its number as in a spreadsheet (the header is 1), and its cells by column. */
 export type TableRow = { readonly row: number; readonly cells: ReadonlyMap<string, string> }
 export type CsvTable = { readonly columns: readonly string[]; readonly rows: readonly TableRow[] }
 
 /**
- * A CSV file with a header row, as spreadsheets write it: comma, double quotes, any line end, with or
- * without a byte-order mark; rows without any text are passed over. Throws Fault `BadRequest` that
- * names the row for what is no table.
+ * Reads a CSV file with a header row, as spreadsheets write it: commas, double quotes, any line end, with or without a
+ * byte-order mark. Skips rows without text. Throws Fault `BadRequest` that names the row for an invalid table.
  */
 export function readCsvTable(content: string): CsvTable {
   const records = parsed(content)
@@ -123,11 +122,11 @@ function parsed(content: string): readonly (readonly string[])[] {
       },
     })
   } catch {
-    // Not chained: the parser's message quotes the cell.
+    // Without a cause: the parser's message quotes the cell.
     throw new Fault('BadRequest', `row ${row + 1}: not valid CSV, perhaps a quote that is not closed`)
   }
 }
 
-/** The names in a cell: `Admin`, `Admin,Ops` or `[Admin,"a, b"]`; undefined when it is no such list. */
+/** The names in a cell: `Admin`, `Admin,Ops` or `[Admin,"a, b"]`. Undefined for an invalid list. */
 export const readNames = (cell: string): readonly string[] | undefined =>
   cell.trim() === '' ? [] : (readJsvItems(text, cell.trim()) as readonly string[] | undefined)

@@ -5,9 +5,9 @@ import type { Trailing } from './json.ts'
 const firstServerError = 500
 
 /**
- * E1: the body of every error; `Errors` is always there. A correlation id is told only with faults of the server: a
- * refused sign-in must read the same, byte for byte, each time (A3). `stackTrace` is the debug switch's, `more` what the
- * transport adds to the Meta.
+ * The body of every error; `Errors` is always present (E1). Only server faults carry a correlation id: every refused
+ * sign-in must be identical byte for byte (A3). `stackTrace` is set in debug mode only; the transport adds `more` to
+ * the Meta.
  */
 export const errorResponse = (
   fault: Fault,
@@ -31,8 +31,8 @@ export const errorResponse = (
 }
 
 /**
- * An operation's error as something to encode: the operations whose answers list roles say that there are none
- * beside the ResponseStatus (O7).
+ * The error of an operation, ready to encode. Operations whose answers list roles add empty lists beside the
+ * ResponseStatus (O7).
  */
 export const errorAnswer = (response: Dto | undefined, error: ErrorResponse): Trailing =>
   response && listsRoles(response)

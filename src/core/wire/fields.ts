@@ -3,11 +3,11 @@ import { type Dto, inStyle, type NameStyle, type Schema, schemaOf } from '../pro
 export type Member = {
   readonly name: string
   readonly schema: Schema
-  /** What `keyOf` has written, by style. */
+  /** Cache of `keyOf`, by style. */
   readonly keys: Partial<Record<NameStyle, string>>
 }
 
-/** A field that a client sent: under the name as written, with every value that it gave. */
+/** A field that a client sent: the name as written and all its values. */
 export type Picked<T> = { readonly member: Member; readonly written: string; readonly values: readonly [T, ...T[]] }
 
 type Index = { readonly members: readonly Member[]; readonly byFoldedName: ReadonlyMap<string, Member> }
@@ -23,15 +23,15 @@ const indexOf = (schema: Dto): Index => {
   return index
 }
 
-/** The member's opening in JSON: `"Name":` */
+/** The start of the member in JSON: `"Name":` */
 export const keyOf = ({ name, keys }: Member, style: NameStyle): string =>
   (keys[style] ??= `${JSON.stringify(inStyle(name, style))}:`)
 
 const printableAscii = /^[\x20-\x7e]*$/
 
 /**
- * A name for comparison without letter case. Only ASCII folds: by Unicode's rules the Kelvin sign
- * is a `k`, and a field name so spelled would slip past whoever compares names more simply.
+ * A name folded for case-insensitive comparison. Folds ASCII only: in Unicode the Kelvin sign is a `k`, and such a
+ * spelling of a field name would bypass simpler comparisons.
  */
 export const fold = (name: string): string | undefined => (printableAscii.test(name) ? name.toLowerCase() : undefined)
 
@@ -43,8 +43,8 @@ export const memberNamed = (schema: Dto, name: string): Member | undefined => {
 }
 
 /**
- * Matches what a client sent to a DTO's fields, in any letter case; a name spelled exactly beats
- * one in other case, and unknown names are dropped (N1). The result is in the schema's order.
+ * Matches the client's names to a DTO's fields, in any letter case (N1). An exact spelling wins over another case;
+ * unknown names are dropped. The result is in the schema's order.
  */
 export const pick = <T>(schema: Dto, pairs: Iterable<readonly [name: string, value: T]>): readonly Picked<T>[] => {
   const members = new Map<Member, { written: string; values: [T, ...T[]] }>()

@@ -1,20 +1,23 @@
-/** Bytes ↔ DTOs: formats, negotiation, query and form binding, error bodies. Knows the protocol, and no transport. */
+/**
+ * Bytes ↔ DTOs: formats, negotiation, query and form binding, error bodies. Depends on the protocol but on no
+ * transport.
+ */
 import { bodyReaders } from './body.ts'
 import type { Format, FormatName } from './format.ts'
 import { json } from './json.ts'
 
-/** A format's name and how to load it: CSV's parser is not paid for by who speaks JSON. */
+/** Format name → its loader. Loaded lazily, so that JSON requests do not load the CSV parser. */
 export const formats: Readonly<Record<FormatName, () => Promise<Format>>> = {
   json: async () => json,
   csv: async () => (await import('./csv.ts')).csv,
 }
 
-/** Loads every format and every reader of bodies. */
+/** Loads all formats and body readers. */
 export const preloadFormats = async (): Promise<void> => {
   await Promise.all([...Object.values(formats), ...Object.values(bodyReaders)].map((load) => load()))
 }
 
-/** CSV files of several rows, as people keep them; loaded when asked for, as CSV is. */
+/** Reads CSV files with several rows, as people keep them. Loaded on first use, like the CSV format. */
 export const csvTables = (): Promise<typeof import('./csv.ts')> => import('./csv.ts')
 
 export { decodeAnswer } from './answer.ts'

@@ -16,8 +16,8 @@ const openBrace = 123
 const closeBrace = 125
 
 /**
- * The top-level property under which JSON text nests deeper than 32 (S4), empty where it is under none, or undefined.
- * Looked at before parsing: a megabyte of brackets costs the parser half a second, and this scan a few milliseconds.
+ * The top-level property under which JSON text nests deeper than 32 levels (S4), empty if there is none, or undefined.
+ * Checked before parsing: a megabyte of brackets costs the parser half a second, and this scan a few milliseconds.
  */
 export const tooDeepUnder = (text: string): string | undefined => {
   let depth = 0
@@ -30,7 +30,7 @@ export const tooDeepUnder = (text: string): string | undefined => {
       at = endOfString(text, at)
       if (depth === 1) topText = text.slice(start + 1, at)
     } else if (depth === 1 && char === colon) {
-      // Only what a colon follows is a name: any other text may be a secret.
+      // Only text before a colon is a name; other text may be a secret.
       topName = topText
     } else if (depth === 1 && char === comma) {
       topName = ''
@@ -51,7 +51,7 @@ const endOfString = (text: string, start: number): number => {
   return text.length
 }
 
-/** The first key anywhere in a parsed value that JavaScript gives a meaning of its own, or undefined. */
+/** The first key in a parsed value that has a special meaning in JavaScript, or undefined. */
 export const forbiddenKeyIn = (json: unknown): string | undefined => {
   if (typeof json !== 'object' || json === null) return undefined
   if (Array.isArray(json)) {
@@ -68,15 +68,15 @@ export const forbiddenKeyIn = (json: unknown): string | undefined => {
   return undefined
 }
 
-/** A key whose last escape is followed by its end: a text may match without one, but none is missed. */
+/** A key with an escape. May match other text too, but misses no such key. */
 const escapedKey = /\\.[^"\\]*"[ \t\r\n]*:/
 
 /**
  * Parses JSON text that is known not to nest deeply. Throws a SyntaxError.
  *
- * V8 misreads a key with an escape once it has seen a key that ends in a backslash where this one has its escape
- * (`"\n"` comes out as `\`: nodejs/node#63785). So whoever spoke before could change what the next one says; texts with
- * such keys, which are rare, are taken apart here, and V8 reads only their strings and literals.
+ * V8 has a bug with escapes in keys: after a key that ends in a backslash, it misreads a later key that has an escape
+ * at the same position (`"\n"` becomes `\`: nodejs/node#63785). An earlier request could thus change the meaning of a
+ * later one. The rare texts with such keys are tokenized here, and V8 reads only their strings and literals.
  */
 export const parseJsonText = (text: string): unknown => (escapedKey.test(text) ? parseByToken(text) : JSON.parse(text))
 
@@ -120,19 +120,19 @@ export const parseByToken = (text: string): unknown => {
   return whole
 }
 
-/** What strict and lenient reading of parsed JSON differ in. */
+/** The differences between strict and lenient reading of parsed JSON. */
 export type Rules = {
-  /** The value, or undefined when the JSON is no such value. */
+  /** The value, or undefined when the JSON is invalid for the schema. */
   readonly scalar: (schema: Scalar, json: unknown) => ScalarValue | undefined
-  /** Whether the JSON stands for "not given". */
+  /** Whether the JSON means "not given". */
   readonly unset: (schema: Schema, json: unknown) => boolean
-  /** The name to look for, in place of the written one; that one when left out. */
+  /** Maps a written name to the name to look for. Default: the written name itself. */
   readonly memberName?: (schema: Dto, written: string) => string
-  /** Whether unset items of a list are passed over; otherwise they are wrong. */
+  /** Whether unset items of a list are skipped. Otherwise they are errors. */
   readonly skipsUnsetItems: boolean
 }
 
-/** One walk of a schema over parsed JSON: what is wrong is added to `problems`, under the name as it was written. */
+/** Reads parsed JSON by a schema. Adds errors to `problems`, under the names as written. */
 export const walkDto = (schema: Dto, json: object, rules: Rules, problems: FieldFault[], path = ''): WireValues => {
   const values: WireValues = {}
   const { memberName } = rules
@@ -173,7 +173,7 @@ const walkList = (
   for (const value of json) {
     if (rules.skipsUnsetItems && rules.unset(item, value)) continue
     items.push(walk(item, value, rules, problems, field))
-    // One complaint a list: an answer must not be longer than the request it refuses.
+    // At most one error per list, so that an answer is never longer than the request that it refuses.
     if (problems.length > before) return undefined
   }
   return items
@@ -190,7 +190,7 @@ const walkMap = (schema: Schema, json: object, rules: Rules, problems: FieldFaul
   return entries
 }
 
-/** Repeats the value only where it is a text that fits no choice, date or duration: other texts may be secrets. */
+/** Quotes the value only for an invalid choice, date or duration: other texts may be secrets. */
 const wrong = (schema: Schema, json: unknown, problems: FieldFault[], field: string): undefined => {
   const parsed = schema.kind === 'choice' || schema.kind === 'date' || schema.kind === 'duration'
   problems.push(

@@ -6,10 +6,10 @@ import { forbiddenKeyIn, isObject, parseJsonText, type Rules, tooDeepUnder, walk
 import { badRequest, excerpt, refusedField, unbindable, undeserialisable } from './problems.ts'
 import { jsonDate, number, readScalar, writeDuration } from './scalars.ts'
 
-/** Members that follow those of the answer itself, e.g. a ResponseStatus after a failed health answer (H1). */
+/** Members after those of the answer itself, e.g. a ResponseStatus after a failed health answer (H1). */
 export type Trailing = { readonly schema: Dto; readonly value: unknown }
 
-/** JSON in the schema's order (N1–N4, N9): unset members are left out, unknown properties never written. */
+/** JSON in the schema's order, without unset members and unknown properties (N1–N4, N9). */
 export const encodeJson = (
   schema: Dto,
   value: unknown,
@@ -32,7 +32,7 @@ const writeMembers = (schema: Dto, value: unknown, style: NameStyle): string => 
   return text
 }
 
-/** Undefined for what is unset, and for what JSON has no word for: NaN, an invalid date. */
+/** Undefined for unset values, and for values that JSON cannot express: NaN, an invalid date. */
 const write = (schema: Schema, value: unknown, style: NameStyle): string | undefined => {
   if (value === undefined || value === null) return undefined
   switch (schema.kind) {
@@ -79,7 +79,7 @@ const strict: Rules = {
   },
 }
 
-/** A parsed request body as a DTO: a wrong type is a 400 that names the field (N5). */
+/** Binds a parsed request body to a DTO. A wrong type is a 400 that names the field (N5). */
 export const bindJson = (schema: Dto, json: unknown): WireValues => {
   if (!isObject(json)) throw undeserialisable(schema, 'application/json', 'an object is expected')
   const problems: FieldFault[] = []
@@ -88,7 +88,7 @@ export const bindJson = (schema: Dto, json: unknown): WireValues => {
   return values
 }
 
-/** Parses JSON that a stranger sent: not too deep, no keys that JavaScript gives a meaning (S4, E2). */
+/** Parses untrusted JSON: refuses deep nesting and keys with a special meaning in JavaScript (S4, E2). */
 export const parseJson = (schema: Dto, body: string): unknown => {
   const deep = tooDeepUnder(body)
   if (deep === '') throw new Fault('BadRequest', 'The body is nested too deeply')

@@ -3,9 +3,9 @@ import { memberNamed, membersOf, pick } from './fields.ts'
 import { isForbiddenKey } from './limits.ts'
 import { isScalar, readScalar, type Scalar, writeScalar } from './scalars.ts'
 
-/** Reads JSV as `jsv-write.ts` writes it, and as people type it into a query. */
+/** Reads JSV as `writeJsv` writes it, and as people type it into a query. */
 
-/** Undefined when the text is no such value. Reads no deeper than the schema goes, in time linear in the text. */
+/** Undefined for an invalid text. Nests no deeper than the schema, in time linear in the length of the text. */
 export const readJsv = (schema: Schema, text: string): unknown =>
   reading(text, (cursor) => {
     const value = readValue(schema, cursor, '')
@@ -13,7 +13,7 @@ export const readJsv = (schema: Schema, text: string): unknown =>
     return value
   })
 
-/** The items of `a,b` or `[a,b]`: the brackets are optional in a query (N6). */
+/** The items of `a,b` or `[a,b]`. The brackets are optional in a query (N6). */
 export const readJsvItems = (item: Schema, text: string): readonly unknown[] | undefined =>
   reading(text, (cursor) => {
     skipBlanks(cursor)
@@ -44,7 +44,7 @@ const reading = <T>(text: string, read: (cursor: Cursor) => T): T | undefined =>
   }
 }
 
-/** `ends` are the characters that end an unquoted value here; undefined is an unquoted nothing: unset. */
+/** `ends` are the characters that end an unquoted value here. Returns undefined for an empty unquoted value: unset. */
 const readValue = (schema: Schema, cursor: Cursor, ends: string): unknown => {
   if (isScalar(schema)) return readToken(schema, cursor, ends)
   skipBlanks(cursor)
@@ -105,8 +105,8 @@ const readDto = (schema: Dto, cursor: Cursor): Record<string, unknown> => {
 }
 
 /**
- * A quoted text, or everything up to one of `ends`. Blanks belong to an unquoted text, but a quote after them begins
- * a quoted one: an unquoted text that holds a quote is never written.
+ * A quoted text, or everything up to one of `ends`. Blanks belong to an unquoted text, but a quote after them begins a
+ * quoted one: JSV never writes a quote inside an unquoted text.
  */
 const token = (cursor: Cursor, ends: string): { text: string; quoted: boolean } => {
   const { text } = cursor
@@ -131,7 +131,7 @@ const readQuoted = (cursor: Cursor): string => {
   return cursor.text.slice(start, end).replaceAll('""', '"')
 }
 
-/** Passes over the value of an unknown property, however deep it is. */
+/** Skips the value of an unknown property, at any depth. */
 const skipValue = (cursor: Cursor): void => {
   for (let depth = 0; cursor.at < cursor.text.length; cursor.at++) {
     const char = cursor.text.charAt(cursor.at)
@@ -158,7 +158,7 @@ const expect = (cursor: Cursor, char: string): void => {
   if (!took(cursor, char)) throw malformed
 }
 
-/** A closing bracket, and the blanks that a person may have put after it. */
+/** A closing bracket and any blanks after it. */
 const closed = (cursor: Cursor, bracket: string): boolean => {
   if (!took(cursor, bracket)) return false
   skipBlanks(cursor)
@@ -174,14 +174,14 @@ const present = (value: unknown): unknown => {
   return value
 }
 
-/** JSV, the text of nested values in CSV cells and query parameters (F3, N6): `{Name:value,…}`, `[a,b]`. */
+/** JSV is the text of nested values in CSV cells and query parameters (F3, N6): `{Name:value,…}`, `[a,b]`. */
 
 const special = /[":,{}[\]\r\n]/
 
 const writeText = (text: string): string =>
   text === '' || special.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 
-/** Undefined for a value that has no text, as NaN. */
+/** Undefined for a value without a text, e.g. NaN. */
 export const writeJsv = (schema: Schema, value: unknown): string | undefined => {
   if (value === undefined || value === null) return undefined
   switch (schema.kind) {

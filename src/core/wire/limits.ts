@@ -3,7 +3,7 @@ import type { Dto, Schema } from '../protocol/index.ts'
 import { membersOf } from './fields.ts'
 import { badRequest, refusedField } from './problems.ts'
 
-/** S4: what a request may hold. Answers have no such bounds. */
+/** Limits on requests (S4). Answers have none. */
 export const limits = {
   depth: 32,
   listItems: 256,
@@ -16,14 +16,14 @@ export const limits = {
   columns: 256,
 } as const
 
-/** Keys that mean something to JavaScript itself: refused wherever a client chooses the keys. */
+/** Keys with a special meaning in JavaScript, refused wherever clients choose the keys. */
 export const isForbiddenKey = (key: string): boolean =>
   key === '__proto__' || key === 'constructor' || key === 'prototype'
 
-/** The fields that name somebody or something; items of lists of texts are names as well. */
+/** The fields that hold names. The items of text lists are names as well. */
 const nameFields: ReadonlySet<string> = new Set(['provider', 'UserName'])
 
-/** Gives back the request, or throws a 400 that names every field beyond its bound. */
+/** Returns the request, or throws a 400 that names every field beyond its limit. */
 export const withinLimits = <V extends Record<string, unknown>>(schema: Dto, values: V): V => {
   const [first, ...rest] = membersOf(schema).flatMap((member) => {
     const message = excess(member.name, member.schema, values[member.name])

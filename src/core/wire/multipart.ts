@@ -10,8 +10,8 @@ const malformed = (reason: string): Fault =>
   new Fault('Unreadable', `Could not deserialize 'multipart/form-data' request: ${reason}`)
 
 /**
- * The fields of a multipart form (RFC 7578), read strictly: the boundary comes first, every part is a named text field
- * in UTF-8, files are refused. One pass over the bytes.
+ * Reads the fields of a multipart form strictly (RFC 7578): the boundary comes first, every part is a named text field
+ * in UTF-8, files are refused. Makes one pass over the bytes.
  */
 export const readMultipart = (bytes: Uint8Array, boundary: string | undefined): readonly Pair[] => {
   if (boundary === undefined || boundary === '' || boundary.length > 70) throw malformed('the boundary is missing')

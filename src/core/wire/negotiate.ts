@@ -3,7 +3,7 @@ import { type NameStyle, styleFrom } from '../protocol/index.ts'
 import { fold } from './fields.ts'
 import type { FormatName } from './format.ts'
 
-/** A media type or disposition: its value in lower case, and its parameters by their names in lower case. */
+/** A media type or disposition: its value and the names of its parameters in lower case. */
 export type HeaderValue = { readonly value: string; readonly parameters: ReadonlyMap<string, string> }
 
 const parameter = /[ \t]*;[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))[ \t]*)?/y
@@ -23,40 +23,40 @@ export const parseHeaderValue = (header: string): HeaderValue | undefined => {
   return { value, parameters }
 }
 
-/** What a request says about the answer it wants. */
+/** Everything in a request that affects the format of its answer. */
 export type FormatRequest = {
   readonly method: string
-  /** The path's suffix, already known to be a format: see `formatNamed`. */
+  /** The path's suffix, already validated by `formatNamed`. */
   readonly suffix?: FormatName | undefined
   readonly format?: string | undefined
   readonly accept?: string | undefined
   readonly callback?: string | undefined
-  /** What `?jsconfig=` says. */
+  /** The value of `?jsconfig=`. */
   readonly jsconfig?: string | undefined
-  /** The names for who does not ask for others; those of the interface when left out. */
+  /** The default name style. If absent, the names of the interface. */
   readonly names?: NameStyle | undefined
 }
 
 export type Negotiated = {
   readonly format: FormatName
   readonly callback?: string
-  /** Of JSON. */
+  /** The name style of JSON answers. */
   readonly names: NameStyle
 }
 
 const mediaTypes: Readonly<Record<FormatName, string>> = { json: 'application/json', csv: 'text/csv' }
-/** The preferred one first: it wins where a client likes several as much. */
+/** In order of preference: the first one wins when a client's qualities are equal. */
 const formatNames = Object.keys(mediaTypes) as readonly FormatName[]
 
-/** The format of a suffix or `?format=`, in any letter case; undefined is what the router answers with 404. */
+/** The format of a suffix or `?format=`, in any letter case. Undefined for unknown names. */
 export const formatNamed = (name: string): FormatName | undefined => {
   const folded = fold(name)
   return formatNames.find((name) => name === folded)
 }
 
 /**
- * F1: suffix > callback > `?format=` > Accept > JSON; nothing acceptable is JSON, never a 406. Throws a 400, to be
- * answered in plain JSON, for a callback that is no dotted identifier (F2).
+ * Precedence: suffix > callback > `?format=` > Accept > JSON (F1). Without an acceptable format the answer is JSON,
+ * never a 406. Throws a 400, answered in plain JSON, for a callback that is not a dotted identifier (F2).
  */
 export const negotiate = ({
   method,
@@ -82,11 +82,13 @@ const checkedCallback = (name: string): string => {
   throw new Fault('BadRequest', 'The callback must be one or more dotted identifiers of at most 50 characters each')
 }
 
-/** F2: the answer as a call. U+2028 and U+2029 are line ends to older JavaScript, though not to JSON. */
+/**
+ * The answer as a function call (F2). Escapes U+2028 and U+2029, which end lines in older JavaScript but not in JSON.
+ */
 export const jsonp = (callback: string, json: string): string =>
   `${callback}(${json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')})`
 
-/** The format of the highest quality; of equals the one that the client lists first. */
+/** The format with the highest quality. The first one listed wins a tie. */
 const accepted = (accept: string): FormatName => {
   const ranges = accept
     .split(',')
@@ -99,7 +101,7 @@ const accepted = (accept: string): FormatName => {
   return liked[0]?.name ?? 'json'
 }
 
-/** The most specific range that covers a type decides its quality (RFC 9110, 12.5.1). */
+/** The most specific range that matches a type decides its quality (RFC 9110, 12.5.1). */
 const preference = (ranges: readonly HeaderValue[], type: string): { quality: number; place: number } => {
   for (const pattern of [type, `${type.slice(0, type.indexOf('/'))}/*`, '*/*']) {
     const place = ranges.findIndex(({ value }) => value === pattern)

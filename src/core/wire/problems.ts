@@ -4,18 +4,18 @@ import type { Dto, Schema } from '../protocol/index.ts'
 const errorCode = 'SerializationException'
 const maxEcho = 100
 
-/** Client text inside a message: never more of it than a person wants to read. */
+/** Client text for a message, truncated to a readable length. */
 export const excerpt = (text: string): string =>
   text.length <= maxEcho ? text : `${text.slice(0, maxEcho).toWellFormed()}…`
 
-/** A value that can be shown: never used for text fields, which may hold secrets. */
+/** For values that may be shown. Never used for text fields, which may hold secrets. */
 export const invalidValue = (field: string, value: string): FieldFault => ({
   ErrorCode: errorCode,
   FieldName: field,
   Message: `'${excerpt(value)}' is an Invalid value for '${field}'`,
 })
 
-/** A field of the wrong type; says what it must be and not what it is. */
+/** For a field of the wrong type. Names the expected type and does not quote the value. */
 export const wrongType = (field: string, schema: Schema): FieldFault => ({
   ErrorCode: errorCode,
   FieldName: field,
@@ -45,24 +45,24 @@ const expected = (schema: Schema): string => {
   }
 }
 
-/** H3: every field that cannot be bound, in one answer. */
+/** One answer with every field that cannot be bound (H3). */
 export const unbindable = (schema: Dto, fields: readonly FieldFault[]): Fault =>
   new Fault('Unreadable', `Unable to bind to request '${schema.name}'`, { fields })
 
 /**
- * E2: a body that is not in its format at all. The parser's own error is neither quoted nor kept as
- * a cause, because it repeats part of the body, which may be a password.
+ * A body that is not in its format at all (E2). Neither quotes nor chains the parser's error, which repeats part of
+ * the body: it may be a password.
  */
 export const undeserialisable = (schema: Dto, contentType: string, reason: string): Fault =>
   new Fault('Unreadable', `Could not deserialize '${contentType}' request using '${schema.name}': ${reason}`)
 
-/** S4: something hostile or oversized in one field. */
+/** A hostile or oversized value in one field (S4). */
 export const refusedField = (field: string, message: string): FieldFault => ({
   ErrorCode: 'BadRequest',
   FieldName: excerpt(field),
   Message: message,
 })
 
-/** A 400 whose message is that of its first field. */
+/** A 400 with the message of its first field. */
 export const badRequest = (fields: readonly [FieldFault, ...FieldFault[]]): Fault =>
   new Fault('BadRequest', fields[0].Message, { fields })

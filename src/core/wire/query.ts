@@ -51,7 +51,8 @@ export const bind = (schema: Dto, pairs: readonly Pair[]): WireValues => {
 }
 
 const readParameter = (schema: Schema, present: readonly string[]): unknown => {
-  // As a real server joins them: a repeated choice or flag is thereby refused and never silently one of the two.
+  // Joins repeated values as real servers do. A repeated choice or flag is thus refused instead of one silently
+  // winning.
   if (isScalar(schema)) return readScalar(schema, present.join(','))
   const parts = present.map((text) =>
     schema.kind === 'list' ? readJsvItems(schema.item, text) : readJsv(schema, text),
@@ -60,7 +61,7 @@ const readParameter = (schema: Schema, present: readonly string[]): unknown => {
   return schema.kind === 'list' ? parts.flat() : Object.assign({}, ...parts)
 }
 
-/** The query of a request, without `?`: what `bind` reads back. Unset fields and empty texts are left out. */
+/** The query of a request, without `?`, as `bind` reads it. Leaves out unset fields and empty texts. */
 export const encodeQuery = (schema: Dto, value: unknown): string => {
   const properties = value as Readonly<Record<string, unknown>>
   return membersOf(schema)
@@ -77,7 +78,7 @@ const writeParameter = (schema: Schema, value: unknown): string | undefined => {
   return isScalar(schema) ? writeScalar(schema, value) : writeJsv(schema, value)
 }
 
-/** Where the parts of a request came from. */
+/** The values of a request by source. */
 export type Sources = {
   readonly body?: WireValues | undefined
   readonly path?: WireValues | undefined
@@ -85,10 +86,10 @@ export type Sources = {
   readonly form?: WireValues | undefined
 }
 
-/** N7: body < path < query < form. */
+/** Precedence: body < path < query < form (N7). */
 export const merge = ({ body, path, query, form }: Sources): WireValues => ({ ...body, ...path, ...query, ...form })
 
-/** H3: throws one 400 NotEmpty that names every required field without a value. */
+/** Throws one 400 NotEmpty that names every required field without a value (H3). */
 export const requireFields = (schema: Dto, values: WireValues): void => {
   const missing = Object.entries(schema.fields)
     .filter(([name, field]) => field.kind === 'required' && (values[name] ?? '') === '')
@@ -98,7 +99,7 @@ export const requireFields = (schema: Dto, values: WireValues): void => {
   if (missing[0]) throw new Fault('NotEmpty', missing[0].Message, { fields: missing })
 }
 
-/** N7: refuses secrets in a query, because queries are logged. Compares without letter case, repeats no value. */
+/** Refuses secrets in a query, because queries are logged (N7). Compares case-insensitively and quotes no value. */
 export const refuseInQuery = (names: readonly string[], pairs: readonly Pair[]): void => {
   const folded = new Set(names.map(fold))
   const refused = new Map<string, FieldFault>()

@@ -4,22 +4,22 @@ import type { WireValues } from './format.ts'
 import { isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
 import { number, readDate } from './scalars.ts'
 
-/** Whether a Content-Type is that of a run document, of whatever version. */
+/** Whether a Content-Type is that of a run document, in any version. */
 export const isRunType = (contentType: string): boolean =>
   /^\s*application\/vnd\.svc\.run\+json\s*(?:;|$)/i.test(contentType)
 
-/** What a run document may hold: what goes beyond it is neither written nor read. */
+/** The limits of a run document. Larger documents are neither written nor read. */
 const most = { monitors: 5_000, results: 20_000, details: 1_000, facts: 100, characters: 64 * 1024 } as const
 
 /**
- * A run as JSON: dates in ISO 8601, durations in milliseconds, unset members left out. Undefined for a run beyond what
- * a reader takes: it is then told by the document of the interface.
+ * A run as JSON: dates in ISO 8601, durations in milliseconds, without unset members. Undefined for a run beyond the
+ * limits: the interface's own document then carries it.
  */
 export function encodeRun(run: RunDocument): string | undefined {
   return excess(run) === undefined ? JSON.stringify(run) : undefined
 }
 
-/** A run of another svc is of the types that the schema says: nothing is guessed. */
+/** Rules for runs of another svc: only the exact types of the schema. */
 const exact: Rules = {
   unset: (_schema, json) => json === null,
   skipsUnsetItems: false,
@@ -42,9 +42,9 @@ const exact: Rules = {
 const unreadable = (what: string): Fault => new Fault('UnreadableAnswer', `The server's run document ${what}`)
 
 /**
- * Reads a run document that a server sent. Members that are not known are passed over. A status is never better than
- * what it stands over: a monitor is as bad as its worst result, a run as its worst monitor. Throws `Fault`
- * UnreadableAnswer for everything else that is wrong; no fault quotes a text of the body.
+ * Reads a run document from a server. Skips unknown members. A status is never better than the statuses below it: a
+ * monitor is as bad as its worst result, a run as its worst monitor. Throws `Fault` UnreadableAnswer for any other
+ * error; no fault quotes text of the body.
  */
 export function decodeRun(text: string): RunDocument {
   if (tooDeepUnder(text) !== undefined) throw unreadable('is nested too deeply')
@@ -61,7 +61,7 @@ export function decodeRun(text: string): RunDocument {
   const run = values as RunDocument
   const beyond = excess(run)
   if (beyond !== undefined) throw unreadable(beyond)
-  // A run that looked at nothing is not healthy.
+  // A run that checked nothing is not healthy.
   if (run.monitors.length === 0 || run.monitors.some(({ results }) => results.length === 0)) {
     throw unreadable('has a monitor without results, or no monitors')
   }
@@ -73,7 +73,7 @@ function parse(text: string): unknown {
   try {
     return parseJsonText(text)
   } catch {
-    // Not chained: the parser's message quotes the body.
+    // Without a cause: the parser's message quotes the body.
     throw unreadable('is not JSON')
   }
 }
@@ -82,7 +82,7 @@ const order: Record<RunStatus, number> = { ok: 0, warning: 1, failed: 2 }
 const worst = (own: RunStatus, of: readonly { readonly status: RunStatus }[]): RunStatus =>
   of.reduce<RunStatus>((most, { status }) => (order[status] > order[most] ? status : most), own)
 
-/** The first member that has to be there and is not, at any depth. */
+/** The first required member that is missing, at any depth. */
 function missingIn(schema: Dto, values: WireValues, path: string): string | undefined {
   for (const [name, field] of Object.entries(schema.fields)) {
     const value = values[name]
@@ -106,7 +106,7 @@ function missingUnder(schema: Schema, value: unknown, path: string): string | un
   return undefined
 }
 
-/** What a document has too much of, in words; undefined when it is within bounds. */
+/** The limit that a document exceeds, in words. Undefined when it is within all limits. */
 function excess(run: RunDocument): string | undefined {
   if (run.monitors.length > most.monitors) return `has more than ${most.monitors} monitors`
   const results = run.monitors.flatMap((monitor) => monitor.results)

@@ -1,12 +1,15 @@
 import type { Choice, Duration, Flag, Instant, Num, Schema, Text } from '../protocol/index.ts'
 import { fold } from './fields.ts'
 
-/** N3: dates as ServiceStack writes and reads them. The milliseconds are the instant; an offset is never added. */
+/** Dates as ServiceStack writes and reads them (N3). The milliseconds are the instant; an offset is never added. */
 
-/** A JSON string token, slashes escaped: the one suffixed form that every .NET reader takes for the right instant. */
+/**
+ * A JSON string token with escaped slashes: the only suffixed form in which every .NET reader sees the correct
+ * instant.
+ */
 export const jsonDate = (date: Date): string => `"\\/Date(${date.getTime()}-0000)\\/"`
 
-/** ISO 8601 in UTC, milliseconds only when there are any: `2026-11-20T12:00:00Z`. */
+/** ISO 8601 in UTC, with milliseconds only if they are not zero: `2026-11-20T12:00:00Z`. */
 export const isoDate = (date: Date): string => date.toISOString().replace('.000Z', 'Z')
 
 const epochDate = /^\\?\/Date\((-?\d{1,16})(?:[+-]\d{4})?\)\\?\/$/
@@ -15,8 +18,8 @@ const isoText =
 const minuteMs = 60_000
 
 /**
- * Reads `/Date(ms)/`, `/Date(ms±hhmm)/`, their slashes escaped or not, and ISO 8601 (without a zone: UTC; finer
- * than milliseconds: cut). Undefined when it is none of these, or no such day or time exists.
+ * Reads `/Date(ms)/` and `/Date(ms±hhmm)/`, with slashes escaped or not, and ISO 8601 (UTC without a zone; digits
+ * finer than milliseconds are cut). Undefined for other text, or a day or time that does not exist.
  */
 export const readDate = (text: string): Date | undefined => {
   const epoch = epochDate.exec(text)
@@ -27,7 +30,7 @@ export const readDate = (text: string): Date | undefined => {
     iso
   const milliseconds = fraction.slice(0, 3).padEnd(3, '0')
   const clock = valid(new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}.${milliseconds}Z`))
-  // The engine reads 31 February as 3 March.
+  // JavaScript reads 31 February as 3 March.
   if (clock?.getUTCDate() !== Number(day)) return undefined
   const offset = sign === undefined ? 0 : (Number(zoneHour) * 60 + Number(zoneMinute)) * (sign === '-' ? -1 : 1)
   return valid(new Date(clock.getTime() - offset * minuteMs))
@@ -35,13 +38,15 @@ export const readDate = (text: string): Date | undefined => {
 
 const valid = (date: Date): Date | undefined => (Number.isNaN(date.getTime()) ? undefined : date)
 
-/** N4: durations. In memory milliseconds, with four decimals at most: the wire's unit is the tick of 100 ns. */
+/**
+ * Durations (N4). In memory they are milliseconds with at most four decimals: the wire's unit is the tick of 100 ns.
+ */
 
 const ticksPerMs = 10_000
 const ticksPerSecond = 1000 * ticksPerMs
 const secondsPerDay = 86_400
 
-/** XSD: `P[nD][T[nH][nM][n[.fffffff]S]]`, zero parts left out; 0 is `PT0S`, five seconds before is `-PT5S`. */
+/** XSD: `P[nD][T[nH][nM][n[.fffffff]S]]`, without zero parts. Zero is `PT0S`; minus five seconds is `-PT5S`. */
 export const writeDuration = (ms: number): string => {
   const ticks = Math.round(Math.abs(ms) * ticksPerMs)
   if (ticks === 0) return 'PT0S'
@@ -64,8 +69,8 @@ const xsd =
 const clock = /^(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d\d):(\d\d)(?:\.(\d{1,9}))?$/
 
 /**
- * Milliseconds from XSD, `hh:mm:ss[.f]` or `d.hh:mm:ss[.f]`; finer than a tick is cut. Undefined when it is none of
- * these: years and months have no length.
+ * Milliseconds from XSD, `hh:mm:ss[.f]` or `d.hh:mm:ss[.f]`; digits finer than a tick are cut. Undefined for other
+ * text, including years and months, which have no fixed length.
  */
 export const readDuration = (text: string): number | undefined => {
   const match = xsd.exec(text) ?? clock.exec(text)
@@ -73,7 +78,7 @@ export const readDuration = (text: string): number | undefined => {
   const [, sign, days = 0, hours = 0, minutes = 0, seconds = 0, fraction = ''] = match
   const whole = Number(days) * secondsPerDay + Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)
   const ticks = whole * ticksPerSecond + Number(fraction.slice(0, 7).padEnd(7, '0'))
-  // One division of whole ticks: adding up parts of a millisecond would not give back the number that was written.
+  // A single division of whole ticks. Adding fractions of a millisecond would not return the original number.
   const ms = ticks / ticksPerMs
   return sign === '-' && ms !== 0 ? -ms : ms
 }
@@ -89,7 +94,7 @@ const falseTexts: ReadonlySet<string> = new Set(['false', 'f', 'n', '0', 'off'])
 const decimal = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/
 const ordinal = /^[1-9]\d{0,3}$/
 
-/** A value of a query, form, CSV cell or JSV text; undefined when the text is no such value. */
+/** Reads a value from a query, form, CSV cell or JSV text. Undefined for an invalid text. */
 export const readScalar = (schema: Scalar, text: string): ScalarValue | undefined => {
   switch (schema.kind) {
     case 'text':
@@ -113,14 +118,14 @@ const readFlag = (text: string): boolean | undefined =>
 export const number = (schema: Num, value: number): number | undefined =>
   (schema.integer ? Number.isSafeInteger(value) : Number.isFinite(value)) ? value : undefined
 
-/** By name in any letter case, or by number counted from 1 (N1). */
+/** By name in any letter case, or by number, counted from 1 (N1). */
 const readChoice = (schema: Choice, text: string): string | undefined => {
   if (ordinal.test(text)) return schema.values[Number(text) - 1]
   const folded = fold(text)
   return schema.values.find((value) => fold(value) === folded)
 }
 
-/** As CSV and JSV write it (F3); undefined for what has no text, as NaN. */
+/** The text of a value in CSV and JSV (F3). Undefined for a value without a text, e.g. NaN. */
 export const writeScalar = (schema: Scalar, value: unknown): string | undefined => {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : isoDate(value)
   if (typeof value === 'number') {
