@@ -1,4 +1,7 @@
-/** The interface described: for people, for code generators, for ServiceStack tools. All of it is read off the protocol. */
+/**
+ * Descriptions of the interface for people, code generators and ServiceStack tools. All of it derives from the
+ * protocol.
+ */
 
 export { openapi } from './openapi.ts'
 export { appMetadata, typesMetadata } from './service-types.ts'

@@ -8,11 +8,11 @@ export const refTo = (name: string): JsonSchema => ({ $ref: `#/components/schema
 
 const writtenDate = '^/Date\\(-?\\d{1,16}-0000\\)/$'
 const anyDate = '^(/Date\\(-?\\d{1,16}([+-]\\d{4})?\\)/|\\d{4}-\\d\\d-\\d\\d.*)$'
-/** Parts that are zero are left out, and at least one is there (N4). */
+/** Durations without zero parts, but with at least one part (N4). */
 const writtenDuration = '^-?P(?=[\\dT])(\\d+D)?(T(?=\\d)(\\d+H)?(\\d+M)?(\\d+(\\.\\d{1,7})?S)?)?$'
 const anyDuration = '^(-?P(?=[\\dT]).+|-?(\\d{1,8}\\.)?\\d{1,2}:\\d\\d:\\d\\d(\\.\\d{1,9})?)$'
 
-/** How a value looks in JSON. DTOs and enumerations are components, and referred to. */
+/** The JSON Schema of a value. DTOs and enumerations are references to components. */
 export function jsonSchema(schema: Schema, side: Side): JsonSchema {
   switch (schema.kind) {
     case 'text':
@@ -41,7 +41,10 @@ export function jsonSchema(schema: Schema, side: Side): JsonSchema {
   }
 }
 
-/** The component of a DTO; of an answer, with what it always holds. What a request must hold depends on its route. */
+/**
+ * The component of a DTO. For an answer, it requires the members that are always present; for a request, the route
+ * decides.
+ */
 export function dtoSchema(dto: Dto, side: Side, style: NameStyle): JsonSchema {
   const names = side === 'answer' ? (always[dto.name] ?? []) : []
   return {
@@ -51,7 +54,7 @@ export function dtoSchema(dto: Dto, side: Side, style: NameStyle): JsonSchema {
   }
 }
 
-/** The body of a request: what is required and not given by the path must be in it. */
+/** The schema of a request body. It requires the required fields that the path does not set. */
 export function bodySchema(dto: Dto, fromPath: readonly string[], style: NameStyle): JsonSchema {
   const names = Object.entries(dto.fields).flatMap(([name, field]) =>
     field.kind === 'required' && !fromPath.includes(name) ? [inStyle(name, style)] : [],
@@ -64,7 +67,7 @@ export const propertiesOf = (dto: Dto, side: Side, style: NameStyle): JsonSchema
     Object.entries(dto.fields).map(([name, field]) => [inStyle(name, style), jsonSchema(schemaOf(field), side)]),
   )
 
-/** How a value looks as a parameter of a path or query: lists may also be repeated, maps are `{key:value}` (N6). */
+/** The schema of a path or query parameter. Lists may also be repeated; maps are `{key:value}` (N6). */
 export function parameterSchema(schema: Schema): JsonSchema {
   switch (schema.kind) {
     case 'map':

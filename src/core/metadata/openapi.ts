@@ -41,7 +41,7 @@ import {
   shapes,
 } from './shapes.ts'
 
-/** Parameters that are no fields of a request. */
+/** Parameters that are not fields of a request. */
 export const parameters: Json = {
   correlationId: {
     name: 'X-Correlation-Id',
@@ -107,7 +107,10 @@ export const securitySchemes = ({ basic }: Described): Json => ({
   ...(basic ? { basic: { type: 'http', scheme: 'basic', description: 'For one request; begins no session' } } : {}),
 })
 
-/** Ways to be signed in, any of which will do; the names in the lists are the roles that are asked for. No row: nobody has to be. */
+/**
+ * The alternative credentials. The names in the lists are the required roles. Without a row, no credential is
+ * required.
+ */
 export function security({ basic }: Described, row?: OperationSpec): readonly Json[] {
   const caller = row?.caller ?? 'anyone'
   const roles = typeof caller === 'string' && caller !== 'anyone' ? [caller] : []
@@ -139,13 +142,13 @@ export function components(described: Described): Json {
   }
 }
 
-/** Shapes of answers that are made of two DTOs. */
+/** Schemas that combine two DTOs. */
 function derived(style: NameStyle): Json {
   const status = propertiesOf(ErrorResponse, 'answer', style)
   const responseStatus = inStyle('ResponseStatus', style)
   const rolesResponse = rows.find(({ response }) => listsRoles(response))?.response
   return {
-    // H1: flat, so that who keeps nothing but the ResponseStatus still knows.
+    // Flat, so that clients that read only the ResponseStatus still see the failure (H1).
     UnhealthyResponse: {
       type: 'object',
       properties: { ...propertiesOf(HealthCheckResponse, 'answer', style), ...status },
@@ -175,7 +178,7 @@ const headers: Json = {
   SetCookie: header('Of a sign-in and a sign-out: the cookies of the session', { type: 'string' }),
 }
 
-/** The interface as OpenAPI 3.1: every path, verb, parameter, body and answer, read off the table of operations. */
+/** The interface as OpenAPI 3.1: every path, verb, parameter, body and answer, derived from the table of operations. */
 export function openapi(described: Described): Json {
   return {
     openapi: '3.1.1',

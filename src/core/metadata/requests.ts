@@ -56,7 +56,7 @@ function byName(row: OperationSpec, { prefix, format, batches }: ReplyRoute): re
 
 export const isHealth = ({ response }: OperationSpec): boolean => response === HealthCheckResponse
 
-/** `get`, `/auth/{provider}.csv` → getAuthProviderCsv; an array of requests → Batch. */
+/** `get`, `/auth/{provider}.csv` → getAuthProviderCsv. A path for an array of requests gets the suffix Batch. */
 export const operationId = (verb: string, path: string): string =>
   verb +
   path
@@ -75,7 +75,7 @@ export const places = (): readonly RequestPlace[] =>
     ...replyRoutes.flatMap((route) => byName(row, route)),
   ])
 
-/** The parameters of an operation by that verb, beside those of every request and of the path. */
+/** The parameters of an operation for a verb, except those of every request and of the path. */
 export function parameters(place: RequestPlace, verb: string, described: Described): readonly Json[] {
   const { row, kind, format } = place
   const pathParameters = parametersOf(place.path)
@@ -92,7 +92,7 @@ export function parameters(place: RequestPlace, verb: string, described: Describ
   ]
 }
 
-/** Of every request. */
+/** Parameters of every request. */
 export const common: readonly Json[] = [pointTo('parameters', 'correlationId'), pointTo('parameters', 'traceparent')]
 
 const queryParameter = (name: string, field: Field): Json => ({
@@ -128,7 +128,7 @@ export function requestBody({ path, row, kind }: RequestPlace, { names }: Descri
       'application/x-www-form-urlencoded': { schema },
       'multipart/form-data': { schema },
       'text/csv': { schema: { type: 'string' } },
-      // JSON from clients that do not say so.
+      // JSON from clients that do not declare it.
       ...(kind === 'reply' ? { 'text/plain': { schema: { type: 'string' } } } : {}),
     },
   }

@@ -10,7 +10,7 @@ import { type JsonSchema, refTo } from './json-schema.ts'
 import { essence, isHealth, operationId, type PathFormat, type RequestPlace } from './requests.ts'
 import { type Described, type Json, pointTo, rows } from './shapes.ts'
 
-/** The statuses of refusals, and when each is given. */
+/** Refusal statuses and when each occurs. */
 const refusals: Readonly<Record<number, string>> = {
   400: 'The request cannot be understood: ResponseStatus.Errors names every field that is wrong or missing',
   401: 'Nobody is signed in, or what was presented is not valid or not valid any more',
@@ -33,10 +33,10 @@ const refusals: Readonly<Record<number, string>> = {
 const forEveryone: readonly number[] = [400, 403, 405, 408, 421, 431, 500, 503, 504]
 const withBody: readonly number[] = [413, 415]
 const forCallers: readonly number[] = [401]
-/** Of an operation that needs the store, at a server that runs without one. */
+/** The refusal of operations that need the store, on a server without one. */
 const withStore: readonly number[] = [501]
 
-/** The statuses of an operation's refusals by that verb, in order. */
+/** The refusal statuses of an operation for a verb, in order. */
 export function refusalsOf(row: OperationSpec, verb: string): readonly number[] {
   const all = [
     ...forEveryone,
@@ -48,10 +48,10 @@ export function refusalsOf(row: OperationSpec, verb: string): readonly number[] 
   return [...new Set(all)].sort((a, b) => a - b)
 }
 
-/** The statuses of the refusals of a page. */
+/** The refusal statuses of a page. */
 export const pageRefusals: readonly number[] = [400, 405, 408, 421, 431, 500, 503]
 
-/** O7: what a refusal of that operation looks like. */
+/** The schema of an operation's refusals (O7). */
 export const refusalSchema = (response: Dto): 'RolesErrorResponse' | 'ErrorResponse' =>
   listsRoles(response) ? 'RolesErrorResponse' : 'ErrorResponse'
 
@@ -65,7 +65,7 @@ const sharedRefusals = (schema: string): readonly (readonly [string, Json])[] =>
   [`${schema}Batch`, batchRefusal(refTo(schema))],
 ]
 
-/** The name of what a batch of that operation is refused or ended with. */
+/** The name of the answer that refuses or ends a batch of the operation. */
 export const batchRefusalName = (response: Dto, unhealthy: boolean): string =>
   `${unhealthy ? 'UnhealthyResponse' : refusalSchema(response)}Batch`
 
@@ -78,7 +78,7 @@ const batchRefusal = (schema: JsonSchema): Json => ({
 /** The name of a shared refusal. */
 export const refusalName = (schema: string, status: number | 'default'): string => `${schema}${status}`
 
-/** Of every answer to a batch. */
+/** Headers of every answer to a batch. */
 export const batchHeaders: Json = {
   'X-Correlation-Id': pointTo('headers', 'CorrelationId'),
   'X-AutoBatch-Completed': pointTo('headers', 'AutoBatchCompleted'),
@@ -97,14 +97,14 @@ function refusal(schema: string, status: number | 'default'): Json {
   }
 }
 
-/** A body as JSON, as CSV (F3), and wrapped into a callback (F2). */
+/** A body as JSON, as CSV (F3), and wrapped in a callback (F2). */
 export const inFormats = (json: JsonSchema, formats: readonly ('json' | 'csv' | 'jsonp')[]): Json => ({
   ...(formats.includes('json') ? { 'application/json': { schema: json } } : {}),
   ...(formats.includes('csv') ? { 'text/csv': { schema: { type: 'string' } } } : {}),
   ...(formats.includes('jsonp') ? { 'text/javascript': { schema: { type: 'string' } } } : {}),
 })
 
-/** All of them, by their names. */
+/** All shared refusals by name. */
 export const refusalResponses = (): Json => ({
   ...Object.fromEntries(refusalShapes.flatMap(sharedRefusals)),
   [batchRefusalName(HealthCheckResponse, true)]: batchRefusal({
@@ -112,7 +112,7 @@ export const refusalResponses = (): Json => ({
   }),
 })
 
-/** What an operation is answered with by that verb, and refused with. */
+/** The answers and refusals of an operation for a verb. */
 export function responses(place: RequestPlace, verb: string, described: Described): Json {
   const { row, format } = place
   const formats = formatsOf(format, verb, described)
@@ -154,7 +154,7 @@ const formatsOf = (
         ...(verb === 'get' && jsonp ? (['jsonp'] as const) : []),
       ]
 
-/** H1: the whole answer with a ResponseStatus behind it, or the refusal of a server that is stopping. */
+/** The whole answer followed by a ResponseStatus, or the refusal of a stopping server (H1). */
 const unhealthy = (formats: readonly ('json' | 'csv' | 'jsonp')[], reports: Described['reports']): Json => ({
   description: 'Unhealthy: what failed and why; or the server is stopping or overloaded',
   headers: {
@@ -168,11 +168,13 @@ const unhealthy = (formats: readonly ('json' | 'csv' | 'jsonp')[], reports: Desc
   ),
 })
 
-/** Routes that are named after the request do not look at Accept (R2). */
+/** Routes that are named after the request ignore Accept (R2). */
 const reportsFor = ({ kind }: RequestPlace, { reports }: Described): Described['reports'] =>
   reports.filter(({ by }) => by === 'format' || kind === 'route')
 
-/** F5: further media types; a report that is JSON as well is told from the answer by its one property. */
+/**
+ * Adds further media types (F5). A report that is also JSON is distinguished from the answer by its single property.
+ */
 function withReports(content: Json, reports: Described['reports']): Json {
   const all: Record<string, unknown> = { ...content }
   for (const { name, contentType } of reports) {
@@ -189,7 +191,7 @@ function withReports(content: Json, reports: Described['reports']): Json {
   return all
 }
 
-/** R3: an array, or what the first request that failed would have been answered alone. */
+/** An array of answers, or the single answer of the first request that failed (R3). */
 export function batchResponses({ row }: RequestPlace): Json {
   return {
     200: {
@@ -208,7 +210,7 @@ export function batchResponses({ row }: RequestPlace): Json {
   }
 }
 
-/** R5 */
+/** The answer to OPTIONS (R5). */
 export const options = (path: string, tag: string): Json => ({
   operationId: operationId('options', path),
   summary: 'Which verbs are allowed',
@@ -217,7 +219,7 @@ export const options = (path: string, tag: string): Json => ({
 })
 const allowed: Json = { description: 'The verbs, and no body', headers: { Allow: pointTo('headers', 'Allow') } }
 
-/** R4: the same without bodies. */
+/** The answers to HEAD: those to GET without bodies (R4). */
 export function withoutBody(get: Json, path: string): Json {
   const answers = Object.keys(get['responses'] as Json).map((status) => [status, pointTo('responses', 'NoBody')])
   return { ...get, operationId: operationId('head', path), responses: Object.fromEntries(answers) }

@@ -1,10 +1,10 @@
 import { type Dto, type OperationSpec, type Schema, schemaOf } from '../protocol/index.ts'
 import { type Described, interfaceTitle, interfaceVersion, type Json, rows, shapes, usualVerb } from './shapes.ts'
 
-/** Where ServiceStack tools look for a type; its tools write the last part into what they generate. */
+/** The namespace where ServiceStack tools look for types. They copy its last part into generated code. */
 const namespace = 'Svc.ServiceModel'
 
-/** /types/metadata.json: types and operations as ServiceStack tools read them. */
+/** /types/metadata.json: types and operations in the form of ServiceStack tools. */
 export function typesMetadata({ base }: Described): Json {
   const requests = new Set<unknown>(rows.map(({ request }) => request))
   const responses = new Set<unknown>(rows.map(({ response }) => response))
@@ -27,10 +27,10 @@ export function typesMetadata({ base }: Described): Json {
   }
 }
 
-/** N1: counted from 1. */
+/** Enumeration values count from 1 (N1). */
 const number = (_: string, index: number): string => String(index + 1)
 
-/** /metadata/app.json: what ServiceStack tools ask an application first. */
+/** /metadata/app.json: the first document that ServiceStack tools request. */
 export const appMetadata = (described: Described): Json => ({
   app: { baseUrl: described.base, serviceName: interfaceTitle, serviceDescription: '', jsTextCase: described.names },
   config: { debugMode: false },
@@ -82,7 +82,7 @@ const type = (dto: Dto): Json => ({
 
 type Clr = { readonly type: string; readonly namespace: string; readonly genericArgs?: readonly string[] }
 
-/** A value's type under its .NET name, which those tools translate; values that may be left out are Nullable. */
+/** The .NET type of a value, which those tools translate. Optional values are Nullable. */
 function clrType(schema: Schema): Clr & { readonly isValueType?: true } {
   switch (schema.kind) {
     case 'text':

@@ -9,54 +9,54 @@ import {
   schemaOf,
 } from '../protocol/index.ts'
 
-/** A page of the server itself, beside the operations. */
+/** A page of the server itself, besides the operations. */
 export type DescribedPage = {
-  /** The first is the one to write down. */
+  /** The first path is the documented one. */
   readonly paths: readonly string[]
   readonly summary: string
   readonly contentType: string
 }
 
-/** A form of health answers that is not the protocol's own (F5). */
+/** A report format of health answers (F5). */
 export type DescribedReport = {
   readonly name: string
-  /** Whether `?format=` asks for it by its name, or `Accept` by its type. */
+  /** Whether clients select it by `?format=` with its name, or by `Accept` with its type. */
   readonly by: 'format' | 'accept'
   readonly contentType: string
 }
 
-/** What a server says of itself when its interface is described; everything else is read off the protocol. */
+/** The facts about a server that its description needs. Everything else derives from the protocol. */
 export type Described = {
-  /** Its address as the caller knows it, without a slash at the end. */
+  /** Its address as the caller knows it, without a trailing slash. */
   readonly base: string
   readonly pages: readonly DescribedPage[]
   readonly reports: readonly DescribedReport[]
   readonly jsonp: boolean
-  /** How members of JSON answers are spelled (N9). */
+  /** The name style of JSON answers (N9). */
   readonly names: NameStyle
-  /** Whether HTTP Basic counts (A9). */
+  /** Whether HTTP Basic is enabled (A9). */
   readonly basic: boolean
 }
 
-/** The version of the interface: it changes with what clients may rely on, and says nothing about the program. */
+/** The version of the interface. It changes only when the contract with clients changes, independent of the program. */
 export const interfaceVersion = '1.0'
 export const interfaceTitle = 'Application features service'
 
-/** What stands wherever an OpenAPI document wants an object. */
+/** Any object in an OpenAPI document. */
 export type Json = { readonly [key: string]: unknown }
 
-/** A reference to one of the shared parts. */
+/** A reference to a shared component. */
 export const pointTo = (kind: 'headers' | 'parameters' | 'responses', name: string): Json => ({
   $ref: `#/components/${kind}/${name}`,
 })
 
-/** Whether a shape is sent by callers or by the server: callers may write some values in more than one way. */
+/** Whether callers or the server send a shape: callers may write some values in several ways. */
 export type Side = 'request' | 'answer'
 export type Shape = { readonly schema: Dto | Choice; readonly side: Side }
 
 export const rows: readonly OperationSpec[] = Object.values(operations)
 
-/** Every DTO and enumeration of the interface by its name, each behind those that it is made of. */
+/** Every DTO and enumeration of the interface by name, each after those that it consists of. */
 export function shapes(): ReadonlyMap<string, Shape> {
   const shapesByName = new Map<string, Shape>()
   for (const { request } of rows) collect(request, 'request', shapesByName)
@@ -73,22 +73,22 @@ function collect(schema: Schema, side: Side, into: Map<string, Shape>): void {
   into.set(schema.name, { schema, side })
 }
 
-/** The verb that a client uses where it may choose: POST, or GET where only that is on the routes. */
+/** The verb that clients should use: POST, or GET where the routes have only that. */
 export const usualVerb = ({ routes }: OperationSpec): 'GET' | 'POST' =>
   routes.some(({ verbs }) => verbs.includes('POST')) ? 'POST' : 'GET'
 
-/** Parameters of a path: `/auth/{provider}` → provider. */
+/** The parameters of a path: `/auth/{provider}` → provider. */
 export const parametersOf = (path: string): readonly string[] =>
   [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? [])
 
-/** Who may call, for a person. */
+/** Who may call, as text. */
 export function callerOf({ caller }: OperationSpec): string {
   if (caller === 'anyone') return 'Anyone'
   if (typeof caller === 'string') return `Who is signed in and holds the role ${caller}`
   return `Who is signed in and holds the permission ${caller.permission}, or the role Admin`
 }
 
-/** What answers of the interface always hold; other fields are left out where there is nothing to say (N2). */
+/** The members that answers always contain. Other members are left out when they are unset (N2). */
 export const always: Readonly<Record<string, readonly string[]>> = {
   ResponseError: ['ErrorCode', 'FieldName', 'Message'],
   ResponseStatus: ['ErrorCode', 'Message', 'Errors'],

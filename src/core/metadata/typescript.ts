@@ -10,8 +10,8 @@ import {
 import { callerOf, type Described, interfaceVersion, rows, shapes, usualVerb } from './shapes.ts'
 
 /**
- * The interface as one TypeScript file, for `typescript-ref` and `@servicestack/client`: it needs no other file, and
- * nothing in it has to be compiled to run where types are merely stripped. `at` is when it was made.
+ * The interface as one TypeScript file, for `typescript-ref` and `@servicestack/client`. It imports nothing, and its
+ * types can simply be stripped. `at` is the time of generation.
  */
 export function typescript({ base, names }: Described, at: Date): string {
   const parts = [...shapes().values()].map(({ schema }) =>
@@ -26,7 +26,7 @@ export function typescript({ base, names }: Described, at: Date): string {
   return [header(base, at), returns, ...parts].join('\n')
 }
 
-/** Tools look for `Options:` and keep what follows up to the end of the comment. */
+/** Tools look for `Options:` and keep the rest of the comment. */
 const header = (base: string, at: Date): string => `/* Options:
 Date: ${at.toISOString().slice(0, 19).replace('T', ' ')}
 Version: ${interfaceVersion}
@@ -39,7 +39,7 @@ const returns = `export interface IReturn<T> {
 }
 `
 
-/** Both `ServerType.Sql` and 'Sql' can be written. */
+/** Allows both `ServerType.Sql` and 'Sql'. */
 const enumeration = ({ name, values }: Choice): string => `export const ${name} = {
 ${values.map((value) => `  ${value}: '${value}',\n`).join('')}} as const
 export type ${name} = (typeof ${name})[keyof typeof ${name}]
@@ -77,7 +77,7 @@ const methods = (row: OperationSpec): string => `
   }
 `
 
-/** What a type cannot say. */
+/** Comments for what a type cannot express. */
 function written({ kind }: Schema): readonly string[] {
   if (kind === 'date') return ['A date: /Date(<UTC milliseconds>-0000)/.']
   return kind === 'duration' ? ['A duration as in ISO 8601: PT1.5S.'] : []

@@ -3,8 +3,8 @@ import type { Report } from './entry.ts'
 import { cell, columns, records } from './read.ts'
 
 /**
- * RFC 4180 with a header row. A cell that a spreadsheet would run as a formula gets a leading `'`
- * (OWASP, CSV injection): this is the report for people, the wire's CSV is never altered.
+ * RFC 4180 with a header row. Prefixes cells that a spreadsheet would run as a formula with `'` (OWASP, CSV
+ * injection): people open this report. The CSV format of the interface is never altered.
  */
 export default {
   name: 'csv',
@@ -14,7 +14,7 @@ export default {
     return stringify([[...columns], ...rows], {
       record_delimiter: '\r\n',
       escape_formulas: true,
-      // It quotes its own delimiter only, and a lone line feed would end the row too.
+      // The writer quotes only its own delimiter, but a lone line feed would end the row too.
       quoted_match: /[\r\n]/,
     })
   },

@@ -1,17 +1,17 @@
 /**
- * The one writer of Prometheus' exposition formats: the text format 0.0.4 and OpenMetrics 1.0. Whoever has figures
- * describes them as families; what each format asks of names, comments and escapes is known here alone.
+ * The only writer of Prometheus' exposition formats: the text format 0.0.4 and OpenMetrics 1.0. Callers describe their
+ * values as families; only this module knows how each format writes names, comments and escapes.
  */
 
 export type Labels = Readonly<Record<string, string | undefined>>
 export type Sample = {
-  /** Labels that are undefined or empty are left out: to Prometheus both are the same. */
+  /** Undefined and empty labels are left out: to Prometheus both are the same. */
   readonly labels?: Labels
   readonly value: number
 }
 
 export type Family = {
-  /** Without the suffix that its type has in the format: `_total` of a counter, `_info` of an info. */
+  /** Without the suffix that the format adds for its type: `_total` for a counter, `_info` for an info. */
   readonly name: string
   readonly type: 'gauge' | 'counter' | 'info'
   /** One line. */
@@ -27,10 +27,10 @@ export const expositionTypes: Readonly<Record<ExpositionFormat, string>> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 }
 
-/** The units that OpenMetrics declares: a name ends in its unit. */
+/** The units that OpenMetrics declares. A metric's name ends in its unit. */
 const units = ['seconds', 'bytes', 'ratio'] as const
 
-/** Families as text, without those that have no samples. */
+/** Writes families as text and skips those without samples. */
 export function renderFamilies(families: readonly Family[], format: ExpositionFormat): string {
   const filled = families.filter(({ samples }) => samples.length > 0)
   const text = filled.map((family) => render(family, format)).join('')
@@ -40,7 +40,7 @@ export function renderFamilies(families: readonly Family[], format: ExpositionFo
 function render({ name, type, help, samples }: Family, format: ExpositionFormat): string {
   const sample = type === 'counter' ? `${name}_total` : type === 'info' ? `${name}_info` : name
   const unit = units.find((one) => name.endsWith(`_${one}`))
-  // The text format knows no info, and names a family as its samples.
+  // The text format has no info type, and names a family after its samples.
   const head =
     format === 'openmetrics'
       ? [
@@ -53,7 +53,7 @@ function render({ name, type, help, samples }: Family, format: ExpositionFormat)
   return `${[...head, ...lines].join('\n')}\n`
 }
 
-/** `{a="1",b="2"}`, or nothing. Two samples of a family with the same text are the same series. */
+/** `{a="1",b="2"}`, or an empty text. Samples of a family with the same text are the same series. */
 export function labelSet(labels: Labels = {}): string {
   let pairs = ''
   for (const name of Object.keys(labels)) {

@@ -1,18 +1,18 @@
 import type { EntryReading, Measured, Reading } from './reading.ts'
 
-/** A figure and its limits in another unit. */
+/** A figure and its limits, converted to another unit. */
 export type Figure = Omit<Measured, 'unit'>
 
-/** A reading that measured something. */
+/** A reading with a measurement. */
 export type MeasuredReading = Reading & { readonly measurement: Measured }
 
-/** Every result of an entry that has a figure, in order. */
+/** All results of an entry that have a measurement, in order. */
 export const measuredResults = ({ monitors }: EntryReading): readonly MeasuredReading[] =>
   monitors.flatMap((monitor) => monitor.results.filter(hasFigure))
 
 const hasFigure = (reading: Reading): reading is MeasuredReading => reading.measurement !== undefined
 
-/** A figure and its limits, divided. Rounded, so that a division leaves no noise behind. */
+/** Divides a figure and its limits. Rounds them to remove floating-point noise. */
 export function divided({ value, warn, limit, bound }: Measured, by: number): Figure {
   const scale = (number: number): number => Number((number / by).toFixed(9))
   return {

@@ -19,8 +19,8 @@ import {
 import { slugOf, stateOf } from './run-document.ts'
 
 /**
- * Reads the interface's document of a server that sends no run: warnings and fault classes stand in its text. Takes
- * whatever a foreign server sent: missing parts, empty lists, odd text.
+ * Reads the interface's document from a server that sends no run; its text contains warnings and fault classes.
+ * Accepts whatever a foreign server sends: missing parts, empty lists, unexpected text.
  */
 export function fromForeignDocument(response: HealthCheckResponse): Answered {
   const monitors = (response.MonitorSummaries ?? []).map(readMonitor)
@@ -41,7 +41,7 @@ export function fromForeignDocument(response: HealthCheckResponse): Answered {
   }
 }
 
-/** Whether a document that came without a run warns of something. */
+/** Whether a document without a run contains a warning. */
 export const foreignWarning = (response: HealthCheckResponse): boolean =>
   (response.MonitorSummaries ?? []).some((summary) =>
     (summary.Results ?? []).some((result) => warningIn(result.StatusMessage ?? '') !== undefined),
@@ -65,7 +65,7 @@ function furtherMessages(messages: readonly string[], failing: readonly Reading[
   return messages.map(sanitizeText).filter((text) => text !== '' && !repeated.has(sanitizeLine(text)))
 }
 
-/** What a monitor says beside its results is kept with the result that it most likely explains. */
+/** Attaches a monitor's additional messages to the result that they most likely explain. */
 function withFurther(
   monitor: string,
   summary: MonitorSummary,

@@ -4,7 +4,7 @@ import { describeResult, type EntryReading, isConsequence, type Reading, results
 
 type Command = 'error' | 'warning' | 'notice'
 
-/** The older command form is found anywhere in a line: it must not arise in one. */
+/** The older command syntax works anywhere in a line, so text must not contain it. */
 const defused = (text: string): string => text.replaceAll('##[', '# #[')
 const escapeData = (text: string): string =>
   defused(text).replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
@@ -14,9 +14,9 @@ const annotation = (command: Command, title: string, message: string): string =>
   `::${command} title=${escapeProperty(title)}::${escapeData(message)}\n`
 
 /**
- * Workflow commands of GitHub Actions. Every line is a whole command of ours and text is escaped
- * into it, so that no message can begin one. A step shows ten annotations of each kind: root causes
- * come first, and what was not run because of them is a notice.
+ * Workflow commands of GitHub Actions. Every line is a complete command with escaped text, so no message can start a
+ * command of its own. A step shows ten annotations of each kind: root causes come first, and checks that did not run
+ * because of them are notices.
  */
 export default {
   name: 'github',
@@ -44,7 +44,7 @@ function annotations(reading: EntryReading): readonly Annotation[] {
   const all = results(reading)
     .filter((result) => result.level !== 'ok')
     .map((result) => make(commandOf(result), [result.monitor, result.check].filter(Boolean).join(' '), long(result)))
-  // Without an error of its own an unhealthy answer would leave no mark.
+  // An unhealthy answer always leaves at least one error annotation.
   const marked = reading.level !== 'fail' || all.some((item) => item.command === 'error')
   return [...all, make(marked ? 'notice' : 'error', 'health', marked ? where : [where, ...reading.causes].join('\n'))]
 }

@@ -24,7 +24,7 @@ export default {
     const readings = entries.map(read)
     const worst = readings
       .map((reading) => statuses[reading.level])
-      // Nothing asked is not a pass.
+      // Without entries the status is not a pass.
       .reduce<Status>((most, status) => (rank[status] > rank[most] ? status : most), readings[0] ? 'pass' : 'fail')
     const output = readings.flatMap((reading) => reading.causes).join('\n')
     const notes = readings.flatMap((reading) => (reading.correlationId ? [`correlation ${reading.correlationId}`] : []))
@@ -32,7 +32,7 @@ export default {
       status: worst,
       description: readings.map((reading) => reading.headline).join('; ') || 'nothing was checked',
       ...(notes.length > 0 ? { notes } : {}),
-      // The draft leaves output out of a pass.
+      // The draft omits `output` from a pass.
       ...(worst === 'pass' || output === '' ? {} : { output }),
       checks: checks(readings),
     })}\n`
@@ -77,5 +77,5 @@ function checks(readings: readonly EntryReading[]): Readonly<Record<string, read
   return Object.fromEntries(byKey)
 }
 
-/** The colon stands between a component and its measurement, and nowhere else. */
+/** A colon may only separate a component from its measurement. */
 const withoutColon = (text: string): string => text.replaceAll(':', ' ').trim() || 'unnamed'

@@ -1,4 +1,4 @@
-/** Reports: a health answer as other tools read it. */
+/** Reports: health answers in the formats of other tools. */
 import type { Report } from './entry.ts'
 
 export * from './entry.ts'
@@ -34,10 +34,10 @@ export type ReportName =
   | 'tsv'
   | 'ndjson'
 
-/** The metrics of health answers, and what writes metrics of any kind. */
+/** The metrics of health answers and the writer of all metrics. */
 export const loadPrometheus = () => import('./prometheus.ts')
 
-/** One row a format; each is loaded when it is asked for. */
+/** One row per format. Each format is loaded on first use. */
 export const reports: Record<ReportName, () => Promise<{ readonly default: Report }>> = {
   nagios: () => import('./nagios.ts'),
   prtg: () => import('./prtg.ts'),
@@ -50,7 +50,7 @@ export const reports: Record<ReportName, () => Promise<{ readonly default: Repor
   ndjson: () => import('./ndjson.ts'),
 }
 
-/** What `/healthcheck` answers beside the protocol's own formats (F5): by `?format=` and by `Accept`. */
+/** The reports that `/healthcheck` offers besides the protocol's own formats (F5), by `?format=` and by `Accept`. */
 export const overHttp = {
   format: ['nagios', 'prtg', 'prometheus'],
   accept: { 'application/health+json': 'health+json' },
@@ -59,7 +59,7 @@ export const overHttp = {
   readonly accept: Readonly<Record<string, ReportName>>
 }
 
-/** Loads the formats that are answered over HTTP. */
+/** Loads the formats that are served over HTTP. */
 export const preloadReports = async (): Promise<void> => {
   const names: readonly ReportName[] = [...overHttp.format, ...Object.values(overHttp.accept)]
   await Promise.all(names.map((name) => reports[name]()))

@@ -4,12 +4,12 @@ import { type EntryReading, type MonitorReading, type Reading, results } from '.
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** Escaped for text. What XML has no way to write, `sanitizeText` has taken out of every reading. */
+/** Escapes text for XML. `sanitizeText` has already removed characters that XML cannot express. */
 const xmlText = (text: string): string => text.replace(/[&<>"]/g, (char) => entities[char] ?? '')
-/** An attribute keeps its line feeds and tabs only as references. */
+/** Escapes an attribute, where line feeds and tabs survive only as references. */
 const xml = (text: string): string => xmlText(text).replace(/[\t\n]/g, (char) => `&#${char.charCodeAt(0)};`)
 
-/** JUnit XML as Jenkins, GitLab and Azure read it: a test suite a monitor, a test case a result. */
+/** JUnit XML as Jenkins, GitLab and Azure read it: one test suite per monitor, one test case per result. */
 export default {
   name: 'junit',
   contentType: 'application/xml; charset=utf-8',
@@ -52,13 +52,13 @@ function suite(reading: EntryReading, place: string, monitor: MonitorReading): r
 }
 
 function opening(reading: EntryReading, name: string, tests: number, failures: number, errors: number): string {
-  // A run has one duration and its monitors ran side by side, so suites say none of their own.
+  // A run has a single duration and its monitors run in parallel, so suites have none.
   const when = reading.startedAt ? ` timestamp="${reading.startedAt.toISOString().slice(0, 19)}"` : ''
   return `  <testsuite name="${xml(name)}" hostname="${xml(reading.target)}" tests="${tests}" failures="${failures}" errors="${errors}" skipped="0"${when}>`
 }
 
 function resultCase(place: string, monitor: MonitorReading, result: Reading): readonly string[] {
-  // Readers take what stands before the last dot for a package.
+  // Readers treat the part before the last dot as a package.
   const classname = `${place}.${monitor.name.replaceAll('.', '_')}`
   const name = result.check || monitor.name
   if (result.level === 'fail') {

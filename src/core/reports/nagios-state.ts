@@ -1,7 +1,7 @@
 import type { Entry } from './entry.ts'
 import { read } from './read.ts'
 
-/** What a Nagios plugin exits with: OK, WARNING, CRITICAL, UNKNOWN. */
+/** The exit codes of a Nagios plugin: OK, WARNING, CRITICAL, UNKNOWN. */
 export type NagiosState = 0 | 1 | 2 | 3
 
 /** A host that does not answer is critical, not unknown (plugin guidelines). */
@@ -16,7 +16,7 @@ function stateOf(entry: Entry): NagiosState {
   return critical.has(reading.error?.exitCode ?? entry.ExitCode) ? 2 : 3
 }
 
-/** The worst of the entries: CRITICAL, then UNKNOWN, then WARNING. Nothing asked is UNKNOWN. */
+/** The worst state of the entries: CRITICAL, then UNKNOWN, then WARNING. Without entries it is UNKNOWN. */
 export function nagiosState(entries: readonly Entry[]): NagiosState {
   if (entries.length === 0) return 3
   return entries.map(stateOf).reduce((most, state) => (badness[state] > badness[most] ? state : most), 0)

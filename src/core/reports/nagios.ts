@@ -5,15 +5,15 @@ import { read } from './read.ts'
 import { type EntryReading, figureName, type Level, type Reading, results, shorten } from './reading.ts'
 
 const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
-/** What the guidelines let a pager's line hold. */
+/** The maximum length of the status line in the plugin guidelines. */
 const lineLength = 79
 
-/** `|` begins the performance data wherever it stands, so text never holds one. */
+/** Removes `|`, which would start the performance data anywhere in the text. */
 const plain = (text: string): string => text.replaceAll('|', '¦')
 
 /**
- * A status line with performance data, then every result, the worst first, because a transport may
- * cut what is long (monitoring-plugins.org, development guidelines).
+ * A status line with performance data, then every result, the worst first, because a transport may truncate the output
+ * (monitoring-plugins.org, development guidelines).
  */
 export default {
   name: 'nagios',
@@ -67,14 +67,14 @@ function resultLines(reading: Reading): readonly string[] {
 
 const indented = (text: string): readonly string[] => text.split('\n').map((line) => `  ${line}`)
 
-/** Units of performance data: a check's unit → what a figure is divided by, and the UOM. Others have none. */
+/** Units of performance data: a check's unit → divisor and UOM. Other units have no UOM. */
 const uoms: Readonly<Record<string, { readonly by: number; readonly uom: string }>> = {
   milliseconds: { by: 1_000, uom: 's' },
   bytes: { by: 1, uom: 'B' },
   percent: { by: 1, uom: '%' },
 }
 
-/** What a check measured: `value[UOM];warn;crit`, the ranges by the side on which the limits lie. */
+/** A measurement as `value[UOM];warn;crit`. The ranges depend on whether the limits are upper or lower bounds. */
 function figureData({ measurement }: MeasuredReading): string {
   const { by, uom } = (Object.hasOwn(uoms, measurement.unit) && uoms[measurement.unit]) || { by: 1, uom: '' }
   const { value, warn, limit, bound } = divided(measurement, by)
@@ -118,7 +118,7 @@ function performanceData(readings: readonly EntryReading[]): string {
 }
 
 function label(text: string, taken: Set<string>): string {
-  // A server may leave a name empty, and a label may not be.
+  // A server may send an empty name, but a label must not be empty.
   const safe = plain(text).replaceAll("'", '’').replaceAll('=', '-') || 'figure'
   let name = safe
   for (let n = 2; taken.has(name); n += 1) name = `${safe} ${n}`
@@ -126,7 +126,7 @@ function label(text: string, taken: Set<string>): string {
   return /\s/.test(name) ? `'${name}'` : name
 }
 
-/** At most six decimals and never an exponent: a response takes microseconds. */
+/** At most six decimals and no exponent: some answers take microseconds. */
 const fine = (value: number): string => String(Number(value.toFixed(6)))
-/** At most three decimals and never an exponent. */
+/** At most three decimals and no exponent. */
 const decimal = (value: number): string => String(Number(value.toFixed(3)))

@@ -1,7 +1,7 @@
 import type { Report } from './entry.ts'
 import { records } from './read.ts'
 
-/** One JSON object a line, for jq and log shippers. */
+/** One JSON object per line, for jq and log shippers. */
 export default {
   name: 'ndjson',
   contentType: 'application/x-ndjson; charset=utf-8',

@@ -6,9 +6,9 @@ import { type EntryReading, type Level, type Measured, type MonitorReading, type
 
 export { expositionTypes, renderFamilies } from './exposition.ts'
 
-/** A check has a series for each of at most so many items. */
+/** The maximum number of items per check that get a series. */
 const maxItems = 50
-/** Series of one scrape: what Prometheus keeps of it costs memory for as long as it keeps it. */
+/** The maximum number of series per scrape: each costs Prometheus memory for as long as it stores it. */
 export const defaultMaxSeries = 50_000
 
 /** Prometheus' text format 0.0.4. */
@@ -19,9 +19,9 @@ export default {
 } satisfies Report
 
 /**
- * The metrics of health answers: of each as a whole, and of the monitors and checks of `detailed`. Of series that would
- * appear twice, the worse state and the first figure stand, so that readings begin with the newest. Beyond `maxSeries`
- * the last are dropped, and counted.
+ * The metrics of health answers: one set per answer, and the monitors and checks of `detailed`. For duplicate series
+ * the worse state and the first figure win, so readings must begin with the newest. Series beyond `maxSeries` are
+ * dropped and counted.
  */
 export function healthFamilies(
   readings: readonly EntryReading[],
@@ -50,7 +50,7 @@ export function healthFamilies(
   return bounded(families, maxSeries)
 }
 
-/** One family: what it says of each thing, and which value stands where two have the same labels. */
+/** One family: its samples per thing, and which value wins when two samples have the same labels. */
 type Row<Thing> = Omit<Family, 'samples'> & {
   readonly keep?: (a: number, b: number) => number
   readonly samples: (thing: Thing) => readonly Sample[]
@@ -95,10 +95,10 @@ const answered = ({ reading, type }: Place, value: number | undefined): readonly
   reading.error ? [] : one(type, value)
 const round = (value: number, digits: number): number => Number(value.toFixed(digits)) + 0
 
-/** The end of the last run: what tells that runs have stopped. */
+/** The end of the last run. Shows when runs have stopped. */
 export const lastRunName = 'svc_type_last_run_timestamp_seconds'
 
-/** A server that did not answer is not healthy: nothing is green by being absent. */
+/** A server that does not answer is unhealthy: a missing answer never counts as healthy. */
 const typeRows: readonly Row<Place>[] = [
   {
     name: 'svc_type_success',
@@ -167,7 +167,7 @@ const levelOf = ({ level, results }: MonitorReading): Level => worst([level, ...
 const bytesOf = (megabytes: number | undefined): number | undefined =>
   megabytes === undefined ? undefined : round(megabytes * 2 ** 20, 0)
 
-/** A monitor with its labels: those of the machine itself have no type, and appear once for all of its types. */
+/** A monitor and its labels. Monitors of the machine itself have no type and appear once for all types. */
 type Monitor = { readonly monitor: MonitorReading; readonly labels: Labels }
 
 const monitorsOf = ({ reading, server }: Place): readonly Monitor[] =>
@@ -193,7 +193,7 @@ const monitorRows: readonly Row<Monitor>[] = [
   },
 ]
 
-/** The results of one check, of which `items` are exported. */
+/** The results of one check; `items` are exported. */
 type Check = { readonly labels: Labels; readonly items: readonly Item[]; readonly dropped: number }
 type Item = { readonly labels: Labels; readonly result: Reading }
 
@@ -213,11 +213,11 @@ function checksOf(place: Place): readonly Check[] {
   )
 }
 
-/** What has not run: neither up nor down. */
+/** A check that has not run is neither up nor down. */
 const isNotRun = ({ slug, level }: Reading): boolean => slug === 'not_run' && level === 'fail'
 const isSkipped = (result: Reading): boolean => isNotRun(result) && result.fault === 'dependency'
 
-/** One family for each unit, by the end of its name. */
+/** One family per unit, keyed by the end of its name. */
 const figureFamilies = {
   _seconds: {
     values: 'Measured durations.',
@@ -237,7 +237,7 @@ const figureFamilies = {
   },
 } as const
 
-/** The units of checks: to which family each belongs, and what its figures are divided by. Others have no family. */
+/** A check's unit → its family and the divisor of its figures. Other units have no family. */
 const baseUnits: Readonly<Record<string, { readonly family: keyof typeof figureFamilies; readonly by: number }>> = {
   milliseconds: { family: '_seconds', by: 1_000 },
   days: { family: '_seconds', by: 1 / 86_400 },

@@ -5,15 +5,15 @@ import { count, type EntryReading, figureName, type Level, shorten, worst } from
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 
-/** PRTG advises against more in one sensor; the counts, which come first, say what does not fit. */
+/** PRTG advises against more channels per sensor. The counts come first and include whatever does not fit. */
 const maxChannels = 50
 const textLength = 2_000
 const values: Record<Level, number> = { ok: 0, warn: 1, fail: 2 }
 
 /**
- * The JSON of PRTG's advanced custom sensors. Health sets the sensor's state by channel limits and
- * not by `error`, which would throw the channels' values away; `error` means nothing was measured.
- * PRTG keeps limits and their messages from the first answer, so they never depend on the result.
+ * The JSON of PRTG's advanced custom sensors. Health sets the sensor's state through channel limits, not through
+ * `error`, which would discard the channels' values; `error` means that nothing was measured. PRTG keeps the limits
+ * and their messages from the first answer, so they never depend on the result.
  */
 export default {
   name: 'prtg',
@@ -30,7 +30,7 @@ export default {
   },
 } satisfies Report
 
-/** `#` ends a sensor's message in PRTG. */
+/** In PRTG, `#` ends a sensor's message. */
 const noHash = (text: string): string => text.replaceAll('#', '＃')
 
 const summary = (reading: EntryReading): string =>
@@ -41,7 +41,7 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
   const unanswered = readings.length - answered.length
   const byName = new Map<string, Channel>()
   const add = (channel: Channel): void => {
-    // Names are unique in a sensor: of two monitors with one name, the worse is told.
+    // Channel names are unique in a sensor. For duplicates, the worse value wins.
     const existing = byName.get(channel.channel)
     if (!existing || channel.value > existing.value) byName.set(channel.channel, channel)
   }
@@ -53,7 +53,7 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
   }
   for (const reading of answered) {
     const name = (what: string): string => noHash(several ? `${reading.type} ${what} ${reading.target}` : what)
-    // A failure without a failed monitor exists at foreign servers: the status has its own channel.
+    // Foreign servers may report a failure without a failed monitor, so the status has its own channel.
     const status = reading.level === 'fail' ? 2 : reading.level === 'warn' ? 1 : 0
     add({ channel: name('Status'), value: status, ...judged })
     if (reading.duration !== undefined) {
@@ -79,12 +79,12 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
       return { level: result.level, channel: { channel, ...figureChannel(result) } }
     }),
   )
-  // What failed comes first, in case not all of them fit.
+  // Failures come first, in case not everything fits.
   for (const { channel } of figures.toSorted((a, b) => values[b.level] - values[a.level])) add(channel)
   return [...byName.values()]
 }
 
-/** PRTG's names of units; others go by their own. */
+/** PRTG's names of units. Other units keep their own names. */
 const units: Readonly<Record<string, string>> = {
   milliseconds: 'TimeResponse',
   percent: 'Percent',
@@ -92,7 +92,7 @@ const units: Readonly<Record<string, string>> = {
   count: 'Count',
 }
 
-/** A figure with its unit, and with its limits as those of the channel. */
+/** The channel of a measurement, with its unit and its limits. */
 function figureChannel({ measurement: { value, unit, warn, limit, bound } }: MeasuredReading) {
   const name = Object.hasOwn(units, unit) ? units[unit] : undefined
   const side = bound === 'atLeast' ? 'min' : 'max'
@@ -114,6 +114,6 @@ const warningAbove = (limit: number, message: string) => ({
   limitmaxwarning: limit,
   limitwarningmsg: message,
 })
-/** 0 ok, 1 warning, 2 failed. */
+/** 0 is ok, 1 is a warning, 2 is a failure. */
 const judged = { unit: 'Custom', customunit: 'level', limitmode: 1, limitmaxwarning: 0, limitmaxerror: 1 } as const
 const tenth = (value: number): number => Number(value.toFixed(1))

@@ -27,7 +27,7 @@ import {
 } from './reading.ts'
 import { messageOf, slugOf } from './run-document.ts'
 
-/** Reads one entry: its run, or the document that a server sent without one. */
+/** Reads one entry: its run, or the document of a server that sends no runs. */
 export function read(entry: Entry): EntryReading {
   const base = {
     target: sanitizeLine(entry.Target),
@@ -56,7 +56,7 @@ export function read(entry: Entry): EntryReading {
 
 const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const satisfies Record<RunStatus, Level>
 
-/** Reads a run as it is: nothing of it is taken from text. */
+/** Reads a run from its fields, without parsing any text. */
 function readRun(run: RunDocument): Answered {
   return {
     level: levels[run.status],
@@ -88,8 +88,7 @@ function readMonitor(monitor: RunMonitor): MonitorReading {
 }
 
 /**
- * The item of each result: its subject, with its address where several results of the check have the same subject, or
- * none.
+ * The item of each result: its subject, plus its address when several results of the check share a subject, or none.
  */
 function itemsOf(results: readonly RunResult[]): (result: RunResult) => string | undefined {
   const keyOf = ({ check, subject }: RunResult): string => JSON.stringify([check, subject])
@@ -102,11 +101,11 @@ function itemsOf(results: readonly RunResult[]): (result: RunResult) => string |
   }
 }
 
-/** The largest figure that is written without an exponent everywhere. */
+/** The largest figure that every format writes without an exponent. */
 const maxFigure = 1e18
 
 function measuredOf({ value, unit, warn, limit, bound, at }: RunMeasurement): Measured | undefined {
-  // Adding nothing turns -0 into 0.
+  // Adding 0 turns -0 into 0.
   const rounded = (number: number | undefined): number | undefined =>
     number !== undefined && Math.abs(number) <= maxFigure ? Number(number.toFixed(6)) + 0 : undefined
   const figure = rounded(value)
@@ -170,12 +169,12 @@ function sentence(type: string, level: Level, failed: number, total: number, war
 function causes(type: string, level: Level, readings: readonly Reading[], message: string): readonly string[] {
   if (level === 'ok') return []
   const decisive = readings.filter((reading) => reading.level === level && !isConsequence(reading)).map(describeResult)
-  // Our own StatusMessage repeats headline and causes; a foreign one may say what nothing else does.
+  // Our own StatusMessage repeats the headline and causes. A foreign one may contain unique information.
   const ours = message.startsWith(`${type} is healthy`) || message.startsWith(`${type} is unhealthy`)
   return message === '' || (ours && decisive.length > 0) ? decisive : [message, ...decisive]
 }
 
-/** One MonitoringResult with what it belongs to: a line of csv, tsv, ndjson and of a pipe. */
+/** One MonitoringResult with its context: a line of csv, tsv, ndjson and of piped output. */
 export type ResultRecord = {
   readonly Target: string
   readonly ServerType: string
@@ -185,24 +184,24 @@ export type ResultRecord = {
   readonly Status: MonitoringStatus
   readonly StatusMessage: string
   readonly ErrorMessages: readonly string[]
-  /** The interface has no word for a warning; `unknown`: there is no answer. */
+  /** Includes warnings, which the interface does not have. `unknown`: there is no answer. */
   readonly Level: Level | 'unknown'
-  /** What was measured, in the unit beside it. */
+  /** The measured value, in `Unit`. */
   readonly Value?: number | undefined
   /** `milliseconds`, `bytes`, `percent`, `ratio`, `count` or `days`. */
   readonly Unit?: string | undefined
-  /** Beyond it the result is a warning. */
+  /** Beyond this value the result is a warning. */
   readonly Warn?: number | undefined
-  /** Beyond it the result is a failure. */
+  /** Beyond this value the result is a failure. */
   readonly Limit?: number | undefined
   readonly Bound?: Measured['bound']
-  /** Which of several: a queue, a mount point, an address. */
+  /** Which of several items: a queue, a mount point, an address. */
   readonly Item?: string | undefined
   /** How long the monitor took. */
   readonly DurationMs?: number | undefined
   /** The machine that the monitor ran on. */
   readonly Host?: string | undefined
-  /** The class of the fault. */
+  /** The fault class. */
   readonly Fault?: string | undefined
 }
 
@@ -228,9 +227,9 @@ export const columns = [
 ] as const satisfies readonly (keyof ResultRecord)[]
 
 /**
- * Every result of every entry, in order. An entry without results is one record without a
- * MonitorName, so that none goes missing: what could not be asked is a Failure, and its last
- * ErrorMessages entry names the error, e.g. `error: Unreachable`.
+ * Every result of every entry, in order. An entry without results becomes one record without a MonitorName, so that
+ * none is missing. A target without an answer is a Failure whose last ErrorMessages entry names the error, e.g.
+ * `error: Unreachable`.
  */
 export function records(entries: readonly Entry[]): readonly ResultRecord[] {
   return entries.flatMap((entry): readonly ResultRecord[] => {
@@ -280,11 +279,11 @@ export function records(entries: readonly Entry[]): readonly ResultRecord[] {
 const statusOf = (level: EntryReading['level']): MonitoringStatus =>
   level === 'ok' || level === 'warn' ? 'Success' : 'Failure'
 
-/** One record on one line: tabs between the cells, `\t`, `\n` and `\\` for those characters inside one. */
+/** One record on one line: cells separated by tabs, with `\t`, `\n` and `\\` as escapes inside cells. */
 export const tabbed = (record: ResultRecord): string =>
   columns.map((column) => escapeTabs(String(cell(record[column])))).join('\t')
 
-/** What a cell holds: the ErrorMessages one a line, figures as numbers, nothing for what is not there. */
+/** The content of a cell: one ErrorMessage per line, figures as numbers, empty when absent. */
 export const cell = (value: string | number | readonly string[] | undefined): string | number =>
   typeof value === 'object' ? value.join('\n') : (value ?? '')
 
@@ -292,8 +291,8 @@ const escapeTabs = (text: string): string =>
   text.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')
 
 /**
- * What a pipe gets: one record a line, its cells between tabs in the order of the tsv report,
- * without a header, never truncated, never coloured.
+ * Piped output: one record per line, tab-separated in the column order of the tsv report, without a header, truncation
+ * or color.
  */
 export const renderPlain = (entries: readonly Entry[]): string =>
   records(entries)

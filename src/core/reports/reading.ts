@@ -2,7 +2,7 @@ import type { ExecutionMode, RunMeasurement, RunServerState } from '../protocol/
 import { sanitizeLine } from '../sanitize.ts'
 import type { ReportedError } from './entry.ts'
 
-/** At most `length` characters, the last three being dots when something was cut. Never splits a pair. */
+/** Truncates text to `length` characters; the last three are then dots. Never splits a surrogate pair. */
 export function shorten(text: string, length: number): string {
   if (text.length <= length) return text
   const start = text.slice(0, Math.max(0, length - 3))
@@ -20,7 +20,7 @@ export type MachineState = {
   readonly cpu?: number
 }
 
-/** Reads the state of a server, leaving out what is no figure. */
+/** Reads the state of a machine and drops invalid figures. */
 export function readState(state: RunServerState | undefined): MachineState | undefined {
   if (!state) return undefined
   const totalMb = figure(state.totalRamInMb)
@@ -34,49 +34,49 @@ export function readState(state: RunServerState | undefined): MachineState | und
   }
 }
 
-/** A figure that a server of this world can have; NaN, below nothing and absurdly large ones are none. */
+/** A plausible figure; undefined for NaN, negative and absurdly large values. */
 export const figure = (value: number | undefined): number | undefined =>
   value !== undefined && value >= 0 && value <= 1e12 ? value : undefined
-/** Dates of four-digit years, so that ISO 8601 has one shape. */
+/** A date with a four-digit year, so that ISO 8601 has a single form. */
 export const valid = (date: Date | undefined): Date | undefined =>
   date !== undefined && date.getTime() >= 0 && date.getTime() < 253_402_300_800_000 ? date : undefined
 
-/** The interface's two states and the warning that it has no word for. */
+/** The interface's two states and `warn`, which the interface does not have. */
 export type Level = 'ok' | 'warn' | 'fail'
 
-/** One result, as a reader needs it: safe text, its level and its fault class apart. */
+/** One result for readers: sanitized text, with its level and fault class separate. */
 export type Reading = {
   readonly monitor: string
-  /** Empty when a monitor failed without a result that says why. */
+  /** Empty when a monitor failed without a result that explains it. */
   readonly check: string
   /** The check's name in metrics. */
   readonly slug: string
-  /** The shallowest mode that runs it, where that is known. */
+  /** The shallowest mode that runs it, if known. */
   readonly depth: ExecutionMode | undefined
   readonly level: Level
   /** One line, without the warning prefix. */
   readonly message: string
-  /** Further text; an item may hold several lines. */
+  /** Additional text. An item may span several lines. */
   readonly details: readonly string[]
   readonly fault: string | undefined
-  /** The monitor or check that failed before this one, where that is why. */
+  /** The monitor or check whose failure caused this one. */
   readonly cause: string | undefined
   /** Which of several results of the check: a queue, a mount point, an address. */
   readonly item: string | undefined
   readonly measurement: Measured | undefined
 }
 
-/** A figure that tools can hold: finite, without an exponent, with six decimals at most. Its limits as well. */
+/** A figure and its limits in a form that tools accept: finite, without an exponent, at most six decimals. */
 export type Measured = RunMeasurement
 
 export type MonitorReading = {
   readonly name: string
-  /** Undefined where the server does not tell it. */
+  /** Undefined when the server does not send it. */
   readonly kind: string | undefined
   readonly scope: 'machine' | 'network' | undefined
-  /** Whether it belongs to the machine and not to the server type. */
+  /** Whether it belongs to the machine rather than to the server type. */
   readonly host: boolean
-  /** The shallowest mode that runs it, where that is known. */
+  /** The shallowest mode that runs it, if known. */
   readonly depth: ExecutionMode | undefined
   readonly level: Level
   /** Milliseconds. */
@@ -84,17 +84,17 @@ export type MonitorReading = {
   readonly results: readonly Reading[]
 }
 
-/** One entry, read: what every format and the terminal are made from. */
+/** An entry after reading. All formats and the terminal use it. */
 export type EntryReading = {
   readonly target: string
   readonly type: string
   readonly mode: string
   readonly exitCode: number
-  /** `unknown`: there is no answer, `error` says why. */
+  /** `unknown`: there is no answer; `error` says why. */
   readonly level: Level | 'unknown'
   /** One sentence without causes, e.g. `Sql is unhealthy: 1 of 2 monitors failed`. */
   readonly headline: string
-  /** Why it is not ok, each on one line: root causes only, never what was not run because of them. */
+  /** Why it is not ok, one line each: root causes only, without the monitors that did not run because of them. */
   readonly causes: readonly string[]
   readonly monitors: readonly MonitorReading[]
   readonly failed: number
@@ -104,40 +104,40 @@ export type EntryReading = {
   readonly startedAt: Date | undefined
   readonly endedAt: Date | undefined
   readonly correlationId: string
-  /** The machine that the monitors ran on; empty where nobody says. */
+  /** The machine that the monitors ran on. Empty when unknown. */
   readonly node: string
   readonly state: MachineState | undefined
   readonly error: ReportedError | undefined
 }
 
 const order: Record<Level, number> = { ok: 0, warn: 1, fail: 2 }
-/** The worst of some levels; ok when there are none. */
+/** The worst level; ok for an empty list. */
 export const worst = (levels: readonly Level[]): Level =>
   levels.reduce<Level>((most, level) => (order[level] > order[most] ? level : most), 'ok')
 
 export const results = (entry: EntryReading): readonly Reading[] => entry.monitors.flatMap((monitor) => monitor.results)
 
-/** A result in the words that tell it apart from others: monitor, check and, where the check does not name it, the item. */
+/** The unique name of a result: monitor, check and, unless the check contains it, the item. */
 export const figureName = ({ monitor, check, item }: Reading): string =>
   [monitor, check, item !== undefined && check.endsWith(item) ? undefined : item].filter(Boolean).join(' ')
 
-/** Not run because something else failed: a consequence, not a cause. */
+/** Did not run because something else failed: a consequence, not a cause. */
 export const isConsequence = (reading: Reading): boolean => reading.level === 'fail' && reading.fault === 'dependency'
 
 /** A result in one line, e.g. `postgres orders round trip: 14 ms (limit 3 s)`. */
 export function describeResult(reading: Reading): string {
-  // The monitor that says what is not configured speaks for itself.
+  // The message about a missing configuration needs no prefix.
   if (reading.check === 'configured') return reading.message
   return `${[reading.monitor, reading.check].filter(Boolean).join(' ')}: ${reading.message}`
 }
 
-/** What an answer says, whoever sent it. */
+/** The content of an answer, from whatever source. */
 export type Answered = {
   readonly level: Level
-  /** One line over all of it; empty where there is none. */
+  /** One line about the whole answer; may be empty. */
   readonly message: string
   readonly monitors: readonly MonitorReading[]
-  /** Monitors that failed without being named. */
+  /** The number of failed monitors without a name. */
   readonly unnamed: number
   readonly duration: number | undefined
   readonly startedAt: Date | undefined

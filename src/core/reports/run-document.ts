@@ -28,11 +28,11 @@ export type RunDocumentOptions = {
   readonly type: ServerType
   readonly correlationId: string
   readonly flags: Pick<HealthCheckRequest, 'IncludeServerStateInformation' | 'SuppressDeploymentErrors'>
-  /** `brief` is what a caller beyond loopback who is not signed in may read: no messages, hosts or figures (S11). */
+  /** `brief` is for anonymous callers beyond loopback: no messages, hosts or figures (S11). */
   readonly view: RunView
 }
 
-/** Writes one run as a document. The flags shape the document and never cause a run. */
+/** Makes the document of a run. The flags shape the document and never cause a run. */
 export function runDocument(run: Run, { type, correlationId, flags, view }: RunDocumentOptions): RunDocument {
   const monitors = run.monitors.map((report) => monitorOf(report, flags.SuppressDeploymentErrors === true))
   const full = view === 'full'
@@ -59,7 +59,7 @@ function monitorOf(report: MonitorReport, suppress: boolean): RunMonitor {
   return { name, kind, scope: runsOn, status: worstStatus(results), depth, host, durationMs, attempts, results }
 }
 
-/** H5: a deployment-related failure counts as Success and says what was suppressed. */
+/** A deployment-related failure counts as Success and says what was suppressed (H5). */
 function suppressed(result: Result): Result {
   if (result.status !== 'failed' || !result.deployment) return result
   return { ...result, status: 'ok', fault: undefined, message: `suppressed (deployment): ${result.message}` }
@@ -80,7 +80,7 @@ function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResul
     subject,
     address,
     depth: family?.depth,
-    // JSON has no word for other numbers, and no monitoring tool a use for them.
+    // JSON cannot express other numbers, and monitoring tools cannot use them.
     measurement: measurement && Number.isFinite(measurement.value) ? measurement : undefined,
     facts,
   }
@@ -89,8 +89,8 @@ function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResul
 type CheckFamily = { readonly name: string; readonly depth: ExecutionMode; readonly member: string | undefined }
 
 /**
- * What declares a check: by its name, or as a family, as `disk <mount>` declares `disk /data`, whose member is `/data`.
- * Undefined for what no check declares: `not run`.
+ * The declaration of a check, by its name or as a member of a family: `disk <mount>` declares `disk /data`, whose
+ * member is `/data`. Undefined for a check that is not declared: `not run`.
  */
 function familyOf(check: string, declared: readonly DeclaredResult[]): CheckFamily | undefined {
   for (const { name, depth } of declared) {
@@ -118,7 +118,7 @@ const brief = ({ kind, scope, status, results }: RunMonitor): RunMonitor => ({
   results: results.map(({ check, slug, status: own, fault }) => ({ check, slug, status: own, fault })),
 })
 
-/** The interface's ServerState in the run document's names. */
+/** Converts the interface's ServerState to the names of the run document. */
 export const stateOf = ({
   ServerName,
   TotalRamInMb,
@@ -132,13 +132,13 @@ export const stateOf = ({
 })
 
 const order: Record<RunStatus, number> = { ok: 0, warning: 1, failed: 2 }
-/** The worst status; ok where there is none. */
+/** The worst status; ok for an empty list. */
 export const worstStatus = (all: readonly { readonly status: RunStatus }[]): RunStatus =>
   all.reduce<RunStatus>((worst, { status }) => (order[status] > order[worst] ? status : worst), 'ok')
 
 const hasFailed = ({ status }: { readonly status: RunStatus }): boolean => status === 'failed'
 
-/** The line a pager shows: root causes only, never the monitors that were not run because of them. */
+/** The line for a pager: root causes only, without the monitors that did not run because of them. */
 function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunView): string {
   const total = monitors.length
   const failed = monitors.filter(hasFailed).length
@@ -158,15 +158,15 @@ function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunVi
   return view === 'full' ? `${opening}: ${warnings.join('; ')}` : opening
 }
 
-/** A Configuration monitor speaks for itself; others are named before what they say. */
+/** Prefixes the message with its monitor, except for Configuration monitors. */
 const sentence = (monitor: RunMonitor, { check, message }: RunResult): string =>
   monitor.kind === 'configuration' ? (message ?? '') : `${monitor.name} ${check}: ${message}`
 
-/** A result's message; where the view leaves messages out, what may be said in its place. */
+/** The message of a result, or its replacement when the view leaves messages out. */
 export const messageOf = ({ status, fault, message }: RunResult): string =>
   message ?? `${briefMessages[status]}${status === 'failed' ? (fault ?? 'internal') : ''}`
 
-/** The interface's document of a run: two states, and the warning and the fault class as text (H11). */
+/** The interface's document of a run: two states, with warnings and fault classes as text (H11). */
 export function healthCheckResponse(run: RunDocument): HealthCheckResponse {
   return {
     ...(run.serverState ? { ServerState: serverState(run.serverState) } : {}),
@@ -207,8 +207,8 @@ const monitoringResult = (result: RunResult): MonitoringResult => ({
 })
 
 /**
- * A run reduced to the monitors and checks that are wanted, as `select` reduces the interface's document. A run that
- * loses nothing is returned as it is. Throws `Fault` Usage when nothing is left.
+ * Reduces a run to the selected monitors and checks, as `select` reduces the interface's document. Returns the same
+ * run when it removes nothing. Throws `Fault` Usage when nothing is left.
  */
 export function selectRun(run: RunDocument, selection: Selection): RunDocument {
   const names = run.monitors.map((monitor) => ({
@@ -221,14 +221,14 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
     if (checks === undefined) return []
     if (checks.length === monitor.results.length) return [monitor]
     const results = monitor.results.filter((_, index) => checks.includes(index))
-    // A failure that no check claims is the monitor's own, and stays one.
+    // A failure that no check explains is the monitor's own and remains.
     const unclaimed = hasFailed(monitor) && !monitor.results.some(hasFailed)
     return [{ ...monitor, results, status: unclaimed ? monitor.status : worstStatus(results) }]
   })
   if (monitors.length === 0 && (names.length > 0 || selection.only.length > 0)) throw nothingSelected(names, selection)
   if (monitors.length === run.monitors.length && monitors.every((monitor, at) => monitor === run.monitors[at]))
     return run
-  // As above: a failure that no monitor claims is the server's own.
+  // A failure that no monitor explains is the server's own and remains.
   const unclaimed = hasFailed(run) && !run.monitors.some(hasFailed)
   const failed = monitors.filter(hasFailed).map((monitor) => {
     const failures = monitor.results.filter(hasFailed)

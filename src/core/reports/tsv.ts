@@ -1,7 +1,7 @@
 import type { Report } from './entry.ts'
 import { columns, records, tabbed } from './read.ts'
 
-/** A header row and one record a line, whatever the text holds. */
+/** A header row and one record per line, whatever the text contains. */
 export default {
   name: 'tsv',
   contentType: 'text/tab-separated-values; charset=utf-8',

@@ -32,8 +32,8 @@ const percentDecoded = (text: string, name: string): string => {
 }
 
 /**
- * Binds a path's, query's or form's parameters (N1, N5, N6). An empty value is no value, unknown names are ignored, a
- * repeated name makes a longer list. Throws one 400 that names every bad parameter as the client wrote it (H3).
+ * Binds the parameters of a path, query or form (N1, N5, N6). Ignores empty values and unknown names; a repeated name
+ * extends a list. Throws one 400 that names every invalid parameter as the client wrote it (H3).
  */
 export const bind = (schema: Dto, pairs: readonly Pair[]): WireValues => {
   const values: WireValues = {}
