@@ -39,7 +39,7 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
    * needs.
    */
   readonly first?: true
-  /** Its results are about other places than the connection. They carry their own addresses, or none. */
+  /** Its results do not describe the connection itself: they carry their own addresses, or none. */
   readonly elsewhere?: true
   /** The shallowest mode with these settings, when they decide it. Lists show `depth`. */
   readonly depthWith?: (settings: Values<NoInfer<Spec>>) => ExecutionMode

@@ -81,7 +81,7 @@ export type OwnSignIn = {
   readonly anyAdmin: () => Promise<boolean>
   /** Performs the reads of a sign-in for a name that does not exist. */
   readonly lookUp: () => Promise<void>
-  /** Hashes a made-up password. Resolves with whether a different password is told apart. */
+  /** Hashes a made-up password. Resolves with whether it verifies and a different one does not. */
   readonly hash: (signal: AbortSignal) => Promise<boolean>
 }
 

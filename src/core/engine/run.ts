@@ -24,7 +24,7 @@ export type PlannedMonitor = {
   readonly settings: unknown
   /** The shallowest mode that runs it. */
   readonly depth: ExecutionMode
-  /** Part of the host block, which does not count as a look at the server type. */
+  /** Part of the host block, which does not count as a check of the server type. */
   readonly host: boolean
   readonly dependsOn: readonly string[]
   /** Milliseconds; overrides the mode's deadline. */

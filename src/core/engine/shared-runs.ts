@@ -29,8 +29,8 @@ export type SharedCall = {
   /** The longest time that the caller waits, in milliseconds. */
   readonly callerTimeoutMs?: number | undefined
   /**
-   * Another svc makes the request. Such a run queries no further svc, so only peers share it. It starts no more often
-   * than other runs, because anybody can send the header.
+   * Another svc makes the request. Such a run queries no further svc, so only peers share it. It counts
+   * toward the same start rate as other runs, because anybody can send the header.
    */
   readonly forPeer?: boolean | undefined
 }

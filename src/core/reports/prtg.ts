@@ -5,7 +5,7 @@ import { count, type EntryReading, figureName, type Level, shorten, worst } from
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 
-/** PRTG advises against more channels per sensor. The counts come first and include whatever does not fit. */
+/** PRTG advises against more channels per sensor. The counts come first and include failures that do not fit. */
 const maxChannels = 50
 const textLength = 2_000
 const values: Record<Level, number> = { ok: 0, warn: 1, fail: 2 }

@@ -31,7 +31,7 @@ function version({ httpVersion }: IncomingMessage): Fault | undefined {
   return new Fault('BadRequest', 'This server speaks HTTP/1.1')
 }
 
-/** Headers that determine the target host, the caller or the framing of the body, so they must not repeat. */
+/** Headers that determine the target host, the caller or the type of the body, so they must not repeat. */
 const single = new Map([
   [4, 'host'],
   [12, 'content-type'],

@@ -82,8 +82,8 @@ const withoutCovered = (monitor: MonitorReading, covered: number): MonitorReadin
 })
 
 /**
- * The end time of the last run of every configured type, 0 before the first one. This metric never disappears, unlike
- * all others: an alert on stopped runs must not resolve because the metric is missing.
+ * The end time of the last run of every configured type and mode, 0 before the first one. Unlike all other metrics,
+ * this one never disappears: an alert on stopped runs must not resolve because the metric is missing.
  */
 function lastRuns(runs: readonly RecentRun[], configured: readonly ServerType[]): readonly Sample[] {
   const ends = runs.map(({ type, mode, response }) => ({ type, mode, at: response.ExecutionMetrics?.EndDateTime }))

@@ -47,8 +47,8 @@ function crossSite(headers: IncomingHttpHeaders): boolean {
   const followed = mode === 'navigate' && dest === 'document'
   if (fetchSite !== undefined) {
     // Another port of localhost counts as the same site, but any local program or account may own it and could read an
-    // answer through a script tag. Following a link is safe, unlike a frame, which could start a run unseen. Other
-    // clients than browsers send none of these headers.
+    // answer through a script tag. Following a link is safe, unlike a frame, which could start a run unseen. Only
+    // browsers send these headers.
     return String(fetchSite).includes('cross-site') || (String(fetchSite).includes('same-site') && !followed)
   }
   // Browsers without Sec-Fetch-Site still send Origin with requests from scripts.

@@ -30,7 +30,7 @@ export async function drain(server: Server, serverContext: ServerContext): Promi
   const elapsed = (): number => performance.now() - started
   serverContext.draining = true
 
-  // A longer drain delay postpones the later steps, so that the last connections get their share of time too.
+  // A long drain delay postpones the closing of connections, so that the last ones get their share of time too.
   const stretch = Math.max(0, limits.drainDelayMs + 2 * limits.quietMs - limits.cancelAfterMs)
   const graceEndsMs = limits.cancelAfterMs + stretch
   const closeAfterMs = limits.closeAfterMs + stretch
