@@ -7,12 +7,12 @@ import { didYouMean } from '../core/suggest.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 type Method = (typeof methods)[number]
-/** Their inputs stand in the query: what a body to them means, nobody has said. */
+/** Methods whose input is in the query. A body has no defined meaning for them. */
 const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 const usage = (message: string, ...hints: readonly string[]): Fault => new Fault('Usage', message, { hints })
 
-/** The request that a line of `svc api` asks for. Throws `Fault` Usage, or Local for a file that cannot be read. */
+/** The request of an `svc api` command line. Throws `Fault` Usage, or Local for a file that cannot be read. */
 export async function apiRequest(
   input: {
     readonly method: string | undefined
@@ -45,7 +45,7 @@ function methodOf(input: string | undefined, path: string | undefined): Method {
   )
 }
 
-/** A path at the server that is chosen, and nothing else: the sign-in there must not travel (K5). */
+/** A path at the chosen server, and nothing else: the sign-in must not go to another one (K5). */
 function pathOf(input: string | undefined, method: Method): string {
   if (input === undefined || input.trim() === '') {
     throw usage(`PATH is ${input === undefined ? 'missing' : 'empty'}`, `For example: svc api ${method} /auth`)
@@ -67,18 +67,18 @@ function pathOf(input: string | undefined, method: Method): string {
   if (path.split(/\/|\\|%2f|%5c/i).some((part) => /^(?:\.|%2e){1,2}$/i.test(part))) {
     throw usage('PATH must not hold . or .. as a part: it could leave the base URL of the server')
   }
-  // What stands encoded stays as it is; what no request line can hold is encoded.
+  // Existing escapes stay; characters that no request line can contain are encoded.
   return slashed.toWellFormed().replace(/[^!$&-;=?-Z_a-z~[\]%]/gu, (letter) => encodeURIComponent(letter))
 }
 
-/** What only svc says, and how; and what would be seen by everyone who can list processes. */
+/** Headers that only svc sets, because others can read the command line in the process list. */
 const credentials = /^(?:authorization|proxy-authorization|cookie2?|x-ss-.*|x-api-?key|x-auth-token|.*authsecret)$/i
 const framing =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/i
 
 function headerOf(input: string): readonly [string, string] {
   const name = /^[!#$%&'*+.^`|~\w-]+(?=:)/.exec(input)?.[0] ?? ''
-  // Blanks and tabs around a value do not belong to it (RFC 9110, 5.5); anything else does, and is judged below.
+  // Blanks and tabs around a value do not belong to it (RFC 9110, 5.5). Anything else does, and is checked below.
   const value = input.slice(name.length + 1).replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '')
   if (name === '') {
     throw usage('--header is no header', "A name, a colon and a value: --header 'Accept: text/csv'")
@@ -96,7 +96,7 @@ function headerOf(input: string): readonly [string, string] {
   return [name, value]
 }
 
-/** Bytes. What a server takes by default is a sixteenth of it. */
+/** Bytes: sixteen times what a server accepts by default. */
 const maxData = 16 * 1024 * 1024
 
 async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffer> {
@@ -108,7 +108,7 @@ async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffe
   if (path === '') throw usage('--data @ names no file', '@FILE sends the bytes of a file, @- standard input.')
   try {
     if ((await stat(path)).isDirectory()) throw local('is a folder')
-    // Counted as it comes: a pipe and a device have no size to be asked for.
+    // Counted while reading, because a pipe or a device has no size.
     const bytes = await upToLongest(createReadStream(path))
     if (bytes === undefined) throw local(`is larger than ${maxData / 1024 / 1024} MiB`)
     return bytes
@@ -118,7 +118,7 @@ async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffe
   }
 }
 
-/** All of standard input, as it is. */
+/** Reads all of standard input, unchanged. */
 export async function dataFromStdin(signal: AbortSignal): Promise<Buffer> {
   if (process.stdin.isTTY) {
     throw usage(
@@ -138,7 +138,7 @@ export async function dataFromStdin(signal: AbortSignal): Promise<Buffer> {
   }
 }
 
-/** All that comes, or undefined for more than is sent. */
+/** Reads everything, or returns undefined for more than the limit. */
 async function upToLongest(from: AsyncIterable<Buffer>): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let size = 0
@@ -150,12 +150,12 @@ async function upToLongest(from: AsyncIterable<Buffer>): Promise<Buffer | undefi
   return Buffer.concat(chunks)
 }
 
-/** The bytes to write for an answer, and what to say beside it. */
+/** The bytes to write for a response, and a note for stderr. */
 export type DisplayedBody = { readonly bytes: Buffer; readonly note: string | undefined }
 
 /**
- * Into a pipe or file: the server's bytes, untouched (C3). A terminal would obey what they hold, so it gets text without
- * escapes and controls, and nothing of what is no text.
+ * A pipe or file gets the server's bytes unchanged (C3). A terminal would obey control sequences in them, so it gets
+ * text without escape sequences and control characters, and no binary data.
  */
 export function showAnswer(
   answer: RawAnswer,
@@ -173,7 +173,7 @@ export function showAnswer(
   return { bytes: Buffer.from(`${shownHead}${safe}${safe === '' || safe.endsWith('\n') ? '' : '\n'}`), note: undefined }
 }
 
-/** The status line and the headers, without the values of cookies: they are as good as a password. */
+/** The status line and the headers, with the values of cookies redacted: a cookie is as good as a password. */
 function headOf({ status, reason, rawHeaders }: RawAnswer): string {
   const lines = [`HTTP/1.1 ${status}${reason === '' ? '' : ` ${reason}`}`]
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

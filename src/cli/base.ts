@@ -12,8 +12,8 @@ export type CommandClass = Pick<typeof SvcCommand, 'summary' | 'flags' | 'baseFl
   ) => SvcCommand)
 
 /**
- * What all commands share: output rules, signals, and one way for every failure out. The static
- * properties are those of an oclif command, and oclif makes the help of them.
+ * What all commands share: output rules, signals, and one way to report failures. The static properties are those of an
+ * oclif command; oclif generates the help from them.
  */
 export abstract class SvcCommand {
   static summary: string
@@ -34,12 +34,12 @@ export abstract class SvcCommand {
     this.argv = argv
   }
 
-  /** Does the work; gives the exit code when it is not 0. `signal` aborts at ctrl-C. */
+  /** Does the work. Returns the exit code if it is not 0. `signal` aborts at ctrl-C. */
   protected abstract perform(signal: AbortSignal): Promise<number | undefined>
-  /** What the command acts on, once it is known: failures name it. */
+  /** The target of the command, once known. Failure messages name it. */
   protected target: string | undefined
 
-  /** The whole life of a command: perform, and every failure's way out. */
+  /** Runs the command and reports every failure. */
   async run(): Promise<void> {
     chooseColour(this.argv)
     try {
@@ -61,21 +61,21 @@ export abstract class SvcCommand {
       const code = await this.perform(interrupted.signal)
       if (code !== undefined) process.exitCode = code
     } catch (error) {
-      // Whatever breaks once the user has asked to stop is the interruption's doing.
+      // After the user has asked to stop, the interruption explains any error.
       throw interrupted.signal.aborted ? interrupted.signal.reason : error
     } finally {
       interrupted.release()
     }
   }
 
-  /** The flags and arguments of this command line, by the tables of `command`. */
+  /** Parses the flags and arguments of this command line, as `command` declares them. */
   protected parse<F extends Values, B extends Values, A extends Values>(
     command: Input<F, B, A>,
   ): Promise<Parsed<F, B, A>> {
     return parse(command, this.argv)
   }
 
-  /** Known without parsing: the failure may be that the line does not parse. */
+  /** Determined without parsing, because parsing may be what failed. */
   protected wantsJson(): boolean {
     const end = this.argv.indexOf('--')
     const flags = end === -1 ? this.argv : this.argv.slice(0, end)
@@ -87,12 +87,12 @@ export abstract class SvcCommand {
     )
   }
 
-  /** To stderr: what is not the answer. Silent with --quiet. */
+  /** Writes everything except the answer to stderr. Silent with --quiet. */
   protected say(text: string): void {
     if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) writeError(`${text}\n`)
   }
 
-  /** P8: warns when a `svc serve` runs here with another store than the one that is acted on. */
+  /** Warns when a `svc serve` on this machine uses another store than this command (P8). */
   protected async warnOfOtherStore(store: string | undefined): Promise<void> {
     if (store === undefined) return
     const { otherStoreWarning } = await import('./running.ts')
@@ -100,13 +100,13 @@ export abstract class SvcCommand {
     if (warning !== undefined) this.say(sanitizeText(warning))
   }
 
-  /** To stdout: the answer. */
+  /** Writes the answer to stdout. */
   protected print(text: string): void {
     writeOutput(text.endsWith('\n') ? text : `${text}\n`)
   }
 }
 
-/** Runs a command that is known by its id. */
+/** Runs a command by its id. */
 export async function runCommand(
   load: () => Promise<{ readonly default: CommandClass }>,
   argv: readonly string[],
@@ -120,8 +120,8 @@ export async function runCommand(
 }
 
 /**
- * A signal that aborts at the first SIGINT or SIGTERM, with the Fault that tells which. A second one
- * ends the process at once: whoever presses ctrl-C twice means it.
+ * A signal that aborts at the first SIGINT or SIGTERM, with a Fault that names it. A second one ends the process at
+ * once.
  */
 export function interruption(): { readonly signal: AbortSignal; readonly release: () => void } {
   const controller = new AbortController()

@@ -17,18 +17,21 @@ import {
   tokenStore,
 } from './token-store.ts'
 
-/** Milliseconds. Its own, whatever the call's: a renewal that the server has made must not be lost. */
+/**
+ * Milliseconds. A renewal has its own timeout, independent of the call: once the server has made it, it must not be
+ * lost.
+ */
 const renewalMs = 15_000
 
 export type SourceOptions = {
   readonly always: boolean
-  /** Exchanges refresh tokens: a client of the same server, which presents nothing by itself. */
+  /** A client of the same server without credentials, to exchange refresh tokens. */
   readonly service: () => Pick<Service, 'getAccessToken'>
-  /** Told what went wrong without stopping the call. */
+  /** Reports problems that do not stop the call. */
   readonly warn: (text: string) => void
 }
 
-/** The stored sign-in of one user at one server, renewed for all processes of this account at once (C5, K4). */
+/** The stored sign-in of one user at one server. A renewal serves all processes of this account (C5, K4). */
 export function storedCredential(
   signIn: StoredSignIn,
   env: ProcessEnvironment,
@@ -52,7 +55,7 @@ export function storedCredential(
     },
     renew: async (rejected, signal) => {
       if (stored && !isStored(stored, rejected)) return credentialOf(stored)
-      // Calls of this process that were refused together are renewed together.
+      // Calls of this process that were refused at the same time share one renewal.
       renewing ??= renew(rejected, signal).finally(() => {
         renewing = undefined
       })
@@ -64,7 +67,7 @@ export function storedCredential(
     let lock: Lock = await acquire(lockPath(signIn, env), signal)
     try {
       if (lock.waited) {
-        // Somebody has just renewed it: to see that, nobody has to queue.
+        // Another process has just renewed it. Those that only need to see that do not have to queue.
         lock.release()
         const fresh = await reread(rejected)
         if (fresh) return fresh
@@ -84,7 +87,7 @@ export function storedCredential(
     }
   }
 
-  /** What is stored now, when it is not what was refused. */
+  /** Reads the stored credential again. Undefined when it is the refused one. */
   async function reread(rejected: Credential): Promise<Credential | undefined> {
     stored = await store.read()
     if (!stored) throw expired(signIn)
@@ -103,7 +106,7 @@ export function storedCredential(
       if (!isToken(accessToken)) {
         throw new Fault('UnreadableAnswer', `${signIn.server} renewed the sign-in without an access token`)
       }
-      // One without a successor stays good (A11).
+      // A refresh token without a successor stays valid (A11).
       return { at: accessToken, rt: isToken(refreshToken) ? refreshToken : RefreshToken, exp: expiryOf(accessToken) }
     } catch (error) {
       const status = error instanceof Fault ? error.details.remoteStatus : undefined
@@ -119,7 +122,7 @@ export const expired = ({ server, user }: Pick<StoredSignIn, 'server' | 'user'>)
     hints: [`svc login --server ${server} -u ${user}`],
   })
 
-/** A token that was given and not stored: never renewed (K5). */
+/** A token that was passed in and not stored. It is never renewed (K5). */
 export const fixedCredential = (token: string, always: boolean): CredentialSource => ({
   always,
   current: async () => ({ kind: 'bearer', token }),
@@ -138,12 +141,12 @@ export const fixedCredential = (token: string, always: boolean): CredentialSourc
 type ServerTarget = Extract<CommandTarget, { kind: 'server' }>
 type Connection = Omit<Parameters<typeof openClient>[0], 'credential'>
 
-/** A base URL as profiles hold it. Throws `Fault` Usage for what is none. */
+/** A base URL as profiles store it. Throws `Fault` Usage for an invalid one. */
 export const serverOf = (url: string, insecureHttp = true): string => readAddress(url, insecureHttp).label
 
 /**
- * The profile that is signed in where a command acts: the chosen one; for a URL, the current or first profile of that
- * very server.
+ * The signed-in profile for a command's target: the chosen profile; for a URL, the current or first profile of exactly
+ * that server.
  */
 export function signedInProfile(target: ServerTarget, settings: Settings): ServerProfile | undefined {
   if (target.profile) return target.profile.user === undefined ? undefined : target.profile
@@ -173,8 +176,8 @@ export function signedInAt(
 }
 
 /**
- * `SVC_TOKEN`, for the server that this very call names (K5): with a current profile alone it could reach a server that
- * nobody thought of. Throws `Fault` Usage; the token is not repeated.
+ * `SVC_TOKEN`, only for a server that this call names (K5). With just a current profile it could reach an unintended
+ * server. Throws `Fault` Usage, which does not repeat the token.
  */
 export function tokenFromEnvironment(target: CommandTarget, env: ProcessEnvironment): string | undefined {
   const token = variable(env, 'SVC_TOKEN')?.trim()
@@ -190,7 +193,7 @@ export function tokenFromEnvironment(target: CommandTarget, env: ProcessEnvironm
   })
 }
 
-/** While SVC_TOKEN is set, what changes the stored sign-in would seem to have no effect. */
+/** While SVC_TOKEN is set, a change of the stored sign-in would seem to have no effect, so it is refused. */
 export function refuseTokenFromEnvironment(command: 'login' | 'logout', env: ProcessEnvironment): void {
   if (variable(env, 'SVC_TOKEN') === undefined) return
   throw new Fault('Usage', `SVC_TOKEN is set, so commands use that and no stored sign-in: svc ${command} is refused`, {

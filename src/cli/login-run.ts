@@ -19,7 +19,7 @@ import {
 
 export type PresentedSignIn =
   | { readonly kind: 'password'; readonly user: string; readonly password: string }
-  /** A bearer token or key to keep as it is; or, with another provider than ours, that provider's. */
+  /** A bearer token or key to store as it is; for another provider than ours, that provider's token. */
   | { readonly kind: 'token'; readonly token: string }
 
 export type SignedIn = {
@@ -31,7 +31,7 @@ export type SignedIn = {
 
 type Connection = Parameters<typeof openClient>[0]
 
-/** Signs in. Rejects with a `Fault`; one with status 401 says that the server refused. */
+/** Signs in. Rejects with a `Fault`, which has status 401 when the server refused. */
 export async function signIn(
   connection: Connection,
   presented: PresentedSignIn,
@@ -42,7 +42,7 @@ export async function signIn(
   const client = openClient(connection)
   try {
     if (presented.kind === 'token' && provider === 'credentials') return await verified(client, presented.token, call)
-    // Asked for by every sign-in of svc: a refresh token that was stolen then shows (A11).
+    // Every sign-in of svc requests rotation, which reveals a stolen refresh token (A11).
     const Meta = { refresh: 'rotate' }
     const response = await client.authenticate(
       presented.kind === 'password'
@@ -60,13 +60,13 @@ export async function signIn(
   }
 }
 
-/** Ends what was just made or replaced. Whether that worked is not told: it expires by itself. */
+/** Ends a session that was just created or replaced. Ignores failures, because it expires by itself. */
 export async function endQuietly(connection: Connection, tokens: StoredCredential, call: Call): Promise<void> {
   const client = openClient(connection)
   try {
     await client.authenticate({ provider: 'logout' }, { ...call, credential: credentialOf(tokens) })
   } catch {
-    // The server is gone, or it has ended before.
+    // The server is unreachable, or the session has already ended.
   } finally {
     client.close()
   }
@@ -84,17 +84,17 @@ const factsOf = (response: AuthenticateResponse, otherwise: string): Omit<Signed
   permissions: response.Permissions ?? [],
 })
 
-/** `still valid`: the server took the sign-out, and the token works there all the same until it expires. */
+/** `still valid`: the server accepted the sign-out, but the token works there until it expires. */
 export type Revocation = 'revoked' | 'ended before' | 'still valid'
 
 /**
- * Ends a sign-in at its server. An access token that has expired names no session any more, so it is renewed first:
- * only then is what could renew it dead too. Rejects with a `Fault` when the server cannot be told.
+ * Ends a sign-in at its server. An expired access token no longer identifies a session, so it is renewed first;
+ * otherwise its refresh token would stay valid. Rejects with a `Fault` when the server cannot be reached.
  */
 export async function revoke(connection: Connection, call: Call): Promise<Revocation> {
   const client = openClient(connection)
   try {
-    // Who is signed in? The source renews on a 401.
+    // Asks who is signed in. The credential source renews the token after a 401.
     await client.authenticate({}, { ...call, verb: 'GET' })
     const credential = await connection.credential?.current()
     await client.authenticate({ provider: 'logout' }, { ...call, credential })
@@ -107,7 +107,10 @@ export async function revoke(connection: Connection, call: Call): Promise<Revoca
   }
 }
 
-/** ServiceStack keeps no list of its JWTs, so a sign-out there cannot end one. Other tokens are looked up, and gone. */
+/**
+ * Whether the token stays valid after the sign-out. ServiceStack keeps no list of its JWTs, so a sign-out cannot end
+ * one. Other tokens are looked up and have ended.
+ */
 async function outlives(client: Client, credential: Credential | undefined, call: Call): Promise<boolean> {
   if (credential?.kind !== 'bearer' || expiryOf(credential.token) === undefined) return false
   try {
@@ -126,16 +129,16 @@ export type StoredAs = {
   readonly permissions: readonly string[]
   readonly profile: string
   readonly storage: 'keychain' | 'file'
-  /** For people: where the token lies. */
+  /** For people: where the token is stored. */
   readonly where: string
 }
 
-/** Milliseconds for ending another sign-in, which nobody waits for gladly. */
+/** Milliseconds for ending another sign-in: short, because the user is waiting. */
 const endMs = 3_000
 
 /**
- * Stores what a sign-in gave and makes its profile the current one. The sign-in that it takes the place of ends, at its
- * server and here; and so does the new one when it cannot be stored.
+ * Stores a sign-in and makes its profile the current one. The sign-in that it replaces ends, at its server and here.
+ * The new one ends if it cannot be stored.
  */
 export async function keepSignIn(
   { user, tokens, roles, permissions }: SignedIn,
@@ -143,7 +146,7 @@ export async function keepSignIn(
     readonly server: string
     readonly storage: 'keychain' | 'file'
     readonly connection: ClientOptions
-    /** The name to save it under; absent: the host's. */
+    /** The name of the profile. Defaults to the host's name. */
     readonly profile: string | undefined
   },
   env: ProcessEnvironment,
@@ -187,7 +190,7 @@ export async function keepSignIn(
       signal,
     )
   } catch (error) {
-    // What nobody can use must not stay valid.
+    // A token that nobody can use must not stay valid.
     await end(server, tokens)
     await store.remove().catch(() => {})
     throw error
@@ -209,12 +212,12 @@ export async function keepSignIn(
 const same = (one: StoredSignIn | undefined, other: StoredSignIn): boolean =>
   one?.server === other.server && one.user === other.user && one.storage === other.storage
 
-/** The host's name, with its path where another server has that already. */
+/** The host's name, with its path when another server already has that name. */
 function nameFor(server: string, profiles: readonly ServerProfile[]): string {
   const own = profiles.find((profile) => profile.server === server)
   if (own) return own.name
   const { host, pathname } = new URL(server)
-  // The brackets and colons of an IPv6 address at the beginning are no name.
+  // Brackets, and colons at the start of an IPv6 address, do not belong in a name.
   const plain = host.replace(/[[\]]/g, '').replace(/^:+/, '')
   const free = (name: string): boolean => !profiles.some((one) => one.name === name)
   const path = pathname.replace(/\/$/, '').replace(/[^\w.:@/-]/g, '-')

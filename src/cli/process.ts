@@ -1,9 +1,9 @@
 import { fstatSync, readFileSync, writeSync } from 'node:fs'
 
 /**
- * The one way to standard output and standard error. Node ends a process that writes to either without
- * listening for errors, and prints the source line of whoever wrote; it also takes a write of half the
- * data into a file for a whole one.
+ * The only way to write to standard output and standard error. Node ends a process that writes to either without
+ * listening for errors, and prints the source line of the write. It also reports success when only half of the data
+ * fits into a file.
  */
 
 const outputDescriptor = 1
@@ -14,15 +14,15 @@ let failed = false
 let used = false
 
 /**
- * Writes to standard output: the answer, and nothing else. When it cannot be written, standard error
- * says so once and the exit code is 12, unless the command itself fails: its own exit code says more.
- * A reader that leaves early (`svc … | head -1`) has what it asked for: nothing is said of it.
+ * Writes the answer, and nothing else, to standard output. When that fails, one message goes to standard error and the
+ * exit code is 12, unless the command itself fails: its own exit code takes precedence. A reader that leaves early
+ * (`svc … | head -1`) is not an error and causes no message.
  *
- * False when the data is known not to have arrived; pipes, sockets and terminals tell later.
+ * Returns false when the data is known to be lost. Pipes, sockets and terminals report that later.
  */
 export function writeOutput(data: string | Uint8Array): boolean {
   used = true
-  // What follows a gap would be read as if there were none.
+  // A reader could not notice the gap before later output.
   if (failed) return false
   const bytes = typeof data === 'string' ? Buffer.from(data) : data
   if (needsStream(bytes)) return writeStream(bytes)
@@ -32,7 +32,7 @@ export function writeOutput(data: string | Uint8Array): boolean {
     return true
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    // A pipe that whoever opened it made non-blocking, and that is full: the stream waits for it.
+    // The pipe is full, and its creator made it non-blocking: the stream waits for it.
     if (code === 'EAGAIN') return writeStream(bytes.subarray(at))
     fail(error as NodeJS.ErrnoException)
     return code === 'EPIPE'
@@ -43,13 +43,13 @@ let streaming = false
 
 function writeStream(bytes: Uint8Array): boolean {
   streaming = true
-  // oclif throws whatever error it hears here, but EPIPE.
+  // oclif throws every error that its listener receives, except EPIPE.
   process.stdout.removeAllListeners('error').on('error', fail)
   process.stdout.write(bytes)
   return true
 }
 
-/** Writes to standard error. A failure is ignored: there is no other place to report it. */
+/** Writes to standard error. Failures are ignored, because there is no other place to report them. */
 export function writeError(text: string): void {
   guardStandardError()
   process.stderr.write(text)
@@ -58,8 +58,8 @@ export function writeError(text: string): void {
 let guarded = false
 
 /**
- * Lets libraries that write to standard error do so safely. Node makes the stream when somebody first
- * asks for it, which costs 4 ms: only then is there anything to guard.
+ * Lets libraries write to standard error safely. Node creates the stream on first access, which takes 4 ms, so the
+ * guard is attached only then.
  */
 export function guardStandardError(): void {
   if (guarded) return
@@ -79,10 +79,10 @@ export function guardStandardError(): void {
   })
 }
 
-/** Whether anything has been written to standard output, with or without success. */
+/** Whether anything has been written to standard output, successfully or not. */
 export const outputUsed = (): boolean => used
 
-/** Waits until both streams have passed on what was written to them, for at most `withinMs` each. */
+/** Waits until both streams are flushed, for at most `withinMs` each. */
 export async function flushStandardStreams(withinMs: number): Promise<void> {
   guardStandardError()
   await Promise.all([process.stdout, process.stderr].map((stream) => flushed(stream, withinMs)))
@@ -99,15 +99,16 @@ function flushed(stream: NodeJS.WriteStream, withinMs: number): Promise<void> {
   })
 }
 
-/** Bytes that a pipe takes as a whole (PIPE_BUF of Linux). */
+/** Bytes that a pipe accepts atomically (PIPE_BUF of Linux). */
 const maxAtOnce = 4_096
 
 /**
- * Terminals, and pipes and sockets for a text that they may not take at once: a write that blocks would keep the
- * process from hearing ctrl-C. Everything else is written without the stream, which costs 4 ms to make.
+ * Terminals need the stream, and so do pipes and sockets for a text that they may not accept at once: a blocking write
+ * would keep the process from handling ctrl-C. Everything else is written without the stream, which takes 4 ms to
+ * create.
  */
 function needsStream(bytes: Uint8Array): boolean {
-  // What the stream still holds comes first.
+  // Data still in the stream must go first.
   if (streaming) return true
   try {
     const stat = fstatSync(outputDescriptor)
@@ -141,9 +142,9 @@ async function report(error: NodeJS.ErrnoException): Promise<void> {
   writeError(`${renderError.text(fault, { colour: useColour(process.stderr) })}\n`)
 }
 
-/** Milliseconds until the process ends whatever the report of its last error waits for. */
+/** Milliseconds until the process ends, even if the report of its last error is still waiting. */
 const maxReportMs = 5_000
-/** Milliseconds for what was written to standard output and standard error. */
+/** Milliseconds to flush standard output and standard error. */
 const maxFlushMs = 1_000
 
 type Report = (error: unknown) => Promise<void>
@@ -151,9 +152,9 @@ type Report = (error: unknown) => Promise<void>
 let reportOfCommand: Report | undefined
 
 /**
- * Ends the process when nobody catches an exception or handles a rejection: what holds then is
- * unknown. Node would print the source line with it, which is all of a bundle. `usual` reports it, unless
- * `reportUncaught` has set another way.
+ * Ends the process on an uncaught exception or an unhandled rejection: the state of the program is unknown then. Node
+ * would print the source line, which is the whole bundle. `usual` reports the error, unless `reportUncaught` has set
+ * another function.
  */
 export function endOnUncaught(usual: Report): void {
   let ending = false
@@ -161,17 +162,17 @@ export function endOnUncaught(usual: Report): void {
     if (ending) return
     ending = true
     process.exitCode = 1
-    // Whatever is still open must not keep the process: nothing but an exit ends it for sure.
+    // Open handles must not keep the process alive; only an exit is sure to end it.
     setTimeout(() => process.exit(), maxReportMs)
     void (reportOfCommand ?? usual)(error)
-      // Parts of the program are missing, for instance.
+      // The report itself may fail, for example because parts of the program are missing.
       .catch(() => writeError(`Error: svc failed unexpectedly: ${JSON.stringify(String(error))}\n`))
       .then(() => flushStandardStreams(maxFlushMs))
       .then(() => process.exit())
   })
 }
 
-/** Lets a long-running command report such an error in its own way; the function it gives takes that back. */
+/** Lets a long-running command report such errors in its own way. The function it returns undoes that. */
 export function reportUncaught(how: Report): () => void {
   reportOfCommand = how
   return () => {

@@ -9,14 +9,14 @@ export type RoleChange = Lists & { readonly action: 'assign' | 'unassign'; reado
 export type RoleChanged = {
   readonly action: RoleChange['action']
   readonly userName: string
-  /** What the change granted or took. */
+  /** The roles and permissions that the change granted or removed. */
   readonly changed: Lists
-  /** What was asked for and was so already. */
+  /** What was requested but held (or not held) already. */
   readonly unchanged: Lists
-  /** All that the user holds after it, first granted first; with `dryRun` still before it. */
+  /** All that the user holds after the change, first granted first. With `dryRun`, what the user holds before it. */
   readonly all: Lists
   readonly dryRun: boolean
-  /** Things that look like a slip, one sentence each. */
+  /** Possible mistakes, one sentence each. */
   readonly notes: readonly string[]
 }
 
@@ -29,15 +29,14 @@ export type Asking = {
 
 export const isEmpty = ({ roles, permissions }: Lists): boolean => roles.length + permissions.length === 0
 
-/** The user's lists: an assignment of nothing (O3), so it works at any server. */
+/** The user's roles and permissions. An assignment of nothing returns them (O3), so this works with any server. */
 export async function showRoles(asking: Pick<Asking, 'session' | 'call'>, userName: string): Promise<Lists> {
   return await ask(asking, 'assignRoles', { UserName: userName, Roles: [], Permissions: [] })
 }
 
 /**
- * Makes one change, and tells what it changed by the lists before and after. Unassigning `admin`
- * from who holds `Admin` is refused before anything is done: whoever reads exit 0 believes that the
- * rights are gone.
+ * Makes one change and derives what it changed from the lists before and after. Refuses in advance to unassign `admin`
+ * from a user who holds `Admin`: exit code 0 would suggest that the rights are gone.
  */
 export async function changeRoles(asking: Asking, change: RoleChange): Promise<RoleChanged> {
   const before = await showRoles(asking, change.userName)
@@ -61,7 +60,7 @@ export async function changeRoles(asking: Asking, change: RoleChange): Promise<R
   return { ...base, changed: changes, unchanged: without(change, changes), all: after }
 }
 
-/** Takes all that the user holds. */
+/** Removes all that the user holds. */
 export async function takeAll(asking: Asking, userName: string): Promise<RoleChanged> {
   const current = await showRoles(asking, userName)
   return await changeRoles(asking, { action: 'unassign', userName, ...current })
@@ -80,7 +79,7 @@ async function ask({ session, call }: Pick<Asking, 'session' | 'call'>, operatio
   return { roles: response.AllRoles ?? [], permissions: response.AllPermissions ?? [] }
 }
 
-/** On the wire the whole message is the name (O1). */
+/** Turns the server's fault, whose whole message is the name (O1), into one that helps. */
 async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session: CommandSession): Promise<Fault> {
   const { remoteStatus } = error.details
   const candidates = (await session.runtime?.admin?.users.near(UserName).catch(() => [])) ?? []
@@ -101,7 +100,7 @@ const at = (session: CommandSession): string =>
 
 const same = (a: string, b: string): boolean => a.normalize('NFC').toLowerCase() === b.normalize('NFC').toLowerCase()
 
-/** A held name that is the asked one but for its letter case. */
+/** Held names that differ from a requested one only in letter case. */
 const otherCase = (requested: readonly string[], current: readonly string[]): readonly (readonly [string, string])[] =>
   requested.flatMap((name) => {
     const other = current.includes(name) ? undefined : current.find((each) => same(each, name))
@@ -128,7 +127,7 @@ function refuseOtherCase(change: RoleChange, current: Lists): void {
   )
 }
 
-/** What in an assignment looks like a slip; it is done all the same. */
+/** Possible mistakes in an assignment; it is made all the same. */
 function slips(changes: Lists, current: Lists): readonly string[] {
   const all = [...changes.roles, ...changes.permissions]
   return [
@@ -144,7 +143,7 @@ function slips(changes: Lists, current: Lists): readonly string[] {
   ]
 }
 
-/** A server that answers success without having done it must not look like one that did. */
+/** Fails when a server reports success without having made the change. */
 function confirm(change: RoleChange, after: Lists, label: string): void {
   const wrong = change.action === 'assign' ? without(change, after) : within(change, after)
   if (isEmpty(wrong)) return
@@ -163,6 +162,6 @@ const filtered = (requested: Lists, current: Lists, present: boolean): Lists => 
   permissions: [...new Set(requested.permissions)].filter((name) => current.permissions.includes(name) === present),
 })
 
-/** As a shell takes it. */
+/** A word, quoted for a shell if needed. */
 export const shellWord = (word: string): string =>
   /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`

@@ -6,28 +6,30 @@ import sonicBoom from 'sonic-boom'
 import { sanitizeText } from '../core/sanitize.ts'
 import type { Log, LogEntry } from '../core/server/index.ts'
 
-/** Bytes of lines that wait while the log cannot be written; what comes then is dropped, and counted. */
+/** Bytes of lines that may wait while the log cannot be written. Further lines are dropped and counted. */
 const maxWaitingBytes = 1024 * 1024
-/** Milliseconds after a failed write until the next attempt, if no line makes one before. */
+/** Milliseconds after a failed write until the next attempt, unless a new line triggers one earlier. */
 const retryMs = 1_000
 
 type Options = {
-  /** Open for writing. A write that would wait for a reader must fail with EAGAIN: one that blocks keeps the process. */
+  /**
+   * Open for writing. A write that would block must fail with EAGAIN: a blocked write keeps the process from ending.
+   */
   readonly descriptor: number
-  /** The line that reports a gap, with its line feed. */
+  /** The line that reports dropped lines, with its line feed. */
   readonly gapLine: (lines: number, reason: string) => string
 }
 
 /**
- * Writes lines in the background. It never blocks, never throws and never ends the process, whatever
- * becomes of the place it writes to: lines wait, up to a bound, and go out when that place works again.
- * Where lines were dropped, one line says how many.
+ * Writes lines in the background. It never blocks, never throws and never ends the process, whatever happens to the
+ * destination. Lines wait, up to a limit, and are written when the destination works again. One line reports how many
+ * were dropped.
  */
 export class LogWriter {
   readonly #sink: sonicBoom.SonicBoom
   readonly #gapLine: Options['gapLine']
   #dropped = 0
-  /** Of the dropped lines, those that no line has reported yet, and why the first of them was dropped. */
+  /** The dropped lines that are not reported yet, and why the first of them was dropped. */
   #gap: { lines: number; readonly reason: string } | undefined
   #error: NodeJS.ErrnoException | undefined
   #retry: NodeJS.Timeout | undefined
@@ -56,18 +58,18 @@ export class LogWriter {
     return this.#dropped
   }
 
-  /** Takes a line with its line feed. */
+  /** Queues a line, which includes its line feed. */
   write(line: string): void {
     if (this.#closing) return
     this.#reportGap()
-    // Behind a gap that does not fit no line may go out before it.
+    // While the report of a gap does not fit, no later line may overtake it.
     if (this.#gap === undefined && this.#offer(line)) return
     this.#dropped += 1
     if (this.#gap) this.#gap.lines += 1
     else this.#gap = { lines: 1, reason: this.#reason() }
   }
 
-  /** Writes what waits, for at most `withinMs`, and takes no further line. */
+  /** Writes the waiting lines, for at most `withinMs`. Further lines are ignored. */
   async close(withinMs: number): Promise<void> {
     if (this.#closing) return
     this.#reportGap()
@@ -79,7 +81,7 @@ export class LogWriter {
     this.#sink.end()
     await ended
     clearTimeout(timer)
-    // Attempts that went on would keep the process alive.
+    // Further attempts would keep the process alive.
     this.#over = true
   }
 
@@ -87,14 +89,14 @@ export class LogWriter {
     if (this.#gap && this.#offer(this.#gapLine(this.#gap.lines, this.#gap.reason))) this.#gap = undefined
   }
 
-  /** True when there was room. */
+  /** Returns whether there was room. */
   #offer(line: string): boolean {
     this.#accepted = true
     this.#sink.write(line)
     return this.#accepted
   }
 
-  /** A quiet server writes no line that would find the disk free again. */
+  /** Without a timer, a quiet server would not notice that the disk has room again. */
   #retryLater(): void {
     if (this.#closing || this.#retry) return
     this.#retry = setTimeout(() => {
@@ -110,11 +112,10 @@ export class LogWriter {
 }
 
 /**
- * Opens the pipe or terminal behind a descriptor once more, so that a write to it fails with EAGAIN
- * where it would wait for the reader. A description of its own, because processes that share one share
- * its mode, and any of them may change that.
+ * Opens the pipe or terminal behind a descriptor a second time, so that a write that would block fails with EAGAIN. It
+ * needs an open file description of its own: processes that share one share its mode, and any of them may change it.
  *
- * Undefined for anything else, and where the system does not let it be opened again.
+ * Returns undefined for any other file, and when the system does not allow it to be opened again.
  */
 export function openNonBlocking(descriptor: number): number | undefined {
   // Windows has no such mode.
@@ -126,7 +127,7 @@ export function openNonBlocking(descriptor: number): number | undefined {
       const { dev, ino } = statSync(each)
       return dev === open.dev && ino === open.ino
     })
-    // A terminal that is opened must not become this process's own, whose ctrl-C it would get.
+    // The terminal must not become this process's controlling terminal, which would send it ctrl-C.
     const mode = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY
     return path === undefined ? undefined : openSync(path, mode)
   } catch {
@@ -134,7 +135,9 @@ export function openNonBlocking(descriptor: number): number | undefined {
   }
 }
 
-/** Linux has a path for whatever is open; elsewhere a terminal is found among the devices, as ttyname(3) does. */
+/**
+ * Linux has a path for every open descriptor. Elsewhere the terminal is searched among the devices, as ttyname(3) does.
+ */
 const pathsOf = (descriptor: number): readonly string[] =>
   process.platform === 'linux'
     ? [`/proc/self/fd/${descriptor}`]
@@ -146,24 +149,24 @@ export type ServeLog = {
   readonly log: Log
   /** Lines dropped since the start, because the log could not be written. */
   readonly droppedLines: () => number
-  /** Writes what waits, for at most `withinMs`. What is logged later is lost. */
+  /** Writes the waiting lines, for at most `withinMs`. Later entries are lost. */
   readonly close: (withinMs: number) => Promise<void>
 }
 
 /**
- * Opens the server's log on standard error: JSON lines for machines, one readable line each on a
- * terminal. A full disk, a reader that stalls or one that is gone never stops the server. Until it is
- * closed, whatever else this process writes to standard error becomes a line of it.
+ * Opens the server's log on standard error: JSON lines for machines, readable lines on a terminal. A full disk, a
+ * stalled reader or a closed pipe never stops the server. Until the log is closed, everything else that this process
+ * writes to standard error becomes a log line.
  */
 export async function openServeLog(): Promise<ServeLog> {
   const { stderr } = process
   const format = stderr.isTTY ? terminalLine : await jsonLine()
-  // The console of Windows takes text in its own encoding, which only Node's stream knows.
+  // The Windows console expects its own encoding, which only Node's stream handles.
   if (stderr.isTTY && process.platform === 'win32') {
     return { log: (entry) => void stderr.write(format(entry)), droppedLines: () => 0, close: async () => {} }
   }
-  // A pipe or socket that cannot be opened again is non-blocking since Node has made `process.stderr`
-  // of it. A terminal is not (another user's, after sudo): there a stalled write holds one thread.
+  // A pipe or socket that cannot be opened again is non-blocking since Node made `process.stderr` of it. A terminal
+  // that cannot (another user's, after sudo) is blocking: there a stalled write occupies one thread.
   const descriptor = openNonBlocking(stderr.fd) ?? stderr.fd
   const writer = new LogWriter({ descriptor, gapLine: (lines, reason) => format(gap(lines, reason)) })
   const log: Log = (entry) => writer.write(format(entry))
@@ -210,12 +213,12 @@ async function jsonLine(): Promise<Format> {
 
 const terminalLine: Format = (entry) => `${readable(entry)}\n`
 
-/** Characters of what others write to standard error: no warning comes near it. */
+/** Maximum characters of text that libraries write to standard error. Warnings are far shorter. */
 const maxTextLength = 8_192
 
 /**
- * Makes lines of the log of what others write to standard error: Node its warnings, drivers theirs. On
- * a terminal that ctrl-S has stopped they would wait.
+ * Turns what Node and drivers write to standard error, such as warnings, into log lines. Written directly, they would
+ * block on a terminal that ctrl-S has stopped.
  */
 function redirect(stream: NodeJS.WriteStream, log: Log): () => void {
   stream.write = (data: string | Uint8Array, ...rest: readonly unknown[]): boolean => {
@@ -225,13 +228,13 @@ function redirect(stream: NodeJS.WriteStream, log: Log): () => void {
     if (typeof done === 'function') process.nextTick(() => done())
     return true
   }
-  // What a stream writes with stands on its prototype.
+  // The stream's own `write` is on its prototype.
   return () => void Reflect.deleteProperty(stream, 'write')
 }
 
 /**
- * `12:03:11 503 GET /healthcheck?… 41 ms 7f3c2a9e`: an answer is one line with the beginning of its
- * correlation id; what the server says of itself has its facts below.
+ * `12:03:11 503 GET /healthcheck?… 41 ms 7f3c2a9e`: a response is one line that ends with the start of its correlation
+ * id. The details of other entries follow below their line.
  */
 export function readable(entry: LogEntry, at: Date = new Date()): string {
   const { level, msg, stack, method, path, status, ms, correlationId, runId, address, ...facts } = entry

@@ -13,8 +13,8 @@ import { openServeLog, type ServeLog } from './serve-log.ts'
 import { localCall } from './session.ts'
 
 /**
- * Writes a file that others wait for: they find the whole of it or nothing. What is there and is no regular file, a
- * device or a pipe, is written to as it is. Throws what the file system throws; nothing is left behind then.
+ * Writes a file that others wait for, atomically. An existing device or pipe is written to directly. Throws file system
+ * errors and leaves nothing behind then.
  */
 export async function writeWhole(file: string, content: string, mode = 0o666): Promise<void> {
   const there = await stat(file).catch(() => undefined)
@@ -25,31 +25,31 @@ export async function writeWhole(file: string, content: string, mode = 0o666): P
 export type ServeRequest = {
   readonly version: string
   readonly config: Config
-  /** Undefined: without a store. */
+  /** Undefined without a store. */
   readonly store: string | undefined
   readonly host: string
   readonly port: number
   readonly portFile: string | undefined
-  /** Files. */
+  /** Paths of the files. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly allowedHosts: readonly string[]
   readonly debug: boolean
-  /** Milliseconds for which it listens on when it is to stop; undefined: the usual. */
+  /** Milliseconds to keep listening after the signal to stop. Undefined means the default. */
   readonly drainDelayMs: number | undefined
-  /** Makes the first Admin (P6). */
+  /** Creates the first Admin (P6). */
   readonly bootstrap: { readonly userName: string; readonly passwordFile: string } | undefined
   readonly loopback: boolean
-  /** What the operator should know from the start; they stand in the log. */
+  /** Warnings for the operator, logged at the start. */
   readonly warnings: readonly string[]
 }
 
-/** Milliseconds within which a server that was told to stop is gone (S9), with some left for Node's own end. */
+/** Milliseconds within which the server ends after a signal to stop, with some left for Node's own exit (S9). */
 const maxStopMs = 9_900
-/** Milliseconds that a log which is not read may hold up the end: at most, and whatever else took how long. */
+/** Milliseconds that an unread log may delay the exit: at most, and at least even if everything else took long. */
 const maxLogMs = 2_000
 const minLogMs = 100
 
-/** Serves until the signal aborts, then answers what is in flight and closes. */
+/** Serves until the signal aborts, then answers pending requests and closes. */
 export async function serve(request: ServeRequest, signal: AbortSignal): Promise<void> {
   const serveLog = await openServeLog()
   const { log } = serveLog
@@ -83,7 +83,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
     allowedHosts: [...request.config.serve.allowedHosts, ...request.allowedHosts],
     debug: request.debug,
   }
-  // Read by each run of a monitor whose secret lies in the keychain.
+  // Loaded now, because every run of a monitor with a keychain secret needs it.
   await preload(() => import('./secrets.ts'))
   const { service, runtime } = await openCore({
     version: request.version,
@@ -113,7 +113,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
     let forget = (): void => {}
     try {
       if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
-      // Lets `svc health` of this store find the server that runs here.
+      // With the marker, `svc health` of this store finds this server.
       if (marker !== undefined) await writeWhole(marker, JSON.stringify({ pid: process.pid, url: server.url }), 0o600)
       const { facts } = runtime
       forget = announce({ pid: process.pid, url: server.url, store: facts.store ?? 'none' })
@@ -130,7 +130,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
     } finally {
       await server.stop()
       forget()
-      // Only what is still this serve's own: another one may have come in its place.
+      // Removes only this server's own files: another server may have replaced them.
       if (marker !== undefined) await removeOwn(marker, (content) => content.includes(`"pid":${process.pid},`))
       if (request.portFile !== undefined)
         await removeOwn(request.portFile, (content) => content.trim() === String(server.port))
@@ -141,8 +141,8 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
 }
 
 /**
- * P6: makes the first Admin when asked to and nobody is there. Beyond loopback a store without any
- * Admin is refused: whoever came first could not be told from whoever should.
+ * Creates the first Admin if requested and there is none (P6). Beyond loopback, a store without an Admin is refused:
+ * the first caller could be anyone.
  */
 async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void> {
   const { admin } = runtime
@@ -155,7 +155,7 @@ async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void
     try {
       await admin.users.add({ userName, password, roles: ['Admin'] }, { who, correlationId })
     } catch (error) {
-      // Another node that starts at the same time may have been first.
+      // Another node that started at the same time may have created it.
       if (!(error instanceof Fault && error.fault === 'Conflict' && (await runtime.anyAdmin()))) throw error
     }
   }

@@ -9,9 +9,8 @@ const isSet = (value: string | undefined): value is string => value !== undefine
 const off = (value: string): boolean => value === '0' || value.toLowerCase() === 'false'
 
 /**
- * The one place that decides about colour, for one stream: the flag, then NO_COLOR, then
- * FORCE_COLOR and CLICOLOR_FORCE, then what the terminal is. An empty variable counts as not set
- * (no-color.org).
+ * Decides about colour for one stream: first the flag, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then whether
+ * it is a terminal. An empty variable counts as not set (no-color.org).
  */
 export function wantsColour(flag: ColourFlag, env: Environment, isTTY: boolean): boolean {
   if (flag !== 'auto') return flag === 'always'
@@ -26,9 +25,8 @@ const flags: readonly string[] = ['auto', 'always', 'never'] satisfies readonly 
 let chosen: ColourFlag = 'auto'
 
 /**
- * Takes `--color` from the command line, before it is parsed: what does not parse is said in colour
- * too. The choice belongs to the process, as the environment does. A wrong value is the parser's to
- * refuse.
+ * Reads `--color` before the command line is parsed, so that parse errors are coloured too. The choice applies to the
+ * whole process. The parser refuses wrong values.
  */
 export function chooseColour(argv: readonly string[]): void {
   const end = argv.indexOf('--')
@@ -41,17 +39,17 @@ export function chooseColour(argv: readonly string[]): void {
 
 const descriptors = { stdout: 1, stderr: 2 } as const
 
-/** Whether a person reads this stream. A pipe or a file is known without the stream, which costs 4 ms to make. */
+/** Whether this stream is a terminal. Pipes and files are recognized without creating the stream, which takes 4 ms. */
 export function isTerminal(name: keyof typeof descriptors): boolean {
   try {
     if (!fstatSync(descriptors[name]).isCharacterDevice()) return false
   } catch {
-    // What it is, Node's stream may still tell.
+    // Node's stream may still know.
   }
   return process[name].isTTY === true
 }
 
-/** The decision for one stream of this process. */
+/** Whether to colour one stream of this process. */
 export const useColour = (stream: { readonly isTTY?: boolean }): boolean =>
   wantsColour(chosen, process.env, stream.isTTY === true)
 
@@ -65,7 +63,7 @@ const styles = {
 } satisfies Record<string, Format[]>
 export type Style = keyof typeof styles
 
-/** Styles text, or leaves it alone. The stream was judged by `wantsColour`, so Node does not judge again. */
+/** Styles text, or returns it unchanged. `wantsColour` has decided already, so Node does not decide again. */
 export type Paint = (style: Style | undefined, text: string) => string
 
 export const painter =
@@ -73,7 +71,7 @@ export const painter =
   (style, text) =>
     !colour || style === undefined || text === '' ? text : styleText(styles[style], text, { validateStream: false })
 
-/** True when the terminal shows `✓`, `✗`, `·` and `…`; else plain letters stand for them. */
+/** True when the terminal can show `✓`, `✗`, `·` and `…`; otherwise ASCII replaces them. */
 export function showsUnicode(env: Environment, platform: NodeJS.Platform): boolean {
   if (platform === 'win32') {
     return (
@@ -83,15 +81,15 @@ export function showsUnicode(env: Environment, platform: NodeJS.Platform): boole
       isSet(env['ConEmuTask'])
     )
   }
-  // The Linux console has 512 glyphs, and these are not among them.
+  // The Linux console has only 512 glyphs, without these.
   if (env['TERM'] === 'linux') return false
   const locale = [env['LC_ALL'], env['LC_CTYPE'], env['LANG']].find(isSet)
   return locale === undefined || /utf-?8/i.test(locale)
 }
 
 /**
- * One line on a terminal's stderr while something takes long, gone when it ends. Nothing in a pipe,
- * in CI or under TERM=dumb. ACCESSIBLE=1 gets a still line instead of a moving one.
+ * Shows one line on a terminal's stderr while something takes long, and removes it at the end. Shows nothing in a pipe,
+ * in CI or under TERM=dumb. With ACCESSIBLE=1 the line does not move.
  */
 export function progress(
   label: string,
@@ -110,7 +108,7 @@ export function progress(
     stream.write(`\r\u001b[2K${line.slice(0, Math.max(20, (stream.columns ?? 80) - 1))}`)
     drawn = true
   }
-  // What answers at once needs no line.
+  // Fast operations need no line.
   const first = setTimeout(draw, 250)
   const timer = still ? undefined : setInterval(draw, 200)
   return {

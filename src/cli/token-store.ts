@@ -7,17 +7,17 @@ import type { ProcessEnvironment } from './flags.ts'
 import { keychainEntry } from './keychain/index.ts'
 import { ownFolder, readPrivate, removePrivate, settingsFolder, writePrivate } from './private-file.ts'
 
-/** What is kept of a sign-in (K1): an access token with its refresh token, or a session (C6). */
+/** The stored data of a sign-in (K1): an access token with its refresh token, or a session (C6). */
 export type StoredCredential = {
   readonly at?: string | undefined
   readonly rt?: string | undefined
-  /** Seconds since 1970, when the access token tells. */
+  /** Seconds since 1970, if the access token states it. */
   readonly exp?: number | undefined
   readonly sid?: string | undefined
-  /** RememberMe, of a session. */
+  /** RememberMe, for a session. */
   readonly perm?: boolean | undefined
 }
-/** A signed-in user at a server, and where the token is. */
+/** A signed-in user at a server, and where the token is stored. */
 export type StoredSignIn = { readonly server: string; readonly user: string; readonly storage: 'keychain' | 'file' }
 
 export type TokenStore = {
@@ -25,21 +25,21 @@ export type TokenStore = {
   readonly where: string
   readonly read: () => Promise<StoredCredential | undefined>
   readonly write: (stored: StoredCredential) => Promise<void>
-  /** True when there was something to remove. */
+  /** Returns whether there was something to remove. */
   readonly remove: () => Promise<boolean>
-  /** Proves, by doing it, that something can be kept. */
+  /** Proves by a trial that a credential can be stored. */
   readonly prove: () => Promise<void>
 }
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
-/** One lock for every sign-in: processes at different servers do not wait for each other. */
+/** The lock of one sign-in: processes at different servers do not wait for each other. */
 export const lockPath = ({ server, user }: StoredSignIn, env: ProcessEnvironment): string =>
   join(settingsFolder(env), 'locks', `${digest(`${server}\n${user}`)}.lock`)
 
 /**
- * Changes what is kept while no other process renews it: a renewal that ended later would bring back
- * a token that was signed out, or overwrite a new sign-in with the old one's successor.
+ * Changes the stored credential while no other process renews it. A renewal that finished later would restore a token
+ * that was signed out, or overwrite a new sign-in with the successor of the old one.
  */
 export async function underLock<T>(
   signIn: StoredSignIn,
@@ -74,13 +74,13 @@ function inKeychain({ server, user }: StoredSignIn, env: ProcessEnvironment): To
   }
 }
 
-/** K3: a file of its own for every server and user, in a folder of its own. */
+/** Stores the credential in a file: one for each server and user, in a folder of its own (K3). */
 function inFile({ server, user }: StoredSignIn, env: ProcessEnvironment): TokenStore {
   const folder = join(settingsFolder(env), 'credentials')
   const path = join(folder, `${digest(`${server}\n${user}`)}.json`)
   const write = (file: string, content: object): void => {
     ownFolder(folder)
-    // Refuses what lies there open to others, before anything is put in its place.
+    // Refuses an existing file that others can read, before it is replaced.
     readPrivate(file, 'unreadable')
     writePrivate(file, `${JSON.stringify(content)}\n`)
   }
@@ -94,7 +94,7 @@ function inFile({ server, user }: StoredSignIn, env: ProcessEnvironment): TokenS
     remove: async () => removePrivate(path),
     prove: async () => {
       const probe = join(folder, `probe-${process.pid}`)
-      // A file that is not private is refused now, not after the password.
+      // Refuse a file that is not private now, before the user types the password.
       readPrivate(path, 'unreadable')
       write(probe, {})
       removePrivate(probe)
@@ -124,18 +124,18 @@ function parseCredential(text: string, where: string): StoredCredential {
   }
 }
 
-/** What can stand in a header as it is. */
+/** Whether a value can be sent in a header unchanged. */
 export const isToken = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x21-\x7e]{1,16384}$/.test(value)
 
-/** What a server's answer to a sign-in is worth: tokens, or a session (C6). */
+/** Reads the credential in a sign-in response: tokens, or a session (C6). */
 export function credentialFrom(response: AuthenticateResponse, rememberMe: boolean): StoredCredential | undefined {
   const { BearerToken: at, RefreshToken: rt, SessionId: sid } = response
   if (isToken(at)) return { at, rt: isToken(rt) ? rt : undefined, exp: expiryOf(at) }
   return isToken(sid) ? { sid, perm: rememberMe } : undefined
 }
 
-/** Seconds since 1970 that a JWT says of itself; svc's own tokens say nothing. */
+/** The expiry time that a JWT contains, in seconds since 1970. svc's own tokens contain none. */
 export function expiryOf(token: string): number | undefined {
   const [, payload, signature] = token.split('.')
   if (payload === undefined || signature === undefined) return undefined
@@ -152,6 +152,6 @@ export function credentialOf({ at, sid, perm }: StoredCredential): Credential | 
   return sid === undefined ? undefined : { kind: 'session', secret: sid, permanent: perm }
 }
 
-/** True when a credential is what is kept. */
+/** Whether a credential is the stored one. */
 export const isStored = (stored: StoredCredential, credential: Credential): boolean =>
   credential.kind === 'bearer' ? stored.at === credential.token : stored.sid === credential.secret

@@ -1,4 +1,4 @@
-/** The lists of the command line. What each is for stands with the command that prints it. */
+/** The lists of the command line. The command that prints a list explains it. */
 import type { Fault } from '../../core/errors.ts'
 import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
@@ -74,7 +74,7 @@ export function keyRights({ userName, roles, permissions }: KeyFacts): string {
 
 const keyStyles = { active: undefined, expired: 'caution', revoked: 'dim' } as const
 
-/** Keys of machines, never the keys themselves. `roles` null, and `*` in a pipe: whatever the user holds. */
+/** API keys, without their secrets. `roles` is null, and `*` in a pipe, when the key has all that its user holds. */
 export const keys = list<ListedKey>()({
   around: ['store'],
   beneath: 'store',
@@ -161,7 +161,7 @@ export const heartbeats = list<ListedHeartbeat>()({
   ],
 })
 
-/** A heartbeat as the server received it: a list of one. */
+/** A heartbeat as the server received it: a list with one row. */
 export const receipts = list<ReportHeartbeatResponse>()({
   around: ['Target'],
   columns: [
@@ -192,7 +192,7 @@ export const audit = list<AuditFacts>()({
   ],
 })
 
-/** A secret of the keychain: everything but itself, and the place that alone may get it. */
+/** A secret in the keychain: its name, and the only place that may get it. */
 export type SecretRow = { readonly name: string; readonly for: string }
 
 export const secrets = list<SecretRow>()({
@@ -212,7 +212,7 @@ export const secrets = list<SecretRow>()({
   ],
 })
 
-/** What happened to a user's roles, or would: one word for scripts. */
+/** The outcome of a change of roles, or of its dry run, as one word for scripts. */
 function outcomeOf({ action, changed, dryRun }: RoleChanged): string {
   if (isEmpty(changed)) return 'unchanged'
   return `${dryRun ? 'would ' : ''}${action}${dryRun ? '' : 'ed'}`
@@ -220,7 +220,7 @@ function outcomeOf({ action, changed, dryRun }: RoleChanged): string {
 
 const wireLists = ({ roles, permissions }: Lists) => ({ Roles: roles, Permissions: permissions })
 
-/** What a change of roles did, and what the user holds after it: a list of one, under the protocol's names. */
+/** What a change of roles did, and what the user holds afterwards. A list with one row, under the protocol's names. */
 export const roleChanges = list<RoleChanged>()({
   around: ['Target'],
   columns: [
@@ -238,7 +238,7 @@ export const roleChanges = list<RoleChanged>()({
 
 export type Holding = Lists & { readonly userName: string }
 
-/** What a user holds: a list of one. */
+/** What a user holds: a list with one row. */
 export const holdings = list<Holding>()({
   around: ['Target'],
   columns: [
@@ -248,7 +248,7 @@ export const holdings = list<Holding>()({
   ],
 })
 
-/** What became of one row of a file: done, rejected, or not tried. */
+/** The outcome of one row of a file: done, rejected, or not tried. */
 export type RowOutcome = { readonly change: FileChange } & (
   | { readonly done: RoleChanged; readonly fault?: undefined }
   | { readonly fault: Fault; readonly done?: undefined }
@@ -266,7 +266,7 @@ function outcomeCell(outcome: RowOutcome): CellText {
   return `${text} ${names([...done.changed.roles, ...done.changed.permissions])}`
 }
 
-/** How many rows of a file there are of each outcome. */
+/** Counts the rows of a file by outcome. */
 function rowsHeadline(rows: readonly RowOutcome[]): Headline {
   const dry = rows.some(({ done }) => done?.dryRun)
   const counts = [
@@ -308,7 +308,7 @@ export const fileRows = list<RowOutcome>()({
 
 export type Finding = Trial['results'][number]
 
-/** What a monitor found when it was run by itself. */
+/** The results of a monitor run by itself. */
 export const findings = list<Finding>()({
   around: ['Type', 'Monitor'],
   columns: [
@@ -350,7 +350,7 @@ export const planChecks = list<PlanCheckRow>()({
   json: (row) => row,
 })
 
-/** Every kind that svc.yaml may name. */
+/** Every kind available in svc.yaml. */
 export const kinds = list<KindRow>()({
   columns: [
     { key: 'name', title: 'KIND' },
@@ -386,11 +386,11 @@ const settingList = (title: string): RecordList<SettingRow, never> =>
     json: (setting) => setting,
   })
 
-/** What svc.yaml may say of a kind, and of a profile that comes with svc. */
+/** The settings of a kind, and the parameters of a built-in profile. */
 export const settings = settingList('SETTING')
 export const parameters = settingList('PARAMETER')
 
-/** Every profile that comes with svc. */
+/** Every built-in profile. */
 export const monitorProfiles = list<ProfileRow>()({
   columns: [
     { key: 'name', title: 'PROFILE' },
@@ -415,7 +415,7 @@ export const profileMonitors = list<ProfileRow['monitors'][number]>()({
   json: (monitor) => monitor,
 })
 
-/** Profiles of servers. The JSON of one is what the settings file holds of it. */
+/** Server profiles. The JSON of one is its entry in the settings file. */
 export const serverProfiles = list<ServerProfile & { readonly current: boolean }>()({
   headline: ['profile', 'profiles'],
   columns: [
@@ -435,7 +435,7 @@ export const serverProfiles = list<ServerProfile & { readonly current: boolean }
 
 const mark = (current: boolean): string => (current ? '*' : '')
 
-/** What svc goes by on this machine. Without `origin` a table and a record say nothing of it. */
+/** The effective settings of svc on this machine. Without `origin`, tables and records leave that column out. */
 export const configuration = list<Omit<Effective, 'origin'> & Partial<Pick<Effective, 'origin'>>>()({
   columns: [
     { key: 'key', title: 'SETTING' },
@@ -444,7 +444,7 @@ export const configuration = list<Omit<Effective, 'origin'> & Partial<Pick<Effec
   ],
 })
 
-/** What a pipe gets of each command: the fields of its records, in their order. */
+/** The fields of each command's records in a pipe, in order. */
 export const recordFields: Readonly<Record<string, readonly string[]>> = {
   'users list': users.fields,
   'roles show': holdings.fields,

@@ -1,6 +1,6 @@
 /**
- * How many columns a terminal gives to text. East Asian wide characters and emoji take two, marks
- * and joiners none (Unicode Standard Annex 11, for what a name or a message is likely to hold).
+ * The characters that take two columns in a terminal: East Asian wide characters and emoji. Marks and joiners take none
+ * (Unicode Standard Annex 11, for the characters likely in names and messages).
  */
 const wide: readonly (readonly [number, number])[] = [
   [0x1100, 0x115f],
@@ -21,12 +21,12 @@ const wide: readonly (readonly [number, number])[] = [
   [0x1f200, 0x1f265],
   [0x20000, 0x3fffd],
 ]
-/** One column a character: Latin letters, punctuation, arrows, lines, and the signs of the screen. */
+/** Texts with one column per character: Latin letters, punctuation, arrows, lines, and the signs that svc shows. */
 const narrow = /^[ -~\xa0-\xac\xae-\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc✓✗]*$/
-/** What may make one sign of several code points. */
+/** Characters that may combine several code points into one grapheme. */
 const joining =
   /[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Extended_Pictographic}\p{Regional_Indicator}\u1160-\u11ff]/u
-/** Marks that stand on a letter, joiners, and the later parts of a Hangul syllable. */
+/** Characters without a width: marks, joiners, and the later parts of a Hangul syllable. */
 const invisible = /^[\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\u1160-\u11ff]$/u
 const emoji = /^\p{Emoji_Presentation}$/u
 const pictogram = /[\p{Extended_Pictographic}\p{Regional_Indicator}]/u
@@ -39,21 +39,21 @@ function charWidth(char: string): number {
 }
 
 let segmenter: Intl.Segmenter | undefined
-/** What a reader takes for one character, so that nothing is cut inside of it. */
+/** Splits a text into graphemes, so that no cut falls inside one. */
 const graphemes = (text: string): readonly string[] => {
   if (!joining.test(text)) return Array.from(text)
   segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
   return Array.from(segmenter.segment(text), (part) => part.segment)
 }
 
-/** A flag, a family or a coloured hand is one sign; in scripts the parts of a cluster stand side by side. */
+/** A flag, a family or a coloured hand is one sign. In scripts, the parts of a cluster stand side by side. */
 function graphemeWidth(grapheme: string): number {
   const widths = Array.from(grapheme, charWidth)
   if (grapheme.includes('\ufe0f')) return 2
   return pictogram.test(grapheme) ? Math.max(...widths) : widths.reduce((sum, width) => sum + width, 0)
 }
 
-/** Columns. `text` is one line without escapes. */
+/** The width in columns. `text` is one line without escape sequences. */
 export function width(text: string): number {
   if (narrow.test(text)) return text.length
   return graphemes(text).reduce((sum, grapheme) => sum + graphemeWidth(grapheme), 0)
@@ -61,7 +61,7 @@ export function width(text: string): number {
 
 export const padEnd = (text: string, columns: number): string => text + ' '.repeat(Math.max(0, columns - width(text)))
 
-/** The longest beginning that fits, and the rest. Takes at least one character, so that loops end. */
+/** The longest start that fits, and the rest. It takes at least one character, so that loops end. */
 export function splitAt(text: string, columns: number): readonly [string, string] {
   if (narrow.test(text)) {
     const at = Math.max(1, columns)
@@ -77,19 +77,19 @@ export function splitAt(text: string, columns: number): readonly [string, string
   return [text.slice(0, length), text.slice(length)]
 }
 
-/** At most `columns` wide, ending in `mark` when something was cut. */
+/** Shortens a text to at most `columns`, ending in `mark` if anything was cut. */
 export function cut(text: string, columns: number, mark: string): string {
   if (width(text) <= columns) return text
   const [start] = splitAt(text, Math.max(1, columns - width(mark)))
   return start.trimEnd() + mark
 }
 
-/** Characters behind which a long word is rather broken than elsewhere. */
+/** Preferred places to break a long word: after one of these characters. */
 const breaks: ReadonlySet<string> = new Set('-/_.:,;')
 
 /**
- * The pieces of a long word: each fits, and ends rather behind a `-`, `/` and the like in the later half of its line.
- * The word is taken apart once: it may be as long as a server likes.
+ * Splits a long word into pieces that fit. A piece preferably ends after a `-`, `/` and the like in the later half of
+ * its line. The word is split into graphemes only once: a server may send a very long one.
  */
 function piecesOf(word: string, columns: number): readonly string[] {
   const signs = graphemes(word)
@@ -103,7 +103,7 @@ function piecesOf(word: string, columns: number): readonly string[] {
   return pieces
 }
 
-/** Where the signs from one on no longer fit. Takes at least one, so that loops end. */
+/** The index at which the signs starting at `from` no longer fit. It takes at least one, so that loops end. */
 function fittingEnd(signs: readonly string[], from: number, columns: number): number {
   let used = 0
   for (let at = from; at < signs.length; at += 1) {
@@ -118,10 +118,10 @@ function endBehindBreak(signs: readonly string[], from: number, end: number): nu
   return end
 }
 
-/** What may follow a figure and is nothing without it, with what closes a bracket or a sentence. */
+/** Units that follow a number, with closing brackets or punctuation. */
 const unit = /^(?:%|ms|s|min|h|d|days?|B|[KMGTP]iB)(?:\/s)?[)\]"'.,;:!?]*$/
 
-/** The words of a line. A figure and its unit are one, where they fit into a line at all. */
+/** The words of a line. A number and its unit count as one word if they fit into a line. */
 function wordsOf(text: string, columns: number): readonly string[] {
   const words: string[] = []
   for (const word of text.split(' ')) {
@@ -134,7 +134,7 @@ function wordsOf(text: string, columns: number): readonly string[] {
   return words
 }
 
-/** Breaks one line between words, never between a figure and its unit; a word longer than a line is broken where the line ends. */
+/** Wraps a line between words, never between a number and its unit. A word longer than a line is split. */
 export function wrap(text: string, columns: number): readonly string[] {
   if (width(text) <= columns) return [text]
   const lines: string[] = []

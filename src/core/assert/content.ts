@@ -7,7 +7,7 @@ import { codeOf, type LinkEntry } from './link-settings.ts'
 import { evaluateMeasures } from './measure.ts'
 import type { XmlRead } from './xml.ts'
 
-/** One whole answer, as the judges of its content see it. */
+/** One complete answer, as its checks see it. */
 export type Content = {
   readonly address: string
   readonly headers: Readonly<Record<string, string>>
@@ -15,13 +15,15 @@ export type Content = {
   /** True when the answer was longer than maxBody. */
   readonly more: boolean
   readonly redact: Redact
-  /** The wall clock when it was there: dates in it are held against this. */
+  /** The wall clock when it arrived. Dates in it are compared with this. */
   readonly at: Date
-  /** What it is as XML, where that is asked for. */
+  /** The answer as XML, if that is needed. */
   readonly xml: XmlRead | undefined
 }
 
-/** Some assertions of one sort as one result: the first that fails is the message, the others are details. */
+/**
+ * Combines several assertions of one sort into one result. The first that fails is the message, the others are details.
+ */
 export function together<const Name extends string>(
   check: Name,
   address: string,
@@ -36,7 +38,7 @@ export function together<const Name extends string>(
 
 type Document = { readonly value: unknown } | { readonly problem: string }
 
-/** The body as JSON, or why it cannot be read as that. */
+/** The body as JSON, or why it cannot be parsed. */
 export function jsonIn(content: Content): Document {
   if (content.more)
     return {
@@ -50,7 +52,7 @@ export function jsonIn(content: Content): Document {
   }
 }
 
-/** What paths lead to in a whole answer. A part of one is not judged: it might lack the worst. */
+/** The answer, for queries by path. A truncated answer is not evaluated: the missing part might be the worst. */
 export const answerOf = (content: Content): DocumentAnswer => ({
   json: () => jsonIn(content),
   xml:
@@ -61,7 +63,7 @@ export const answerOf = (content: Content): DocumentAnswer => ({
 
 type Assertions = Pick<LinkEntry, 'json' | 'xml' | 'measure' | 'codes'>
 
-/** The values, figures, dates and counts that are expected in an answer. `parsed`: it must be XML anyway. */
+/** Evaluates the expected values, numbers, dates and counts. `parsed`: the answer must be XML anyway. */
 export function evaluateAssertions(
   content: Content,
   assertions: Assertions,
@@ -73,7 +75,7 @@ export function evaluateAssertions(
   const code = codeOf(codes)
   const read = answer.xml
   const unread = read && 'problem' in read ? `${address}: ${code('parse')}the answer ${read.problem}` : undefined
-  // Said once: what cannot be read cannot be judged in any other way either.
+  // Reported once: an unreadable answer cannot be evaluated in any other way either.
   if (unread !== undefined && (xml || parsed)) return [fail('xml', 'protocol', unread, { address })]
   return [
     ...(json ? [evaluateValues('json', content, json, code)] : []),
@@ -82,7 +84,7 @@ export function evaluateAssertions(
   ]
 }
 
-/** The values that the configuration expects: path → text, pattern or comparison. */
+/** Evaluates the expected values: path → text, pattern or comparison. */
 function evaluateValues(
   check: 'json' | 'xml',
   content: Content,
@@ -103,7 +105,7 @@ function evaluateValues(
   return together(check, address, wrong, `${count(Object.keys(expected).length, 'value')} as expected`)
 }
 
-/** The /healthcheck of another server: its status code proves nothing, its body does. */
+/** Evaluates the /healthcheck of another server. Its body decides; its status code proves nothing. */
 export function evaluateHealth(content: Content): Result<'health'> {
   const { address } = content
   const read = jsonIn(content)
@@ -113,7 +115,7 @@ export function evaluateHealth(content: Content): Result<'health'> {
   return evaluateHealthDocument(content, document as Readonly<Record<string, unknown>>)
 }
 
-/** The verdict of a health answer that has been read: the interface's document, its members in PascalCase. */
+/** The result of a parsed health document: the interface's document, with members in PascalCase. */
 export function evaluateHealthDocument(
   { address, redact }: Pick<Content, 'address' | 'redact'>,
   body: Readonly<Record<string, unknown>>,
@@ -154,7 +156,7 @@ export function evaluateHealthDocument(
   return ok('health', `${address} says Success${reason}`, { address })
 }
 
-/** One line for each of the peer's failed monitors, but no more than ten. */
+/** One line for each failed monitor of the peer, at most ten. */
 function failures(summaries: unknown, redact: Redact): readonly string[] {
   if (!Array.isArray(summaries)) return []
   return (summaries as readonly unknown[])
@@ -172,7 +174,7 @@ function failures(summaries: unknown, redact: Redact): readonly string[] {
     .slice(0, 10)
 }
 
-/** Where a redirect points, fit to be shown; what is no URL is quoted. */
+/** The target of a redirect, sanitized. Invalid URLs are quoted. */
 export function shownLocation(location: string, base: URL): string {
   const url = URL.parse(location, base.href)
   return url === null ? quote(location, 80) : safeUrl(url)

@@ -1,28 +1,33 @@
 import { noRedaction, quote, type Redact, sanitize } from '../net/text.ts'
 
-/** Patterns see no more than this many characters: what a pattern costs grows with what it reads. */
+/** Maximum number of characters that patterns read: the cost of a pattern grows with its input. */
 export const patternCap = 64 * 1024
-/** Milliseconds of processor time after which a pattern is given up: a nested quantifier would otherwise run for hours. */
+/** Milliseconds of processor time for one pattern: a nested quantifier would otherwise run for hours. */
 const patternMs = 250
-/** Milliseconds of processor time for all patterns of one answer: a peer must not choose how long they take together. */
+/**
+ * Milliseconds of processor time for all patterns of one answer: a peer must not decide how long they take together.
+ */
 const answerMs = 1_000
-/** Milliseconds, the longest that one try takes: nothing else happens in this process meanwhile. */
+/** Maximum milliseconds of one try: nothing else runs in this process meanwhile. */
 const maxTryMs = 2_000
 
 const slashed = /^\/(.*)\/([imsu]*)$/s
 const comparison = /^(>=|<=|!=|==|=|>|<)\s*(.*)$/s
 
-/** What the patterns that are held against one answer may take together. */
+/** The time that all patterns applied to one answer may take together. */
 export class PatternBudget {
   #ms = 0
   #timedOut: string | undefined
 
-  /** The first pattern that was given up, in words that follow "cannot be judged: "; the others are not tried then. */
+  /**
+   * The first pattern that was given up, in words that follow "cannot be judged: ". The other patterns are not tried
+   * then.
+   */
   get timedOut(): string | undefined {
     return this.#timedOut
   }
 
-  /** What `judge`, which is no promise, makes of the answer; all patterns that it tries are counted here. */
+  /** Runs `evaluate`, which must be synchronous, and returns its result. All patterns tried meanwhile count here. */
   within<T>(evaluate: () => T): T {
     budgets.push(this)
     try {
@@ -32,7 +37,10 @@ export class PatternBudget {
     }
   }
 
-  /** Runs what tries one pattern, shown as it is written. Throws UntriedError, or what that throws. */
+  /**
+   * Runs `attempt`, which tries one pattern; `label` shows it as written. Throws UntriedError, or the error of
+   * `attempt`.
+   */
   spend<T>(label: string, attempt: () => T): T {
     if (this.#timedOut !== undefined) throw new PatternBudgetError('another pattern of this answer was given up')
     const before = processorMs()
@@ -47,16 +55,16 @@ export class PatternBudget {
     }
   }
 }
-/** The last is that of the answer that is being judged. */
+/** A stack: the last budget is that of the answer being evaluated. */
 const budgets: PatternBudget[] = []
 
-/** `PatternBudget.within`, where only the judgement matters. */
+/** `PatternBudget.within` for callers that need only the result. */
 export const withPatternBudget = <T>(evaluate: () => T): T => new PatternBudget().within(evaluate)
 
-/** True for `/…/`, optionally with flags: what settings take for a regular expression. */
+/** True for `/…/`, optionally with flags: settings treat such texts as regular expressions. */
 export const isPattern = (text: string): boolean => slashed.test(text)
 
-/** Why a regular expression, `/…/flags` or bare, cannot be one, or undefined. `{nonce}` in it is a text. */
+/** Why a regular expression, `/…/flags` or bare, is invalid, or undefined. `{nonce}` in it counts as text. */
 export function patternProblem(pattern: string): string | undefined {
   const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
   try {
@@ -68,7 +76,7 @@ export function patternProblem(pattern: string): string | undefined {
   }
 }
 
-/** Why what is expected can be met by nothing: a pattern that is none, a comparison with no number. Else undefined. */
+/** Why an expectation can never be met (an invalid pattern, a comparison without a number), or undefined. */
 export function expectationProblem(expectation: string): string | undefined {
   if (isPattern(expectation)) return patternProblem(expectation)
   const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
@@ -79,8 +87,9 @@ export function expectationProblem(expectation: string): string | undefined {
 }
 
 /**
- * Whether a regular expression, `/…/flags` or bare, matches the first 64 KiB of a text. A pattern
- * that does not compile or does not end in time is said so, in words that follow "the text".
+ * Matches a regular expression, `/…/flags` or bare, against the first 64 KiB of a text. Returns undefined when it
+ * matches, else the reason in words that follow "the text", also for a pattern that does not compile or does not end in
+ * time.
  */
 export function patternMismatch(text: string, pattern: string): string | undefined {
   const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
@@ -100,10 +109,10 @@ export function patternMismatch(text: string, pattern: string): string | undefin
 }
 
 /**
- * Runs a script that tests a pattern, shown as it is written, and throws when it does not end. Nothing
- * but this timeout stops a regular expression in Node, and it counts what the clock on the wall does:
- * where a busy machine left this thread too little of that, the script gets another try, with twice the
- * time. Throws StarvedError when not even the longest try was enough to tell, and UntriedError.
+ * Runs a script that tests a pattern; `label` shows it as written. Throws when the script does not end. Only this
+ * timeout stops a regular expression in Node, and it counts wall-clock time. If a busy machine left this thread too
+ * little processor time, the script is tried again with twice the time. Throws StarvedError when even the longest try
+ * was too short to tell, and UntriedError.
  */
 function bounded(script: string, sandbox: object, label: string): unknown {
   const budget = budgets.at(-1)
@@ -118,7 +127,7 @@ function runScript(script: string, sandbox: object): unknown {
       return runInNewContext(script, sandbox, { timeout: ms })
     } catch (error) {
       const timedOut = (error as { readonly code?: unknown }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
-      // Some systems count a thread's time by ticks of 16 ms.
+      // Some systems measure a thread's time in ticks of 16 ms.
       if (!timedOut || processorMs() - before >= patternMs - 50) throw error
     }
   }
@@ -145,9 +154,9 @@ function timedOut(label: string, error: unknown): string {
 }
 
 /**
- * Holds a text against what the configuration expects of it: `/pattern/`, `>= 3` (also `>`, `<`,
- * `<=`, `!=`, `=`), or the text itself. Undefined when it is met, else what is wrong, in words that
- * follow the name of the thing: `is "2", expected >= 3`. `hide` takes secrets out of what is shown.
+ * Compares a text with an expectation: `/pattern/`, `>= 3` (also `>`, `<`, `<=`, `!=`, `=`), or the text itself.
+ * Returns undefined when it is met, else what is wrong, such as `is "2", expected >= 3`: words that follow the name of
+ * the value. `redact` removes secrets from them.
  */
 export function describeMismatch(
   actual: string,
@@ -175,8 +184,9 @@ export function describeMismatch(
 }
 
 /**
- * `unmet` for the texts of one peer: a pattern sees all of them in one go, and is given up for all of
- * them together. Undefined for those that meet it. Throws UnjudgedError when the pattern was given up.
+ * `describeMismatch` for several texts of one peer. A pattern tests all of them in one script and is given up for all
+ * of them together. Returns undefined for texts that meet the expectation. Throws UnjudgedError when the pattern was
+ * given up.
  */
 export function unmetEach(
   actuals: readonly string[],
@@ -203,7 +213,7 @@ export function unmetEach(
   )
 }
 
-/** A pattern that was given up: nothing is known of what it was held against. */
+/** Thrown when a pattern was given up, so that its result is unknown. */
 export class UnjudgedError extends Error {
   override readonly name = 'UnjudgedError'
 }
@@ -212,8 +222,8 @@ const equal = (actual: string, expected: string, label: string): string | undefi
   actual === expected ? undefined : `is ${label}, expected ${quote(expected, 80)}`
 
 /**
- * Whether an HTTP status is among those allowed: `200`, `2xx`, `200-299`, `<500`. Throws a
- * RangeError that names an entry it cannot read.
+ * Whether an HTTP status is allowed by entries such as `200`, `2xx`, `200-299`, `<500`. Throws a RangeError that names
+ * an unreadable entry.
  */
 export function statusAllowed(status: number, allowed: readonly string[]): boolean {
   return allowed.some((entry) => {

@@ -7,22 +7,22 @@ export type XmlElement = {
   readonly children: readonly XmlElement[]
   readonly text: string
 }
-/** What an answer is as XML, or why it is none, in words that follow "the answer". */
+/** An answer as XML, or why it cannot be read, in words that follow "the answer". */
 export type XmlRead = { readonly root: XmlElement } | { readonly problem: string }
 
-/** Bytes: reading cannot be interrupted, so that more of it would hold up every other monitor. */
+/** Bytes. Parsing cannot be interrupted, so a larger document would delay every other monitor. */
 const maxDocument = 4 * 1024 * 1024
-/** Bytes within which the root has to begin, where its end is waited for. */
+/** Bytes within which the root must begin, for callers that wait for its end. */
 const headBytes = 8 * 1024
-/** Elements within elements. */
+/** Maximum nesting of elements. */
 const deepest = 64
 
-/** Loaded when it is due: most monitors never see XML. */
+/** Loaded on demand: most monitors never read XML. */
 export const loadXmlParser = () => import('fast-xml-parser')
 
 /**
- * Reads XML that a peer sent. Document types are refused, so that no entity is ever declared,
- * unfolded or fetched. Never throws, and never repeats what was sent.
+ * Parses XML from a peer. Document types are refused, so that no entity is ever declared, expanded or fetched. Never
+ * throws, and never repeats the input.
  */
 export async function readXml(bytes: Buffer, contentType?: string): Promise<XmlRead> {
   if (bytes.length > maxDocument) {
@@ -61,7 +61,7 @@ export async function readXml(bytes: Buffer, contentType?: string): Promise<XmlR
   }
 }
 
-/** By its byte order mark, else as the header or the declaration says, else UTF-8. */
+/** Decodes by the byte order mark, else by the header or the declaration, else as UTF-8. */
 function decode(bytes: Buffer, contentType = ''): string | undefined {
   const mark = bytes.subarray(0, 2).toString('hex')
   const declared = /^\s*<\?xml[^>]{0,100}?\sencoding\s*=\s*["']([\w.:-]{1,40})["']/.exec(
@@ -76,14 +76,14 @@ function decode(bytes: Buffer, contentType = ''): string | undefined {
   }
 }
 
-/** Whether there is a `<!…` that is neither comment nor CDATA. Looks at each character at most twice. */
+/** Whether there is a `<!…` that is neither a comment nor CDATA. Reads each character at most twice. */
 function declaresType(text: string): boolean {
   let at = text.indexOf('<!')
   while (at >= 0) {
     const end = text.startsWith('<!--', at) ? '-->' : text.startsWith('<![CDATA[', at) ? ']]>' : undefined
     if (end === undefined) return true
     const closed = text.indexOf(end, at + 4)
-    // What is never closed is no declaration either; the validator tells of it.
+    // An unclosed construct is no declaration; the validator reports it.
     if (closed < 0) return false
     at = text.indexOf('<!', closed)
   }
@@ -125,7 +125,7 @@ class BadReference extends Error {}
 
 const predefined: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
 
-/** XML's own five entities and character references, each once: what they give is not looked at again. */
+/** Replaces XML's five predefined entities and character references once; the results are not expanded again. */
 function unescaped(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(/&(?:#(\d{1,7})|#x([\da-fA-F]{1,6})|(amp|lt|gt|quot|apos))?;?/g, (entity, dec, hex, name) => {
@@ -138,8 +138,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * Tells whether the document that a peer is sending has come to its end: its root is closed.
- * What stands before the first `<` (a frame's header) does not matter. Costs little however often it is asked.
+ * Returns a function that tells whether the document being received is complete: its root is closed. Anything before
+ * the first `<` (a frame's header) is ignored. Repeated calls are cheap.
  */
 export function xmlEnd(): (received: Buffer) => boolean {
   let root: { readonly name: string; readonly closed: boolean } | undefined
@@ -164,7 +164,7 @@ function rootOf(head: string): { readonly name: string; readonly closed: boolean
     const closed = head.indexOf(end, at)
     at = closed < 0 ? -1 : head.indexOf('<', closed)
   }
-  // A document type is refused anyway: there is nothing to wait for.
+  // A document type is refused anyway, so there is nothing to wait for.
   if (/^<![^-]/.test(at < 0 ? '' : head.slice(at, at + 3))) return { name: '!', closed: true }
   const [whole, name] =
     /^<([^\s/>"'=]{1,200})(?![^\s/>"'=])(?:[^<>"']|"[^"]*"|'[^']*')*>/.exec(at < 0 ? '' : head.slice(at)) ?? []

@@ -5,7 +5,7 @@ import { Fault } from '../errors.ts'
 import type { Caller } from '../service.ts'
 import { type Data, nameKey } from '../store/index.ts'
 
-/** What one subscriber has: an IPv4 address, or the /64 of an IPv6 address. Anything else is as it is. */
+/** The prefix of one subscriber: an IPv4 address, or the /64 of an IPv6 address. Other texts stay as they are. */
 export function addressPrefix(address: string): string {
   const [plain = ''] = address.split('%')
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1]
@@ -17,7 +17,7 @@ export function addressPrefix(address: string): string {
     .join(':')}::/64`
 }
 
-/** All eight groups; an IPv4 tail stands for the last two, of which the prefix needs none. */
+/** All eight groups of an IPv6 address. An IPv4 tail counts as the last two, which the prefix does not need. */
 function groups(address: string): readonly string[] {
   const [head = '', tail] = address.replace(/\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}$/, '0:0').split('::')
   const left = head === '' ? [] : head.split(':')
@@ -28,24 +28,26 @@ function groups(address: string): readonly string[] {
 
 const minute = 60_000
 
-/** P5. Failures in a row of one name from one address prefix; forgotten after twelve hours. */
+/** Consecutive failures of one name from one address prefix, forgotten after twelve hours (P5). */
 const pairs = { most: 10, windowMs: 12 * 60 * minute, firstMs: minute, longestMs: 15 * minute } as const
-/** Failures of one address, whatever the names. */
+/** Failures of one address, for any name. */
 const addresses = { most: 30, windowMs: 10 * minute } as const
-/** Failures of one name from anywhere: beyond what a few prefixes can make, each attempt waits. */
+/**
+ * Failures of one name from any address. Above this number, which a few prefixes cannot reach, each attempt is delayed.
+ */
 const names = { most: 50, windowMs: 15 * minute, stepMs: 100, longestMs: 2_000 } as const
 
 export type Attempt = {
-  /** Locked before, or by failures that came in meanwhile: then even the right password is wrong. */
+  /** Locked before, or by failures meanwhile. Even the right password is refused then. */
   readonly locked: () => Promise<boolean>
-  /** Counts it; gives whether the pair is locked from now on. */
+  /** Counts a failure. Returns whether the pair is now locked. */
   readonly failed: () => Promise<boolean>
   readonly succeeded: () => Promise<void>
 }
 
 /**
- * Begins an attempt to sign in. Throws Fault TooManyRequests for an address that has failed too often;
- * loopback and this machine's own account are exempt from that, and never slowed.
+ * Begins an attempt to sign in. Throws Fault TooManyRequests for an address with too many failures. Loopback and this
+ * machine's own account are exempt, and never delayed.
  */
 export async function beginAttempt(
   { failures }: Pick<Data, 'failures'>,
@@ -56,7 +58,7 @@ export async function beginAttempt(
 ): Promise<Attempt> {
   const prefix = caller.kind === 'http' ? addressPrefix(caller.address) : 'local'
   const here = caller.kind === 'local' || caller.loopback
-  // As the store compares names, so that no spelling gives further attempts.
+  // The same comparison as in the store, so that other spellings give no further attempts.
   const typed = nameKey(name)
   const keys = {
     pair: `pair ${digest(`${typed}\0${prefix}`)}`,
@@ -81,7 +83,7 @@ export async function beginAttempt(
     locked: async () => began || lockedNow(await failures.read(keys.pair), now()),
     async failed() {
       const at = now()
-      // While it is locked an attempt does not prolong the lock; it costs the same work (P2).
+      // An attempt during a lock does not prolong it, but costs the same work (P2).
       const prefix = began ? 'held ' : ''
       const count = await failures.add(prefix + keys.pair, at, pairs.windowMs)
       await failures.add(prefix + keys.name, at, names.windowMs, 'fixed')
@@ -100,7 +102,7 @@ type Counted = { readonly count: number; readonly lastAt: number } | undefined
 const lockedNow = (counted: Counted, now: number): boolean =>
   counted !== undefined && now < counted.lastAt + lockMs(counted.count)
 
-/** One minute at the tenth failure in a row, twice as long at each that follows, 15 minutes at most. */
+/** One minute at the tenth consecutive failure, doubled with each further one, at most 15 minutes. */
 export const lockMs = (count: number): number =>
   count < pairs.most ? 0 : Math.min(pairs.longestMs, pairs.firstMs * 2 ** Math.min(10, count - pairs.most))
 

@@ -9,17 +9,17 @@ import type { ProviderContext } from './providers/provider.ts'
 import { type Lifetimes, newToken, readToken } from './tokens.ts'
 
 export type SessionOptions = {
-  /** RememberMe. */
+  /** Whether the user asked to stay signed in (RememberMe). */
   readonly permanent: boolean
   readonly kind: RefreshRow['kind']
-  /** The hash of the session presented with the request, which ends (A8). */
+  /** The hash of the session that came with the request. The sign-in ends it (A8). */
   readonly endsSession: string | undefined
 }
 
-/** What a sign-in gives; each is told once and known to nobody afterwards. */
+/** The tokens that a sign-in issues. Each is sent once and not stored in clear text. */
 export type IssuedTokens = { readonly sessionId: string; readonly bearerToken: string; readonly refreshToken: string }
 
-/** Makes a session, an access token and a refresh token of one family, in one transaction. */
+/** Creates a session, an access token and a refresh token of one family, in one transaction. */
 export async function issueSession(
   data: Data,
   lifetimes: Lifetimes,
@@ -61,13 +61,13 @@ export async function issueSession(
   return { sessionId: session.text, bearerToken: access.text, refreshToken: refresh.text }
 }
 
-/** What of a call says who makes it. */
+/** The parts of a call that identify the caller. */
 export type Presenting = Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>
 
 /**
- * Who makes a call (A9, A10): undefined for whatever does not sign anybody in. A password is checked as
- * at a sign-in, counted and audited like one when it is wrong (P5), and begins no session. Throws what a
- * sign-in throws when too many are made at once.
+ * Identifies the caller; undefined when the credential signs nobody in (A9, A10). A password is checked as in a
+ * sign-in, and a wrong one is counted and audited in the same way (P5), but no session begins. Throws like a sign-in
+ * when there are too many at once.
  */
 export async function authenticateCall(world: ProviderContext, call: Presenting): Promise<Identity | undefined> {
   const { credential } = call
@@ -153,8 +153,8 @@ async function signIn(
 }
 
 /**
- * A7: the session and its refresh family are dead at once; nobody signed in is no error. What has
- * expired still names its family, which may live longer than it.
+ * Ends the session and its refresh family at once (A7). It is no error when nobody is signed in. An expired token still
+ * identifies its family, which may live longer.
  */
 async function signOut({ data }: AuthContext, call: Call): Promise<AuthenticateResponse> {
   const issued = await presentedRow(data, call.credential)
@@ -170,7 +170,7 @@ async function signOut({ data }: AuthContext, call: Call): Promise<AuthenticateR
 }
 
 async function presentedRow(data: AuthContext['data'], credential: Call['credential']) {
-  // A password alone has begun no session that could end.
+  // A password alone has no session to end.
   if (credential === undefined || credential.kind === 'basic') return undefined
   const session = credential.kind === 'session'
   const hash = session ? readToken('session', credential.secret) : readToken('access', credential.token)
@@ -178,7 +178,9 @@ async function presentedRow(data: AuthContext['data'], credential: Call['credent
   return session ? await data.sessions.find(hash) : await data.tokens.access(hash)
 }
 
-/** A6. In process without a credential it is the OS account, which is Admin there (P8). */
+/**
+ * Returns who is signed in (A6). In-process calls without a credential come from the OS account, which is Admin (P8).
+ */
 async function whoIs(world: AuthContext, call: Call): Promise<AuthenticateResponse> {
   const { caller, credential } = call
   if (caller.kind === 'local' && credential === undefined) {
@@ -199,8 +201,8 @@ async function whoIs(world: AuthContext, call: Call): Promise<AuthenticateRespon
 }
 
 /**
- * A14: where to go after the sign-in, as a whole URL: a path alone could begin with two slashes, which
- * a browser takes for another host.
+ * The URL to redirect to after the sign-in, always a whole URL (A14): a browser reads a path that begins with two
+ * slashes as another host.
  */
 function acceptedReferrer(continueTo: Call['continueTo']): string | undefined {
   if (continueTo === undefined || continueTo.url === '') return undefined
@@ -214,7 +216,7 @@ function acceptedReferrer(continueTo: Call['continueTo']): string | undefined {
 
 const maxShown = 128
 
-/** A5; A13 for the fields of OAuth 1.0a, which no provider here takes. */
+/** The fault for an unknown provider (A5), also for the fields of OAuth 1.0a, which no provider supports (A13). */
 function unknownProvider(name: string, request: Authenticate): Fault {
   const message = `No configuration was added for OAuth provider '${name.slice(0, maxShown).toWellFormed()}'`
   const oauth1 =

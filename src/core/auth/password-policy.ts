@@ -1,6 +1,6 @@
 /**
- * What is tried first at any sign-in, without letter case and without signs around it: words, names
- * and rows of keys. Years and digits before or after such a word are taken off before it is looked up.
+ * The passwords that attackers try first: words, names and rows of keys. Compared without regard to letter case and
+ * surrounding signs. Years and digits before or after a word are stripped before the lookup.
  */
 const words = `
 123456 1234567 12345678 123456789 1234567890 12345678910 0123456789 987654321 9876543210 87654321 11223344 112233445566
@@ -62,16 +62,16 @@ zaq12wsxcde3 correcthorsebatterystaple donttellanyone idontknow ihateyou whoami 
 
 export const commonPasswords: ReadonlySet<string> = new Set(words.trim().split(/\s+/))
 
-/** P4, in bytes of UTF-8. */
+/** In bytes of UTF-8 (P4). */
 export const shortest = 8
 export const longest = 1_024
 
-/** Names shorter than this stand in good passwords by chance. */
+/** Shorter names occur in good passwords by chance. */
 const tellingName = 4
 
 /**
- * Why a password is refused when it is set, or undefined when it may be set. `names` are the user's
- * own: names, e-mail. No rule about kinds of characters: length and novelty are what counts.
+ * Why a new password is refused, or undefined when it is acceptable. `names` are the user's own: user name, display
+ * name, e-mail address. There are no rules about kinds of characters: length and originality count.
  */
 export function refusal(password: string, names: readonly string[], least = shortest): string | undefined {
   if (!password.isWellFormed()) return 'is not valid Unicode'
@@ -86,14 +86,14 @@ export function refusal(password: string, names: readonly string[], least = shor
 function isCommon(password: string): boolean {
   const plain = bare(password)
   const word = plain.replace(/^\d+|(?<!\d)\d+$/g, '')
-  // One character, or a few, over and over: `aaaaaaaa`, `abcabcabc`.
+  // One or a few characters repeated: `aaaaaaaa`, `abcabcabc`.
   if (/^(.{1,4}?)\1+$/su.test(password)) return true
   return commonPasswords.has(plain) || commonPasswords.has(unleet(plain)) || (plain.length < 14 && commonWord(word))
 }
 
 const commonWord = (word: string): boolean => commonPasswords.has(word) || commonPasswords.has(unleet(word))
 
-/** A name, its parts and its mirror image, with a little around it or a few letters changed. */
+/** Whether a password is a name, a part of it or its reverse, with a few characters added or changed. */
 function isSimilar(password: string, name: string): boolean {
   const own = bare(password)
   const written = unleet(own)
@@ -110,7 +110,7 @@ function isSimilar(password: string, name: string): boolean {
   )
 }
 
-/** Letters and digits only, in one letter case. */
+/** Letters and digits only, in lower case. */
 const bare = (text: string): string =>
   text
     .normalize('NFKC')
@@ -131,7 +131,7 @@ const leet: Readonly<Record<string, string>> = {
 }
 const unleet = (text: string): string => text.replace(/[013457@$!]/g, (sign) => leet[sign] ?? sign)
 
-/** Whether at most so many letters have to be changed. */
+/** Whether the edit distance is at most `most`. */
 function distanceUpTo(a: string, b: string, most: number): boolean {
   if (Math.abs(a.length - b.length) > most || a.length > 256) return false
   let row = Array.from({ length: b.length + 1 }, (_, at) => at)

@@ -3,10 +3,10 @@ import { availableParallelism } from 'node:os'
 import { Fault } from '../errors.ts'
 import { longest } from './password-policy.ts'
 
-/** P1: OWASP's first choice of argon2id. Memory in KiB. */
+/** OWASP's first choice for argon2id (P1). Memory in KiB. */
 const parameters = { memory: 19_456, passes: 2, parallelism: 1, saltLength: 16, tagLength: 32 } as const
 
-/** What a stored hash may cost: one from elsewhere must not take this machine down. */
+/** Upper limits for a stored hash: one from elsewhere must not overload this machine. */
 const bounds = { memory: 1_048_576, passes: 10, parallelism: 16, saltLength: 64, tagLength: 64 } as const
 const least = { saltLength: 8, tagLength: 16 } as const
 
@@ -20,7 +20,7 @@ export type Phc = {
 
 const shape = /^\$argon2id\$v=19\$m=(\d{1,9}),t=(\d{1,9}),p=(\d{1,9})\$([A-Za-z0-9+/]{1,128})\$([A-Za-z0-9+/]{1,128})$/
 
-/** Reads a PHC string; undefined for another algorithm, a damaged string and costs out of bounds. */
+/** Reads a PHC string. Undefined for another algorithm, a damaged string or parameters out of bounds. */
 export function readPhc(text: string): Phc | undefined {
   const match = shape.exec(text)
   if (!match) return undefined
@@ -46,7 +46,7 @@ export const writePhc = ({ memory, passes, parallelism, salt, tag }: Phc): strin
 
 const unpadded = (bytes: Buffer): string => bytes.toString('base64').replace(/={1,2}$/, '')
 
-/** The PHC string of a password, in the parameters of P1. */
+/** The PHC string of a password, with the current parameters (P1). */
 export async function hashPassword(password: string): Promise<string> {
   const blank = { ...parameters, salt: randomBytes(parameters.saltLength), tag: Buffer.alloc(parameters.tagLength) }
   return writePhc({ ...blank, tag: await tagOf(password, blank) })
@@ -56,7 +56,7 @@ export async function matches(password: string, phc: Phc): Promise<boolean> {
   return timingSafeEqual(await tagOf(password, phc), phc.tag)
 }
 
-/** True when the hash was made with other parameters than today's. */
+/** True when the hash was made with other than the current parameters. */
 export const outdated = (phc: Phc): boolean =>
   phc.memory !== parameters.memory ||
   phc.passes !== parameters.passes ||
@@ -64,7 +64,7 @@ export const outdated = (phc: Phc): boolean =>
   phc.salt.length !== parameters.saltLength ||
   phc.tag.length !== parameters.tagLength
 
-/** A hash that no password has, at the cost of a real one (P2). */
+/** A hash that matches no password, at the cost of a real one (P2). */
 export const dummyPhc = (): Phc => ({
   ...parameters,
   salt: randomBytes(parameters.saltLength),
@@ -89,9 +89,9 @@ const waitingPerSlot = 8
 type Waiter = { readonly start: () => void; readonly refuse: (reason: unknown) => void }
 
 /**
- * P3: how many hashes are made at once. Unbounded ones take every thread that Node reads files with,
- * and hundreds of megabytes; bounded ones are faster as well. Whoever finds the queue full, or waits
- * too long, is refused before any hash.
+ * Limits how many hashes are computed at once (P3). Without a limit they would take all threads that Node reads files
+ * with, and hundreds of megabytes; with one they are also faster. A caller that finds the queue full, or waits too
+ * long, is refused before any hashing.
  */
 export class HashQueue {
   readonly slots: number
@@ -104,7 +104,7 @@ export class HashQueue {
     this.#patienceMs = patienceMs
   }
 
-  /** Throws Fault Unavailable when there is no room, and the signal's reason when the caller goes away. */
+  /** Throws Fault Unavailable when there is no room, and the signal's reason when the caller disconnects. */
   async run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted()
     if (this.#running < this.slots) this.#running += 1
@@ -118,7 +118,7 @@ export class HashQueue {
     }
   }
 
-  /** Resolves with the slot of somebody who has finished. */
+  /** Resolves when a slot becomes free. */
   #turn(signal: AbortSignal): Promise<void> {
     if (this.#waiting.size >= this.slots * waitingPerSlot) throw full()
     return new Promise((resolve, reject) => {
@@ -142,7 +142,7 @@ export class HashQueue {
 
 const full = (): Fault => new Fault('Unavailable', 'Too many sign-ins at once', { retryAfter })
 
-/** Two of libuv's threads stay free for files and names; `poolSize` is UV_THREADPOOL_SIZE, 4 where unset. */
+/** Two of libuv's threads stay free for files and DNS. `poolSize` is UV_THREADPOOL_SIZE, 4 when unset. */
 export function defaultSlots(poolSize: string | undefined, cores = availableParallelism()): number {
   const threads = /^\d{1,4}$/.test(poolSize ?? '') ? Number(poolSize) : 4
   return Math.max(1, Math.min(cores, threads - 2))
@@ -150,8 +150,8 @@ export function defaultSlots(poolSize: string | undefined, cores = availablePara
 
 export type Passwords = {
   /**
-   * Whether the password is the one of the stored hash, and whether that hash is to be made anew. For
-   * no hash, or one that cannot be read, the same work is done and the answer is no (P2).
+   * Whether the password matches the stored hash, and whether to rehash it. Without a readable hash the same work is
+   * done and the result is false (P2).
    */
   readonly check: (
     password: string,
@@ -161,12 +161,12 @@ export type Passwords = {
   readonly hash: (password: string, signal: AbortSignal) => Promise<string>
 }
 
-/** Passwords hashed in a queue of their own, made once a process (P3). */
+/** Passwords hashed in a queue, which exists once per process (P3). */
 export function passwords(queue: HashQueue): Passwords {
   return {
     async check(password, stored, signal) {
       const phc = stored === undefined ? undefined : readPhc(stored)
-      // P4: nobody has such a password. Its bytes must not cost more than another's.
+      // No user can have such a password (P4), and its length must not cost extra time.
       const possible = password.isWellFormed() && Buffer.byteLength(password) <= longest
       const real = phc !== undefined && possible
       const same = await queue.run(() => matches(possible ? password : '', real ? phc : dummyPhc()), signal)

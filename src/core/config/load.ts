@@ -17,7 +17,7 @@ import { type ConfigCandidate, candidates, systemConfig, type WhereOptions } fro
 import type { ProfilesRead } from './profiles.ts'
 import { readTypes, type Types } from './types.ts'
 
-/** The `serve:` part of svc.yaml: how `svc serve` behaves over HTTP. Flags go over it. */
+/** The `serve:` section of svc.yaml: how `svc serve` behaves over HTTP. Flags take precedence. */
 export const serveSettings = {
   origins: {
     type: 'texts',
@@ -74,7 +74,7 @@ export type ServeConfig = Values<typeof serveSettings> & {
 
 type ServeRead = { readonly values: ServeConfig; readonly problems: readonly Problem[] }
 
-/** Reads the `serve:` part. Problems are relative to it. */
+/** Reads the `serve:` section. Paths of problems are relative to it. */
 export function readServe(raw: unknown, context: SettingsContext): ServeRead {
   const { values, problems } = readSettings(serveSettings, raw, context)
   const each = (
@@ -98,7 +98,7 @@ export function readServe(raw: unknown, context: SettingsContext): ServeRead {
 }
 
 function originProblem(origin: string): string | undefined {
-  // Answers may be read with the reader's own sign-in, so nobody is let in by a wildcard.
+  // Responses may depend on the reader's credentials, so wildcards are refused.
   if (origin.includes('*')) return 'must be one exact origin: wildcards are not taken, list each'
   const url = URL.canParse(origin) ? new URL(origin) : undefined
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
@@ -123,12 +123,12 @@ function proxyProblem(proxy: string): string | undefined {
   if (prefix === undefined) return undefined
   const bits = /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1
   if (bits < 0 || bits > (family === 4 ? 32 : 128)) return wrong
-  // Everyone's address would then be what the caller claims.
+  // Every caller could then claim any address.
   return bits === 0 ? 'trusts every caller: name the proxy, or its network' : undefined
 }
 
 export type LoadOptions = WhereOptions & {
-  /** The account whose files are trusted beside root's; that of this process when left out. */
+  /** The account whose files are trusted besides root's. Defaults to that of this process. */
   readonly uid?: number | undefined
   /** Reads the OS keychain, for `{keychain: name}`. */
   readonly keychain?: SettingsContext['keychain']
@@ -139,16 +139,15 @@ export type Config = {
   readonly origin: string | undefined
   readonly types: Types
   readonly serve: ServeConfig
-  /** What the system's svc.yaml lets be run; absent where no monitor runs a program. */
+  /** The programs that the system's svc.yaml allows. Absent when no monitor runs a program. */
   readonly exec?: ExecConfig | undefined
-  /** `file:line:column: …`, what will fail when it is used: a secret that is not there. */
+  /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
   readonly warnings: readonly string[]
 }
 
 /**
- * Finds, reads and checks svc.yaml. Without a file the configuration is empty. Throws Fault `Usage`
- * for a flag or variable that is set but empty, else Fault `Local`, which names every problem and its
- * place, `file:line:column`.
+ * Finds, reads and validates svc.yaml. Without a file the configuration is empty. Throws Fault `Usage` for a flag or
+ * variable that is set but empty, else Fault `Local`, which lists every problem with its place, `file:line:column`.
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const context = { env: options.env, folder: '.' }
@@ -194,7 +193,7 @@ type Sections = Pick<Config, 'types' | 'serve'> & {
   readonly warnings: readonly Problem[]
 }
 
-/** `elsewhere`: the system's file, when this is another one. */
+/** `elsewhere` is the system's file, if this is another one. */
 async function readSections(
   value: unknown,
   context: SettingsContext,
@@ -219,13 +218,13 @@ async function readSections(
   return { types: readType.types, serve: readServing.values, problems, warnings }
 }
 
-/** Few files define profiles, so what reads them is loaded when one does. */
+/** Few files define profiles, so their reader is loaded on demand. */
 async function profilesOf(raw: unknown, context: SettingsContext): Promise<ProfilesRead> {
   const { readProfiles } = await import('./profiles.ts')
   return await readProfiles(raw, context)
 }
 
-/** Nobody shall believe that a file allows what it cannot. */
+/** Reports `exec:` in a file where it has no effect, so that nobody relies on it. */
 async function execProblems(
   raw: unknown,
   context: SettingsContext,
@@ -235,16 +234,16 @@ async function execProblems(
   return [{ path: [], message: `allows nothing here: it belongs into ${elsewhere}, a file that root owns` }]
 }
 
-/** Whether any monitor runs a program: else nobody needs to know what may be run. */
+/** Whether any monitor runs a program. Only then is the list of allowed programs read. */
 const runsPrograms = (types: Types): boolean =>
   Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.name === 'exec'))
 
 type Placed = Problem & { readonly place: DocumentPlace }
 
-/** More would scroll the first, which often causes the rest, off the screen. */
+/** More problems would scroll the first one, which often causes the others, off the screen. */
 const maxReported = 50
 
-/** One problem is the message; of several, the message names the places and the hints say each. */
+/** A single problem is the message. Several are listed as hints, and the message names their places. */
 function refusal(file: string, problems: readonly Placed[]): Fault {
   const next = 'Correct the file, then: svc monitors validate'
   const sorted = [...problems].sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
@@ -267,5 +266,5 @@ const subject = (path: Problem['path']): string => way(path) || 'the file'
 const way = (path: Problem['path']): string =>
   path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('')
 
-/** Keys are repeated as they stand in the file, so they may hold anything but may not steer a terminal. */
+/** Keys are shown as written, but without characters that could control a terminal. */
 const clean = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '�')

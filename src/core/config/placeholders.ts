@@ -1,11 +1,11 @@
 import { isIP } from 'node:net'
 import { isMap, type Problem } from '../settings/index.ts'
 
-/** `${name}`; `$${name}` is the text `${name}`. */
+/** `${name}`. `$${name}` is the literal text `${name}`. */
 const placeholder = /\$(\$?)\{([^{}]*)\}/g
 const alone = /^\$\{([^{}]*)\}$/
 
-/** The names that stand in a value, at any depth, keys included. */
+/** The placeholder names in a value, at any depth, keys included. */
 export function namesIn(value: unknown): readonly string[] {
   if (typeof value === 'string')
     return [...value.matchAll(placeholder)].flatMap(([, dollar, name]) => (dollar ? [] : [name ?? '']))
@@ -13,7 +13,7 @@ export function namesIn(value: unknown): readonly string[] {
   return isMap(value) ? Object.entries(value).flatMap(([key, inner]) => [...namesIn(key), ...namesIn(inner)]) : []
 }
 
-/** The names that stand within a text, or in a key, where only what is a text by nature can go. */
+/** The placeholder names within a longer text or in a key, where only text-like values can go. */
 export function namesWithinText(value: unknown): readonly string[] {
   if (typeof value === 'string') return alone.test(value) ? [] : namesIn(value)
   if (Array.isArray(value)) return value.flatMap(namesWithinText)
@@ -21,23 +21,23 @@ export function namesWithinText(value: unknown): readonly string[] {
   return Object.entries(value).flatMap(([key, inner]) => [...namesIn(key), ...namesWithinText(inner)])
 }
 
-/** The name, where a value is nothing but `${name}`. */
+/** The name, if a value is only `${name}`. */
 export const nameAlone = (value: unknown): string | undefined =>
   typeof value === 'string' ? alone.exec(value)?.[1] : undefined
 
-/** Whether something is given for a name; a flag counts when it is on. */
+/** Whether a name has a value. A flag counts when it is on. */
 export const isPresent = (name: string, values: ReadonlyMap<string, unknown>): boolean =>
   values.get(name) !== undefined && values.get(name) !== false
 
-/** The key of an item of a list that names what it is left out without. */
+/** The key of a list item that names the parameters it depends on. */
 const whenKey = 'when'
-/** The names; what is none becomes one that nobody has. */
+/** The names of a `when:`. An invalid entry becomes a name that does not exist. */
 const namesOf = (value: unknown): readonly string[] =>
   (Array.isArray(value) ? (value as readonly unknown[]) : [value]).map((name) =>
     typeof name === 'string' ? name : (JSON.stringify(name) ?? ''),
   )
 
-/** What `when:` of the items of lists says, at any depth below the monitor's own. */
+/** The names in every `when:` of list items, at any depth below the monitor's own. */
 export function conditionsIn(value: unknown): readonly string[] {
   if (Array.isArray(value)) {
     const own = value.flatMap((item) => (isMap(item) && Object.hasOwn(item, whenKey) ? namesOf(item[whenKey]) : []))
@@ -46,7 +46,7 @@ export function conditionsIn(value: unknown): readonly string[] {
   return isMap(value) ? Object.values(value).flatMap(conditionsIn) : []
 }
 
-/** An item of a list without its `when:`, or undefined where that leaves it out. */
+/** A list item without its `when:`, or undefined when a named parameter is not given. */
 function due(item: unknown, values: ReadonlyMap<string, unknown>): unknown {
   if (!isMap(item) || !Object.hasOwn(item, whenKey)) return item
   const { [whenKey]: names, ...rest } = item
@@ -54,9 +54,9 @@ function due(item: unknown, values: ReadonlyMap<string, unknown>): unknown {
 }
 
 /**
- * Puts values where their names stand. A value that is only `${name}` becomes what was given, of
- * whatever type; where nothing was given, it is left out of its map or list, and so is a map or list
- * of which nothing else remains. An item of a list may name with `when:` what it is left out without.
+ * Replaces placeholders with values. A value that is only `${name}` becomes the given value, of any type. Without a
+ * given value it is removed from its map or list, and so is a map or list that becomes empty. A list item with `when:`
+ * is removed unless all parameters named there are given.
  */
 export function fill(value: unknown, values: ReadonlyMap<string, unknown>): unknown {
   const name = nameAlone(value)
@@ -87,13 +87,13 @@ function fillText(text: string, values: ReadonlyMap<string, unknown>): string {
 }
 
 type Written = {
-  /** With the items counted that `fill` left out. */
+  /** The path in the value as written, counting the items that `fill` removed. */
   readonly path: Problem['path']
-  /** What stands there, or the last that the path passes. */
+  /** The value at the path, or the last one on the way to it. */
   readonly value: unknown
 }
 
-/** Where in a value stands what `fill` made of it, at a path within that. */
+/** Maps a path in the result of `fill` to the path in the value as written. */
 export function writtenAt(value: unknown, path: Problem['path'], values: ReadonlyMap<string, unknown>): Written {
   const written = [...path]
   let result = value

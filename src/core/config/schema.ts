@@ -11,8 +11,8 @@ import { changeKey, nameOfParameter, nameOfProfile, parameterFields, useSettings
 type Json = Readonly<Record<string, unknown>>
 
 /**
- * The JSON Schema (2020-12) of svc.yaml, read off the tables that validate it, so that editors
- * complete and check the file as svc will.
+ * The JSON Schema (2020-12) of svc.yaml, derived from the tables that validate it, so that editors complete and check
+ * the file as svc does.
  */
 export async function configSchema(): Promise<object> {
   const kinds = [...(await configurableKinds())].sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -70,7 +70,7 @@ export async function configSchema(): Promise<object> {
         type: 'object',
         required: ['kind'],
         properties: { kind: { description: commonSettings.kind.doc, enum: kinds.map(({ name }) => name) } },
-        // Each has its kind as a constant, by which an editor knows the one that is meant.
+        // Each has its kind as a constant, which tells editors which one applies.
         anyOf: kinds.map(({ name }) => ({ $ref: `#/$defs/${name}` })),
       },
       use: await useSchema(),
@@ -81,8 +81,8 @@ export async function configSchema(): Promise<object> {
 }
 
 /**
- * An entry that uses a profile. Parameters that no shipped profile has are let through, and none is
- * demanded: the file may define its own profiles, and replace ours.
+ * An entry that uses a profile. Unknown parameters are allowed and none is required: the file may define its own
+ * profiles and replace built-in ones.
  */
 async function useSchema(): Promise<Json> {
   const shipped = await Promise.all(
@@ -125,7 +125,10 @@ const parameterProperties = (parameters: Profile['parameters']): Json =>
     ]),
   )
 
-/** A definition: what holds a parameter is checked when that is given, so the settings are open here. */
+/**
+ * A profile definition. Settings with placeholders are checked when the values are known, so the schema allows anything
+ * there.
+ */
 function profileSchema(kinds: readonly string[]): Json {
   const names: Json = { type: 'array', items: someText }
   const parameter = settingsSchema(parameterFields) as { properties: Json }
@@ -179,7 +182,7 @@ function kindSchema(kind: AnyKind): Json {
     description: kind.title,
     required: ['kind', ...requiredOf(kind.settings)],
     properties: { ...properties, ...(schema['properties'] as Json), ...Object.fromEntries(more) },
-    // The shorthands say what `latency` says.
+    // The shorthands exclude `latency`, which they replace.
     ...(latency ? { allOf: shorthands.map((name) => ({ not: { required: ['latency', name] } })) } : {}),
   }
 }
@@ -198,7 +201,7 @@ export function settingsSchema(spec: SettingsSpec): Json {
   }
 }
 
-/** Defaults of figures are written as text, with their units, as the file would. */
+/** Defaults of durations, sizes and thresholds are written as text with their units, as in the file. */
 function described(setting: Setting): Json {
   const plain = setting.type !== 'duration' && setting.type !== 'bytes' && setting.type !== 'threshold'
   const usual = 'default' in setting && plain ? setting.default : undefined
@@ -211,7 +214,7 @@ function described(setting: Setting): Json {
 }
 
 const someText: Json = { type: 'string', pattern: '[^ \\t]' }
-/** In lists and maps a whole number is its own text. */
+/** In lists and maps, a whole number counts as text. */
 const wholeNumber: Json = { type: 'integer', minimum: 0 }
 
 function shapeOf(setting: Setting): Json {
@@ -299,7 +302,7 @@ const figureShapes: Record<ThresholdUnit, readonly Json[]> = {
   ratio: [{ type: 'number', minimum: 0 }],
 }
 
-/** A figure, or `off` for none. */
+/** A number, or `off` for none. */
 const half = (unit: ThresholdUnit): Json => ({ anyOf: [...figureShapes[unit], { const: 'off' }] })
 
 const thresholdShape = (unit: ThresholdUnit): Json => ({

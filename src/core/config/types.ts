@@ -8,8 +8,8 @@ import type { PlacedRead } from './profile-use.ts'
 import type { Profiles } from './profiles.ts'
 
 /**
- * Turns what `dependsOn` says into MonitorNames. A name that nobody has, that two have, or a circle
- * is a problem: the engine would otherwise wait for ever, or for nothing.
+ * Resolves `dependsOn` into MonitorNames. An unknown name, an ambiguous name and a cycle are problems: the engine would
+ * otherwise wait forever, or for nothing.
  */
 export function resolveDependencies(reads: readonly MonitorRead[]): {
   readonly monitors: readonly PlannedMonitor[]
@@ -31,7 +31,7 @@ export function resolveDependencies(reads: readonly MonitorRead[]): {
   return { monitors, problems: [...problems, ...circles(reads, parents)] }
 }
 
-/** By MonitorName, else by a monitor's own name. Monitors that are wrong otherwise are found too. */
+/** Finds monitors by MonitorName, else by their own name, including monitors with other problems. */
 function find(written: string, reads: readonly MonitorRead[]): readonly string[] {
   const namesBy = (by: (read: MonitorRead) => string | undefined): readonly string[] => [
     ...new Set(reads.flatMap((read) => (read.name !== undefined && by(read) === written ? [read.name] : []))),
@@ -47,7 +47,7 @@ function unclear(written: string, matches: readonly string[], reads: readonly Mo
   return `names ${JSON.stringify(written)}, which is no monitor of this type: write ${quoted(names.slice(0, 8))}, or remove it`
 }
 
-/** One problem a circle, at the first of its members. */
+/** One problem per cycle, reported at its first member. */
 function circles(reads: readonly MonitorRead[], parents: readonly (readonly string[])[]): readonly Problem[] {
   const done = new Set<string>()
   const problems: Problem[] = []
@@ -69,15 +69,15 @@ function circles(reads: readonly MonitorRead[], parents: readonly (readonly stri
 
 export type TypeConfig = {
   readonly monitors: readonly PlannedMonitor[]
-  /** What is set of the host block, or false to leave it out. */
+  /** The settings of the host block, or false to leave it out. */
   readonly host: Readonly<Record<string, unknown>> | false
 }
 export type Types = { readonly [T in ServerType]?: TypeConfig }
 type TypesRead = { readonly types: Types; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
 
 /**
- * Reads the `types:` part. Problems are relative to it. Loads the kinds that it names, and no driver.
- * Without `profiles`, entries use those that come with svc.
+ * Reads the `types:` section. Paths of problems are relative to it. Loads the kinds that it names, but no drivers.
+ * Without `profiles`, entries use the built-in ones.
  */
 export async function readTypes(raw: unknown, context: SettingsContext, profiles?: Profiles): Promise<TypesRead> {
   if (raw === null || raw === undefined) return { types: {}, problems: [], warnings: [] }
@@ -115,7 +115,7 @@ type TypeRead = {
 }
 const nothing: TypeRead = { config: { monitors: [], host: {} }, problems: [], warnings: [] }
 
-/** A plain list of monitors, or a map of the host block's settings and that list. */
+/** Reads one type: a plain list of monitors, or a map with the host block's settings and that list. */
 async function readType(raw: unknown, context: SettingsContext, profiles: Profiles | undefined): Promise<TypeRead> {
   if (raw === null) return nothing
   if (Array.isArray(raw)) return await readMonitors(raw, context, profiles)
@@ -145,7 +145,7 @@ const misplaced = (key: string): string =>
 
 type HostRead = { readonly value: TypeConfig['host']; readonly problems: readonly Problem[] }
 
-/** The settings are kept as written: the host block is planned when it is due. */
+/** The settings are kept as written: the host block is planned later. */
 async function readHost(raw: unknown, context: SettingsContext): Promise<HostRead> {
   if (raw === undefined || raw === null) return { value: {}, problems: [] }
   if (raw === false) return { value: false, problems: [] }
@@ -180,7 +180,7 @@ async function readMonitors(
     warnings.push(...under(use.warnings, [entry]))
   }
   const reads = placed.map(({ read }) => read)
-  /** From a path that begins with the index of a monitor to one that begins with that of its entry. */
+  /** Converts a path that begins with the index of a monitor to one that begins with the index of its entry. */
   const where = ({ path: [index, ...rest], message }: Problem): Problem => {
     const one = placed[Number(index)]
     return { path: one === undefined ? rest : [one.entry, ...one.place(rest)], message }
@@ -194,7 +194,7 @@ async function readMonitors(
   return { config: { monitors: resolved.monitors, host: {} }, problems: [...problems, ...more], warnings }
 }
 
-/** A MonitorName stands for one monitor in answers, in selections and in `dependsOn`. */
+/** Reports duplicate names: a MonitorName identifies one monitor in responses, selections and `dependsOn`. */
 function twice(reads: readonly MonitorRead[]): readonly Problem[] {
   return reads.flatMap(({ name, problems }, index) => {
     const unknownKind = problems.some(({ path }) => path[0] === 'kind')

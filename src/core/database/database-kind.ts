@@ -35,25 +35,25 @@ import type { Ask, OpenDatabase, Read } from './session.ts'
 import type { Dialect } from './sql.ts'
 import { type DatabaseTarget, databaseTarget, tlsSetting } from './target.ts'
 
-/** A database that svc has signed in to, for checks to run on. */
+/** A database after the sign-in, on which checks run. */
 export type DatabaseConnection = Connection & {
   readonly address: string
-  /** The account that is signed in. */
+  /** The signed-in account. */
   readonly user: string
-  /** The same and its encryption, for a message. */
+  /** The account and the encryption, for messages. */
   readonly as: string
-  /** The certificates that the server showed; undefined without TLS. */
+  /** The certificates that the server presented. Undefined without TLS. */
   readonly chain: Chain | undefined
-  /** Runs one statement that only reads. Throws ProbeError, or what a socket throws. */
+  /** Runs one read-only statement. Throws ProbeError, or a socket's error. */
   readonly ask: Ask
-  /** Runs one statement of an operator's, and reads its first column. */
+  /** Runs one statement from svc.yaml and reads its first column. */
   readonly read: Read
 }
 
-/** Gives the checks of a database their types. */
+/** Types the checks of a database. */
 export const onDatabase = checksOn<DatabaseConnection>()
 
-/** How long signing in and a first statement may take. */
+/** The time to sign in and run a first statement. */
 export const databaseLatency = latencySetting(
   { warn: 1_000, limit: 3_000 },
   'How long the sign-in, and then SELECT 1, may take',
@@ -74,7 +74,7 @@ const answers = onDatabase({
     atMost({ check: 'query', what: 'SELECT 1 answered in', value, unit: 'duration', threshold }),
 })
 
-/** The connection is trusted, or there is none: only how long that lasts is left to judge. */
+/** Checks how long the certificate stays valid. An untrusted connection fails before. */
 const validity = () =>
   certificateCheck({
     depth: 'Standard',
@@ -91,7 +91,7 @@ function describeSecured(
   return describeChain(socket, chainOf(socket), { address, host: tls.servername ?? host, verify: true, date })
 }
 
-/** `sql` asks for one `at`: milliseconds since 1970, in UTC. */
+/** `sql` selects one `at`: milliseconds since 1970, in UTC. */
 const clockCheck = (sql: string) =>
   onDatabase({
     depth: 'Advanced',
@@ -121,7 +121,7 @@ const queriesCheck = (account: AccountQuestion) =>
       'powers' in observation ? warnOfPowers(observation.powers) : evaluateAsked(observation),
   })
 
-/** What every database declares; the texts are the kind's. */
+/** The settings of every database. Each kind adds its own texts. */
 type Own = {
   readonly url: SettingsSpec[string] & { readonly type: 'url'; readonly required: true }
   readonly password: { readonly type: 'secret'; readonly doc: string }
@@ -129,8 +129,8 @@ type Own = {
 type Base = Own & { readonly tls: typeof tlsSetting; readonly latency: typeof databaseLatency }
 
 /**
- * Makes a kind of database: signing in, SELECT 1, the kind's own checks, the clock, and the queries of the
- * operator. Signs in and only reads; nothing of it stays on the server after the deadline.
+ * Makes a database kind: sign-in, SELECT 1, the kind's own checks, the clock, and the queries from svc.yaml. It only
+ * reads, and leaves nothing running on the server after the deadline.
  */
 export function databaseKind<
   const Name extends Dialect,
@@ -140,17 +140,20 @@ export function databaseKind<
   readonly name: Name
   readonly title: string
   readonly port: number
-  /** `url` and `password`; what else decides how to connect. */
+  /** `url`, `password` and the other settings that decide how to connect. */
   readonly settings: O
-  /** What the result `connect` proves; without it: that the server lets the account in, in time. */
+  /** What the result `connect` proves. Default: the server accepts the account in time. */
   readonly connectDoc?: string
-  /** Loads the driver: `Kind.preload`. Awaited before any address is tried, so that it takes none of the server's time. */
+  /**
+   * Loads the driver (`Kind.preload`). Awaited before any address is tried, so that loading does not count as the
+   * server's time.
+   */
   readonly preload: () => Promise<unknown>
   /** Signs in over a connected socket. */
   readonly open: OpenDatabase
-  /** The statement that asks for the time: one `at`, in milliseconds since 1970. */
+  /** The statement that selects the time: one `at`, in milliseconds since 1970. */
   readonly clock: string
-  /** What tells whether the account may do more than read. */
+  /** How to find out whether the account may do more than read. */
   readonly account: AccountQuestion
   readonly checks: Checks
 }): DatabaseKind<O, Checks> {

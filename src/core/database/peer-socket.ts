@@ -3,12 +3,12 @@ import type { Duplex } from 'node:stream'
 import { showBytes } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
 
-/** Bytes: what a check reads is small; a peer that sends more is no database, or a hostile one. */
+/** Bytes. Checks read little; a peer that sends more is no database, or a hostile one. */
 const maxBytes = 8 * 1024 * 1024
 
 /**
- * A socket to hand to a driver. Drivers parse what a peer says within its `data` event, where an
- * exception over garbage would end the process: here it ends the connection.
+ * A socket for a driver. Drivers parse input in the `data` event, where an exception about malformed input would end
+ * the process. Here it ends the connection.
  */
 export class PeerSocket extends Socket {
   #reached = false
@@ -16,7 +16,7 @@ export class PeerSocket extends Socket {
   #most = maxBytes
   #secure: Duplex | undefined
 
-  /** Connects. Destroyed with its reason when the signal aborts, also after it has connected. */
+  /** Connects. The signal destroys the socket with its reason, also after it has connected. */
   static reach(host: string, port: number, signal: AbortSignal, most = maxBytes): Promise<PeerSocket> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error)
@@ -25,7 +25,7 @@ export class PeerSocket extends Socket {
       const abort = (): void => void socket.destroy(signal.reason as Error)
       signal.addEventListener('abort', abort, { once: true })
       socket.once('close', () => signal.removeEventListener('abort', abort))
-      // Stays: a late reset must not be fatal where the driver has let go already.
+      // This listener stays: a late reset must not be fatal after the driver has removed its own.
       socket.on('error', reject)
       socket.once('connect', () => {
         signal.removeEventListener('abort', abort)
@@ -37,29 +37,26 @@ export class PeerSocket extends Socket {
     })
   }
 
-  /** What has come so far counts no more: another question may be answered as fully. */
+  /** Resets the byte count, so that the next reply may be as large. */
   recount(): void {
     this.#taken = 0
   }
 
-  /** A driver that insists on connecting by itself is told that it has. */
+  /** For drivers that insist on connecting by themselves: reports the existing connection. */
   override connect(...where: unknown[]): this {
     if (!this.#reached) return super.connect(...(where as [port: number, host: string]))
     process.nextTick(() => this.emit('connect'))
     return this
   }
 
-  /**
-   * Watches over a stream of TLS that a driver has laid over this socket: it reads past the events of the
-   * socket, which then sees nothing of what comes.
-   */
+  /** Watches the TLS stream that a driver has put on this socket. That stream bypasses the socket's events. */
   watch(secure: Duplex): void {
     this.#secure = secure
     const emit = secure.emit.bind(secure) as Emit
     secure.emit = (event: string | symbol, ...args: unknown[]): boolean => this.#guard(emit, event, args)
   }
 
-  /** Whoever listens to what lies over it is told the reason as well. */
+  /** Passes the reason on to the TLS stream. */
   override destroy(error?: Error): this {
     this.#secure?.destroy(error)
     return super.destroy(error)

@@ -49,7 +49,7 @@ export const queriesSetting = {
 const evaluated = ['atMost', 'atLeast', 'age', 'rows', 'leastRows', 'expect'] as const
 const maxQueries = 50
 
-/** Why the queries of a monitor cannot be asked, or undefined. */
+/** Why the queries of a monitor are invalid, or undefined. */
 export function queriesProblem(queries: readonly Query[] = [], dialect: Dialect): string | undefined {
   if (queries.length > maxQueries) return `queries are more than ${maxQueries}: give less`
   for (const query of queries) {
@@ -70,18 +70,21 @@ function queryProblem(query: Query, dialect: Dialect): string | undefined {
   return `no more than ${maxRows} rows are read: let the database count them, by SELECT count(*) and atMost or atLeast`
 }
 
-/** What became of one question. */
+/** The outcome of one query. */
 export type QueryAnswer = {
   readonly query: Query
   /** Milliseconds since 1970, by our clock. */
   readonly at: number
 } & ({ readonly column: Column } | { readonly cause: unknown; readonly afterMs: number })
 
-/** Those that are asked in a mode. */
+/** The queries to run in a mode. */
 export const dueQueries = (queries: readonly Query[] = [], mode: ExecutionMode): readonly Query[] =>
   queries.filter(({ depth }) => includes(mode, depth === 'Advanced' ? 'Advanced' : 'Standard'))
 
-/** Asks one. What goes wrong is seen as well, so that it hides no other; only the deadline is thrown. */
+/**
+ * Runs one query. Errors become part of the outcome, so that one does not hide the other queries. Only the deadline is
+ * thrown.
+ */
 export async function askQuery(
   query: Query,
   context: Pick<CheckContext, 'now' | 'date' | 'signal'>,
@@ -97,14 +100,14 @@ export async function askQuery(
   }
 }
 
-/** A cheap question about what an account may do beyond reading. */
+/** A cheap query for what an account may do beyond reading. */
 export type AccountQuestion = {
   readonly sql: string
-  /** What the answer means, in words that follow "queries run"; undefined where the account may only read. */
+  /** What the rows mean, in words that follow "queries run". Undefined when the account may only read. */
   readonly powers: (rows: readonly Row[]) => string | undefined
 }
 
-/** The answer to it: a hint only, so a server that does not say is no failure. The deadline is thrown. */
+/** Runs it. The result is only a hint, so an error is no failure. The deadline is thrown. */
 export async function readPowers(
   ask: Ask,
   { sql, powers }: AccountQuestion,
@@ -126,10 +129,10 @@ export const warnOfPowers = (powers: string): Result<'queries'> =>
   })
 
 const check = 'queries' as const
-/** Milliseconds by which a date may lie ahead of our clock: what lies further is of another zone. */
+/** Milliseconds that a date may be ahead of our clock. A larger difference means another time zone. */
 const aheadMs = 60_000
 
-/** Judges what one query gave; each thing that it says of the column is one finding. */
+/** Evaluates one query. Each statement about the column is a separate result. */
 export function evaluateAsked(answer: QueryAnswer): readonly Result<'queries'>[] {
   const { query } = answer
   const name = sanitize(query.name, 64)
@@ -172,7 +175,7 @@ function evaluateValues(column: Column, at: number, query: Query): readonly Resu
   ]
 }
 
-/** Not a silent green: what was not kept may be just what is wrong. */
+/** Reports an incomplete column instead of passing silently: the values left out may be the wrong ones. */
 function evaluatePart({ rows, retained, more, cut }: Column): readonly Result<'queries'>[] {
   const only = (part: string, next: string): Result<'queries'> =>
     warn(check, `only the first ${part} were judged, and there are more`, { details: [`next: ${next}`] })
@@ -209,7 +212,7 @@ function evaluateAge(values: readonly Exclude<Cell, null>[], at: number, thresho
   const unread = dates.indexOf(undefined)
   if (unread >= 0) return fail(check, 'data', `${display(values[unread])} is no date`)
   const age = at - Math.min(...dates.filter((date) => date !== undefined))
-  // Not a silent green: what is hours ahead by its zone could not grow old for hours.
+  // Report this instead of passing silently: a date hours ahead through its time zone would not age for hours.
   if (-age > aheadMs) {
     return warn(check, `the oldest is ${showDuration(-age)} in the future: its clock, or a zone other than UTC`, {
       measurement: { value: age, unit: 'milliseconds' },
@@ -241,10 +244,10 @@ function figureOf(cell: Exclude<Cell, null>): number | undefined {
 }
 const decimal = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
-/** Milliseconds since 1970: a date, its text as databases write it, or seconds or milliseconds. */
+/** Milliseconds since 1970, from a date, its text as databases write it, or seconds or milliseconds. */
 function dateOf(cell: Exclude<Cell, null>): number | undefined {
   if (cell instanceof Date) return Number.isNaN(cell.getTime()) ? undefined : cell.getTime()
-  // PostgreSQL leaves out the minutes of a zone that has none.
+  // PostgreSQL omits the minutes of a time zone when they are zero.
   return readDate(
     String(cell)
       .trim()

@@ -2,7 +2,7 @@ import { sanitize } from '../net/text.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** A number of a row, whatever the driver made of it; undefined for NULL or what is no number. */
+/** A number of a row, whatever type the driver returns. Undefined for NULL or anything that is no number. */
 export function figure(row: Row | undefined, name: string): number | undefined {
   const value = row?.[name]
   if (value === null || value === undefined || value === '') return undefined
@@ -10,7 +10,7 @@ export function figure(row: Row | undefined, name: string): number | undefined {
   return Number.isFinite(number) ? number : undefined
 }
 
-/** A text of a row, fit to be shown; empty for NULL. */
+/** A sanitized text of a row. Empty for NULL. */
 export const text = (row: Row | undefined, name: string, max = 64): string => {
   const value = row?.[name]
   return typeof value === 'string' || typeof value === 'number' ? sanitize(String(value), max) : ''
@@ -18,31 +18,31 @@ export const text = (row: Row | undefined, name: string, max = 64): string => {
 
 export const truth = (row: Row | undefined, name: string): boolean => row?.[name] === true
 
-/** What a driver made of a value; a date that it knows the zone of is a Date. */
+/** A value from a driver. A date with a known time zone is a Date. */
 export type Cell = string | number | Date | null
 
-/** The first column of what a statement read. */
+/** The first column of a result. */
 export type Column = {
   /** The values of the first rows. */
   readonly cells: readonly Cell[]
   /** How many rows were read. */
   readonly rows: number
-  /** Of how many of them the values were kept; the others are only counted. */
+  /** How many rows have their values kept; the others are only counted. */
   readonly retained: number
-  /** True where there are more rows than were read. */
+  /** True when there are more rows than were read. */
   readonly more: boolean
-  /** True where a value was longer than is kept of one. */
+  /** True when a value was longer than the limit. */
   readonly cut: boolean
 }
 
-/** No more rows than this are read: a question for a few figures has few. */
+/** Maximum rows read: a query for a few values has few. */
 export const maxRows = 1_000
-/** Characters of one value, or bytes of a binary one: what is longer is cut. */
+/** Maximum characters of a value, or bytes of a binary one. Longer values are cut. */
 export const maxValueLength = 1_024
-/** Characters of all values together, as JSON: what a child may answer has room for them. */
+/** Maximum characters of all values together, as JSON: it fits into a child's reply. */
 const maxTextLength = 512 * 1024
 
-/** Takes values of the first column, as a driver gives them, until it is enough. */
+/** Collects values of the first column from a driver, up to the limits. */
 export class ColumnReader {
   readonly #cells: Cell[] = []
   #size = 0
@@ -51,7 +51,7 @@ export class ColumnReader {
   #more = false
   #cut = false
 
-  /** False when no more are wanted. Where no more text is kept, rows are still counted. */
+  /** Returns false when no more values are needed. Beyond the limit of text, rows are still counted. */
   take(value: unknown): boolean {
     this.#more ||= this.#rows >= maxRows
     if (this.#more) return false

@@ -6,12 +6,12 @@ import type { Column, Row } from './rows.ts'
 import { type Dialect, refuseToWrite } from './sql.ts'
 import type { DatabaseTarget } from './target.ts'
 
-/** Runs one statement that only reads. Throws ProbeError, or what a socket throws. */
+/** Runs one read-only statement. Throws ProbeError, or a socket's error. */
 export type Ask = (sql: string) => Promise<readonly Row[]>
 
 /**
- * Runs one statement of an operator's, which cannot change rows, and reads its first column. `dates`: it holds
- * dates, and where only the server knows their zone, the oldest of them is enough. Throws as `Ask`.
+ * Runs one statement from svc.yaml, which cannot change rows, and reads its first column. `dates`: the column holds
+ * dates; where only the server knows their time zone, the oldest one is enough. Throws like `Ask`.
  */
 export type Read = (sql: string, dates: boolean) => Promise<Column>
 
@@ -19,17 +19,17 @@ export type Read = (sql: string, dates: boolean) => Promise<Column>
 export type DatabaseSession = {
   readonly ask: Ask
   readonly read: Read
-  /** The version of TLS, or undefined. */
+  /** The TLS version, or undefined without TLS. */
   readonly encryption: string | undefined
-  /** The encrypted stream, whose certificates can be read; undefined without TLS. */
+  /** The encrypted stream, to read its certificates. Undefined without TLS. */
   readonly secured: TLSSocket | undefined
-  /** Signs off. After an abort: waits until the server has been told to stop, and hangs up. */
+  /** Signs off. After an abort it waits until the server has been told to stop the statement, and closes the socket. */
   readonly close: () => Promise<void>
 }
 
-/** The way to a server, up to the sign-in. */
+/** The connection to a server, before the sign-in. */
 export type Transport = {
-  /** Connected already; it stays the caller's to destroy. */
+  /** Already connected. The caller destroys it. */
   readonly socket: PeerSocket
   readonly ip: string
   readonly address: string
@@ -39,45 +39,48 @@ export type Transport = {
 }
 
 /**
- * Signs in. When the signal aborts, whatever then runs on the server is stopped there and the socket
- * is destroyed; should neither get through, the server itself ends a statement at the deadline.
- * Throws ProbeError, or what a socket throws.
+ * Signs in. When the signal aborts, the statement that runs on the server is stopped and the socket is destroyed. If
+ * neither reaches the server, the server itself ends a statement at the deadline. Throws ProbeError, or a socket's
+ * error.
  */
 export type OpenDatabase = (target: DatabaseTarget, way: Transport) => Promise<DatabaseSession>
 
-/** Where an error came up: it means something else at the sign-in than in a check, or in a query of an operator's. */
+/** Where an error occurred. It means different things during the sign-in, in a check and in a query from svc.yaml. */
 export type ErrorPlace = {
   readonly target: DatabaseTarget
   readonly address: string
   readonly phase: 'sign-in' | 'check' | 'query'
 }
 
-/** What a driver does on its connection; `openSession` adds what is the same for all of them. */
+/** The operations of a driver on its connection. `openSession` adds what all drivers have in common. */
 export type Driver = {
   readonly signIn: () => Promise<unknown>
-  /** The version of TLS, or undefined. Called after the sign-in. */
+  /** The TLS version, or undefined without TLS. Called after the sign-in. */
   readonly encryption: () => string | undefined
-  /** The encrypted stream; undefined without TLS. Called after the sign-in. */
+  /** The encrypted stream, or undefined without TLS. Called after the sign-in. */
   readonly secured: () => TLSSocket | undefined
-  /** Runs one statement that only reads, in at most `ms`. */
+  /** Runs one read-only statement, for at most `ms`. */
   readonly ask: (sql: string, ms: number) => Promise<readonly Row[]>
-  /** Runs one statement of an operator's in a transaction that changes no rows, in at most `ms`. `dates` as for `Read`. */
+  /**
+   * Runs one statement from svc.yaml in a transaction that changes no rows, for at most `ms`. `dates` as for `Read`.
+   */
   readonly read: (sql: string, options: { readonly ms: number; readonly dates: boolean }) => Promise<Column>
-  /** Whose SQL it is, where the server would not refuse every statement that writes: svc refuses those itself. */
+  /** The SQL dialect, for servers that would not refuse every statement that writes. svc itself refuses those. */
   readonly dialect?: Dialect
   /**
-   * Has the server stop what runs, within `partingMs`. `running` returns undefined once that has ended. Never rejects.
+   * Tells the server to stop the running statement, within `partingMs`. `running` returns undefined once the statement
+   * has ended. Never rejects.
    */
   readonly stop: (running: () => Promise<unknown> | undefined) => Promise<void>
-  /** Signs off, where the protocol has a way; resolves when the server has hung up. */
+  /** Signs off, if the protocol supports it. Resolves when the server has closed the connection. */
   readonly signOff?: () => Promise<unknown>
-  /** Frees what the driver has beside the socket. May be called again. */
+  /** Frees resources of the driver other than the socket. Safe to call again. */
   readonly release?: () => void
-  /** What an error means: a ProbeError, or the error itself where `classify` knows it. */
+  /** Translates an error: returns a ProbeError, or the error itself when `classify` knows it. */
   readonly fault: (error: unknown, phase: ErrorPlace['phase']) => unknown
 }
 
-/** Signs in with a driver, and gives it what `Open` promises. */
+/** Signs in with a driver and adds what `OpenDatabase` promises. */
 export async function openSession({ socket, signal, msLeft }: Transport, driver: Driver): Promise<DatabaseSession> {
   let running: Promise<unknown> | undefined
   let hungUp: Promise<void> | undefined
@@ -89,7 +92,7 @@ export async function openSession({ socket, signal, msLeft }: Transport, driver:
   const abort = (): void => {
     hungUp = hangUp()
   }
-  // While the driver was loaded, nothing listened to the signal.
+  // Nothing listened to the signal while the driver was loaded.
   signal.throwIfAborted()
   signal.addEventListener('abort', abort, { once: true })
   try {
@@ -135,27 +138,33 @@ export async function openSession({ socket, signal, msLeft }: Transport, driver:
   }
 }
 
-/** Milliseconds for a polite end, or to stop what runs: within what the engine grants after a deadline. */
+/** Milliseconds to sign off or to stop a statement. It fits into the time that the engine grants after a deadline. */
 export const closeTimeoutMs = 400
 
-/** Milliseconds for one statement: half of the time is left to the others, so that a slow one does not hide them all. */
+/**
+ * Milliseconds for one statement. It leaves half of the time to the others, so that a slow statement does not hide them
+ * all.
+ */
 export const statementMs = (left: number): number => Math.max(1, Math.min(left, Math.max(3_000, Math.floor(left / 2))))
 
-/** Milliseconds that no query gets: it is to be ended, and named, before the deadline names nothing. */
+/**
+ * Milliseconds kept back from queries: a slow query must end and be named in the result before the deadline, which
+ * names nothing.
+ */
 const reserveMs = 300
 const minQueryMs = 50
 
-/** Milliseconds for one query. Throws ProbeError `timeout` where too few are left. */
+/** Milliseconds for one query. Throws ProbeError `timeout` when too few are left. */
 export function queryMs(left: number): number {
   const ms = Math.min(statementMs(left), left - reserveMs)
   if (ms < minQueryMs) throw new ProbeError('timeout', 'not asked: the time of this monitor was used up before it')
   return ms
 }
 
-/** It took longer than it may, and was ended. */
+/** The error for a query that took too long and was ended. */
 export const calledOff = (): ProbeError => new ProbeError('timeout', 'the query was called off: it took too long')
 
-/** Waits until it is done, well or not, but no longer than `ms`. */
+/** Waits until the promise settles, but no longer than `ms`. */
 export async function settleWithin(done: Promise<unknown>, ms: number): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, ms)
@@ -166,8 +175,8 @@ export async function settleWithin(done: Promise<unknown>, ms: number): Promise<
 }
 
 /**
- * Has iconv-lite, which a driver brings along, read its tables of encodings. It would do so in the midst of
- * the first answer that needs them, where nobody catches what it throws. Throws what loading throws.
+ * Makes iconv-lite, which a driver depends on, load its encoding tables. It would otherwise load them during the first
+ * answer that needs them, where nothing catches its errors. Throws loading errors.
  */
 export function loadEncodings(driver: string): void {
   const requireHere = createRequire(import.meta.url)

@@ -1,12 +1,12 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 
-/** Entries of one folder that are read: the rest is counted as "more". */
+/** Maximum entries read of one folder. Any others set `more`. */
 export const maxEntries = 10_000
 
-/** A file, how many milliseconds ago it was changed, and when. */
+/** A file, its age in milliseconds, and when it was changed. */
 export type DatedFile = { readonly name: string; readonly ms: number; readonly at: Date }
 
-/** What waits in a drop folder. */
+/** The files waiting in a drop folder. */
 export type Backlog = {
   readonly files: number
   /** True when there are more entries than were read. */
@@ -16,7 +16,7 @@ export type Backlog = {
   readonly undated: boolean
 }
 
-/** The files of one folder. Every method throws ProbeError, or what its driver throws. */
+/** The operations on one folder. Every method throws ProbeError, or what its driver throws. */
 export type Files = {
   readonly write: (name: string, bytes: Uint8Array) => Promise<void>
   /** Reads at most `max` bytes. */
@@ -26,36 +26,36 @@ export type Files = {
   readonly names: () => Promise<readonly string[]>
 }
 
-/** Where our own file is. */
+/** The state of the round trip's file. */
 export type Trip = {
   readonly files: Files
   readonly file: ProbeFile
-  /** Its current name; part of it may be there, too, where writing failed. */
+  /** Its current name. When writing failed, part of the file may exist. */
   name: string
-  /** True once its bytes have come back, the same or not. */
+  /** True once the file has been read back, whether it was equal or not. */
   isBack: boolean
 }
 
-/** A connection to a file server, for the checks of its folders to run on. */
+/** A connection to a file server, on which the folder checks run. */
 export type FolderConnection = {
-  /** True from the sign-in on, for as long as the session lasts. */
+  /** True from the sign-in to the end of the session. */
   readonly hasFolders: boolean
   /** False once the session has ended. */
   readonly usable: boolean
-  /** Reads a folder and dates the oldest file whose name ends in `ending`. */
+  /** Reads a folder and finds the age of the oldest file whose name ends in `ending`. */
   readonly backlog: (folder: string, ending: string) => Promise<Backlog>
-  /** Opens a folder, or the one in which the sign-in ended. */
+  /** Opens a folder; by default the one in which the session started. */
   readonly files: (folder: string | undefined) => Promise<Files>
-  /** Set once the round trip has begun. */
+  /** Set when the round trip begins. */
   trip?: Trip
 }
 
 /**
- * Names of the file that a round trip writes. They carry their date, so that a leftover is dated by
- * our own clock, whatever the server tells of it, and nothing but our own is ever deleted.
+ * The names of the file that a round trip writes. They contain a date, so that our own clock dates leftovers, whatever
+ * the server reports, and so that svc deletes only its own files.
  */
 const pattern = /^svc-probe-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z-[0-9a-f-]{36}(?:-renamed)?\.tmp$/
-/** Milliseconds: a younger one may belong to another svc that is at work. */
+/** Milliseconds. A younger file may belong to another running svc. */
 const leftoverAfter = 60 * 60_000
 
 export type ProbeFile = { readonly name: string; readonly renamed: string; readonly bytes: Uint8Array }
@@ -68,7 +68,7 @@ export function probeFile(size: number, now: Date): ProbeFile {
 
 export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
-/** Whether a name is that of a file which an earlier round trip could not delete. */
+/** Whether a name belongs to a file that an earlier round trip could not delete. */
 export function isLeftover(name: string, now: Date): boolean {
   const [, year, month, day, hour, minute, second] = pattern.exec(name) ?? []
   if (year === undefined) return false

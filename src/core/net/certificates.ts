@@ -6,13 +6,13 @@ import { ProbeError } from '../probe-error.ts'
 import type { Setting } from '../settings/index.ts'
 import { count, sanitize } from './text.ts'
 
-/** The setting of whatever connects with TLS and reads its file with `readCaFile`. */
+/** The setting of all kinds that connect with TLS and read the file with `readCaFile`. */
 export const caFileSetting = {
   type: 'text',
   doc: 'PEM file of CAs trusted beside those of the system',
 } as const satisfies Setting
 
-/** The CAs of a `caFile`. Throws ProbeError `data` that names the file. */
+/** The CAs of a `caFile`. Throws ProbeError `data`, naming the file. */
 export async function readCaFile(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
   const pem = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -22,12 +22,12 @@ export async function readCaFile(path: string | undefined): Promise<string | und
   return pem
 }
 
-/** Roots that this machine trusts and that have signed a certificate. */
+/** The trusted roots of this machine that signed a certificate. */
 export function anchorsFor(top: X509Certificate | undefined, ca?: string): readonly X509Certificate[] {
   if (top === undefined) return []
   const { getCACertificates } = process.getBuiltinModule('node:tls')
   const roots = [...certificatesOf(ca ?? ''), ...getCACertificates('default'), ...getCACertificates('system')]
-  // Parsing every root of a system takes a tenth of a second; a search for the issuer's name does not.
+  // Parsing every root of a system takes a tenth of a second; searching for the issuer's name does not.
   const issuer = /^CN=([ -~]+)$/m.exec(top.issuer)?.[1]
   const candidates = roots.filter(
     (pem) => issuer === undefined || Buffer.from(pem.replaceAll(/-----[^-]+-----/g, ''), 'base64').includes(issuer),
@@ -39,9 +39,9 @@ export function anchorsFor(top: X509Certificate | undefined, ca?: string): reado
 }
 
 /**
- * Has Node read the certificates that this machine trusts: its own list, that of NODE_EXTRA_CA_CERTS, and the
- * system's. Node reads each once and keeps what it got: a file that could not be opened for a moment would
- * be an empty list for as long as the process lives.
+ * Makes Node read the certificates that this machine trusts: its own list, that of NODE_EXTRA_CA_CERTS, and the
+ * system's. Node reads each once and keeps the result. A file that could not be opened for a moment would count as an
+ * empty list until the process ends.
  */
 export function preloadAnchors(): void {
   const { createSecureContext, getCACertificates } = process.getBuiltinModule('node:tls')
@@ -50,8 +50,8 @@ export function preloadAnchors(): void {
 }
 
 /**
- * Dates left aside, do signatures lead from the server's certificate to a trusted root? Only for
- * the message: nothing is sent to a server because of it.
+ * Whether signatures lead from the server's certificate to a trusted root, ignoring dates. Used only for the message;
+ * nothing is sent to a server because of it.
  */
 export function signedByTrusted(chain: readonly X509Certificate[], ca: string | undefined): boolean {
   const linked = chain.every((one, index) => {
@@ -73,7 +73,7 @@ function parsed(pem: string): X509Certificate | undefined {
   }
 }
 
-/** One certificate of a chain, as its judges see it. Names are fit to be printed. */
+/** One certificate of a chain, as the checks see it. Names are sanitized. */
 export type Certificate = {
   readonly name: string
   readonly issuer: string
@@ -82,35 +82,38 @@ export type Certificate = {
   readonly selfSigned: boolean
 }
 
-/** What a TLS server showed: read with verification off, so that an expired chain can be dated too. */
+/**
+ * The chain that a TLS server presented. It is read without verification, so that the dates of an expired chain can be
+ * checked too.
+ */
 export type Chain = {
   readonly address: string
-  /** The name that the certificate has to bear. */
+  /** The name that the certificate must be valid for. */
   readonly host: string
   /** e.g. `TLSv1.3`. */
   readonly protocol: string
   /** The server's own certificate first. */
   readonly certificates: readonly Certificate[]
-  /** SHA-256 of the server's own certificate: to know it again on another connection. */
+  /** SHA-256 of the server's own certificate, to recognize it on another connection. */
   readonly fingerprint?: string | undefined
-  /** OpenSSL's verdict, host name left aside; undefined when the chain is trusted. */
+  /** OpenSSL's verification error, ignoring the host name. Undefined when the chain is trusted. */
   readonly trustError: string | undefined
-  /** With `trustError` about a date: whether signatures lead to a trusted root all the same. */
+  /** When `trustError` is about a date: whether signatures lead to a trusted root anyway. */
   readonly trustedButForDates: boolean
-  /** What the certificate is for, when it is not for `host`. */
+  /** The names that the certificate is valid for, when `host` is not one of them. */
   readonly hostError: string | undefined
   readonly at: Date
 }
 
-/** Verdicts that say nothing about who signed. */
+/** Verification errors that concern dates, not signatures. */
 export const dateErrors: ReadonlySet<string> = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'])
 
-/** At most this many certificates are followed: a chain may be made to lead nowhere. */
+/** Maximum number of certificates followed: a malicious chain may never end. */
 const maxChain = 16
 
 /**
- * The server's chain, its own certificate first; each next one is the issuer of the one before. To be
- * read once: a second reading of the same socket finds nothing.
+ * The server's chain: its own certificate first, each followed by its issuer. Read it once: a second call for the same
+ * socket finds nothing.
  */
 export function chainOf(socket: TLSSocket): readonly X509Certificate[] {
   const chain: X509Certificate[] = []
@@ -123,10 +126,10 @@ export function chainOf(socket: TLSSocket): readonly X509Certificate[] {
   return chain
 }
 
-/** OpenSSL's verdict on the chain, the host name left aside; undefined when it is trusted. */
+/** OpenSSL's verification error for the chain, ignoring the host name. Undefined when the chain is trusted. */
 export function verdict(socket: TLSSocket): string | undefined {
   if (socket.authorized) return undefined
-  // Typed as an Error, but Node gives the code's text.
+  // The type says Error, but Node gives the text of the code.
   const error = socket.authorizationError as unknown
   return error instanceof Error ? error.message : String(error)
 }
@@ -139,7 +142,7 @@ type ChainOptions = {
   readonly date: () => Date
 }
 
-/** What there is to judge of a server that has shaken hands. Throws ProbeError when it showed no certificate. */
+/** Describes the chain after the handshake. Throws ProbeError when the server presented no certificate. */
 export function describeChain(
   socket: TLSSocket,
   certificates: readonly X509Certificate[],
@@ -171,14 +174,14 @@ export function describeChain(
   }
 }
 
-/** The common name, else the first alternative name, else the whole subject. Peers choose them. */
+/** The common name, else the first alternative name, else the whole subject. Peers choose these texts. */
 function nameOf(certificate: X509Certificate | undefined, subject: string): string {
   const common = /^CN=(.+)$/m.exec(subject)?.[1]
   const alternative = certificate?.subjectAltName?.split(',', 1)[0]?.replace(/^\w+:/, '')
   return sanitize(common ?? alternative ?? (subject || 'nameless'), 64)
 }
 
-/** Names in the subject do not count: clients have stopped to look there. */
+/** Names in the subject do not count: clients no longer look there. */
 function hostError(own: X509Certificate, host: string): string | undefined {
   const match = isIP(host) ? own.checkIP(host) : own.checkHost(host, { subject: 'never' })
   if (match !== undefined) return undefined
@@ -191,7 +194,7 @@ function hostError(own: X509Certificate, host: string): string | undefined {
 const dayMs = 86_400_000
 
 export const formatDay = (date: Date): string => `${date.toISOString().slice(0, 16).replace('T', ' ')} UTC`
-/** Tenths of a day, rounded down: `3 d` must not be said of what fails a limit of 3 d. */
+/** Days in tenths, rounded down: a value below a limit of 3 d must not read `3 d`. */
 export const daysBetween = (from: Date, to: Date): number =>
   Math.floor(((to.getTime() - from.getTime()) / dayMs) * 10) / 10
 
@@ -219,7 +222,7 @@ function distrust(chain: Chain, error: string, top: string): string {
   return `the chain does not verify (${error})`
 }
 
-/** Why the chain is not trusted, its dates aside; undefined when it leads to a trusted root. */
+/** Why the chain is not trusted, ignoring dates. Undefined when it leads to a trusted root. */
 export function trustProblem(chain: Chain): string | undefined {
   const { address, trustError } = chain
   if (trustError === undefined || (dateErrors.has(trustError) && chain.trustedButForDates)) return undefined
@@ -228,11 +231,11 @@ export function trustProblem(chain: Chain): string | undefined {
   return `${address}: ${distrust(chain, trustError, top)}`
 }
 
-/** Why the certificate is not for the name that clients use; undefined when it is. */
+/** Why the certificate is not valid for the name that clients use. Undefined when it is. */
 export const hostProblem = ({ address, host, hostError }: Chain): string | undefined =>
   hostError === undefined ? undefined : `${address}: the certificate is not for ${host}, but ${hostError}`
 
-/** Why nothing may be sent to this server, most urgent first; undefined when it is who it should be. */
+/** Why nothing may be sent to this server, the most urgent reason first. Undefined when the server is trusted. */
 export function whyDistrusted(chain: Chain): string | undefined {
   const { trustError } = chain
   if (trustError === undefined) return hostProblem(chain)
@@ -241,6 +244,6 @@ export function whyDistrusted(chain: Chain): string | undefined {
   return trustProblem(chain) ?? `${chain.address}: ${trustedSentence(chain)}`
 }
 
-/** How a trusted chain is described. */
+/** The description of a trusted chain. */
 export const trustedSentence = ({ certificates, trustError }: Chain): string =>
   `${count(certificates.length, 'certificate')} up to a trusted root${trustError === undefined ? '' : ', its dates aside'}`

@@ -9,7 +9,7 @@ const hostsFile =
     ? `${process.env.SystemRoot ?? 'C:\\Windows'}\\System32\\drivers\\etc\\hosts`
     : '/etc/hosts'
 
-/** The addresses that the hosts file gives a name. */
+/** The addresses of a name in the hosts file. */
 export function parseHosts(content: string, host: string): string[] {
   const hostName = host.toLowerCase()
   const addresses: string[] = []
@@ -21,8 +21,8 @@ export function parseHosts(content: string, host: string): string[] {
 }
 
 /**
- * Every address of a name, IPv4 first: the hosts file, then DNS. getaddrinfo is not used: it cannot
- * be cancelled, and its four threads queue behind one slow resolver. Throws ProbeError `dns`.
+ * Every address of a name, IPv4 first, from the hosts file, else from DNS. It does not use getaddrinfo, which cannot be
+ * cancelled and whose four threads queue behind one slow resolver. Throws ProbeError `dns`.
  */
 export async function resolveHost(host: string, signal: AbortSignal): Promise<readonly string[]> {
   const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
@@ -34,7 +34,7 @@ export async function resolveHost(host: string, signal: AbortSignal): Promise<re
   if (fromFile.length > 0) return fromFile
   // RFC 6761: localhost never goes to DNS.
   if (isLoopbackHost(bare)) return ['127.0.0.1']
-  // A signal that aborted while the file was read would never be heard again.
+  // The signal may have aborted while the file was read; its event would never come.
   signal.throwIfAborted()
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
   const cancel = (): void => resolver.cancel()
@@ -60,7 +60,7 @@ function dnsMeaning(code: string): string {
   return `the name server answered ${code || 'nothing usable'}`
 }
 
-/** `resolveHost` in the shape that sockets and drivers take. */
+/** `resolveHost` as the `lookup` function of sockets and drivers. */
 export const lookupWith =
   (resolve: (host: string) => Promise<readonly string[]>): LookupFunction =>
   (hostname, options, callback) => {
@@ -77,10 +77,7 @@ export const lookupWith =
     )
   }
 
-/**
- * Connects to one address and port. The socket is destroyed when the signal aborts, also after it
- * has connected.
- */
+/** Connects to one address and port. The signal destroys the socket, also after it has connected. */
 export function connectTcp(address: string, port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error)
@@ -91,7 +88,7 @@ export function connectTcp(address: string, port: number, signal: AbortSignal): 
     socket.once('error', reject)
     socket.once('connect', () => {
       socket.off('error', reject)
-      // Whoever uses the socket adds its own handler; this one keeps a late reset from being fatal.
+      // The user of the socket adds another handler. This one keeps a late reset from being fatal.
       socket.on('error', () => {})
       resolve(socket)
     })

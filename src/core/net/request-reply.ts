@@ -2,23 +2,23 @@ import type { Socket } from 'node:net'
 import { showDuration } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
 
-/** Replies that wait although nobody asked for them: more are a flood. */
+/** Maximum number of unsolicited replies kept; more count as a flood. */
 const maxUnsolicited = 16
 
-/** Puts replies together from bytes as they come, and throws for what is none. */
+/** Assembles replies from bytes as they arrive. Throws for malformed ones. */
 type Reader<R> = {
   readonly push: (chunk: Uint8Array) => readonly R[]
-  /** True when a reply has begun that has not ended. */
+  /** True when a reply has begun but not ended. */
   readonly started?: boolean
 }
 type ReplyOptions<R> = {
-  /** Whether what was said unasked answers the next question; else it is dropped. All of it does when left out. */
+  /** Whether an unsolicited reply answers the next request; otherwise it is dropped. Default: every one does. */
   readonly accepts?: (reply: R) => boolean
-  /** The next step where the encryption breaks off; without one that error is thrown as it is. */
+  /** The next step to suggest when TLS breaks off. Without it, that error is thrown unchanged. */
   readonly brokenTls?: string
 }
 
-/** One question, one answer, over a socket that stays the caller's to destroy. */
+/** A protocol of one request and one reply, over a socket that the caller destroys. */
 export class RequestReplyConnection<R> {
   readonly address: string
   readonly #socket: Socket
@@ -41,20 +41,20 @@ export class RequestReplyConnection<R> {
     socket.on('close', this.#closed)
   }
 
-  /** False when no further question can be answered. */
+  /** False when no further request can be sent. */
   get usable(): boolean {
     return this.#broken === undefined
   }
 
-  /** What was said and not asked for yet. */
+  /** Replies received without a request. */
   get unasked(): readonly R[] {
     return this.#replies
   }
 
   /**
-   * The answer to what is said, or what the peer has said unasked before: with that it usually hangs
-   * up. One at a time, within `ms` where that is given. `name` goes into messages, so it is no secret.
-   * Throws ProbeError, or what the socket throws.
+   * Sends a request and returns its reply, or a reply that the peer sent before without a request: peers usually close
+   * the connection with one. One request at a time, within `ms` if given. `name` appears in messages, so it must not be
+   * a secret. Throws ProbeError, or the socket's error.
    */
   ask(words: string | Uint8Array, name: string, ms?: number): Promise<R> {
     const { accepts } = this.#manners
@@ -65,7 +65,7 @@ export class RequestReplyConnection<R> {
     return this.next(ms)
   }
 
-  /** The next reply, without a question. Throws as `ask`. */
+  /** The next reply, without a request. Throws like `ask`. */
   next(ms?: number): Promise<R> {
     const early = this.#replies.shift()
     if (early !== undefined) return Promise.resolve(early)
@@ -86,15 +86,15 @@ export class RequestReplyConnection<R> {
     })
   }
 
-  /** No further question can be answered, for that cause, which is given back. */
+  /** Marks the connection as unusable for that cause, and returns the cause. */
   end<C>(cause: C): C {
     this.#broken ??= { cause }
     return cause
   }
 
   /**
-   * Gives the socket back, for TLS. Throws ProbeError `protocol` when more was said in the clear than
-   * was asked for: under TLS that would pass for the peer's word.
+   * Returns the socket, to begin TLS on it. Throws ProbeError `protocol` when there are unread cleartext replies: they
+   * would count as sent under TLS.
    */
   detach(): Socket {
     const socket = this.#socket
@@ -136,7 +136,7 @@ export class RequestReplyConnection<R> {
 
   #describe(cause: unknown): unknown {
     const code = String((cause as { readonly code?: unknown } | null)?.code)
-    // With TLS 1.3 a server asks for the client's certificate, and refuses, after the handshake.
+    // With TLS 1.3, a server refuses a missing client certificate only after the handshake.
     if (/ALERT_(CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|BAD_CERTIFICATE)/.test(code)) {
       return new ProbeError('tls', `${this.address} wants a certificate of the client, and svc has none`, [code])
     }

@@ -11,8 +11,8 @@ const packetBytes = 48
 export type ClockReading = { readonly offset: number; readonly roundTrip: number; readonly stratum: number }
 
 /**
- * A client's question (RFC 5905, mode 3, version 4). The transmit time is random: the server copies
- * it into its answer, which proves that the answer is one to this question.
+ * A client request (RFC 5905, mode 3, version 4). The transmit time is random: the server copies it into its reply,
+ * which proves that the reply belongs to this request.
  */
 export function question(nonce: Buffer): Buffer {
   const packet = Buffer.alloc(packetBytes)
@@ -21,7 +21,7 @@ export function question(nonce: Buffer): Buffer {
   return packet
 }
 
-/** What an answer says, given the wall clock when asked and when answered. Throws ProbeError `protocol`. */
+/** Reads a reply, given the wall clock when it was requested and received. Throws ProbeError `protocol`. */
 export function readAnswer(answer: Buffer, nonce: Buffer, sentAt: number, answeredAt: number): ClockReading {
   if (answer.length < packetBytes) throw new ProbeError('protocol', `the answer has ${answer.length} bytes, not 48`)
   const first = answer[0] ?? 0
@@ -43,7 +43,7 @@ export function readAnswer(answer: Buffer, nonce: Buffer, sentAt: number, answer
   }
 }
 
-/** Milliseconds since 1970. The 32 bits of seconds wrap in 2036: the turn nearest to our clock is meant. */
+/** Milliseconds since 1970. The 32 bits of seconds wrap in 2036; the era nearest to our clock is assumed. */
 function timestamp(packet: Buffer, at: number, near: number): number {
   const turn = 2 ** 32
   const seconds = packet.readUInt32BE(at) - era
@@ -51,7 +51,7 @@ function timestamp(packet: Buffer, at: number, near: number): number {
   return (seconds + turns * turn) * 1_000 + (packet.readUInt32BE(at + 4) / turn) * 1_000
 }
 
-/** `host`, `host:port`, `[v6]:port`; the port of NTP unless said. Undefined when it is none of these. */
+/** `host`, `host:port`, `[v6]:port`; the default is the port of NTP. Undefined for anything else. */
 export function parseReference(reference: string): { readonly host: string; readonly port: number } | undefined {
   if (isIP(reference) === 6) return { host: reference, port: 123 }
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/.exec(reference) ?? []
@@ -61,13 +61,13 @@ export function parseReference(reference: string): { readonly host: string; read
   return { host, port: number }
 }
 
-/** A lost packet is normal: asked so often, waiting so long each time. */
+/** Packet loss is normal: the number of tries, and the timeout of each. */
 const tries = 3
 const timeoutMs = 1_000
 
 /**
- * Asks one time server, at an address, once or again when a packet is lost. Throws ProbeError; ends
- * with the signal. `wallClock` gives milliseconds since 1970.
+ * Queries one time server by address, and retries when a packet is lost. Throws ProbeError; ends with the signal.
+ * `wallClock` returns milliseconds since 1970.
  */
 export async function askTime(
   address: string,
@@ -97,7 +97,7 @@ export async function askTime(
   socket.on('message', (message) => {
     const nonce = message.toString('latin1', 24, 32)
     const sentAt = attempts.get(nonce)
-    // A packet that answers none of our questions is a stranger's: the true answer may still come.
+    // A packet that matches none of our requests comes from someone else. The real reply may still arrive.
     if (sentAt === undefined) return
     try {
       resolve(readAnswer(message, Buffer.from(nonce, 'latin1'), sentAt, wallClock()))
@@ -107,7 +107,7 @@ export async function askTime(
   })
   signal.addEventListener('abort', aborted, { once: true })
   try {
-    // Connected, so that only this peer is heard and a closed port is an error instead of silence.
+    // A connected socket receives only from this peer, and a closed port is an error instead of silence.
     socket.once('connect', ask)
     socket.connect(port, address)
     return await promise

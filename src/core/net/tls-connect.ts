@@ -7,17 +7,20 @@ import { connectTcp } from './connect.ts'
 import { sanitize } from './text.ts'
 
 export type TlsOptions = {
-  /** Sent as SNI and looked for in the certificate. */
+  /** Sent as SNI and compared with the certificate. */
   readonly host: string
-  /** PEM of CAs that are trusted beside the system's. */
+  /** PEM of CAs trusted besides the system's. */
   readonly ca?: string | undefined
-  /** False when nobody will ask whether the chain is trusted: saves the second look. */
+  /** False when the trust of the chain does not matter. This saves the second connection. */
   readonly verify: boolean
-  /** Where clients fail, try what none should use any more, so that it can be told. Not with data to send. */
+  /**
+   * When the handshake fails, try obsolete protocols, so that the message can name them. Not for connections that send
+   * data.
+   */
   readonly weak?: boolean
-  /** The one protocol to negotiate (ALPN), e.g. `h2`. Without it none is offered. */
+  /** The protocol to negotiate (ALPN), e.g. `h2`. Without it, none is offered. */
   readonly protocol?: string
-  /** Opens a socket on which TLS may begin, where something is said before it (AUTH TLS, STARTTLS). */
+  /** Opens a socket that is ready for TLS, for protocols that begin in clear text (AUTH TLS, STARTTLS). */
   readonly open?: () => Promise<Socket>
   readonly date: () => Date
 }
@@ -31,9 +34,9 @@ const noIssuer = new Set([
 ])
 
 /**
- * Connects, shakes hands without verifying and reads the chain; whether to go on is the caller's
- * decision. Trust is OpenSSL's verdict with `caFile` or, without one, the bundled CAs; where that
- * knows no issuer, a second connection asks with what the system trusts.
+ * Connects, shakes hands without verification and reads the chain; the caller decides whether to continue. Trust is
+ * OpenSSL's result with `caFile` or, without one, with the bundled CAs. If these contain no issuer, a second connection
+ * verifies with the CAs that the system trusts.
  */
 export async function connectTls(
   target: PeerAddress,
@@ -75,7 +78,7 @@ async function shake(
   const socket = connect({
     socket: raw,
     host: options.host,
-    // An address is no server name (RFC 6066, 3).
+    // SNI takes no IP addresses (RFC 6066, 3).
     ...(isIP(options.host) ? {} : { servername: options.host }),
     ...(ca === undefined ? {} : { ca: [...ca] }),
     ...(options.protocol === undefined ? {} : { ALPNProtocols: [options.protocol] }),
@@ -84,7 +87,7 @@ async function shake(
     checkServerIdentity: () => undefined,
   })
   tie(raw, socket)
-  // A socket that is destroyed under its handshake tells of it twice; the second time must not be fatal.
+  // A socket destroyed during its handshake emits two errors. The second must not be fatal.
   socket.on('error', () => {})
   return await new Promise((resolve, reject) => {
     socket.once('error', (error) => reject(signal.aborted ? error : handshakeError(error, address)))
@@ -96,9 +99,9 @@ async function shake(
 }
 
 /**
- * Has a raw socket and the encryption on it end together. What destroys the raw one (the signal) may
- * destroy the other too; before the raw handle has closed, Node 24 then ends with a segmentation fault:
- * so the encryption always goes first.
+ * Ends a raw socket and the TLS socket on it together. The signal may destroy both. Node 24 crashes with a segmentation
+ * fault when the TLS socket is destroyed after the raw one but before the raw handle has closed, so the TLS socket is
+ * always destroyed first.
  */
 export function tie(raw: Socket, socket: TLSSocket): void {
   const destroyRaw = raw.destroy.bind(raw)
@@ -109,7 +112,7 @@ export function tie(raw: Socket, socket: TLSSocket): void {
   socket.once('close', () => raw.destroy())
 }
 
-/** OpenSSL's texts carry thread ids and source files; what an operator needs is the reason. */
+/** OpenSSL's messages contain thread ids and source files. Operators need only the reason. */
 function handshakeError(error: NodeJS.ErrnoException & { reason?: unknown }, address: string): Error {
   const reason = typeof error.reason === 'string' ? sanitize(error.reason, 80) : ''
   if (reason === 'wrong version number' || reason === 'packet length too long' || reason === 'record layer failure') {

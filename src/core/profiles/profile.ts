@@ -1,20 +1,20 @@
 import type { Setting, ThresholdUnit } from '../settings/index.ts'
 
-/** What an operator gives a profile. Values are written as svc.yaml writes them; they go where `${name}` stands. */
+/** A parameter of a profile. Its value is written as in svc.yaml and replaces `${name}`. */
 export type Parameter = {
   readonly type: ParameterType
   readonly doc: string
-  /** Without `required` and `default`, settings that are only `${name}` are left out where it is not given. */
+  /** Without `required` and `default`, settings that are only `${name}` are left out when it is not given. */
   readonly required?: boolean | undefined
-  /** Other parameters that must be given with it; a flag among them must be on. */
+  /** Other parameters that must be given with it. A flag among them must be on. */
   readonly needs?: readonly string[] | undefined
   readonly default?: unknown
-  /** Of a choice. */
+  /** For a choice. */
   readonly values?: readonly string[] | undefined
-  /** Of a number. */
+  /** For a number. */
   readonly min?: number | undefined
   readonly max?: number | undefined
-  /** Of a threshold. */
+  /** For a threshold. */
   readonly unit?: ThresholdUnit | undefined
 }
 
@@ -34,37 +34,37 @@ export const parameterTypes = [
 export type ParameterType = (typeof parameterTypes)[number]
 
 /**
- * One monitor: settings of its kind and of every monitor, as svc.yaml writes them, with `${parameter}` in
- * the values. An item of a list among them may have a `when` too. `$${name}` is the text `${name}`: what a
- * step of http-steps takes for a value of its own.
+ * One monitor: the settings of its kind and those of every monitor, as in svc.yaml, with `${parameter}` in the values.
+ * A list item may have a `when` too. `$${name}` is the literal text `${name}`, which a step of http-steps replaces with
+ * its own value.
  */
 export type ProfileMonitor = {
   readonly kind: string
   /** Unique in the profile. */
   readonly name: string
-  /** Parameters without which it is left out. */
+  /** The monitor is left out when one of these parameters is not given. */
   readonly when?: readonly string[]
   /** Names of other monitors of the profile. */
   readonly dependsOn?: readonly string[]
   readonly [setting: string]: unknown
 }
 
-/** What a server type usually needs: data, so that svc.yaml can add, change and replace it. */
+/** What a server type usually needs. It is data, so that svc.yaml can add, change and replace profiles. */
 export type Profile = {
   readonly title: string
-  /** What it stands for, how sure that is, and what it never does. */
+  /** What the profile represents, how certain that is, and what it never does. */
   readonly doc: string
   readonly parameters: Readonly<Record<string, Parameter>>
   readonly monitors: readonly ProfileMonitor[]
 }
 
-/** Where what is given for a parameter stands in a definition: `${name}`, as svc.yaml writes it. */
+/** The placeholder of a parameter in a definition: `${name}`, as in svc.yaml. */
 export const placeholder = (name: string): string => `\${${name}}`
 
-/** Where a value of http-steps itself stands in a definition: a captured one, or one of `values`. */
+/** The placeholder of a value of http-steps in a definition: a captured value, or one of `values`. */
 export const ofSteps = (name: string): string => `$${placeholder(name)}`
 
-/** A parameter as the table of settings that checks what is given for it. Its default is filled in later, as written. */
+/** The setting that validates the value of a parameter. The default is filled in later, as written. */
 export function parameterSetting(parameter: Parameter): Setting {
   const { type, doc, required, values = [], min, max, unit = 'ratio' } = parameter
   const base = { doc, ...(required === true ? { required: true as const } : {}) }

@@ -1,26 +1,28 @@
 import { Fault } from '../errors.ts'
 import type { Db } from './tables.ts'
 
-/** The way to one database: the same for SQLite and PostgreSQL, and all that the queries know of it. */
+/** The connection to one database, the same for SQLite and PostgreSQL. The queries use nothing else. */
 export type StoreLink = {
-  /** Looks at what is committed. One statement sees one moment; two statements may see two. */
+  /** Reads committed data. One statement sees one snapshot; two statements may see two. */
   readonly read: <T>(work: (db: Db) => Promise<T>) => Promise<T>
   /**
-   * One transaction: all of `work` or nothing. It may run more than once, so it only talks to the
-   * database, and awaits nothing else: others wait for it.
+   * Runs `work` in one transaction, completely or not at all. `work` may run more than once, so it only uses the
+   * database and awaits nothing else: other transactions wait for it.
    */
   readonly write: <T>(work: (tx: Db) => Promise<T>) => Promise<T>
-  /** Inside `write`: from here to its end no other transaction anywhere holds the lock of this name. */
+  /**
+   * Inside `write`: takes the lock of this name until the transaction ends. No other transaction on any node holds it
+   * meanwhile.
+   */
   readonly lock: (tx: Db, name: string) => Promise<void>
-  /** The same way for one caller: all that it asks, together, waits no longer than one question may. */
+  /** The same connection for one caller: all its queries together wait no longer than a single query may. */
   readonly forRequest: () => StoreLink
-  /** Waits for what runs. Safe to call twice. */
+  /** Waits for running queries, then closes. Safe to call twice. */
   readonly close: () => Promise<void>
 }
 
 /**
- * D3: nobody waits longer for the store. Milliseconds: an answer comes within 2 s, and a sign-in hashes a password
- * besides.
+ * Maximum wait for the store, in milliseconds (D3): a response comes within 2 s, and a sign-in also hashes a password.
  */
 export const maxWaitMs = 1_800
 
@@ -31,15 +33,15 @@ export const taken = (what = 'That'): Fault => new Fault('Conflict', `${what} is
 export const gone = (what = 'The user'): Fault => new Fault('NotFound', `${what} is gone`)
 
 /**
- * How long a caller may still wait for the store. Questions that follow one another use up the same time, so that a
- * request which asks six times waits no longer than one which asks once; questions that run side by side use it once.
+ * The time that a caller may still wait for the store. Sequential queries share it, so a request with six queries waits
+ * no longer than one with a single query. Parallel queries use the time once.
  */
 export class WaitBudget {
   #leftMs = maxWaitMs
   #running = 0
   #since = 0
 
-  /** A question begins: the time by which it is answered or fails, by the monotonic clock. */
+  /** Begins a query. Returns the time by which it must have been answered or have failed, by the monotonic clock. */
   begin(): number {
     if (this.#running === 0) this.#since = performance.now()
     this.#running += 1

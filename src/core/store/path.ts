@@ -5,9 +5,8 @@ import { Fault } from '../errors.ts'
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Where the store lies: `SVC_STORE` (a file, or a postgres:// URL), else under `SVC_HOME`, else in the
- * platform's folder for an account's data. A file is always in a folder of its own, whose mode svc can
- * insist on. Throws Fault `Local`.
+ * The place of the store: `SVC_STORE` (a file, or a postgres:// URL), else under `SVC_HOME`, else in the platform's
+ * folder for user data. A file always has a folder of its own, whose mode svc can enforce. Throws Fault `Local`.
  */
 export function storePathFor(env: Env, platform: NodeJS.Platform, home: string): string {
   const path = platform === 'win32' ? win32 : posix
@@ -23,7 +22,7 @@ export function storePathFor(env: Env, platform: NodeJS.Platform, home: string):
   if (env.SVC_HOME) return path.join(absolute(env.SVC_HOME, path), 'store', file)
   if (platform === 'win32') return path.join(env.LOCALAPPDATA || path.join(home, 'AppData', 'Local'), 'svc', file)
   if (platform === 'darwin') return path.join(home, 'Library', 'Application Support', 'svc', file)
-  // The XDG specification: a relative path there is to be ignored.
+  // The XDG specification says to ignore a relative path.
   const data =
     env.XDG_DATA_HOME && path.isAbsolute(env.XDG_DATA_HOME) ? env.XDG_DATA_HOME : path.join(home, '.local', 'share')
   return path.join(data, 'svc', file)
@@ -40,7 +39,7 @@ function absolute(home: string, path: PlatformPath): string {
 
 const schemeOf = (store: string): string | undefined => /^([a-z][a-z0-9+.-]+):/i.exec(store)?.[1]?.toLowerCase()
 
-/** Which kind of store is named. Throws Fault `Local` for another URL; it is not repeated: it may hold a password. */
+/** The kind of a store. Throws Fault `Local` for another URL, without repeating it: it may contain a password. */
 export function storeKind(store: string): 'sqlite' | 'postgres' {
   const scheme = schemeOf(store)
   if (scheme === undefined) return 'sqlite'
@@ -50,7 +49,7 @@ export function storeKind(store: string): 'sqlite' | 'postgres' {
   })
 }
 
-/** How a store is named to people: its path, or its URL with neither password nor parameters. */
+/** The store as shown to people: its path, or its URL without password and parameters. */
 export function shownStore(store: string): string {
   if (schemeOf(store) === undefined) return store
   if (!URL.canParse(store)) return `${schemeOf(store)}://…`
@@ -58,16 +57,16 @@ export function shownStore(store: string): string {
   return `${protocol}//${username === '' ? '' : `${username}@`}${host}${pathname}`
 }
 
-/** Refuses what is not a path where only a path will do. */
+/** Refuses a URL where only a path works. */
 export function refuseUrl(path: string): void {
   if (storeKind(path) === 'sqlite') return
   throw new Fault('Local', 'A file is wanted here, and a PostgreSQL store is named')
 }
 
-/** The store and what SQLite keeps beside it. */
+/** The files that SQLite keeps beside the store. */
 export const companions = (path: string): readonly string[] => [`${path}-wal`, `${path}-shm`]
 
-/** What lies at a path, a link itself and not what it points to; undefined when nothing does. */
+/** The status of a path; of a link itself, not of its target. Undefined when nothing is there. */
 export const statOf = (path: string): Stats | undefined => look(path, lstatSync)
 const followed = (path: string): Stats | undefined => look(path, statSync)
 
@@ -80,9 +79,9 @@ function look(path: string, stat: typeof lstatSync): Stats | undefined {
 }
 
 /**
- * Refuses a store that others could read or replace: D1 asks for 0600 in a folder of 0700, both this
- * account's own. The file must not be a link: SQLite would keep its log beside the link's target, in
- * a folder nobody has judged. Windows has access lists instead of modes, and they are not judged.
+ * Refuses a store that others could read or replace. The file must have mode 0600 in a folder of mode 0700, both owned
+ * by this account (D1). The file must not be a link: SQLite would keep its log beside the link's target, in an
+ * unchecked folder. Windows has access lists instead of modes; they are not checked.
  */
 export function refuseUnsafe(path: string): void {
   const folder = dirname(path)
@@ -121,7 +120,7 @@ function refuseMode(place: string, stat: Stats, expected: '600' | '700'): void {
   })
 }
 
-/** A path as a shell takes it. */
+/** A path, quoted for a shell if needed. */
 export const quoted = (path: string): string =>
   /^[A-Za-z0-9_./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 

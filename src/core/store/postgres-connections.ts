@@ -3,41 +3,41 @@ import pg from 'pg'
 import { closed } from './link.ts'
 import { isAnswer, NoConnection } from './postgres-faults.ts'
 
-/** An attempt to connect is given up after this. Milliseconds, like all below. */
+/** Timeout of an attempt to connect. Milliseconds, like all values below. */
 const connectMs = 1_500
 /**
- * After this another attempt is made beside a slow one: the system sends a packet that was lost again only after a
- * second, and whoever waits should not wait that long for a network that has just come back.
+ * After this time a second attempt runs beside a slow one. The system resends a lost packet only after a second, and
+ * nobody should wait that long for a network that has just come back.
  */
 const promptMs = 200
 /**
- * A connection that has answered within this is used unchecked; an older one must answer within `checkMs` first, and so
- * must one that was asked nothing since another broke: whatever broke that one may have broken it too.
+ * A connection that answered within this time is used unchecked. An older one must first answer within `checkMs`. So
+ * must one that has sent no query since another connection broke: the same cause may have broken both.
  */
 const trustedMs = 100
 const checkMs = 200
-/** As many connections beyond the limit, at most, stand in for those that do not answer. */
+/** At most this many connections beyond the limit replace those that do not answer. */
 const maxSpare = 2
-/** Nobody needs a connection that has been unused for so long. */
+/** Connections unused for this long are closed. */
 const unusedMs = 10_000
-/** How long a goodbye to the server may take. */
+/** How long signing off from the server may take. */
 const goodbyeMs = 1_000
 
-/** `socket` makes the socket to connect with, where it has to watch where it leads. */
+/** `socket` makes the socket to connect with, for callers that check which address it connects to. */
 export type ConnectionConfig = pg.ClientConfig & { readonly socket?: (() => Socket) | undefined }
 
 /**
- * A connection to PostgreSQL. It may break at any moment, also between two statements and while nobody uses it, so its
- * errors and its socket's have a listener for all its life: what a break means is told by the next statement.
+ * A connection to PostgreSQL. It may break at any moment, also between two statements or while unused. The client and
+ * its socket therefore always have an error listener, and the next statement reports the break.
  */
 export class PoolConnection extends pg.Client {
   readonly #socket: Socket
-  /** When the last statement was sent, and when the server last answered, by the monotonic clock. */
+  /** When the last statement was sent, and when the server last answered. Both by the monotonic clock. */
   askedAt = performance.now()
   answeredAt = performance.now()
-  /** Nothing more can be asked. */
+  /** The connection is unusable. */
   lost = false
-  /** We closed it, and its server has said nothing about it. */
+  /** We closed it, and the server has reported no error on it. */
   abandoned = false
   unusedTimer: NodeJS.Timeout | undefined
 
@@ -59,7 +59,10 @@ export class PoolConnection extends pg.Client {
     })
   }
 
-  /** Throws what the server answers; also where it does not answer within `ms`, and then the connection is lost. */
+  /**
+   * Runs one statement. Throws the server's error. Throws also when there is no answer within `ms`; the connection is
+   * lost then.
+   */
   async ask(text: string, values: readonly unknown[], ms: number): Promise<pg.QueryResult> {
     this.askedAt = performance.now()
     const question = { text, values: [...values], query_timeout: Math.max(1, Math.ceil(ms)) }
@@ -68,14 +71,14 @@ export class PoolConnection extends pg.Client {
       this.answeredAt = performance.now()
       return result
     } catch (error) {
-      // What has not answered in time may answer the next one who uses this connection.
+      // A late answer could reach the next user of this connection.
       if (!isAnswer(error)) this.lost = true
       else this.answeredAt = performance.now()
       throw error
     }
   }
 
-  /** A statement waits for its answer longer than usual: for a lock, or for ever. */
+  /** Whether a statement has waited unusually long for its answer: for a lock, or forever. */
   get silent(): boolean {
     return this.askedAt > this.answeredAt && performance.now() - this.askedAt >= promptMs
   }
@@ -90,7 +93,7 @@ export class PoolConnection extends pg.Client {
     }
   }
 
-  /** Closes it without a word; the server rolls back what was open. */
+  /** Closes it without signing off. The server rolls back the open transaction. */
   destroy(): void {
     this.abandoned ||= !this.lost
     this.lost = true
@@ -106,24 +109,24 @@ type Waiter = {
 }
 
 /**
- * Connections to one server, made when they are needed and used again. Whoever waits gets the first that becomes free,
- * whatever it was made for. One that broke is forgotten, together with the unused ones that have been silent since: a
- * server that went away without a word is found out once, and not once for each connection.
+ * A pool of connections to one server, made on demand and reused. A waiting caller gets the first connection that
+ * becomes free, whichever caller it was made for. A broken connection is removed together with the unused ones that
+ * have been silent since. A server that vanished is thus noticed once and not once for each connection.
  */
 export class ConnectionPool {
   readonly #config: ConnectionConfig
   readonly #max: number
-  /** All sockets that are not closed yet. */
+  /** All connections whose sockets are not closed yet. */
   readonly #open = new Set<PoolConnection>()
-  /** The last one was used last, and is used next. */
+  /** A stack: the connection used last is used next. */
   readonly #unused: PoolConnection[] = []
   readonly #used = new Set<PoolConnection>()
-  /** Attempts to connect: young ones, and those that have taken longer than usual. */
+  /** Attempts to connect: recent ones, and those that have taken longer than usual. */
   readonly #young = new Set<PoolConnection>()
   readonly #slow = new Set<PoolConnection>()
-  /** When a connection was last found to be broken, by the monotonic clock. */
+  /** When a connection was last found broken, by the monotonic clock. */
   #brokeAt = Number.NEGATIVE_INFINITY
-  /** An attempt was slow, and none has succeeded since. */
+  /** True when an attempt was slow and none has succeeded since. */
   #troubled = false
   readonly #waiting = new Set<Waiter>()
   #closing: PromiseWithResolvers<void> | undefined
@@ -134,8 +137,8 @@ export class ConnectionPool {
   }
 
   /**
-   * A connection that works, to be given back by `release`. Throws why none can be had, at the latest at `deadline` by
-   * the monotonic clock.
+   * Returns a working connection; the caller gives it back with `release`. Throws the reason when there is none, at the
+   * latest at `deadline` (monotonic clock).
    */
   async take(deadline: number): Promise<PoolConnection> {
     for (;;) {
@@ -163,7 +166,7 @@ export class ConnectionPool {
     } else this.#handOver(connection)
   }
 
-  /** Waits a moment for what is in use, then closes everything. Safe to call twice. */
+  /** Waits briefly for connections in use, then closes everything. Safe to call twice. */
   async close(): Promise<void> {
     if (this.#closing) return await this.#closing.promise
     this.#closing = Promise.withResolvers<void>()
@@ -181,7 +184,7 @@ export class ConnectionPool {
     clearTimeout(timer)
   }
 
-  /** The next connection that becomes free. */
+  /** Waits for the next connection that becomes free. */
   #next(deadline: number): Promise<PoolConnection> {
     if (this.#closing) return Promise.reject(closed())
     return new Promise((resolve, reject) => {
@@ -194,7 +197,7 @@ export class ConnectionPool {
         since: performance.now(),
         resolve: (connection) => {
           settle()
-          // Counts from now on: whoever waits takes it up only later.
+          // It counts as used from now on: the waiting caller resumes only later.
           this.#used.add(connection)
           resolve(connection)
         },
@@ -204,14 +207,14 @@ export class ConnectionPool {
         },
       }
       const timer = setTimeout(() => waiter.reject(new NoConnection()), Math.max(0, deadline - performance.now()))
-      // What was asked before on all the others has an answer by then, or is silent.
+      // By then every earlier statement on the other connections has its answer or counts as silent.
       const again = setTimeout(() => this.#connect(), promptMs)
       this.#waiting.add(waiter)
       this.#connect()
     })
   }
 
-  /** Makes as many connections as are waited for and may be; one at a time while the network is in trouble. */
+  /** Makes as many connections as are waited for and allowed; one at a time while the network is in trouble. */
   #connect(): void {
     while (
       !this.#closing &&
@@ -223,7 +226,7 @@ export class ConnectionPool {
     }
   }
 
-  /** How many more connections there may be. */
+  /** How many more connections may be made. */
   #room(): number {
     const silent = [...this.#used].filter((connection) => connection.silent).length
     return this.#max + Math.min(maxSpare, silent) - this.#used.size - this.#unused.length
@@ -257,7 +260,8 @@ export class ConnectionPool {
       },
       (error: Error) => {
         settle()
-        // Who waits is refused for what the server or the system said since, and not for silence or what is past.
+        // A waiting caller gets an error that the server or the system reported since it began to wait, never one for
+        // silence and never an older one.
         if (!connection.abandoned) [...this.#waiting].find(({ since }) => since <= startedAt)?.reject(error)
         connection.destroy()
         this.#connect()
@@ -280,14 +284,14 @@ export class ConnectionPool {
     }
   }
 
-  /** Is used no more. */
+  /** Takes the connection out of use. */
   #leave(connection: PoolConnection): void {
     clearTimeout(connection.unusedTimer)
     const at = this.#unused.indexOf(connection)
     if (at >= 0) this.#unused.splice(at, 1)
   }
 
-  /** Its socket is closed. */
+  /** Called when the socket has closed. */
   #forget(connection: PoolConnection): void {
     this.#open.delete(connection)
     this.#leave(connection)
@@ -295,7 +299,7 @@ export class ConnectionPool {
   }
 }
 
-/** A server that does not listen is left after a while. */
+/** Signs off; destroys the connection when the server does not react in time. */
 function sayGoodbye(connection: PoolConnection): void {
   const timer = setTimeout(() => connection.destroy(), goodbyeMs)
   connection.once('end', () => clearTimeout(timer))

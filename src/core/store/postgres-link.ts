@@ -18,19 +18,21 @@ export type PostgresOptions = {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** Milliseconds, each below what a caller waits, so that what failed is told and not that it was late. */
+/**
+ * Milliseconds. Each is below the time that a caller waits, so that the error names the cause and not just a timeout.
+ */
 const openMs = 1_500
 const statementMs = 1_500
 const silenceMs = 1_650
 /**
- * A node that stops inside a transaction lets go of its locks after this. No caller of ours waits longer for an answer,
- * and nothing is awaited between two statements.
+ * Milliseconds after which a node that hangs inside a transaction loses its locks. No caller waits longer for an
+ * answer, and no transaction pauses between two statements.
  */
 const idleMs = 1_500
 const maxConnections = 10
 const maxAttempts = 5
 
-/** Connects, brings the schema up to date, and throws a Fault that says what is wrong and how to mend it. */
+/** Connects and brings the schema up to date. Throws a Fault that says what is wrong and how to fix it. */
 export async function linkPostgres({ url, create, env }: PostgresOptions): Promise<StoreLink> {
   const target = postgresTarget(url, env)
   const connections = new ConnectionPool(settings(target), maxConnections)
@@ -60,7 +62,7 @@ export async function linkPostgres({ url, create, env }: PostgresOptions): Promi
     }
   }
   const over = (budget: () => WaitBudget): StoreLink => ({
-    // A connection may have died unnoticed, when the server was restarted: reading once more is safe.
+    // A connection may have broken unnoticed, for example when the server restarted. Repeating a read is safe.
     read: (work) =>
       bounded(
         budget(),
@@ -112,7 +114,7 @@ const settings = ({
   database,
   ssl,
   ...(loopbackOnly ? { socket: () => loopbackSocket(label) } : {}),
-  // A function keeps the driver from looking for a password in places of its own.
+  // With a function, the driver does not look for a password elsewhere.
   password: () => {
     if (password !== undefined) return password
     throw new Fault('Local', `The store ${label} wants a password, and none is given`, {
@@ -134,12 +136,12 @@ const isTrue = (text: string): boolean => text === 't'
 const unchanged = (text: string): string => text
 
 /**
- * Converts the types of our tables; everything else stays text. The driver matches what a server calls a date against
- * patterns that need hours for some megabytes, and not only our own server answers where the store is looked for.
+ * Converts the types of our tables; everything else stays text. The driver's date patterns can take hours on a few
+ * megabytes, and the peer at the store's address may not be our server.
  */
 const getTypeParser = (oid: number) => (oid === BOOL ? isTrue : numbers.has(oid) ? Number : unchanged)
 
-/** A socket that closes before anything is written to it when it has connected to another machine. */
+/** A socket that closes before it sends anything if it has connected to another machine. */
 function loopbackSocket(label: string): Socket {
   const socket = new Socket()
   socket.once('connect', () => {
@@ -167,8 +169,8 @@ async function prepare(connections: ConnectionPool, target: PostgresTarget, crea
 }
 
 /**
- * A connection in a new transaction. One that turns out to be broken is replaced once: nothing was asked of it yet,
- * which is not so for any later statement.
+ * Takes a connection and begins a transaction. A broken connection is replaced once, which is safe only before the
+ * first statement.
  */
 async function takeBegun(connections: ConnectionPool, deadline: number): Promise<PoolConnection> {
   for (let attempt = 1; ; attempt += 1) {
@@ -197,14 +199,14 @@ function hold(connections: ConnectionPool, connection: PoolConnection, deadline:
       const { rows, rowCount, command } = await ask(text, parameters)
       return { rows, changed: command === 'SELECT' ? undefined : (rowCount ?? undefined) }
     },
-    // It was taken inside a transaction.
+    // The connection already has an open transaction.
     begin: async () => {},
     commit: async () => {
       const { command } = await ask('COMMIT', [])
-      // The server answers so, and with no error, when a statement before has failed.
+      // When an earlier statement has failed, the server reports another command here instead of an error.
       if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`)
     },
-    // A broken connection has taken its transaction with it.
+    // A broken connection has ended its transaction.
     rollback: async () => {
       if (!connection.lost) await ask('ROLLBACK', [])
     },
@@ -223,6 +225,6 @@ async function repeated<T>(run: () => Promise<T>, again: (error: unknown, attemp
   }
 }
 
-/** Advisory locks have numbers for names; 64 bits of a hash do not meet by chance. */
+/** Advisory locks have numbers for names. 64 bits of a hash do not collide by chance. */
 const lockKey = (name: string): string =>
   createHash('sha256').update(`svc ${name}`).digest().readBigInt64BE().toString()

@@ -9,14 +9,14 @@ import { openStore, type StoreOptions } from './open.ts'
 import type { Db } from './tables.ts'
 
 /**
- * SQLite blocks this process while it waits for another's write: so only for as long as such a write
- * usually takes, and then we wait ourselves.
+ * Milliseconds that SQLite may block this process while it waits for another's write: as long as such a write usually
+ * takes. After that we wait without blocking.
  */
 const blockingMs = 20
 
 /**
- * Two connections: one writes, a transaction at a time, and one reads what is committed, so that a
- * token can be checked while a transaction is open. Throws what `openStore` throws.
+ * Uses two connections: one writes, a transaction at a time, and one reads committed data, so that a token can be
+ * checked while a transaction is open. Throws like `openStore`.
  */
 export function linkSqlite(options: StoreOptions): StoreLink {
   const store = openStore(options)
@@ -56,7 +56,7 @@ export function linkSqlite(options: StoreOptions): StoreLink {
       if (!open) throw closed()
       return await write(work, budget())
     },
-    // BEGIN IMMEDIATE already holds the only lock there is.
+    // BEGIN IMMEDIATE already holds the only lock.
     lock: async () => {},
     forRequest: () => {
       const shared = new WaitBudget()
@@ -80,9 +80,9 @@ const parts = {
 const hold = (database: DatabaseSync): DriverConnection => ({
   execute: async (sql, parameters) => execute(database, sql, parameters as readonly SQLInputValue[]),
   begin: async () => {
-    // Left over where the rollback itself failed, for a moment: without this none would ever begin again.
+    // A transaction is left over when its rollback failed. It would keep every other one from beginning.
     if (database.isTransaction) database.exec('ROLLBACK')
-    // A transaction that begins as a reader and then writes fails when another process wrote meanwhile.
+    // A transaction that begins with a read and then writes fails when another process has written meanwhile.
     database.exec('BEGIN IMMEDIATE')
   },
   commit: async () => database.exec('COMMIT'),
@@ -119,7 +119,7 @@ const isBusy = (error: unknown): boolean => {
   return primary === 5 || primary === 6
 }
 
-/** Extended result codes, then primary ones. No path: these faults go over HTTP (S6). */
+/** Extended result codes, then primary ones. No path appears, because these faults go over HTTP (S6). */
 const meanings: Readonly<Record<number, (cause: unknown) => Fault>> = {
   787: () => gone(),
   1555: () => taken(),
@@ -134,7 +134,7 @@ const meanings: Readonly<Record<number, (cause: unknown) => Fault>> = {
   26: (cause) => unavailable('is damaged', cause),
 }
 
-/** What an error of an open store means; one that is nobody's to mend stays as it is. */
+/** Translates an error of an open store. Errors without a remedy stay as they are. */
 function runningFault(error: unknown): unknown {
   if (error instanceof Fault) return error
   const code = codeOf(error)

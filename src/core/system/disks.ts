@@ -1,7 +1,7 @@
 import { readFile, stat, statfs } from 'node:fs/promises'
 import { loadSystemInformation, type Mount, parseMountinfo } from './files.ts'
 
-/** File systems on disks of this machine: asking one how full it is cannot hang on a peer. */
+/** File systems on disks of this machine. Reading their usage cannot hang on a peer. */
 const localTypes = new Set(
   'ext2 ext3 ext4 xfs btrfs zfs f2fs jfs nilfs2 reiserfs bcachefs vfat exfat ntfs ntfs3 ufs hfs hfsplus apfs'.split(
     ' ',
@@ -9,10 +9,10 @@ const localTypes = new Set(
 )
 
 /**
- * The writable local file systems, each once: of its mounts the whole one before a bind of a part,
- * then the shortest path. Every file system comes with all its mount points in that order, because a
- * container binds single files of the host's disk. The overlay at `/` is a container's own disk;
- * any other overlay shows the space of a disk that is listed already.
+ * The writable local file systems, each once. Among its mounts, the whole file system comes before a bind of a part,
+ * then the shortest path. Each file system comes with all its mount points in that order, because a container binds
+ * single files of the host's disk. The overlay at `/` is a container's own disk; any other overlay shows the space of a
+ * disk that is already listed.
  */
 export function localDisks(mounts: readonly Mount[]): { readonly type: string; readonly points: readonly string[] }[] {
   const devices = new Map<string, Mount[]>()
@@ -28,19 +28,19 @@ export function localDisks(mounts: readonly Mount[]): { readonly type: string; r
   })
 }
 
-/** One writable local file system. Bytes; `available` is what a program without privileges may still write. */
+/** One writable local file system. Bytes; `available` is what an unprivileged program may still write. */
 export type Disk = {
   readonly mount: string
   readonly type: string
   readonly total: number
   readonly available: number
-  /** Absent where the file system makes inodes as it needs them. */
+  /** Absent when the file system creates inodes on demand. */
   readonly inodes?: { readonly total: number; readonly free: number } | undefined
 }
-/** A file system that did not say how full it is. */
+/** A file system whose usage could not be read. */
 export type SilentDisk = { readonly mount: string; readonly error: unknown }
 
-/** Binds of single files that are looked past before a file system is given up. */
+/** Maximum number of single-file binds skipped before a file system is given up. */
 const maxBinds = 20
 
 /** Every writable local file system of this machine, once, one after the other. */
@@ -55,7 +55,7 @@ export async function* disks(): AsyncGenerator<Disk | SilentDisk> {
     const mount = await firstFolder(points)
     if (mount === undefined) continue
     const disk = await sizeOf(mount, type).catch((error: NodeJS.ErrnoException) => {
-      // Unmounted meanwhile, or in another user's folder: not this account's to judge.
+      // Unmounted meanwhile, or in a folder that this account cannot read: skipped.
       return error.code === 'ENOENT' || error.code === 'EACCES' ? undefined : { mount, error }
     })
     if (disk !== undefined) yield disk
@@ -95,9 +95,9 @@ export type ListedDisk = {
 const networkTypes = /^(nfs|cifs|smb|smbfs|afpfs|webdav|9p|fuse|macfuse|osxfuse|sshfs|autofs|devfs)/i
 
 /**
- * The listing of macOS and Windows: without network and read-only ones, and on macOS without the
- * system volumes, which share the space of `/System/Volumes/Data`. The root there is a sealed
- * snapshot; the data volume is what fills up.
+ * Converts the listing of macOS and Windows. It leaves out network and read-only file systems and, on macOS, the system
+ * volumes, which share the space of `/System/Volumes/Data`. The root there is a sealed snapshot; the data volume fills
+ * up.
  */
 export function fromListing(rows: readonly ListedDisk[], platform: NodeJS.Platform): Disk[] {
   const local = rows.filter(

@@ -1,10 +1,10 @@
 import { constants, readFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 
-/** Reads a small text file of the system; undefined when it is not there or may not be read. */
+/** Reads a small system text file. Undefined when it is missing or not readable. */
 export type ReadText = (path: string) => string | undefined
 
-/** Only for /proc and /sys: the kernel answers from memory, so reading synchronously never waits for a disk. */
+/** Only for /proc and /sys: the kernel answers from memory, so a synchronous read never waits for a disk. */
 export const readText: ReadText = (path) => {
   try {
     return readFileSync(path, 'utf8')
@@ -16,9 +16,9 @@ export const readText: ReadText = (path) => {
 export type SmallFile = { readonly text: string; readonly modified: Date }
 
 /**
- * A small regular file, whole. A pipe or a device is refused without waiting for it, so a path that
- * someone replaced cannot hang a run. Throws what the file system throws, or an Error that says why
- * the file is not one to read; `ENOENT` when there is none.
+ * Reads a small regular file completely. It refuses a pipe or a device without waiting for it, so a replaced path
+ * cannot block a run. Throws file system errors (`ENOENT` for a missing file), or an Error that says why the file is
+ * not suitable.
  */
 export async function readSmallFile(path: string, maxBytes: number, signal: AbortSignal): Promise<SmallFile> {
   signal.throwIfAborted()
@@ -41,13 +41,13 @@ export async function readSmallFile(path: string, maxBytes: number, signal: Abor
   }
 }
 
-/** True when an error means that there is no such file. */
+/** True when an error means that the file does not exist. */
 export const isMissing = (error: unknown): boolean => {
   const code = (error as { code?: unknown } | undefined)?.code
   return code === 'ENOENT' || code === 'ENOTDIR'
 }
 
-/** What an error of the file system says, without the path that its message repeats. */
+/** The message of a file system error, without the path that it repeats. */
 export function fileTrouble(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
   if (isMissing(error)) return 'is not there'
@@ -70,7 +70,7 @@ export type Mount = {
   readonly options: readonly string[]
 }
 
-/** The mounts that a path leads to: of several at one point, the last is the one that is seen. */
+/** The visible mounts: the last of several at one mount point hides the others. */
 export function parseMountinfo(content: string): Mount[] {
   const byPoint = new Map<string, Mount>()
   for (const line of content.split('\n')) {
@@ -93,14 +93,14 @@ export function parseMountinfo(content: string): Mount[] {
   return [...byPoint.values()]
 }
 
-/** The kernel writes blanks, tabs, line ends and backslashes of a path in octal. */
+/** The kernel writes blanks, tabs, line feeds and backslashes of a path in octal. */
 const unescaped = (path: string): string =>
   path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 
-/** Asks macOS and Windows what Linux tells in /proc. */
+/** Provides on macOS and Windows what Linux has in /proc. */
 export const loadSystemInformation = async () => (await import('systeminformation')).default
 
-/** Loads it where it is used. */
+/** Preloads it on systems that need it. */
 export const preloadSystemInformation = async (): Promise<void> => {
   if (process.platform !== 'linux') await loadSystemInformation()
 }

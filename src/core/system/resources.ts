@@ -3,17 +3,17 @@ import type { ServerState } from '../protocol/index.ts'
 import { loadSystemInformation, type Mount, parseMountinfo, type ReadText, readText } from './files.ts'
 
 /**
- * The folders of one cgroup controller that bound this process: its own group first, then its
- * parents as far as they are mounted here. A limit of any of them holds.
+ * The folders of one cgroup controller that limit this process: its own group first, then its parents as far as they
+ * are mounted here. Every one of these limits applies.
  */
 export type CgroupFolders = { readonly version: 1 | 2; readonly folders: readonly string[] }
 
-/** Deeper nesting than this is not a container platform's. */
+/** No container platform nests groups deeper than this. */
 const deepest = 32
-/** Bytes. Version 1 writes a number near 2^63 for "none". */
+/** Bytes. Version 1 writes a number near 2^63 for "unlimited". */
 const unlimited = 2 ** 60
 
-/** Reads `/proc/self/cgroup` and the mounts; undefined where the controller is not mounted. */
+/** Reads `/proc/self/cgroup` and the mounts. Returns undefined when the controller is not mounted. */
 export function cgroupFolders(
   controller: string,
   selfCgroup: string,
@@ -32,7 +32,7 @@ export function cgroupFolders(
 }
 
 function upwards(path: string, mount: Mount): string[] {
-  // Without a cgroup namespace the path is the host's, and so is the root of the mount.
+  // Without a cgroup namespace, the path and the root of the mount are those of the host.
   const inside = mount.root !== '/' && path.startsWith(mount.root) ? path.slice(mount.root.length) : path
   const parts = inside.split('/').filter((part) => part !== '')
   const usable = parts.includes('..') ? [] : parts.slice(0, deepest)
@@ -41,12 +41,12 @@ function upwards(path: string, mount: Mount): string[] {
   )
 }
 
-/** Bytes. The tightest limit on this process, and what is left below the tightest of them. */
+/** Bytes. The lowest limit on this process, and the least memory left under any of its limits. */
 export type MemoryLimit = { readonly limit: number; readonly available: number }
 
 /**
- * Memory limits of the groups. Page cache that the kernel would give back first (`inactive_file`)
- * counts as available, as the kernel's own MemAvailable does. Undefined without any limit.
+ * The memory limit that the groups set, or undefined without one. Page cache that the kernel reclaims first
+ * (`inactive_file`) counts as available, as in the kernel's own MemAvailable.
  */
 export function memoryLimit({ version, folders }: CgroupFolders, read: ReadText): MemoryLimit | undefined {
   const limits = folders.flatMap((folder) => {
@@ -68,7 +68,7 @@ export function memoryLimit({ version, folders }: CgroupFolders, read: ReadText)
 /** Processors that a quota allows, and the milliseconds of processor time used under it so far. */
 export type CpuQuota = { readonly processors: number; readonly usedMs: number }
 
-/** The tightest quota of the groups; undefined without one, or where its use cannot be read. */
+/** The lowest quota of the groups. Undefined without a quota, or when its use cannot be read. */
 export function cpuQuota(
   { version, folders }: CgroupFolders,
   accounting: CgroupFolders | undefined,
@@ -102,16 +102,16 @@ function statLine(content: string, key: string): number | undefined {
   return count(line?.slice(key.length))
 }
 
-/** What bounds this process, read at each call; undefined where nothing does. */
+/** The limits of this process, read at each call. Undefined without a limit. */
 export type OwnLimits = {
   readonly memory: () => MemoryLimit | undefined
   readonly cpu: () => CpuQuota | undefined
 }
 
 /**
- * Finds the groups of this process once: it does not change them, and to find them costs more than
- * to read them. Where they could not be read they are looked for again: the limits of a container must
- * not be lost for good because its descriptors ran out for a moment. Elsewhere than on Linux there are none.
+ * Finds the groups of this process once: they do not change, and finding them costs more than reading them. If reading
+ * fails, the next call looks for them again, so that a container's limits are not lost for good because file
+ * descriptors ran out for a moment. On systems other than Linux there are no limits.
  */
 export function ownLimits(read: ReadText): OwnLimits {
   let result: OwnGroups | undefined
@@ -134,7 +134,7 @@ export function ownLimits(read: ReadText): OwnLimits {
 
 type OwnGroups = Readonly<Record<'memory' | 'cpu' | 'accounting', CgroupFolders | undefined>>
 
-/** Undefined where /proc does not tell. */
+/** Undefined when /proc does not contain them. */
 function ownGroups(read: ReadText): OwnGroups | undefined {
   const self = read('/proc/self/cgroup')
   const mountinfo = self === undefined ? undefined : read('/proc/self/mountinfo')
@@ -147,19 +147,19 @@ function ownGroups(read: ReadText): OwnGroups | undefined {
   }
 }
 
-/** Counters at one moment; two of them make a figure. Milliseconds. */
+/** Counters at one moment. A percentage needs two samples. Milliseconds. */
 export type CpuSample = {
-  /** Monotonic. */
+  /** By the monotonic clock. */
   readonly at: number
   readonly busy: number
   readonly idle: number
   readonly processors: number
-  /** Processor time of this very process. */
+  /** Processor time of this process. */
   readonly own: number
   readonly quota?: CpuQuota | undefined
 }
 
-/** A shorter window than this says more about the program that measures than about the server. */
+/** A shorter window measures this program rather than the server. */
 export const cpuWindowMs = 500
 
 export function cpuSample(now: () => number, quota: CpuQuota | undefined): CpuSample {
@@ -175,9 +175,9 @@ export function cpuSample(now: () => number, quota: CpuQuota | undefined): CpuSa
 }
 
 /**
- * Percent of the processors used between two samples: of the quota where there is one, else of the
- * machine. In a window below 500 ms this process's own time is taken off, because its start would
- * be most of the figure. Undefined when no time was counted: then there is nothing to say.
+ * Percentage of processor time used between two samples: of the quota if there is one, else of the machine. In a window
+ * below 500 ms this process's own time is subtracted, because its start would dominate the result. Undefined when the
+ * counters did not advance.
  */
 export function usedPercent(before: CpuSample, after: CpuSample): number | undefined {
   const window = after.at - before.at
@@ -195,13 +195,13 @@ export function usedPercent(before: CpuSample, after: CpuSample): number | undef
 export type Memory = { readonly total: number; readonly available: number }
 
 /**
- * The machine's memory, or the container's where it is tighter. On Linux and Windows `os.freemem`
- * is what programs may still take (MemAvailable, ullAvailPhys). On macOS it counts free pages only.
+ * The machine's memory, or the container's if that is less. On Linux and Windows `os.freemem` is what programs may
+ * still allocate (MemAvailable, ullAvailPhys). On macOS it counts free pages only.
  */
 export const memory = (limit: MemoryLimit | undefined): Memory =>
   within({ total: totalmem(), available: freemem() }, limit)
 
-/** The same for a monitor, which may wait: on macOS with the pages that the system would give back. */
+/** The same for a monitor, which may wait. On macOS it includes the pages that the system can reclaim. */
 export async function hostMemory(limits: OwnLimits): Promise<Memory> {
   if (process.platform !== 'darwin') return memory(limits.memory())
   const system = await loadSystemInformation()
@@ -209,21 +209,21 @@ export async function hostMemory(limits: OwnLimits): Promise<Memory> {
   return { total, available }
 }
 
-/** A container cannot take more than its limit leaves, nor more than the machine has. */
+/** Applies a container's limit: the result exceeds neither what that limit leaves nor what the machine has. */
 export function within(machine: Memory, limit: MemoryLimit | undefined): Memory {
   if (limit === undefined || limit.limit >= machine.total) return machine
   return { total: limit.limit, available: Math.min(limit.available, machine.available) }
 }
 
 const mebibyte = 2 ** 20
-/** Samples closer together than this are not kept: a busy server asks thousands of times. */
+/** Samples closer together than this are dropped: a busy server takes thousands a second. */
 const keepEveryMs = 100
 
 /**
- * A long-lived measure of this machine (H4): every call begins one measurement, the function it
- * returns ends it. The CPU figure covers the run when that took 500 ms; a shorter run borrows the
- * latest sample that is 500 ms old, or the oldest there is, so `svc serve` always has a true window
- * and a single short command measures from when this was made.
+ * A long-lived meter of this machine (H4). Every call begins one measurement; the function it returns ends it. The CPU
+ * percentage covers the run when that took at least 500 ms. A shorter run uses the latest sample that is 500 ms old, or
+ * else the oldest one. `svc serve` thus always has a full window, and a single short command measures from the creation
+ * of the meter.
  */
 export function stateMeter(now: () => number): () => () => ServerState {
   const limits = ownLimits(readText)
@@ -240,10 +240,12 @@ export function stateMeter(now: () => number): () => () => ServerState {
   }
 }
 
-/** One measurement from here to the call of what it returns: `stateMeter` for a single run. */
+/** Makes one measurement, from this call to the call of the function it returns: `stateMeter` for a single run. */
 export const measureState = (now: () => number): (() => ServerState) => stateMeter(now)()
 
-/** The sample to compare with: the run's own beginning, else the latest old enough, else the oldest. */
+/**
+ * The sample to compare with: the run's own start if it is old enough, else the latest one that is, else the oldest.
+ */
 export function baseOf(samples: readonly CpuSample[], first: CpuSample, ended: CpuSample): CpuSample {
   const old = (one: CpuSample): boolean => ended.at - one.at >= cpuWindowMs
   if (old(first)) return first
@@ -251,7 +253,7 @@ export function baseOf(samples: readonly CpuSample[], first: CpuSample, ended: C
   return byAge.findLast(old) ?? byAge[0] ?? first
 }
 
-/** Bounded: whatever is younger than the window, and the latest that is older. */
+/** Keeps the samples younger than the window, and the latest older one. */
 export function keep(samples: readonly CpuSample[], latest: CpuSample): readonly CpuSample[] {
   const last = samples.at(-1)
   const all = last && latest.at - last.at < keepEveryMs ? samples : [...samples, latest]
@@ -259,7 +261,10 @@ export function keep(samples: readonly CpuSample[], latest: CpuSample): readonly
   return firstNeeded > 0 ? all.slice(firstNeeded) : all
 }
 
-/** Interface 2.6: whole megabytes of 2^20 bytes; percent with one decimal, absent when nothing could be counted. */
+/**
+ * Memory is in whole megabytes of 2^20 bytes. The CPU percentage has one decimal and is absent when there is none
+ * (interface 2.6).
+ */
 export function serverState(name: string, { total, available }: Memory, used: number | undefined): ServerState {
   return {
     ServerName: name,

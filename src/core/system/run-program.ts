@@ -3,40 +3,40 @@ import { ProbeError } from '../probe-error.ts'
 import { killAll, reaped, system32File } from './end-process.ts'
 
 export type Ended = {
-  /** Undefined when a signal ended it. */
+  /** Undefined when a signal ended the program. */
   readonly code: number | undefined
   readonly signal: NodeJS.Signals | undefined
-  /** As far as it was kept. */
+  /** Up to the number of bytes kept. */
   readonly stdout: string
   readonly stderr: string
-  /** True when it said more than was kept. */
+  /** True when there was more output than was kept. */
   readonly more: boolean
 }
 
 export type Program = {
-  /** An absolute path: nothing is looked up, and no shell reads it. */
+  /** An absolute path: there is no lookup and no shell. */
   readonly file: string
   readonly args: readonly string[]
-  /** All of its environment. */
+  /** The whole environment. */
   readonly env: Readonly<Record<string, string>>
-  /** Bytes kept of each of its two outputs; what comes after is read and thrown away. */
+  /** Bytes kept of stdout and of stderr. The rest is read and discarded. */
   readonly keep: number
 }
 
-/** Bytes that a program may say in all before it is ended: an endless one must not cost the whole deadline. */
+/** Maximum bytes of output before the program is ended: endless output must not use up the whole deadline. */
 const maxOutput = 16 * 1024 * 1024
 const windows = process.platform === 'win32'
 
 /**
- * Runs a program to its end, without a shell and without input. When the signal aborts, it and whatever
- * it started are killed, and the promise rejects with the signal's reason. Throws ProbeError `internal`
- * for one that cannot be started, `data` for one that does not stop talking.
+ * Runs a program to its end, without a shell and without input. When the signal aborts, the program and its children
+ * are killed, and the promise rejects with the signal's reason. Throws ProbeError `internal` when it cannot be started,
+ * and `data` when its output does not end.
  */
 export async function runProgram({ file, args, env, keep }: Program, signal: AbortSignal): Promise<Ended> {
   signal.throwIfAborted()
   const { spawn } = process.getBuiltinModule('node:child_process')
   const child = spawn(file, [...args], {
-    // A group of its own, so that whatever it starts is killed with it.
+    // A process group of its own, so that its children are killed with it.
     detached: !windows,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...env },
@@ -48,13 +48,13 @@ export async function runProgram({ file, args, env, keep }: Program, signal: Abo
   try {
     return await ended(child, file, keep, signal)
   } finally {
-    // Also after a good end: what it left behind in its group must not outlive the run.
+    // Also after success: children left in its group must not outlive the run.
     killAll(child)
     await reaped(child, gone)
   }
 }
 
-/** Milliseconds that outputs may stay open after the program has ended, held by something that it started. */
+/** Milliseconds that stdout and stderr may stay open after the program has ended, held by a child. */
 const drainMs = 200
 
 function ended(child: ChildProcess, file: string, keep: number, signal: AbortSignal): Promise<Ended> {
@@ -120,7 +120,7 @@ function whyNot({ code }: NodeJS.ErrnoException): string {
   return code ?? 'unknown'
 }
 
-/** What every program may know: where programs are, and that it speaks to a program. */
+/** The environment of every program: where programs are, and that a program reads the output. */
 export const plainEnvironment = (): Readonly<Record<string, string>> =>
   windows
     ? { SystemRoot: process.env['SystemRoot'] ?? 'C:\\Windows', PATH: system32File('').replace(/\\$/, '') }

@@ -4,9 +4,9 @@ import { showBytes } from '../../format.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { quote, type Redact } from '../text.ts'
 
-/** Bytes of response headers; more is refused by the parser. */
+/** Maximum bytes of response headers. The parser refuses more. */
 const maxHeaderBytes = 16 * 1024
-/** Interim answers (1xx) that are heard before a peer is taken for hostile. */
+/** Maximum number of interim responses (1xx) before a peer counts as hostile. */
 const maxInterim = 16
 
 export type HttpCall = {
@@ -18,22 +18,25 @@ export type HttpCall = {
 }
 export type Head = {
   readonly status: number
-  /** Names in lower case; repeated ones joined by `, `. */
+  /** Names are in lower case. Repeated headers are joined by `, `. */
   readonly headers: Readonly<Record<string, string>>
-  /** Every Set-Cookie line by itself: joined, they could not be told apart. */
+  /** Each Set-Cookie line separately: joined, they could not be split again. */
   readonly cookies: readonly string[]
-  /** Reads on, up to `max` bytes, then hangs up. Throws ProbeError `protocol` when the answer is cut short. */
+  /**
+   * Reads the body, up to `max` bytes, then closes the connection. Throws ProbeError `protocol` when the body is
+   * truncated.
+   */
   readonly read: (max: number) => Promise<Body>
 }
 export type Body = {
   readonly bytes: Buffer
-  /** True when there was more than was read. */
+  /** True when the body is longer than what was read. */
   readonly more: boolean
 }
 
 /**
- * One HTTP/1.1 request over a socket that the caller opened and destroys. `hide` takes the caller's
- * secrets out of what the peer said. Throws ProbeError, or what the socket threw.
+ * Sends one HTTP/1.1 request over a socket that the caller opened and destroys. `redact` removes the caller's secrets
+ * from texts of the peer. Throws ProbeError, or the socket's error.
  */
 export function call(socket: Socket, address: string, ask: HttpCall, redact: Redact): Promise<Head> {
   const { request } = process.getBuiltinModule('node:http')
@@ -63,7 +66,7 @@ export function call(socket: Socket, address: string, ask: HttpCall, redact: Red
 }
 
 function headOf(answer: IncomingMessage, address: string, redact: Redact): Head {
-  // A cut that comes before anyone reads must not be an unhandled error; `read` tells of it.
+  // A connection that breaks before anyone reads must not cause an unhandled error; `read` reports it.
   answer.on('error', () => {})
   const headers = Object.entries(answer.headersDistinct).map(([name, values]) => [name, (values ?? []).join(', ')])
   return {
@@ -81,7 +84,7 @@ async function readBody(answer: IncomingMessage, address: string, max: number, r
     for await (const chunk of answer as AsyncIterable<Buffer>) {
       chunks.push(chunk)
       length += chunk.length
-      // Leaving the loop destroys the answer and its socket.
+      // Leaving the loop destroys the response and its socket.
       if (length > max) break
     }
   } catch (error) {
@@ -96,9 +99,9 @@ async function readBody(answer: IncomingMessage, address: string, max: number, r
   return { bytes: bytes.subarray(0, max), more: length > max }
 }
 
-/** The parser's codes, in an operator's words. */
+/** Translates the parser's error codes for operators. */
 function meaning(error: NodeJS.ErrnoException & { rawPacket?: unknown }, address: string, redact: Redact): Error {
-  // A DOMException has a number there.
+  // The code of a DOMException is a number.
   const code = typeof error.code === 'string' ? error.code : ''
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new ProbeError('protocol', `${address} sent more than ${showBytes(maxHeaderBytes)} of headers`, [code])

@@ -21,7 +21,7 @@ export type Route = {
   readonly url: URL
   readonly method: 'GET' | 'HEAD' | 'POST'
   readonly body?: string | undefined
-  /** Sent to whoever is asked. */
+  /** Sent to every server. */
   readonly common: Readonly<Record<string, string>>
   /** Sent to the origin of `url` only: configured headers and credentials. */
   readonly own: Readonly<Record<string, string>>
@@ -36,7 +36,7 @@ export type Route = {
 
 export type RouteLink = { readonly socket: Socket; readonly chain: Chain | undefined }
 
-/** Connects, with TLS for https. With `verify`, a server that is not who it should be gets no request. */
+/** Connects, with TLS for https. With `verify`, a server that cannot be verified gets no request. */
 export async function open(target: PeerAddress, url: URL, route: Route, context: NetContext): Promise<RouteLink> {
   if (url.protocol === 'http:') {
     if (route.signsIn && isOurs(url, route) && !route.insecureHttp && !isLoopback(target.ip)) {
@@ -55,25 +55,25 @@ export async function open(target: PeerAddress, url: URL, route: Route, context:
 
 const isOurs = (url: URL, route: Route): boolean => url.origin === route.url.origin
 
-/** The /healthcheck of a server like this one: A must not ask B that asks A. */
+/** Whether a URL is the /healthcheck of a server like this one: A must not query B that queries A. */
 export const asksPeerAt = (url: URL): boolean =>
   /\/(?:healthcheck|HealthCheckRequest)(?:\.\w+)?\/?$/i.test(url.pathname)
 
 export type Arrival = {
   readonly head: Head
   readonly socket: Socket
-  /** Where the answer came from: the last of the redirects. */
+  /** The URL that answered: the last of the redirects. */
   readonly url: URL
-  /** Every URL that was asked, fit to be shown. */
+  /** Every URL requested, sanitized. */
   readonly hops: readonly string[]
-  /** Wall clock before the request that was answered, and when its head was there. */
+  /** The wall clock before the last request, and when its response headers arrived. */
   readonly sent: Date
   readonly receivedAt: Date
 }
 
 /**
- * Asks, and follows as many redirects as are allowed. A POST follows none. Another origin gets
- * neither configured headers nor credentials. The caller destroys the socket that it is given.
+ * Sends a request and follows as many redirects as allowed; none for a POST. Another origin gets neither configured
+ * headers nor credentials. The caller destroys the returned socket.
  */
 export async function travel(
   link: RouteLink,
@@ -116,7 +116,7 @@ export async function travel(
 
 const hopText = (hops: readonly string[]): string => hops.slice(-4).join(' -> ')
 
-/** The request to a URL: what is ours goes to our own origin only. */
+/** The request to a URL. Configured headers and credentials go to the configured origin only. */
 export function requestTo(url: URL, route: Route) {
   const ours = isOurs(url, route)
   const hops = asksPeerAt(url) ? { 'X-Svc-Hops': '1' } : {}
@@ -124,7 +124,7 @@ export function requestTo(url: URL, route: Route) {
   return { method: route.method, path: `${url.pathname}${url.search}`, headers, body: ours ? route.body : undefined }
 }
 
-/** The URL that an answer redirects to, when it is to be followed. */
+/** The URL of a redirect, if it should be followed. */
 export function nextOf(head: Head, url: URL, at: PeerAddress, route: Route): URL | undefined {
   const { location } = head.headers
   const redirects = [301, 302, 303, 307, 308].includes(head.status)
@@ -141,7 +141,7 @@ export function nextOf(head: Head, url: URL, at: PeerAddress, route: Route): URL
   return next
 }
 
-/** The same host and port keep their address: it is what is being probed. */
+/** The same host and port keep their address, because that address is being checked. */
 export async function targetOf(
   next: URL,
   url: URL,
@@ -160,17 +160,17 @@ export async function targetOf(
   return { ...first, ip, port, address: hostPort(ip, port) }
 }
 
-/** What a conversation with a peer needs from the run that it belongs to. */
+/** What a connection to a peer needs from its run. */
 export type NetContext = {
-  /** Aborts at the deadline, or when the run is cancelled. Everything that is opened must end with it. */
+  /** Aborts at the deadline, or when the run is cancelled. Everything opened must end with it. */
   readonly signal: AbortSignal
-  /** Milliseconds left until the deadline: for a server-side statement timeout. */
+  /** Milliseconds left until the deadline, for server-side statement timeouts. */
   readonly msLeft: () => number
-  /** Monotonic milliseconds: for durations. */
+  /** Monotonic milliseconds, for durations. */
   readonly now: () => number
-  /** The wall clock: for dates. */
+  /** The wall clock, for dates. */
   readonly date: () => Date
-  /** Every address of a name: the hosts file, then DNS. Cancelled by the signal; never getaddrinfo. */
+  /** Every address of a name, from the hosts file, else from DNS. The signal cancels it. It never uses getaddrinfo. */
   readonly resolve: (host: string) => Promise<readonly string[]>
   /** The same for drivers that take a `lookup`. */
   readonly lookup: LookupFunction

@@ -1,31 +1,31 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../tables.ts'
 
-/** A store with fewer names than this gives all of them. */
+/** A store with fewer names returns all of them. */
 const maxNames = 1_000
-/** Names before the typed one in their order, and as many from it on. */
+/** Number of names before the typed one in sort order, and of names from it on. */
 const maxNeighbours = 100
-/** Characters. Longer words are not typing slips, and every letter more asks for eighty further names. */
+/** Characters. Longer words are not typing mistakes, and every additional letter adds eighty names to look up. */
 const maxTyped = 32
-/** What a wrong letter may have been meant to be, besides the letters of the word itself. */
+/** Candidates for a wrong letter, besides the letters of the word itself. */
 const letters = 'abcdefghijklmnopqrstuvwxyz0123456789-_.@ '
 
 type Names = {
   readonly table: 'users' | 'apiKeys' | 'heartbeats'
-  /** The column that is compared; an index begins with it. */
+  /** The column to compare. An index begins with it. */
   readonly key: string
-  /** The column that is shown. */
+  /** The column to show. */
   readonly name: string
-  /** What that index is limited to. */
+  /** The condition of that index, if it is partial. */
   readonly only?: RawBuilder<unknown>
 }
 
 /**
- * Names that may be meant by `typed`, which is none of them: at most some thousand rows are read, by an index, however
- * many there are. All names while they are few. Of many, those that are one slip away (a letter left out, added,
- * replaced or swapped with its neighbour) and those that stand beside it in the order of the names, which begin like
- * it. So of many names it does not find one with two slips of which one is near the beginning, nor one whose wrong
- * letter should be a letter beyond ASCII that the word does not hold.
+ * Names similar to `typed`, which is not a name itself. It reads at most a few thousand rows by an index, however many
+ * there are. While names are few, it returns all of them. Otherwise it returns those that differ by one typing mistake
+ * (a letter missing, added, replaced or swapped with its neighbour), and the neighbours in sort order, which begin
+ * alike. Among many names it thus misses a name with two mistakes of which one is near the beginning. It also misses
+ * one that needs a letter beyond ASCII that the typed word does not contain.
  */
 export async function namesNear(db: Db, typed: string, names: Names): Promise<readonly string[]> {
   const { table, key, name, only = sql`1 = 1` } = names
@@ -50,7 +50,7 @@ export async function namesNear(db: Db, typed: string, names: Names): Promise<re
   return [...new Set(near.flat())]
 }
 
-/** All words that become `typed` by one slip. */
+/** All words that one typing mistake turns into `typed`. */
 function oneSlipAway(typed: string): readonly string[] {
   const word = Array.from(typed)
   if (word.length > maxTyped) return []

@@ -10,14 +10,14 @@ import { namesNear } from './near.ts'
 import { endAll } from './sessions.ts'
 import { admin, anyAdmin, grantsText, userById, userRows, usersOf, userThere } from './user-rows.ts'
 
-/** Grants what is not held, in this order. Gives whether anything changed. */
+/** Grants names that the user does not hold, in this order. Returns whether anything changed. */
 export async function grant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<boolean> {
-  // One at a time: the order of the rows of one INSERT is nobody's promise.
+  // One at a time: a single INSERT does not guarantee the order of its rows.
   for (const name of names) await tx.insertInto('grants').values({ userId, kind, name }).execute()
   return names.size > 0
 }
 
-/** Takes away what is held of these. Gives whether anything changed. */
+/** Removes the grants among these names. Returns whether anything changed. */
 export async function ungrant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<boolean> {
   if (names.size === 0) return false
   const grants = tx.deleteFrom('grants').where('userId', '=', userId).where('kind', '=', kind)
@@ -26,8 +26,8 @@ export async function ungrant(tx: Db, userId: string, kind: GrantKind, names: Re
 }
 
 /**
- * Held by every transaction that changes who is a user or an Admin, so that two Admins who remove each
- * other at once do so one after the other.
+ * A lock for every transaction that adds or removes users or Admins, so that two Admins who remove each other run one
+ * after the other.
  */
 const usersLock = 'users'
 const maxRoleNames = 1_000
@@ -89,7 +89,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
     setPassword: (id, passwordHash, actor) =>
       change(async (tx) => {
         if ('replaces' in actor) {
-          // Where the password was changed meanwhile, its hash is another one, and stays.
+          // If the password has changed meanwhile, its new hash differs and stays.
           const same = tx.updateTable('users').set({ passwordHash }).where('id', '=', id)
           await same.where('passwordHash', '=', actor.replaces).execute()
           return
@@ -108,7 +108,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         const user = await userThere(tx, id)
         if (user.disabled === disabled) return
         if (disabled) await refuseLastAdmin(tx, user)
-        // What was issued before does not come back to life when the user is enabled again.
+        // Enabling the user again must not revive old tokens.
         const epoch = disabled ? user.epoch + 1 : user.epoch
         await tx
           .updateTable('users')
@@ -146,8 +146,8 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
 }
 
 /**
- * Goes from name to name by the index instead of through all grants: as many steps as there are names, however many
- * users hold them. A name that is only a permission's is passed over.
+ * Steps from name to name by the index instead of reading all grants: one step per name, however many users hold it.
+ * Names of permissions only are skipped.
  */
 async function roleNames(db: Db): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`
@@ -162,7 +162,7 @@ async function roleNames(db: Db): Promise<readonly string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** Each name once, in its order. */
+/** The names without `those`, each once, in order. */
 const without = (names: readonly string[], those: readonly string[]): ReadonlySet<string> =>
   new Set(names.filter((name) => !those.includes(name)))
 
