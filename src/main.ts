@@ -1,17 +1,17 @@
 import { endOnUncaught, guardStandardError, outputUsed, packageJson, writeOutput } from './cli/process.ts'
 import { commands, topics } from './registry.ts'
 
-// oclif looks for the shell when it loads, and on Windows starts PowerShell to do so.
+// oclif detects the shell when it loads, and on Windows starts PowerShell for that.
 process.env.SHELL ??= process.env.COMSPEC ?? 'unknown'
 
 /**
- * Runs one command line and sets the process's exit code. It does not exit by itself, because an exit
- * would cut a piped answer at 64 KiB: only an error that nobody caught ends in one.
+ * Runs one command line and sets the process's exit code. It does not exit by itself, because that would truncate a
+ * piped answer at 64 KiB. Only uncaught errors end in an exit.
  */
 export async function main(argv: readonly string[]): Promise<void> {
   endOnUncaught(async (error) => {
     const { settle } = await import('./cli/exit.ts')
-    // Standard output holds one JSON value: an answer that is there already stays the only one.
+    // Standard output contains one JSON value: after an answer, no error follows.
     await settle(error, { json: argv.includes('--json') && !outputUsed(), debug: argv.includes('--debug') })
   })
   const first = argv[0] ?? ''
@@ -32,8 +32,8 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 /**
- * Password hashes may take all but two of libuv's threads (P3). The pool reads its size when it is
- * first used, so this comes before any file is read.
+ * Lets password hashes use all but two of libuv's threads (P3). The pool reads its size at first use, so this must run
+ * before any file is read.
  */
 async function widenThreadPool(): Promise<void> {
   const { availableParallelism } = await import('node:os')

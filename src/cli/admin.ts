@@ -6,7 +6,7 @@ import { custom, type ProcessEnvironment, text, variable } from './flags.ts'
 import { packageJson } from './process.ts'
 import { localCall, storePath } from './session.ts'
 
-/** Users, keys and the audit are a store's: these commands have no server to ask. */
+/** Users, keys and the audit belong to a store: these commands have no server as a target. */
 export const storeFlags = {
   store: text('store')({ description: "The store's file or postgres:// URL (SVC_STORE)", helpGroup: 'TARGET' }),
   server: custom<never>({
@@ -25,7 +25,7 @@ export type StoreSession = {
   readonly close: () => Promise<void>
 }
 
-/** The store of this machine, and this account as who administers it (P8). svc.yaml is not read. */
+/** Opens the store of this machine, with this account as the administrator (P8). Does not read svc.yaml. */
 export async function openAdmin(
   flags: { readonly store?: string | undefined; readonly reason?: string | undefined },
   env: ProcessEnvironment,
@@ -67,13 +67,13 @@ export abstract class StoreCommand extends SvcCommand {
     }
   }
 
-  /** The text of a list, which in a pipe may be no line at all. */
+  /** Prints a list, which may be empty in a pipe. */
   protected printList(text: string): void {
     if (text !== '') this.print(text)
   }
 }
 
-/** What `work` gives. Its Fault `NotFound` becomes one with `message`, the nearest name and a hint. */
+/** Returns the result of `work`. Replaces its Fault `NotFound` by one with `message`, the nearest name and a hint. */
 export async function orNearest<R>(
   work: Promise<R>,
   name: string,

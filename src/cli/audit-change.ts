@@ -2,8 +2,8 @@ import type { AuditFacts } from '../core/service.ts'
 import { names } from './render/table.ts'
 
 /**
- * What an entry changed, for people: `+Ops −Deploy` for lists before and after, else the facts
- * themselves. What is not of that shape stands as it was written.
+ * What an audit entry changed, for people: `+Ops −Deploy` for lists before and after, else the facts. Entries of
+ * another form are shown as stored.
  */
 export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before' | 'after' | 'reason'>): string {
   const [was, is] = [factsOf(before), factsOf(after)]
@@ -36,7 +36,7 @@ function difference(was: unknown, is: unknown): readonly string[] {
   return [...gained, ...lost]
 }
 
-/** `user deploy, roles Ops`: what is empty or null is left out. */
+/** `user deploy, roles Ops`, without empty and null facts. */
 function describe(facts: Facts | undefined, written: string): string {
   if (!facts) return written
   const parts = Object.entries(facts).flatMap(([name, value]) => {

@@ -6,18 +6,21 @@ import { profileNamed, type ServerProfile, type Settings } from './profiles.ts'
 
 type Key = {
   readonly doc: string
-  /** The variable that beats the profile. */
+  /** The variable that overrides the profile. */
   readonly variable?: string
   /** The value in a profile, as text. */
   readonly of?: (profile: ServerProfile) => string | undefined
-  /** The profile with it; without, it belongs to no profile. Throws `Fault` Usage for a value that cannot be. */
+  /**
+   * Returns the profile with the new value. Absent for settings outside profiles. Throws `Fault` Usage for an invalid
+   * value.
+   */
   readonly into?: (profile: ServerProfile, value: string | undefined) => ServerProfile
   readonly otherwise?: string
 }
 
 const flag = (value: string): boolean => oneOf('insecure-http', ['true', 'false'] as const, value, 'Values') === 'true'
 
-/** What svc goes by on this machine. Those with `into` can be set, in the chosen profile. */
+/** The settings of svc on this machine. Those with `into` can be set in the chosen profile. */
 export const configKeys = {
   profile: { doc: 'The current profile', variable: 'SVC_PROFILE' },
   server: {
@@ -30,7 +33,7 @@ export const configKeys = {
       }
       const server = serverOf(value, profile.insecureHttp ?? false)
       if (profile.user === undefined || server === profile.server) return { ...profile, server }
-      // The token belongs to the server that gave it.
+      // The token belongs to the server that issued it.
       throw new Fault('Usage', `${profile.user} is signed in at ${profile.server} by this profile`, {
         hints: [`svc logout --profile ${profile.name}`, `svc login --server ${server}   (makes a profile of its own)`],
       })
@@ -81,7 +84,7 @@ export type Effective = {
   readonly origin: string
 }
 
-/** What a command started now would go by, and where that comes from: flag > environment > profile > default. */
+/** The settings that a command started now would use, with their origin: flag > environment > profile > default. */
 export async function effective(
   settings: Settings,
   flags: { readonly profile?: string | undefined },
@@ -102,7 +105,7 @@ export async function effective(
   })
 }
 
-/** The settings with one changed in the chosen profile; `undefined` takes it out. */
+/** The settings with one changed in the chosen profile. `undefined` removes it. */
 export async function withSetting(
   settings: Settings,
   change: { readonly key: ConfigKey; readonly value: string | undefined },

@@ -7,16 +7,16 @@ type ExitReport = {
   readonly json: boolean
   readonly debug: boolean
   readonly target?: string | undefined
-  /** The command's flags, for a suggestion. */
+  /** The command's flags, for suggestions. */
   readonly flags?: readonly string[]
 }
 
 /**
- * The one place that turns a failure into an exit code and says it: what, why, what next. With
- * `--json` the one JSON value on stdout is the error.
+ * Turns a failure into an exit code and reports it: what, why, what next. With `--json`, the single JSON value on
+ * stdout is the error.
  */
 export async function settle(error: unknown, report: ExitReport): Promise<void> {
-  // Most commands end well and never come here.
+  // Loaded only for failures, which are rare.
   const { renderError } = await import('./render/errors.ts')
   const fault = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
   process.exitCode = fault ? signalExit(fault) : exits.defect.code
@@ -33,8 +33,8 @@ function signalExit(fault: Fault): number {
 }
 
 /**
- * A failure that somebody can mend, or undefined for a defect. oclif's complaints about flags and
- * arguments are usage faults; a flag that no command has is answered with the nearest one.
+ * A failure as a Fault, or undefined for a defect. oclif's errors about flags and arguments are usage faults. For an
+ * unknown flag, the fault suggests the nearest one.
  */
 export function asFault(
   error: unknown,
@@ -56,7 +56,7 @@ export function asFault(
   })
 }
 
-/** What the machine runs out of, and the way out. Such an error is no defect, wherever it comes from. */
+/** Resources that a machine can run out of, and the remedy. Such an error is no defect, wherever it occurs. */
 const shortages: Readonly<Record<string, string>> = {
   EMFILE: 'Raise the limit of open files of this process: ulimit -n, or LimitNOFILE= of its systemd unit.',
   ENFILE: 'The whole system has too many files open: end what holds them, or raise fs.file-max.',
@@ -73,7 +73,13 @@ function shortage(error: Error): Fault | undefined {
 
 const helpLine = 'See more help with --help'
 
-/** oclif frames what a flag's parser throws: `Parsing --type \n\t<message>\nSee more help …`. */
+/**
+ * Unwraps errors of a flag's parser, which oclif wraps: `Parsing --type
+ *
+ * \t<message>
+ *
+ * See more help …`.
+ */
 function unwrapped(fault: Fault): Fault {
   const [, message] = /^Parsing --\S+ ?\n\t([\s\S]*?)\n?See more help with --help$/.exec(fault.message) ?? []
   return message === undefined ? fault : new Fault(fault.fault, message, fault.details)

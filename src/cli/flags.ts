@@ -1,7 +1,7 @@
 /**
- * Flags and arguments: how commands declare them, and how a command line is read by them. They are
- * declared as the data that oclif's own builders make: oclif reads it for help, and for every command line
- * that is not read here. Loading oclif only to declare or to read them costs as much as Node's own start.
+ * Flags and arguments: how commands declare them, and how a command line is parsed. They are declared as the same data
+ * that oclif's own builders make. oclif reads that data for help and for every command line that is not parsed here.
+ * Loading oclif only to declare or parse flags takes as long as starting Node.
  */
 import type { string as oclifString } from '@oclif/core/args'
 import type { boolean as oclifBoolean, custom as oclifCustom } from '@oclif/core/flags'
@@ -22,7 +22,7 @@ export const boolean = ((options: Properties = {}) => ({
   type: 'boolean',
 })) as unknown as typeof oclifBoolean
 
-/** A flag with a value; the options of one flag go before the defaults of its kind. */
+/** A flag with a value. The options of one flag override the defaults of its kind. */
 export const custom = ((defaults: Properties = {}) =>
   (options: Properties = {}) => ({
     parse: asWritten,
@@ -41,7 +41,9 @@ export const argument = ((options: Properties = {}) => ({
   type: 'option',
 })) as unknown as typeof oclifString
 
-/** The value of a closed set, in any letter case; a mistyped one is answered with the nearest and the list. */
+/**
+ * A value of a closed set, in any letter case. The error for a mistyped one suggests the nearest value and lists all.
+ */
 export function oneOf<V extends string>(what: string, values: readonly V[], input: string, listed: string): V {
   const match = values.find((value) => value.toLowerCase() === input.toLowerCase())
   if (match !== undefined) return match
@@ -61,7 +63,7 @@ export const modeFlag = custom<ExecutionMode>({
 
 const typesAndAll = [...ServerType.values, 'all'] as const
 export type TypeOrAll = (typeof typesAndAll)[number]
-/** Repeatable, not greedy. */
+/** Repeatable; each flag takes one value. */
 export const typesFlag = (described: Described) =>
   custom<TypeOrAll>({
     char: 't',
@@ -100,7 +102,7 @@ export function parseDuration(what: string, input: string): number {
 export const durationFlag = (what: string) =>
   custom<number>({ helpValue: '<5s|2m|…>', parse: async (input) => parseDuration(what, input) })
 
-/** A wait of `maxMs` milliseconds at most; `0` and `0s` mean none. */
+/** A delay of at most `maxMs` milliseconds; `0` and `0s` mean none. */
 export const delayFlag = (what: string, maxMs: number) =>
   custom<number>({
     helpValue: '<10s|1m|…>',
@@ -111,7 +113,7 @@ export const delayFlag = (what: string, maxMs: number) =>
     },
   })
 
-/** Where a command acts, and with what. */
+/** Which server or store a command uses, and with what credentials. */
 export const connectionFlags = {
   server: text('server')({
     description: 'URL of a server (SVC_SERVER); without it the profile, else this machine',
@@ -128,7 +130,7 @@ export const connectionFlags = {
   'insecure-http': boolean({ description: 'Allow plain http to another machine', helpGroup: 'TARGET' }),
 } as const
 
-/** An argument that must be there. `what` is its name in the help, e.g. NAME. */
+/** A required argument. `what` is its name in the help, e.g. NAME. */
 export function required(value: string | undefined, what: string): string {
   if (value !== undefined && value.trim() !== '') return value
   throw new Fault('Usage', `${what} is ${value === undefined ? 'missing' : 'empty'}`, {
@@ -139,8 +141,8 @@ export function required(value: string | undefined, what: string): string {
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /**
- * A variable that is set but empty is an error, never "not given": a gate in CI must not turn green
- * by checking its own runner because a secret is missing.
+ * A variable that is set but empty is an error, never "not given": a gate in CI must not turn green by checking its own
+ * runner because a secret is missing.
  */
 export function variable(env: ProcessEnvironment, name: string): string | undefined {
   const value = env[name]
@@ -150,11 +152,14 @@ export function variable(env: ProcessEnvironment, name: string): string | undefi
   return value
 }
 
-/** What a command reads off its command line. */
+/** What a command gets from its command line. */
 export type Parsed<F extends Values, B extends Values, A extends Values> = Pick<ParserOutput<F, B, A>, 'flags' | 'args'>
 export type Values = Record<string, unknown>
 
-/** Reads a command line by the tables of its command: the usual forms here, all others and every mistake by oclif. */
+/**
+ * Parses a command line by the tables of its command. The usual forms are parsed here, all others and every mistake by
+ * oclif.
+ */
 export async function parse<F extends Values, B extends Values, A extends Values>(
   command: Input<F, B, A>,
   argv: readonly string[],
@@ -169,7 +174,7 @@ export async function parse<F extends Values, B extends Values, A extends Values
 
 type Table = { readonly flags: FlagInput; readonly args: ArgInput }
 
-/** Properties of a flag that do not change how it is parsed, or that this parser knows. */
+/** Properties of a flag that do not change how it is parsed, or that this parser handles. */
 const knownToFlags: ReadonlySet<string> = new Set([
   'name',
   'type',
@@ -196,11 +201,10 @@ const knownToArgs: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Flags and arguments as oclif would give them, or undefined for what is oclif's to judge: a table with
- * a property that is not known here, a word that could be read in two ways, and whatever is wrong.
+ * Flags and arguments as oclif would return them. Undefined when oclif has to decide: for a table with an unknown
+ * property, an ambiguous word, and anything wrong.
  *
- * Understood are `--flag`, `-f`, `--flag value`, `-f value`, `--flag=value` and arguments; no value
- * begins with a dash.
+ * It handles `--flag`, `-f`, `--flag value`, `-f value`, `--flag=value` and arguments. No value may begin with a dash.
  */
 export async function parseUsual(
   { flags, args }: Table,
@@ -235,7 +239,7 @@ export async function parseUsual(
   try {
     return { flags: await parseFlags(flags, values), args: await parseArgs(args, words) }
   } catch {
-    // oclif asks the same function again, and names the flag with its complaint.
+    // oclif calls the same function again, and names the flag in its message.
     return undefined
   }
 }
@@ -244,11 +248,11 @@ const isPlain = (flags: FlagInput, args: ArgInput): boolean =>
   Object.values(flags).every(
     (flag) =>
       Object.keys(flag).every((key) => knownToFlags.has(key) || (key === 'allowNo' && flag[key as never] === false)) &&
-      // A greedy flag takes the arguments behind its value too.
+      // A greedy flag also takes the arguments after its value.
       (flag.type === 'boolean' || !flag.multiple || flag.multipleNonGreedy === true),
   ) &&
   Object.values(args).every(
-    // An argument that is missing might be read from standard input.
+    // A missing argument might be read from standard input.
     (arg) => arg.ignoreStdin === true && Object.keys(arg).every((key) => knownToArgs.has(key)),
   )
 

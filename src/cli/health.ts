@@ -7,7 +7,7 @@ import { oneOf } from './flags.ts'
 import type { CommandSession } from './session.ts'
 import { isTerminal, showsUnicode, useColour } from './terminal.ts'
 
-/** What one type on one target answered, or why it did not: the unit of every output format. */
+/** The answer for one type on one target, or why there was none. It is the unit of every output format. */
 export type HealthOutcome = {
   readonly type: ServerType
   readonly exitCode: number
@@ -15,7 +15,7 @@ export type HealthOutcome = {
 } & (
   | {
       readonly response: HealthCheckResponse
-      /** Absent where the server sent none. */
+      /** Absent when the server sent none. */
       readonly run: RunDocument | undefined
       readonly fault?: undefined
     }
@@ -32,7 +32,7 @@ export type HealthQuestion = {
   readonly call: (signal: AbortSignal) => Call
 }
 
-/** Asks for every type at once. Rejects only for an interruption or a defect. */
+/** Checks all types in parallel. Rejects only for an interruption or a defect. */
 export async function askHealth(
   session: CommandSession,
   question: HealthQuestion,
@@ -75,7 +75,7 @@ async function askOne(
   }
 }
 
-/** 3 for Failure, whatever the HTTP status was; with `--fail-on warn` for a warning too. */
+/** 3 for Failure, whatever the HTTP status was. With `--fail-on warn`, also for a warning. */
 async function healthExit(
   response: HealthCheckResponse,
   run: RunDocument | undefined,
@@ -87,14 +87,14 @@ async function healthExit(
   return warns ? exits.unhealthy.code : exits.ok.code
 }
 
-/** 0 if all are 0, 3 if any is, else the one code they share, else 10. */
+/** 0 if all are 0, 3 if any is 3, else the code that all failures share, else 10. */
 export function combinedExit(codes: readonly number[]): number {
   const [first = 0] = codes
   if (codes.includes(exits.unhealthy.code)) return exits.unhealthy.code
   return codes.every((code) => code === first) ? first : exits.partial.code
 }
 
-/** Codes that waiting does not mend. */
+/** Exit codes that no waiting changes. */
 const permanent: ReadonlySet<number> = new Set([
   exits.usage.code,
   exits.unauthenticated.code,
@@ -103,8 +103,8 @@ const permanent: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Asks again until everything is healthy, within `ms` in all; gives up at once on what waiting does
- * not mend. `onTry` is told the outcome of each attempt.
+ * Repeats the check until everything is healthy, for at most `ms`. It gives up at once on failures that no waiting
+ * changes. `onTry` gets the outcome of each attempt.
  */
 export async function waitUntilHealthy(
   ask: (signal: AbortSignal) => Promise<readonly HealthOutcome[]>,
@@ -161,7 +161,7 @@ type DisplayOptions = {
   readonly exitCode?: number | undefined
 }
 
-/** Prints what was asked, in the format asked for. */
+/** Prints the answers in the requested format. */
 export async function showHealth(
   outcomes: readonly HealthOutcome[],
   as: { readonly output: Output; readonly target: string; readonly mode: string },
@@ -195,11 +195,11 @@ async function entry(outcome: HealthOutcome, as: { readonly target: string; read
     : { ...base, Error: await errorJson(outcome.fault, as.target) }
 }
 
-/** Most questions are answered, so what shows errors is loaded when there is one. */
+/** Errors are rare, so their renderer is loaded on demand. */
 const errorJson = async (fault: Fault, target: string): Promise<ReportedError> =>
   (await import('./render/errors.ts')).renderError.json(fault, target).error
 
-/** The protocol's own document; for several types, an array of them with what they were asked. */
+/** The protocol's own document. For several types, an array of these documents with their requests. */
 async function json(
   outcomes: readonly HealthOutcome[],
   as: { readonly target: string; readonly mode: string },

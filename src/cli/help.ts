@@ -16,7 +16,7 @@ const aligned = (rows: readonly (readonly [string, string])[]): string => {
   return rows.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}`).join('\n')
 }
 
-/** The records of lists, from their declarations. Two lines where one would be wider than 80 columns. */
+/** The records of lists, generated from their declarations. A record wider than 80 columns takes two lines. */
 async function recordsText(): Promise<string> {
   const [{ recordFields }, { wrap }] = await Promise.all([import('./render/lists.ts'), import('./render/width.ts')])
   const left = Math.max(...Object.keys(recordFields).map((name) => name.length))
@@ -88,10 +88,7 @@ type Registry = {
   readonly topics: Readonly<Record<string, string>>
 }
 
-/**
- * oclif's Config without its look around the disk: svc has no plugins, manifest or
- * user settings of oclif's.
- */
+/** oclif's Config without disk access: svc has no plugins, manifest or user settings of oclif. */
 class StaticConfig extends Config {
   constructor() {
     const pjson = packageJson() as unknown as Interfaces.PJSON
@@ -112,7 +109,7 @@ class StaticConfig extends Config {
     this.valid = true
   }
 
-  /** There are no plugins, so nobody listens; oclif's own needs a root plugin to look at. */
+  /** Without plugins there are no hooks; oclif's own method needs a root plugin. */
   override async runHook<T extends keyof Interfaces.Hooks>(): Promise<
     Interfaces.Hook.Result<Interfaces.Hooks[T]['return']>
   > {
@@ -120,14 +117,14 @@ class StaticConfig extends Config {
   }
 }
 
-/** oclif's help over our own table of commands: no manifest, no look around the disk. */
+/** oclif's help for our own table of commands, without a manifest or disk access. */
 class HelpConfig extends StaticConfig {
   readonly #commands: readonly Command.Loadable[]
   readonly #topics: Interfaces.Topic[]
   constructor(loaded: readonly Command.Loadable[], topicTable: Registry['topics']) {
     super()
     this.#commands = loaded
-    // oclif shows a topic only when another "topic" lies below it, and counts commands as such.
+    // oclif shows a topic only if it has a subtopic, and counts commands as such.
     this.#topics = [
       ...Object.entries(topicTable).map(([name, description]) => ({ name, description })),
       ...loaded.map((command) => ({ name: command.id, description: command.summary ?? '' })),
@@ -152,14 +149,14 @@ class HelpConfig extends StaticConfig {
   }
 }
 
-/** oclif's own way to standard output ignores every error. */
+/** oclif's own output ignores every error. */
 class SvcHelp extends Help {
   protected override log(...lines: string[]): void {
     writeOutput(`${lines.join(' ')}\n`)
   }
 }
 
-/** Help for everything, a topic, a command or a subject; an unknown word is a usage fault. */
+/** Help for everything, a topic, a command or a subject. An unknown word is a usage fault. */
 export async function showHelp(
   argv: readonly string[],
   commandId: string | undefined,

@@ -16,8 +16,8 @@ export type LentToken = {
 }
 
 /**
- * Runs a command with `SVC_TOKEN` and `SVC_SERVER` in its environment, on this terminal, and gives its exit code (128
- * and the signal's number for one that was killed). Rejects with `Fault` Local when it cannot be started.
+ * Runs a command on this terminal with `SVC_TOKEN` and `SVC_SERVER` in its environment. Returns its exit code, which is
+ * 128 plus the signal's number if a signal ended it. Rejects with `Fault` Local when it cannot be started.
  */
 export async function runWithToken(
   command: readonly string[],
@@ -48,7 +48,10 @@ export async function runWithToken(
   }
 }
 
-/** The terminal sends ctrl-C to both: it is the command's, however often. Other requests to end are passed on. */
+/**
+ * The terminal sends ctrl-C to both processes. It is meant for the command, however often it comes. Other requests to
+ * end are passed on.
+ */
 function leaveSignalsTo(child: ChildProcess): () => void {
   const earlier = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const)
   for (const [name] of earlier) process.removeAllListeners(name)
@@ -65,7 +68,7 @@ function leaveSignalsTo(child: ChildProcess): () => void {
   }
 }
 
-/** A sign-in that is stored nowhere: this process alone has it, and renews it. */
+/** A sign-in that only this process holds and renews; it is not stored. */
 export function memoryCredential(
   first: StoredCredential,
   service: () => Pick<Service, 'getAccessToken'>,
@@ -90,7 +93,7 @@ export function memoryCredential(
 /** Milliseconds to sign out again. */
 const signOutMs = 10_000
 
-/** Runs a command with a sign-in that is stored nowhere and ends with it. Gives the command's exit code. */
+/** Runs a command with a sign-in that is not stored and ends with the command. Returns the command's exit code. */
 export async function lendToken(
   command: readonly string[],
   { tokens: latest, user }: SignedIn,
@@ -108,7 +111,7 @@ export async function lendToken(
     say(`Signed in to ${server} as ${sanitizeLine(user)} for this command only: ${sanitizeLine(command[0] ?? '')}`)
     return await runWithToken(command, { token: latest.at, server, caFile: connection.caFile }, process.env)
   } finally {
-    // ctrl-C has ended the command by now; the sign-in must end all the same.
+    // ctrl-C may have ended the command; the sign-in must end nevertheless.
     const call = localCall(AbortSignal.timeout(signOutMs))
     await revoke({ ...connection, credential }, call).then(
       (done) =>

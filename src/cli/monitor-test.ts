@@ -13,8 +13,8 @@ import { configuration, storePath } from './session.ts'
 export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
 
 /**
- * The configured monitor of a name: its MonitorName (`postgres orders`) or its own name (`orders`).
- * Throws `Fault` Usage with the nearest and the list, and for a name that several have.
+ * Finds a configured monitor by its MonitorName (`postgres orders`) or its own name (`orders`). Throws `Fault` Usage,
+ * with the nearest name and all names, for an unknown or ambiguous name.
  */
 export function monitorNamed(config: Config, requestedName: string, type: ServerType | undefined): NamedMonitor {
   const all = Object.entries(config.types).flatMap(([name, entry]) =>
@@ -60,7 +60,7 @@ type TrialFlags = {
   readonly store?: string | undefined
 }
 
-/** Runs the monitor that svc.yaml has under a name, by itself and as deep as it can. Throws like `monitorNamed`. */
+/** Runs one monitor of svc.yaml by itself, in the deepest mode. Throws like `monitorNamed`. */
 export async function tryMonitor(
   name: string,
   flags: TrialFlags,
@@ -84,7 +84,7 @@ export async function tryMonitor(
   }
 }
 
-/** The worst of what was found. */
+/** The worst level of the results. */
 export const levelOf = ({ results }: Trial): Mark =>
   results.some(({ level }) => level === 'fail') ? 'fail' : results.some(({ level }) => level === 'warn') ? 'warn' : 'ok'
 

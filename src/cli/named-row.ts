@@ -1,7 +1,7 @@
 import { Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
 
-/** The row of a name. Throws `Fault` Usage with the nearest name and all names; `what` is what a row is called. */
+/** The row with a name. Throws `Fault` Usage with the nearest name and all names; `what` is the word for a row. */
 export function rowNamed<Row extends { readonly name: string }>(
   rows: readonly Row[],
   name: string,

@@ -21,15 +21,15 @@ import { type ProcessEnvironment, variable } from './flags.ts'
 
 const windows = process.platform === 'win32'
 const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown'
-/** What keeps this account from a file. */
+/** The fault for a file that this account cannot use. */
 export const trouble = (path: string, does: string, error: unknown): Fault =>
   new Fault('Local', `${path} cannot be ${does} (${code(error)})`)
 
-/** Which modes are refused: what others may change, or also what they may read. */
+/** Which modes are refused: those that let others write, or also those that let others read. */
 export type Privacy = 'unwritable' | 'unreadable'
 
 function refuse(path: string, stat: Stats, privacy: Privacy, allowed: '600' | '700'): void {
-  // Windows has access lists instead of modes, and a profile's folder is its account's own.
+  // Windows has access lists instead of modes, and a profile folder belongs to its account.
   if (windows) return
   const account = process.geteuid?.()
   if (stat.uid !== account && !(privacy === 'unwritable' && stat.uid === 0)) {
@@ -44,7 +44,10 @@ function refuse(path: string, stat: Stats, privacy: Privacy, allowed: '600' | '7
   })
 }
 
-/** A folder of this account's own, made when it is missing. Refused when it is a link, another's, or open to others. */
+/**
+ * Ensures a private folder of this account; creates it if missing. Refuses a link, another account's folder, and one
+ * open to others.
+ */
 export function ownFolder(path: string): void {
   try {
     makeFolder(path)
@@ -62,8 +65,8 @@ function judgeFolder(path: string): void {
 }
 
 /**
- * The text of a file, or undefined when there is none. Judged by the open file, so nothing can be put in its place
- * between the look and the reading. `unreadable` judges its folder too. Throws `Fault` Local.
+ * The text of a file, or undefined when there is none. Checks the open file, so nothing can be swapped between check
+ * and read. `unreadable` checks its folder too. Throws `Fault` Local.
  */
 export function readPrivate(path: string, privacy: Privacy): string | undefined {
   if (privacy === 'unreadable') judgeFolder(dirname(path))
@@ -86,7 +89,7 @@ export function readPrivate(path: string, privacy: Privacy): string | undefined 
   }
 }
 
-/** Writes a file of mode 0600 at once: whoever looks sees the old or the new text, whenever this process is killed. */
+/** Writes a file of mode 0600 atomically: readers see the old or the new text, whenever this process is killed. */
 export function writePrivate(path: string, text: string): void {
   try {
     replaceFile(path, text, 0o600)
@@ -95,11 +98,11 @@ export function writePrivate(path: string, text: string): void {
   }
 }
 
-/** The same for any mode. Throws what the file system throws; nothing is left behind then. */
+/** The same for any mode. Throws file system errors and leaves nothing behind then. */
 export function replaceFile(path: string, text: string, mode: number): void {
   const made = `${path}.${process.pid}-${Math.random().toString(36).slice(2)}`
   try {
-    // `wx` neither follows nor takes over what somebody else put there.
+    // `wx` neither follows a link nor overwrites an existing file.
     const descriptor = openSync(made, 'wx', mode)
     try {
       writeSync(descriptor, text)
@@ -114,7 +117,7 @@ export function replaceFile(path: string, text: string, mode: number): void {
   }
 }
 
-/** True when there was something to remove. */
+/** Returns whether there was something to remove. */
 export function removePrivate(path: string): boolean {
   const there = lstatSync(path, { throwIfNoEntry: false }) !== undefined
   try {
@@ -126,7 +129,7 @@ export function removePrivate(path: string): boolean {
 }
 
 export type Lock = {
-  /** True when another process held it first: whatever it guards may have changed. */
+  /** True when another process held it first: the protected data may have changed. */
   readonly waited: boolean
   /** Safe to call twice. */
   readonly release: () => void
@@ -137,14 +140,14 @@ const patience = 30_000
 const busy = 5
 
 /**
- * Holds a lock among all processes of this machine, which the kernel frees when its holder dies: an exclusive
- * transaction of SQLite on a file that stays empty (docs/decisions/0008-refresh-lock.md). The file is never removed:
- * whoever waits has it open. Rejects with the signal's reason, or `Fault` Timeout after `waitMs`.
+ * Takes a lock across all processes of this machine; the kernel releases it when its holder dies. It is an exclusive
+ * SQLite transaction on a file that stays empty (docs/decisions/0008-refresh-lock.md). The file is never removed,
+ * because waiting processes have it open. Rejects with the signal's reason, or `Fault` Timeout after `waitMs`.
  */
 export async function acquire(path: string, signal: AbortSignal, waitMs = patience): Promise<Lock> {
   ownFolder(dirname(path))
   try {
-    // Made before SQLite opens it, which would make it readable by all.
+    // Create the file before SQLite, which would make it readable by all.
     closeSync(openSync(path, 'a', 0o600))
   } catch (error) {
     throw trouble(path, 'written', error)
@@ -160,7 +163,7 @@ export async function acquire(path: string, signal: AbortSignal, waitMs = patien
           hints: ['Look for a svc that hangs, and end it.'],
         })
       }
-      // A waiting SQLite would block ctrl-C; uneven pauses keep many waiters from asking at once.
+      // SQLite's own wait would block ctrl-C. Random pauses keep many waiting processes from retrying at the same time.
       await pause(15 + Math.random() * 25, undefined, { signal }).catch(() => {})
     }
   } catch (error) {
@@ -186,7 +189,7 @@ function close(database: Database): void {
   if (database.isOpen) database.close()
 }
 
-/** The folder of an account's settings: `SVC_HOME`, else the platform's. svc.yaml is looked for in the same one. */
+/** The folder of an account's settings: `SVC_HOME`, else the platform's. svc.yaml is searched for in the same one. */
 export function settingsFolder(env: ProcessEnvironment, platform: NodeJS.Platform = process.platform): string {
   const paths = platform === 'win32' ? win32 : posix
   const folder = variable(env, 'SVC_HOME')
@@ -200,6 +203,6 @@ export function settingsFolder(env: ProcessEnvironment, platform: NodeJS.Platfor
   if (platform === 'win32') return win32.join(env['APPDATA'] || win32.join(home, 'AppData', 'Roaming'), 'svc')
   if (platform === 'darwin') return posix.join(home, 'Library', 'Application Support', 'svc')
   const xdg = env['XDG_CONFIG_HOME']
-  // The XDG specification: an empty or relative one is ignored.
+  // The XDG specification says to ignore an empty or relative path.
   return posix.join(xdg !== undefined && posix.isAbsolute(xdg) ? xdg : posix.join(home, '.config'), 'svc')
 }

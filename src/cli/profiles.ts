@@ -3,20 +3,20 @@ import { Fault } from '../core/errors.ts'
 import type { ProcessEnvironment } from './flags.ts'
 import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 
-/** A server that commands can act at, by a name. Nothing secret. */
+/** A server that commands can address by a name. It contains no secrets. */
 export type ServerProfile = {
   readonly name: string
-  /** The base URL as the client shows it. */
+  /** The base URL, as the client shows it. */
   readonly server: string
-  /** Who is signed in there, and where the token is. */
+  /** Who is signed in there, and where the token is stored. */
   readonly user?: string | undefined
   readonly storage?: 'keychain' | 'file' | undefined
-  /** As they were at sign-in. */
+  /** The roles and permissions at the time of the sign-in. */
   readonly roles?: readonly string[] | undefined
   readonly permissions?: readonly string[] | undefined
   readonly caFile?: string | undefined
   readonly insecureHttp?: boolean | undefined
-  /** Whether health checks present the token always, or after a 401 only (K5). */
+  /** Whether health checks send the token always, or only after a 401 (K5). */
   readonly credentials?: 'always' | 'when-asked' | undefined
 }
 export type Settings = {
@@ -27,7 +27,9 @@ export type Settings = {
 
 export const settingsPath = (env: ProcessEnvironment): string => join(settingsFolder(env), 'config.json')
 
-/** The settings, empty when there is no file. Throws `Fault` Local for one that is damaged or that others can change. */
+/**
+ * The settings, empty when there is no file. Throws `Fault` Local for a damaged file, or one that others can change.
+ */
 export function readSettings(env: ProcessEnvironment): Settings {
   const path = settingsPath(env)
   const text = readPrivate(path, 'unwritable')
@@ -68,8 +70,8 @@ function readProfile(name: string, entry: Readonly<Record<string, unknown>>): Se
 }
 
 /**
- * Reads, changes and writes the settings, one process at a time. `change` gives the new settings, or undefined to leave
- * them alone.
+ * Reads, changes and writes the settings, under a lock. `change` returns the new settings, or undefined to leave them
+ * unchanged.
  */
 export async function changeSettings(
   env: ProcessEnvironment,
@@ -91,7 +93,7 @@ export async function changeSettings(
   }
 }
 
-/** The settings with a profile added or replaced by its name. */
+/** The settings with a profile added, or replaced by name. */
 export const withProfile = (settings: Settings, profile: ServerProfile): Settings => ({
   ...settings,
   profiles: settings.profiles.some(({ name }) => name === profile.name)
@@ -108,7 +110,9 @@ export const signedOut = ({
   ...rest
 }: ServerProfile): ServerProfile => rest
 
-/** The profile of a name. Throws `Fault` Usage, with the nearest and the list: never a silent default. */
+/**
+ * The profile of a name. Throws `Fault` Usage, with the nearest name and all names; there is never a silent default.
+ */
 export async function profileNamed(settings: Settings, name: string, origin: string): Promise<ServerProfile> {
   const match = settings.profiles.find((profile) => profile.name === name)
   if (match) return match
@@ -123,7 +127,7 @@ export async function profileNamed(settings: Settings, name: string, origin: str
   })
 }
 
-/** Throws `Fault` Usage for what cannot be the name of a profile. */
+/** Throws `Fault` Usage for an invalid profile name. */
 export function checkedName(name: string): string {
   if (/^[A-Za-z0-9][\w.:@/-]{0,99}$/.test(name) && !Object.hasOwn(Object.prototype, name)) return name
   throw new Fault('Usage', 'that cannot be the name of a profile', {

@@ -1,16 +1,16 @@
 import { Fault } from '../core/errors.ts'
 import { writeError } from './process.ts'
 
-/** True when a person can be asked: only on a terminal, and never with `--json`. */
+/** True when a prompt is possible: only on a terminal, and never with `--json`. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
 
-/** Asks for a line, on standard error. Rejects with `Fault` Interrupted at ctrl-C or the end of input (K7). */
+/** Asks for a line on standard error. Rejects with `Fault` Interrupted at ctrl-C or the end of input (K7). */
 export async function askLine(question: string, signal: AbortSignal): Promise<string> {
   const { input } = await import('@inquirer/prompts')
   return await prompt((context) => input({ message: question, required: true }, context), signal)
 }
 
-/** As `askLine`, showing nothing of what is typed. */
+/** Like `askLine`, without echo. */
 export async function askSecret(question: string, signal: AbortSignal): Promise<string> {
   const { password } = await import('@inquirer/prompts')
   return await prompt((context) => password({ message: question, mask: false, toggleMask: false }, context), signal)
@@ -19,7 +19,7 @@ export async function askSecret(question: string, signal: AbortSignal): Promise<
 type Context = { readonly output: NodeJS.WritableStream; readonly signal: AbortSignal }
 
 async function prompt(ask: (context: Context) => Promise<string>, signal: AbortSignal): Promise<string> {
-  // At ctrl-D the prompt's line is closed and the prompt never settles: then there is nothing left to wait for.
+  // At ctrl-D the prompt's input closes and the prompt never settles.
   const { promise: ended, reject } = Promise.withResolvers<never>()
   const end = (): void => reject(new Fault('Interrupted', 'Interrupted: the input ended'))
   process.once('beforeExit', end)
@@ -38,10 +38,10 @@ async function prompt(ask: (context: Context) => Promise<string>, signal: AbortS
   }
 }
 
-/** Characters: no password or token comes near it. */
+/** Characters. Passwords and tokens are far shorter. */
 const longest = 65_536
 
-/** All of standard input without its last line feed (P7). `flag` is what asked for it. */
+/** All of standard input without its final line feed (P7). `flag` is the flag that requested it. */
 export async function secretFromStdin(flag: string, signal: AbortSignal): Promise<string> {
   if (process.stdin.isTTY) {
     throw new Fault('Usage', `${flag} reads a pipe or file, and standard input is a terminal`, {
@@ -78,18 +78,18 @@ export async function secretFromStdin(flag: string, signal: AbortSignal): Promis
 }
 
 type Ask = {
-  /** What the prompt says, e.g. `Password for alice:`. */
+  /** The text of the prompt, e.g. `Password for alice:`. */
   readonly message: string
-  /** The flag that has it read from standard input, and whether it was given. */
+  /** The flag that reads it from standard input, and whether it was given. */
   readonly flag?: '--password-stdin' | '--stdin'
   readonly stdin: boolean
-  /** Other ways out, where there is no terminal. */
+  /** Other remedies when there is no terminal. */
   readonly otherwise?: readonly string[]
 }
 
 /**
- * A new password (P7): one line of standard input, or asked twice without echo on a terminal. Throws
- * Fault `Usage` naming the flag when there is no terminal, `Interrupted` at ctrl-C.
+ * A new password: one line of standard input, or typed twice without echo on a terminal (P7). Throws Fault `Usage`
+ * naming the flag when there is no terminal, `Interrupted` at ctrl-C.
  */
 export async function newPassword(ask: Ask, signal: AbortSignal): Promise<string> {
   const { flag = '--password-stdin' } = ask
@@ -108,7 +108,7 @@ export async function newPassword(ask: Ask, signal: AbortSignal): Promise<string
   throw new Fault('Usage', 'no password was given in three attempts; nothing was changed')
 }
 
-/** Several lines are a slip, such as the wrong file, and nobody could type them at a prompt. */
+/** Refuses several lines: they suggest a wrong file, and nobody could type them at a prompt. */
 function oneLine(secret: string, flag: string): string {
   if (!/[\r\n]/.test(secret)) return secret
   throw new Fault('Usage', `${flag}: standard input holds more than one line`, {

@@ -6,7 +6,7 @@ import { type CommandSession, localCall, openSession, placeOf, type SessionFlags
 
 const repeatable = { multiple: true, multipleNonGreedy: true } as const
 
-/** What assigning and unassigning take alike. */
+/** The flags common to assigning and unassigning. */
 export const roleFlags = {
   role: text('role')({ description: 'A role, in its exact letter case; repeatable', ...repeatable }),
   permission: text('permission')({ description: 'A permission, likewise; repeatable', ...repeatable }),
@@ -31,7 +31,7 @@ export type RoleFlags = SessionFlags & {
 
 export const listsOf = (flags: RoleFlags): Lists => ({ roles: flags.role ?? [], permissions: flags.permission ?? [] })
 
-/** The user, who must be named unless a file names them. */
+/** The user name, which is required unless a file contains the users. */
 export function userOf(user: string | undefined): string {
   if (user !== undefined && user.trim() !== '') return user
   throw new Fault('Usage', user === undefined ? 'USER is missing: whose roles?' : 'USER is empty', {
@@ -39,7 +39,7 @@ export function userOf(user: string | undefined): string {
   })
 }
 
-/** With `--from-file` the file names the users and the changes. */
+/** Refuses a user and lists together with `--from-file`, which already contains them. */
 export function refuseBoth(flags: RoleFlags, user: string | undefined): void {
   const lists =
     user !== undefined ? `USER ${user}` : flags.role ? '--role' : flags.permission ? '--permission' : undefined
@@ -49,7 +49,7 @@ export function refuseBoth(flags: RoleFlags, user: string | undefined): void {
 
 /** A command that changes what users hold. */
 export abstract class RoleCommand extends SvcCommand {
-  /** One change, made and told. */
+  /** Makes one change and reports it. */
   protected async one(
     flags: RoleFlags,
     make: (asking: Asking) => Promise<RoleChanged>,
@@ -68,7 +68,7 @@ export abstract class RoleCommand extends SvcCommand {
     }
   }
 
-  /** Every change of a file, each told; the file is read and judged before a session is opened. */
+  /** Makes and reports every change in a file. The file is read and validated before a session is opened. */
   protected async file(
     flags: RoleFlags & { readonly 'from-file': string },
     action: RoleChange['action'],

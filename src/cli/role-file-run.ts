@@ -5,8 +5,8 @@ import type { FileChange } from './role-file.ts'
 import { newCorrelationId } from './target.ts'
 
 /**
- * Makes the changes of a file, one after the other. A row that is rejected leaves the next ones
- * alone; when the caller, the server or the store is the trouble, the rest is not tried.
+ * Makes the changes in a file, one after the other. A rejected row does not stop the others. When the caller, the
+ * server or the store is the problem, the remaining rows are not tried.
  */
 export async function applyFile(
   asking: Asking,
@@ -34,7 +34,7 @@ export async function applyFile(
   return outcomes
 }
 
-/** 0 when all are done; 10 when some are; else the one code that the failures share. */
+/** 0 when all are done; 10 when only some are; else the code that the failures share. */
 export function fileExit(outcomes: readonly RowOutcome[]): number {
   const faults = outcomes.flatMap(({ fault }) => fault ?? [])
   if (faults.length === 0) return exits.ok.code

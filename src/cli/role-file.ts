@@ -3,7 +3,7 @@ import { Fault, type FieldFault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
 import type { RoleChange } from './role-change.ts'
 
-/** One change of a file, and the row that says so. */
+/** One change in a file, with its row number. */
 export type FileChange = RoleChange & { readonly row: number }
 
 const columns = ['UserName', 'Action', 'Roles', 'Permissions'] as const
@@ -12,7 +12,7 @@ const actions = ['assign', 'unassign'] as const
 
 const maxBytes = 10 * 1024 * 1024
 const maxRows = 10_000
-/** S4: what a server takes. */
+/** The limits of a server (S4). */
 const maxNames = 256
 const maxCharacters = 128
 
@@ -20,9 +20,9 @@ type Raw = { readonly row: number; readonly fields: Readonly<Partial<Record<Colu
 type Problem = { readonly row: number; readonly column?: Column; readonly message: string }
 
 /**
- * The changes of a CSV or JSON file, read and judged as a whole before anything is done. `action` is
- * for rows that name none. Throws Fault `Local` with every problem, each by its row and column; a
- * row is counted as a spreadsheet does (the header is 1), an entry of a JSON list from 1.
+ * Reads the changes in a CSV or JSON file and validates all of them before any is made. `action` applies to rows
+ * without one. Throws Fault `Local` with every problem, by row and column. Rows count as in a spreadsheet (the header
+ * is 1), entries of a JSON list from 1.
  */
 export async function readRoleFile(file: string, action: RoleChange['action']): Promise<readonly FileChange[]> {
   const content = await contentOf(file)
@@ -123,7 +123,7 @@ function fromJson(file: string, content: string): readonly Raw[] {
 const whatColumns = `Columns: ${columns.join(', ')}`
 const example = '[{"UserName": "bob", "Action": "assign", "Roles": ["Ops"], "Permissions": []}]'
 
-/** In any letter case. A column that nobody knows is refused: `Role` for `Roles` would drop every role. */
+/** Finds a column in any letter case. Unknown columns are refused: `Role` for `Roles` would drop every role. */
 function columnNamed(file: string, name: string, place = 'row 1'): Column | undefined {
   if (name === '') return undefined
   const column = columns.find((each) => each.toLowerCase() === name.toLowerCase())
@@ -164,7 +164,7 @@ function validate({ row, fields }: Raw, fallback: RoleChange['action']): Judged 
     : { change: { row, action, userName, roles, permissions } }
 }
 
-/** Blanks around a name are the writer's way of setting lists, and no part of it. */
+/** Blanks around a name only format the list and are removed. */
 function namesOf(value: unknown, say: (message: string) => void): readonly string[] {
   if (value === undefined) return []
   if (!Array.isArray(value)) {
@@ -186,7 +186,7 @@ const bad = (file: string, what: string, hints: readonly string[] = []): Fault =
     hints: [...hints, 'Nothing was changed.'],
   })
 
-/** At most this many are told; the others are counted. */
+/** Maximum number of problems listed; the others are counted. */
 const maxReported = 20
 
 function refused(file: string, problems: readonly Problem[], unit: string): Fault {

@@ -3,16 +3,16 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { makeFolder } from '../core/folder.ts'
 
-/** A `svc serve` of this account that runs on this machine. */
+/** A `svc serve` of this account on this machine. */
 export type RunningServe = { readonly pid: number; readonly url: string; readonly store: string }
 
 /**
- * Where serves make themselves known: one folder an account, whatever SVC_HOME says, because what is
- * asked is whether a serve uses *another* store. Nothing in it is trusted with more than a warning.
+ * The folder in which servers register: one per account, whatever SVC_HOME is, because a server may use *another*
+ * store. Its content only ever causes a warning.
  */
 const folder = (home: string): string => join(home, '.cache', 'svc', 'running')
 
-/** Makes a serve known; the function given back takes it away. A home that cannot be written is no obstacle. */
+/** Registers a server. Returns a function that removes the entry. A home folder that is not writable is no error. */
 export function announce(serve: RunningServe, home: string = homedir()): () => void {
   const file = join(folder(home), `${serve.pid}.json`)
   try {
@@ -24,7 +24,7 @@ export function announce(serve: RunningServe, home: string = homedir()): () => v
   return () => rmSync(file, { force: true })
 }
 
-/** Serves that run here; traces of those that ended are removed. */
+/** The servers running here. Entries of those that have ended are removed. */
 export function servesHere(home: string = homedir()): readonly RunningServe[] {
   let names: readonly string[]
   try {
@@ -41,7 +41,7 @@ export function servesHere(home: string = homedir()): readonly RunningServe[] {
   })
 }
 
-/** Those with another store than this one. */
+/** Those that use another store. */
 export const servesOfOtherStores = (store: string, home?: string): readonly RunningServe[] =>
   servesHere(home).filter((serve) => serve.store !== store)
 
@@ -65,7 +65,7 @@ function alive(pid: number): boolean {
   }
 }
 
-/** The warning of P8, or nothing: a change made here is not what that serve's users see. */
+/** The warning that a change here does not affect the users of a running server, or nothing (P8). */
 export function otherStoreWarning(store: string): string | undefined {
   const [other] = servesOfOtherStores(store)
   return other && `Warning: the svc serve at ${other.url} uses another store: ${other.store}`

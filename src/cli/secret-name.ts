@@ -6,7 +6,7 @@ export const nameArg = {
   name: argument({ name: 'NAME', description: 'As svc.yaml names it: {keychain: NAME}', ignoreStdin: true }),
 }
 
-/** Throws `Fault` Usage for what cannot be the name of a secret. */
+/** Throws `Fault` Usage for an invalid secret name. */
 export function checkedSecretName(input: string | undefined): string {
   const name = required(input, 'NAME')
   if (secretName.test(name)) return name

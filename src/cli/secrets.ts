@@ -5,12 +5,12 @@ import type { ProcessEnvironment } from './flags.ts'
 import { keychainEntry } from './keychain/index.ts'
 import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 
-/** What is told of a secret: everything but itself. */
+/** What lists show of a secret: everything but its value. */
 export type SecretFacts = { readonly name: string; readonly host: string; readonly port: number }
 
 const entry = (name: string, env: ProcessEnvironment) => keychainEntry('secrets', name, env, 'secret')
 
-/** What the keychain keeps under a name. The place lies in the entry itself, so that no file can widen it. */
+/** Reads a secret from the keychain. Its allowed place is in the same entry, so that no file can widen it. */
 export async function readSecret(name: string, env: ProcessEnvironment): Promise<KeptSecret | undefined> {
   const text = await entry(name, env).read()
   if (text === undefined) return undefined
@@ -28,7 +28,7 @@ export async function readSecret(name: string, env: ProcessEnvironment): Promise
   return { secret, host, port }
 }
 
-/** Keeps a secret, in place of one of the same name. Rejects with `Fault` NoKeychain when it cannot be kept. */
+/** Stores a secret and replaces one of the same name. Rejects with `Fault` NoKeychain when it cannot be stored. */
 export async function keepSecret(
   name: string,
   secret: KeptSecret,
@@ -40,19 +40,19 @@ export async function keepSecret(
   await changeIndex(env, (all) => [...all.filter((one) => one.name !== name), { name, host, port }], signal)
 }
 
-/** True when there was one. */
+/** Removes a secret. Returns whether there was one. */
 export async function removeSecret(name: string, env: ProcessEnvironment, signal: AbortSignal): Promise<boolean> {
   const removed = await entry(name, env).remove()
   await changeIndex(env, (all) => all.filter((one) => one.name !== name), signal)
   return removed
 }
 
-/** Proves, by doing it, that the keychain keeps something: before anyone is asked for a secret. */
+/** Proves by a trial that the keychain works, before anyone is asked for a secret. */
 export const proveKeychain = (env: ProcessEnvironment): Promise<void> => entry('probe', env).prove()
 
 const indexPath = (env: ProcessEnvironment): string => join(settingsFolder(env), 'secrets.json')
 
-/** The names that were set here, in their order: a keychain does not list what it holds on every platform. */
+/** The secrets set here, sorted by name. Not every platform's keychain can list its entries. */
 export function secretsKnown(env: ProcessEnvironment): readonly SecretFacts[] {
   const path = indexPath(env)
   const text = readPrivate(path, 'unwritable')
@@ -61,7 +61,7 @@ export function secretsKnown(env: ProcessEnvironment): readonly SecretFacts[] {
     const json: unknown = JSON.parse(text)
     if (Array.isArray(json) && json.every(isFacts)) return json.map(({ name, host, port }) => ({ name, host, port }))
   } catch {
-    // Said below.
+    // The fault below reports it.
   }
   throw new Fault('Local', `${path} holds something that svc did not write`, {
     hints: ['Move it away: the secrets themselves lie in the OS keychain and stay.'],

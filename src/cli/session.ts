@@ -18,15 +18,15 @@ export type SessionFlags = {
 
 export type CommandSession = {
   readonly target: CommandTarget
-  /** How an answer names its target: `this machine` or the server's URL. */
+  /** The target as answers name it: `this machine` or the server's URL. */
   readonly label: string
   readonly service: Service
-  /** In process only. */
+  /** Present only in process. */
   readonly runtime: Runtime | undefined
   readonly close: () => Promise<void>
 }
 
-/** How an answer names where it acted: in process the store as well. */
+/** The place that an answer names: the target, and in process also the store. */
 export function placeOf({ label, runtime }: CommandSession): string {
   const store = runtime?.admin?.store ?? runtime?.facts.store
   return store === undefined ? label : `${label} · ${store}`
@@ -35,10 +35,10 @@ export function placeOf({ label, runtime }: CommandSession): string {
 export const readSettings = async (env: ProcessEnvironment): Promise<Settings> =>
   (await import('./profiles.ts')).readSettings(env)
 
-/** A Service for one command: over HTTP when a server is chosen, else computed here. */
+/** A Service for one command: over HTTP when a server is chosen, otherwise in process. */
 export async function openSession(flags: SessionFlags, env: ProcessEnvironment): Promise<CommandSession> {
   const target = await chooseTarget(flags, env, () => readSettings(env))
-  // One that is set but empty is refused wherever the command acts.
+  // A variable that is set but empty is refused for every target.
   const token = variable(env, 'SVC_TOKEN')
   if (target.kind === 'server') {
     const client = await openClientAt(target, flags, env, token)
@@ -61,7 +61,7 @@ export async function openSession(flags: SessionFlags, env: ProcessEnvironment):
   return { target, label: 'this machine', service, runtime, close: runtime.close }
 }
 
-/** The client of a server, which presents SVC_TOKEN or the sign-in there. */
+/** The client of a server, which sends SVC_TOKEN or the credential of the sign-in there. */
 export async function openClientAt(
   target: ServerTarget,
   flags: SessionFlags,
@@ -83,7 +83,7 @@ type Connection = {
   readonly userAgent: string
 }
 
-/** How a server is spoken to: flag > environment > profile. */
+/** The settings of the connection to a server: flag > environment > profile. */
 export function connectionOf(target: ServerTarget, flags: SessionFlags, env: ProcessEnvironment): Connection {
   return {
     baseUrl: target.url,
@@ -93,7 +93,7 @@ export function connectionOf(target: ServerTarget, flags: SessionFlags, env: Pro
   }
 }
 
-/** What is presented at a server: SVC_TOKEN, or the sign-in there. The latter is looked for when it is wanted. */
+/** The credential for a server: SVC_TOKEN, or that of the sign-in there, which is read on demand. */
 function credentialFor(
   target: ServerTarget,
   provided: string | undefined,
@@ -113,7 +113,7 @@ function credentialFor(
   }
 }
 
-/** svc.yaml as `--config`, `SVC_CONFIG`, the user's or the system's folder has it. */
+/** The svc.yaml that `--config` or `SVC_CONFIG` names, or that of the user's or the system's folder. */
 export async function configuration(flags: Pick<SessionFlags, 'config'>, env: ProcessEnvironment) {
   const { loadConfig } = await import('../core/config/index.ts')
   return await loadConfig({
@@ -137,7 +137,7 @@ export function localCall(signal: AbortSignal, more: Partial<Call> = {}): Call {
   return { caller: localCaller, correlationId: newCorrelationId(), signal, ...more }
 }
 
-/** A server is not told the account, so it is looked up when somebody reads it. */
+/** Servers do not get the account's name, so it is looked up only when read. */
 const localCaller: Call['caller'] = {
   kind: 'local',
   get account() {
@@ -149,7 +149,7 @@ function account(): string {
   try {
     return process.getBuiltinModule('node:os').userInfo().username
   } catch {
-    // An account without a name in the user database, as in a container.
+    // An account without a name in the user database, as in containers.
     return String(process.getuid?.() ?? 'unknown')
   }
 }

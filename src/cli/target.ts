@@ -7,20 +7,23 @@ export type TargetFlags = {
   readonly local?: boolean | undefined
   readonly profile?: string | undefined
 }
-/** What named a server: a flag or variable of this call, or the settings. */
+/** What chose the server: a flag or variable of this call, or the settings. */
 export type Origin = '--server' | 'SVC_SERVER' | '--profile' | 'SVC_PROFILE' | 'current profile'
-/** Where a command acts: a server, or this machine, in process. */
+/** The target of a command: a server, or this machine in process. */
 export type CommandTarget =
   | { readonly kind: 'local' }
   | {
       readonly kind: 'server'
       readonly url: string
       readonly origin: Origin
-      /** The chosen profile; absent when a URL was given. */
+      /** The chosen profile. Absent when a URL was given. */
       readonly profile?: ServerProfile | undefined
     }
 
-/** `--server` > `SVC_SERVER` > `--profile` > `SVC_PROFILE` > current profile > this machine, which `--local` forces. */
+/**
+ * Chooses the target: `--server` > `SVC_SERVER` > `--profile` > `SVC_PROFILE` > current profile > this machine.
+ * `--local` forces this machine.
+ */
 export async function chooseTarget(
   flags: TargetFlags,
   env: ProcessEnvironment,
@@ -45,8 +48,8 @@ export async function chooseTarget(
 }
 
 /**
- * A new correlation id, in the shape of a UUID. It finds a line in a log: it must be unique and need
- * not be secret, and node:crypto would cost every command 6 ms.
+ * A new correlation id in the form of a UUID. It identifies log lines, so it must be unique but need not be secret.
+ * Loading node:crypto would cost every command 6 ms.
  */
 export function newCorrelationId(): string {
   const digits = Array.from({ length: 32 }, () => Math.floor(Math.random() * 16).toString(16)).join('')

@@ -5,7 +5,9 @@ import { makeFolder } from '../core/folder.ts'
 import type { ProcessEnvironment } from './flags.ts'
 import { settingsFolder, writePrivate } from './private-file.ts'
 
-/** Writes a proposed svc.yaml where svc finds it; gives its path. Throws `Fault` Local when there is one already. */
+/**
+ * Writes a proposed svc.yaml where svc finds it, and returns its path. Throws `Fault` Local when there is already one.
+ */
 export function writeProposed(file: string, env: ProcessEnvironment): string {
   const path = join(settingsFolder(env), 'svc.yaml')
   if (existsSync(path)) {

@@ -75,7 +75,7 @@ after a 401. A GET follows redirects within the server; nothing else follows any
       const { bytes, note } = showAnswer(answer, { include: flags.include, terminal: process.stdout.isTTY })
       writeOutput(bytes)
       if (note !== undefined) this.say(note)
-      // Standard output holds the server's answer, and nothing beside it.
+      // Standard output contains only the server's response.
       const json = flags.json && bytes.length === 0
       if (answer.fault) await settle(answer.fault, { json, debug: flags.debug, target: this.target })
     } finally {

@@ -80,7 +80,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
         failOnWarn: flags['fail-on'] === 'warn',
         call: (callSignal) =>
           localCall(callSignal, {
-            // What is waited for may be newer than a run that has begun already.
+            // With --wait, a run that has already begun may be too old.
             fresh: !flags.cached || flags.wait !== undefined,
             timeoutMs: flags.timeout,
             ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
@@ -113,7 +113,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   ): Promise<number> {
     const [only] = outcomes
     const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
-    // One question that got no answer is an error like any other; monitors' formats have a shape for it.
+    // A single failed request is an ordinary error. Monitoring formats have a representation for it.
     if (outcomes.length === 1 && only?.fault && (output === 'table' || output === 'json')) throw only.fault
     const display = await showHealth(outcomes, { output, target: session.label, mode })
     this.print(display.text)
@@ -124,7 +124,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   }
 }
 
-/** On a machine without svc.yaml: where to go from here, in words that can be pasted. */
+/** The next steps on a machine without svc.yaml, in words that can be pasted. */
 function nextSteps(): string {
   const svc = process.env.npm_command === 'exec' ? 'npx svc' : 'svc'
   const steps = [

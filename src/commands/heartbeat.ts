@@ -92,7 +92,7 @@ function backlog(input: string): number {
   throw new Fault('Usage', `--backlog "${input}" is no whole number`, { hints: ['Give 0 or more: --backlog 120'] })
 }
 
-/** Of the disk that holds a folder, what this account could still fill. */
+/** The free percentage of a folder's disk, as available to this account. */
 async function freePercent(folder: string): Promise<number> {
   const { statfs } = await import('node:fs/promises')
   try {

@@ -57,7 +57,7 @@ revoked when it ends.`
     const storage = flags['insecure-storage'] ? 'file' : 'keychain'
     if (!command) {
       const { tokenStore } = await import('../cli/token-store.ts')
-      // Before the password: nobody types one for nothing.
+      // Before the password prompt, so that nobody types it in vain.
       await tokenStore({ server, user: user ?? '', storage }, process.env).prove()
     }
     const presented = await present(flags, user, server, signal)
@@ -75,7 +75,7 @@ revoked when it ends.`
     return undefined
   }
 
-  /** What follows `--`, which is not ours to read. */
+  /** The words after `--`, which svc does not parse. */
   private takeCommand(): readonly string[] | undefined {
     const end = this.argv.indexOf('--')
     if (end === -1) return undefined
@@ -89,7 +89,7 @@ revoked when it ends.`
     flags: { readonly server?: string | undefined; readonly profile?: string | undefined },
     settings: Settings,
   ): Promise<ServerTarget> {
-    // Beside a URL, --profile is only the name to save it under.
+    // With a URL, --profile is only the name to save it under.
     const target = await chooseTarget(flags, process.env, async () => settings)
     if (target.kind === 'server') return target
     throw new Fault('Usage', '--server is missing: where to sign in?', {
@@ -119,7 +119,7 @@ type LoginFlags = {
   readonly provider: string
 }
 
-/** No prompt without a terminal, ever: what is missing is named. */
+/** Never prompts without a terminal; names the missing input instead. */
 function refuseToAsk(flags: LoginFlags, user: string | undefined): void {
   if (flags['token-stdin']) return
   const asks = canAsk() && !flags.json

@@ -11,7 +11,7 @@ type Result = {
   readonly profile: string
   readonly server: string
   readonly user: string
-  /** What the server was told, and what became of it. */
+  /** The outcome at the server. */
   readonly atServer: 'revoked' | 'ended before' | 'still valid' | 'not reached'
   readonly here: 'forgotten' | 'nothing kept' | 'not removed'
   readonly problems: readonly string[]
@@ -99,7 +99,7 @@ JWTs, for one, lets a token live until it expires.`
     await underLock(signIn, process.env, signal, () => store.remove()).then((removed) => {
       here = removed ? 'forgotten' : 'nothing kept'
     }, note)
-    // What lies in a keychain that cannot be reached stays known, to be removed another time.
+    // A token in an unreachable keychain stays listed, so that it can be removed later.
     if (here !== 'not removed') {
       await changeSettings(
         process.env,

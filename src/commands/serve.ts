@@ -6,7 +6,7 @@ import { configuration, storePath } from '../cli/session.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
 
-/** Milliseconds. Whoever stops a service gives up waiting for it sooner than that. */
+/** Milliseconds. Service managers stop waiting for a service sooner than that. */
 const maxDrainDelayMs = 600_000
 
 export default class Serve extends SvcCommand {
@@ -91,7 +91,7 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
   }
 }
 
-/** Answers travel readable without TLS: off loopback only for whoever says that this is meant. */
+/** Refuses to listen beyond loopback without TLS, which would send responses unencrypted, unless a flag confirms it. */
 function refuseOpenListening(flags: {
   host: string
   'tls-cert'?: string | undefined

@@ -11,7 +11,7 @@ type Facts = {
   readonly user?: string | undefined
   readonly roles?: readonly string[] | undefined
   readonly permissions?: readonly string[] | undefined
-  /** When the access token ends, where it says so; it is renewed by itself. */
+  /** When the access token expires, if it states that. It is renewed automatically. */
   readonly expires?: string | undefined
   readonly where: string
   readonly verified: boolean
@@ -64,7 +64,7 @@ function onThisMachine(signal: AbortSignal): Facts {
   }
 }
 
-/** What is known here of the sign-in for a target. Throws `Fault` Unauthorized when there is none. */
+/** The locally known facts of the sign-in for a target. Throws `Fault` Unauthorized when there is none. */
 async function factsOf(target: Extract<CommandTarget, { kind: 'server' }>, fromEnvironment: boolean): Promise<Facts> {
   const [{ serverOf, signedInProfile, signInOf }, { tokenStore }] = await Promise.all([
     import('../cli/credentials.ts'),

@@ -3,7 +3,7 @@ import { readSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import type { KeychainAnswer, KeychainPlace, KeychainProblem, KeychainQuestion, ProblemKind } from './question.ts'
 
-/** What of the keyring library is used. */
+/** The part of the keyring library that svc uses. */
 export type Keyring = {
   readonly Entry: new (
     service: string,
@@ -16,9 +16,9 @@ export type Keyring = {
   }
 }
 
-/** Answers one question. Every failure becomes a problem, and none quotes a secret. */
+/** Answers one request. Every failure becomes a problem, and none quotes a secret. */
 export function answerQuestion(keyring: Keyring, question: KeychainQuestion): KeychainAnswer {
-  // Pinned (K1): the library otherwise takes the kernel's keyring, which is gone at the next start of the machine.
+  // The store is fixed: by default the library uses the kernel's keyring, which a restart of the machine clears (K1).
   const entry = (place: KeychainPlace) =>
     new keyring.Entry(place.service, place.user, { linux: { store: 'secret-service' } })
   try {
@@ -46,7 +46,7 @@ export function answerQuestion(keyring: Keyring, question: KeychainQuestion): Ke
     const [, count, digest] = /^parts:(\d{1,3}):([0-9a-f]{64})$/.exec(text ?? '') ?? []
     if (count === undefined) return text
     const whole = Array.from({ length: Number(count) }, (_, at) => entry(part(place, at + 1)).getPassword() ?? '')
-    // Cut off in the middle of being written: as good as none.
+    // A write was interrupted: the entry counts as missing.
     return sha256(whole.join('')) === digest ? whole.join('') : null
   }
 
@@ -61,7 +61,7 @@ export function answerQuestion(keyring: Keyring, question: KeychainQuestion): Ke
       }
       last = `parts:${count}:${sha256(secret)}`
     }
-    // The entry itself comes last: until then it tells of no parts, or of parts that do not fit.
+    // The entry itself is written last. Until then it refers to no parts, or to parts that do not match.
     entry(place).setPassword(last)
     for (let at = count; at < before; at += 1) entry(part(place, at + 1)).deletePassword()
     if (read(place) !== secret) throw new Error('what was written could not be read back')
@@ -85,7 +85,7 @@ const part = ({ service, user }: KeychainPlace, number: number): KeychainPlace =
 })
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** What the library and the platforms say, by what can be done about it; the first that fits. */
+/** Messages of the library and the platforms, by remedy. The first match wins. */
 const patterns: readonly (readonly [ProblemKind, RegExp])[] = [
   ['too large', /too (?:long|large)|longer than|exceeds/i],
   ['denied', /access ?denied|not allowed|authorization|auth(?:entication)? failed|user canceled/i],
@@ -101,9 +101,8 @@ function problemOf(error: unknown, secret: string | undefined): KeychainProblem 
 }
 
 /**
- * The whole program of the process that talks to the keychain: one question, one answer. It is killed when it takes too
- * long, and ends itself with its parent, also while the library blocks its main thread: the other end of standard input
- * closes then.
+ * The main program of the process that accesses the keychain: one request, one reply. It is killed when it takes too
+ * long. It also ends itself with its parent, even while the library blocks the main thread: standard input closes then.
  */
 const dieWithParent = `
 const { readSync } = require('node:fs')
@@ -118,7 +117,7 @@ for (let more = 1; more > 0; ) {
 process.kill(process.pid, 'SIGKILL')
 `
 
-/** Read without `process.stdin`, which would take the input away from the watching thread. */
+/** Reads without `process.stdin`, which would take the input away from the watching thread. */
 function readLine(): string {
   const chunks: Buffer[] = []
   for (;;) {

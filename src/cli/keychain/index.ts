@@ -10,11 +10,11 @@ import type { KeychainAnswer, KeychainProblem, KeychainQuestion, ProblemKind } f
 export const patience = 3_000
 const maxAnswer = 1024 * 1024
 
-/** What the child runs: from source the file beside this one, in a bundle a file beside the bundle. */
+/** The file that the child runs: beside this file in the sources, beside the bundle in a build. */
 const entry = (): string =>
   fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './child-main.ts' : './keychain-child.cjs', import.meta.url))
 
-/** All that the child gets of the environment: what leads to the keychain, no secret, no option that changes Node. */
+/** The variables passed to the child: those that lead to the keychain. No secrets, and no options that change Node. */
 const passed = new Set(
   'APPDATA DBUS_SESSION_BUS_ADDRESS DISPLAY HOME LANG LC_ALL LOCALAPPDATA LOGNAME PATH SYSTEMROOT TEMP TMP TMPDIR USER USERNAME USERPROFILE WAYLAND_DISPLAY WINDIR XAUTHORITY XDG_CURRENT_DESKTOP XDG_RUNTIME_DIR'.split(
     ' ',
@@ -22,8 +22,8 @@ const passed = new Set(
 )
 
 /**
- * Asks the keychain in a process of its own, because a D-Bus socket that never answers would block this one for ever.
- * The question goes by a pipe: no secret is in an argument. Every failure is a problem of the answer.
+ * Queries the keychain in a child process, because a D-Bus socket that never answers would block this one forever. The
+ * request goes through a pipe, so that no secret is an argument. Every failure becomes a problem in the reply.
  */
 export function askKeychain(
   question: KeychainQuestion,
@@ -37,13 +37,13 @@ export function askKeychain(
     env: Object.fromEntries(Object.entries(env).filter(([name]) => passed.has(name.toUpperCase()))),
     cwd: dirname(process.execPath),
     windowsHide: true,
-    // ctrl-C in the terminal must not cut a write in two: the child has its own three seconds.
+    // ctrl-C in the terminal must not interrupt a write: the child has its own timeout of three seconds.
     detached: process.platform !== 'win32',
   })
   const timer = setTimeout(() => {
     resolve({ problem: { kind: 'timed out', message: `no answer within ${patienceMs / 1_000} s` } })
   }, patienceMs)
-  // First of all: where there are no descriptors left there are no pipes either, and the error comes later.
+  // Listen first: without free descriptors there are no pipes either, and the error comes later.
   child.once('error', (error) => failed(`its process cannot be started: ${error.message}`))
   const stdin: Writable | null | undefined = child.stdin
   const stdout: Readable | null | undefined = child.stdout
@@ -60,22 +60,22 @@ export function askKeychain(
     }
   })
   child.once('close', (code, signal) => failed(`its process ended without an answer (${signal ?? `exit ${code}`})`))
-  // A child that dies before it has read the question: `close` says so.
+  // The child may die before it has read the request; `close` reports that.
   stdin?.on('error', () => {})
   stdin?.write(`${JSON.stringify(question)}\n`)
   return promise.finally(() => {
     clearTimeout(timer)
     child.kill('SIGKILL')
-    // One that is stuck in the kernel must not keep this process alive.
+    // A child stuck in the kernel must not keep this process alive.
     child.unref()
     stdin?.destroy()
     stdout?.destroy()
   })
 }
 
-/** What the keychain was wanted for: sign-in proves it before it asks for the password. */
+/** The purpose of a keychain access. `prove` comes before the sign-in asks for the password. */
 export type Purpose = 'prove' | 'keep' | 'use' | 'forget'
-/** What is kept: the token of a sign-in, or a secret of svc.yaml. */
+/** What is stored: the token of a sign-in, or a secret for svc.yaml. */
 export type What = 'token' | 'secret'
 
 const waysOut: Record<What, readonly string[]> = {
@@ -112,13 +112,13 @@ const firsts: Record<Purpose, (what: What) => string> = {
   use: (what) => `the ${what} cannot be read`,
   forget: (what) => `the ${what} cannot be removed`,
 }
-/** Whoever was about to type something is told that nothing was asked. */
+/** Tells users that they were not asked for the password or the secret. */
 const unavailable: Record<What, string> = {
   token: ' (you were not asked for the password)',
   secret: ' (you were not asked for it)',
 }
 
-/** What, why, what next (K2). */
+/** The fault for a keychain problem: what, why, what next (K2). */
 export function keychainFault(problem: KeychainProblem, purpose: Purpose, what: What): Fault {
   const spared = purpose === 'prove' ? unavailable[what] : ''
   const details = problem.message === '' ? [] : [`It says: ${problem.message}`]
@@ -127,7 +127,7 @@ export function keychainFault(problem: KeychainProblem, purpose: Purpose, what: 
   })
 }
 
-/** Linux without a session bus: nothing is tried, because trying would start a bus that nobody ends. */
+/** The fault for Linux without a session bus. Nothing is tried, because that would start a bus that nobody ends. */
 export const noSessionBus = (purpose: Purpose, what: What): Fault =>
   new Fault('NoKeychain', `${firsts[purpose](what)}: ${whats.absent}${purpose === 'prove' ? unavailable[what] : ''}`, {
     hints: [
@@ -136,25 +136,25 @@ export const noSessionBus = (purpose: Purpose, what: What): Fault =>
     ],
   })
 
-/** Characters that an entry of the Windows Credential Manager holds for certain (K1). */
+/** Characters that an entry of the Windows Credential Manager can hold in any case (K1). */
 const maxOnWindows = 1_200
 
 export type Keychain = {
   readonly read: () => Promise<string | undefined>
-  /** Read back before it resolves. */
+  /** The entry is read back before this resolves. */
   readonly write: (secret: string) => Promise<void>
-  /** True when there was an entry. */
+  /** Returns whether there was an entry. */
   readonly remove: () => Promise<boolean>
-  /** Writes, reads and removes an entry beside it. */
+  /** Writes, reads and removes a test entry. */
   readonly prove: () => Promise<void>
 }
 
 /**
- * One entry of the OS keychain: a server's, for one user, or a secret's, by its name. Every method rejects with
- * `Fault` NoKeychain, in words for what is kept.
+ * One entry of the OS keychain: the token of a user at a server, or a secret by its name. Every method rejects with
+ * `Fault` NoKeychain, worded for what is stored.
  */
 export function keychainEntry(server: string, user: string, env: ProcessEnvironment, what: What = 'token'): Keychain {
-  // Without a blank: GNOME Keyring finds no entry whose service has one.
+  // No blank here: GNOME Keyring finds no entry whose service has one.
   const place = { service: `svc:${server}`, user }
   const longest = process.platform === 'win32' ? maxOnWindows : undefined
   const ask = async (

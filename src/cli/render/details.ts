@@ -1,4 +1,6 @@
-/** Answers about one thing: a headline and its facts on a terminal, a record in a pipe, one object under `--json`. */
+/**
+ * Answers about a single object: a headline and its facts on a terminal, a record in a pipe, one object under `--json`.
+ */
 import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { KeyFacts, UserFacts } from '../../core/service.ts'
@@ -22,7 +24,10 @@ import { aside, type CellText, headline, moment, names, pairs, type Screen, show
 
 type Facts = readonly (readonly [name: string, value: CellText])[]
 
-/** One user, under the name or a sentence about what was done; in JSON as `member`, with whether the command changed it. */
+/**
+ * One user, with the name or a sentence about the change as the headline. In JSON it is `member`, with whether the
+ * command changed it.
+ */
 export function renderUser(
   user: UserFacts,
   store: string,
@@ -49,7 +54,7 @@ export function renderUser(
   return `${headline('ok', sentence, screen)}\n${pairs(facts, screen)}`
 }
 
-/** What stands around a new key on stderr; the key itself is stdout's. */
+/** The text around a new key on stderr. The key itself goes to stdout. */
 export function renderNewKey(
   key: KeyFacts,
   store: string,
@@ -73,7 +78,7 @@ export function renderNewKey(
   return { before, after }
 }
 
-/** What was done to something of the store that has a name. */
+/** The outcome of a change to a named object of the store. */
 export function renderDone(
   name: string,
   store: string,
@@ -85,7 +90,7 @@ export function renderDone(
   return `${headline('ok', sentence, screen)}\n${pairs([['Store', store]], screen)}`
 }
 
-/** A heartbeat that the server has received. */
+/** A heartbeat as the server received it. */
 export function renderReceipt(answer: ReportHeartbeatResponse, target: string, output: ListOutput): string {
   const forMachines = receipts.single(answer, { Target: target }, output)
   if (forMachines !== undefined) return forMachines
@@ -114,7 +119,7 @@ export const renderHoldings = (row: Holding, target: string, output: ListOutput)
 
 const inQuotes = (lists: Lists): string => [...lists.roles, ...lists.permissions].map((name) => `"${name}"`).join(', ')
 
-/** What a change did, and what the user holds after it. */
+/** What a change did, and what the user holds afterwards. */
 export function renderChange(change: RoleChanged, target: string, output: ListOutput): string {
   const forMachines = roleChanges.single(change, { Target: target }, output)
   if (forMachines !== undefined) return forMachines
@@ -134,7 +139,7 @@ export function renderChange(change: RoleChanged, target: string, output: ListOu
 const records = <Row>(list: RecordList<Row, never>, rows: readonly Row[]): string =>
   rows.map((row) => list.record(row, {})).join('\n')
 
-/** What would run for each type at a mode. */
+/** The checks that would run for each type in a mode. */
 export function renderPlans(
   plans: readonly { readonly type: string; readonly monitors: readonly PlanRow[] }[],
   mode: string,
@@ -151,7 +156,7 @@ export function renderPlans(
     .join(screen.isTTY ? '\n\n' : '\n')
 }
 
-/** One kind: its checks, and what svc.yaml may say. */
+/** One kind: its checks and its settings for svc.yaml. */
 export function renderKind(kind: KindRow, { json, screen }: ListOutput): string {
   if (json) return JSON.stringify(kind)
   if (!screen.isTTY) return [records(kindChecks, kind.checks), records(settings, kind.settings)].join('\n')
@@ -159,7 +164,7 @@ export function renderKind(kind: KindRow, { json, screen }: ListOutput): string 
   return [`${kind.name}: ${kind.title}`, ...tables].join('\n\n')
 }
 
-/** One profile that comes with svc: its monitors, and its parameters. */
+/** One built-in profile: its monitors and its parameters. */
 export function renderProfile(profile: ProfileRow, { json, screen }: ListOutput): string {
   const { name, title, doc, monitors } = profile
   if (json) return JSON.stringify(profile)

@@ -4,17 +4,17 @@ import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
 import { painter, type Style } from '../terminal.ts'
 import { wrap } from './width.ts'
 
-/** An error as people and as scripts get it, both made from the same allow-list. */
+/** An error for people and for scripts, both from the same allow-list. */
 export const renderError = { text, json }
 
 type TextOptions = {
   readonly colour: boolean
   readonly target?: string | undefined
-  /** Columns of the terminal; without it no line is broken. */
+  /** Columns of the terminal. Without it, lines are not wrapped. */
   readonly width?: number | undefined
 }
 
-/** What, why, what next: for stderr, without a last line feed. The last line is the next step. */
+/** What, why, what next, for stderr, without a final line feed. The last line is the next step. */
 function text(error: unknown, options: TextOptions): string {
   const paint = painter(options.colour)
   const { message, target, hints, responseStatus } = reported(error, options.target)
@@ -35,14 +35,14 @@ function text(error: unknown, options: TextOptions): string {
   ].join('\n')
 }
 
-/** The one JSON value on stdout when a command fails under `--json`, and an Entry's Error. */
+/** The single JSON value on stdout when a command fails under `--json`, and an Entry's Error. */
 function json(error: unknown, target?: string): { readonly error: ReportedError } {
   return { error: reported(error, target) }
 }
 
 /**
- * Takes from an error only what may leave this program: no stack, no cause, no request header. What
- * is not a Fault is a defect of ours.
+ * Takes only what may leave this program from an error: no stack, no cause, no request header. An error that is no
+ * Fault is a defect of ours.
  */
 function reported(error: unknown, target: string | undefined): ReportedError {
   const place = target === undefined || target === '' ? {} : { target: sanitizeLine(target) }

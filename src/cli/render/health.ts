@@ -14,7 +14,7 @@ import {
 } from './table.ts'
 import { cut, width, wrap } from './width.ts'
 
-/** What one message, detail or name may fill on a screen; `--output json` has all of it. */
+/** Maximum length of a message or detail, and of a name, on a terminal. `--output json` has the full texts. */
 const maxText = 1_200
 const maxName = 120
 const maxDetails = 8
@@ -30,7 +30,7 @@ const shrink: Shrink = [
 
 export type Look = { readonly width: number; readonly marks: Marks; readonly paint: Paint }
 
-/** The results of one answer: a table, or a list where the screen is too narrow for one. */
+/** The results of one answer: a table, or a list if the terminal is too narrow. */
 export function resultTable(entry: EntryReading, look: Look): Table {
   const rows = entry.monitors.flatMap((monitor) =>
     monitor.results.map((result, at): readonly TableCell[] => [
@@ -65,7 +65,7 @@ function list(entry: EntryReading, look: Look): Table {
 
 const status = (result: Reading, marks: Marks): Line => ({
   text: `${marks[result.level]} ${words[result.level]}`,
-  // What was not run is a consequence: the eye should find the cause.
+  // A check that did not run is a consequence, so it is dimmed: the cause should stand out.
   style: isConsequence(result) ? 'dim' : styles[result.level],
 })
 
@@ -86,7 +86,7 @@ function message(result: Reading, marks: Marks): TableCell {
 const limited = (text: string, marks: Marks, most = maxText): string =>
   text.length > most ? `${text.slice(0, most).toWellFormed()}${marks.more}` : text
 
-/** What in a message already says its fault class. */
+/** Words of a message that already tell its fault class. */
 const obvious: Readonly<Record<string, RegExp>> = {
   threshold: /./,
   dependency: /./,
@@ -107,19 +107,19 @@ export type HealthScreen = {
   /** Columns of the terminal. */
   readonly width: number
   readonly colour: boolean
-  /** False: plain letters stand for the signs. */
+  /** False when ASCII replaces the signs. */
   readonly unicode: boolean
-  /** Seconds since the run behind each answer ended, in the order of the entries, as the transport says. */
+  /** Seconds since the run of each answer ended, in the order of the entries, as the transport reports. */
   readonly ages?: readonly (number | undefined)[]
 }
 
 const maxCauses = 5
 const causeLines = 2
-/** An answer longer than this says its headline again below, where a terminal stops scrolling. */
+/** An answer with more lines repeats its headline at the end, where a terminal stops scrolling. */
 const longScreen = 40
 const narrowest = 24
 
-/** What a person sees of some health answers: one block each, and one line over several. */
+/** Health answers for people: one block each, and a summary line for several. */
 export function renderHealth(entries: readonly Entry[], screen: HealthScreen): string {
   const look: Look = {
     width: Math.max(narrowest, screen.width),
@@ -153,7 +153,7 @@ function titleLine(entry: EntryReading, look: Look): string {
   return `${look.paint(styles[mark], look.marks[mark])} ${look.paint('strong', entry.headline)}`
 }
 
-/** The headline with mode, duration and age at its right; beneath it the causes and the target. */
+/** The headline with mode, duration and age on the right, and below it the causes and the target. */
 function heading(entry: EntryReading, ageSeconds: number, tableWidth: number, look: Look): readonly string[] {
   const { marks, paint } = look
   const title = titleLine(entry, look)
@@ -169,7 +169,7 @@ function heading(entry: EntryReading, ageSeconds: number, tableWidth: number, lo
   const left = block - right
   const beside = (text: string, textWidth: number, aside: string): string =>
     `${text}${' '.repeat(Math.max(0, left - textWidth))}${paint('dim', aside)}`
-  // The design's shape: both at the right, when headline and first cause leave room for them.
+  // The preferred layout: both on the right, if headline and first cause leave room for them.
   if (first !== undefined && left >= titleWidth + 3 && left >= width(first) + 5) {
     return [
       beside(title, titleWidth, when),
@@ -199,7 +199,7 @@ function shownCauses(entry: EntryReading): readonly string[] {
   return left > 0 ? [...visible, `and ${left} more`] : visible
 }
 
-/** Indented text; with `most`, on that many lines at most: the table has the rest of a longer cause. */
+/** Indented text, on at most `most` lines: the table has the rest of a longer cause. */
 function inset(text: string, look: Look, most = Number.POSITIVE_INFINITY): readonly string[] {
   const room = look.width - 4
   const lines = wrap(text.slice(0, room * 40), room)
@@ -207,7 +207,7 @@ function inset(text: string, look: Look, most = Number.POSITIVE_INFINITY): reado
   return visible.map((line, at) => (at === 0 ? '  ' : '    ') + line)
 }
 
-/** A line that goes on, ended after a word. */
+/** A line cut after a word, with a sign that it continues. */
 function ended(line: string, room: number, look: Look): string {
   const { more } = look.marks
   const word = line.lastIndexOf(' ')

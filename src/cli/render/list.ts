@@ -23,22 +23,28 @@ type Column<Row> = {
   readonly title?: string
   /** What the table shows, where that is not the value itself. */
   readonly cell?: (row: Row) => CellText
-  /** When the table is too wide, columns give up room from 1 on; those of one number together, the widest first. */
+  /**
+   * In a table that is too wide, columns shrink in this order, starting at 1. Among columns with the same number, the
+   * widest shrinks first.
+   */
   readonly shrink?: number
-  /** How narrow it may become, in columns of the terminal. Sentences need more than the 9 of the others. */
+  /** The minimum width in terminal columns. Sentences need more than the default of 9. */
   readonly least?: number
   readonly align?: 'right'
-  /** Leaves the column out of a table in which it is empty in every row. */
+  /** Omits the column from a table in which every row has it empty. */
   readonly optional?: boolean
-  /** Leaves a cell of the table blank that repeats the cell above it. */
+  /** Leaves a cell blank when it repeats the cell above it. */
   readonly once?: boolean
-  /** The field's name in the record, where that is not the key with a capital letter; `false` for no field. */
+  /** The field's name in the record, if it is not the capitalized key. `false` for no field. */
   readonly field?: string | false
-  /** The field's text, where that is not the text of the value. */
+  /** The field's text, if it is not the text of the value. */
   readonly text?: (row: Row) => string
   /** `false` for no member in the JSON object. */
   readonly json?: false
-  /** Without a value, the row has no member in JSON instead of null; `anywhere`: nor the field that ends its record. */
+  /**
+   * `json`: a row without a value has no member in JSON, instead of null. `anywhere`: its record ends before this
+   * field, too.
+   */
   readonly absent?: 'json' | 'anywhere'
 } & (
   | { readonly key: keyof Row & string; readonly value?: undefined }
@@ -48,17 +54,17 @@ type Column<Row> = {
 type Declaration<Row, Columns extends readonly Column<Row>[], Place extends string> = {
   readonly columns: Columns
   /**
-   * What all rows have in common, such as the store that they come from. The JSON document names it once, around the
-   * rows; every record begins with it.
+   * Values common to all rows, such as their store. The JSON document has them once, around the rows; every record
+   * begins with them.
    */
   readonly around?: readonly Place[]
-  /** The one of those that stands beneath the headline. */
+  /** The one of those shown beneath the headline. */
   readonly beneath?: NoInfer<Place>
   /** The member of the JSON document that holds the rows. Without it the document is the array of them. */
   readonly rows?: string
-  /** The order of the members in JSON, where it is not that of the columns. Scripts compare documents. */
+  /** The order of the members in JSON, if it differs from that of the columns. Scripts compare documents. */
   readonly members?: readonly NoInfer<Columns[number]['key']>[]
-  /** The JSON of a row that is not made of the columns: the row has a document of its own. */
+  /** The JSON of a row that is a document of its own instead of one made of the columns. */
   readonly json?: (row: Row) => object
   /** The headline over the rows: singular and plural of what they are, or a sentence. */
   readonly headline?:
@@ -74,9 +80,9 @@ export type Headline = { readonly mark: Mark; readonly sentence: string }
 export type ListOutput = { readonly json: boolean; readonly screen: Screen }
 
 export type RecordList<Row, Place extends string> = {
-  /** The names of a record's fields, in their order. */
+  /** The names of a record's fields, in order. */
   readonly fields: readonly string[]
-  /** Where each column stands: its title in the table, its field of the record, whether JSON has it as a member. */
+  /** Where each column appears: its title in the table, its field in the record, and whether it is a member in JSON. */
   readonly columns: readonly {
     readonly key: string
     readonly title: string | undefined
@@ -87,7 +93,7 @@ export type RecordList<Row, Place extends string> = {
   readonly json: (row: Row) => object
   /** A row as a pipe gets it: its fields between tabs, each on one line, never cut. */
   readonly record: (row: Row, around: Common<Place>) => string
-  /** The rows alone, fitted to the terminal; where it is too narrow for a table, a block for each. */
+  /** Only the rows, fitted to the terminal: a table, or a block for each row if the terminal is too narrow. */
   readonly table: (rows: readonly Row[], screen: Screen) => string
   /** The whole answer: one JSON value, records (an empty text for no rows), or headline and table. */
   readonly render: (
@@ -95,18 +101,21 @@ export type RecordList<Row, Place extends string> = {
     around: Common<Place>,
     output: ListOutput & { readonly headline?: Headline },
   ) => string
-  /** A row by itself, as machines get it: one JSON object or a record. Undefined on a terminal. */
+  /** A single row for machines: one JSON object or a record. Undefined on a terminal. */
   readonly single: (row: Row, around: Common<Place>, output: ListOutput) => string | undefined
 }
 
-/** Fields between tabs. Anybody may have written them: no field can end its line or begin another field. */
+/**
+ * Joins fields with tabs. Fields may contain text from anyone, so each is sanitized: it cannot end its line or begin
+ * another field.
+ */
 export const record = (fields: readonly string[]): string => fields.map(sanitizeLine).join('\t')
 
 const capital = (key: string): string => key.slice(0, 1).toUpperCase() + key.slice(1)
 const fieldName = ({ key, field }: Pick<Column<unknown>, 'field'> & { readonly key: string }): string =>
   field || capital(key)
 
-/** A value as the record of a pipe writes it. */
+/** A value as a record shows it. */
 function fieldText(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (value instanceof Date) return value.toISOString()
@@ -120,12 +129,12 @@ function plainText(value: unknown): string {
   return Array.isArray(value) ? names(value.map(String), '') : fieldText(value)
 }
 
-/** Down to how many columns of the terminal a column shrinks: first every one to this, then to the next. */
+/** The widths to which columns shrink: first every one to the first width, then to the next. */
 const leastWidths = [18, 9]
 
 type TableColumn = Pick<Column<unknown>, 'title' | 'align' | 'least' | 'shrink' | 'optional' | 'once'>
 
-/** The rows as a table, or as a block for each where the terminal is too narrow for a table. */
+/** The rows as a table, or as a block for each if the terminal is too narrow. */
 function layOut(columns: readonly TableColumn[], rows: readonly (readonly TableCell[])[], screen: Screen): string {
   const visible = columns.flatMap(({ title = '', ...column }, at) =>
     column.optional && rows.every((row) => isEmptyCell(row[at] ?? [])) ? [] : [{ ...column, title, at }],
@@ -148,8 +157,8 @@ function layOut(columns: readonly TableColumn[], rows: readonly (readonly TableC
 }
 
 /**
- * Declares a list: `list<UserFacts>()({ columns: [...] })`. A key that the row does not have needs a `value`; a wrong
- * key, also in `members` or `beneath`, does not compile. The first call takes the type of the rows alone, so that the
+ * Declares a list: `list<UserFacts>()({ columns: [...] })`. A key that the row does not have needs a `value`. A wrong
+ * key, also in `members` or `beneath`, does not compile. The first call takes only the type of the rows, so that the
  * second can infer the keys.
  */
 export const list =

@@ -4,7 +4,7 @@ import { padEnd, width, wrap } from './width.ts'
 
 export type Mark = 'ok' | 'warn' | 'fail'
 
-/** The signs of the screen. The words beside them carry the meaning; these are for the eye. */
+/** The signs shown on a terminal. The words beside them carry the meaning. */
 export type Marks = Readonly<Record<Mark, string>> & { readonly dot: string; readonly more: string }
 
 export const marks = (unicode: boolean): Marks =>
@@ -18,19 +18,19 @@ export const styles: Readonly<Record<Mark, Style>> = { ok: 'good', warn: 'cautio
 export type Line = {
   readonly text: string
   readonly style?: Style | undefined
-  /** Columns that the line stands in from the left. */
+  /** Indentation of the line, in columns. */
   readonly inset?: number
 }
-/** A cell is one or more lines; each is wrapped to the column. */
+/** The lines of a cell. Each is wrapped to the column. */
 export type TableCell = readonly Line[]
 export type TableColumn = {
   readonly title: string
   readonly align?: 'right' | undefined
-  /** Columns of the terminal that it keeps in any case; a column keeps those of its title too. */
+  /** The minimum width in terminal columns. A column is never narrower than its title. */
   readonly least?: number | undefined
 }
 
-/** Which columns give up room, in this order, and down to what; the widest of a step gives first. */
+/** Which columns shrink, in this order, and to what width. Within a step, the widest shrinks first. */
 export type Shrink = readonly { readonly columns: readonly number[]; readonly least: number }[]
 
 const gaps = [3, 2] as const
@@ -38,11 +38,11 @@ const indent = 2
 
 type Widths = {
   readonly natural: readonly number[]
-  /** What each column keeps: a title is never broken. */
+  /** The minimum width of each column: titles are never broken. */
   readonly least: readonly number[]
 }
 
-/** Column widths that fit into `room`, or undefined when even the narrowest do not. */
+/** Column widths that fit into `room`, or undefined when even the minimum widths do not. */
 function fitted({ natural, least }: Widths, room: number, steps: Shrink): readonly number[] | undefined {
   const widths = [...natural]
   let over = widths.reduce((sum, each) => sum + each, 0) - room
@@ -62,8 +62,8 @@ function fitted({ natural, least }: Widths, room: number, steps: Shrink): readon
 export type Table = { readonly lines: readonly string[]; readonly width: number }
 
 /**
- * A table without borders, its text wrapped so that it fits; undefined when it does not fit at all
- * and the caller should lay it out another way. The last column is not padded.
+ * A table without borders, with wrapped text. Undefined when it does not fit at all, so that the caller can choose
+ * another layout. The last column is not padded.
  */
 export function table(
   columns: readonly TableColumn[],
@@ -107,7 +107,7 @@ function rowLines(
     const parts = columns.map((column, at) => {
       const { text, style } = cells[at]?.[y] ?? { text: '', style: undefined }
       const padding = ' '.repeat(Math.max(0, column.width - width(text)))
-      // Painted before it is padded, so that no style runs on into the gap.
+      // Styled before padding, so that the style does not extend into the gap.
       const painted = paint(style, text)
       const aligned = column.align === 'right' ? padding + painted : painted + padding
       return at === columns.length - 1 ? aligned : aligned + ' '.repeat(gap)
@@ -116,16 +116,16 @@ function rowLines(
   })
 }
 
-/** The stream that an answer goes to. */
+/** The stream of the answer. */
 export type Screen = { readonly isTTY?: boolean; readonly columns?: number }
 
-/** Text of a list: plain, or with a style of its own. */
+/** Text of a list: plain, or with a style. */
 export type StyledText = string | Line
 
-/** What a cell shows: one line, or several beneath each other. Each wraps. */
+/** The content of a cell: one line, or several below each other. Each wraps. */
 export type CellText = StyledText | readonly StyledText[]
 
-/** The lines of a cell. Anybody may have written the text: here it becomes safe to show. */
+/** The lines of a cell. The text may come from anyone, so it is sanitized here. */
 export function cellOf(content: CellText): TableCell {
   const lines: StyledText[] = []
   return lines
@@ -151,7 +151,7 @@ export function pairs(rows: readonly (readonly [name: string, value: CellText])[
     .join('\n')
 }
 
-/** Names and values, one a line and alike on a terminal and in a pipe. A name without a value is left out. */
+/** Names and values, one per line, the same on a terminal and in a pipe. A name without a value is left out. */
 export const factLines = (facts: readonly (readonly [name: string, value: string | undefined])[]): string =>
   facts.flatMap(([name, value]) => (value ? [`${name.padEnd(12)} ${sanitizeLine(value)}`] : [])).join('\n')
 
@@ -164,7 +164,7 @@ export function headline(mark: Mark, sentence: string, screen: Screen): string {
     .join('\n')
 }
 
-/** What says less than the others: indented, and dim. */
+/** Secondary text: indented and dim. */
 export function aside(text: string, screen: Screen): string {
   const paint = painter(useColour(screen))
   return wrap(sanitizeLine(text), (screen.columns || 80) - 2)

@@ -79,7 +79,7 @@ them.`
   }
 }
 
-/** A key is worth no more than its user. */
+/** Refuses rights that the user does not have: a key cannot exceed its user. */
 function refuseMissing(what: 'role' | 'permission', requested: readonly string[], owner: UserFacts): void {
   const granted = what === 'role' ? owner.roles : owner.permissions
   const unheld = requested.find((name) => !granted.includes(name))

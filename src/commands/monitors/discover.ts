@@ -27,7 +27,7 @@ nowhere and changes nothing. The file goes to stdout, what was found to stderr.`
       import('node:os'),
     ])
     const { proposedFile } = await proposing()
-    // svc does not watch itself: its own answers would be part of what they report.
+    // svc does not monitor itself: its own responses would be part of what they report.
     const skip = servesHere().map(({ url }) => Number(new URL(url).port))
     const { proposals, others } = await discover(signal, { skip })
     const file = await proposedFile(proposals, [

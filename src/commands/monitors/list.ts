@@ -29,7 +29,7 @@ export default class List extends SvcCommand {
         configured: configured?.monitors ?? [],
         host: configured?.host ?? {},
         parts,
-        // Nothing is run here, so nothing is looked for either.
+        // Nothing runs here, so no ports are examined either.
         listening: async () => [],
         signal,
         mode,

@@ -18,7 +18,7 @@ export default class ProfileRemove extends SvcCommand {
       async (settings) => {
         const profile = await profileNamed(settings, name, 'svc profile remove')
         if (profile.user !== undefined) {
-          // Its token would stay valid, and nobody would know of it.
+          // Its token would stay valid without anyone knowing.
           throw new Fault('Usage', `${profile.user} is signed in with profile "${name}"`, {
             hints: [`svc logout --profile ${name}`],
           })

@@ -24,7 +24,7 @@ export default class Holders extends StoreCommand {
   }
 }
 
-/** "Nobody" must not be the answer to who asks for `admin` when there are Admins. */
+/** Refuses a role in the wrong letter case: "nobody" would be a wrong answer for `admin` when there are Admins. */
 function refuseOtherCase(role: string, roles: readonly string[]): void {
   const other = roles.find((name) => name.toLowerCase() === role.toLowerCase())
   if (other === undefined) return

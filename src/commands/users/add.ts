@@ -68,7 +68,7 @@ standard input (--password-stdin); it never stands on the command line.`
   }
 }
 
-/** Whose the name or e-mail is: both are one set, without letter case (O4). */
+/** Names the user who has the name or e-mail address: both share one namespace, without letter case (O4). */
 async function taken(error: Fault, admin: Admin, input: NewUser): Promise<Fault> {
   for (const value of [input.userName, input.email]) {
     const owner = value === undefined ? undefined : await admin.users.show(value).catch(() => undefined)

@@ -3,26 +3,26 @@ import { isPattern, patternMismatch } from './expectation.ts'
 
 export type Conversation = {
   readonly bytes: Buffer
-  /** Why listening ended: `met` is the good one. `silent`: the time was over. */
+  /** Why listening ended. `met` is success; `silent` means that the time was over. */
   readonly ended: 'met' | 'closed' | 'silent' | 'full' | 'unjudged'
-  /** Why it could not be judged. */
+  /** Why it could not be evaluated. */
   readonly problem?: string | undefined
 }
 
-/** A peer that drips single bytes must not make us search as often. */
+/** Maximum number of searches: a peer that sends single bytes must not trigger one for each. */
 const maxLooks = 64
 
-/** What is waited for: `/pattern/`, a text that the answer contains, or a test of all that was heard so far. */
+/** What to wait for: `/pattern/`, a text that the answer contains, or a test of everything received so far. */
 export type Expected = string | ((received: Buffer) => boolean)
 
 /**
- * Listens until what is expected was heard, the peer hangs up, `max` bytes are full or `ms` are over.
- * Without an expectation anything at all will do.
- * Rejects with what the socket was destroyed with. The caller destroys the socket.
+ * Listens until the expectation is met, the peer closes the connection, `max` bytes have arrived or `ms` are over.
+ * Without an expectation, any data meets it. Rejects with the error that destroyed the socket. The caller destroys the
+ * socket.
  */
 export function listen(socket: Socket, expected: Expected | undefined, max: number, ms: number): Promise<Conversation> {
   return new Promise((resolve, reject) => {
-    // Grown by doubling: a peer that drips must not make us copy all of it each time.
+    // The buffer doubles, so that a peer that sends single bytes does not cause a copy each time.
     let space = Buffer.alloc(Math.min(max, 4096))
     let bytes = space.subarray(0, 0)
     let looks = 0
@@ -49,7 +49,7 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
       bytes = space.subarray(0, length)
       looks += 1
       if (bytes.length >= max) look('full')
-      // A test of our own costs little; a pattern would be run over everything each time.
+      // Our own tests are cheap; a pattern would run over everything each time.
       else if (looks <= maxLooks || typeof expected === 'function') look()
     }
     socket.on('data', hear)

@@ -5,8 +5,8 @@ import type { XmlElement, XmlRead } from './xml.ts'
 const jsonStep = /\.([\p{L}_$@-][\p{L}\p{N}_$@-]*)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]/uy
 
 /**
- * The steps of a JSON path: `$.a.b[0].c`, `$['a b']`. No wildcards, filters or slices: one path
- * names one value. Undefined when it cannot be read.
+ * The steps of a JSON path: `$.a.b[0].c`, `$['a b']`. One path names one value, so there are no wildcards, filters or
+ * slices. Undefined for an invalid path.
  */
 export function parseJsonPath(path: string): readonly (string | number)[] | undefined {
   if (!path.startsWith('$')) return undefined
@@ -23,7 +23,7 @@ export function parseJsonPath(path: string): readonly (string | number)[] | unde
   return steps
 }
 
-/** The value at a path, in an object of its own: `undefined` says that nothing is there. */
+/** The value at a path, wrapped in an object. Undefined when nothing is there. */
 export function readJsonPath(
   document: unknown,
   steps: readonly (string | number)[],
@@ -39,8 +39,8 @@ export function readJsonPath(
 }
 
 /**
- * Everything at a path that may hold `[*]`, each element of a list: `$.Services[*].State`. Undefined
- * when the path cannot be read.
+ * All values at a path that may contain `[*]`, each element of a list: `$.Services[*].State`. Undefined for an invalid
+ * path.
  */
 export function selectJson(document: unknown, path: string): readonly unknown[] | undefined {
   const parts = path.split('[*]')
@@ -57,21 +57,21 @@ export function selectJson(document: unknown, path: string): readonly unknown[] 
   return values
 }
 
-/** A JSON value as expectations see it: a string bare, anything else as JSON. */
+/** A JSON value as expectations see it: a string without quotes, anything else as JSON. */
 export const jsonText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 type Step =
   | { readonly of: 'element'; readonly name: string; readonly begins: boolean; readonly index: number | undefined }
   | { readonly of: 'attribute'; readonly name: string }
-/** What a path leads to: an element, or the value of an attribute. */
+/** A node that a path selects: an element, or the value of an attribute. */
 export type XmlNode = XmlElement | { readonly value: string }
 
 const xmlStep = /^(?:@([\p{L}_][\p{L}\p{N}_.:-]*)|(\*|[\p{L}_][\p{L}\p{N}_.:-]*\*?)(?:\[(\d{1,9})\])?)$/u
 
 /**
- * The steps of a path: `/VAST/Ad[0]/InLine/@id`, relative without the first slash. A name without an
- * index stands for every element so called, `*` for any, `Job_*` for all that begin so; indexes count
- * from 0, among the elements that the name stands for. Undefined when it cannot be read.
+ * The steps of a path: `/VAST/Ad[0]/InLine/@id`, relative without the first slash. A name without an index selects
+ * every element with that name, `*` any, `Job_*` all whose names begin so. Indexes count from 0, among the elements
+ * that the name selects. Undefined for an invalid path.
  */
 export function parseXmlPath(path: string): readonly Step[] | undefined {
   const written = path.replace(/^\//, '')
@@ -90,7 +90,7 @@ export function parseXmlPath(path: string): readonly Step[] | undefined {
   return steps
 }
 
-/** Everything that the steps lead to, in the document's order. */
+/** All nodes that the steps select, in document order. */
 export function selectXml(from: XmlElement, steps: readonly Step[]): readonly XmlNode[] {
   let nodes: readonly XmlNode[] = [from]
   for (const next of steps) {
@@ -107,37 +107,37 @@ export function selectXml(from: XmlElement, steps: readonly Step[]): readonly Xm
   return nodes
 }
 
-/** With its prefix or without: `vmap:AdBreak` is also `AdBreak`. */
+/** Compares a name with or without its prefix: `vmap:AdBreak` is also `AdBreak`. */
 const isCalled = (name: string, expected: string, begins: boolean): boolean =>
   [name, name.slice(name.indexOf(':') + 1)].some((form) => (begins ? form.startsWith(expected) : form === expected))
 
 export const xmlText = (node: XmlNode): string => ('value' in node ? node.value : node.text)
 
-/** The document above its root, so that `/VAST` is a step like any other. */
+/** A node above the root, so that `/VAST` is a step like any other. */
 export const above = (root: XmlElement): XmlElement => ({ name: '', attributes: new Map(), children: [root], text: '' })
 
-/** One value that a path leads to. */
+/** One value that a path selects. */
 export type Item = {
-  /** As expectations see it. */
+  /** The text that expectations see. */
   readonly text: string
-  /** What a path relative to it leads to; `.` is itself. Undefined when the path cannot be read. */
+  /** The items that a path relative to this one selects; `.` is the item itself. Undefined for an invalid path. */
   readonly within: (relative: string) => readonly Item[] | undefined
 }
 export type PathSelection = readonly Item[] | { readonly problem: string }
 
-/** What an answer holds, by path: `$…` into JSON, `/…` into XML. */
+/** The content of an answer, by path: `$…` into JSON, `/…` into XML. */
 export type DocumentAnswer = {
   readonly json: () => { readonly value: unknown } | { readonly problem: string }
   readonly xml: XmlRead | undefined
 }
 
-/** More is not looked at: a peer must not choose how much we do. */
+/** Maximum number of items examined: a peer must not decide how much work this is. */
 export const maxItems = 2_000
 
 const isXmlPath = (path: string): boolean => path.startsWith('/')
 const countOf = (path: string): string | undefined => /^count\((.*)\)$/s.exec(path)?.[1]
 
-/** Why a path cannot be read, or undefined. */
+/** Why a path is invalid, or undefined. */
 export function pathProblem(path: string, expected?: 'json' | 'xml'): string | undefined {
   const inner = countOf(path) ?? path
   if (expected !== 'json' && isXmlPath(inner) && parseXmlPath(inner)?.length) return undefined
@@ -147,7 +147,7 @@ export function pathProblem(path: string, expected?: 'json' | 'xml'): string | u
   return `${quote(path, 80)} is neither a JSON path such as $.a[*].b nor an XML path such as /a/b/@c`
 }
 
-/** Why a path below an item cannot be read, or undefined: it may be one of JSON or of XML. */
+/** Why a path below an item is invalid, or undefined. It may be a path of JSON or of XML. */
 export const relativeProblem = (path: string): string | undefined =>
   parseXmlPath(path) === undefined && selectJson(undefined, relativeJson(path)) === undefined
     ? `${quote(path, 80)} is not a path within an item, such as State or @id`
@@ -155,7 +155,7 @@ export const relativeProblem = (path: string): string | undefined =>
 
 const relativeJson = (path: string): string => (path === '.' ? '$' : path.startsWith('[') ? `$${path}` : `$.${path}`)
 
-/** What nests too deeply to be written out is a value all the same. */
+/** A value that nests too deeply to be serialized is still a value. */
 function shownJson(value: unknown): string {
   try {
     return jsonText(value)
@@ -179,7 +179,7 @@ const xmlItem = (node: XmlNode): Item => ({
   },
 })
 
-/** What a path leads to; `count(path)` is one value. Never throws. */
+/** Selects the items of a path; `count(path)` is one value. Never throws. */
 export function select(answer: DocumentAnswer, path: string): PathSelection {
   const counted = countOf(path)
   if (counted !== undefined) {
@@ -197,7 +197,7 @@ export function select(answer: DocumentAnswer, path: string): PathSelection {
   return 'problem' in read ? read : (selectJson(read.value, path) ?? []).map(jsonItem)
 }
 
-/** Which of the expected values are not there or not as expected: `[path, what is wrong]`. */
+/** The expected values that are missing or differ: `[path, what is wrong]`. */
 export function unmetValues(
   answer: DocumentAnswer,
   expected: Readonly<Record<string, string>>,
@@ -229,7 +229,7 @@ function eachWrong(texts: readonly string[], expectation: string, redact: Redact
   }
 }
 
-/** The date that a text stands for, as ms since 1970: ISO 8601, `/Date(ms)/`, seconds or ms. Without a zone: UTC. */
+/** Parses a date into milliseconds since 1970: ISO 8601, `/Date(ms)/`, seconds or ms. Without a time zone: UTC. */
 export function readDate(text: string): number | undefined {
   const ms = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/.exec(text)?.[1]
   if (ms !== undefined) return Number(ms)

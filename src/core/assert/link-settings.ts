@@ -4,11 +4,11 @@ import { pathProblem, relativeProblem } from './document.ts'
 import { expectationProblem } from './expectation.ts'
 import { measureFields, measureProblem } from './measure.ts'
 
-/** What may go wrong with a link, for `codes`. */
+/** The faults of a link, for `codes`. */
 export const linkFaults = ['parse', 'status', 'timeout', 'type', 'deep', 'loop', 'unreachable', 'refused'] as const
 export type LinkFault = (typeof linkFaults)[number]
 
-/** One sort of URL in a JSON or XML answer that is asked too. */
+/** One sort of URL in a JSON or XML answer, whose links are followed too. */
 export const linkFields = {
   name: { type: 'text', required: true, doc: 'What it is, for messages: `media file`' },
   path: {
@@ -41,7 +41,7 @@ export const linkFields = {
 } as const satisfies SettingsSpec
 export type LinkEntry = Values<typeof linkFields>
 
-/** Why an entry cannot be followed, or undefined. */
+/** Why an entry is invalid, or undefined. */
 export function linkProblem(entry: LinkEntry): string | undefined {
   const of = `links ${quote(entry.name, 64)}`
   const wrong = pathProblem(entry.path) ?? (entry.typeAt === undefined ? undefined : relativeProblem(entry.typeAt))
@@ -53,13 +53,13 @@ export function linkProblem(entry: LinkEntry): string | undefined {
   return assertionProblem(entry, of, linkFaults)
 }
 
-/** Whether an answer to a link has to be read. */
+/** Whether the body of a link's response is needed. */
 export const readsBody = (entry: LinkEntry): boolean =>
   entry.levels > 1 || entry.json !== undefined || entry.xml !== undefined || (entry.measure ?? []).length > 0
 
 type Assertions = Pick<LinkEntry, 'json' | 'xml' | 'measure' | 'codes'>
 
-/** Why assertions on a document cannot be judged, or undefined. Paths of `json` are told when they are judged. */
+/** Why assertions on a document are invalid, or undefined. Paths of `json` are checked at run time. */
 export function assertionProblem(assertions: Assertions, of: string, faults: readonly string[]): string | undefined {
   const { json = {}, xml = {}, measure = [], codes = {} } = assertions
   for (const path of Object.keys(xml)) {
@@ -81,7 +81,7 @@ export function assertionProblem(assertions: Assertions, of: string, faults: rea
     : `${of}: codes names ${sanitize(lost, 64)}, which is none of ${[...names].map((key) => sanitize(key, 64)).join(', ')}`
 }
 
-/** `IAB 401: `, or nothing: what a message about a fault, a path or a measure begins with. */
+/** `IAB 401: ` or nothing: the start of a message about a fault, a path or a measure. */
 export const codeOf =
   (codes: Readonly<Record<string, string>> | undefined) =>
   (key: string): string =>

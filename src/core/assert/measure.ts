@@ -4,7 +4,7 @@ import type { SettingsSpec, Threshold, ThresholdUnit, Values } from '../settings
 import { type DocumentAnswer, type Item, maxItems, pathProblem, readDate, relativeProblem, select } from './document.ts'
 import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
 
-/** One thing to count, or to read a figure or a date of, in a JSON or XML answer. */
+/** A measure: a count, a number or a date in a JSON or XML answer. */
 export const measureFields = {
   name: { type: 'text', required: true, doc: 'What it is, for messages: `failed jobs`' },
   path: { type: 'text', required: true, doc: 'What is looked at: $.Jobs[*] in JSON, /Jobs/Job in XML' },
@@ -26,7 +26,7 @@ export type Measure = Values<typeof measureFields>
 const judged = ['needs', 'count', 'least', 'atMost', 'atLeast', 'age', 'left'] as const
 const dated = ['last', 'age', 'left'] as const
 
-/** Why a measure cannot be taken, or undefined. */
+/** Why a measure is invalid, or undefined. */
 export function measureProblem(measure: Measure): string | undefined {
   const of = `measure ${quote(measure.name, 64)}`
   const wrong =
@@ -49,11 +49,11 @@ type MeasureContext = {
   readonly at: Date
   readonly address: string
   readonly redact: Redact
-  /** What a message begins with, where the measure fails: by its name. */
+  /** The prefix of a failed measure's message, by its name. */
   readonly code: (name: string) => string
 }
 
-/** Takes each measure of one answer. */
+/** Evaluates each measure of one answer. */
 export const evaluateMeasures = (measures: readonly Measure[], context: MeasureContext): readonly Result<'measure'>[] =>
   measures.flatMap((measure) =>
     take(measure, context).map((result) => ({
@@ -136,7 +136,7 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
   return results
 }
 
-/** Those whose values are as they should be; one without the value is not. Throws UnjudgedError. */
+/** The items whose values meet the expectations. An item without the value does not. Throws UnjudgedError. */
 function fitting(items: readonly Item[], where: Readonly<Record<string, string>> = {}): readonly Item[] {
   return Object.entries(where).reduce((left, [path, expectation]) => {
     const values = left.flatMap((item) => {
@@ -149,13 +149,13 @@ function fitting(items: readonly Item[], where: Readonly<Record<string, string>>
   }, items)
 }
 
-/** Milliseconds since 1970, or what stands there instead. */
+/** Milliseconds since 1970, or the text that is no date. */
 function timeOf(item: Item, path: string): number | string {
   const text = item.within(path)?.at(0)?.text ?? ''
   return readDate(text) ?? text
 }
 
-/** The figure, or what stands there instead. */
+/** The number, or the text that is none. */
 function figureOf(item: Item, measure: Measure): number | string {
   const text = item.within(measure.value)?.at(0)?.text ?? ''
   const value = text.trim() === '' ? Number.NaN : Number(text)

@@ -5,7 +5,7 @@ import type { Passwords } from './passwords.ts'
 import { newToken } from './tokens.ts'
 import { asActor, findUser, userFacts, users } from './users.ts'
 
-/** Machines' keys: like a bearer token, without a session, until they expire or are revoked. */
+/** API keys: like bearer tokens without a session, valid until they expire or are revoked. */
 export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'] {
   return {
     async create({ name, userName, roles: givenRoles, permissions, expiresInMs }, by) {
@@ -17,7 +17,7 @@ export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'
           ? [problem('ExpiresInMs', 'must be a time in the future')]
           : []),
       ])
-      // A key that is worth some permissions is worth no role beside, whichever svc reads it.
+      // A key limited to some permissions has no roles, whichever version of svc reads it.
       const roles = givenRoles ?? (permissions && [])
       const store = await data()
       const user = await findUser(store, userName)
@@ -55,7 +55,9 @@ const keyFacts = (row: KeyRow, userName: string): KeyFacts => ({
   revokedAt: row.revokedAt === undefined ? undefined : new Date(row.revokedAt),
 })
 
-/** `svc users`, `keys`, `roles show`, `roles holders` and `audit`, over the store that `label` names. */
+/**
+ * The operations of `svc users`, `keys`, `roles show`, `roles holders` and `audit`, on the store that `label` names.
+ */
 export function administration(options: {
   readonly label: string
   readonly data: (create: boolean) => Promise<Data>

@@ -2,18 +2,18 @@ import type { Call, Credential } from '../service.ts'
 import type { Data, User } from '../store/index.ts'
 import { ended, readToken, touchShare } from './tokens.ts'
 
-/** Who a credential stands for, read from the store at this very request (T2). */
+/** The identity behind a credential, read from the store for this request (T2). */
 export type Identity = {
   readonly user: User
   readonly via: 'session' | 'bearer' | 'key' | 'basic'
-  /** The session secret, only where the request itself presented it (A6). */
+  /** The session secret, only if the request itself presented it (A6). */
   readonly sessionId: string | undefined
-  /** Its user's, or as many of them as a key was made for; so are the permissions. */
+  /** The roles of its user, or the subset that a key is limited to. The same applies to permissions. */
   readonly roles: readonly string[]
   readonly permissions: readonly string[]
 }
 
-/** By a session, a token or a key: undefined for whatever does not sign anybody in, without saying why. */
+/** Identifies the user of a session, a token or a key. Undefined when the credential is not valid, without a reason. */
 export async function identify(
   data: Data,
   now: () => number,
@@ -50,7 +50,7 @@ async function byKey(data: Data, now: () => number, token: string): Promise<Iden
   const user = await data.users.byId(row.userId)
   if (!user || user.disabled) return undefined
   const { roles, permissions = [] } = row
-  // A key narrows what its user holds and never widens it: a revocation holds for keys too.
+  // A key restricts its user's rights and never extends them, so that a revocation also affects keys.
   const granted = roles
     ? {
         roles: user.roles.filter((role) => roles.includes(role)),
@@ -60,7 +60,7 @@ async function byKey(data: Data, now: () => number, token: string): Promise<Iden
   return { user, via: 'key', sessionId: undefined, ...granted }
 }
 
-/** The user that something was issued to, unless disabled, gone, or with another password since (T2). */
+/** The user to whom it was issued, unless the user is disabled, gone, or has another password since (T2). */
 export async function usable(
   data: Data,
   issued: { readonly userId: string; readonly epoch: number },
@@ -71,6 +71,6 @@ export async function usable(
 
 const grantsOf = ({ roles, permissions }: User): Pick<Identity, 'roles' | 'permissions'> => ({ roles, permissions })
 
-/** For the audit: who acts in this call. */
+/** The caller's address, for the audit. */
 export const addressOf = ({ caller }: Pick<Call, 'caller'>): string | undefined =>
   caller.kind === 'http' ? caller.address : undefined

@@ -16,11 +16,11 @@ export { type Identity, type Lifetimes, lifetimes, type Passwords }
 export type Access = {
   readonly authenticate: (request: Authenticate, call: Call) => Promise<AuthenticateResponse>
   readonly getAccessToken: (request: GetAccessToken, call: Call) => Promise<GetAccessTokenResponse>
-  /** Who makes a call; undefined for whatever signs nobody in (A10). */
+  /** Identifies the caller. Undefined when the credential signs nobody in (A10). */
   readonly identifyCaller: (call: Presenting) => Promise<Identity | undefined>
 }
 
-/** Passwords in a queue of their own: one a process (P3). */
+/** Passwords with a queue of their own: once per process (P3). */
 export const passwordsOfProcess = (): Passwords => passwords(new HashQueue())
 
 /** Loads every provider. */

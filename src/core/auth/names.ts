@@ -4,10 +4,10 @@ import { Fault, type FieldFault } from '../errors.ts'
 const longest = 128
 const maxEmail = 254
 
-/** Controls, invisible ones (which make two names look alike), line breaks and halves of characters. */
+/** Control characters, invisible ones (which make two names look alike), line breaks and lone surrogates. */
 const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 
-/** What is wrong with one value, as a field of the answer; empty when nothing is. */
+/** The problems of one value, as fields of the response; empty when there are none. */
 export type Problems = readonly FieldFault[]
 
 export const problem = (FieldName: string, Message: string, ErrorCode = 'InvalidValue'): FieldFault => ({
@@ -16,7 +16,7 @@ export const problem = (FieldName: string, Message: string, ErrorCode = 'Invalid
   Message: `'${FieldName}' ${Message}`,
 })
 
-/** Throws when there are problems, naming every field. */
+/** Throws a fault that names every field, if there are problems. */
 export function refuse(problems: Problems): void {
   if (problems.length === 0) return
   throw new Fault('BadRequest', problems.map(({ Message }) => Message).join('; '), {
@@ -25,7 +25,7 @@ export function refuse(problems: Problems): void {
   })
 }
 
-/** A name of something: not blank, not long, and what one sees is what it is. */
+/** Checks a name: not blank, not too long, and without characters that hide what it is. */
 export function nameProblems(field: string, name: string): Problems {
   if (name.trim() === '') return [problem(field, 'must not be empty.', 'NotEmpty')]
   if (name.length > longest) return [problem(field, `may have at most ${longest} characters`)]
@@ -36,7 +36,7 @@ export function nameProblems(field: string, name: string): Problems {
   return []
 }
 
-/** In the audit `local:` begins the accounts of this machine, and `-` is nobody: no user may pass for them. */
+/** In the audit, `local:` marks accounts of this machine and `-` nobody. No user name may look like these. */
 export function userNameProblems(field: string, name: string): Problems {
   const wrong = nameProblems(field, name)
   if (wrong.length > 0) return wrong

@@ -7,7 +7,7 @@ import type { AuthContext } from './authenticate.ts'
 import { addressOf, usable } from './identify.ts'
 import { ended, newToken, readToken } from './tokens.ts'
 
-/** What a rotation gave: told again for a few seconds to whoever presents the same token (T4). */
+/** The result of a rotation. Whoever presents the same token again within a few seconds gets it again (T4). */
 export type TokenPair = { readonly accessToken: string; readonly refreshToken: string }
 
 const algorithm = 'aes-256-gcm'
@@ -16,8 +16,8 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /**
- * The pair, readable only with the token that was presented for it: the store knows that token's hash
- * alone, so what lies there is of no use to a thief of the store.
+ * Encrypts the pair so that only the presented token can decrypt it. The store knows only that token's hash, so the
+ * pair is useless to a thief of the store.
  */
 export function seal(presented: string, pair: TokenPair): string {
   const salt = randomBytes(saltBytes)
@@ -27,7 +27,7 @@ export function seal(presented: string, pair: TokenPair): string {
   return Buffer.concat([salt, nonce, cipher.getAuthTag(), text]).toString('base64url')
 }
 
-/** Throws for another token, and for a sealed text that was changed. */
+/** Decrypts the pair. Throws for another token, and for a changed text. */
 export function unseal(presented: string, sealed: string): TokenPair {
   const bytes = Buffer.from(sealed, 'base64url')
   const salt = bytes.subarray(0, saltBytes)
@@ -42,7 +42,7 @@ export function unseal(presented: string, sealed: string): TokenPair {
 const keyFrom = (presented: string, salt: Buffer): Buffer =>
   Buffer.from(hkdfSync('sha256', presented, salt, 'svc refresh successor', 32))
 
-/** A11: a new access token; for a rotating family also a new refresh token (T4). */
+/** Issues a new access token (A11), and for a rotating family also a new refresh token (T4). */
 export async function refresh(
   world: AuthContext,
   request: GetAccessToken,
@@ -53,7 +53,7 @@ export async function refresh(
   const { data, now } = world
   const row = await data.tokens.refresh(hash)
   const at = now()
-  // One that was exchanged already is judged by its family's end alone: its reuse must be noticed (T4).
+  // For an exchanged token only the end of its family counts: its reuse must be noticed (T4).
   if (!row || (row.usedAt === undefined ? ended(row, at) : at >= row.endsAt)) throw new Fault('Unauthorized')
   const user = await usable(data, row)
   if (!user) throw new Fault('Unauthorized')
@@ -111,7 +111,7 @@ async function rotate(
   throw new Fault('Unauthorized')
 }
 
-/** The hash of a refresh token; 400 for what is none, an access token included (T5). */
+/** The hash of a refresh token. Throws a fault with status 400 for anything else, including an access token (T5). */
 function readRefresh(presented: string): string {
   if (presented === '') {
     throw field('NotEmpty', "'Refresh Token' must not be empty.")

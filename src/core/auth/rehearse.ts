@@ -5,8 +5,8 @@ import type { Passwords } from './passwords.ts'
 import { newToken } from './tokens.ts'
 
 /**
- * Reads all that a sign-in reads, for a name and a session that nobody has. Writes nothing: no
- * failure is counted and none is audited. Throws what the store throws.
+ * Performs all reads of a sign-in, for a name and a session that do not exist. Writes nothing: no failure is counted or
+ * audited. Throws the store's errors.
  */
 export async function probeUserLookup(data: Data, now: () => number): Promise<void> {
   const name = `nobody-${randomUUID()}`
@@ -17,8 +17,8 @@ export async function probeUserLookup(data: Data, now: () => number): Promise<vo
 }
 
 /**
- * Hashes a password made up for this, as a new one would be, and checks it and another one against
- * the hash. Throws Fault Unavailable while too many sign-ins wait (P3).
+ * Hashes a random password like a new one, and checks it and a wrong one against the hash. Throws Fault Unavailable
+ * while too many sign-ins wait (P3).
  */
 export async function probePasswordHash(passwords: Passwords, signal: AbortSignal): Promise<boolean> {
   const [right, wrong] = [randomUUID(), randomUUID()]

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** T1: what each kind of secret begins with, so that a scanner, and a person, can tell what leaked. */
+/** The prefixes of secrets by kind, so that scanners and people recognize a leaked one (T1). */
 export const prefixes = { access: 'svc_at_', refresh: 'svc_rt_', session: 'svc_ss_', key: 'svc_key_' } as const
 export type TokenKind = keyof typeof prefixes
 
@@ -8,14 +8,14 @@ const secretBytes = 32
 const checksumLength = 6
 const shape = /^[A-Za-z0-9_-]{49}$/
 
-/** A new secret: its text for whoever asked for it, its hash for the store. */
+/** A new secret: its text for the caller, its hash for the store. */
 export function newToken(kind: TokenKind): { readonly text: string; readonly hash: string } {
   const body = prefixes[kind] + randomBytes(secretBytes).toString('base64url')
   const text = body + checksum(body)
   return { text, hash: hashOf(text) }
 }
 
-/** The hash to look a presented secret up by; undefined when it is no secret of this kind (T5), or mistyped. */
+/** The hash by which to look up a presented secret. Undefined when it is mistyped, or no secret of this kind (T5). */
 export function readToken(kind: TokenKind, text: string): string | undefined {
   if (!text.startsWith(prefixes[kind])) return undefined
   if (!shape.test(text.slice(prefixes[kind].length))) return undefined
@@ -25,7 +25,7 @@ export function readToken(kind: TokenKind, text: string): string | undefined {
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** Tells a typing error from an unknown token without asking the store. It proves nothing and hides nothing. */
+/** A checksum that detects typing errors without the store. It has no security value. */
 const checksum = (body: string): string =>
   createHash('sha256').update(`checksum ${body}`).digest('base64url').slice(0, checksumLength)
 
@@ -33,10 +33,10 @@ const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
-/** T3, in milliseconds. `idle` counts from the last use, `absolute` from the sign-in. */
+/** Lifetimes in milliseconds (T3). `idle` counts from the last use, `absolute` from the sign-in. */
 export type Lifetimes = {
   readonly access: number
-  /** How long one lives, without and with RememberMe. */
+  /** The lifetimes without and with RememberMe. */
   readonly session: { readonly usual: Span; readonly permanent: Span }
   readonly refresh: { readonly usual: Span; readonly permanent: Span }
 }
@@ -48,10 +48,10 @@ export const lifetimes: Lifetimes = {
   refresh: { usual: { idle: 7 * day, absolute: 30 * day }, permanent: { idle: 30 * day, absolute: 90 * day } },
 }
 
-/** A use is written down when this share of the idle time has passed since the last one that was. */
+/** A use is recorded when this share of the idle time has passed since the last recorded one. */
 export const touchShare = 0.05
 
 type Living = { readonly lastUsedAt: number; readonly idleMs: number; readonly endsAt: number }
 
-/** Whether a session or a refresh token has ended by itself. */
+/** Whether a session or a refresh token has expired. */
 export const ended = (row: Living, now: number): boolean => now >= row.endsAt || now >= row.lastUsedAt + row.idleMs

@@ -6,12 +6,12 @@ import { refusal } from './password-policy.ts'
 import type { Passwords } from './passwords.ts'
 
 export type UsersWorld = {
-  /** The store; `create`: made when there is none. */
+  /** Opens the store. `create`: creates it when there is none. */
   readonly data: (create: boolean) => Promise<Data>
   readonly passwords: Passwords
 }
 
-/** Users as who can open the store administers them (P8). */
+/** Administration of users, for accounts that can open the store (P8). */
 export function users({ data, passwords }: UsersWorld): Admin['users'] {
   const setDisabled = async (userName: string, disabled: boolean, by: AdminActor): Promise<UserFacts> => {
     const store = await data(false)
@@ -50,7 +50,7 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
   }
 }
 
-/** Throws one Fault that names every field that is wrong. */
+/** Validates a new user. Throws one Fault that names every invalid field. */
 function checked(input: NewUser): Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'> {
   const { userName, email, displayName, password } = input
   refuse([
@@ -83,7 +83,7 @@ function passwordProblems(
   return wrong === undefined ? [] : [problem('Password', wrong)]
 }
 
-/** Throws Fault NotFound, whose message is the name. */
+/** Finds a user. Throws Fault NotFound, whose message is the name. */
 export async function findUser({ users }: Pick<Data, 'users'>, name: string): Promise<User> {
   const user = await users.find(name)
   if (!user) throw new Fault('NotFound', name)
@@ -92,7 +92,7 @@ export async function findUser({ users }: Pick<Data, 'users'>, name: string): Pr
 
 export const asActor = ({ who, correlationId, reason }: AdminActor): Actor => ({ who, correlationId, reason })
 
-/** What may be told of a user: everything but the hash of the password. */
+/** What may be shown of a user: everything but the password hash. */
 export const userFacts = (user: User): UserFacts => ({
   id: user.id,
   userName: user.userName,

@@ -1,5 +1,5 @@
 import { probes } from './probes.ts'
 import { serveProbe } from './serve.ts'
 
-// The whole program of a probe's child process.
+// The main program of a probe's child process.
 void serveProbe(probes)

@@ -1,4 +1,4 @@
-/** A probe: what runs in the child. Its input and its answer are what JSON can hold. */
+/** A probe that runs in the child. Its input and its reply must be JSON values. */
 export type Probe = (input: unknown) => Promise<unknown>
 export type Probes = Readonly<Record<string, () => Promise<{ readonly default: Probe }>>>
 

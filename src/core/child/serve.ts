@@ -4,22 +4,22 @@ import { ProbeError } from '../probe-error.ts'
 import type { Probes } from './probes.ts'
 
 export type ProbeQuestion = { readonly probe: string; readonly input: unknown }
-/** The one line that a child answers with. */
+/** The single line that a child replies with. */
 export type ProbeAnswer =
   | { readonly value: unknown }
   | {
       readonly error: {
         readonly message: string
         readonly code?: string | undefined
-        /** Given for a ProbeError. */
+        /** Present for a ProbeError. */
         readonly fault?: string | undefined
         readonly details?: readonly string[] | undefined
       }
     }
 
 /**
- * The child's side: reads one line from standard input, runs the probe, writes one line. It then
- * stays until its parent kills it, or is gone: the parent never closes the input before that.
+ * The child's side: reads one line from standard input, runs the probe and writes one line. It then stays until its
+ * parent kills it or ends; the parent never closes the input before that.
  */
 export async function serveProbe(probes: Probes): Promise<void> {
   const question = JSON.parse(readLine()) as ProbeQuestion
@@ -39,7 +39,10 @@ async function answerTo(question: ProbeQuestion, probes: Probes): Promise<ProbeA
   }
 }
 
-/** What a driver throws outside of every promise. Node would print the source line with it: all of a bundle. */
+/**
+ * Catches errors that a driver throws outside every promise. Node would print the source line with them, which is the
+ * whole bundle.
+ */
 const uncaught = (): Promise<ProbeAnswer> =>
   new Promise((resolve) => {
     process.on('uncaughtException', (error) => resolve(failure(error)))
@@ -54,8 +57,8 @@ function failure(error: unknown): ProbeAnswer {
 }
 
 /**
- * Ends this process with its parent, even a parent that was itself SIGKILLed while the probe blocks
- * the main thread: the other end of standard input closes then.
+ * Ends this process together with its parent, even if the parent was killed by SIGKILL while the probe blocks the main
+ * thread: standard input closes then.
  */
 const dieWithParent = `
 const { readSync } = require('node:fs')
@@ -71,7 +74,7 @@ for (let more = 1; more > 0; ) {
 process.kill(process.pid, 'SIGKILL')
 `
 
-/** Read without `process.stdin`, which would take the input away from the watching thread. */
+/** Reads without `process.stdin`, which would take the input away from the watching thread. */
 function readLine(): string {
   const chunks: Buffer[] = []
   for (;;) {
@@ -87,7 +90,7 @@ function readSome(chunk: Buffer): number {
     try {
       return readSync(0, chunk)
     } catch (error) {
-      // A pipe that does not block, and nothing in it yet.
+      // The pipe is non-blocking and still empty.
       if ((error as { code?: unknown }).code !== 'EAGAIN') throw error
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
     }

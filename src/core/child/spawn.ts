@@ -5,26 +5,26 @@ import { type FaultClass, ProbeError } from '../probe-error.ts'
 import { killGroup, killTree, reaped } from '../system/end-process.ts'
 import type { ProbeAnswer, ProbeQuestion } from './serve.ts'
 
-/** Bytes: what a probe may answer, and what is kept of what it says on standard error. */
+/** Bytes: maximum of a probe's reply, and of the part kept of its standard error. */
 const maxAnswer = 1024 * 1024
 const maxErrorText = 2_048
 const windows = process.platform === 'win32'
 
-/** Starts `entry` with this same Node, asks one question and takes one line for an answer. */
+/** Starts `entry` with this same Node, sends one request and reads one line as the reply. */
 export async function spawnProbe(entry: URL, question: ProbeQuestion, signal: AbortSignal): Promise<unknown> {
   signal.throwIfAborted()
   const { spawn } = process.getBuiltinModule('node:child_process')
   const child = spawn(process.execPath, [fileURLToPath(entry)], {
-    // A group of its own, so that whatever the probe starts is killed with it.
+    // A process group of its own, so that the probe's children are killed with it.
     detached: !windows,
     stdio: ['pipe', 'pipe', 'pipe'],
     env: allowed(process.env),
-    // The working directory of a long-lived process may be gone.
+    // The working directory of a long-lived process may no longer exist.
     cwd: dirname(process.execPath),
     windowsHide: true,
   })
   const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
-  // Whatever a probe that ended by itself has started ends with it too.
+  // When a probe ends by itself, its children are killed too.
   child.once('exit', () => killGroup(child))
   try {
     return read(await answerLine(child, question, signal), question.probe)
@@ -34,10 +34,10 @@ export async function spawnProbe(entry: URL, question: ProbeQuestion, signal: Ab
   }
 }
 
-/** Resolves with the first line on standard output; rejects on abort, or when the child ends or floods. */
+/** Resolves with the first line on standard output. Rejects on abort, and when the child ends or sends too much. */
 function answerLine(child: ChildProcess, question: ProbeQuestion, signal: AbortSignal): Promise<string> {
   return new Promise<string>((resolve, reject) => {
-    // First of all: where there are no descriptors left there are no pipes either, and the error comes later.
+    // Listen first: without free descriptors there are no pipes either, and the error comes later.
     child.once('error', (error) => reject(broken(question.probe, 'could not be started', error.message)))
     const { stdin, stdout, stderr } = child
     if (!stdin || !stdout || !stderr) return
@@ -61,9 +61,9 @@ function answerLine(child: ChildProcess, question: ProbeQuestion, signal: AbortS
     child.once('close', (code, killed) => {
       reject(broken(question.probe, `ended without an answer (${killed ?? `exit ${code}`})`, output))
     })
-    // A child that dies before it has read its question: `close` says so.
+    // The child may die before it has read its request; `close` reports that.
     stdin.on('error', () => {})
-    // Not ended: the child takes the end of its input for the end of its parent.
+    // Keep the input open: the child takes its end for the end of its parent.
     stdin.write(`${JSON.stringify(question)}\n`)
   })
 }
@@ -90,7 +90,7 @@ function broken(probe: string, what: string, stderr = ''): ProbeError {
   return new ProbeError('internal', `the child process for ${probe} ${what}`, details)
 }
 
-/** All that a child gets of this process's environment: no secret, no option that changes Node. */
+/** The environment variables passed to a child: no secrets, and no options that change Node. */
 const passed = new Set([
   'HOME',
   'LANG',

@@ -1,12 +1,12 @@
 import { ExecutionMode } from '../protocol/index.ts'
 import type { SettingsSpec } from '../settings/index.ts'
 
-/** What every monitor in svc.yaml may say, whatever its kind. */
+/** The settings of every monitor in svc.yaml, whatever its kind. */
 export const commonSettings = {
   kind: { type: 'text', required: true, doc: 'What looks: one of the monitor kinds' },
   name: {
     type: 'text',
-    // No control or format characters: the name is printed, and asked for, everywhere.
+    // No control or format characters, because the name is printed and typed in many places.
     pattern: /^(?![\p{Z}])[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<![\p{Z}])$/u,
     doc: 'Its name among the monitors of its kind, up to 100 printable characters; the kind when left out',
   },
@@ -42,16 +42,16 @@ export const commonSettings = {
   },
 } as const satisfies SettingsSpec
 
-/** Milliseconds: the longest `timeout`. */
+/** The longest `timeout`, in milliseconds. */
 export const maxTimeout = 10 * 60_000
-/** Milliseconds: the longest `for`. What is older is not remembered. */
+/** The longest `for`, in milliseconds. Older readings are not kept. */
 export const maxFor = 7 * 86_400_000
 
-/** Shorthands at the level of a monitor for the halves of its kind's `latency` threshold. */
+/** Shorthands at monitor level for the halves of its kind's `latency` threshold. */
 export const latencySetting = 'latency'
 export const shorthands = ['warn', 'limit'] as const
 
-/** What `shorthands` stand for in a kind, or undefined when the kind has no latency, or its own meaning. */
+/** The threshold behind `shorthands` in a kind. Undefined when the kind has no latency, or uses these names itself. */
 export function latencyOf(settings: SettingsSpec): Extract<SettingsSpec[string], { type: 'threshold' }> | undefined {
   const latency = settings[latencySetting]
   const taken = shorthands.some((name) => Object.hasOwn(settings, name))

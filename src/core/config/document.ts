@@ -1,22 +1,22 @@
 import type { Document, Node, Scalar, YAMLError } from 'yaml'
 import type { Problem } from '../settings/index.ts'
 
-/** Counted from 1, as editors do. */
+/** Counted from 1, as in editors. */
 export type DocumentPlace = { readonly line: number; readonly column: number }
 type PlacedProblem = Problem & { readonly place: DocumentPlace }
 export type ParsedDocument = {
-  /** Plain maps, lists, texts, numbers and flags; null for an empty file. */
+  /** Plain maps, lists, strings, numbers and booleans; null for an empty file. */
   readonly value: unknown
-  /** When there are any, `value` is of no use. */
+  /** With problems, `value` is meaningless. */
   readonly problems: readonly PlacedProblem[]
-  /** Where a path stands: its key, or of what is not there, the closest thing around it. */
+  /** The place of a path: that of its key, or for a missing key that of the nearest existing node around it. */
   readonly placeOf: (path: Problem['path']) => DocumentPlace
 }
 
-/** Aliases may stand for others, so that a few lines could unfold to gigabytes. */
+/** Aliases may refer to others, so that a few lines could expand to gigabytes. */
 const maxAliases = 100
 
-/** Parses YAML 1.2. Never throws for what the text says. */
+/** Parses YAML 1.2. Never throws, whatever the text contains. */
 export async function parseDocument(text: string): Promise<ParsedDocument> {
   const yaml = await import('yaml')
   const lines = new yaml.LineCounter()
@@ -37,7 +37,7 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
       strict: true,
       uniqueKeys: true,
       stringKeys: true,
-      // Pretty messages quote the source, which may hold a password that should not be there.
+      // Pretty messages quote the source, which may contain a password.
       prettyErrors: false,
       logLevel: 'error',
       lineCounter: lines,
@@ -49,7 +49,7 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
   }
   const wrong = [...document.errors, ...document.warnings]
   if (wrong.length > 0) {
-    // One slip may upset the parser many times in the same place.
+    // One mistake may cause many parser errors in the same place.
     const reported = new Map<string, PlacedProblem>()
     for (const error of wrong) {
       const problem = { path: [], place: place(error.pos[0]), message: sentence(error) }
@@ -74,7 +74,7 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
   }
 }
 
-/** What is wrong with the syntax, and the way out; never the text itself. */
+/** What is wrong with the syntax, and the remedy. Never quotes the text. */
 function sentence(error: YAMLError): string {
   switch (error.code) {
     case 'TAB_AS_INDENT':
@@ -100,7 +100,7 @@ function sentence(error: YAMLError): string {
   }
 }
 
-/** Where the first alias stands that has no anchor before it. */
+/** The offset of the first alias without an anchor before it. */
 function looseAlias(document: Document.Parsed, yaml: typeof import('yaml')): number | undefined {
   const anchors = new Set<string>()
   let position: number | undefined
@@ -118,7 +118,7 @@ function looseAlias(document: Document.Parsed, yaml: typeof import('yaml')): num
   return position
 }
 
-/** Where the last step of a path begins that the document has. */
+/** The offset of the last step of a path that exists in the document. */
 function offsetOf(document: Document.Parsed, path: Problem['path'], yaml: typeof import('yaml')): number {
   let node: unknown = document.contents
   let offset = document.contents?.range[0] ?? 0

@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
 import { systemConfig, type WhereOptions } from './find.ts'
 
-/** The `exec:` part of the system's svc.yaml: of which folders programs may be run. */
+/** The `exec:` section of the system's svc.yaml: the folders whose programs may run. */
 export const execSettings = {
   allow: {
     type: 'texts',
@@ -12,7 +12,7 @@ export const execSettings = {
   },
 } as const satisfies SettingsSpec
 
-/** Reads the `exec:` part. Problems are relative to it. */
+/** Reads the `exec:` section. Paths of problems are relative to it. */
 export function readExecPart(
   raw: unknown,
   context: SettingsContext,
@@ -20,7 +20,7 @@ export function readExecPart(
   const { values, problems } = readSettings(execSettings, raw, context)
   const allow = values.allow ?? []
   const wrong = allow.flatMap((folder, index) =>
-    // Below the root lies everything, what anybody may write included.
+    // Everything is below the root, including folders that anyone may write to.
     folder === '' || /^\/[^/]/.test(folder)
       ? []
       : [{ path: ['allow', index], message: 'must be the whole path of a folder, like /usr/lib/nagios/plugins' }],
@@ -29,9 +29,9 @@ export function readExecPart(
 }
 
 /**
- * What the system's svc.yaml lets be run, whichever file was chosen beside it: a flag, a variable and a
- * user's file can never turn that on. Only a file that root owns counts, in a folder of root's. Never throws:
- * a file that is in the way turns it off, and says why.
+ * The programs that the system's svc.yaml allows, whichever svc.yaml is in use: a flag, a variable and a user's file
+ * can never allow any. Only a file owned by root counts, in a folder owned by root. Never throws: an unsuitable file
+ * turns it off, with a reason.
  */
 export async function readExec(options: WhereOptions): Promise<ExecConfig> {
   const path = systemConfig(options)
@@ -40,7 +40,7 @@ export async function readExec(options: WhereOptions): Promise<ExecConfig> {
   const [{ readFile }, { parseDocument }] = await Promise.all([import('./find.ts'), import('./document.ts')])
   let text: string | undefined
   try {
-    // Of root alone: this account's own files are trusted otherwise, and here they are not.
+    // Trust only root's files here; elsewhere, those of this account are trusted too.
     text = await readFile({ path, from: 'system' }, { platform: options.platform, uid: 0 })
   } catch (error) {
     if (error instanceof Fault) return off(error.message)

@@ -10,22 +10,22 @@ export type WhereOptions = {
   readonly platform: NodeJS.Platform
   /** The user's home folder. */
   readonly home: string
-  /** The system's folder, when not that of the platform. */
+  /** The system's folder, if it is not that of the platform. */
   readonly systemFolder?: string | undefined
 }
 
 export type ConfigCandidate = {
   readonly path: string
-  /** What named it: with the first two, a missing file is a fault. */
+  /** What named it. With the first two, a missing file is a fault. */
   readonly from: '--config' | 'SVC_CONFIG' | 'user' | 'system'
 }
 
 const fileName = 'svc.yaml'
 
 /**
- * Where svc.yaml may be, the first that exists wins. The working directory is never among them: a
- * cloned repository must not choose what runs or where secrets go. Throws Fault `Usage` for a flag
- * or variable that is set but empty: a missing CI secret must not pass for "not given".
+ * The possible places of svc.yaml; the first that exists wins. The working directory is never among them: a cloned
+ * repository must not choose what runs or where secrets go. Throws Fault `Usage` for a flag or variable that is set but
+ * empty: a missing CI secret must not count as "not given".
  */
 export function candidates(options: WhereOptions): readonly ConfigCandidate[] {
   const { env, platform, home } = options
@@ -62,24 +62,24 @@ function required(value: string, name: string): string {
   throw new Fault('Usage', `${name} is set but empty`, { hints: [hint] })
 }
 
-/** A variable whose name Windows does not tell apart by letter case; a copy of the environment does. */
+/** A variable whose name has no letter case on Windows; in a copy of the environment it has. */
 function variable(env: WhereOptions['env'], name: string): string | undefined {
   const key = Object.keys(env).find((candidate) => candidate.toLowerCase() === name.toLowerCase())
   return (key === undefined ? undefined : env[key]) || undefined
 }
 
-/** Bytes: what a person writes is far smaller, and parsing more would only cost memory. */
+/** Bytes. Handwritten files are far smaller, and parsing more would waste memory. */
 const maxFile = 1024 * 1024
 
 export type TrustOptions = {
   readonly platform: NodeJS.Platform
-  /** Whose files are trusted beside root's: the numeric id of this account. */
+  /** The numeric id of this account, whose files are trusted besides root's. */
   readonly uid: number | undefined
 }
 
 /**
- * The text of the file, or undefined when it does not exist. Throws Fault `Local` when it cannot be
- * read, when it is not a UTF-8 file of at most 1 MiB, or when somebody else could have written it.
+ * The text of the file, or undefined when it does not exist. Throws Fault `Local` when it cannot be read, is not a
+ * UTF-8 file of at most 1 MiB, or could have been written by another account.
  */
 export async function readFile(candidate: ConfigCandidate, options: TrustOptions): Promise<string | undefined> {
   const { path } = candidate
@@ -89,7 +89,7 @@ export async function readFile(candidate: ConfigCandidate, options: TrustOptions
     const stats = await file.stat()
     if (!stats.isFile())
       throw local(`${path} is not a regular file`, ['Name a file: svc reads nothing else as its configuration.'])
-    // Windows keeps access lists that a mode cannot show: there the folder's own rights protect it.
+    // Windows has access lists, which a mode does not show. There the folder's own rights protect the file.
     if (options.platform !== 'win32') await demandTrust(path, stats, options.uid)
     return decode(path, await content(path, file))
   } finally {
@@ -113,9 +113,9 @@ async function opened(candidate: ConfigCandidate): Promise<FileHandle | undefine
   }
 }
 
-/** The file, and the folder that holds it, must be writable by their owner alone: this account, or root. */
+/** Only the owner, who must be this account or root, may have write access to the file and its folder. */
 async function demandTrust(path: string, stats: Stats, uid: number | undefined): Promise<void> {
-  // Where the path is a link, both its own folder and that of the file it leads to decide what is read.
+  // For a link, both its own folder and that of its target decide what is read.
   const folders = new Set([dirname(path), dirname(await realpath(path))])
   const looked = [{ path, stats }]
   for (const folder of folders) looked.push({ path: folder, stats: await stat(folder) })
@@ -138,7 +138,7 @@ async function demandTrust(path: string, stats: Stats, uid: number | undefined):
   ])
 }
 
-/** Whether nobody can write it, whatever its mode: a file system mounted read-only, as containers do. */
+/** Whether nobody can write it, whatever its mode: a read-only file system, as in containers. */
 async function readOnly(path: string): Promise<boolean> {
   const error: unknown = await access(path, constants.W_OK).catch((reason: unknown) => reason)
   return (error as NodeJS.ErrnoException | undefined)?.code === 'EROFS'
@@ -167,5 +167,5 @@ function decode(path: string, bytes: Uint8Array): string {
 const local = (message: string, hints: readonly string[], cause?: unknown): Fault =>
   new Fault('Local', message, { hints, cause })
 
-/** A path as a POSIX shell takes it. */
+/** A path, quoted for a POSIX shell if needed. */
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`)

@@ -1,8 +1,8 @@
-/** The configuration, svc.yaml: where it is found, what it says, and the JSON Schema of it. */
+/** The configuration, svc.yaml: how it is found and read, and its JSON Schema. */
 export { commonSettings } from './common.ts'
 export { type ConfigCandidate as Candidate, candidates, type WhereOptions } from './find.ts'
 export { type Config, type LoadOptions, loadConfig } from './load.ts'
-// Loaded when they are wanted: no configuration that is read needs them.
+// Loaded on demand: reading a configuration does not need them.
 export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
 export const proposals = () => import('./proposed.ts')
 export { type ServeConfig, serveSettings } from './load.ts'

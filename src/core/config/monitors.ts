@@ -14,11 +14,11 @@ import { didYouMean } from '../suggest.ts'
 import { commonSettings, latencyOf, latencySetting, maxFor, maxTimeout, shorthands } from './common.ts'
 
 export type MonitorRead = {
-  /** MonitorName, as far as the entry says: known even when the rest is wrong. */
+  /** The MonitorName, if the entry states it, even when the rest is invalid. */
   readonly name: string | undefined
-  /** Its own name, without the kind. */
+  /** The monitor's own name, without the kind. */
   readonly plainName: string | undefined
-  /** As written: names, or MonitorNames. */
+  /** As written: own names or MonitorNames. */
   readonly dependsOn: readonly string[]
   /** Absent when there are problems. */
   readonly monitor: PlannedMonitor | undefined
@@ -26,10 +26,7 @@ export type MonitorRead = {
   readonly warnings: readonly Problem[]
 }
 
-/**
- * Reads one monitor. Problems are relative to it. `kindProblem` says what is wrong with a kind's
- * name that cannot be configured.
- */
+/** Reads one monitor. Paths of problems are relative to it. `kindProblem` explains why a kind cannot be configured. */
 export async function readMonitor(
   raw: unknown,
   context: SettingsContext,
@@ -66,7 +63,7 @@ function readKnown(
 ): Pick<MonitorRead, 'dependsOn' | 'monitor' | 'problems' | 'warnings'> {
   const short = readShorthands(raw, kind.settings, context)
   const spec: SettingsSpec = { ...kind.settings, ...commonSettings }
-  // A keychain secret is bound to where its monitor connects, which is known when all settings are read.
+  // A keychain secret is bound to its monitor's target, which is known when all settings have been read.
   let target: Target | undefined
   const read = readSettings(spec, short.rest, { ...context, target: () => target })
   const common = read.values as SettingsRead<typeof commonSettings>['values']
@@ -91,7 +88,7 @@ function readKnown(
     forMs: common.for,
   }
   return {
-    // An empty text among them is a problem already.
+    // An empty text has already been reported as a problem.
     dependsOn: (common.dependsOn ?? []).filter((name) => name !== ''),
     monitor: problems.length === 0 ? monitor : undefined,
     problems,
@@ -99,7 +96,7 @@ function readKnown(
   }
 }
 
-/** Takes `warn:` and `limit:` out of a monitor, read as halves of its kind's latency threshold. */
+/** Takes `warn:` and `limit:` out of a monitor and reads them as halves of its kind's latency threshold. */
 function readShorthands(
   raw: Raw,
   settings: SettingsSpec,
@@ -144,7 +141,7 @@ function forProblems(passed: number | undefined): readonly Problem[] {
   return [{ path: ['for'], message: 'must be 1ms to 7d: what is older is not remembered' }]
 }
 
-/** What is wrong with the name of a kind that cannot be configured. */
+/** Why the named kind cannot be configured. */
 export async function kindProblem(name: string): Promise<string> {
   if (name === hostKind) return 'runs for every type by itself: set it under `host:`, beside `monitors:`'
   const names = (await configurableKinds()).map((kind) => kind.name)

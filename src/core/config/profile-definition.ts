@@ -4,7 +4,7 @@ import { didYouMean } from '../suggest.ts'
 import { kindProblem, readMonitor } from './monitors.ts'
 import { conditionsIn, fill, namesIn, namesWithinText, writtenAt } from './placeholders.ts'
 
-/** What is wrong with a definition whatever is given for its parameters. Problems are relative to it. */
+/** The problems of a definition that do not depend on parameter values. Their paths are relative to it. */
 export async function monitorProblems(
   raw: unknown,
   index: number,
@@ -49,7 +49,7 @@ export async function monitorProblems(
   const read = await readMonitor(fill(settings, sample), context, kindProblem)
   return read.problems.flatMap(({ path, message }) => {
     const { path: written, value } = writtenAt(settings, path, sample)
-    // What holds a parameter is judged when that is given.
+    // Values with parameters are checked when these are given.
     return namesIn(value).length > 0 ? [] : [{ path: written, message }]
   })
 }
@@ -67,7 +67,7 @@ function unfitted(name: string, parameter: Parameter | undefined): string {
     : `puts \`${name}\` into a text, but it is none: write it alone`
 }
 
-/** The sentence for a name of a profile, a monitor of it or a parameter that nobody has. */
+/** The message for an unknown profile, monitor of it, or parameter. */
 export function unknownName(name: string, names: readonly string[], what: string): string {
   const meant = didYouMean(name, names)
   const label = JSON.stringify(name.slice(0, 60))

@@ -13,10 +13,10 @@ import { fill, isPresent, nameAlone, namesIn, writtenAt } from './placeholders.t
 import { unknownName } from './profile-definition.ts'
 import { changeKey, type Profiles, shippedProfiles, useSettings } from './profiles.ts'
 
-/** A monitor of a list, and where in its entry something that its reading tells of stands. */
+/** A monitor of a list, and how its paths map to the entry. */
 export type PlacedRead = {
   readonly read: MonitorRead
-  /** From a path within the monitor to one within the entry. */
+  /** Maps a path within the monitor to one within the entry. */
   readonly place: (path: Problem['path']) => Problem['path']
 }
 type UseRead = {
@@ -25,7 +25,7 @@ type UseRead = {
   readonly warnings: readonly Problem[]
 }
 
-/** Makes an entry that uses a profile into monitors. Problems are relative to the entry. */
+/** Expands an entry that uses a profile into monitors. Paths of problems are relative to the entry. */
 export async function readUse(
   raw: Raw,
   context: SettingsContext,
@@ -40,7 +40,7 @@ export async function readUse(
   if (typeof name !== 'string') return refused(['profile'], 'must be text: the name of a profile')
   const profile = await profiles.find(name)
   if (profile === undefined) return refused(['profile'], unknownName(name, profiles.names, 'profile'))
-  // The definition's own problems tell of it.
+  // The definition has reported its own problems.
   if (profile === 'wrong') return { reads: [], problems: [], warnings: [] }
   if (Object.hasOwn(raw, 'kind')) return refused(['kind'], 'does not go with `profile:`: write one entry for each')
   const spec = Object.entries(profile.parameters).map(([key, parameter]) => [key, parameterSetting(parameter)])
@@ -73,7 +73,7 @@ export async function readUse(
     const filled = fill(settings, values) as Raw
     const monitor = {
       ...filled,
-      // What the entry depends on, the first monitors of the profile do; the others by way of them.
+      // The first monitors of the profile depend on what the entry depends on; the others depend on it through them.
       dependsOn: inner.length > 0 ? inner : (use.dependsOn ?? []),
       ...changed,
       name: `${prefix} ${one.name}`,
@@ -91,11 +91,11 @@ const pick = (raw: Raw, profile: string): Raw => ({
   profile,
 })
 
-/** A monitor is left out while a parameter that it needs is not given, or is `false`. */
+/** Whether a monitor is included: not when a parameter that it needs is missing or `false`. */
 const isDue = (monitor: ProfileMonitor, values: ReadonlyMap<string, unknown>): boolean =>
   (monitor.when ?? []).every((name) => isPresent(name, values))
 
-/** What is given and needs something beside it that is not. */
+/** Reports parameters that are given without another one that they need. */
 function lackingNeeds(profile: Profile, values: ReadonlyMap<string, unknown>, rest: Raw): readonly Problem[] {
   return Object.entries(profile.parameters).flatMap(([key, { needs = [] }]) => {
     const lost =
@@ -157,7 +157,7 @@ function leftOut(
   })
 }
 
-/** Where in the entry stands what a monitor's setting was made of. */
+/** Maps a monitor's setting to the place in the entry that it comes from. */
 function placer(
   definition: ProfileMonitor,
   changed: Raw,
@@ -179,7 +179,9 @@ function placer(
   }
 }
 
-/** Says which setting of which monitor it is about; what its parameter is warned of already is not said again. */
+/**
+ * Adds the monitor and the setting to each problem. A warning that the parameter has already caused is not repeated.
+ */
 function worded(
   read: MonitorRead,
   about: string,

@@ -21,7 +21,7 @@ import {
 import { commonSettings } from './common.ts'
 import { monitorProblems, unknownName } from './profile-definition.ts'
 
-/** What an entry that uses a profile says beside the profile's own parameters. */
+/** The settings of an entry that uses a profile, besides the profile's own parameters. */
 export const useSettings = {
   profile: { type: 'text', required: true, doc: 'A profile: one that comes with svc, or of `profiles:`' },
   name: { ...commonSettings.name, doc: 'What the names of its monitors begin with; the profile when left out' },
@@ -31,11 +31,11 @@ export const useSettings = {
   },
   without: { type: 'texts', doc: 'Monitors of the profile that are left out' },
 } as const satisfies SettingsSpec
-/** Read by itself: the settings of the profile's monitors that are to be others, by name. */
+/** Read separately: changed settings of the profile's monitors, by name. */
 export const changeKey = 'change'
 const taken = [...Object.keys(useSettings), changeKey, 'kind']
 
-/** The parts of a parameter's definition, but for `default`, which is of the parameter's own type. */
+/** The fields of a parameter's definition, except `default`, which has the parameter's own type. */
 export const parameterFields = {
   type: { type: 'choice', values: parameterTypes, required: true, doc: 'What is given for it' },
   doc: { type: 'text', required: true, doc: 'What it is, for whoever gives it' },
@@ -51,14 +51,14 @@ export const parameterFields = {
   },
 } as const satisfies SettingsSpec
 
-/** What a name must look like: it stands in `${…}`, and in the names of monitors. */
+/** The form of names. They appear in `${…}` and in the names of monitors. */
 export const nameOfParameter = /^[a-z][A-Za-z0-9]{0,39}$/
 export const nameOfProfile = /^[A-Za-z0-9][\w.-]{0,39}$/
 
-/** Profiles by name: the file's own, which go over those that come with svc. */
+/** Profiles by name. The file's own override the built-in ones. */
 export type Profiles = {
   readonly names: readonly string[]
-  /** Undefined for a name that nobody has, and for a definition that is wrong: of that, the problems tell. */
+  /** Undefined for an unknown name. `wrong` for an invalid definition, whose problems are reported separately. */
   readonly find: (name: string) => Promise<Profile | 'wrong' | undefined>
 }
 export type ProfilesRead = { readonly profiles: Profiles; readonly problems: readonly Problem[] }
@@ -67,10 +67,10 @@ const over = (own: ReadonlyMap<string, Profile | 'wrong'>): Profiles => ({
   names: [...new Set([...own.keys(), ...profileNames])].sort(),
   find: async (name) => own.get(name) ?? (isProfileName(name) ? await loadProfile(name) : undefined),
 })
-/** Those that come with svc, alone. */
+/** The built-in profiles only. */
 export const shippedProfiles = over(new Map())
 
-/** Reads the `profiles:` part. Problems are relative to it. */
+/** Reads the `profiles:` section. Paths of problems are relative to it. */
 export async function readProfiles(raw: unknown, context: SettingsContext): Promise<ProfilesRead> {
   const own = new Map<string, Profile | 'wrong'>()
   const problems: Problem[] = []
@@ -121,7 +121,7 @@ async function readProfile(raw: unknown, context: SettingsContext): Promise<Prof
   return { profile, problems }
 }
 
-/** One text stands for a list of one. What is no map is told of by its own problems. */
+/** A single text counts as a list of one. Values that are no maps have been reported as problems. */
 function withLists(monitor: ProfileMonitor): ProfileMonitor {
   if (!isMap(monitor)) return monitor
   const list = (key: 'when' | 'dependsOn') => (typeof monitor[key] === 'string' ? { [key]: [monitor[key]] } : {})
@@ -149,7 +149,7 @@ function readParameters(
     const read = readSettings(parameterFields, isMap(definition) ? rest : definition, context)
     for (const { path, message } of read.problems) wrong(message, ...path)
     const type = read.values.type as ParameterType | undefined
-    // Entered however wrong it is, so that what names it is not blamed.
+    // Kept even if invalid, so that uses of it are not reported as unknown.
     if (nameOfParameter.test(name))
       parameters[name] = { ...read.values, doc: read.values.doc ?? '', type: type ?? 'text', default: usual }
     if (read.problems.length > 0 || usual === undefined) continue

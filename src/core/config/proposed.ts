@@ -1,8 +1,8 @@
 import type { Proposal, ProposedEntry } from '../discover/index.ts'
 
 /**
- * A svc.yaml that has everything proposed, by server type. What looks deeper and needs an account
- * stands under its monitor as a comment, ready to take its place.
+ * A svc.yaml with all proposed monitors, by server type. Deeper monitors that need an account follow as comments, ready
+ * to replace the ones above.
  */
 export async function proposedFile(proposals: readonly Proposal[], head: readonly string[]): Promise<string> {
   const { stringify } = await import('yaml')

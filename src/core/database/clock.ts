@@ -5,11 +5,11 @@ import type { SettingsSpec, Threshold } from '../settings/index.ts'
 import { figure } from './rows.ts'
 import type { Ask } from './session.ts'
 
-/** How far a server's clock is from ours, as far as it is proved: a question and its answer take a while. */
+/** The difference between a server's clock and ours, as far as it is certain: the round trip takes time. */
 export type Clock = {
-  /** Milliseconds by which it is ahead of ours (negative: behind); 0 where no difference is proved. */
+  /** Milliseconds that the server is ahead of us (negative: behind); 0 when no difference is certain. */
   readonly aheadMs: number
-  /** Milliseconds of the round trip: a smaller difference cannot be seen. */
+  /** Milliseconds of the round trip. A smaller difference is not measurable. */
   readonly tripMs: number
 }
 
@@ -20,7 +20,7 @@ export const clockSetting = {
   doc: "How far the server's clock may be from ours",
 } as const satisfies SettingsSpec[string]
 
-/** `sql` asks for one `at`: milliseconds since 1970, in UTC. */
+/** `sql` selects one `at`: milliseconds since 1970, in UTC. */
 export async function readClock(ask: Ask, sql: string, { date }: Pick<CheckContext, 'date'>): Promise<Clock> {
   const sentAt = date().getTime()
   const [row] = await ask(sql)
@@ -31,11 +31,11 @@ export async function readClock(ask: Ask, sql: string, { date }: Pick<CheckConte
 }
 
 /**
- * How far a server's clock is from ours. `theirs` is its time, in an answer that we received at `receivedAt` to a
- * question that we sent at `sentAt`; all in milliseconds since 1970.
+ * The difference between a server's clock and ours. `theirs` is its time in a reply that arrived at `receivedAt` to a
+ * query sent at `sentAt`; all in milliseconds since 1970.
  */
 export function clockOf(theirs: number, sentAt: number, receivedAt: number): Clock {
-  // Our clock shows whole milliseconds.
+  // Our clock has a resolution of whole milliseconds.
   const at = Math.floor(theirs)
   const aheadMs = at > receivedAt ? at - receivedAt : Math.min(0, at - sentAt)
   return { aheadMs, tripMs: receivedAt - sentAt }

@@ -1,16 +1,15 @@
 import { quote } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 
-/** Whose SQL it is. */
+/** The SQL dialects. */
 export type Dialect = 'postgres' | 'mysql' | 'sqlserver' | 'sqlite'
 
 const comment = /^(?:\s+|--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/|\()/
 const reads: ReadonlySet<string> = new Set(['select', 'with', 'values', 'table'])
 
 /**
- * Why a statement cannot be one that only reads, or undefined: told when svc.yaml is validated, and not
- * in the night. Beyond that it is the database that refuses to change rows, and the account that bounds what
- * a function may do.
+ * Why a statement is not read-only, or undefined. It reports such statements when svc.yaml is validated and not only at
+ * run time. Besides, the database refuses to change rows, and the rights of the account limit what a function may do.
  */
 export function sqlProblem(sql: string, dialect: Dialect): string | undefined {
   let rest = sql
@@ -23,16 +22,16 @@ export function sqlProblem(sql: string, dialect: Dialect): string | undefined {
   return dialect === 'sqlserver' ? transactProblem(sql) : undefined
 }
 
-/** For statements that the database itself would not keep from writing. Throws ProbeError. */
+/** Refuses statements that the database itself would allow to write. Throws ProbeError. */
 export function refuseToWrite(sql: string, dialect: Dialect): void {
   const wrong = sqlProblem(sql, dialect)
   if (wrong !== undefined) throw new ProbeError('data', wrong)
 }
 
 function mysqlProblem(sql: string): string | undefined {
-  // CREATE TABLE ends a transaction that cannot write, instead of being refused by it.
+  // CREATE TABLE is not refused in a read-only transaction: it ends the transaction.
   if (/\/\*M?!/i.test(sql)) return 'sql holds a comment that is carried out (/*! … */): write it without'
-  // Reserved words: no name can be one, and no transaction takes back a file that is written.
+  // Reserved words, so no name matches. A rollback does not remove a written file.
   const [word] = /\b(?:outfile|dumpfile)\b/i.exec(sql) ?? []
   return word === undefined ? undefined : `sql holds ${word.toUpperCase()}, and only one statement that reads is asked`
 }
@@ -41,8 +40,8 @@ type Kind = 'space' | 'opaque' | 'number' | 'word' | 'sign' | 'unknown'
 type Token = { readonly kind: Kind; readonly text: string }
 
 /**
- * What Transact-SQL consists of. Strings, names in brackets or quotes, and comments hold one another only
- * as text. Whatever else is not known here is `unknown`, and refused.
+ * The tokens of Transact-SQL. Strings, names in brackets or quotes, and comments contain one another only as text.
+ * Anything not listed is `unknown`, and refused.
  */
 const shapes: readonly (readonly [Kind, RegExp])[] = [
   ['space', /[ \t\r\n]+|--[^\n]*|\/\*(?:(?!\/\*)[\s\S])*?\*\//y],
@@ -53,12 +52,12 @@ const shapes: readonly (readonly [Kind, RegExp])[] = [
   ['unknown', /[\s\S]/uy],
 ]
 
-/** Blanks to some and none to others, or an end of line to some only: two may read a text with them differently. */
+/** Characters that only some parsers treat as blanks or line ends, so that two parsers may read a text differently. */
 const unclear = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]|\r(?!\n)/
 
 /**
- * Words that begin a statement, end a transaction, or reach beyond it. Almost all are reserved: outside
- * of brackets and quotes no name can be one.
+ * Words that begin a statement, end a transaction, or have effects outside it. Almost all are reserved: outside
+ * brackets and quotes, no name matches.
  */
 const writes: ReadonlySet<string> = new Set(
   `add alter authorization backup begin break bulk checkpoint close commit continue conversation create dbcc deallocate
@@ -71,9 +70,9 @@ const writes: ReadonlySet<string> = new Set(
 const beforeSelect: ReadonlySet<string> = new Set(['(', 'union', 'all', 'except', 'intersect'])
 
 /**
- * Why a text is not one statement of Transact-SQL that reads, or undefined. SQL Server knows no
- * transaction that cannot write, and a batch takes several statements without even a semicolon between
- * them: so what could begin another one, or end the transaction, is not let in.
+ * Why a text is not a single read-only statement of Transact-SQL, or undefined. SQL Server has no read-only
+ * transactions, and a batch may contain several statements without even a semicolon between them. Anything that could
+ * begin another statement or end the transaction is therefore refused.
  */
 function transactProblem(sql: string): string | undefined {
   if (!sql.isWellFormed()) return 'sql has half of a character: write the whole of it'
@@ -99,7 +98,7 @@ function tokensOf(sql: string): readonly Token[] {
   for (let at = 0; at < sql.length; ) {
     const token = tokenAt(sql, at)
     tokens.push(token)
-    // Refused anyway; and behind a bracket that is not closed, each bracket would be searched for an end again.
+    // It is refused anyway. After an unclosed bracket, a search for the end of each further bracket would be slow.
     if (token.kind === 'unknown') break
     at += token.text.length
   }
@@ -115,7 +114,7 @@ function tokenAt(sql: string, at: number): Token {
   throw new RangeError('nothing is left to read')
 }
 
-/** One SELECT, with what goes before it by WITH, beside it by UNION and the like, and into it in parentheses. */
+/** Checks for one SELECT, including WITH before it, UNION and the like beside it, and subqueries in parentheses. */
 function shapeProblem(tokens: readonly Token[]): string | undefined {
   const words = tokens.map(({ kind, text }) => (kind === 'opaque' ? "'" : plain(text)))
   const several = 'sql holds more than one statement'
@@ -131,7 +130,7 @@ function shapeProblem(tokens: readonly Token[]): string | undefined {
   let after = words[first] === 'with' ? 1 : 0
   for (const [at, word] of words.entries()) {
     if (word !== 'select' || at <= first || beforeSelect.has(words[at - 1] ?? '')) continue
-    // That of WITH follows the last of its parentheses.
+    // The SELECT of a WITH follows its last parenthesis.
     if (words[at - 1] !== ')' || depthAt(words, at) > 0 || after === 0) return several
     after -= 1
   }
@@ -141,10 +140,13 @@ function shapeProblem(tokens: readonly Token[]): string | undefined {
 const depthAt = (words: readonly string[], at: number): number =>
   words.slice(0, at).reduce((depth, word) => depth + (word === '(' ? 1 : word === ')' ? -1 : 0), 0)
 
-/** As a keyword is compared: letters of full width, and the i of Turkish, are taken for what they resemble. */
+/**
+ * Normalizes a word for comparison with keywords: full-width letters and the Turkish i become the letters they
+ * resemble.
+ */
 const plain = (text: string): string => text.normalize('NFKC').toLowerCase().replace(/ı|i̇/g, 'i')
 
-/** A word, and what is left of it where a server knows fewer letters than we do. */
+/** A word, and its ASCII parts, for servers that know fewer letters. */
 const partsOf = (text: string): readonly string[] => [plain(text), ...plain(text).split(/[^\x20-\x7e]+/)]
 
 const refused = (word: string): string => {

@@ -7,7 +7,7 @@ import { hostOf, portOf } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { Secret, SettingsSpec, Values } from '../settings/index.ts'
 
-/** What svc.yaml may say of the encryption to a database. */
+/** The settings for the encryption of a database connection. */
 export const tlsSetting = {
   type: 'group',
   doc: 'Encryption of the connection',
@@ -39,7 +39,7 @@ type TargetSettings = {
   readonly tls?: TlsSetting | undefined
 }
 
-/** What a URL and the settings beside it name. Throws ProbeError `internal` for one that cannot be used. */
+/** The target that a URL and the settings beside it name. Throws ProbeError `internal` for an unusable one. */
 export function databaseTarget(settings: TargetSettings, defaultPort: number): DatabaseTarget {
   const url = new URL(settings.url)
   const wrong = (what: string): ProbeError => new ProbeError('internal', `the setting url ${what}`)
@@ -66,14 +66,14 @@ export function databaseTarget(settings: TargetSettings, defaultPort: number): D
 }
 
 export type TlsChoice = {
-  /** For SNI; none for an address. */
+  /** The name for SNI. Absent for an IP address. */
   readonly servername?: string
   readonly ca?: string
   readonly rejectUnauthorized: true
   readonly checkServerIdentity: (host: string, certificate: PeerCertificate) => Error | undefined
 }
 
-/** How to encrypt the connection to an address, or undefined for not at all. */
+/** How to encrypt the connection to an address, or undefined for no encryption. */
 export async function tlsChoice(target: DatabaseTarget, ip: string): Promise<TlsChoice | undefined> {
   const { mode, servername, caFile } = target.tls
   if (mode === 'off' || (mode === 'auto' && isLoopback(ip))) return undefined
@@ -88,5 +88,5 @@ export async function tlsChoice(target: DatabaseTarget, ip: string): Promise<Tls
   }
 }
 
-/** The cure, where a server offers no TLS. */
+/** The remedy when a server offers no TLS. */
 export const withoutTls = 'where the network is trusted, tls: {mode: off} connects without'

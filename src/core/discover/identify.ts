@@ -4,16 +4,16 @@ import { sanitize } from '../net/text.ts'
 import type { OpenPort } from './ports.ts'
 
 /**
- * How to tell who listens: what it says unasked, or what it answers to the smallest harmless greeting
- * of its protocol. None of these signs in, and none changes anything.
+ * How to recognize a service: by what it sends unprompted, or by its reply to the smallest harmless greeting of its
+ * protocol. No greeting signs in or changes anything.
  */
 export type Speaker = {
   readonly what: string
-  /** Tried first on these ports. */
+  /** Ports on which this protocol is tried first. */
   readonly usual: readonly number[]
-  /** Absent: it speaks first. */
+  /** Absent when the service speaks first. */
   readonly greeting?: Buffer
-  /** The first bytes that it said. */
+  /** `reply` is the first bytes it sent. */
   readonly is: (reply: Buffer, port: number) => boolean
 }
 
@@ -21,17 +21,17 @@ const bytes = (hex: string): Buffer => Buffer.from(hex.replaceAll(' ', ''), 'hex
 const begins = (text: string) => (reply: Buffer) => reply.toString('latin1').startsWith(text)
 const line = (reply: Buffer): string => reply.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
 
-/** PostgreSQL's SSLRequest: answered with one letter before anything else. */
+/** PostgreSQL's SSLRequest: the server replies with one letter before anything else. */
 const sslRequest = bytes('00000008 04d2162f')
 /** MongoDB's `hello` to `admin`, as OP_MSG. */
 const mongoHello = bytes(
   '38000000 01000000 00000000 dd070000 00000000 00 23000000 10 68656c6c6f00 01000000 02 24646200 06000000 61646d696e00 00',
 )
-/** An LDAP search of the root DSE for nothing (`1.1`), anonymously. */
+/** An anonymous LDAP search of the root DSE that requests no attributes (`1.1`). */
 const rootDse = bytes(
   '30 2a 020101 63 25 0400 0a0100 0a0100 020100 020105 0101ff 87 0b 6f626a656374436c617373 3005 0403 312e31',
 )
-/** Message 1, and an entry or the end of what was found: never the search itself, come back. */
+/** Message 1 with an entry or the end of the results: never an echo of the request. */
 const ldapMarks = [bytes('02010164'), bytes('02010165')]
 /** The smallest PRELOGIN of TDS: a version, no encryption. */
 const prelogin = bytes('12 01 001a 0000 00 00 00 000b 0006 01 0011 0001 ff 000000000000 02')
@@ -48,7 +48,7 @@ export const speakers: readonly Speaker[] = [
     usual: [25, 587],
     is: (reply, port) => /^220[ -]/.test(line(reply)) && (/smtp|mail/i.test(line(reply)) || [25, 587].includes(port)),
   },
-  // A handshake of protocol 10, or the error that too many hosts or connections get.
+  // A handshake of protocol 10, or the error for too many hosts or connections.
   {
     what: 'mysql',
     usual: [3306],
@@ -88,24 +88,26 @@ export const speakers: readonly Speaker[] = [
   { what: 'sqlserver', usual: [1433], greeting: prelogin, is: (reply) => reply[0] === 4 && reply.length > 8 },
 ]
 
-/** Who listens at a port, as far as it told. */
+/** The service at a port, as far as it was recognized. */
 export type Identified = OpenPort & {
   /** The protocol: a row of `speakers`, or `unknown`. */
   readonly what: string
-  /** Under TLS; `trusted` by this machine for the address, which a certificate seldom names. */
+  /**
+   * Present under TLS. `trusted`: whether this machine trusts it for the address, which certificates seldom contain.
+   */
   readonly tls?: { readonly trusted: boolean } | undefined
-  /** The first line of what it said, or an HTTP `Server`; fit to be shown. */
+  /** The first line it sent, or an HTTP `Server` header; sanitized. */
   readonly product?: string | undefined
-  /** It wants a sign-in before it says anything else. */
+  /** True when it requires a sign-in before anything else. */
   readonly guarded?: boolean | undefined
 }
 
-/** Milliseconds: what listens here answers at once, or is not asked any further. */
+/** Milliseconds. Local services answer at once; slower ones are not queried further. */
 const bannerMs = 300
 const answerMs = 700
 const maxReply = 4_096
 
-/** Says who listens at a port of this machine. Signs in nowhere. Rejects only when the signal aborts. */
+/** Identifies the service at a port of this machine. Signs in nowhere. Rejects only when the signal aborts. */
 export async function identify(at: OpenPort, signal: AbortSignal): Promise<Identified> {
   const banner = await ask(at, undefined, signal)
   if (banner && banner.length > 0) {
@@ -123,7 +125,7 @@ export async function identify(at: OpenPort, signal: AbortSignal): Promise<Ident
   return (await overTls(at, signal)) ?? { ...at, what: 'unknown' }
 }
 
-/** What is heard after a greeting, or unasked; undefined when nothing listens any more. */
+/** What the service sends after a greeting, or unprompted. Undefined when nothing listens any more. */
 async function ask(at: OpenPort, greeting: Buffer | undefined, signal: AbortSignal): Promise<Buffer | undefined> {
   const patience = AbortSignal.any([signal, AbortSignal.timeout(answerMs + bannerMs)])
   try {
@@ -136,7 +138,7 @@ async function ask(at: OpenPort, greeting: Buffer | undefined, signal: AbortSign
   }
 }
 
-/** The first bytes that come within the time. Ends the socket. */
+/** The first bytes that arrive in time. Ends the socket. */
 function receiveFrom(socket: Socket, ms: number): Promise<Buffer> {
   return new Promise((resolve) => {
     let reply = Buffer.alloc(0)
@@ -149,7 +151,7 @@ function receiveFrom(socket: Socket, ms: number): Promise<Buffer> {
     socket.once('close', done)
     socket.on('data', (part: Buffer) => {
       reply = Buffer.concat([reply, part.subarray(0, maxReply - reply.length)])
-      // The head of an HTTP answer is wanted whole; of anything else the first words are enough.
+      // Wait for the whole head of an HTTP response; otherwise the first bytes are enough.
       const http = reply.toString('latin1', 0, 5) === 'HTTP/'
       if (reply.length >= maxReply || !http || reply.includes('\r\n\r\n')) done()
     })
@@ -162,7 +164,7 @@ async function overTls(at: OpenPort, signal: AbortSignal): Promise<Identified | 
   let plain: Socket | undefined
   try {
     plain = await connectTcp(at.host, at.port, patience)
-    // Looked at and never trusted: nothing that matters is said through it.
+    // The connection is only inspected: nothing secret is sent over it.
     const socket = connect({ socket: plain, host: at.host, rejectUnauthorized: false })
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket

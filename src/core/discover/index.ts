@@ -8,18 +8,18 @@ export type { Proposal, ProposedEntry } from './propose.ts'
 
 export type Discovery = {
   readonly proposals: readonly Proposal[]
-  /** What listens and was not recognised, or is svc's own. */
+  /** Services that were not recognized or are svc's own. */
   readonly others: readonly Identified[]
 }
 
-/** A machine with more ports than this is looked at as far as this. */
+/** Maximum number of ports examined. */
 const maxPorts = 128
-/** Each port is asked a few things one after the other; so many ports at a time. */
+/** Number of ports examined in parallel; each gets a few requests in sequence. */
 const atOnce = 8
 
 /**
- * Looks at what listens on this machine and says what to watch of it. Connects and greets, signs in
- * nowhere and changes nothing. `skip`: ports that are svc's own. Rejects only when the signal aborts.
+ * Examines the listening services of this machine and proposes monitors for them. It connects and greets, but signs in
+ * nowhere and changes nothing. `skip`: svc's own ports. Rejects only when the signal aborts.
  */
 export async function discover(
   signal: AbortSignal,

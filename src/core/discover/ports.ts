@@ -3,15 +3,15 @@ import { isIP } from 'node:net'
 import { isLoopback } from '../loopback.ts'
 import { loadSystemInformation } from '../system/files.ts'
 
-/** A TCP port of this machine that accepts connections, and the address by which it is reached from here. */
+/** A TCP port of this machine that accepts connections, and the address to reach it at. */
 export type OpenPort = { readonly host: string; readonly port: number }
 
-/** As /proc/net/tcp and tcp6 write the state of a socket that listens. */
+/** The state of a listening socket in /proc/net/tcp and tcp6. */
 const listens = '0A'
 
 /**
- * What listens on this machine, one address a port: loopback where that reaches it. On Linux as the
- * kernel tells it, elsewhere as the system's own tools do. Listening needs no rights of anyone.
+ * The listening ports of this machine, each with one address: loopback if that reaches it. Read from the kernel on
+ * Linux, from the system's own tools elsewhere. This needs no privileges.
  */
 export async function openPorts(): Promise<readonly OpenPort[]> {
   const ports = process.platform === 'linux' ? await fromKernel() : await fromTools()
@@ -32,7 +32,7 @@ async function fromKernel(): Promise<readonly OpenPort[]> {
   return tables.flatMap(parseListening)
 }
 
-/** The listening sockets of a table in the format of /proc/net/tcp, wildcard addresses as loopback. */
+/** The listening sockets in a table of the format of /proc/net/tcp. Wildcard addresses become loopback. */
 export function parseListening(table: string): readonly OpenPort[] {
   return table.split('\n').flatMap((line) => {
     const [, address = '', digits = '', state] =
@@ -43,7 +43,7 @@ export function parseListening(table: string): readonly OpenPort[] {
   })
 }
 
-/** The kernel prints each 32-bit word in the machine's own byte order, which is little-endian wherever Node runs. */
+/** The kernel prints each 32-bit word in native byte order, which is little-endian wherever Node runs. */
 const wordsOf = (hex: string): readonly number[] =>
   (hex.match(/.{8}/g) ?? []).flatMap((word) =>
     (word.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)).reverse(),
@@ -62,7 +62,7 @@ function sixOf(hex: string): string {
 
 const reached = (host: string): string => {
   if (host === '0.0.0.0' || host === '*' || host === '') return '127.0.0.1'
-  // What listens on every IPv6 address nearly always takes IPv4 too, and then both are found.
+  // A socket on every IPv6 address nearly always accepts IPv4 too; both are found then.
   return host === '::' ? '::1' : host
 }
 

@@ -3,15 +3,15 @@ import { hostPort } from '../net/connect.ts'
 import type { ServerType } from '../protocol/index.ts'
 import type { Identified } from './identify.ts'
 
-/** A monitor as svc.yaml would say it. */
+/** A monitor as in svc.yaml. */
 export type ProposedEntry = { readonly kind: KindName; readonly name: string } & Readonly<Record<string, unknown>>
 export type Proposal = {
   readonly type: ServerType
-  /** Works as it is: asks for no secret, and was seen to answer. */
+  /** Works as it is: it needs no secret, and the service has answered. */
   readonly entry: ProposedEntry
-  /** Why, or what to look at: a comment above it. */
+  /** The reason, or what to pay attention to: a comment above it. */
   readonly note?: string | undefined
-  /** What looks deeper once it has an account: a comment below it. */
+  /** A deeper check that needs an account: a comment below it. */
   readonly deeper?: ProposedEntry | undefined
 }
 
@@ -20,7 +20,7 @@ type Propose = (identified: Identified, name: string) => Proposal
 const connects = ({ host, port }: Identified, name: string): ProposedEntry => ({ kind: 'tcp', name, host, port })
 const password = { file: '/run/credentials/svc/PASSWORD' }
 const account = { username: 'monitor', password }
-/** What says nothing worth a check before a sign-in: without an account its port alone is watched. */
+/** For services that reveal nothing before a sign-in: without an account, only the port is checked. */
 const behindSignIn =
   (type: ServerType, kind: KindName, settings: (address: string) => Readonly<Record<string, unknown>>): Propose =>
   (identified, name) => ({
@@ -28,7 +28,7 @@ const behindSignIn =
     entry: connects(identified, name),
     deeper: { kind, name, ...settings(hostPort(identified.host, identified.port)), password },
   })
-/** What tells a stranger enough to be watched, and more with an account. */
+/** For services that anonymous callers can check, and more thoroughly with an account. */
 const openTo =
   (type: ServerType, kind: KindName, more: Readonly<Record<string, unknown>> = {}): Propose =>
   ({ host, port }, name) => {
@@ -36,7 +36,7 @@ const openTo =
     return { type, entry, deeper: { ...entry, ...account } }
   }
 
-/** Protocol → what to watch of it. */
+/** Protocol → monitors to propose. */
 const proposals: Readonly<Record<string, Propose>> = {
   postgres: behindSignIn('Sql', 'postgres', (address) => ({ url: `postgres://monitor@${address}/postgres` })),
   mysql: behindSignIn('Sql', 'mysql', (address) => ({ url: `mysql://monitor@${address}/` })),
@@ -70,11 +70,11 @@ const proposals: Readonly<Record<string, Propose>> = {
     }
   },
 }
-/** Ports that tell more than HTTP does. */
+/** Ports that identify a service behind HTTP. */
 const vantagePort = 8_676
 const managementPort = 15_672
 
-/** What to watch of what was found, under names that are unique and tell the port. */
+/** Monitors for the services found, with unique names that contain the port. */
 export const propose = (identified: readonly Identified[]): readonly Proposal[] =>
   identified.flatMap((one) => {
     const make = proposals[one.what]

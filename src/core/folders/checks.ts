@@ -51,7 +51,7 @@ export const backlog = checksOn<FolderConnection>()({
   },
 })
 
-/** Leftovers deleted in one run: the rest is the next run's. */
+/** Maximum leftovers deleted in one run; the next run continues. */
 const maxDeleted = 20
 
 const check = checksOn<FolderConnection>()
@@ -62,7 +62,7 @@ const allowWrites = {
   doc: 'Write a file of our own, read it back, rename and delete it (Advanced)',
 } as const satisfies SettingsSpec[string]
 
-/** Milliseconds that an action takes. */
+/** The milliseconds that an action takes. */
 async function timed(now: () => number, act: () => Promise<void>): Promise<number> {
   const since = now()
   await act()
@@ -126,7 +126,7 @@ export const roundTrip = check({
       { measurement: { value: writeMs + readMs, unit: 'milliseconds' } },
     )
     if (threshold === undefined) return trip
-    // A clock that has not moved would make it infinite.
+    // Without elapsed time, the value would be infinite.
     const value = (2 * bytesWritten * 1_000) / Math.max(writeMs + readMs, 0.1)
     const what = 'bytes a second, both ways:'
     return [trip, atLeast({ check: 'throughput', what, value, unit: 'bytes', threshold })]
@@ -155,7 +155,7 @@ export const deletion = check({
   when: ['allowWrites'],
   async observe({ trip }, _, { now }) {
     if (trip?.isBack) return await timed(now, () => trip.files.remove(trip.name))
-    // The round trip has failed, and nobody knows whether there is a file to delete: no second failure.
+    // The round trip has failed, and it is unknown whether there is a file to delete: not a second failure.
     await trip?.files.remove(trip.name).catch(() => {})
     return undefined
   },
@@ -197,7 +197,7 @@ export const sweep = check({
 /** The checks of the folders of any file server. */
 export const folderChecks = [backlog, roundTrip, rename, deletion, sweep] as const
 
-/** Bytes: more would be a load, not a probe. */
+/** Bytes. More would be a load test, not a check. */
 const maxProbeSize = 4 * 1024 * 1024
 
 type FolderValues = {

@@ -1,2 +1,2 @@
-/** What agents report of themselves: taken, kept and told. */
+/** Heartbeats of agents: receiving, storing and listing them. */
 export { heartbeatAdmin, report } from './report.ts'

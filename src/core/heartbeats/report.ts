@@ -11,13 +11,13 @@ const shortestInterval = 1_000
 const maxInterval = 7 * 86_400_000
 const maxSkew = 10 * 365 * 86_400_000
 
-/** Controls, invisible ones (which make two names look alike), line breaks and halves of characters. */
+/** Control characters, invisible ones (which make two names look alike), line breaks and lone surrogates. */
 const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 
 /**
- * Keeps a heartbeat of a caller whom the guard has let in. Its time is `now`, milliseconds since 1970 by
- * the clock here: what the agent's clock says only gives the skew. Throws one Fault that names every
- * field that cannot be kept, and Conflict when there are as many names as may be.
+ * Stores the heartbeat of an authorized caller. Its time is `now`, in milliseconds since 1970 by our clock; the agent's
+ * clock only determines the skew. Throws one Fault that names every invalid field, and Conflict when the limit of names
+ * is reached.
  */
 export async function report(call: {
   readonly data: Data
@@ -89,7 +89,7 @@ const fault = (FieldName: string, what: string, ErrorCode = 'InvalidValue'): Fie
   Message: `'${FieldName}' ${what}`,
 })
 
-/** `svc heartbeats`, over the store that `data` opens. */
+/** The operations of `svc heartbeats`, on the store that `data` opens. */
 export const heartbeatAdmin = (data: () => Promise<Data>): Admin['heartbeats'] => ({
   list: async () => (await (await data()).heartbeats.list()).map(facts),
   near: async (name) => await (await data()).heartbeats.near(name),

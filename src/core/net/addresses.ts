@@ -1,18 +1,18 @@
 import { BlockList, isIP } from 'node:net'
 import { isLoopback } from '../loopback.ts'
 
-/** One address under probe. */
+/** One address of a peer to connect to. */
 export type PeerAddress = {
   readonly ip: string
   readonly port: number
   /** `ip:port`, for messages. */
   readonly address: string
-  /** Aborts at the deadline, or when the next address's turn has come. */
+  /** Aborts at the deadline, or when it is the next address's turn. */
   readonly signal: AbortSignal
   readonly step: (check: string) => void
 }
 
-/** What is not the public Internet: private, local, shared, documentation, multicast and reserved ranges. */
+/** Ranges outside the public Internet: private, local, shared, documentation, multicast and reserved ones. */
 const closed = new BlockList()
 for (const [network, prefix] of [
   ['0.0.0.0', 8],
@@ -32,7 +32,7 @@ for (const [network, prefix] of [
 ] as const) {
   closed.addSubnet(network, prefix, 'ipv4')
 }
-// Teredo and 6to4 carry IPv4 addresses of anybody's choice inside.
+// Teredo and 6to4 addresses contain arbitrary IPv4 addresses.
 for (const [network, prefix] of [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -47,12 +47,12 @@ global6.addSubnet('2000::', 3, 'ipv6')
 const linkLocal = new BlockList()
 linkLocal.addSubnet('169.254.0.0', 16, 'ipv4')
 linkLocal.addSubnet('fe80::', 10, 'ipv6')
-/** "Every address", which systems take for this machine when it is dialled. */
+/** "Every address": a connection to it reaches this machine. */
 const unspecified = new BlockList()
 unspecified.addAddress('0.0.0.0', 'ipv4')
 unspecified.addAddress('::', 'ipv6')
 
-/** How near an address is: on this machine, on its link (where no router is between), or beyond. */
+/** How near an address is: on this machine, on its link (without a router between), or beyond. */
 export function reachOf(ip: string): 'machine' | 'link' | 'routed' {
   const type = isIP(ip) === 6 ? 'ipv6' : 'ipv4'
   if (isLoopback(ip) || unspecified.check(ip, type)) return 'machine'
@@ -62,13 +62,13 @@ export function reachOf(ip: string): 'machine' | 'link' | 'routed' {
 const reaches = ['routed', 'link', 'machine'] as const
 
 /**
- * Whether a peer at one address leads nearer to us than it is itself: from elsewhere to this machine or its link, from
- * the link to this machine. What a peer says must not choose what is asked of those.
+ * Whether an address named by a peer is nearer to us than the peer: on this machine or its link for a remote peer, on
+ * this machine for one on the link. A peer must not direct requests there.
  */
 export const leadsNearer = (from: string, to: string): boolean =>
   reaches.indexOf(reachOf(to)) > reaches.indexOf(reachOf(from))
 
-/** Whether an address belongs to the public Internet. IPv4 written as IPv6 does not. */
+/** Whether an address belongs to the public Internet. IPv4-mapped IPv6 addresses do not. */
 export function isPublic(ip: string): boolean {
   if (isIP(ip) === 4) return !closed.check(ip, 'ipv4')
   return isIP(ip) === 6 && global6.check(ip, 'ipv6') && !closed.check(ip, 'ipv6')

@@ -1,24 +1,27 @@
 import { ProbeError } from '../probe-error.ts'
 import { quote, type Redact } from './text.ts'
 
-/** FTP (RFC 959, 4.2) and SMTP (RFC 5321, 4.2) write replies alike, but for this. */
+/** What differs between the replies of FTP (RFC 959, 4.2) and SMTP (RFC 5321, 4.2). */
 type Grammar<R> = {
   readonly name: 'FTP' | 'SMTP'
-  /** What a code may begin with. */
+  /** The allowed first digits of a code. */
   readonly kinds: '1-5' | '2-5'
-  /** Whether the lines within a reply are any text, and empty ones may stand between replies; else each has the code. */
+  /**
+   * Whether the lines within a reply may be any text and empty lines may separate replies. Otherwise each line has the
+   * code.
+   */
   readonly free: boolean
-  /** Makes a reply of its lines as they were said. */
+  /** Builds a reply from its lines. */
   readonly make: (code: number, lines: readonly string[]) => R
 }
 
-/** Characters: a banner of several lines fits, a flood does not. */
+/** Characters. A banner of several lines fits; a flood does not. */
 const maxReply = 16 * 1024
 
-/** The code that a line begins with, and what follows it. */
+/** The code at the start of a line, and what follows it. */
 const starts = { '1-5': /^([1-5]\d\d)(?:([ -])|$)/, '2-5': /^([2-5]\d\d)(?:([ -])|$)/ } as const
 
-/** Puts replies together from bytes as they come. Throws ProbeError `protocol` for what is none. */
+/** Assembles replies from bytes as they arrive. Throws ProbeError `protocol` for malformed ones. */
 export class CodedReplyReader<R> {
   readonly #grammar: Grammar<R>
   readonly #start: RegExp
@@ -36,13 +39,13 @@ export class CodedReplyReader<R> {
     this.#redact = redact
   }
 
-  /** True when a reply has begun that has not ended. */
+  /** True when a reply has begun but not ended. */
   get started(): boolean {
     return this.#rest !== '' || this.#open !== undefined
   }
 
   push(chunk: Uint8Array): readonly R[] {
-    // Only what is new is searched: a peer may send a long line one byte at a time.
+    // Only new data is searched: a peer may send a long line one byte at a time.
     const [first = '', ...others] = this.#decoder.decode(chunk, { stream: true }).split('\n')
     const lines = [this.#rest + first, ...others]
     this.#rest = lines.pop() ?? ''
@@ -61,7 +64,7 @@ export class CodedReplyReader<R> {
     this.#open ??= { code, lines: [] }
     const { lines, code: started } = this.#open
     lines.push(line)
-    // The line feed counts too: empty lines are a flood as well.
+    // Count the line feed too: empty lines are also a flood.
     this.#length += line.length + 1
     if (code !== started || mark === '-') return []
     this.#open = undefined

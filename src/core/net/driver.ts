@@ -1,8 +1,8 @@
 import { ProbeError } from '../probe-error.ts'
 
 /**
- * Loads a driver that an installation may have left out because of its size. Throws ProbeError
- * `internal`, which names the way out, when it is not there.
+ * Loads a driver that an installation may omit because of its size. If it is missing, throws ProbeError `internal` with
+ * the remedy.
  */
 export async function optionalDriver<M>(name: string, load: () => Promise<M>): Promise<M> {
   try {
@@ -10,7 +10,7 @@ export async function optionalDriver<M>(name: string, load: () => Promise<M>): P
   } catch (error) {
     const { code, message } = error as { readonly code?: unknown; readonly message?: unknown }
     const absent = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
-    // A package that the driver itself misses is another trouble, and must not be blamed on its absence.
+    // A missing dependency of the driver is another problem, and must not be reported as a missing driver.
     if (!absent || !String(message).includes(`'${name}'`)) throw error
     throw new ProbeError(
       'internal',

@@ -10,7 +10,10 @@ const asks = (task: string, inner = '') => ({
 })
 const well = { '/Reply/@Success': '/^TRUE$/i' }
 
-/** What public clients of Carbon's XML over TCP show of it. Only questions: never JobQueue, nor a JobCommand that acts. */
+/**
+ * Checks based on public clients of Carbon's XML over TCP. Queries only: never JobQueue, nor a JobCommand that changes
+ * anything.
+ */
 export default {
   title: 'Carbon Coder, by its XML over TCP',
   doc: 'An inference from what public client code shows; tried against a simulated server only. Sends nothing but questions.',

@@ -7,7 +7,7 @@ const signIn = {
   password: placeholder('password'),
 }
 
-/** Checks one clip by a job of its own: waits for its end, and holds its verdict against what is known of it. */
+/** Checks one clip with a job of its own: waits for its end and compares the verdict with the known one. */
 const clip = (name: string, path: string, opposite: string, verdict: string, says: string) =>
   ({
     kind: 'http-steps',
@@ -43,7 +43,7 @@ const clip = (name: string, path: string, opposite: string, verdict: string, say
             expect: { [placeholder('jobState')]: placeholder('jobBroken') },
             says: 'the job broke off, which says nothing of the clip',
           },
-          // Only of a job that has ended: a verdict may stand there before it counts.
+          // Only for a finished job: before that, the verdict is not final.
           {
             expect: {
               [placeholder('jobState')]: placeholder('jobFinished'),
@@ -61,8 +61,8 @@ const clip = (name: string, path: string, opposite: string, verdict: string, say
   }) as const
 
 /**
- * Quality control of media files. No product documents its interface in public, so that paths into its
- * answers are parameters; what is not given is not looked at.
+ * Quality control of media files. No product publishes its interface, so paths into its answers are parameters.
+ * Parameters that are not given are not checked.
  */
 export default {
   title: 'Quality control of media files',

@@ -2,7 +2,7 @@ import type { Profile } from './profile.ts'
 
 export * from './profile.ts'
 
-/** Every profile that comes with svc: its name and how to load it. svc.yaml may replace each by its name. */
+/** Every built-in profile: its name and how to load it. svc.yaml may replace each by its name. */
 export const profiles = {
   carbon: () => import('./carbon.ts'),
   'file-qc': () => import('./file-qc.ts'),

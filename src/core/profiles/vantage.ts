@@ -6,13 +6,13 @@ const signIn = {
   password: placeholder('password'),
   insecureHttp: placeholder('insecureHttp'),
 } as const
-/** Every answer has a Date: one monitor judges the clock, which is the same for all. */
+/** Every response has a Date header. One monitor checks the clock, which is the same for all. */
 const common = { ...signIn, dependsOn: ['port'], clock: 'off' } as const
 
 /**
- * What public clients of Vantage's REST interface show of it. Only GETs, but for a test job where one is
- * given: the same interface stops jobs and shuts machines down by PUT and POST. The test job is left
- * where it is, for Vantage to expire: a DELETE that comes too early might stop it.
+ * Checks based on public clients of Vantage's REST interface. Only GETs, except for a test job if one is given: by PUT
+ * and POST, the same interface stops jobs and shuts machines down. The test job is left for Vantage to expire: a DELETE
+ * that comes too early might stop it.
  */
 export default {
   title: 'Telestream Vantage, by its REST interface',

@@ -14,8 +14,8 @@ const codes = {
 }
 
 /**
- * IAB VAST documents: the tag, the wrappers that it leads to and the media files. Whatever the
- * documents name else, impressions, tracking, clicks and error URLs, is never asked: it bills an advertiser.
+ * IAB VAST documents: the tag, its wrappers and the media files. Other URLs in the documents (impressions, tracking,
+ * clicks and errors) are never requested, because that would bill an advertiser.
  */
 export default {
   title: 'IAB VAST tag, with its wrappers and media files',

@@ -7,10 +7,10 @@ const longest = 128
 
 export type RoleLists = { readonly AllRoles: readonly string[]; readonly AllPermissions: readonly string[] }
 
-/** A request and an actor whom the guard has let in (O1: its checks come first). */
+/** A request and an actor that the guard has authorized; its checks come first (O1). */
 export type RoleCall = { readonly data: Data; readonly request: AssignRoles; readonly actor: Actor }
 
-/** O1 from the user name on; gives the complete lists after the change (O2). */
+/** Performs the change, starting with the check of the user name (O1). Returns the complete lists after it (O2). */
 export async function change(
   { data, request, actor }: RoleCall,
   shape: (grants: Grants) => { readonly add: Grants; readonly remove: Grants },
@@ -21,7 +21,7 @@ export async function change(
   refuseUnusable({ Roles: grants.roles, Permissions: grants.permissions })
   const user = await data.users.find(name)
   if (!user) throw new Fault('NotFound', name)
-  // O3: asking for nothing changes nothing, and is no change in the audit.
+  // An empty request changes nothing and is not audited (O3).
   if (grants.roles.length === 0 && grants.permissions.length === 0) return lists(user)
   const reason = request.Meta?.reason
   const { after } = await data.users.changeGrants(user.id, shape(grants), { ...actor, reason })
@@ -42,7 +42,7 @@ function noUserName(): Fault {
   })
 }
 
-/** O3, S4: names the lists that hold a name which nobody can hold. */
+/** Refuses invalid names and reports the lists that contain them (O3, S4). */
 function refuseUnusable(lists: Readonly<Record<'Roles' | 'Permissions', readonly string[]>>): void {
   const fields = Object.entries(lists).flatMap(([FieldName, names]): readonly FieldFault[] => {
     if (names.some((name) => name.trim() === '')) {
@@ -65,9 +65,9 @@ function refuseUnusable(lists: Readonly<Record<'Roles' | 'Permissions', readonly
   })
 }
 
-/** Adds roles and permissions to a user; what is held already stays where it is (O2, O3). */
+/** Adds roles and permissions to a user. Those already held keep their position (O2, O3). */
 export const assign = (call: RoleCall): Promise<RoleLists> => change(call, (grants) => ({ add: grants, remove: none }))
 
-/** Removes roles and permissions from a user. Fault Conflict when the last Admin would lose Admin (O6). */
+/** Removes roles and permissions from a user. Throws Fault Conflict when the last Admin would lose Admin (O6). */
 export const unassign = (call: RoleCall): Promise<RoleLists> =>
   change(call, (grants) => ({ add: none, remove: grants }))

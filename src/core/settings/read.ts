@@ -4,7 +4,7 @@ import type { Problem, Secret, Setting, SettingsSpec, Threshold, ThresholdUnit, 
 import { parseBytes, parseDuration, parsePercent, writeFigure } from './units.ts'
 
 export type SettingsContext = SecretSources & {
-  /** Tells whether a secret's file is there, for a warning; left out, files are not looked for. */
+  /** Whether a secret's file exists, for a warning. Without it, files are not looked for. */
   readonly exists?: ((path: string) => boolean) | undefined
 }
 
@@ -13,11 +13,11 @@ export type SettingsReading = {
   readonly warnings: Problem[]
   readonly context: SettingsContext
 }
-/** Where in the settings a value stands, and how to say what is wrong with it. */
+/** The place of a value in the settings, and functions to report problems with it. */
 export type At = {
   readonly reading: SettingsReading
   readonly in: (step: string | number) => At
-  /** Gives undefined, so that a reader can return what it reports. */
+  /** Returns undefined, so that a reader can report and return in one statement. */
   readonly wrong: (message: string) => undefined
   readonly warn: (message: string) => void
 }
@@ -34,7 +34,7 @@ export const place = (path: readonly (string | number)[], reading: SettingsReadi
   },
 })
 
-/** What YAML gives for a map. */
+/** A map from YAML. */
 export type Raw = Readonly<Record<string, unknown>>
 export const isMap = (value: unknown): value is Raw =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -42,7 +42,7 @@ export const isMap = (value: unknown): value is Raw =>
 /** A setting of one type. */
 export type Of<T extends Setting['type']> = Extract<Setting, { readonly type: T }>
 
-/** The sentence for a key that nobody knows. */
+/** The message for an unknown key. */
 export function unknownKey(key: string, names: readonly string[]): string {
   const meant = didYouMean(key, names)
   if (meant !== undefined) return `is not a setting here: did you mean \`${meant}\`?`
@@ -51,7 +51,7 @@ export function unknownKey(key: string, names: readonly string[]): string {
     : `is not a setting here: remove it, or use one of ${[...names].sort().join(', ')}`
 }
 
-/** A wrong value as a sentence may repeat it. */
+/** A wrong value, described for a message. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return 'nothing'
   if (Array.isArray(value)) return 'a list'
@@ -61,18 +61,17 @@ export function describe(value: unknown): string {
 }
 
 export type SettingsRead<S> = {
-  /** Of use only when there are no problems. */
+  /** Valid only when there are no problems. */
   readonly values: Values<S>
   readonly problems: readonly Problem[]
-  /** What will fail when it is used, and may be mended until then: a secret that is not there. */
+  /** What will fail at run time unless it is fixed before, such as a missing secret. */
   readonly warnings: readonly Problem[]
 }
 
 /**
- * Reads what a parsed svc.yaml says against a table of settings: checks every value, applies
- * defaults, turns what is written (`5s`, `10GB`, `80%`) into base units. Reports every problem, with
- * the way to it and the way out of it: a message is what there is to say of that path (`must be …`).
- * Never throws, and never repeats what may be a secret.
+ * Reads a part of a parsed svc.yaml by a table of settings: validates every value, applies defaults, and converts units
+ * (`5s`, `10GB`, `80%`) to base units. Reports every problem with its path and the remedy; a message completes that
+ * path (`must be …`). Never throws, and never repeats a possible secret.
  */
 export function readSettings<const S extends SettingsSpec>(
   spec: S,
@@ -108,7 +107,7 @@ type Reader<T extends Setting['type']> = (value: unknown, setting: Of<T>, at: At
 const read = (setting: Setting, value: unknown, at: At): unknown =>
   (readers[setting.type] as (value: unknown, setting: Setting, at: At) => unknown)(value, setting, at)
 
-/** One reader a type of setting: the value in base units, or undefined when it reported a problem. */
+/** One reader for each type of setting. It returns the value in base units, or undefined when it reported a problem. */
 const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   text: (value, setting, at) => {
     const written = readText(value, at)
@@ -134,7 +133,7 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   },
   texts: (value, _, at) => {
     if (Array.isArray(value)) return allText(value, at)
-    // One text stands for a list of one.
+    // A single text counts as a list of one.
     const one = plainText(value)
     return typeof one === 'string' ? allText([one], at) : at.wrong(`must be a list of texts, not ${describe(value)}`)
   },
@@ -152,12 +151,12 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
 
 function readText(value: unknown, at: At): string | undefined {
   if (typeof value === 'string') return /^[ \t]*$/.test(value) ? at.wrong('is empty: give it a value') : value
-  // 1.10 is the number 1.1 by now, so it cannot simply be taken as text.
+  // YAML has already turned 1.10 into the number 1.1, so numbers cannot be accepted as text.
   if (typeof value === 'number' || typeof value === 'boolean') return at.wrong('must be text: put it in quotes')
   return at.wrong(`must be text, not ${describe(value)}`)
 }
 
-/** In lists and maps, where figures are usual (`[200, 204]`), a whole number is its own text. */
+/** In lists and maps, where numbers are common (`[200, 204]`), a whole number counts as text. */
 const plainText = (value: unknown): unknown =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? String(value) : value
 
@@ -193,7 +192,7 @@ function readUrl(value: unknown, setting: Of<'url'>, at: At): string | undefined
   if (written === undefined) return undefined
   const schemes = setting.protocols.map((protocol) => protocol.split(':', 1)[0] ?? '')
   const url = URL.canParse(written) ? new URL(written) : undefined
-  // What was written is not repeated: it may hold a password.
+  // Do not repeat the value: it may contain a password.
   if (!url) return at.wrong(`is not a URL: write it like ${schemes[0] ?? 'https'}://host:port/path`)
   const scheme = url.protocol.slice(0, -1)
   if (!schemes.includes(scheme)) {
@@ -208,7 +207,7 @@ function readUrl(value: unknown, setting: Of<'url'>, at: At): string | undefined
 
 const envName = /^[A-Za-z_][A-Za-z0-9_]*$/
 const secretShape = 'write {env: NAME}, {file: /path} or {keychain: name}'
-/** What `svc secrets set` takes for a name. */
+/** The names that `svc secrets set` accepts. */
 export const secretName = /^[A-Za-z0-9_.@-]{1,100}$/
 
 function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined {
@@ -222,7 +221,7 @@ function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined
   if (typeof name !== 'string' || name.trim() === '') return at.in(kind).wrong(`must be a name: ${secretShape}`)
   const { context } = at.reading
   if (kind === 'env') {
-    // Not repeated: whoever mistakes the shape writes the secret itself here.
+    // Do not repeat the value: it may be the secret itself, written here by mistake.
     if (!envName.test(name)) return at.in(kind).wrong("must be a variable's name (letters, digits, _), not a value")
     if (!context.env[name]) at.warn(`names the variable ${name}, which is not set here: what needs it will fail`)
     return envSecret(name, context)
@@ -244,7 +243,7 @@ function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined
 export function readThreshold(value: unknown, setting: Of<'threshold'>, at: At): Threshold | undefined {
   if (value === 'off') return {}
   if (!isMap(value)) return { limit: readFigure(value, setting.unit, at) }
-  // Half of a threshold keeps the other half's default: to move a warning is not to lose the limit.
+  // If only one half is given, the other keeps its default: changing the warning must not remove the limit.
   const both = setting.default ?? {}
   for (const key of Object.keys(value)) {
     if (key !== 'warn' && key !== 'limit') at.in(key).wrong(unknownKey(key, ['warn', 'limit']))
@@ -261,7 +260,7 @@ export function readThreshold(value: unknown, setting: Of<'threshold'>, at: At):
   return read
 }
 
-/** Whether a threshold runs against the direction of its default. */
+/** Whether warn and limit are in the opposite order of their defaults. */
 function crossed(read: Threshold, usual: Threshold): boolean {
   if (read.warn === undefined || read.limit === undefined) return false
   if (usual.warn === undefined || usual.limit === undefined) return false
@@ -278,7 +277,7 @@ const examples: Record<ThresholdUnit, string> = {
 }
 const longest = 10 * 365 * 86_400_000
 
-/** A duration in ms, bytes, percent, days, a count or a ratio, as written in svc.yaml. */
+/** Reads a duration (in ms), bytes, percent, days, a count or a ratio, as written in svc.yaml. */
 export function readFigure(raw: unknown, unit: ThresholdUnit, at: At): number | undefined {
   const bare = typeof raw === 'number'
   if (bare && (unit === 'duration' || unit === 'bytes')) {

@@ -6,30 +6,30 @@ import { Secret } from './setting.ts'
 export type Target = {
   readonly host?: string | undefined
   readonly port?: number | undefined
-  /** What tells one database of a server from another. */
+  /** Distinguishes the databases of one server. */
   readonly database?: string | undefined
 }
 
-/** What a keychain keeps under a name: a secret and the only place that it may be sent to. */
+/** An entry of the keychain: a secret, and the only place that it may be sent to. */
 export type KeptSecret = { readonly secret: string; readonly host: string; readonly port: number }
 
-/** Where secrets are looked for. */
+/** Where secrets are read from. */
 export type SecretSources = {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The folder against which a relative `{file: …}` is resolved: that of svc.yaml. */
+  /** The folder of svc.yaml, to which a relative `{file: …}` refers. */
   readonly folder: string
-  /** Reads the OS keychain; undefined for a name that it does not hold. Absent: there is none to read. */
+  /** Reads the OS keychain. Returns undefined for an unknown name. Absent when there is no keychain. */
   readonly keychain?: ((name: string) => Promise<KeptSecret | undefined>) | undefined
-  /** Where the monitor that the secret belongs to connects to, once its settings are read. */
+  /** Where the secret's monitor connects to, once its settings have been read. */
   readonly target?: (() => Target | undefined) | undefined
 }
 
-/** Bytes: a key file fits, a log file named by mistake does not fill the memory. */
+/** Bytes. A key file fits; a log file named by mistake must not fill the memory. */
 const maxSecret = 64 * 1024
 
 /**
- * A secret in an environment variable. Revealing throws ProbeError `internal`, and not `auth`:
- * nothing was refused by anyone, so the next run may try again at once.
+ * A secret in an environment variable. Revealing throws ProbeError `internal` and not `auth`: no peer has refused
+ * anything, so the next run may try again at once.
  */
 export function envSecret(name: string, sources: SecretSources): Secret {
   const origin = `{env: ${name}}`
@@ -41,7 +41,7 @@ export function envSecret(name: string, sources: SecretSources): Secret {
   })
 }
 
-/** A secret in a file, read when it is used, so that a rotated one is picked up. Throws like `envSecret`. */
+/** A secret in a file. It is read at each use, so that a rotated one takes effect. Throws like `envSecret`. */
 export function fileSecret(path: string, sources: SecretSources): Secret {
   const origin = `{file: ${path}}`
   return new Secret(origin, async () => {
@@ -55,8 +55,8 @@ export function fileSecret(path: string, sources: SecretSources): Secret {
 }
 
 /**
- * A secret in the OS keychain, which belongs to one host and port: whoever changes svc.yaml cannot have
- * it sent elsewhere. Throws like `envSecret`, for another place before anything is sent.
+ * A secret in the OS keychain. It is bound to one host and port, so that a change of svc.yaml cannot send it elsewhere.
+ * Throws like `envSecret`; for another place, it throws before anything is sent.
  */
 export function keychainSecret(name: string, sources: SecretSources): Secret {
   const origin = `{keychain: ${name}}`
@@ -71,7 +71,7 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
       if (!(error instanceof Fault)) throw error
       throw new ProbeError('internal', `${origin}: ${error.message}`, error.details.hints)
     })
-    // A line made for pasting: a host with other characters in it is not put there.
+    // Users paste this line into a shell, so it contains only plain hosts.
     const command = plainHost.test(target.host.replace(/^\[(.*)\]$/, '$1'))
       ? `svc secrets set ${name} --for ${place}`
       : 'svc secrets set'
@@ -85,12 +85,15 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
   })
 }
 
-/** What names and addresses are made of. Much else ends a URL's host or falls out of it, and is part of a name here. */
+/**
+ * The characters of names and addresses. Many others end a URL's host or are dropped from it, but would be part of the
+ * name here.
+ */
 const plainHost = /^[\p{L}\p{M}\p{N}._:。．｡-]+$/u
 
 /**
- * A host and port as one text that is the same for every spelling of the same host: letter case, IDN, IPv6. A name
- * server is asked for `a.internal/.b.example` as it stands, so that is never taken for `a.internal`.
+ * A host and port as one text, the same for every spelling of the host: letter case, IDN, IPv6. A name server gets
+ * `a.internal/.b.example` unchanged, so it never counts as `a.internal`.
  */
 export function hostAndPort(host: string, port: number): string {
   const bare = host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
@@ -101,7 +104,7 @@ export function hostAndPort(host: string, port: number): string {
 
 async function readSecret(path: string, folder: string): Promise<string | undefined> {
   const [{ constants, open }, paths] = await Promise.all([import('node:fs/promises'), import('node:path')])
-  // Non-blocking, so that a named pipe cannot hold the run up; links are followed, as mounts use them.
+  // Non-blocking, so that a named pipe cannot block the run. Links are followed, because mounts use them.
   const file = await open(paths.resolve(folder, path), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   try {
     const stat = await file.stat()
@@ -120,7 +123,7 @@ async function readSecret(path: string, folder: string): Promise<string | undefi
   }
 }
 
-/** Text without the one newline that editors and `echo` put at the end; undefined when it is not UTF-8. */
+/** The text without the final newline that editors and `echo` add. Undefined when it is not UTF-8. */
 function decode(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '')

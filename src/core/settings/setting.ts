@@ -1,9 +1,11 @@
 /**
- * What svc.yaml may say: small described settings. One table validates the file, writes its JSON
- * Schema, prints `svc monitors kinds` and types the values that a monitor reads.
+ * The settings that svc.yaml may contain, with descriptions. One table validates the file, generates its JSON Schema
+ * and the output of `svc monitors kinds`, and types the values that a monitor gets.
  */
 export type ThresholdUnit = 'duration' | 'percent' | 'bytes' | 'count' | 'ratio' | 'days'
-/** Values in base units: milliseconds, percent, bytes, a count, a ratio, days. Inclusive of "ok". */
+/**
+ * Values in base units: milliseconds, percent, bytes, a count, a ratio, days. A value equal to the threshold is "ok".
+ */
 export type Threshold = { readonly warn?: number | undefined; readonly limit?: number | undefined }
 
 type Base = { readonly doc: string; readonly required?: true }
@@ -51,14 +53,14 @@ type Present<S> = {
   [K in keyof S]: S[K] extends { required: true } ? K : 'default' extends keyof S[K] ? K : never
 }[keyof S]
 
-/** The values of a table of settings: those required or with a default are there. */
+/** The values of a table of settings. Those required or with a default are always present. */
 export type Values<S> = { readonly [K in Present<S>]: ValueOf<S[K]> } & {
   readonly [K in Exclude<keyof S, Present<S>>]?: ValueOf<S[K]> | undefined
 }
 
 /**
- * A secret that svc.yaml points at. It is read when it is used, so a rotated file is picked up, and
- * it shows itself nowhere: not in JSON, not in a template string, not in an inspection.
+ * A secret that svc.yaml refers to. It is read at each use, so that a rotated file takes effect. It never appears in
+ * JSON, in a template string or in an inspection.
  */
 export class Secret {
   readonly #read: () => Promise<string>
@@ -67,11 +69,11 @@ export class Secret {
     this.#origin = origin
     this.#read = read
   }
-  /** Where it comes from, e.g. `{env: DB_PASSWORD}`: safe to print. */
+  /** Where it comes from, e.g. `{env: DB_PASSWORD}`. Safe to print. */
   get origin(): string {
     return this.#origin
   }
-  /** Throws a ProbeError-like Error naming the origin when it cannot be read. */
+  /** Reads the secret. Rejects with an error that names the origin when it cannot be read. */
   reveal(): Promise<string> {
     return this.#read()
   }
@@ -86,5 +88,5 @@ export class Secret {
   }
 }
 
-/** One thing wrong with given settings. `path` leads to the value, from the monitor's own map. */
+/** One problem of the given settings. `path` leads to the value, from the monitor's own map. */
 export type Problem = { readonly path: readonly (string | number)[]; readonly message: string }

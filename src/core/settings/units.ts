@@ -1,6 +1,6 @@
 import type { ThresholdUnit } from './setting.ts'
 
-/** How figures are written in svc.yaml, both ways. The base units are those of `Threshold`. */
+/** Reads and writes values with units as in svc.yaml. The base units are those of `Threshold`. */
 const durationUnits = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 // A megabyte is 2^20 bytes throughout svc, with or without the "i".
 const byteUnits = {
@@ -45,19 +45,19 @@ function scaled(written: string, pattern: RegExp, units: Readonly<Record<string,
   return factor === undefined ? undefined : Number.parseFloat(written) * factor
 }
 
-/** Milliseconds as svc.yaml writes them, in the largest unit that needs no fraction. */
+/** Formats milliseconds for svc.yaml, in the largest unit that needs no fraction. */
 export const writeDuration = (ms: number): string => {
   const unit = (['d', 'h', 'm', 's'] as const).find((name) => ms !== 0 && ms % durationUnits[name] === 0) ?? 'ms'
   return `${ms / durationUnits[unit]}${unit}`
 }
 
-/** Bytes as svc.yaml writes them. */
+/** Formats bytes for svc.yaml. */
 export const writeBytes = (bytes: number): string => {
   const unit = (['TiB', 'GiB', 'MiB', 'KiB'] as const).find((name) => bytes !== 0 && bytes % byteUnits[name] === 0)
   return unit === undefined ? `${bytes}B` : `${bytes / byteUnits[unit]}${unit}`
 }
 
-/** A value of a threshold's unit, as svc.yaml writes it. */
+/** Formats a value of a threshold's unit for svc.yaml. */
 export function writeFigure(value: number, unit: ThresholdUnit): string {
   if (unit === 'duration') return writeDuration(value)
   if (unit === 'bytes') return writeBytes(value)

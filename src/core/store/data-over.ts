@@ -9,7 +9,7 @@ import { sessionsOver, tokensOver } from './rows/sessions.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
 
-/** The questions that are asked of the store, over either database. `now` is for what the store dates itself. */
+/** The queries on the store, for either database. `now` supplies the times that the store sets itself. */
 export function dataOver(link: StoreLink, now: () => number): Data {
   const room: Room = { left: 0 }
   const over = (own: StoreLink): Data => ({

@@ -9,7 +9,7 @@ import {
 } from 'kysely'
 import type { Tables } from './tables.ts'
 
-/** A connection for as long as one transaction or one query has it. */
+/** A connection during one transaction or one query. */
 export type DriverConnection = {
   readonly execute: (sql: string, parameters: readonly unknown[]) => Promise<QueryOutcome>
   readonly begin: () => Promise<unknown>
@@ -19,7 +19,7 @@ export type DriverConnection = {
 }
 export type QueryOutcome = { readonly rows: readonly unknown[]; readonly changed: number | undefined }
 
-/** Kysely over connections of ours: it builds the queries, and we decide how they run. */
+/** Kysely on our own connections: it builds the queries, and we decide how they run. */
 export function kysely(
   parts: Pick<Dialect, 'createAdapter' | 'createQueryCompiler'>,
   take: () => Promise<DriverConnection>,
@@ -73,6 +73,6 @@ class SingleConnection implements DatabaseConnection {
   }
 }
 
-/** PostgreSQL keeps neither NUL nor halves of characters in text: then SQLite does not either. */
+/** PostgreSQL stores neither NUL nor lone surrogates in text, so SQLite does not either. */
 const storable = (value: unknown): unknown =>
   typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value

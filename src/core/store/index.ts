@@ -1,4 +1,4 @@
-/** The store: where it lies, how it is opened, and what it is asked. */
+/** The store: its place, how to open it, and its queries. */
 export type {
   Actor,
   AuditRow,

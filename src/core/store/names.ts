@@ -1,6 +1,6 @@
 /**
- * A user name or e-mail as it is compared (O4): NFC, without letter case. Upper case first, since some
- * letters (ß, ſ, final ς) only then become what they are without case.
+ * A user name or e-mail address in the form for comparison: NFC, without letter case (O4). It is converted to upper
+ * case first, because some letters (ß, ſ, final ς) lose their case only in that way.
  */
 export const nameKey = (name: string): string =>
   name.replaceAll('\0', '\u{fffd}').toWellFormed().normalize('NFC').toUpperCase().toLowerCase().normalize('NFC')

@@ -8,7 +8,7 @@ import { sqlite } from '../lazy.ts'
 import { companions, quoted, reason, refuseUnsafe, refuseUrl, statOf } from './path.ts'
 import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
 
-/** The ways out that every unusable store has. */
+/** The remedies for every unusable store. */
 const waysOut = (path: string): readonly string[] => [
   'Restore it from a backup.',
   `To begin with an empty store instead, move it away first: mv ${quoted(path)} ${quoted(`${path}.old`)}`,
@@ -17,7 +17,7 @@ const waysOut = (path: string): readonly string[] => [
 export const damaged = (path: string, what: string, cause?: unknown): Fault =>
   new Fault('Local', `The store ${path} ${what}`, { hints: waysOut(path), cause })
 
-/** SQLite's primary result codes that an operator can do something about. */
+/** SQLite's primary result codes that an operator can act on. */
 const meanings: Readonly<Record<number, (path: string) => Fault>> = {
   5: (path) => locked(path),
   6: (path) => locked(path),
@@ -34,7 +34,7 @@ const locked = (path: string): Fault =>
     hints: ['A backup or a database tool may hold it: end that, and try again.'],
   })
 
-/** What an error in opening a store means. A Fault stays one. */
+/** Translates an error from opening a store. A Fault stays as it is. */
 export function openingFault(path: string, error: unknown): Fault {
   if (error instanceof Fault) return error
   const { errcode } = error as { errcode?: unknown }
@@ -44,9 +44,9 @@ export function openingFault(path: string, error: unknown): Fault {
 }
 
 /**
- * Makes a store whole beside its place, then links it in: whoever looks sees no store or a complete
- * one, whenever this process is killed, and of two that do so at once one wins. So an empty or half
- * store is never ours, and can be refused as damaged instead of being taken for a new one.
+ * Creates a complete store in a temporary file, then links it into place. Others see no store or a complete one,
+ * whenever this process is killed; of two processes that create it at once, one wins. An empty or partial store is
+ * therefore never ours, and is refused as damaged instead of being taken for a new one.
  */
 export function createStore(path: string, steps: readonly string[]): void {
   const folder = dirname(path)
@@ -55,7 +55,7 @@ export function createStore(path: string, steps: readonly string[]): void {
   refuseOrphans(path)
   const made = join(folder, `${prefix(path)}${randomUUID()}`)
   try {
-    // Made before SQLite opens it: node:sqlite would create it readable by all.
+    // Create the file before SQLite opens it: node:sqlite would make it readable by all.
     closeSync(openSync(made, 'wx', 0o600))
     const database = new (sqlite().DatabaseSync)(made)
     try {
@@ -74,11 +74,13 @@ export function createStore(path: string, steps: readonly string[]): void {
 
 const prefix = (path: string): string => `.${basename(path)}.new-`
 
-/** A log without its database holds acknowledged writes; a new database in its place would be spoilt by it. */
+/**
+ * Refuses a log without its database. It contains acknowledged writes, and would damage a new database in its place.
+ */
 function refuseOrphans(path: string): void {
   for (const orphan of [`${path}-wal`, `${path}-journal`]) {
     const size = statOf(orphan)?.size ?? 0
-    // Looked at again: another process may have made the store meanwhile.
+    // Check again: another process may have created the store meanwhile.
     if (size > 0 && !statOf(path)) throw damaged(orphan, `is left of a store, but ${basename(path)} itself is gone`)
   }
 }
@@ -87,13 +89,13 @@ function link(made: string, path: string): void {
   try {
     linkSync(made, path)
   } catch (error) {
-    // Another process was first; its store is the one.
+    // Another process was first, and its store is used.
     if ((error as { code?: unknown }).code !== 'EEXIST') throw error
   }
 }
 
 function syncFolder(folder: string): void {
-  // Windows cannot open a folder, and needs no such call.
+  // Windows cannot open a folder, and does not need to.
   if (process.platform === 'win32') return
   const descriptor = openSync(folder, 'r')
   try {
@@ -105,7 +107,7 @@ function syncFolder(folder: string): void {
 
 const anHour = 3_600_000
 
-/** Removes what killed creations have left. Younger ones may be another process's, still at it. */
+/** Removes files that killed processes have left. Newer ones may belong to a process that is still running. */
 function sweep(path: string): void {
   const folder = dirname(path)
   for (const name of readdirSync(folder)) {
@@ -126,21 +128,21 @@ export type Store = {
 }
 
 export type StoreOptions = {
-  /** The whole path of the file. */
+  /** The absolute path of the file. */
   readonly path: string
-  /** Makes the store when there is none; else that is a Fault. */
+  /** Creates the store when there is none. If false, a missing store is a Fault. */
   readonly create: boolean
 }
 
-/** Milliseconds to wait for another process's write: theirs take a few. Node itself waits meanwhile. */
+/** Milliseconds to wait for another process's write, which usually takes a few. Node blocks meanwhile. */
 const busyMs = 2_000
 
 /**
- * Opens the store and brings its schema up to date (D1, D2). Throws Fault `Local`, saying what is
- * wrong and the way out, for a store that is unsafe, missing, damaged, foreign, newer or locked.
+ * Opens the store and brings its schema up to date (D1, D2). Throws Fault `Local`, with the cause and the remedy, for a
+ * store that is unsafe, missing, damaged, foreign, newer or locked.
  *
- * The file is only ever opened by SQLite: closing any other descriptor of it would drop this
- * process's locks on it, also those of another connection (POSIX locks belong to a process).
+ * Only SQLite may open the file: closing any other descriptor of it would release this process's locks on it, also
+ * those of another connection (POSIX locks belong to a process).
  */
 export function openStore(options: StoreOptions, steps: readonly string[] = migrations): Store {
   const { path } = options
@@ -176,7 +178,7 @@ function openExisting(path: string, steps: readonly string[]): Store {
     if (noted !== schemaVersion) {
       throw damaged(path, `is damaged: its header says schema ${schemaVersion}, its table ${String(noted)}`)
     }
-    // Made meanwhile: SQLite gives them the mode of the database.
+    // Meanwhile SQLite has created its other files, with the mode of the database.
     refuseUnsafe(path)
     const close = (): void => {
       if (database.isOpen) database.close()
@@ -208,7 +210,7 @@ function refuseNewer(path: string, database: DatabaseSync, steps: readonly strin
   )
 }
 
-/** WAL is a property of the file: it is only set where something else has changed it. */
+/** WAL is a property of the file, so it is set only when something else has changed it. */
 function walMode(path: string, database: DatabaseSync): string {
   const mode = (sql: string): string => String(database.prepare(sql).get()?.journal_mode)
   const journal = mode('PRAGMA journal_mode') === 'wal' ? 'wal' : mode('PRAGMA journal_mode = WAL')

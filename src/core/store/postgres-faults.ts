@@ -2,13 +2,13 @@ import { Fault } from '../errors.ts'
 import { gone, taken, unavailable } from './link.ts'
 import type { PostgresTarget } from './postgres-url.ts'
 
-/** SQLSTATE of the server, or a code of the operating system. */
+/** The server's SQLSTATE, or a code of the operating system. */
 export const codeOf = (error: unknown): string => {
   const { code } = error as { code?: unknown }
   return typeof code === 'string' ? code : ''
 }
 
-/** True when the server itself refused something: its connection is then still good. */
+/** True when the server itself refused something. The connection is still usable then. */
 export const isAnswer = (error: unknown): boolean =>
   /^[0-9A-Z]{5}$/.test(codeOf(error)) && !/^(08|57P)/.test(codeOf(error))
 
@@ -19,19 +19,22 @@ export class NoConnection extends Error {
   }
 }
 
-/** Serialization failure, deadlock: nothing was changed, and trying again helps. */
+/** True for a serialization failure and a deadlock: nothing was changed, and a retry helps. */
 export const isRepeatable = (error: unknown): boolean => ['40001', '40P01'].includes(codeOf(error))
 
 /**
- * Message and code only: the driver's errors also carry rows, and rows hold hashes. Nothing is
- * inherited from the driver's error, so no log can print more.
+ * Keeps only message and code: the driver's errors also contain rows, and rows contain hashes. Nothing is inherited
+ * from the driver's error, so no log can print more.
  */
 const bare = (error: unknown): Error => {
   const message = error instanceof Error ? error.message : String(error)
   return new Error(`PostgreSQL ${codeOf(error)}: ${message}`)
 }
 
-/** By the first characters of the SQLSTATE; the longest that fits. No address: these go over HTTP (S6). */
+/**
+ * By the first characters of the SQLSTATE; the longest match wins. No address appears, because these faults go over
+ * HTTP (S6).
+ */
 const meanings: Readonly<Record<string, (error: unknown) => Fault>> = {
   '23505': () => taken(),
   '23503': () => gone(),
@@ -49,20 +52,20 @@ const meanings: Readonly<Record<string, (error: unknown) => Fault>> = {
   XX: (error) => unavailable('cannot be read or written: it reports a failure of its own', bare(error)),
 }
 
-/** What an error of an open store means; one that is nobody's to mend is stripped, and stays an error. */
+/** Translates an error of an open store. Errors without a remedy stay errors, stripped of their data. */
 export function runningFault(error: unknown): Error {
   if (error instanceof Fault) return error
   const code = codeOf(error)
   const meaning = meanings[code] ?? meanings[code.slice(0, 3)] ?? meanings[code.slice(0, 2)]
   if (meaning) return meaning(error)
   if (isConnectionLost(error)) return unavailable('cannot be reached', bare(error))
-  // An error that is not the driver's is a defect of ours, and its stack is wanted.
+  // An error that does not come from the driver is a defect of ours, and its stack is needed.
   return code === '' && error instanceof Error ? error : bare(error)
 }
 
 const ofTheDriver = /^(Connection terminated|Query read timeout|Client has encountered a connection|Client was closed)/
 
-/** The connection broke, or there was none. */
+/** True when the connection broke, or there was none. */
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof NoConnection) return true
   const code = codeOf(error)
@@ -71,7 +74,7 @@ export function isConnectionLost(error: unknown): boolean {
   return error instanceof Error && ofTheDriver.test(error.message)
 }
 
-/** What an error in opening means. Every one names the store, and what to do. */
+/** Translates an error from opening the store. Every fault names the store and the remedy. */
 export function openingFault(error: unknown, { label, host, port, user, database, ssl }: PostgresTarget): Error {
   if (error instanceof Fault) return error
   const code = codeOf(error)

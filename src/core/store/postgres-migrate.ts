@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg'
 import { Fault } from '../errors.ts'
 import { accountTables, applicationId, heartbeatTables, lookupIndexes, postgresWords, readingTables } from './schema.ts'
 
-/** The same versions as SQLite's steps (migrate.ts); forwards only, a released one is never changed. */
+/** The same versions as SQLite's steps (schema.ts). Forwards only; a released step never changes. */
 export const postgresMigrations: readonly string[] = [
   `CREATE TABLE "meta" (
      "id" INTEGER PRIMARY KEY CHECK ("id" = 1),
@@ -18,20 +18,20 @@ export const postgresMigrations: readonly string[] = [
   lookupIndexes,
 ]
 
-/** How long one step may take, and the wait for another process that takes one. Milliseconds. */
+/** Maximum milliseconds of one step, and of the wait for another process's step. */
 const maxStepMs = 600_000
 
 type Options = {
-  /** How the store is named to people. */
+  /** The store as shown to people. */
   readonly label: string
-  /** Makes the tables when there are none; else that is a Fault. */
+  /** Creates the tables when there are none. If false, their absence is a Fault. */
   readonly create: boolean
 }
 
 /**
- * Takes a database to the newest schema, all missing steps in one transaction under a lock: whoever is
- * killed leaves what was there, and of two that start at once one works and the other waits. Throws
- * Fault `Local` for a database that is not ours, newer or empty, and what the driver throws.
+ * Brings a database to the newest schema, with all missing steps in one transaction under a lock. A killed process
+ * leaves the old schema; of two that start at once, one works and the other waits. Throws Fault `Local` for a database
+ * that is not ours, newer or empty, and the driver's errors.
  */
 export async function migratePostgres(
   client: ClientBase,
@@ -39,7 +39,7 @@ export async function migratePostgres(
   steps: readonly string[] = postgresMigrations,
 ): Promise<void> {
   if ((await versionIn(client, options, steps)) === steps.length) return
-  // A connection of the store limits its statements to what a caller waits for; an index of a large table takes longer.
+  // The store's connections limit statements to what a caller waits for; an index of a large table takes longer.
   const step = async (text: string): Promise<void> => {
     const question = { text, query_timeout: maxStepMs }
     await client.query(question)
@@ -48,7 +48,7 @@ export async function migratePostgres(
   try {
     await client.query(`SET LOCAL statement_timeout = ${maxStepMs}`)
     await step(`SELECT pg_advisory_xact_lock(${applicationId})`)
-    // Looked at again: another process may have done it meanwhile.
+    // Check again: another process may have migrated meanwhile.
     const version = await versionIn(client, options, steps)
     for (const missing of steps.slice(version)) await step(missing)
     await client.query('UPDATE "meta" SET "version" = $1 WHERE "id" = 1', [steps.length])
@@ -75,7 +75,7 @@ async function versionIn(client: ClientBase, options: Options, steps: readonly s
   }
   if (!current.ours) throw foreign()
   const { rows } = await client.query<{ application: string; version: string }>(
-    // As text: what is not ours may have other types.
+    // As text: a foreign table may have other types.
     `SELECT "application"::text, "version"::text FROM "meta" WHERE "id"::text = '1'`,
   )
   const meta = rows[0]
@@ -92,7 +92,7 @@ async function versionIn(client: ClientBase, options: Options, steps: readonly s
 
 type Look = { readonly encoding: string; readonly tables: number; readonly ours: boolean }
 
-/** What is in the schema that new tables would go to. */
+/** The contents of the schema in which new tables would be created. */
 async function look(client: ClientBase): Promise<Look> {
   const { rows } = await client.query<Look>(
     `SELECT current_setting('server_encoding') AS "encoding",

@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import { isLoopbackHost } from '../loopback.ts'
 import { reason, shownStore } from './path.ts'
 
-/** What `new pg.Pool` needs to find the server, and how it is named to people. */
+/** The connection parameters of the server, and its name for people. */
 export type PostgresTarget = {
   readonly host: string
   readonly port: number
@@ -11,9 +11,9 @@ export type PostgresTarget = {
   readonly database: string
   readonly password: string | undefined
   readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string }
-  /** There is no TLS because the host is loopback, so the address of the connection must be loopback too. */
+  /** True when there is no TLS because the host is loopback. The connection's address must be loopback too. */
   readonly loopbackOnly: boolean
-  /** Without the password. */
+  /** The URL without the password. */
   readonly label: string
 }
 
@@ -22,9 +22,9 @@ type Env = Readonly<Record<string, string | undefined>>
 const defaultPort = 5_432
 
 /**
- * Reads a postgres:// URL. The password is best in the file that SVC_STORE_PASSWORD_FILE names: other
- * processes may see a URL. Beyond loopback TLS with a trusted certificate is the rule, and
- * `?sslmode=disable` the exception. Throws Fault `Local`, without repeating what may be secret.
+ * Parses a postgres:// URL. The password should be in the file that SVC_STORE_PASSWORD_FILE names, because other
+ * processes may see a URL. Beyond loopback, TLS with a trusted certificate is the default, and `?sslmode=disable` turns
+ * it off. Throws Fault `Local`, without repeating possible secrets.
  */
 export function postgresTarget(store: string, env: Env): PostgresTarget {
   if (!URL.canParse(store)) throw wrong('is not a URL', 'Special characters in it are written as %XX.')

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 
-/** What the two databases call differently. */
+/** Words that differ between the two databases. */
 type Words = {
   readonly integer: string
   /** A number that may have a fraction. */
@@ -9,7 +9,7 @@ type Words = {
   readonly text: string
   /** An integer key that only grows. */
   readonly growing: string
-  /** Behind a table's columns. */
+  /** Appended after a table's columns. */
   readonly strict: string
 }
 
@@ -28,7 +28,10 @@ export const postgresWords: Words = {
   strict: '',
 }
 
-/** Step 2: users, what they hold, what is issued to them, failed sign-ins and the audit. Released: never changed. */
+/**
+ * Step 2: users, their roles and permissions, their sessions and tokens, failed sign-ins and the audit. Released: never
+ * changed.
+ */
 export const accountTables = ({ integer, text, growing, strict }: Words): string => `
 CREATE TABLE "users" (
   "id" ${text} PRIMARY KEY,
@@ -128,7 +131,7 @@ CREATE TABLE "audit" (
 )${strict};
 `
 
-/** Step 3: what agents report, and keys that are worth some permissions only. Released: never changed. */
+/** Step 3: heartbeats of agents, and keys limited to some permissions. Released: never changed. */
 export const heartbeatTables = ({ integer, real, text, strict }: Words): string => `
 CREATE TABLE "heartbeats" (
   "name" ${text} PRIMARY KEY,
@@ -147,7 +150,7 @@ CREATE INDEX "heartbeatsByTime" ON "heartbeats" ("at");
 ALTER TABLE "apiKeys" ADD COLUMN "permissions" ${text};
 `
 
-/** Step 4: what runs measured, for trends. Released: never changed. */
+/** Step 4: readings of runs, for trends. Released: never changed. */
 export const readingTables = ({ integer, text, strict }: Words): string => `
 CREATE TABLE "readings" (
   "series" ${text} PRIMARY KEY,
@@ -158,8 +161,8 @@ CREATE INDEX "readingsByTime" ON "readings" ("at");
 `
 
 /**
- * Step 5: what the sweep looks for every few seconds, and keys by name whether revoked or not, without going through
- * all rows. Released: never changed.
+ * Step 5: indexes for the sweep, which runs every few seconds, and for keys by name, revoked or not. Both avoid a full
+ * scan. Released: never changed.
  */
 export const lookupIndexes = `
 CREATE INDEX "sessionsByIdle" ON "sessions" (("lastUsedAt" + "idleMs"));
@@ -168,12 +171,12 @@ CREATE INDEX "auditOfRefusals" ON "audit" ("at") WHERE "event" IN ('signin.faile
 CREATE INDEX "apiKeysByEveryName" ON "apiKeys" ("name");
 `
 
-/** `svc1`: what makes a SQLite file ours, in its header. */
+/** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
 /**
- * The schema, forwards only: step n takes a store from version n to n + 1. A released step is never
- * changed; a new need is a new step. PostgreSQL's steps (postgres-migrate.ts) have the same versions.
+ * The schema as migrations, forwards only: step n takes a store from version n to n + 1. A released step never changes;
+ * a change needs a new step. PostgreSQL's steps (postgres-migrate.ts) have the same versions.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE meta (
@@ -198,9 +201,9 @@ export function pragma(database: DatabaseSync, name: string): number {
 }
 
 /**
- * Takes a database from its version to the newest. Each step is one transaction that also writes
- * the version, so a kill leaves whole steps; the version is read again under the write lock, so a
- * second process does not repeat a step. Throws what SQLite throws.
+ * Takes a database from its version to the newest. Each step is one transaction that also writes the version, so a kill
+ * leaves complete steps. The version is read again under the write lock, so that a second process does not repeat a
+ * step. Throws SQLite's errors.
  */
 export function migrate(database: DatabaseSync, steps: readonly string[]): void {
   for (let version = versionOf(database); version < steps.length; version = versionOf(database)) {

@@ -1,14 +1,14 @@
 import type { Generated, Kysely } from 'kysely'
 
 /**
- * The tables as both databases have them: flags are 0 or 1, times milliseconds since 1970, and what is
- * absent is null. schema.ts makes them.
+ * The tables, the same in both databases: flags are 0 or 1, times are milliseconds since 1970, and absent values are
+ * null. schema.ts creates them.
  */
 export type Tables = {
   users: {
     id: string
     userName: string
-    /** The name as it is compared (names.ts); the order of lists. */
+    /** The name in the form for comparison (names.ts). Lists are sorted by it. */
     nameKey: string
     email: string | null
     displayName: string | null
@@ -17,7 +17,9 @@ export type Tables = {
     createdAt: number
     epoch: number
   }
-  /** Every name and every e-mail as it is compared: one primary key makes them unique together (O4). */
+  /**
+   * Every name and every e-mail address in the form for comparison. One primary key makes them unique together (O4).
+   */
   names: { key: string; userId: string }
   grants: { seq: Generated<number>; userId: string; kind: GrantKind; name: string }
   sessions: {
@@ -73,7 +75,7 @@ export type Tables = {
   }
   readings: {
     series: string
-    /** Of the last point. */
+    /** The time of the last point. */
     at: number
     /** A JSON list of `[at, value]`, oldest first. */
     points: string
@@ -98,11 +100,11 @@ export type GrantKind = 'role' | 'permission'
 /** A connection, or a transaction on one. */
 export type Db = Kysely<Tables>
 
-/** Null is the database's way to say that something is absent. */
+/** The database stores absent values as null. */
 export const present = <T>(value: T | null): T | undefined => value ?? undefined
 export const flag = (value: boolean): number => (value ? 1 : 0)
 
-/** How many rows a table has. */
+/** The number of rows of a table. */
 export async function counted(tx: Db, table: 'heartbeats' | 'readings'): Promise<number> {
   const { n } = await tx
     .selectFrom(table)

@@ -1,33 +1,33 @@
 import type { ChildProcess } from 'node:child_process'
 
-/** Milliseconds that a killed process gets to be gone: one stuck in the kernel is not waited for. */
+/** Milliseconds that a killed process gets to disappear. One stuck in the kernel is not waited for. */
 const graceMs = 300
 const windows = process.platform === 'win32'
 
-/** A file of Windows itself; the folder of them for an empty name. */
+/** The path of a Windows system file, or of their folder for an empty name. */
 export const system32File = (name: string): string => `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\${name}`
 
-/** Kills a process that leads a group, and all that it has started: also what is left when it has ended. */
+/** Kills the process group of a child, including members that outlive the child. */
 export function killGroup(child: ChildProcess): void {
   if (windows || child.pid === undefined) return
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // Nobody is left in it.
+    // The group is empty.
   }
 }
 
-/** Kills a process that has not ended, and all that it has started. */
+/** Kills a running process and its children. */
 export function killTree(child: ChildProcess): void {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
   if (windows) killWindowsTree(child)
   else killGroup(child)
 }
 
-/** The same, and also what a process that has ended by itself has left behind, where groups tell. */
+/** The same, and also the children of a process that has ended by itself, on systems with process groups. */
 export const killAll = (child: ChildProcess): void => (windows ? killTree(child) : killGroup(child))
 
-/** Windows has no process groups: its own tool walks the tree. */
+/** Windows has no process groups, so its own tool kills the process tree. */
 function killWindowsTree(child: ChildProcess): void {
   const { spawn } = process.getBuiltinModule('node:child_process')
   spawn(system32File('taskkill.exe'), ['/pid', String(child.pid), '/t', '/f'], { stdio: 'ignore', windowsHide: true })
@@ -35,14 +35,14 @@ function killWindowsTree(child: ChildProcess): void {
     .unref()
 }
 
-/** Waits until a killed process is gone and reaped, but not for one that is stuck in the kernel. */
+/** Waits until a killed process has been reaped, but not for one that is stuck in the kernel. */
 export async function reaped(child: ChildProcess, gone: Promise<void>): Promise<void> {
   if (child.pid === undefined) return
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, graceMs)
   await Promise.race([gone, late])
   clearTimeout(timer)
-  // What is still there must not keep this process alive.
+  // A remaining process must not keep this one alive.
   child.unref()
   for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy()
 }

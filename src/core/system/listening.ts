@@ -5,18 +5,17 @@ export type UsualPort = { readonly port: number; readonly what: string }
 export type Listening = UsualPort & { readonly banner?: string | undefined }
 
 const loopback = '127.0.0.1'
-/** This machine accepts at once or not at all; a firewall that drops must not hold the run up. */
+/** Milliseconds. This machine accepts at once or not at all; a firewall that drops packets must not delay the run. */
 const connectMs = 500
 const bannerMs = 300
 const bannerBytes = 512
 const bannerShown = 80
-/** A file that names thousands of ports must not become a scan. */
+/** Maximum number of ports: a file with thousands must not cause a port scan. */
 const maxPorts = 64
 
 /**
- * Which of the ports something listens on, on 127.0.0.1. Connects, hears what a protocol that talks
- * first says within 300 ms (`hearMs`; 0 does not listen), sends nothing, signs in nowhere. Closed
- * ports are left out. Rejects only when the signal aborts.
+ * Which of the ports are open on 127.0.0.1. It connects, reads what a protocol sends first within 300 ms (`hearMs`; 0
+ * does not read), sends nothing and signs in nowhere. Closed ports are left out. Rejects only when the signal aborts.
  */
 export async function listeningPorts(
   ports: readonly UsualPort[],
@@ -52,7 +51,7 @@ async function probe({ port, what }: UsualPort, signal: AbortSignal, hearMs: num
   }
 }
 
-/** The first line of what is said unasked, when it is text; a binary greeting is not shown. */
+/** The first line that the service sends unprompted, if it is text; a binary greeting is not shown. */
 function hear(socket: Awaited<ReturnType<typeof connectTcp>>, ms: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     let received = Buffer.alloc(0)

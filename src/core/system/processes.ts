@@ -4,12 +4,12 @@ import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { loadSystemInformation, readText } from './files.ts'
 
-/** The fields of /proc/<pid>/stat that matter here. The name stands in brackets and may hold any character. */
+/** The relevant fields of /proc/<pid>/stat. The name is in parentheses and may contain any character. */
 export type ProcessStat = {
   readonly name: string
   readonly state: string
   readonly flags: number
-  /** Ticks of 10 ms since the machine started: user space always sees a hundred a second. */
+  /** Ticks of 10 ms since the machine started. User space always sees 100 ticks a second. */
   readonly startTicks: number
   readonly cpuTicks: number
 }
@@ -43,34 +43,34 @@ export function parseOpenFilesLimit(limits: string): number | undefined {
 /** Milliseconds since the machine started: the first figure of /proc/uptime. */
 export const parseUptime = (content: string): number => Number.parseFloat(content) * 1_000
 
-/** A process as it is looked for. The command line may hold secrets: it is compared and never shown. */
+/** A process that may match a query. The command line may contain secrets: it is compared and never shown. */
 export type Candidate = {
   readonly pid: number
-  /** What the executable may be called: the kernel's name for it (15 characters), the file, the first argument. */
+  /** Possible names of the executable: the kernel's name for it (15 characters), the file, the first argument. */
   readonly names: readonly string[]
   readonly command: string
-  /** Ended, and not yet collected by its parent. */
+  /** Ended, but not yet reaped by its parent. */
   readonly zombie: boolean
   /** A thread of the kernel itself. */
   readonly kernel?: boolean | undefined
-  /** Resident memory in bytes, and milliseconds since its start, where the listing has them. */
+  /** Resident memory in bytes, and milliseconds since its start, if the listing has them. */
   readonly rss?: number | undefined
   readonly age?: number | undefined
 }
 
-/** How many processes are read at a time. */
+/** How many processes are read in one go. */
 const atATime = 32
 
-/** What is looked for: everything that is given must hold. */
+/** The processes to look for. Every given condition must hold. */
 export type ProcessQuery = {
-  /** Name of the executable, exactly. */
+  /** The exact name of the executable. */
   readonly name?: string | undefined
-  /** Text of the command line. */
+  /** Text that the command line contains. */
   readonly match?: string | undefined
   readonly pid?: number | undefined
 }
 
-/** The processes that fit, of those that this account may see. One that ends meanwhile is left out. */
+/** The matching processes among those visible to this account. A process that ends meanwhile is left out. */
 export async function findProcesses(query: ProcessQuery, signal: AbortSignal): Promise<Candidate[]> {
   if (process.platform !== 'linux') {
     const system = await loadSystemInformation()
@@ -79,7 +79,7 @@ export async function findProcesses(query: ProcessQuery, signal: AbortSignal): P
   const pids = query.pid === undefined ? await allPids() : [query.pid]
   const candidates: Candidate[] = []
   for (let first = 0; first < pids.length; first += atATime) {
-    // Thousands of processes must not keep everything else of this program waiting.
+    // Thousands of processes must not block the rest of this program.
     await setImmediate(undefined, { signal })
     const some = pids.slice(first, first + atATime).flatMap((pid) => candidate(pid) ?? [])
     const whole = await Promise.all(some.map((one) => withCommand(one, query)))
@@ -90,10 +90,10 @@ export async function findProcesses(query: ProcessQuery, signal: AbortSignal): P
 
 const allPids = async (): Promise<number[]> => (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
 
-/** The flag of the kernel's own threads, which have neither arguments nor a file. */
+/** The flag of kernel threads, which have neither arguments nor a file. */
 const kernelThread = 0x20_0000
 
-/** Read at once: neither of the two waits for the process. */
+/** Read synchronously: neither file makes the kernel wait for the process. */
 function candidate(pid: number): Candidate | undefined {
   const stat = parseStat(readText(`/proc/${pid}/stat`) ?? '')
   if (!stat) return undefined
@@ -103,7 +103,7 @@ function candidate(pid: number): Candidate | undefined {
   return { pid, names, command: '', zombie: stat.state === 'Z' || stat.state === 'X', kernel }
 }
 
-/** The command line is read only where it decides: the kernel may have to wait for the process's memory. */
+/** Reads the command line only if it decides: the kernel may have to wait for the process's memory. */
 async function withCommand(one: Candidate, { name, match }: ProcessQuery): Promise<Candidate> {
   const settledOrUndefined = match === undefined && (name === undefined || isCalled(one, name, 'linux'))
   if (settledOrUndefined || one.kernel) return one
@@ -142,7 +142,7 @@ export type ListedProcess = {
   readonly started: string
 }
 
-/** The listing of macOS and Windows. */
+/** Converts the listing of macOS and Windows. */
 export const fromProcessListing = (rows: readonly ListedProcess[], nowMs: number): Candidate[] =>
   rows.map((row) => {
     const started = Date.parse(row.started.replace(' ', 'T'))
@@ -156,7 +156,7 @@ export const fromProcessListing = (rows: readonly ListedProcess[], nowMs: number
     }
   })
 
-/** What a running process uses now. Each figure is absent where it cannot be read. */
+/** The resources that a running process uses. A value is absent when it cannot be read. */
 export type Usage = {
   readonly rss?: number | undefined
   /** Milliseconds since it started. */
@@ -183,14 +183,14 @@ export async function usage(one: Candidate, withFiles: boolean): Promise<Usage> 
   }
 }
 
-/** Another account's descriptors are not readable: then there is nothing to judge. */
+/** Undefined for another account's process, whose descriptors are not readable. */
 async function openFiles(folder: string): Promise<Usage['openFiles']> {
   const open = await readdir(`${folder}/fd`).catch(() => undefined)
   const limit = parseOpenFilesLimit(await textOf(`${folder}/limits`))
   return open === undefined || limit === undefined ? undefined : { open: open.length, limit }
 }
 
-/** When a process began, in milliseconds since 1970; undefined where that cannot be told. */
+/** When a process started, in milliseconds since 1970. Undefined when that is unknown. */
 export async function startedAt(pid: number, wallClock: number): Promise<number | undefined> {
   if (process.platform !== 'linux') return undefined
   const stat = parseStat(await textOf(`/proc/${pid}/stat`))
@@ -211,11 +211,11 @@ export function isAlive(pid: number): boolean {
 /** Characters of a name that the kernel keeps. */
 const kernelName = 15
 
-/** True when that is what the process is called; case does not matter to Windows, nor does `.exe`. */
+/** Whether a process has this name. On Windows, letter case and `.exe` do not matter. */
 export function isCalled(one: Candidate, name: string, platform: NodeJS.Platform): boolean {
   const plain = (text: string): string => (platform === 'win32' ? text.toLowerCase().replace(/\.exe$/, '') : text)
   if (one.names.some((other) => plain(other) === plain(name))) return true
-  // A zombie has no file and no arguments left, only the name that the kernel cut.
+  // A zombie has neither file nor arguments, only the truncated name of the kernel.
   const [only, ...others] = one.names
   return platform === 'linux' && others.length === 0 && only?.length === kernelName && name.startsWith(only)
 }

@@ -1,15 +1,15 @@
 import { networkInterfaces } from 'node:os'
 import { isLoopbackHost } from '../loopback.ts'
 
-/** What a `svc serve` leaves beside its store: which process it is, and where it answers. */
+/** What `svc serve` writes beside its store: its process id and its URL. */
 export type ServeMarker = { readonly pid: number; readonly url: URL }
 
 export const markerPath = (storePath: string): string => `${storePath}.serve.json`
 export const markerBytes = 4096
 
 /**
- * Reads a marker as an attacker might have written it: only a process id and an http or https URL,
- * of which only the origin is kept. Undefined when it is anything else.
+ * Parses a marker, which an attacker might have written: a process id, and the origin of an http or https URL.
+ * Undefined for anything else.
  */
 export function parseMarker(content: string): ServeMarker | undefined {
   let value: unknown
@@ -31,8 +31,8 @@ export const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address))
 
 /**
- * Where to ask: the URL itself when it names this machine by loopback or by one of `own`; with the
- * loopback in place of "every address". Undefined when it leads elsewhere.
+ * The URL to connect to: the URL itself when it names this machine by loopback or by one of `own`, with loopback in
+ * place of "every address". Undefined when it leads elsewhere.
  */
 export function onThisMachine(url: URL, own: readonly string[]): URL | undefined {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')

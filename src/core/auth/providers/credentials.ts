@@ -6,7 +6,7 @@ import { beginAttempt } from '../attempts.ts'
 import { addressOf } from '../identify.ts'
 import type { Provider, ProviderContext } from './provider.ts'
 
-/** A user name or e-mail, and a password. */
+/** Signs in with a user name or e-mail address and a password. */
 const credentials: Provider = { signIn }
 export default credentials
 
@@ -23,10 +23,10 @@ async function signIn(
   const began = await attempt.locked()
   const usable = user && !user.disabled && !began
   const checked = await passwords.check(password, usable ? user.passwordHash : undefined, call.signal)
-  // Asked again: of many attempts at once, only as many as the limit allows may learn the answer.
+  // Check the lock again: among many parallel attempts, only as many as the limit allows may learn the result.
   if (!usable || !checked.right || (await attempt.locked())) {
     const locked = await attempt.failed()
-    // What was typed may be a password in the wrong field: only names that exist are written down.
+    // The user may have typed a password into the wrong field, so only existing names are recorded.
     await data.audit.write(locked ? 'signin.locked' : 'signin.failed', user?.userName, {
       who: '-',
       userId: undefined,
@@ -40,7 +40,10 @@ async function signIn(
   return user
 }
 
-/** P1. What is in the way of it now is not at the next sign-in, and must not refuse this one. */
+/**
+ * Rehashes the password with the current parameters (P1). Errors must not refuse this sign-in; the next one tries
+ * again.
+ */
 async function renewHash(world: ProviderContext, user: User, password: string, signal: AbortSignal): Promise<void> {
   const { data, passwords } = world
   if (user.passwordHash === undefined) return
@@ -51,7 +54,7 @@ async function renewHash(world: ProviderContext, user: User, password: string, s
   }
 }
 
-/** A4: each empty field by its name. */
+/** Refuses empty fields and names each (A4). */
 function refuseEmpty(name: string, password: string): void {
   const fields: FieldFault[] = []
   if (name.trim() === '') fields.push(empty('UserName', 'User Name'))

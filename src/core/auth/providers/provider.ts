@@ -3,11 +3,11 @@ import type { Call } from '../../service.ts'
 import type { Data, User } from '../../store/index.ts'
 import type { Passwords } from '../passwords.ts'
 
-/** What a provider proves identities with. */
+/** What providers need to verify identities. */
 export type ProviderContext = { readonly data: Data; readonly passwords: Passwords; readonly now: () => number }
 
 export type Provider = {
-  /** The user who is proved; throws a Fault when none is. Counts and audits a failure by itself. */
+  /** Returns the verified user; throws a Fault otherwise. Counts and audits failures itself. */
   readonly signIn: (
     world: ProviderContext,
     request: Authenticate,

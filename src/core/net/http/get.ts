@@ -6,23 +6,23 @@ import { hostOf } from '../url.ts'
 export type GetOptions = {
   readonly signal: AbortSignal
   readonly lookup: LookupFunction
-  /** More than this is refused, so that an answer cannot fill the memory. */
+  /** A larger body is refused, so that it cannot fill the memory. */
   readonly maxBytes: number
   readonly accept?: string
-  /** Only where nothing secret is sent and nothing that is received is trusted. */
+  /** Only for requests that send no secret and whose response is not trusted. */
   readonly anyCertificate?: true
 }
 
 /**
- * One small GET: no redirects, no kept connection, no credentials (those of a URL are not sent).
- * Rejects with what the socket says or a ProbeError; ends with the signal.
+ * Sends one small GET: no redirects, no keep-alive, no credentials (not even those of the URL). Rejects with a socket's
+ * error or a ProbeError; ends with the signal.
  */
 export async function get(url: URL, options: GetOptions): Promise<{ readonly status: number; readonly body: string }> {
   const { signal, lookup, maxBytes } = options
   signal.throwIfAborted()
   const request: RequestOptions & { rejectUnauthorized?: boolean } = {
     method: 'GET',
-    // The brackets of an IPv6 address belong to URLs, not to sockets.
+    // Brackets around IPv6 addresses belong to URLs, not to sockets.
     host: hostOf(url),
     port: url.port,
     path: `${url.pathname}${url.search}`,
@@ -32,7 +32,7 @@ export async function get(url: URL, options: GetOptions): Promise<{ readonly sta
     signal,
     ...(options.anyCertificate ? { rejectUnauthorized: false } : {}),
   }
-  // Half the start-up cost of an import of the same module.
+  // This costs half as much at start-up as an import of the same module.
   const sent: ClientRequest =
     url.protocol === 'https:'
       ? process.getBuiltinModule('node:https').request(request)

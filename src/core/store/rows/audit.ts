@@ -4,14 +4,14 @@ import { type Db, present } from '../tables.ts'
 
 export type AuditEntry = {
   readonly event: string
-  /** Whom or what it is about, by name. */
+  /** The name of the person or object that it is about. */
   readonly target: string | undefined
   /** JSON. */
   readonly before?: string | undefined
   readonly after?: string | undefined
 }
 
-/** Writes an entry into the transaction of the change that it is about (S10). */
+/** Writes an entry in the transaction of its change (S10). */
 export async function note(tx: Db, at: number, actor: Actor, entry: AuditEntry): Promise<void> {
   await tx
     .insertInto('audit')

@@ -2,11 +2,11 @@ import type { Data } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
 
-/** P5: as many rows of failed sign-ins at most. */
+/** Maximum rows of failed sign-ins (P5). */
 export const maxFailures = 100_000
-/** Room that is made at once when they are that many, so that rows are seldom counted. */
+/** Rows evicted at once when the limit is reached, so that counting is rare. */
 const swath = 2_000
-/** As many nodes may share a store and still not pass the limit together. */
+/** Maximum number of nodes that can share a store without exceeding the limit together. */
 const nodes = 16
 
 /** How many new rows this process may still add before it has to count again. */
@@ -32,7 +32,7 @@ export function failuresOver(link: StoreLink, room: Room): Data['failures'] {
   }
 }
 
-/** One statement: two at once count two. */
+/** A single statement, so that two parallel failures count as two. */
 const counted = (
   tx: Db,
   key: string,
@@ -57,7 +57,10 @@ const counted = (
     .returning('count')
     .executeTakeFirstOrThrow()
 
-/** Evicts the oldest where too many are; gives how many new rows this process may add before it asks again. */
+/**
+ * Evicts the oldest rows when there are too many. Returns how many new rows this process may add before it checks
+ * again.
+ */
 async function makeRoom(tx: Db): Promise<number> {
   const { n } = await tx
     .selectFrom('failures')

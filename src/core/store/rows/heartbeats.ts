@@ -5,14 +5,14 @@ import { counted, present, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
 import { namesNear } from './near.ts'
 
-/** As many names at most: who may report must not fill the disk. */
+/** Maximum number of names: reporting agents must not fill the disk. */
 const maxHeartbeats = 10_000
-/** As many of a name's last ones. */
+/** Maximum number of recent reports kept for each name. */
 const maxHistory = 20
-/** An agent that has been silent for so long is forgotten: a job of every quarter is not. Milliseconds. */
+/** Milliseconds after which a silent agent is removed: longer than the interval of a quarterly job. */
 export const heartbeatsKeptMs = 100 * 86_400_000
 
-/** Held by every transaction that adds a name, so that the limit holds for several nodes together. */
+/** A lock for every transaction that adds a name, so that the limit also holds across nodes. */
 const namesLock = 'heartbeats'
 
 export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartbeats'] {

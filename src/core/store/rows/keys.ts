@@ -8,7 +8,7 @@ import { note } from './audit.ts'
 import { namesNear } from './near.ts'
 import { userThere } from './user-rows.ts'
 
-/** Held by every transaction that adds or revokes a key. */
+/** A lock for every transaction that adds or revokes a key. */
 const keysLock = 'keys'
 
 export function keysOver(link: StoreLink, now: () => number): Data['keys'] {
@@ -65,7 +65,7 @@ export function keysOver(link: StoreLink, now: () => number): Data['keys'] {
         const existing = tx.selectFrom('apiKeys').select('id').where('name', '=', name).limit(1)
         const [live] = await existing.where('revokedAt', 'is', null).execute()
         if (!live) {
-          // Revoked before: nothing changes.
+          // Already revoked: nothing changes.
           if ((await existing.execute()).length > 0) return
           throw new Fault('NotFound', 'There is no key of that name')
         }

@@ -3,24 +3,24 @@ import type { Data, StoredReading } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { counted, type Db } from '../tables.ts'
 
-/** As many series at most: a run must not fill the disk. */
+/** Maximum number of series: a run must not fill the disk. */
 const maxSeries = 10_000
-/** As many readings of a series: a day of one every 15 minutes, and some. */
+/** Maximum readings per series: a little more than a day of one every 15 minutes. */
 const maxPoints = 120
-/** A reading, and a series without a younger one, is forgotten then. Milliseconds. */
+/** Milliseconds after which a reading, and a series without a younger one, is removed. */
 export const readingsKeptMs = 7 * 86_400_000
-/** How often what stays the same is written again, so that it is not forgotten. Milliseconds. */
+/** Milliseconds after which an unchanged state is written again, so that it is not removed. */
 const aliveEveryMs = 3_600_000
-/** What lies further ahead was dated by a clock that was wrong. Milliseconds. */
+/** Milliseconds. A reading further ahead was dated by a wrong clock. */
 const aheadMs = 600_000
 
-/** Held by every transaction that adds a series, so that the limit holds for several nodes together. */
+/** A lock for every transaction that adds a series, so that the limit also holds across nodes. */
 const seriesLock = 'readings'
 
-/** Oldest first: a figure, or since when something is as it is. */
+/** Oldest first: a value, or since when a state has lasted. */
 type Point<T> = readonly [at: number, value: T]
 type Series<T> = { readonly at: number; readonly points: readonly Point<T>[] }
-/** What is answered, and what is written; nothing is where it stays as it was. */
+/** The answer, and the points to write; undefined when nothing has changed. */
 type Step<T, A> = { readonly answer: A; readonly points?: readonly Point<T>[] }
 
 export function readingsOver(link: StoreLink): Data['readings'] {
@@ -34,7 +34,7 @@ export function readingsOver(link: StoreLink): Data['readings'] {
   }
 }
 
-/** Asks without a lock whether there is anything to write, and under it once more. */
+/** Checks without a lock whether there is anything to write, and again under the lock. */
 async function change<T, A>(
   link: StoreLink,
   series: string,
@@ -79,7 +79,7 @@ async function readSeries<T>(db: Db, series: string): Promise<Series<T> | undefi
   return row && { at: row.at, points: JSON.parse(row.points) as readonly Point<T>[] }
 }
 
-/** Without what a wrong clock has dated: else it would be the last one for years. */
+/** Drops points that a wrong clock has dated in the future: they would stay last for years. */
 const usable = <T>(history: Series<T> | undefined, at: number): Series<T> =>
   history === undefined
     ? { at: 0, points: [] }

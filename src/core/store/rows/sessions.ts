@@ -6,13 +6,13 @@ import { note } from './audit.ts'
 import { userById } from './user-rows.ts'
 
 /**
- * Held by every transaction that adds to a family or ends it: else a sign-out could overlook the
- * successor that a refresh is making at that moment.
+ * Locks a family. Every transaction that extends or ends it takes this lock; otherwise a sign-out could miss the
+ * successor that a refresh is just creating.
  */
 export const lockFamily = (link: StoreLink, tx: Db, familyId: string): Promise<void> =>
   link.lock(tx, `family ${familyId}`)
 
-/** Ends the sessions and tokens of a family or a user. Gives whether there were any. */
+/** Ends the sessions and tokens of a family or a user. Returns whether there were any. */
 export async function endAll(tx: Db, of: 'familyId' | 'userId', id: string): Promise<boolean> {
   const ended = [
     await tx.deleteFrom('sessions').where(of, '=', id).executeTakeFirstOrThrow(),
@@ -22,7 +22,7 @@ export async function endAll(tx: Db, of: 'familyId' | 'userId', id: string): Pro
   return ended.some(({ numDeletedRows }) => numDeletedRows > 0n)
 }
 
-/** Whose a family is, by name; undefined when nothing of it is left. */
+/** The name of a family's user. Undefined when nothing of the family is left. */
 export async function ownerOf(tx: Db, familyId: string): Promise<string | undefined> {
   for (const table of ['sessions', 'refreshTokens', 'accessTokens'] as const) {
     const rows = await tx
@@ -41,7 +41,7 @@ export function sessionsOver(link: StoreLink, now: () => number): Data['sessions
     begin: ({ session, access, refresh, endsSession }, actor) =>
       link.write(async (tx) => {
         const user = await userById(tx, session.userId)
-        // Removed, disabled or given another password while it was being checked.
+        // The user was removed, disabled or given another password meanwhile.
         if (!user || user.disabled || user.epoch !== session.epoch) throw new Fault('Unauthorized')
         if (endsSession !== undefined) await endPresented(tx, endsSession)
         await tx
@@ -85,7 +85,9 @@ export const refreshValues = ({ permanent, usedAt, sealedSuccessor, ...row }: Re
   sealedSuccessor: sealedSuccessor ?? null,
 })
 
-/** T4, milliseconds: who presents a token again within this has not got its successor, and gets it now. */
+/**
+ * Milliseconds. A caller that presents a token again within this time has missed the successor, and gets it again (T4).
+ */
 export const repeatMs = 10_000
 
 export function tokensOver(link: StoreLink, now: () => number): Data['tokens'] {
@@ -101,7 +103,7 @@ export function tokensOver(link: StoreLink, now: () => number): Data['tokens'] {
           .where('familyId', '=', access.familyId)
           .where('kind', '=', 'fixed')
           .executeTakeFirstOrThrow()
-        // Signed out meanwhile.
+        // The user has signed out meanwhile.
         if (numUpdatedRows === 0n) throw new Fault('Unauthorized')
         await tx.insertInto('accessTokens').values(access).execute()
       }),
@@ -129,7 +131,7 @@ export function tokensOver(link: StoreLink, now: () => number): Data['tokens'] {
   }
 }
 
-/** Sealed pairs lie there for no longer than they can be asked for. */
+/** Erases sealed pairs that can no longer be requested. */
 export async function eraseSealed(tx: Db, at: number, familyId?: string): Promise<void> {
   const old = tx
     .updateTable('refreshTokens')

@@ -5,24 +5,24 @@ import { heartbeatsKeptMs } from './heartbeats.ts'
 import { readingsKeptMs } from './readings.ts'
 import { eraseSealed } from './sessions.ts'
 
-/** Rows a transaction: others wait no longer than for any other change. */
+/** Rows per transaction: others wait no longer than for any other change. */
 const batch = 500
-/** Rows at most in one sweep; the next one does the rest. */
+/** Maximum rows of one sweep; the next one continues. */
 const most = 100_000
-/** Failed sign-ins older than this count for nothing (P5). */
+/** Older failed sign-ins no longer count (P5). */
 const dayMs = 86_400_000
 
 /**
- * What strangers write into the audit: kept for 90 days, or they could fill the disk, and without room
- * for the audit there is no change of any role. What users and Admins did is kept for ever.
+ * Audit entries that anonymous callers cause. They are kept for 90 days only: they could fill the disk, and without
+ * room for the audit no role could change. Entries of users and Admins are kept forever.
  */
 const isRefusal = sql<boolean>`"event" IN ('signin.failed', 'signin.locked')`
 const refusalsKeptMs = 90 * dayMs
 
-/** When what is not used ends. This and the refusals above are written as in their indexes (schema.ts). */
+/** When an unused row ends. This and the refusals above are written exactly as in their indexes (schema.ts). */
 const unusedUntil = sql<number>`"lastUsedAt" + "idleMs"`
 
-/** Removes what has ended by itself, and seals that nobody can ask for any more. */
+/** Removes expired rows, and sealed pairs that nobody can request any more. */
 export function sweepOver(link: StoreLink): Data['sweep'] {
   return async (at) => {
     await link.write((tx) => eraseSealed(tx, at))
@@ -53,7 +53,7 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
     )
     await inBatches((limit) =>
       link.write(async (tx) => {
-        // One that was exchanged stays to its family's end: its reuse is what gives a thief away.
+        // An exchanged token stays until its family ends, because its reuse reveals a thief.
         const idle = tx.selectFrom('refreshTokens').select('hash').where('usedAt', 'is', null).limit(limit)
         const rows = idle.where(unusedUntil, '<=', at)
         return (await tx.deleteFrom('refreshTokens').where('hash', 'in', rows).executeTakeFirstOrThrow()).numDeletedRows

@@ -2,10 +2,10 @@ import type { Grants, User } from '../data.ts'
 import { gone } from '../link.ts'
 import { type Db, type GrantKind, present } from '../tables.ts'
 
-/** The role that may administer, and that somebody must always have (O6). */
+/** The role of administrators, which at least one user must have (O6). */
 export const admin = 'Admin'
 
-/** One statement, so that a user and the roles are of one moment: a row for each grant, or one without. */
+/** One statement, so that user and grants come from the same snapshot: a row for each grant, or one without. */
 export const userRows = (db: Db) =>
   db
     .selectFrom('users')
@@ -27,7 +27,7 @@ export const userRows = (db: Db) =>
 
 type Row = Awaited<ReturnType<ReturnType<typeof userRows>['execute']>>[number]
 
-/** The rows of `userRows` as users, in the order of their names. */
+/** The rows of `userRows` as users, sorted by name. */
 export const usersOf = (rows: readonly Row[]): readonly User[] =>
   [...Map.groupBy(rows, ({ id }) => id).values()].flatMap(userOf)
 
@@ -60,10 +60,10 @@ export async function userThere(db: Db, id: string): Promise<User> {
   return user
 }
 
-/** As the audit keeps them: two lists in JSON. */
+/** The form stored in the audit: two lists in JSON. */
 export const grantsText = ({ roles, permissions }: Grants): string => JSON.stringify({ roles, permissions })
 
-/** Whether a user that is not disabled holds Admin; `except` is left out of account. */
+/** Whether an enabled user other than `except` holds Admin. */
 export async function anyAdmin(db: Db, except?: string): Promise<boolean> {
   const admins = db
     .selectFrom('grants')
