@@ -71,7 +71,10 @@ function pathOf(input: string | undefined, method: Method): string {
   return slashed.toWellFormed().replace(/[^!$&-;=?-Z_a-z~[\]%]/gu, (letter) => encodeURIComponent(letter))
 }
 
-/** Headers that only svc sets, because others can read the command line in the process list. */
+/**
+ * Headers that the command line may not set: others could read credentials in the process list, and svc sets the
+ * framing itself.
+ */
 const credentials = /^(?:authorization|proxy-authorization|cookie2?|x-ss-.*|x-api-?key|x-auth-token|.*authsecret)$/i
 const framing =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/i

@@ -157,7 +157,8 @@ export const parseOutput = (input: string): Output => oneOf('output', outputs, i
 export const isReport = (output: Output): output is Output & ReportName => output !== 'table' && output !== 'json'
 
 type DisplayOptions = {
-  readonly text: string /** Where the format has codes of its own. */
+  readonly text: string
+  /** Present when the format has exit codes of its own. */
   readonly exitCode?: number | undefined
 }
 

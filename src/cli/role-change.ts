@@ -11,7 +11,7 @@ export type RoleChanged = {
   readonly userName: string
   /** The roles and permissions that the change granted or removed. */
   readonly changed: Lists
-  /** What was requested but held (or not held) already. */
+  /** The requested roles and permissions that the change did not affect. */
   readonly unchanged: Lists
   /** All that the user holds after the change, first granted first. With `dryRun`, what the user holds before it. */
   readonly all: Lists

@@ -42,8 +42,8 @@ type Column<Row> = {
   /** `false` for no member in the JSON object. */
   readonly json?: false
   /**
-   * `json`: a row without a value has no member in JSON, instead of null. `anywhere`: its record ends before this
-   * field, too.
+   * `json`: a row without a value has no member in JSON, instead of null. `anywhere`: it has no field in its record
+   * either.
    */
   readonly absent?: 'json' | 'anywhere'
 } & (

@@ -38,8 +38,8 @@ export class PatternBudget {
   }
 
   /**
-   * Runs `attempt`, which tries one pattern; `label` shows it as written. Throws UntriedError, or the error of
-   * `attempt`.
+   * Runs `attempt`, which tries one pattern; `label` shows it as written. Throws PatternBudgetError when no time is
+   * left, or the error of `attempt`.
    */
   spend<T>(label: string, attempt: () => T): T {
     if (this.#timedOut !== undefined) throw new PatternBudgetError('another pattern of this answer was given up')
@@ -111,8 +111,8 @@ export function patternMismatch(text: string, pattern: string): string | undefin
 /**
  * Runs a script that tests a pattern; `label` shows it as written. Throws when the script does not end. Only this
  * timeout stops a regular expression in Node, and it counts wall-clock time. If a busy machine left this thread too
- * little processor time, the script is tried again with twice the time. Throws StarvedError when even the longest try
- * was too short to tell, and UntriedError.
+ * little processor time, the script is tried again with twice the time. Throws PatternStarvedError when even the
+ * longest try was too short to tell, and PatternBudgetError.
  */
 function bounded(script: string, sandbox: object, label: string): unknown {
   const budget = budgets.at(-1)

@@ -110,7 +110,7 @@ function isSimilar(password: string, name: string): boolean {
   )
 }
 
-/** Letters and digits only, in lower case. */
+/** The text in lower case, without signs; @, $ and ! stay within it, because they may replace letters. */
 const bare = (text: string): string =>
   text
     .normalize('NFKC')

@@ -62,7 +62,7 @@ function required(value: string, name: string): string {
   throw new Fault('Usage', `${name} is set but empty`, { hints: [hint] })
 }
 
-/** A variable whose name has no letter case on Windows; in a copy of the environment it has. */
+/** Looks up a variable in any letter case, as Windows does. A copy of the environment is case-sensitive. */
 function variable(env: WhereOptions['env'], name: string): string | undefined {
   const key = Object.keys(env).find((candidate) => candidate.toLowerCase() === name.toLowerCase())
   return (key === undefined ? undefined : env[key]) || undefined

@@ -22,7 +22,7 @@ export async function readCaFile(path: string | undefined): Promise<string | und
   return pem
 }
 
-/** The trusted roots of this machine that signed a certificate. */
+/** The trusted roots, including those of `ca`, that signed a certificate. */
 export function anchorsFor(top: X509Certificate | undefined, ca?: string): readonly X509Certificate[] {
   if (top === undefined) return []
   const { getCACertificates } = process.getBuiltinModule('node:tls')
