@@ -68,7 +68,7 @@ export type Driver = {
   /** The SQL dialect, for servers that would not refuse every statement that writes. svc itself refuses those. */
   readonly dialect?: Dialect
   /**
-   * Tells the server to stop the running statement, within `partingMs`. `running` returns undefined once the statement
+   * Tells the server to stop the running statement, within `closeTimeoutMs`. `running` returns undefined once the statement
    * has ended. Never rejects.
    */
   readonly stop: (running: () => Promise<unknown> | undefined) => Promise<void>
