@@ -1,7 +1,7 @@
 // @module-tag long
 import { spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
@@ -17,9 +17,9 @@ import { type Call, type Service, serveDefaults } from '../../src/core/service.t
 import { decodeRun, encodeJson } from '../../src/core/wire/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { suiteWith } from '../support/peer.ts'
-import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/postgres.ts'
 import { type ServeCommand, startServe } from '../support/serve-command.ts'
-import { asServer, serverFolder } from '../support/server.ts'
+import { serverFolder } from '../support/server.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 import { until } from '../support/until.ts'
 
@@ -207,15 +207,7 @@ suiteWith(
     beforeAll(async () => {
       certificates = makeCertificates()
       tlsFolder = serverFolder('figures-tls')
-      const file = (name: string, text: string): string => {
-        const path = join(tlsFolder, name)
-        writeFileSync(path, text, { mode: 0o600 })
-        if (asServer.uid !== undefined) chownSync(path, asServer.uid, asServer.gid)
-        return path
-      }
-      const { cert, key } = certificates.good
-      const files = [`ssl_cert_file=${file('cert.pem', cert)}`, `ssl_key_file=${file('key.pem', key)}`]
-      const fresh = await startPostgres(['ssl=on', ...files], 'hostnossl all monitor all reject\n')
+      const fresh = await startPostgres(tlsSettings(certificates.good, tlsFolder), 'hostnossl all monitor all reject\n')
       await fresh.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
       ;({ primary, standby } = await fresh.standby())
       await until(

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,8 +8,9 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import { type RunningServer, startServer } from '../../src/core/server/index.ts'
 import { type Runtime, serveDefaults } from '../../src/core/service.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { peerSuite } from '../support/peer.ts'
-import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/postgres.ts'
 import {
   type PrometheusServer,
   prometheusMissing,
@@ -16,6 +18,7 @@ import {
   promtoolMissing,
   startPrometheus,
 } from '../support/prometheus.ts'
+import { remove, serverFolder } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const shipped = fileURLToPath(new URL('../../deploy/prometheus', import.meta.url))
@@ -48,20 +51,25 @@ const quick = (port: number): Readonly<Record<string, string>> => ({
 })
 
 peerSuite(
-  prometheusMissing ?? postgresMissing,
+  prometheusMissing ?? postgresMissing ?? opensslMissing(),
   'a real Prometheus that scrapes svc serve with the shipped files',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-scraped-'))
     let primary: PostgresServer
     let standby: PostgresServer
+    let certificates: Certificates
+    let tlsFolder: string | undefined
     let runtime: Runtime
     let server: RunningServer
     let prometheus: PrometheusServer
 
     beforeAll(async () => {
-      ;({ primary, standby } = await (await startPostgres()).standby())
+      certificates = makeCertificates()
+      tlsFolder = serverFolder('scraped-tls')
+      const tls = tlsSettings(certificates.good, tlsFolder)
+      ;({ primary, standby } = await (await startPostgres(tls)).standby())
       const path = join(folder, 'svc.yaml')
-      const monitor = `{kind: postgres, name: orders, url: '${primary.url('postgres')}', role: primary}`
+      const monitor = `{kind: postgres, name: orders, url: '${primary.url('postgres')}', role: primary, tls: {mode: verify, caFile: '${certificates.caFile}'}}`
       writeFileSync(path, `types:\n  Sql:\n    - ${monitor}\n`, { mode: 0o600 })
       const core = await openCore({
         version: '1.2.3',
@@ -89,19 +97,23 @@ peerSuite(
       await runtime?.close()
       await standby?.remove()
       await primary?.remove()
+      certificates?.remove()
+      if (tlsFolder !== undefined) remove(tlsFolder)
       rmSync(folder, { recursive: true, force: true })
     })
 
     const value = async (expression: string): Promise<number | undefined> =>
       (await prometheus.query(expression))[0]?.value
 
-    test('it has latency, connections and replication lag as figures, each with its thresholds', async () => {
+    test('it has latency, connections, replication lag and the expiry of the certificate as figures, with their thresholds', async () => {
       const of = (check: string): string => `{type="Sql",monitor="postgres orders",check="${check}"}`
       await until(async () => (await value(`svc_check_value_seconds${of('query')}`)) !== undefined, 60_000, 500)
       expect(await prometheus.scrapeErrors()).toEqual(['', ''])
       expect(await value(`svc_check_value_seconds${of('query')}`)).toBeGreaterThan(0)
       expect(await value(`svc_check_value_ratio${of('connections')}`)).toBeGreaterThan(0)
       expect(await value(`svc_check_value_seconds${of('replication_lag')}`)).toBeGreaterThanOrEqual(0)
+      const expiry = new X509Certificate(certificates.good.cert).validToDate.getTime() / 1_000
+      expect(await value(`svc_check_value_timestamp_seconds${of('certificate')}`)).toBe(expiry)
       const limit = of('replication_lag').replace('}', ',severity="failure",bound="upper"}')
       expect(await value(`svc_check_threshold_seconds${limit}`)).toBe(30)
       await until(async () => (await value('type:svc_checks_failed:count{type="Sql"}')) === 0, 60_000, 500)

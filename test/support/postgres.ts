@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, chmodSync, cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, chownSync, cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
+import type { ServerCertificate } from './certs.ts'
 import { asServer, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
 /** Where the programs of PostgreSQL are: from npm, else on the PATH. */
@@ -41,6 +42,17 @@ const calm = ['fsync=off', 'unix_socket_directories=', 'listen_addresses=127.0.0
 
 /** The superuser signs in without a password; everyone else with one. */
 const hba = 'local all all reject\nhost all postgres 127.0.0.1/32 trust\nhost replication postgres 127.0.0.1/32 trust\n'
+
+/** Settings of a PostgreSQL that speaks TLS; the files are the server's own, in a folder that the caller removes. */
+export function tlsSettings({ cert, key }: ServerCertificate, folder: string): readonly string[] {
+  const file = (name: string, text: string): string => {
+    const path = join(folder, name)
+    writeFileSync(path, text, { mode: 0o600 })
+    if (asServer.uid !== undefined) chownSync(path, asServer.uid, asServer.gid)
+    return path
+  }
+  return ['ssl=on', `ssl_cert_file=${file('cert.pem', cert)}`, `ssl_key_file=${file('key.pem', key)}`]
+}
 
 /** A real PostgreSQL on a free port of 127.0.0.1. `settings` are `name=value`. */
 export async function startPostgres(settings: readonly string[] = [], hbaLines = ''): Promise<PostgresServer> {
