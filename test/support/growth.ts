@@ -13,7 +13,7 @@ const quote = (text: string): string => JSON.stringify(text.length > 60 ? `${tex
 /** Processor time may grow by this when the text grows tenfold: linear is 10, quadratic 100. */
 const maxGrowth = 15
 /** Milliseconds of processor time, altogether and for 1,000 characters, below which it does not matter how they grow. */
-const harmlessMs = { altogether: 8, forThousand: 0.08 }
+const harmlessMs = { altogether: 4, forThousand: 0.08 }
 const harmlessAt = (size: number): number => Math.max(harmlessMs.altogether, (size / 1_000) * harmlessMs.forThousand)
 /** Milliseconds that a measurement takes at least: some systems count by ticks of 16 ms. */
 const enoughMs = 40

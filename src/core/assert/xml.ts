@@ -137,16 +137,19 @@ function unescaped(text: string): string {
   })
 }
 
+type Root = { readonly name: string; readonly closed: boolean }
+
 /**
  * Returns a function that tells whether the document being received is complete: its root is closed. Anything before
  * the first `<` (a frame's header) is ignored. Repeated calls are cheap.
  */
 export function xmlEnd(): (received: Buffer) => boolean {
-  let root: { readonly name: string; readonly closed: boolean } | undefined
+  const findRoot = rootFinder()
+  let root: Root | undefined
   let looked = 0
   return (received) => {
     if (root === undefined && looked < headBytes) {
-      root = rootOf(received.toString('latin1', 0, headBytes))
+      root = findRoot(received.toString('latin1', 0, headBytes))
       looked = received.length
     }
     if (root === undefined) return false
@@ -156,17 +159,83 @@ export function xmlEnd(): (received: Buffer) => boolean {
   }
 }
 
-function rootOf(head: string): { readonly name: string; readonly closed: boolean } | undefined {
-  let at = head.indexOf('<')
-  while (at >= 0) {
-    const end = head.startsWith('<?', at) ? '?>' : head.startsWith('<!--', at) ? '-->' : undefined
-    if (end === undefined) break
-    const closed = head.indexOf(end, at)
-    at = closed < 0 ? -1 : head.indexOf('<', closed)
+/**
+ * Returns a function that finds the root in a text that grows from call to call. Each call goes on where the last one
+ * ended: a tag in small pieces would otherwise cost the square of its length.
+ */
+function rootFinder(): (head: string) => Root | undefined {
+  let at = 0
+  let tag: ReturnType<typeof tagReader> | undefined
+  return (head) => {
+    while (tag === undefined) {
+      const start = head.indexOf('<', at)
+      if (start < 0) return undefined
+      at = start
+      const opening = openingAt(head, start)
+      if (opening === undefined) return undefined
+      // A document type is refused anyway, so there is nothing to wait for.
+      if (opening === 'type') return { name: '!', closed: true }
+      if (opening === 'tag') tag = tagReader(start + 1)
+      else {
+        const end = head.indexOf(opening, start)
+        if (end < 0) return undefined
+        at = end
+      }
+    }
+    return tag(head)
   }
-  // A document type is refused anyway, so there is nothing to wait for.
-  if (/^<![^-]/.test(at < 0 ? '' : head.slice(at, at + 3))) return { name: '!', closed: true }
-  const [whole, name] =
-    /^<([^\s/>"'=]{1,200})(?![^\s/>"'=])(?:[^<>"']|"[^"]*"|'[^']*')*>/.exec(at < 0 ? '' : head.slice(at)) ?? []
-  return whole === undefined || name === undefined ? undefined : { name, closed: whole.endsWith('/>') }
+}
+
+/** What begins at a `<`: a tag, a document type, or what ends with the given text. Undefined until that is certain. */
+function openingAt(head: string, start: number): 'tag' | 'type' | '?>' | '-->' | undefined {
+  const [, second, third, fourth] = head.slice(start, start + 4)
+  if (second === undefined) return undefined
+  if (second === '?') return '?>'
+  if (second !== '!') return 'tag'
+  if (third === undefined) return undefined
+  if (third !== '-') return 'type'
+  if (fourth === undefined) return undefined
+  return fourth === '-' ? '-->' : 'tag'
+}
+
+const maxTagName = 200
+const nameText = /[^\s/>"'=]*/y
+const tagText = /[^<>"']*/y
+
+/** Reads a start tag of a growing text, from its name on: each call goes on where the last one ended. */
+function tagReader(start: number): (head: string) => Root | undefined {
+  let at = start
+  let name: string | undefined
+  let quote: string | undefined
+  let broken = false
+  /** Moves to the end of what the pattern takes, and returns the character there. */
+  const pass = (pattern: RegExp, head: string): string | undefined => {
+    pattern.lastIndex = at
+    pattern.exec(head)
+    at = pattern.lastIndex
+    return head[at]
+  }
+  return (head) => {
+    if (name === undefined && !broken) {
+      if (pass(nameText, head) === undefined) return undefined
+      name = head.slice(start, at)
+      broken = name === '' || name.length > maxTagName
+    }
+    while (name !== undefined && !broken) {
+      if (quote === undefined) {
+        const next = pass(tagText, head)
+        if (next === '>') return { name, closed: head[at - 1] === '/' }
+        if (next === undefined) return undefined
+        broken = next === '<'
+        quote = next
+      } else {
+        const end = head.indexOf(quote, at)
+        at = end < 0 ? head.length : end
+        if (end < 0) return undefined
+        quote = undefined
+      }
+      at += 1
+    }
+    return undefined
+  }
 }
