@@ -135,11 +135,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     return planned.map((monitor) => (monitor.name === problem.name ? problem : monitor))
   }
 
-  const runs = new Map<string, { mode: ExecutionMode; type: ServerType }>()
   const started = new Map<string, StartedRuns>()
   // Callers come and go. A shared run ends at its own deadline, or with this core.
   const start = async (mode: ExecutionMode, type: ServerType, forPeer: boolean): Promise<Run> => {
-    if (!forPeer) runs.set(`${mode} ${type}`, { mode, type })
     const trigger = forPeer ? 'peer' : 'caller'
     const key = `${mode} ${type} ${trigger}`
     started.set(key, { type, mode, trigger, count: (started.get(key)?.count ?? 0) + 1 })
@@ -195,7 +193,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     auditEntries: store && (async () => (await (await store.data(false)).audit.list({ limit: 1 }))[0]?.id ?? 0),
     viewOf: (call) => viewOf(parts, call),
     recent: (view) =>
-      [...runs.values()].flatMap(({ mode, type }) => {
+      [...started.values()].flatMap(({ mode, type, trigger }) => {
+        if (trigger === 'peer') return []
         const last = sharedRuns?.last(mode, type)
         if (!last) return []
         const flags = { IncludeServerStateInformation: true }

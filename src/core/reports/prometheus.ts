@@ -29,22 +29,15 @@ export function healthFamilies(
   detailed = readings,
 ): readonly Family[] {
   const several = new Set(readings.map(({ target }) => target)).size > 1
+  const whole = readings.map((reading) => placeOf(reading, several))
   const places = detailed.map((reading) => placeOf(reading, several))
-  const checks = places.flatMap(checksOf)
+  const monitors = places.flatMap(monitorsOf)
+  const checks = monitors.flatMap(checksOf)
+  const items = checks.flatMap((check) => check.items)
   const families = [
-    ...typeRows.map((row) =>
-      gather(
-        row,
-        readings.map((reading) => placeOf(reading, several)),
-      ),
-    ),
-    ...monitorRows.map((row) => gather(row, places.flatMap(monitorsOf))),
-    ...checkRows.map((row) =>
-      gather(
-        row,
-        checks.flatMap(({ items }) => items),
-      ),
-    ),
+    ...typeRows.map((row) => gather(row, whole)),
+    ...monitorRows.map((row) => gather(row, monitors)),
+    ...checkRows.map((row) => gather(row, items)),
     gather(droppedItems, checks),
   ]
   return bounded(families, maxSeries)
@@ -199,19 +192,16 @@ type Item = { readonly labels: Labels; readonly result: Reading }
 
 const urgency: readonly Level[] = ['fail', 'warn', 'ok']
 
-function checksOf(place: Place): readonly Check[] {
-  return monitorsOf(place).flatMap(({ monitor, labels: ofMonitor }) =>
-    [...Map.groupBy(monitor.results, ({ slug }) => slug)].map(([check, results]) => {
-      const labels = { ...ofMonitor, check }
-      const exported =
-        results.length <= maxItems
-          ? results
-          : urgency.flatMap((level) => results.filter((result) => result.level === level)).slice(0, maxItems)
-      const items = exported.map((result) => ({ labels: { ...labels, item: result.item }, result }))
-      return { labels, items, dropped: results.length - exported.length }
-    }),
-  )
-}
+const checksOf = ({ monitor, labels: ofMonitor }: Monitor): readonly Check[] =>
+  [...Map.groupBy(monitor.results, ({ slug }) => slug)].map(([check, results]) => {
+    const labels = { ...ofMonitor, check }
+    const exported =
+      results.length <= maxItems
+        ? results
+        : urgency.flatMap((level) => results.filter((result) => result.level === level)).slice(0, maxItems)
+    const items = exported.map((result) => ({ labels: { ...labels, item: result.item }, result }))
+    return { labels, items, dropped: results.length - exported.length }
+  })
 
 /** A check that has not run is neither up nor down. */
 const isNotRun = ({ slug, level }: Reading): boolean => slug === 'not_run' && level === 'fail'

@@ -84,8 +84,30 @@ export type MonitorReading = {
   readonly results: readonly Reading[]
 }
 
+/** What is read of a run, whoever answered. */
+type RunReading = {
+  readonly monitors: readonly MonitorReading[]
+  /** Milliseconds. */
+  readonly duration: number | undefined
+  readonly startedAt: Date | undefined
+  readonly endedAt: Date | undefined
+  readonly correlationId: string
+  /** The machine that the monitors ran on. Empty when unknown. */
+  readonly node: string
+  readonly state: MachineState | undefined
+}
+
+/** The content of an answer, from whatever source. */
+export type Answered = RunReading & {
+  readonly level: Level
+  /** One line about the whole answer; may be empty. */
+  readonly message: string
+  /** The number of failed monitors without a name. */
+  readonly unnamed: number
+}
+
 /** An entry after reading. All formats and the terminal use it. */
-export type EntryReading = {
+export type EntryReading = RunReading & {
   readonly target: string
   readonly type: string
   readonly mode: string
@@ -96,17 +118,8 @@ export type EntryReading = {
   readonly headline: string
   /** Why it is not ok, one line each: root causes only, without the monitors that did not run because of them. */
   readonly causes: readonly string[]
-  readonly monitors: readonly MonitorReading[]
   readonly failed: number
   readonly warnings: number
-  /** Milliseconds. */
-  readonly duration: number | undefined
-  readonly startedAt: Date | undefined
-  readonly endedAt: Date | undefined
-  readonly correlationId: string
-  /** The machine that the monitors ran on. Empty when unknown. */
-  readonly node: string
-  readonly state: MachineState | undefined
   readonly error: ReportedError | undefined
 }
 
@@ -129,20 +142,4 @@ export function describeResult(reading: Reading): string {
   // The message about a missing configuration needs no prefix.
   if (reading.check === 'configured') return reading.message
   return `${[reading.monitor, reading.check].filter(Boolean).join(' ')}: ${reading.message}`
-}
-
-/** The content of an answer, from whatever source. */
-export type Answered = {
-  readonly level: Level
-  /** One line about the whole answer; may be empty. */
-  readonly message: string
-  readonly monitors: readonly MonitorReading[]
-  /** The number of failed monitors without a name. */
-  readonly unnamed: number
-  readonly duration: number | undefined
-  readonly startedAt: Date | undefined
-  readonly endedAt: Date | undefined
-  readonly correlationId: string
-  readonly node: string
-  readonly state: MachineState | undefined
 }

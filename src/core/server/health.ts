@@ -1,5 +1,5 @@
 import { exits } from '../errors.ts'
-import { HealthCheckRequest, HealthCheckResponse, runMediaType } from '../protocol/index.ts'
+import { ExecutionMode, HealthCheckRequest, HealthCheckResponse, runMediaType } from '../protocol/index.ts'
 import { type Entry, reports } from '../reports/index.ts'
 import type { AnswerFacts, RecentRun } from '../service.ts'
 import { attachment, encodeRun } from '../wire/index.ts'
@@ -7,6 +7,9 @@ import type { HttpAnswer } from './answer.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { encoded, spoken } from './response.ts'
 import type { ResponseNegotiation } from './routes.ts'
+
+/** The place of a mode among all modes, the shallowest first; -1 for what is no mode. */
+export const depthOf = (mode: string): number => (ExecutionMode.values as readonly string[]).indexOf(mode)
 
 type Finished = Pick<RecentRun, 'type' | 'mode' | 'response' | 'run'>
 

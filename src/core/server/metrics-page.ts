@@ -13,7 +13,7 @@ import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { presented } from './credential.ts'
-import { entryOf } from './health.ts'
+import { depthOf, entryOf } from './health.ts'
 import { counter, gauge } from './metrics.ts'
 
 /** Seconds after which the results of a run are no longer shown: an old success proves nothing. */
@@ -50,8 +50,6 @@ export async function metricsPage(server: ServerContext, context: RequestContext
 /** OpenMetrics if the caller accepts it, otherwise the text format. Prometheus reads both. */
 export const formatFor = (accept = ''): ExpositionFormat =>
   /(?:^|,)\s*application\/openmetrics-text\s*(?:;|,|$)/i.test(accept.slice(0, 1_000)) ? 'openmetrics' : 'text'
-
-const depthOf = (mode: string): number => (ExecutionMode.values as readonly string[]).indexOf(mode)
 
 const freshest = (runs: readonly RecentRun[]): readonly RecentRun[] =>
   runs

@@ -4,7 +4,7 @@ import type { RecentRun } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
-import { entryOf } from './health.ts'
+import { depthOf, entryOf } from './health.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
 
 /** The status of one server type, from its latest runs. */
@@ -33,14 +33,13 @@ export function typeStatus(type: ServerType, recent: readonly RecentRun[], targe
     .filter((run) => run.type === type)
     .toSorted((a, b) => a.ageSeconds - b.ageSeconds)
     .map((run) => ({ mode: run.mode, ageSeconds: run.ageSeconds, reading: read(entryOf(run, target)) }))
-  const depth = (mode: ExecutionMode): number => ExecutionMode.values.indexOf(mode)
-  const counting = own.filter((run, i) => own.slice(0, i).every((newer) => depth(newer.mode) < depth(run.mode)))
+  const counting = own.filter((run, i) => own.slice(0, i).every((newer) => depthOf(newer.mode) < depthOf(run.mode)))
   const level = worstFirst.find((candidate) => counting.some(({ reading }) => reading.level === candidate))
   return {
     type,
     level,
     decisiveRun: counting.find(({ reading }) => reading.level === level)?.reading,
-    runs: own.toSorted((a, b) => depth(a.mode) - depth(b.mode)),
+    runs: own.toSorted((a, b) => depthOf(a.mode) - depthOf(b.mode)),
   }
 }
 

@@ -4,7 +4,7 @@ import { pick } from './fields.ts'
 import type { WireValues } from './format.ts'
 import { isForbiddenKey, limits } from './limits.ts'
 import { invalidValue, wrongType } from './problems.ts'
-import type { Scalar, ScalarValue } from './scalars.ts'
+import { number, type Scalar, type ScalarValue } from './scalars.ts'
 
 const quote = 34
 const comma = 44
@@ -131,6 +131,22 @@ export type Rules = {
   /** Whether unset items of a list are skipped. Otherwise they are errors. */
   readonly skipsUnsetItems: boolean
 }
+
+/** Rules for JSON of exactly the schema's types: flags and numbers are no texts. `read` reads the other scalars. */
+export const exactRules = (read: (schema: Scalar, json: unknown) => ScalarValue | undefined): Rules => ({
+  unset: (_schema, json) => json === null,
+  skipsUnsetItems: false,
+  scalar: (schema, json) => {
+    switch (schema.kind) {
+      case 'flag':
+        return typeof json === 'boolean' ? json : undefined
+      case 'number':
+        return typeof json === 'number' ? number(schema, json) : undefined
+      default:
+        return read(schema, json)
+    }
+  },
+})
 
 /** Reads parsed JSON by a schema. Adds errors to `problems`, under the names as written. */
 export const walkDto = (schema: Dto, json: object, rules: Rules, problems: FieldFault[], path = ''): WireValues => {

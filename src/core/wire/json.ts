@@ -2,9 +2,9 @@ import { Fault, type FieldFault } from '../errors.ts'
 import type { Dto, NameStyle, Schema } from '../protocol/index.ts'
 import { keyOf, membersOf } from './fields.ts'
 import type { Format, WireValues } from './format.ts'
-import { forbiddenKeyIn, isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
+import { exactRules, forbiddenKeyIn, isObject, parseJsonText, tooDeepUnder, walkDto } from './json-read.ts'
 import { badRequest, excerpt, refusedField, unbindable, undeserialisable } from './problems.ts'
-import { jsonDate, number, readScalar, writeDuration } from './scalars.ts'
+import { jsonDate, readScalar, writeDuration } from './scalars.ts'
 
 /** Members after those of the answer itself, e.g. a ResponseStatus after a failed health answer (H1). */
 export type Trailing = { readonly schema: Dto; readonly value: unknown }
@@ -62,22 +62,12 @@ const writeList = (item: Schema, values: readonly unknown[], style: NameStyle): 
   return `[${text}]`
 }
 
-const strict: Rules = {
-  unset: (_schema, json) => json === null,
-  skipsUnsetItems: false,
-  scalar: (schema, json) => {
-    switch (schema.kind) {
-      case 'flag':
-        return typeof json === 'boolean' ? json : undefined
-      case 'number':
-        return typeof json === 'number' ? number(schema, json) : undefined
-      case 'choice':
-        return typeof json === 'string' || typeof json === 'number' ? readScalar(schema, String(json)) : undefined
-      default:
-        return typeof json === 'string' ? readScalar(schema, json) : undefined
-    }
-  },
-}
+/** A choice may also be given by its number (N1). */
+const strict = exactRules((schema, json) =>
+  typeof json === 'string' || (schema.kind === 'choice' && typeof json === 'number')
+    ? readScalar(schema, String(json))
+    : undefined,
+)
 
 /** Binds a parsed request body to a DTO. A wrong type is a 400 that names the field (N5). */
 export const bindJson = (schema: Dto, json: unknown): WireValues => {

@@ -1,8 +1,8 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import { type Dto, RunDocument, type RunStatus, runVersion, type Schema, schemaOf } from '../protocol/index.ts'
 import type { WireValues } from './format.ts'
-import { isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
-import { number, readDate } from './scalars.ts'
+import { exactRules, isObject, parseJsonText, tooDeepUnder, walkDto } from './json-read.ts'
+import { readDate } from './scalars.ts'
 
 /** Whether a Content-Type is that of a run document, in any version. */
 export const isRunType = (contentType: string): boolean =>
@@ -19,25 +19,12 @@ export function encodeRun(run: RunDocument): string | undefined {
   return excess(run) === undefined ? JSON.stringify(run) : undefined
 }
 
-/** Rules for runs of another svc: only the exact types of the schema. */
-const exact: Rules = {
-  unset: (_schema, json) => json === null,
-  skipsUnsetItems: false,
-  scalar: (schema, json) => {
-    switch (schema.kind) {
-      case 'flag':
-        return typeof json === 'boolean' ? json : undefined
-      case 'number':
-        return typeof json === 'number' ? number(schema, json) : undefined
-      case 'choice':
-        return schema.values.find((value) => value === json)
-      case 'date':
-        return typeof json === 'string' ? readDate(json) : undefined
-      default:
-        return typeof json === 'string' ? json.toWellFormed() : undefined
-    }
-  },
-}
+/** Rules for runs of another svc: no value stands for another one. */
+const exact = exactRules((schema, json) => {
+  if (schema.kind === 'choice') return schema.values.find((value) => value === json)
+  if (typeof json !== 'string') return undefined
+  return schema.kind === 'date' ? readDate(json) : json.toWellFormed()
+})
 
 const unreadable = (what: string): Fault => new Fault('UnreadableAnswer', `The server's run document ${what}`)
 
