@@ -112,11 +112,12 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
     runtime.answersAt?.(server.url)
     let forget = (): void => {}
     try {
-      if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
       // With the marker, `svc health` of this store finds this server.
       if (marker !== undefined) await writeWhole(marker, JSON.stringify({ pid: process.pid, url: server.url }), 0o600)
       const { facts } = runtime
       forget = announce({ pid: process.pid, url: server.url, store: facts.store ?? 'none' })
+      // Last, because whoever waits for this file takes the server for started.
+      if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
       log({
         level: 'info',
         msg: `svc ${request.version} listens on ${server.url}`,
@@ -170,6 +171,8 @@ async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void
 }
 
 async function removeOwn(file: string, isOwn: (content: string) => boolean): Promise<void> {
+  // Reading a pipe or a terminal would wait for somebody to write.
+  if (!(await stat(file).catch(() => undefined))?.isFile()) return
   const content = await readFile(file, 'utf8').catch(() => '')
   if (isOwn(content)) await rm(file, { force: true })
 }
