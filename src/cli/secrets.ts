@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
-import type { KeptSecret } from '../core/settings/index.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import { type KeptSecret, secretName } from '../core/settings/index.ts'
+import { argument, type ProcessEnvironment, required } from './flags.ts'
 import { keychainEntry } from './keychain/index.ts'
 import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 
@@ -97,5 +97,18 @@ export function placeOf(text: string): { readonly host: string; readonly port: n
   if (host && port >= 1 && port <= 65_535) return { host, port }
   throw new Fault('Usage', `--for "${text}" is no host and port`, {
     hints: ['Write where the secret may be sent, as svc.yaml names it: --for db1.internal:5432, or --for [::1]:5432'],
+  })
+}
+
+export const nameArg = {
+  name: argument({ name: 'NAME', description: 'As svc.yaml names it: {keychain: NAME}', ignoreStdin: true }),
+}
+
+/** Throws `Fault` Usage for an invalid secret name. */
+export function checkedSecretName(input: string | undefined): string {
+  const name = required(input, 'NAME')
+  if (secretName.test(name)) return name
+  throw new Fault('Usage', 'that cannot be the name of a secret', {
+    hints: ['Letters, digits and _ . @ - , at most 100. The secret itself is asked for, and never an argument.'],
   })
 }

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
 import { auditChange } from '../../src/cli/audit-change.ts'
-import { parseLifetime } from '../../src/cli/lifetime.ts'
 import { renderChange } from '../../src/cli/render/details.ts'
 import { list, type RecordList } from '../../src/cli/render/list.ts'
 import * as lists from '../../src/cli/render/lists.ts'
 import { jsvNames, names } from '../../src/cli/render/table.ts'
 import { width } from '../../src/cli/render/width.ts'
 import { chooseColour } from '../../src/cli/terminal.ts'
+import { parseLifetime } from '../../src/commands/keys/create.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { KeyFacts, UserFacts } from '../../src/core/service.ts'
 

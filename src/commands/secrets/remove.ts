@@ -1,5 +1,5 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { checkedSecretName, nameArg } from '../../cli/secret-name.ts'
+import { checkedSecretName, nameArg } from '../../cli/secrets.ts'
 import { Fault } from '../../core/errors.ts'
 import { didYouMean } from '../../core/suggest.ts'
 

@@ -1,6 +1,6 @@
 import { SvcCommand } from '../../cli/base.ts'
 import { boolean, text } from '../../cli/flags.ts'
-import { checkedSecretName, nameArg } from '../../cli/secret-name.ts'
+import { checkedSecretName, nameArg } from '../../cli/secrets.ts'
 import { Fault } from '../../core/errors.ts'
 import { hostAndPort } from '../../core/settings/index.ts'
 

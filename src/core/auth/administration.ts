@@ -1,9 +1,110 @@
-import type { Admin, AuditFacts, KeyFacts } from '../service.ts'
-import type { AuditRow, Data, KeyRow } from '../store/index.ts'
-import { listProblems, nameProblems, problem, refuse } from './names.ts'
+import { Fault } from '../errors.ts'
+import type { Admin, AdminActor, AuditFacts, KeyFacts, NewUser, UserFacts } from '../service.ts'
+import type { Actor, AuditRow, Data, KeyRow, User } from '../store/index.ts'
+import { emailProblems, listProblems, nameProblems, problem, refuse, userNameProblems } from './names.ts'
+import { refusal } from './password-policy.ts'
 import type { Passwords } from './passwords.ts'
 import { newToken } from './tokens.ts'
-import { asActor, findUser, userFacts, users } from './users.ts'
+
+export type UsersWorld = {
+  /** Opens the store. `create`: creates it when there is none. */
+  readonly data: (create: boolean) => Promise<Data>
+  readonly passwords: Passwords
+}
+
+/** Administration of users, for accounts that can open the store (P8). */
+export function users({ data, passwords }: UsersWorld): Admin['users'] {
+  const setDisabled = async (userName: string, disabled: boolean, by: AdminActor): Promise<UserFacts> => {
+    const store = await data(false)
+    const user = await findUser(store, userName)
+    await store.users.setDisabled(user.id, disabled, asActor(by))
+    return userFacts({ ...user, disabled })
+  }
+  const ownSignal = (): AbortSignal => new AbortController().signal
+  return {
+    async add(input, by) {
+      const user = checked(input)
+      const { password } = input
+      const passwordHash = password === undefined ? undefined : await passwords.hash(password, ownSignal())
+      const store = await data(true)
+      return userFacts(await store.users.add({ ...user, passwordHash }, asActor(by)))
+    },
+    list: async () => (await (await data(false)).users.list()).map(userFacts),
+    any: async () => await (await data(false)).users.any(),
+    near: async (userName) => await (await data(false)).users.near(userName),
+    show: async (userName) => userFacts(await findUser(await data(false), userName)),
+    async passwd(userName, password, by) {
+      const store = await data(false)
+      const user = await findUser(store, userName)
+      refuse(passwordProblems(password, user))
+      await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), asActor(by))
+      return userFacts({ ...user, passwordHash: '' })
+    },
+    disable: (userName, by) => setDisabled(userName, true, by),
+    enable: (userName, by) => setDisabled(userName, false, by),
+    async remove(userName, by) {
+      const store = await data(false)
+      const user = await findUser(store, userName)
+      await store.users.remove(user.id, asActor(by))
+      return userFacts(user)
+    },
+  }
+}
+
+/** Validates a new user. Throws one Fault that names every invalid field. */
+function checked(input: NewUser): Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'> {
+  const { userName, email, displayName, password } = input
+  refuse([
+    ...userNameProblems('UserName', userName),
+    ...(email === undefined ? [] : emailProblems('Email', email)),
+    ...(displayName === undefined ? [] : nameProblems('DisplayName', displayName)),
+    ...listProblems('Roles', input.roles),
+    ...listProblems('Permissions', input.permissions),
+    ...(password === undefined ? [] : passwordProblems(password, input)),
+  ])
+  return {
+    userName: userName.normalize('NFC'),
+    email: email?.normalize('NFC'),
+    displayName,
+    roles: [...new Set(input.roles)],
+    permissions: [...new Set(input.permissions)],
+  }
+}
+
+function passwordProblems(
+  password: string,
+  {
+    userName,
+    email,
+    displayName,
+  }: Pick<User, 'userName'> & { email?: string | undefined; displayName?: string | undefined },
+) {
+  const names = [userName, email, displayName].filter((name) => name !== undefined)
+  const wrong = refusal(password, names)
+  return wrong === undefined ? [] : [problem('Password', wrong)]
+}
+
+/** Finds a user. Throws Fault NotFound, whose message is the name. */
+export async function findUser({ users }: Pick<Data, 'users'>, name: string): Promise<User> {
+  const user = await users.find(name)
+  if (!user) throw new Fault('NotFound', name)
+  return user
+}
+
+export const asActor = ({ who, correlationId, reason }: AdminActor): Actor => ({ who, correlationId, reason })
+
+/** What may be shown of a user: everything but the password hash. */
+export const userFacts = (user: User): UserFacts => ({
+  id: user.id,
+  userName: user.userName,
+  email: user.email,
+  displayName: user.displayName,
+  disabled: user.disabled,
+  hasPassword: user.passwordHash !== undefined,
+  createdAt: new Date(user.createdAt),
+  roles: user.roles,
+  permissions: user.permissions,
+})
 
 /** API keys: like bearer tokens without a session, valid until they expire or are revoked. */
 export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'] {

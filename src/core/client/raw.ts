@@ -2,7 +2,7 @@ import { Fault } from '../errors.ts'
 import type { Call, Credential } from '../service.ts'
 import { type CredentialSource, presenting, tokenOf } from './credential.ts'
 import type { ClientAsk, Received } from './exchange.ts'
-import type { SentRequest } from './refusal.ts'
+import type { SentRequest } from './failure.ts'
 import { refusalOf } from './verdict.ts'
 
 /** A request for any path of a server. */

@@ -1,6 +1,6 @@
 import { Fault } from '../errors.ts'
 import type { Received } from './exchange.ts'
-import { type SentRequest, sanitizeServerText } from './refusal.ts'
+import { type SentRequest, sanitizeServerText } from './failure.ts'
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 export const maxRedirects = 3

@@ -8,7 +8,7 @@ import {
   type RunDocument,
 } from '../protocol/index.ts'
 import type { Received } from './exchange.ts'
-import { refusal, type SentRequest, sanitizeServerText } from './refusal.ts'
+import { refusal, type SentRequest, sanitizeServerText } from './failure.ts'
 
 /** `decodeAnswer` of wire: throws `Fault` UnreadableAnswer. */
 export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unknown>>

@@ -4,7 +4,6 @@
  */
 
 export { openapi } from './openapi.ts'
-export { appMetadata, typesMetadata } from './service-types.ts'
-export type { Described, DescribedPage, DescribedReport } from './shapes.ts'
-export { callerOf, interfaceTitle, rows, type Shape, shapes, usualVerb } from './shapes.ts'
-export { typescript } from './typescript.ts'
+export type { Described, DescribedPage, DescribedReport } from './schemas.ts'
+export { callerOf, interfaceTitle, rows, type Shape, shapes, usualVerb } from './schemas.ts'
+export { appMetadata, typescript, typesMetadata } from './typescript.ts'

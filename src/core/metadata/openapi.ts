@@ -9,7 +9,6 @@ import {
   type OperationSpec,
   schemaOf,
 } from '../protocol/index.ts'
-import { dtoSchema, type JsonSchema, parameterSchema, propertiesOf } from './json-schema.ts'
 import {
   common,
   essence,
@@ -32,14 +31,18 @@ import {
   always,
   callerOf,
   type Described,
+  dtoSchema,
   interfaceTitle,
   interfaceVersion,
   type Json,
+  type JsonSchema,
+  parameterSchema,
   parametersOf,
   pointTo,
+  propertiesOf,
   rows,
   shapes,
-} from './shapes.ts'
+} from './schemas.ts'
 
 /** Parameters that are not fields of a request. */
 export const parameters: Json = {

@@ -9,8 +9,7 @@ import {
   replyRoutes,
   schemaOf,
 } from '../protocol/index.ts'
-import { bodySchema, parameterSchema } from './json-schema.ts'
-import { type Described, type Json, parametersOf, pointTo, rows } from './shapes.ts'
+import { bodySchema, type Described, type Json, parameterSchema, parametersOf, pointTo, rows } from './schemas.ts'
 
 export type PathFormat = 'json' | 'csv'
 

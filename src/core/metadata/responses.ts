@@ -6,9 +6,8 @@ import {
   type OperationSpec,
   operations,
 } from '../protocol/index.ts'
-import { type JsonSchema, refTo } from './json-schema.ts'
 import { essence, isHealth, operationId, type PathFormat, type RequestPlace } from './requests.ts'
-import { type Described, type Json, pointTo, rows } from './shapes.ts'
+import { type Described, type Json, type JsonSchema, pointTo, refTo, rows } from './schemas.ts'
 
 /** Refusal statuses and when each occurs. */
 const refusals: Readonly<Record<number, string>> = {

@@ -7,7 +7,16 @@ import {
   type Schema,
   schemaOf,
 } from '../protocol/index.ts'
-import { callerOf, type Described, interfaceVersion, rows, shapes, usualVerb } from './shapes.ts'
+import {
+  callerOf,
+  type Described,
+  interfaceTitle,
+  interfaceVersion,
+  type Json,
+  rows,
+  shapes,
+  usualVerb,
+} from './schemas.ts'
 
 /**
  * The interface as one TypeScript file, for `typescript-ref` and `@servicestack/client`. It imports nothing, and its
@@ -102,3 +111,120 @@ function typeOf(schema: Schema): string {
       return schema.name
   }
 }
+
+/** The namespace where ServiceStack tools look for types. They copy its last part into generated code. */
+const namespace = 'Svc.ServiceModel'
+
+/** /types/metadata.json: types and operations in the form of ServiceStack tools. */
+export function typesMetadata({ base }: Described): Json {
+  const requests = new Set<unknown>(rows.map(({ request }) => request))
+  const responses = new Set<unknown>(rows.map(({ response }) => response))
+  const others = [...shapes().values()].filter(({ schema }) => !requests.has(schema) && !responses.has(schema))
+  return {
+    config: { baseUrl: base },
+    namespaces: [namespace],
+    types: others.map(({ schema }) =>
+      schema.kind === 'choice'
+        ? {
+            name: schema.name,
+            namespace,
+            isEnum: true,
+            enumNames: schema.values,
+            enumValues: schema.values.map(number),
+          }
+        : type(schema),
+    ),
+    operations: rows.map(operation),
+  }
+}
+
+/** Enumeration values count from 1 (N1). */
+const number = (_: string, index: number): string => String(index + 1)
+
+/** /metadata/app.json: the first document that ServiceStack tools request. */
+export const appMetadata = (described: Described): Json => ({
+  app: { baseUrl: described.base, serviceName: interfaceTitle, serviceDescription: '', jsTextCase: described.names },
+  config: { debugMode: false },
+  contentTypeFormats: { 'application/json': 'json', 'text/csv': 'csv' },
+  httpHandlers: { 'API HTML': '/metadata', 'API JSON': '/api/{Request}' },
+  plugins: {
+    loaded: ['auth', 'metadata', 'autobatch'],
+    auth: {
+      hasAuthRepository: true,
+      includesRoles: true,
+      authProviders: [{ name: 'credentials', type: 'credentials' }],
+    },
+  },
+  api: typesMetadata(described),
+  meta: { interfaceVersion },
+})
+
+function operation(row: OperationSpec): Json {
+  const { caller } = row
+  return {
+    request: { ...type(row.request), description: row.summary },
+    response: type(row.response),
+    actions: row.replyVerbs.filter((verb) => verb !== 'OPTIONS'),
+    returnsVoid: false,
+    method: usualVerb(row),
+    returnType: { name: row.response.name, namespace },
+    routes: row.routes.map(({ path, verbs }) => ({ path, verbs: verbs.join(','), summary: row.summary })),
+    requiresAuth: caller !== 'anyone',
+    ...(caller !== 'anyone' && typeof caller === 'string' ? { requiredRoles: [caller] } : {}),
+    ...(typeof caller === 'object' ? { requiredPermissions: [caller.permission] } : {}),
+    tags: [],
+  }
+}
+
+const type = (dto: Dto): Json => ({
+  name: dto.name,
+  namespace,
+  properties: Object.entries(dto.fields).map(([name, field], index) => {
+    const schema = schemaOf(field)
+    return {
+      name,
+      ...clrType(schema),
+      ...(field.kind === 'required' ? { isRequired: true } : {}),
+      ...(schema.kind === 'choice' ? { isEnum: true, allowableValues: schema.values } : {}),
+      dataMember: { name, order: index + 1 },
+    }
+  }),
+})
+
+type Clr = { readonly type: string; readonly namespace: string; readonly genericArgs?: readonly string[] }
+
+/** The .NET type of a value, which those tools translate. Optional values are Nullable. */
+function clrType(schema: Schema): Clr & { readonly isValueType?: true } {
+  switch (schema.kind) {
+    case 'text':
+      return { type: 'String', namespace: 'System' }
+    case 'flag':
+      return nullable('Boolean')
+    case 'number':
+      return nullable(schema.integer ? 'Int64' : 'Double')
+    case 'date':
+      return nullable('DateTime')
+    case 'duration':
+      return nullable('TimeSpan')
+    case 'choice':
+      return { ...nullable(schema.name), isValueType: true }
+    case 'dto':
+      return { type: schema.name, namespace }
+    case 'map':
+      return generic('Dictionary`2', ['String', 'String'])
+    case 'list':
+      return generic('List`1', [clrType(schema.item).genericArgs?.[0] ?? clrType(schema.item).type])
+  }
+}
+
+const generic = (name: string, genericArgs: readonly string[]): Clr => ({
+  type: name,
+  namespace: 'System.Collections.Generic',
+  genericArgs,
+})
+const nullable = (name: string): Clr & { readonly isValueType: true } => ({
+  type: 'Nullable`1',
+  namespace: 'System',
+  isValueType: true,
+  genericArgs: [name],
+})

@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync'
-import type { Report } from './entry.ts'
 import { cell, columns, records } from './read.ts'
+import type { Report } from './reading.ts'
 
 /**
  * RFC 4180 with a header row. Prefixes cells that a spreadsheet would run as a formula with `'` (OWASP, CSV

@@ -1,6 +1,5 @@
-import type { Report } from './entry.ts'
 import { read } from './read.ts'
-import { describeResult, type EntryReading, isConsequence, type Reading, results } from './reading.ts'
+import { describeResult, type EntryReading, isConsequence, type Reading, type Report, results } from './reading.ts'
 
 type Command = 'error' | 'warning' | 'notice'
 

@@ -1,6 +1,5 @@
-import type { Report } from './entry.ts'
 import { read } from './read.ts'
-import { type EntryReading, type Level, results } from './reading.ts'
+import { type EntryReading, type Level, type Report, results } from './reading.ts'
 
 type Status = 'pass' | 'warn' | 'fail'
 type Check = {

@@ -1,11 +1,11 @@
 /** Reports: health answers in the formats of other tools. */
-import type { Report } from './entry.ts'
+import type { Report } from './reading.ts'
 
-export * from './entry.ts'
 export type { ExpositionFormat, Family, Sample } from './exposition.ts'
 export { foreignWarning } from './foreign.ts'
 export { type NagiosState, nagiosState } from './nagios-state.ts'
 export { type ResultRecord, read, records, renderPlain } from './read.ts'
+export * from './reading.ts'
 export {
   count,
   type EntryReading,

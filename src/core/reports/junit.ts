@@ -1,6 +1,5 @@
-import type { Report } from './entry.ts'
 import { read } from './read.ts'
-import { type EntryReading, type MonitorReading, type Reading, results } from './reading.ts'
+import { type EntryReading, type MonitorReading, type Reading, type Report, results } from './reading.ts'
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 

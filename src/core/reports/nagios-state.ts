@@ -1,5 +1,5 @@
-import type { Entry } from './entry.ts'
 import { read } from './read.ts'
+import type { Entry } from './reading.ts'
 
 /** The exit codes of a Nagios plugin: OK, WARNING, CRITICAL, UNKNOWN. */
 export type NagiosState = 0 | 1 | 2 | 3

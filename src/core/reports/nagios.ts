@@ -1,8 +1,16 @@
-import type { Entry, Report } from './entry.ts'
 import { divided, type MeasuredReading, measuredResults } from './figure.ts'
 import { type NagiosState, nagiosState } from './nagios-state.ts'
 import { read } from './read.ts'
-import { type EntryReading, figureName, type Level, type Reading, results, shorten } from './reading.ts'
+import {
+  type Entry,
+  type EntryReading,
+  figureName,
+  type Level,
+  type Reading,
+  type Report,
+  results,
+  shorten,
+} from './reading.ts'
 
 const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
 /** The maximum length of the status line in the plugin guidelines. */

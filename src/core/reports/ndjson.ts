@@ -1,5 +1,5 @@
-import type { Report } from './entry.ts'
 import { records } from './read.ts'
+import type { Report } from './reading.ts'
 
 /** One JSON object per line, for jq and log shippers. */
 export default {

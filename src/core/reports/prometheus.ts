@@ -1,8 +1,15 @@
-import type { Report } from './entry.ts'
 import { expositionTypes, type Family, type Labels, labelSet, renderFamilies, type Sample } from './exposition.ts'
 import { divided, type Figure } from './figure.ts'
 import { read } from './read.ts'
-import { type EntryReading, type Level, type Measured, type MonitorReading, type Reading, worst } from './reading.ts'
+import {
+  type EntryReading,
+  type Level,
+  type Measured,
+  type MonitorReading,
+  type Reading,
+  type Report,
+  worst,
+} from './reading.ts'
 
 export { expositionTypes, renderFamilies } from './exposition.ts'
 

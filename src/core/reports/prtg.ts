@@ -1,7 +1,6 @@
-import type { Report } from './entry.ts'
 import { type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
-import { count, type EntryReading, figureName, type Level, shorten, worst } from './reading.ts'
+import { count, type EntryReading, figureName, type Level, type Report, shorten, worst } from './reading.ts'
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 

@@ -9,12 +9,12 @@ import {
   warningPrefix,
 } from '../protocol/index.ts'
 import { sanitizeLine, sanitizeText } from '../sanitize.ts'
-import type { Entry, ReportedError } from './entry.ts'
 import { fromForeignDocument } from './foreign.ts'
 import {
   type Answered,
   count,
   describeResult,
+  type Entry,
   type EntryReading,
   figure,
   isConsequence,
@@ -22,6 +22,7 @@ import {
   type Measured,
   type MonitorReading,
   type Reading,
+  type ReportedError,
   readState,
   valid,
 } from './reading.ts'

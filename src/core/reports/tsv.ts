@@ -1,5 +1,5 @@
-import type { Report } from './entry.ts'
 import { columns, records, tabbed } from './read.ts'
+import type { Report } from './reading.ts'
 
 /** A header row and one record per line, whatever the text contains. */
 export default {

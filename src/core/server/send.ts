@@ -1,8 +1,8 @@
 import { performance } from 'node:perf_hooks'
 import type { HttpAnswer } from './answer.ts'
-import { swallow, unread } from './body.ts'
 import { latestOn, type RequestContext, type ServerContext } from './context.ts'
 import { escapeControls } from './log.ts'
+import { swallow, unread } from './operate.ts'
 import { corsHeaders } from './origins.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"

@@ -15,8 +15,8 @@ export type {
   TokenRow,
   User,
 } from './data.ts'
-export { nameKey } from './names.ts'
 export { openStore, type Store, type StoreOptions } from './open.ts'
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'
 export { applicationId } from './schema.ts'
+export { nameKey } from './tables.ts'

@@ -1,6 +1,13 @@
 import type { Generated, Kysely } from 'kysely'
 
 /**
+ * A user name or e-mail address in the form for comparison: NFC, without letter case (O4). It is converted to upper
+ * case first, because some letters (ß, ſ, final ς) lose their case only in that way.
+ */
+export const nameKey = (name: string): string =>
+  name.replaceAll('\0', '\u{fffd}').toWellFormed().normalize('NFC').toUpperCase().toLowerCase().normalize('NFC')
+
+/**
  * The tables, the same in both databases: flags are 0 or 1, times are milliseconds since 1970, and absent values are
  * null. schema.ts creates them.
  */

@@ -1,7 +1,8 @@
 import { Fault, type FieldFault } from '../errors.ts'
-import type { Dto } from '../protocol/index.ts'
+import { type Dto, ErrorResponse, listsRoles, type ResponseStatus } from '../protocol/index.ts'
 import { memberNamed } from './fields.ts'
 import type { WireValues } from './format.ts'
+import type { Trailing } from './json.ts'
 import { isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
 import { readScalar } from './scalars.ts'
 
@@ -58,3 +59,40 @@ const parseWithoutNaN = (text: string): unknown => {
     throw unreadable('The server answered something that is not JSON')
   }
 }
+
+const firstServerError = 500
+
+/**
+ * The body of every error; `Errors` is always present (E1). Only server faults carry a correlation id: every refused
+ * sign-in must be identical byte for byte (A3). `stackTrace` is set in debug mode only; the transport adds `more` to
+ * the Meta.
+ */
+export const errorResponse = (
+  fault: Fault,
+  correlationId?: string,
+  stackTrace?: string,
+  more: Readonly<Record<string, string>> = {},
+): ErrorResponse => {
+  const meta = {
+    ...fault.details.meta,
+    ...more,
+    ...(correlationId !== undefined && fault.status >= firstServerError ? { CorrelationId: correlationId } : {}),
+  }
+  const status: ResponseStatus = {
+    ErrorCode: fault.errorCode,
+    Message: fault.message,
+    ...(stackTrace === undefined ? {} : { StackTrace: stackTrace }),
+    Errors: fault.details.fields ?? [],
+    ...(Object.keys(meta).length === 0 ? {} : { Meta: meta }),
+  }
+  return { ResponseStatus: status }
+}
+
+/**
+ * The error of an operation, ready to encode. Operations whose answers list roles add empty lists beside the
+ * ResponseStatus (O7).
+ */
+export const errorAnswer = (response: Dto | undefined, error: ErrorResponse): Trailing =>
+  response && listsRoles(response)
+    ? { schema: response, value: { AllRoles: [], AllPermissions: [], ...error } }
+    : { schema: ErrorResponse, value: error }

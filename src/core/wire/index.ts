@@ -20,9 +20,8 @@ export const preloadFormats = async (): Promise<void> => {
 /** Reads CSV files with several rows, as people keep them. Loaded on first use, like the CSV format. */
 export const csvTables = (): Promise<typeof import('./csv.ts')> => import('./csv.ts')
 
-export { decodeAnswer } from './answer.ts'
+export { decodeAnswer, errorAnswer, errorResponse } from './answer.ts'
 export { type BodyRules, type BodyValues, readBatch, readBody } from './body.ts'
-export { errorAnswer, errorResponse } from './error-body.ts'
 export { attachment, type Format, type FormatName, jsonpContentType, type WireValues as Values } from './format.ts'
 export { encodeJson, type Trailing } from './json.ts'
 export { type FormatRequest as Wanted, formatNamed, jsonp, type Negotiated, negotiate } from './negotiate.ts'
