@@ -1,0 +1,189 @@
+import {
+  type Choice,
+  type Dto,
+  ErrorResponse,
+  inStyle,
+  type NameStyle,
+  type OperationSpec,
+  operations,
+  type Schema,
+  schemaOf,
+} from '../protocol/index.ts'
+
+/** A page of the server itself, besides the operations. */
+export type DescribedPage = {
+  /** The first path is the documented one. */
+  readonly paths: readonly string[]
+  readonly summary: string
+  readonly contentType: string
+}
+
+/** A report format of health answers (F5). */
+export type DescribedReport = {
+  readonly name: string
+  /** Whether clients select it by `?format=` with its name, or by `Accept` with its type. */
+  readonly by: 'format' | 'accept'
+  readonly contentType: string
+}
+
+/** The facts about a server that its description needs. Everything else derives from the protocol. */
+export type Described = {
+  /** Its address as the caller knows it, without a trailing slash. */
+  readonly base: string
+  readonly pages: readonly DescribedPage[]
+  readonly reports: readonly DescribedReport[]
+  readonly jsonp: boolean
+  /** The name style of JSON answers (N9). */
+  readonly names: NameStyle
+  /** Whether HTTP Basic is enabled (A9). */
+  readonly basic: boolean
+}
+
+/** The version of the interface. It changes only when the contract with clients changes, independent of the program. */
+export const interfaceVersion = '1.0'
+export const interfaceTitle = 'Application features service'
+
+/** Any object in an OpenAPI document. */
+export type Json = { readonly [key: string]: unknown }
+
+/** A reference to a shared component. */
+export const pointTo = (kind: 'headers' | 'parameters' | 'responses', name: string): Json => ({
+  $ref: `#/components/${kind}/${name}`,
+})
+
+/** Whether callers or the server send a shape: callers may write some values in several ways. */
+export type Side = 'request' | 'answer'
+export type Shape = { readonly schema: Dto | Choice; readonly side: Side }
+
+export const rows: readonly OperationSpec[] = Object.values(operations)
+
+/** Every DTO and enumeration of the interface by name, each after those that it consists of. */
+export function shapes(): ReadonlyMap<string, Shape> {
+  const shapesByName = new Map<string, Shape>()
+  for (const { request } of rows) collect(request, 'request', shapesByName)
+  for (const { response } of rows) collect(response, 'answer', shapesByName)
+  collect(ErrorResponse, 'answer', shapesByName)
+  return shapesByName
+}
+
+function collect(schema: Schema, side: Side, into: Map<string, Shape>): void {
+  if (schema.kind === 'list') collect(schema.item, side, into)
+  if (schema.kind === 'choice') into.set(schema.name, into.get(schema.name) ?? { schema, side })
+  if (schema.kind !== 'dto' || into.has(schema.name)) return
+  for (const field of Object.values(schema.fields)) collect(schemaOf(field), side, into)
+  into.set(schema.name, { schema, side })
+}
+
+/** The verb that clients should use: POST, or GET where the routes have only that. */
+export const usualVerb = ({ routes }: OperationSpec): 'GET' | 'POST' =>
+  routes.some(({ verbs }) => verbs.includes('POST')) ? 'POST' : 'GET'
+
+/** The parameters of a path: `/auth/{provider}` → provider. */
+export const parametersOf = (path: string): readonly string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? [])
+
+/** Who may call, as text. */
+export function callerOf({ caller }: OperationSpec): string {
+  if (caller === 'anyone') return 'Anyone'
+  if (typeof caller === 'string') return `Who is signed in and holds the role ${caller}`
+  return `Who is signed in and holds the permission ${caller.permission}, or the role Admin`
+}
+
+/** The members that answers always contain. Other members are left out when they are unset (N2). */
+export const always: Readonly<Record<string, readonly string[]>> = {
+  ResponseError: ['ErrorCode', 'FieldName', 'Message'],
+  ResponseStatus: ['ErrorCode', 'Message', 'Errors'],
+  ErrorResponse: ['ResponseStatus'],
+  HealthCheckResponse: [
+    'Status',
+    'StatusMessage',
+    'CorrelationId',
+    'FailedMonitorCount',
+    'MonitorSummaries',
+    'ExecutionMetrics',
+  ],
+  MonitorSummary: ['MonitorName', 'Status', 'Results', 'ErrorMessages'],
+  MonitoringResult: ['MonitoringName', 'Status', 'StatusMessage', 'ErrorMessages'],
+  MonitorExecutionMetrics: ['StartDateTime', 'EndDateTime', 'Duration'],
+  GetAccessTokenResponse: ['accessToken'],
+  AssignRolesResponse: ['AllRoles', 'AllPermissions'],
+  UnAssignRolesResponse: ['AllRoles', 'AllPermissions'],
+  ReportHeartbeatResponse: ['Name', 'ReceivedAt'],
+}
+
+/** JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 uses it. */
+export type JsonSchema = { readonly [keyword: string]: unknown }
+
+export const refTo = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` })
+
+const writtenDate = '^/Date\\(-?\\d{1,16}-0000\\)/$'
+const anyDate = '^(/Date\\(-?\\d{1,16}([+-]\\d{4})?\\)/|\\d{4}-\\d\\d-\\d\\d.*)$'
+/** Durations without zero parts, but with at least one part (N4). */
+const writtenDuration = '^-?P(?=[\\dT])(\\d+D)?(T(?=\\d)(\\d+H)?(\\d+M)?(\\d+(\\.\\d{1,7})?S)?)?$'
+const anyDuration = '^(-?P(?=[\\dT]).+|-?(\\d{1,8}\\.)?\\d{1,2}:\\d\\d:\\d\\d(\\.\\d{1,9})?)$'
+
+/** The JSON Schema of a value. DTOs and enumerations are references to components. */
+export function jsonSchema(schema: Schema, side: Side): JsonSchema {
+  switch (schema.kind) {
+    case 'text':
+      return { type: 'string' }
+    case 'flag':
+      return { type: 'boolean' }
+    case 'number':
+      return { type: schema.integer ? 'integer' : 'number' }
+    case 'date':
+      return side === 'answer'
+        ? { type: 'string', pattern: writtenDate, examples: ['/Date(1795262400000-0000)/'] }
+        : { type: 'string', pattern: anyDate, examples: ['/Date(1795262400000-0000)/', '2026-11-21T12:00:00Z'] }
+    case 'duration':
+      return {
+        type: 'string',
+        pattern: side === 'answer' ? writtenDuration : anyDuration,
+        examples: ['PT0.0151S', 'PT5M'],
+      }
+    case 'list':
+      return { type: 'array', items: jsonSchema(schema.item, side) }
+    case 'map':
+      return { type: 'object', additionalProperties: { type: 'string' } }
+    case 'choice':
+    case 'dto':
+      return refTo(schema.name)
+  }
+}
+
+/**
+ * The component of a DTO. For an answer, it requires the members that are always present; for a request, the route
+ * decides.
+ */
+export function dtoSchema(dto: Dto, side: Side, style: NameStyle): JsonSchema {
+  const names = side === 'answer' ? (always[dto.name] ?? []) : []
+  return {
+    type: 'object',
+    properties: propertiesOf(dto, side, style),
+    ...(names.length > 0 ? { required: names.map((name) => inStyle(name, style)) } : {}),
+  }
+}
+
+/** The schema of a request body. It requires the required fields that the path does not set. */
+export function bodySchema(dto: Dto, fromPath: readonly string[], style: NameStyle): JsonSchema {
+  const names = Object.entries(dto.fields).flatMap(([name, field]) =>
+    field.kind === 'required' && !fromPath.includes(name) ? [inStyle(name, style)] : [],
+  )
+  return names.length === 0 ? refTo(dto.name) : { type: 'object', allOf: [refTo(dto.name)], required: names }
+}
+
+export const propertiesOf = (dto: Dto, side: Side, style: NameStyle): JsonSchema =>
+  Object.fromEntries(
+    Object.entries(dto.fields).map(([name, field]) => [inStyle(name, style), jsonSchema(schemaOf(field), side)]),
+  )
+
+/** The schema of a path or query parameter. Lists may also be repeated; maps are `{key:value}` (N6). */
+export function parameterSchema(schema: Schema): JsonSchema {
+  switch (schema.kind) {
+    case 'map':
+    case 'dto':
+      return { type: 'string', pattern: '^\\{.*\\}$', examples: ['{key:value}'] }
+    default:
+      return jsonSchema(schema, 'request')
+  }
+}
