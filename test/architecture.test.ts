@@ -38,6 +38,7 @@ const law: Record<string, readonly string[]> = {
     'lazy',
     'preload',
     'folder',
+    'format',
   ],
   protocol: ['errors'],
   errors: [],
