@@ -10,10 +10,11 @@ import {
   PatternBudget,
   patternMismatch,
   statusAllowed,
+  unmetEach,
   withPatternBudget,
 } from '../../src/core/assert/expectation.ts'
 import { merged, reachable } from '../../src/core/engine/index.ts'
-import { createRedactor, safeUrl, sanitize } from '../../src/core/net/text.ts'
+import { createRedactor, noRedaction, safeUrl, sanitize } from '../../src/core/net/text.ts'
 import { givenUp } from '../support/given-up.ts'
 import { processorMs } from '../support/processor-time.ts'
 
@@ -180,6 +181,28 @@ describe('expectations', () => {
     expect(tried(126).all).toEqual([undefined, undefined, undefined, undefined, late, other])
     expect(tried(126).givenUp).toBe('/(?=a)a/ was not tried, as those before it took more than 1000 ms')
     expect(tried(100).givenUp).toBeUndefined()
+  })
+
+  test('a pattern on many values is given up after a second, however fast each is (the time is simulated)', () => {
+    let used = 0
+    const spy = vi.spyOn(process, 'threadCpuUsage').mockImplementation(() => {
+      used += 201_000
+      return { user: used, system: 0 }
+    })
+    const judge = (values: number) =>
+      unmetEach(
+        Array.from({ length: values }, () => 'a'),
+        '/a/',
+        noRedaction,
+      )
+    try {
+      expect(judge(4)).toEqual([undefined, undefined, undefined, undefined])
+      expect(() => judge(5)).toThrow(
+        'cannot be judged: /a/ was not tried on every value, as the first ones took more than 1000 ms',
+      )
+    } finally {
+      spy.mockRestore()
+    }
   })
 
   test('statuses and what cannot be read', () => {

@@ -44,7 +44,10 @@ const problemOf = (step: Raw, more: Raw = {}): string | undefined =>
 const hostile = { s: `${'a'.repeat(60)}!` }
 const nested = '/^(?=a)(a+)+$/'
 const failsOf = (n: number): readonly Raw[] =>
-  Array.from({ length: n }, (_, index) => ({ expect: { '$.s': `/^(?=\\w)(\\w+)+${index}$/` }, says: `failure ${index}` }))
+  Array.from({ length: n }, (_, index) => ({
+    expect: { '$.s': `/^(?=\\w)(\\w+)+${index}$/` },
+    says: `failure ${index}`,
+  }))
 
 test('a pattern that backtracks ends the waiting at once, and is given up once for all', async () => {
   await using server = await answering(() => ({ body: hostile }))

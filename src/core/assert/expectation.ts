@@ -45,10 +45,12 @@ export class PatternBudget {
    * left, or the error of `attempt`.
    */
   spend<T>(label: string, attempt: () => T): T {
-    if (this.#timedOut !== undefined) throw new PatternBudgetError('another pattern of this answer was given up')
+    if (this.#timedOut !== undefined)
+      throw new PatternBudgetError('was not tried, as another pattern of this answer was given up')
     const before = processorMs()
     try {
-      if (this.#ms > answerMs) throw new PatternBudgetError(`those before it took more than ${answerMs} ms`)
+      if (this.#ms > answerMs)
+        throw new PatternBudgetError(`was not tried, as those before it took more than ${answerMs} ms`)
       return attempt()
     } catch (error) {
       this.#timedOut = timedOut(label, error)
@@ -138,7 +140,8 @@ function matchEach(source: string, flags: string, texts: readonly string[], labe
 function inTime(matches: (text: string) => boolean): (text: string) => boolean {
   const before = processorMs()
   return (text) => {
-    if (processorMs() - before > answerMs) throw new PatternBudgetError(`the first values took more than ${answerMs} ms`)
+    if (processorMs() - before > answerMs)
+      throw new PatternBudgetError(`was not tried on every value, as the first ones took more than ${answerMs} ms`)
     return matches(text)
   }
 }
@@ -174,7 +177,7 @@ function processorMs(): number {
 }
 
 function endless(error: unknown): string {
-  if (error instanceof PatternBudgetError) return `was not tried, as ${error.message}`
+  if (error instanceof PatternBudgetError) return error.message
   return error instanceof PatternStarvedError
     ? `got less than ${patternMs} ms of processor time in ${maxTryMs} ms: this machine is too busy`
     : `did not end within ${patternMs} ms`

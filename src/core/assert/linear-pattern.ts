@@ -229,7 +229,8 @@ function toRe2(source: string, flags: string): string | undefined {
 function compile(source: string, flags: string): Re2.RE2JS | undefined {
   const pattern = toRe2(source, flags)
   if (pattern === undefined) return undefined
-  // Loaded only for a pattern, and synchronously, because expectations are compared synchronously.
+  // Loaded only for a pattern, and synchronously, because expectations are compared synchronously. Reading svc.yaml loads
+  // it first, so that no run of `svc serve` opens its file.
   const { RE2JS, RE2JSException } = createRequire(import.meta.url)('re2js') as typeof Re2
   try {
     const program = RE2JS.compile(pattern)
@@ -241,11 +242,8 @@ function compile(source: string, flags: string): Re2.RE2JS | undefined {
   }
 }
 
-/** Whether RE2 can run a valid regular expression. Loads RE2 only where the size of the program decides. */
-export function isLinear(source: string, flags: string): boolean {
-  const isSmall = source.length < 200 && !/\{\d/.test(source)
-  return isSmall ? toRe2(source, flags) !== undefined : compile(source, flags) !== undefined
-}
+/** Whether RE2 can run a valid regular expression. */
+export const isLinear = (source: string, flags: string): boolean => compile(source, flags) !== undefined
 
 /**
  * Returns the test of a valid regular expression: what `new RegExp(source, flags).test` returns, in time linear in the
