@@ -34,10 +34,10 @@ const hex = (code: number): string => `\\x{${code.toString(16)}}`
 const half = (unit: number): number => unit - 0xd800 + 0xf_0000
 const isHalf = (code: number): boolean => code >= 0xd800 && code <= 0xdfff
 
-const escape =
+const escapeSequence =
   /\\(?:x([\dA-Fa-f]{2})|u([\dA-Fa-f]{4})|u\{([\dA-Fa-f]{1,6})\}|c([A-Za-z])|(0)(?!\d)|([tnvfr])|([dDwWsS])|([^A-Za-z0-9]))/y
-const group = /\((?:\?:|\?<[A-Za-z_$][\w$]*>|(?!\?))/y
-const repeat = /(?:[*+?]|\{(\d+)(?:,(\d*))?\})\??/y
+const groupStart = /\((?:\?:|\?<[A-Za-z_$][\w$]*>|(?!\?))/y
+const quantifier = /(?:[*+?]|\{(\d+)(?:,(\d*))?\})\??/y
 
 /** One character by its code, or the set of an escape. */
 type Part = { readonly code: number } | { readonly set: string }
@@ -69,7 +69,7 @@ class Rewriter {
       const char = this.#source[this.#at] ?? ''
       const wasStart = isStart
       isStart = char === '|'
-      if (this.#take(group) !== undefined) {
+      if (this.#take(groupStart) !== undefined) {
         depth += 1
         rewritten += '(?:'
       } else if (char === ')' || char === '|') {
@@ -105,7 +105,7 @@ class Rewriter {
   }
 
   #repeated(): string | undefined {
-    const match = this.#take(repeat)
+    const match = this.#take(quantifier)
     if (match && Math.max(Number(match[1] ?? 0), Number(match[2] ?? 0)) > 1_000) throw new UnsupportedError()
     return match?.[0]
   }
@@ -127,8 +127,7 @@ class Rewriter {
     if (this.#ignoreCase) return `[${this.#range(code, code)}]`
     if (this.#unicode || code <= 0xffff) return hex(!this.#unicode && isHalf(code) ? half(code) : code)
     const both = String.fromCodePoint(code)
-    // A repeat behind it would repeat the second half alone.
-    if (/[*+?{]/.test(this.#source[this.#at] ?? '')) throw new UnsupportedError()
+    // A quantifier behind a pair repeats its second half alone, as in JavaScript.
     return hex(half(both.charCodeAt(0))) + hex(half(both.charCodeAt(1)))
   }
 
@@ -139,11 +138,11 @@ class Rewriter {
       this.#at += code > 0xffff ? 2 : 1
       return { code }
     }
-    const match = this.#take(escape)
+    const match = this.#take(escapeSequence)
     if (!match) throw new UnsupportedError()
-    const [, two, four, any, control, zero, known, set, itself] = match
+    const [, two, four, any, control, zero, letter, set, itself] = match
     if (set !== undefined && sets[set] !== undefined) return { set: sets[set] }
-    if (known !== undefined && controls[known] !== undefined) return { code: controls[known] }
+    if (letter !== undefined && controls[letter] !== undefined) return { code: controls[letter] }
     if (zero !== undefined) return { code: 0 }
     if (control !== undefined) return { code: control.charCodeAt(0) % 32 }
     if (itself !== undefined && !isHalf(itself.charCodeAt(0))) return { code: itself.charCodeAt(0) }
