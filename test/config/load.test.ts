@@ -265,7 +265,7 @@ test('a pattern that takes time by backtracking is a warning with its place, and
 `)
   expect(config.types.App?.monitors).toHaveLength(2)
   const why =
-    'is matched by backtracking, because it has look-around, a back-reference or another part that RE2 lacks: it fails on a text that takes it more than 250 ms'
+    'is matched by backtracking, because it has look-around, a back-reference or another part that RE2 does not support: the check fails if matching takes more than 250 ms'
   expect(config.warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
     `5:7: types.App[0].matches ${why}`,
     `8:9: types.App[0].json.$.b ${why}`,

@@ -82,15 +82,15 @@ export function patternProblem(pattern: string): string | undefined {
 }
 
 /**
- * Why a valid regular expression, `/…/flags` or bare, may take longer than its text is long, or undefined: RE2 cannot run
- * it, so that a peer's text can make it fail by using up its time.
+ * Why a valid regular expression, `/…/flags` or bare, can take more than linear time, or undefined. RE2 cannot run it, so
+ * a peer's text can make its check fail by using up the time.
  */
 export function patternWarning(pattern: string): string | undefined {
   const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
   if (patternProblem(pattern) !== undefined || isLinear(source.replaceAll('{nonce}', '0'), flags)) return undefined
   return (
-    'is matched by backtracking, because it has look-around, a back-reference or another part that RE2 lacks: ' +
-    `it fails on a text that takes it more than ${patternMs} ms`
+    'is matched by backtracking, because it has look-around, a back-reference or another part that RE2 does not ' +
+    `support: the check fails if matching takes more than ${patternMs} ms`
   )
 }
 
