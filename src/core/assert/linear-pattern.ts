@@ -8,8 +8,8 @@ import type * as Re2 from 're2js'
  */
 
 /**
- * Maximum instructions of a compiled pattern: the time for a text is at most proportional to their number, half a second
- * for 64 KiB. `\d{1,100}` has about 200.
+ * Maximum instructions of a compiled pattern: the time for a text is at most proportional to their number, about 0.6 s of
+ * processor time for 64 KiB. `\d{1,100}` has about 200.
  */
 const maxInstructions = 250
 
