@@ -247,6 +247,32 @@ test.each([
   expect(line?.replace(/^\d+:\d+: /, '')).toBe(message)
 })
 
+test('a pattern that takes time by backtracking is a warning with its place, and no obstacle', async () => {
+  const config = await load(`types:
+  App:
+    - kind: http
+      url: https://app.example.com/
+      matches: (?=ready)r
+      json:
+        $.a: /^(a+)+$/
+        $.b: /(.)\\1/s
+      links:
+        - {name: next, path: $.next, json: {$.c: '/(?<!x)y/'}}
+    - kind: tcp
+      host: db1
+      port: 25
+      expect: '/^220 .*ready/m'
+`)
+  expect(config.types.App?.monitors).toHaveLength(2)
+  const why =
+    'is matched by backtracking, because it has look-around, a back-reference or another part that RE2 does not support: the check fails if matching takes more than 250 ms'
+  expect(config.warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
+    `5:7: types.App[0].matches ${why}`,
+    `8:9: types.App[0].json.$.b ${why}`,
+    `10:45: types.App[0].links[0].json.$.c ${why}`,
+  ])
+})
+
 test('a secret that is not there is a warning with its place, and no obstacle', async () => {
   const yaml = `types:
   App:

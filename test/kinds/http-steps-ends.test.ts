@@ -40,11 +40,14 @@ async function look(server: HttpPeer, step: Raw, more: Raw = {}, options: RunKin
 const problemOf = (step: Raw, more: Raw = {}): string | undefined =>
   steps.validate?.(settingsOf({ url: 'http://127.0.0.1', steps: [{ name: 'a', path: '/a', ...step }], ...more }))
 
-/** Makes `/^(a+)+$/` and `/^(\w+)+$/` try for hours. */
+/** Makes `/^(?=a)(a+)+$/` and `/^(?=\w)(\w+)+$/` try for hours. */
 const hostile = { s: `${'a'.repeat(60)}!` }
-const nested = '/^(a+)+$/'
+const nested = '/^(?=a)(a+)+$/'
 const failsOf = (n: number): readonly Raw[] =>
-  Array.from({ length: n }, (_, index) => ({ expect: { '$.s': `/^(\\w+)+${index}$/` }, says: `failure ${index}` }))
+  Array.from({ length: n }, (_, index) => ({
+    expect: { '$.s': `/^(?=\\w)(\\w+)+${index}$/` },
+    says: `failure ${index}`,
+  }))
 
 test('a pattern that backtracks ends the waiting at once, and is given up once for all', async () => {
   await using server = await answering(() => ({ body: hostile }))
@@ -54,7 +57,7 @@ test('a pattern that backtracks ends the waiting at once, and is given up once f
   expect(processorMs() - start).toBeLessThan(2_000)
   expect(server.asked()).toHaveLength(1)
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-  const judged = String.raw`cannot be judged: /\^\(\\w\+\)\+0\$/ ${givenUp}`
+  const judged = String.raw`cannot be judged: /\^\(\?=\\w\)\(\\w\+\)\+0\$/ ${givenUp}`
   expect(result.message).toMatch(
     new RegExp(String.raw`^done: GET /v1/job was answered 200, asked 1 time in [\d.]+ m?s: ${judged}$`),
   )
@@ -64,7 +67,7 @@ test('so does the pattern that ends it', async () => {
   await using server = await answering(() => ({ body: hostile }))
   const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' } })
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-  expect(result.message).toMatch(new RegExp(String.raw`: cannot be judged: /\^\(a\+\)\+\$/ ${givenUp}`))
+  expect(result.message).toMatch(new RegExp(String.raw`: cannot be judged: /\^\(\?=a\)\(a\+\)\+\$/ ${givenUp}`))
   expect(server.asked()).toHaveLength(1)
 })
 

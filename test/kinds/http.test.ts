@@ -545,7 +545,7 @@ describe('http content', () => {
     const result = await one(
       'content',
       replies(answer(200, `${'a'.repeat(50)}!`)),
-      { matches: '^(a|aa)+$' },
+      { matches: '^(?=a)(a|aa)+$' },
       'Standard',
     )
     expect(processorMs() - start).toBeLessThan(3_000)
@@ -556,7 +556,7 @@ describe('http content', () => {
   test('many patterns that backtrack are given up together: in headers, JSON, measures, and of a link', async () => {
     const text = `${'a'.repeat(60)}!`
     const many = Array.from({ length: 12 }, (_, index) => index)
-    const map = (key: (n: number) => string) => Object.fromEntries(many.map((n) => [key(n), `/^(\\w+)+${n}$/`]))
+    const map = (key: (n: number) => string) => Object.fromEntries(many.map((n) => [key(n), `/^(?=\\w)(\\w+)+${n}$/`]))
     const headers = Object.fromEntries(many.map((n) => [`X-H${n}`, text]))
     const body = Object.fromEntries(many.map((n) => [`k${n}`, text]))
     await using server = await httpPeer((_, response) => {

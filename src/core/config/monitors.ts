@@ -52,7 +52,26 @@ export async function readMonitor(
   const names = { plainName, name: plainName === undefined ? undefined : monitorName(kindName, plainName) }
   const kind = isKindName(kindName) && kindName !== hostKind ? await loadKind(kindName) : undefined
   if (!kind || kind.internal) return refused({ path: ['kind'], message: await kindProblem(kindName) }, names)
-  return { ...names, ...readKnown(raw, kind, plainName ?? kindName, context) }
+  const read = readKnown(raw, kind, plainName ?? kindName, context)
+  const patterns = patternsIn(raw, [])
+  if (patterns.length === 0) return { ...names, ...read }
+  const { patternWarning } = await import('../assert/expectation.ts')
+  const warnings = patterns.flatMap(({ path, pattern }) => {
+    const message = patternWarning(pattern)
+    return message === undefined ? [] : [{ path, message }]
+  })
+  return { ...names, ...read, warnings: [...read.warnings, ...warnings] }
+}
+
+type PatternAt = { readonly path: Problem['path']; readonly pattern: string }
+
+/** The regular expressions among the settings of a monitor: texts written as `/…/flags`, and `matches` in any form. */
+function patternsIn(value: unknown, path: Problem['path']): readonly PatternAt[] {
+  if (typeof value === 'string') {
+    return path.at(-1) === 'matches' || /^\/.*\/[imsu]*$/s.test(value) ? [{ path, pattern: value }] : []
+  }
+  if (Array.isArray(value)) return value.flatMap((item, index) => patternsIn(item, [...path, index]))
+  return isMap(value) ? Object.entries(value).flatMap(([key, item]) => patternsIn(item, [...path, key])) : []
 }
 
 function readKnown(

@@ -278,7 +278,7 @@ export const content = onHttp({
     contains: { type: 'text', doc: 'Text that the body contains' },
     matches: {
       type: 'text',
-      doc: 'Regular expression that the first 64 KiB of the body match; given up after 250 ms',
+      doc: 'Regular expression that the first 64 KiB of the body match',
     },
     judgeFrom,
   },
