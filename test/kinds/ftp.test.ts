@@ -90,7 +90,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       expect(said('EPSV')).toMatch(/^EPSV said port \d+, 1 entry listed over it in /)
       expect(said('PASV')).toMatch(/^PASV said 127\.0\.0\.1:\d+, 1 entry listed over it in /)
       expect(said('round trip')).toMatch(/^64 KiB written in .* and read back in .*, same SHA-256$/)
-      expect(said('oldest file')).toBe('no file waits in "/incoming"')
+      expect(said('oldest file')).toBe('no file is waiting in "/incoming"')
     })
     test('without allowWrites nothing is written, and without a folder none is looked at', async () => {
       const results = await run({}, 'Advanced')
