@@ -112,11 +112,11 @@ test('a probe credential is made, used at a real FTP server, and removed', async
     'step ok sign in: POST /v1/sign-in was answered 200 with 34 B',
     'step ok make: POST /v1/accounts was answered 201 with 47 B',
     'step ok read: GET /v1/accounts/a-1001 was answered 200 with 47 B',
-    `step ok use: signed in at 127.0.0.1:${all.ftp.port} as "svc-probe-1", unencrypted,`,
+    `step ok use: signed in to 127.0.0.1:${all.ftp.port} as "svc-probe-1" (unencrypted)`,
     'cleanup ok remove: DELETE /v1/accounts/a-1001 was answered 204 with 0 B',
     'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
   ])
-  expect(results[4]?.message).toMatch(/ms \(limit 3 s\); .*listed over it in/)
+  expect(results[4]?.message).toMatch(/ms \(limit 3 s\); .*listed in/)
   expect(results[1]).toMatchObject({
     measurement: { unit: 'milliseconds', limit: 5_000 },
     address: `127.0.0.1:${all.api.port}`,
@@ -453,7 +453,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'at vsftpd', () => {
     })
     const well = await run(raw('FTP_PASSWORD'))
     expect(well.map(({ status }) => status)).toEqual(['ok', 'ok'])
-    expect(well[1]?.message).toMatch(/^use: signed in at 127\.0\.0\.1:\d+ as "ftp" in .*listed over it in/)
+    expect(well[1]?.message).toMatch(/^use: signed in to 127\.0\.0\.1:\d+ as "ftp" in .*listed in/)
     const [, refused] = await run(raw('WRONG'))
     expect(refused).toMatchObject({ check: 'step', status: 'failed', fault: 'auth' })
     await expect.poll(() => server.sessions()).toBe(0)
