@@ -104,9 +104,9 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     expect(verdicts).toEqual([
       [
         'Success',
-        expect.stringMatching(/^warning: \S+ says Success with 1 warning: "Configuration configured: Sql: no/),
+        expect.stringMatching(/^warning: \S+ reports Success with 1 warning: "Configuration configured: Sql: no/),
       ],
-      ['Failure', expect.stringMatching(/ says Failure, 1 failed monitor: .*; failed there: Configuration$/)],
+      ['Failure', expect.stringMatching(/ reports Failure, 1 failed monitor: .*; failed there: Configuration$/)],
     ])
   })
 

@@ -34,7 +34,7 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
     const look = (otherwise?: 'closed' | 'silent' | 'full'): void => {
       const missing = lacks(bytes, expected)
       if (missing === undefined) settle('met')
-      else if (missing.startsWith('cannot be judged')) settle('unjudged', missing)
+      else if (missing.startsWith('cannot be evaluated')) settle('unjudged', missing)
       else if (otherwise) settle(otherwise)
     }
     const timer = setTimeout(() => look('silent'), ms)
@@ -63,7 +63,7 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
 }
 
 function lacks(received: Buffer, expected: Expected | undefined): string | undefined {
-  if (typeof expected === 'function') return expected(received) ? undefined : 'is not whole'
+  if (typeof expected === 'function') return expected(received) ? undefined : 'is incomplete'
   if (expected === undefined) return received.length > 0 ? undefined : 'is missing'
   const text = received.toString('utf8')
   if (isPattern(expected)) return patternMismatch(text, expected)

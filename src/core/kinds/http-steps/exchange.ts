@@ -66,7 +66,7 @@ export async function send(run: StepsRun, step: Step | CleanupStep, signal: Abor
   const lost = templatesOf(step, settings)
     .map((template) => values.missing(template))
     .find((name) => name !== undefined)
-  if (lost !== undefined) throw new ProbeError('dependency', `not sent: \${${lost}} was never captured`)
+  if (lost !== undefined) throw new ProbeError('dependency', `not sent: no step captured \${${lost}}`)
   const request = requestOf(step, settings, values, jar)
   const start = context.now()
   const ready = run.first
@@ -138,7 +138,7 @@ function capture(from: string, content: Content, jar: CookieJar): Capture {
   if (text.value.length > maxValue) {
     return {
       secret: text.value.slice(0, maxValue),
-      problem: `has a ${sanitize(from, 64)} of ${text.value.length} characters, more than the ${maxValue} that are taken`,
+      problem: `has a ${sanitize(from, 64)} of ${text.value.length} characters (limit ${maxValue})`,
     }
   }
   return text
@@ -165,5 +165,5 @@ function valueAt(from: string, content: Content, jar: CookieJar): Capture {
   const value = readJsonPath(read.value, steps)?.value
   if (value === undefined) return lacks
   const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-  return isPlain ? { value: String(value) } : { problem: `has a ${sanitize(from, 64)} that is no text and no number` }
+  return isPlain ? { value: String(value) } : { problem: `has a ${sanitize(from, 64)} that is neither text nor a number` }
 }

@@ -78,7 +78,7 @@ export type ExpectationOutcome =
   | { readonly type: 'unexpected status' }
   /** A failure that `fails` declares. */
   | { readonly type: 'failure'; readonly meaning: Meaning }
-  /** A pattern timed out, so that the outcome is unknown. `why` follows the words "cannot be judged: ". */
+  /** A pattern timed out, so that the outcome is unknown. `why` follows the words "cannot be evaluated: ". */
   | { readonly type: 'undecided'; readonly why: string }
   /** Polling of `until` continues. */
   | { readonly type: 'unfinished'; readonly lacks: Result }
@@ -120,7 +120,7 @@ function isRefusal(step: Step | CleanupStep, settings: StepsSettings, status: nu
 /** Why an answer does not end the polling, or undefined. */
 function lackedBy(content: Content, status: number, ending: Ending): Result | undefined {
   if (ending.status && !statusAllowed(status, ending.status)) {
-    return fail('step', 'data', `it was answered ${status}, and waited for ${ending.status.join(', ')}`)
+    return fail('step', 'data', `the answer was ${status} (expected ${ending.status.join(', ')})`)
   }
   return unmetIn(content, ending)[0]
 }
