@@ -64,7 +64,7 @@ export const openMysql: OpenDatabase = async (target, way) => {
       await signedIn(connection)
       thread = connection.threadId ?? 0
       // The driver accepts almost any data as a greeting.
-      if (thread === 0) throw new ProbeError('protocol', `${address} does not answer as MySQL does`)
+      if (thread === 0) throw new ProbeError('protocol', `${address} does not answer like a MySQL server`)
     },
     encryption: () => (options.ssl ? 'TLS' : undefined),
     secured: () => (options.ssl ? (streamOf(connection) as TLSSocket) : undefined),
@@ -82,7 +82,7 @@ async function optionsFor(target: DatabaseTarget, ip: string): Promise<Connectio
   const tls = await tlsChoice(target, ip)
   if (tls && tls.servername === undefined) {
     // The driver can verify a certificate only against a name.
-    throw new ProbeError('tls', 'a certificate is for a name, and the url has an address: set tls: {servername: …}')
+    throw new ProbeError('tls', 'a certificate is verified against a name, but the url has an address: set tls: {servername: …}')
   }
   return {
     // The socket is already connected; this is the name to verify in the certificate.
