@@ -281,7 +281,7 @@ describe('providers that are not sound', () => {
       const document = { jwks_uri: `http://127.0.0.1:${other.port}/keys` }
       const results = await look({ document }, {}, 'Standard')
       expect(checked(results, 'endpoints')).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(checked(results, 'endpoints').message).toContain(`add "127.0.0.1:${other.port}" in endpointHosts`)
+      expect(checked(results, 'endpoints').message).toContain(`add "127.0.0.1:${other.port}" to endpointHosts`)
       expect(checked(results, 'keys')).toMatchObject({ status: 'failed', fault: 'data' })
       expect(other.seen()).toBe(0)
       expect(bad(await look({ document }, { endpointHosts: [`127.0.0.1:${other.port}`] }, 'Standard'))).toEqual([])
