@@ -259,8 +259,14 @@ describe('settings', () => {
     [{ expected: '1' }, 'has no source of the deployed version: add versionFile or url'],
     [{ versionFile: '/v' }, 'has no expected version: add expected or expectedFile'],
     [{ url: 'http://127.0.0.1:1/', marker: '/m' }, 'has no expected version: add expected or expectedFile'],
-    [{ expected: '1', expectedFile: '/e', versionFile: '/v' }, 'has both expected and expectedFile: remove one of them'],
-    [{ expected: '1', url: 'http://127.0.0.1:1/', versionFile: '/v' }, 'has both versionFile and url: remove one of them'],
+    [
+      { expected: '1', expectedFile: '/e', versionFile: '/v' },
+      'has both expected and expectedFile: remove one of them',
+    ],
+    [
+      { expected: '1', url: 'http://127.0.0.1:1/', versionFile: '/v' },
+      'has both versionFile and url: remove one of them',
+    ],
   ])('%j would check nothing or two things, and is an error', async (given, message) => {
     const [result] = await look(given)
     expect(result).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(message) })

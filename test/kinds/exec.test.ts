@@ -303,7 +303,11 @@ describe('what it may cost', () => {
 
   test('a program that does not stop writing output is ended before the deadline', async () => {
     const found = await look(program('yes'))
-    expect(found).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining('does not stop writing output: it was ended') })
+    expect(found).toMatchObject({
+      status: 'failed',
+      fault: 'data',
+      message: expect.stringContaining('does not stop writing output: it was ended'),
+    })
   })
 
   test('it has no input to wait for', async () => {
@@ -363,7 +367,10 @@ describe('what may be run', () => {
     writeFileSync(path, '#!/nowhere/sh\n')
     expect(await look(path)).toMatchObject({ status: 'failed', fault: 'internal' })
     chmodSync(path, 0o644)
-    expect(await look(path)).toMatchObject({ fault: 'internal', message: expect.stringContaining('this account has no permission to run it') })
+    expect(await look(path)).toMatchObject({
+      fault: 'internal',
+      message: expect.stringContaining('this account has no permission to run it'),
+    })
     expect(await refusal(join(allowed, '.'))).toMatch(/is not a program|is in no folder/)
   })
 })

@@ -83,7 +83,9 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
     test('it says what it saw', async () => {
       const results = await run(writes, 'Advanced')
       const said = (check: string): string => checked(results, check).message
-      expect(said('banner')).toMatch(/^127\.0\.0\.1:\d+ greeted with "220 \(vsFTPd [\d.]+\)" in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('banner')).toMatch(
+        /^127\.0\.0\.1:\d+ greeted with "220 \(vsFTPd [\d.]+\)" in [\d.]+ m?s \(limit 3 s\)$/,
+      )
       expect(said('TLS')).toMatch(/accepts AUTH TLS and speaks TLSv1\.[23], certificate trusted$/)
       expect(said('sign-in')).toMatch(/^signed in to .* as "ftp" in [\d.]+ m?s \(limit 3 s\)$/)
       expect(said('PWD')).toBe('the working folder is "/"')
@@ -149,7 +151,9 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       const results = await clear({ folder: 'incoming', ending: '.xml', files: { limit: 1 } }, 'Advanced')
       const oldest = checked(results, 'oldest file')
       expect(oldest).toMatchObject({ status: 'warning', measurement: { unit: 'milliseconds', limit: 3_600_000 } })
-      expect(oldest.message).toMatch(/^oldest file of "incoming", "b\.xml", has waited 20\.\d min \(warns above 15 min\)$/)
+      expect(oldest.message).toMatch(
+        /^oldest file of "incoming", "b\.xml", has waited 20\.\d min \(warns above 15 min\)$/,
+      )
       expect(oldest.measurement?.value).toBeGreaterThanOrEqual(20.5 * 60_000 - 2_000)
       expect(oldest.measurement?.value).toBeLessThan(20.5 * 60_000 + 30_000)
       expect(checked(results, 'backlog')).toMatchObject({ status: 'failed', measurement: { value: 2 } })
@@ -330,7 +334,9 @@ describe('ftp against servers that misbehave', () => {
       'Advanced',
     )
     expect(bad(results)).toEqual([])
-    expect(checked(results, 'banner').message).toContain('greeted with "220-Welcome 220-to the 229 indented 220 Ready" in')
+    expect(checked(results, 'banner').message).toContain(
+      'greeted with "220-Welcome 220-to the 229 indented 220 Ready" in',
+    )
   })
 
   describe('before the sign-in', () => {
@@ -442,7 +448,9 @@ describe('ftp against servers that misbehave', () => {
         expect(result.message).toMatch(
           /^signed in after [\d.]+ ms, PASV returned 127\.0\.0\.3:\d+, connect timed out after [\d.]+ m?s \(control peer 127\.0\.0\.1\): passive address, firewall or passive port range, not the account$/,
         )
-        expect(result.details).toEqual(['PASV returned a different address than that of the control connection (127.0.0.1)'])
+        expect(result.details).toEqual([
+          'PASV returned a different address than that of the control connection (127.0.0.1)',
+        ])
       } finally {
         deaf.close()
       }
@@ -608,7 +616,10 @@ describe('ftp against servers that misbehave', () => {
     test('a server that dates no file is a warning, never a silent green', async () => {
       const script = { answers: { FEAT: '502 No', MDTM: '502 No' } }
       const result = await one('oldest file', script, { folder: 'in' }, 'Advanced')
-      expect(result).toMatchObject({ status: 'warning', message: expect.stringContaining('the server reports no dates') })
+      expect(result).toMatchObject({
+        status: 'warning',
+        message: expect.stringContaining('the server reports no dates'),
+      })
     })
     test.each([
       ['another SHA-256', (bytes: Buffer) => Buffer.from(bytes).fill(0, 100, 101 + 64), 'with another SHA-256'],

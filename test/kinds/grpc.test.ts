@@ -177,7 +177,9 @@ describe('grpc health', () => {
     await using server = await healthServer({ a: 'SERVING' })
     const result = checked(await look(server.port), 'health')
     expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(result.message).toContain('has no status for the server as a whole: list its services in services (NOT_FOUND')
+    expect(result.message).toContain(
+      'has no status for the server as a whole: list its services in services (NOT_FOUND',
+    )
   })
 
   test('a server without the health service is told from one that is not well', async () => {
@@ -437,7 +439,12 @@ describe('grpc answers that prove nothing', () => {
     ['a flag that gRPC does not have', { body: message([8, 1], 2, 9) }, 'protocol', 'began its message with 9'],
     ['two messages', { body: Buffer.concat([serving, serving]) }, 'protocol', 'sent more than one message'],
     ['no protobuf', { body: message([0xff, 0xff]) }, 'protocol', 'a message that is not a HealthCheckResponse'],
-    ['another type of status', { body: message([10, 1, 1]) }, 'protocol', 'a message that is not a HealthCheckResponse'],
+    [
+      'another type of status',
+      { body: message([10, 1, 1]) },
+      'protocol',
+      'a message that is not a HealthCheckResponse',
+    ],
     [
       'a status of a later version',
       { body: message([8, 9]) },

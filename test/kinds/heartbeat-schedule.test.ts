@@ -60,7 +60,9 @@ describe('a job that runs by the clock', () => {
     expect(await told(due + 7 * hour, due + 5 * minute)).toBe(
       'last heartbeat, from nightly, came 6.9 h ago; it was due at 02:00 UTC (limit 30 min)',
     )
-    expect(await told(due + 5 * minute, due - day)).toBe('nightly has been due since 02:00 UTC, 5 min ago (limit 30 min)')
+    expect(await told(due + 5 * minute, due - day)).toBe(
+      'nightly has been due since 02:00 UTC, 5 min ago (limit 30 min)',
+    )
     expect(await told(due + 12 * minute, due - day)).toBe(
       'nightly has not reported since 02:00 UTC, when it was due (12 min ago; warns above 10 min)',
     )

@@ -175,7 +175,10 @@ describe('at Standard', () => {
       beat('b', 0, { diskFreePercent: 9.9, skewMs: -31_000 }),
       beat('c', 0),
     ]
-    expect(await one('disk', beats)).toMatchObject({ status: 'failed', message: 'b: free disk space 9.9 % (at least 10 %)' })
+    expect(await one('disk', beats)).toMatchObject({
+      status: 'failed',
+      message: 'b: free disk space 9.9 % (at least 10 %)',
+    })
     expect(await one('clock', beats)).toMatchObject({ status: 'failed', message: 'b: clock offset 31 s (limit 30 s)' })
     const level2 = async (free: number, skew: number) => [
       await status('disk', [beat('a', 0, { diskFreePercent: free })]),

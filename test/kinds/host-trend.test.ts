@@ -35,7 +35,10 @@ describe('the trend of a disk', () => {
   })
   test('one that does not fill, or not within 90 days, is well', () => {
     for (const free of [falling(5 * GiB, 0), falling(5 * GiB, -GiB), falling(90 * GiB, 1024)]) {
-      expect(judged(free)).toMatchObject({ status: 'ok', message: 'not filling up, based on 7 readings of the last 6 h' })
+      expect(judged(free)).toMatchObject({
+        status: 'ok',
+        message: 'not filling up, based on 7 readings of the last 6 h',
+      })
     }
   })
   test('one large file is no trend, nor is one that was deleted', () => {

@@ -127,7 +127,9 @@ describe('http nonce', () => {
     ['xml', { xml: { '/a': '{nonce}' } }],
   ])('%s that expects a nonce which nothing sends is told before anything is asked', async (_, settings) => {
     await using server = await echoing()
-    expect(checked(await look(server, '/', settings), 'settings').message).toMatch(/^expects \{nonce\}, but neither url nor headers nor body sends it/)
+    expect(checked(await look(server, '/', settings), 'settings').message).toMatch(
+      /^expects \{nonce\}, but neither url nor headers nor body sends it/,
+    )
     expect(server.asked()).toEqual([])
   })
 })

@@ -175,7 +175,9 @@ test('no more than `most` requests are sent; the last of them may be the good on
   expect(of(await run(job(server, waitFor({ most: 3 }))), 'done').status).toBe('ok')
   await using slow = await jobs(states('running', 'running', 'done'))
   const results = await run(job(slow, waitFor({ most: 2 })))
-  expect(of(results, 'done').message).toMatch(/is not finished, sent 2 times in [\d.]+ m?s \(request limit reached\); last/)
+  expect(of(results, 'done').message).toMatch(
+    /is not finished, sent 2 times in [\d.]+ m?s \(request limit reached\); last/,
+  )
   expect(looksAt(slow)).toBe(2)
 })
 
@@ -220,9 +222,7 @@ test('a status alone may be what ends the waiting', async () => {
   const wait = { name: 'done', path: '/jobs/1', until: { status: [200], every: '100ms', most: 5 } }
   expect(of(await run(job(server, wait)), 'done').status).toBe('ok')
   await using never = await jobs(() => ({ status: 202 }))
-  expect(of(await run(job(never, wait)), 'done').message).toMatch(
-    /last answer: the answer was 202 \(expected 200\)$/,
-  )
+  expect(of(await run(job(never, wait)), 'done').message).toMatch(/last answer: the answer was 202 \(expected 200\)$/)
 })
 
 test('a path that begins with a slash leads into XML, in all that is expected', async () => {
@@ -335,7 +335,11 @@ test.each<[string, Raw, RegExp]>([
   ],
   ['nothing that ends it', one({ until: { every: '1s' } }), /has until without expect or status: add one of them$/],
   ['a body of HEAD', one({ method: 'HEAD', until }), /HEAD has no body to evaluate$/],
-  ['99 ms', one({ until: { ...until, every: '99ms' } }), /repeats its request every 99 ms: set every to 100ms or more$/],
+  [
+    '99 ms',
+    one({ until: { ...until, every: '99ms' } }),
+    /repeats its request every 99 ms: set every to 100ms or more$/,
+  ],
   ['a status', one({ until: { status: ['ok'] } }), /expects a status that cannot be read/],
   ['a path', one({ until: { expect: { state: 'x' } } }), /has an invalid expectation: "state" is not a JSON path/],
   ['an XML path', one({ expect: { '/a[': 'x' } }), /has an invalid expectation/],

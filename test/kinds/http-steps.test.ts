@@ -362,11 +362,7 @@ test('a value in a JSON body is a text and nothing else, whatever it holds', asy
 })
 
 test.each([
-  [
-    'huge',
-    'h'.repeat(9_000),
-    /has a \$\.value of 9000 characters \(limit 8192\), so no \$\{value\}$/,
-  ],
+  ['huge', 'h'.repeat(9_000), /has a \$\.value of 9000 characters \(limit 8192\), so no \$\{value\}$/],
   ['empty', '', /has an empty \$\.value, so no/],
   ['a list', ['x'], /has a \$\.value that is neither text nor a number, so no/],
   ['null', null, /has a \$\.value that is neither text nor a number, so no/],
@@ -487,7 +483,11 @@ test.each<[string, Raw, RegExp]>([
   ['a body of a GET', one({ body: '{}' }), /cannot send a body with GET/],
   ['a header that is ours', one({ headers: { Host: 'x' } }), /may not set the header Host/],
   ['a capture of nothing', one({ capture: { id: 'id' } }), /captures id from "id", which is not of the form/],
-  ['a capture over what is given', one({ capture: { password: '$.id' } }), /may not capture the built-in name password/],
+  [
+    'a capture over what is given',
+    one({ capture: { password: '$.id' } }),
+    /may not capture the built-in name password/,
+  ],
   ['a status', one({ status: ['ok'] }), /expects a status that cannot be read/],
   ['a health check', one({ path: '/healthcheck' }), /use kind http or svc/],
   ['no path', { url: 'http://127.0.0.1', steps: [{ name: 'a' }] }, /has neither a path nor ftp/],

@@ -274,7 +274,9 @@ describe('http faults', () => {
 
   test('a packed answer is not unpacked, and told', async () => {
     const packed = replies(answer(200, 'not really gzip', { 'Content-Encoding': 'gzip' }))
-    expect((await one('content', packed, { contains: 'x' }, 'Standard')).message).toContain('content-encoding is "gzip"')
+    expect((await one('content', packed, { contains: 'x' }, 'Standard')).message).toContain(
+      'content-encoding is "gzip"',
+    )
   })
 
   test('an answer to an upgrade that nobody asked for is an answer like any other', async () => {
@@ -705,7 +707,9 @@ describe('http health of another server', () => {
     await using there = await peer(json({ Status: 'Success' }))
     const url = `http://127.0.0.1:${there.port}/healthcheck`
     const results = await runKind(http, { url }, 'Standard', { ownUrl: () => `http://127.0.0.1:${there.port}/` })
-    expect(results).toMatchObject([{ status: 'warning', message: expect.stringContaining('is this svc process itself') }])
+    expect(results).toMatchObject([
+      { status: 'warning', message: expect.stringContaining('is this svc process itself') },
+    ])
     expect(there.seen()).toBe(0)
   })
 })

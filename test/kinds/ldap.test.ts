@@ -103,7 +103,10 @@ describe('ldap settings', () => {
     [{ url: 'ldaps://dc1', startTls: true }, 'ldaps:// begins with TLS'],
     [{ url, user: 'cn=a' }, 'user needs a password'],
     [{ url, password }, 'password needs a user'],
-    [{ url, user: 'cn=a,dc=b', password, refusesWrongPassword: { user: 'CN = A, DC=b' } }, 'which wrong passwords would lock'],
+    [
+      { url, user: 'cn=a,dc=b', password, refusesWrongPassword: { user: 'CN = A, DC=b' } },
+      'which wrong passwords would lock',
+    ],
   ])('%j contradicts itself', (given, why) => {
     expect(wrong(given)).toContain(why)
   })

@@ -358,7 +358,9 @@ peerSuite(mariadbMissing, 'mysql', () => {
         ['replication', 'data'],
         ['longest transaction', 'data'],
       ])
-      expect(bad[0]?.message).toMatch(/^"stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/)
+      expect(bad[0]?.message).toMatch(
+        /^"stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/,
+      )
     })
     test('a transaction that is open for too long', async () => {
       const other: Connection = await server.client()

@@ -73,7 +73,9 @@ describe('a real provider (oidc-provider)', () => {
   })
   test('a signed token is verified, and it is said by which key and for whom', async () => {
     const results = await run({ ...probe, resource })
-    expect(checked(results, 'token').message).toMatch(/issued the client "svc-probe" a signed token, valid for 10 min, in /)
+    expect(checked(results, 'token').message).toMatch(
+      /issued the client "svc-probe" a signed token, valid for 10 min, in /,
+    )
     expect(checked(results, 'signature').message).toContain('(RS256, kid "rsa-1")')
     expect(checked(results, 'claims').message).toContain('currently valid for "urn:example:orders"')
     const other = await run({ ...probe, resource, audience: 'urn:example:other' })
@@ -498,7 +500,9 @@ describe('providers that are not sound', () => {
       expect(await said(http(200, '{}'))).toContain(
         'protocol: answered 200 to the request for a token, with JSON without',
       )
-      expect(await said(http(503, ''))).toContain('data: answered the client "svc-probe" with 503: an error of the provider')
+      expect(await said(http(503, ''))).toContain(
+        'data: answered the client "svc-probe" with 503: an error of the provider',
+      )
       expect(await said(http(400, '{"error":"unauthorized_client"}'))).toContain('data: ')
       expect(await said(answered('x'.repeat(70_000)))).toContain('data: the token has 70000 characters')
     })

@@ -17,7 +17,12 @@ export const linkFields = {
     doc: 'Path of the URLs: $.Jobs[*].href in JSON, /VAST/Ad/Wrapper/x in XML',
   },
   url: { type: 'text', doc: 'URL to request, if the path leads only to a part of it: `/Jobs/{}/Log`' },
-  method: { type: 'choice', values: ['GET', 'HEAD'], default: 'GET', doc: 'Method of the request; links are only read' },
+  method: {
+    type: 'choice',
+    values: ['GET', 'HEAD'],
+    default: 'GET',
+    doc: 'Method of the request; links are only read',
+  },
   status: { type: 'texts', default: ['2xx'], doc: 'Accepted status codes' },
   type: { type: 'text', doc: 'Expected Content-Type, without parameters: text or /pattern/' },
   typeAt: { type: 'text', doc: 'Path of the expected Content-Type, relative to the element with the URL: @type' },

@@ -39,7 +39,8 @@ export function measureProblem(measure: Measure): string | undefined {
     .map(expectationProblem)
     .find((problem) => problem !== undefined)
   if (lost !== undefined) return `${of}: where: ${lost}`
-  if (judged.every((key) => measure[key] === undefined)) return `${of} evaluates nothing: add one of ${judged.join(', ')}`
+  if (judged.every((key) => measure[key] === undefined))
+    return `${of} evaluates nothing: add one of ${judged.join(', ')}`
   const needsTime = dated.find((key) => measure[key] !== undefined)
   return needsTime !== undefined && measure.time === undefined ? `${of}: ${needsTime} needs time` : undefined
 }

@@ -54,8 +54,7 @@ export async function readXml(bytes: Buffer, contentType?: string): Promise<XmlR
     const [root] = roots
     return root && roots.length === 1 ? { root } : { problem: 'is not well-formed XML: it has no single root' }
   } catch (error) {
-    if (error instanceof BadReference)
-      return { problem: 'is not well-formed XML: it uses an unknown "&" entity' }
+    if (error instanceof BadReference) return { problem: 'is not well-formed XML: it uses an unknown "&" entity' }
     const deep = error instanceof RangeError || /nested/i.test((error as Error).message)
     return { problem: deep ? `nests elements more than ${deepest} deep` : 'is not well-formed XML' }
   }

@@ -76,7 +76,10 @@ export const roundTrip = check({
       doc: 'With `allowWrites`: a test file is read back with the same SHA-256',
       when: ['allowWrites'],
     },
-    throughput: { doc: 'With `allowWrites` and `throughput`: the transfer rate of the test file', when: ['throughput'] },
+    throughput: {
+      doc: 'With `allowWrites` and `throughput`: the transfer rate of the test file',
+      when: ['throughput'],
+    },
   },
   settings: {
     allowWrites,

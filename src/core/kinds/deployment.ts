@@ -71,7 +71,11 @@ const versionSettings = {
   expectedFile: { type: 'text', doc: 'File that contains the expected version, instead of `expected`' },
   expectedKey: { type: 'text', doc: 'Path of the version in `expectedFile`, if that is JSON: build.version' },
   versionFile: { type: 'text', doc: 'File that contains the deployed version' },
-  url: { type: 'url', protocols: ['http', 'https'], doc: 'URL that returns the deployed version, instead of `versionFile`' },
+  url: {
+    type: 'url',
+    protocols: ['http', 'https'],
+    doc: 'URL that returns the deployed version, instead of `versionFile`',
+  },
   versionKey: {
     type: 'text',
     doc: 'Path of the version in `versionFile` or in the response, if that is JSON: build.version',

@@ -281,8 +281,7 @@ export const clock = check({
 export const trend = check({
   depth: 'Advanced',
   results: {
-    'trend <mount>':
-      'How long until the disk is full; needs a store, and at least 6 Advanced runs over 3 hours',
+    'trend <mount>': 'How long until the disk is full; needs a store, and at least 6 Advanced runs over 3 hours',
   },
   settings: {
     diskTrend: {

@@ -15,9 +15,7 @@ export async function admitted(command: string, exec: ExecConfig | undefined): P
   const [{ realpath, stat }, paths] = await Promise.all([import('node:fs/promises'), import('node:path')])
   if (!paths.isAbsolute(command)) throw refused(`${command} is not an absolute path`)
   if (!exec || exec.allow.length === 0) {
-    throw refused(
-      `exec is off: ${exec?.off ?? "only the system's svc.yaml can turn it on"}`,
-    )
+    throw refused(`exec is off: ${exec?.off ?? "only the system's svc.yaml can turn it on"}`)
   }
   const real = await realpath(command).catch((error: unknown) => {
     throw refused(`${command} ${missing(error) ? 'does not exist' : 'cannot be accessed'}`)

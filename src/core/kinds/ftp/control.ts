@@ -34,7 +34,8 @@ export class Control {
       // Ignores any other unsolicited reply, such as a second reply about an aborted transfer.
       accepts: ({ code }) => code === 421,
       // vsftpd sends its last error message in clear text, which cannot be read inside TLS.
-      brokenTls: 'check its log: a server that closes the connection at once may report the reason in clear text (vsftpd: 500 OOPS)',
+      brokenTls:
+        'check its log: a server that closes the connection at once may report the reason in clear text (vsftpd: 500 OOPS)',
     })
   }
 

@@ -137,7 +137,8 @@ async function awaitTransfer(moved: Promise<Transferred>, last: Promise<FtpReply
 }
 
 function troubleOf(address: string, name: string, reply: FtpReply, description: string): ProbeError {
-  if (reply.code === 425) return new ProbeError('refused', `${address} did not receive our data connection: ${description}`)
+  if (reply.code === 425)
+    return new ProbeError('refused', `${address} did not receive our data connection: ${description}`)
   if (reply.code === 521 || reply.code === 522 || reply.code === 534)
     return new ProbeError('tls', `${address} did not accept the encryption of the data connection: ${description}`)
   if (reply.code === 426) return new ProbeError('protocol', `${address} aborted the transfer: ${description}`)

@@ -117,10 +117,14 @@ function evaluateWay<const Mode extends Passive>(mode: Mode, way: PassiveWay, se
       const wrong = peerAccepts
         ? 'the same port of the control peer accepts connections, so the passive address is wrong'
         : undefined
-      const cause = wrong ?? (mode === 'PASV' ? 'passive address, firewall or passive port range' : 'firewall or passive port range')
+      const cause =
+        wrong ??
+        (mode === 'PASV' ? 'passive address, firewall or passive port range' : 'firewall or passive port range')
       const fault = how === 'timed out' ? 'timeout' : how === 'broke' ? 'protocol' : 'refused'
       const message = `${before}, ${endpoint}, connect ${outcome} (control peer ${peer}): ${cause}, not the account`
-      const details = isForeign ? [`PASV returned a different address than that of the control connection (${peer})`] : []
+      const details = isForeign
+        ? [`PASV returned a different address than that of the control connection (${peer})`]
+        : []
       return fail(mode, fault, message, { details })
     }
     case 'failed': {

@@ -100,7 +100,8 @@ function validate(settings: GrpcSettings): string | undefined {
   }
   const unprintable = Object.entries(headers).find(([, value]) => !/^[ -~]*$/.test(value))
   return (
-    unprintable && `headers: the value of ${sanitize(unprintable[0], 64)} contains characters that are not printable ASCII`
+    unprintable &&
+    `headers: the value of ${sanitize(unprintable[0], 64)} contains characters that are not printable ASCII`
   )
 }
 

@@ -136,7 +136,9 @@ export const status = check({
 export const version = check({
   depth: 'Standard',
   results: { version: 'All agents run the same version, or the expected one' },
-  settings: { version: { type: 'text', doc: 'The version that all must run; by default any, as long as it is the same' } },
+  settings: {
+    version: { type: 'text', doc: 'The version that all must run; by default any, as long as it is the same' },
+  },
   observe: ({ alive }) => Promise.resolve(alive),
   evaluate: (alive, { version: expected }) => {
     if (alive.length === 0) return []

@@ -165,5 +165,7 @@ function valueAt(from: string, content: Content, jar: CookieJar): Capture {
   const value = readJsonPath(read.value, steps)?.value
   if (value === undefined) return lacks
   const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-  return isPlain ? { value: String(value) } : { problem: `has a ${sanitize(from, 64)} that is neither text nor a number` }
+  return isPlain
+    ? { value: String(value) }
+    : { problem: `has a ${sanitize(from, 64)} that is neither text nor a number` }
 }

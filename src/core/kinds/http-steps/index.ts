@@ -27,7 +27,8 @@ import { builtInNames, namesIn, strayPlaceholder } from './values.ts'
 export function validate(settings: StepsSettings): string | undefined {
   const url = new URL(settings.url)
   if (url.username !== '' || url.password !== '') return 'url contains a user or a password: use username and password'
-  if (url.search !== '' || url.hash !== '') return 'url contains a query or a fragment: move a query to the path of a step'
+  if (url.search !== '' || url.hash !== '')
+    return 'url contains a query or a fragment: move a query to the path of a step'
   if (settings.password !== undefined && settings.username === undefined) return 'password needs a username'
   if (settings.steps.length === 0) return 'steps is empty: add at least one'
   const unusable = valuesProblem(settings) ?? signedProblem(settings)

@@ -15,7 +15,11 @@ const { host, port, tls, servername, caFile, insecureFtp, latency, certificate, 
 const requestFields = {
   name: { type: 'text', required: true, doc: 'Name of the step in messages: `sign in`' },
   method: { type: 'choice', values: methods, default: 'GET', doc: 'All but GET and HEAD need allowWrites or signIn' },
-  path: { type: 'text', pattern: /^\/(?![/\\])/, doc: `Path and query below url, beginning with a slash: /users/\${id}` },
+  path: {
+    type: 'text',
+    pattern: /^\/(?![/\\])/,
+    doc: `Path and query below url, beginning with a slash: /users/\${id}`,
+  },
   headers: { type: 'map', doc: 'Request headers' },
   authorization: { type: 'text', pattern: authorization, doc: authorizationDoc },
   body: { type: 'text', doc: `JSON (with values in quotes: "\${id}") or XML; set another Content-Type in headers` },
@@ -59,13 +63,20 @@ const untilFields = {
     doc: 'Status codes of the last answer; the status of the step, if set, must allow them too. 401 to a signed step always ends the polling',
   },
   every: { type: 'duration', default: 2_000, doc: 'Pause between two requests, at least 100ms' },
-  within: { type: 'duration', doc: 'Maximum duration of the polling; never longer than the timeout of the monitor, less the time for cleanup' },
+  within: {
+    type: 'duration',
+    doc: 'Maximum duration of the polling; never longer than the timeout of the monitor, less the time for cleanup',
+  },
   most: { type: 'integer', min: 1, max: 1_000, default: 100, doc: 'Maximum number of requests' },
 } as const satisfies SettingsSpec
 
 const failsFields = {
   expect: { type: 'map', required: true, doc: 'Values that identify such an answer; all must match' },
-  says: { type: 'text', required: true, doc: 'Meaning of such an answer, for the message: `a clip known to be bad passed`' },
+  says: {
+    type: 'text',
+    required: true,
+    doc: 'Meaning of such an answer, for the message: `a clip known to be bad passed`',
+  },
 } as const satisfies SettingsSpec
 
 const stepFields = {
@@ -133,7 +144,11 @@ export const stepsSettings = {
   },
   tokenHeader: { type: 'text', doc: 'With signed: header that takes the bare token instead, e.g. X-Api-Key' },
   values: { type: 'map', doc: `Values that are known in advance and not secret: name to text, for \${name}` },
-  show: { type: 'texts', default: [], doc: 'Names of captured values that are not secret, such as the id of an object that may be left behind' },
+  show: {
+    type: 'texts',
+    default: [],
+    doc: 'Names of captured values that are not secret, such as the id of an object that may be left behind',
+  },
   allowWrites: { type: 'flag', default: false, doc: 'Send the steps that may write' },
   latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'How long each step may take, with its connection'),
   insecureHttp: { type: 'flag', default: false, doc: 'Send credentials over http:// to other machines too' },

@@ -348,7 +348,7 @@ export const measure = onHttp({
 
 export const health = onHttp({
   ...ofAnswer,
-  results: { health: "The other server reports Success for its own health" },
+  results: { health: 'The other server reports Success for its own health' },
   settings: { health: healthSetting, judgeFrom },
   when: ['health'],
   evaluate: ({ content }) => evaluateHealth(content),

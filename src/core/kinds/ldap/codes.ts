@@ -28,7 +28,10 @@ const meanings: Readonly<Record<number, Meaning>> = {
   13: ['data', 'requires encryption: use ldaps:// or startTls (confidentialityRequired)'],
   32: ['data', 'has no such entry (noSuchObject)'],
   34: ['data', 'does not accept that as a distinguished name (invalidDNSyntax)'],
-  48: ['auth', 'does not accept this type of sign-in for the account, which may have no password (inappropriateAuthentication)'],
+  48: [
+    'auth',
+    'does not accept this type of sign-in for the account, which may have no password (inappropriateAuthentication)',
+  ],
   49: ['auth', 'refused the name or the password (invalidCredentials)'],
   50: ['data', 'denies access to this account (insufficientAccessRights)'],
   51: ['refused', 'is too busy (busy)'],

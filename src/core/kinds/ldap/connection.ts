@@ -42,7 +42,7 @@ export const connectSettings = {
     doc: 'ldaps://host or ldap://host:port, without a path',
   },
   startTls: { type: 'flag', default: false, doc: 'Upgrade an ldap:// connection to TLS before any other request' },
-  servername: { type: 'text', doc: "Name expected in the certificate, if it is not the host of the URL" },
+  servername: { type: 'text', doc: 'Name expected in the certificate, if it is not the host of the URL' },
   caFile: caFileSetting,
   insecureLdap: { type: 'flag', default: false, doc: 'Send a password over plain ldap:// to other machines too' },
   user: userSetting,

@@ -111,8 +111,7 @@ function fromDriver(name: string, reason: string, { address, target }: MongoPlac
   if (name === 'MongoNetworkTimeoutError')
     return new ProbeError('timeout', `${address} did not answer in time`, details)
   if (tellsOfClosing(reason)) {
-    const maybe =
-      target.tls.mode === 'off' ? ['if the server accepts only TLS, set tls: {mode: verify}'] : [withoutTls]
+    const maybe = target.tls.mode === 'off' ? ['if the server accepts only TLS, set tls: {mode: verify}'] : [withoutTls]
     return new ProbeError('protocol', `${address} closed the connection before it answered`, maybe)
   }
   if (name === 'MongoCompatibilityError') {

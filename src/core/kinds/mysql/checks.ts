@@ -117,8 +117,7 @@ export const replication = onDatabase({
     }
     const lag = Math.max(...channels.map(({ lagMs }) => lagMs ?? Number.POSITIVE_INFINITY))
     const runs = ok('replication', `replicates from ${count(channels.length, 'source')}: both threads are running`)
-    if (lag === Number.POSITIVE_INFINITY)
-      return [runs, warn('replication lag', 'the server does not report its lag')]
+    if (lag === Number.POSITIVE_INFINITY) return [runs, warn('replication lag', 'the server does not report its lag')]
     return [runs, atMost({ check: 'replication lag', what: 'lag', value: lag, unit: 'duration', threshold })]
   },
 })

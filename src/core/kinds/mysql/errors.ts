@@ -69,7 +69,11 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
     case 'may not':
       if (phase === 'query')
         return probeError('data', `${user} may not read the table: ${reason}`, 'next: GRANT SELECT on it')
-      return probeError('data', `${user} lacks a privilege: ${reason}`, 'next: grant that privilege to the account, on *.*')
+      return probeError(
+        'data',
+        `${user} lacks a privilege: ${reason}`,
+        'next: grant that privilege to the account, on *.*',
+      )
     case 'too long':
       return probeError('timeout', reason)
     default:

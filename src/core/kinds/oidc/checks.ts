@@ -69,7 +69,8 @@ export const issuer = onOidc({
     if (typeof actual !== 'string') return fail('issuer', 'data', `${address} does not report its issuer`)
     const isSlash = actual.replace(/\/$/, '') === expected.replace(/\/$/, '')
     const slash = isSlash ? ': they differ by the slash at the end' : ''
-    const next = 'clients then refuse every token: correct issuer here, or the public URL that is configured in the provider'
+    const next =
+      'clients then refuse every token: correct issuer here, or the public URL that is configured in the provider'
     const message = `${address} reports the issuer ${quote(actual, 200)}, not ${quote(expected, 200)}${slash}`
     return fail('issuer', 'data', message, { details: [next] })
   },
@@ -99,7 +100,8 @@ export const endpoints = onOidc({
     if (first !== undefined)
       return fail('endpoints', 'data', `${address}: ${withOthers(first, more)}`, { details: more })
     if (new URL(settings.issuer).protocol === 'http:' && !loopback && !settings.insecureHttp) {
-      const why = 'the issuer uses plain http: anyone on the network path can replace its keys. Use https, or insecureHttp'
+      const why =
+        'the issuer uses plain http: anyone on the network path can replace its keys. Use https, or insecureHttp'
       return fail('endpoints', 'data', `${address}: ${why}`)
     }
     return ok('endpoints', `${address}: ${count(names.length, 'endpoint')} at the expected hosts`)

@@ -74,7 +74,8 @@ export async function unsigned(
   } catch (error) {
     switch ((error as { code?: unknown }).code) {
       case 'ERR_JWKS_NO_MATCHING_KEY': {
-        const why = kid === undefined ? 'none is for its algorithm' : 'check whether the key was rotated but not published'
+        const why =
+          kid === undefined ? 'none is for its algorithm' : 'check whether the key was rotated but not published'
         return `the token ${subject}, but matches no key of the provider (${count(keys.length, 'key')}): ${why}`
       }
       case 'ERR_JWKS_MULTIPLE_MATCHING_KEYS':

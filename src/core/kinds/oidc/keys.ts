@@ -98,7 +98,8 @@ function inspect(key: OidcJson, name: string, keyBits: number, several: boolean)
   if (made === undefined) return { problem: `${name} is not a valid ${kty} key` }
   if (kid !== undefined && (typeof kid !== 'string' || kid === ''))
     return { problem: `${name} has a kid that is not text` }
-  if (kid === undefined && several) return { problem: `${name} has no kid: clients cannot distinguish it from the others` }
+  if (kid === undefined && several)
+    return { problem: `${name} has no kid: clients cannot distinguish it from the others` }
   if (use !== undefined && use !== 'sig' && use !== 'enc')
     return { warning: `${name} is for the use ${display(use)}, which is not known` }
   const operations = Array.isArray(key.key_ops) ? (key.key_ops as readonly unknown[]) : undefined

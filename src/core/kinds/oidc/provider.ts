@@ -135,10 +135,7 @@ export async function providerAt(
       const receivedAt = context.date()
       const { bytes, more } = await head.read(maxAnswer)
       if (more) {
-        throw new ProbeError(
-          'protocol',
-          `${target.address} answered ${safeUrl(url)} with more than 512 KiB`,
-        )
+        throw new ProbeError('protocol', `${target.address} answered ${safeUrl(url)} with more than 512 KiB`)
       }
       const { status, headers: heads } = head
       return {

@@ -16,7 +16,7 @@ const skew = {
   type: 'threshold',
   unit: 'duration',
   default: { warn: 2_000, limit: 30_000 },
-  doc: "Maximum difference between the clock of the provider (iat of a token, Date header) and ours",
+  doc: 'Maximum difference between the clock of the provider (iat of a token, Date header) and ours',
 } as const satisfies SettingsSpec[string]
 
 type Grant = {
@@ -156,7 +156,9 @@ export const claims = onOidc({
       return fail('claims', 'data', `${address}: the token: ${withOthers(first, more)}`, { details: more })
     }
     const whom =
-      expected === undefined ? '; its audience is not checked, because audience is not set' : ` for ${quote(expected, 120)}`
+      expected === undefined
+        ? '; its audience is not checked, because audience is not set'
+        : ` for ${quote(expected, 120)}`
     return ok('claims', `${address}: the token is from this issuer and currently valid${whom}`)
   },
 })

@@ -27,7 +27,8 @@ async function credentials(session: OidcSession, url: URL, secret?: string): Pro
   const methods = Array.isArray(offered) ? (offered as readonly unknown[]) : ['client_secret_basic']
   const basic = methods.includes('client_secret_basic')
   if (!basic && !methods.includes('client_secret_post')) {
-    const why = 'accepts no client secret (token_endpoint_auth_methods_supported), and this monitor has no other credential'
+    const why =
+      'accepts no client secret (token_endpoint_auth_methods_supported), and this monitor has no other credential'
     throw new ProbeError('data', `${provider.address} ${why}: nothing was sent`)
   }
   const clientSecret = secret ?? (await secretFor(url, settings.clientSecret, 'clientSecret', settings))
