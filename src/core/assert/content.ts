@@ -27,10 +27,10 @@ export type Content = {
 export function together<const Name extends string>(
   check: Name,
   address: string,
-  unmetOnes: readonly string[],
+  mismatches: readonly string[],
   actual: string,
 ): Result<Name> {
-  const [first, ...rest] = unmetOnes
+  const [first, ...rest] = mismatches
   if (first === undefined) return ok(check, `${address}: ${actual}`, { address })
   const others = rest.length > 0 ? ` (and ${count(rest.length, 'other')})` : ''
   return fail(check, 'data', `${address}: ${first}${others}`, { address, details: rest })

@@ -74,21 +74,21 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
   ]
   const selected = select(answer, measure.path)
   if ('problem' in selected) return [fail('measure', 'protocol', `${address}: ${name}: ${selected.problem}`, more)]
-  let looked: readonly Item[]
+  let matching: readonly Item[]
   try {
-    looked = fitting(selected.slice(0, maxItems), measure.where)
+    matching = fitting(selected.slice(0, maxItems), measure.where)
   } catch (error) {
     if (error instanceof UnjudgedError) return wrong(error.message)
     throw error
   }
-  const times = measure.time === undefined ? undefined : looked.map((item) => timeOf(item, measure.time ?? ''))
+  const times = measure.time === undefined ? undefined : matching.map((item) => timeOf(item, measure.time ?? ''))
   const lost = times?.find((time) => typeof time !== 'number')
   if (lost !== undefined)
     return wrong(
       `${sanitize(measure.time ?? '', 64)} is ${lost === '' ? 'missing' : `${quote(redact(lost), 40)}, which is not a date`}`,
     )
   const now = at.getTime()
-  const fresh = looked
+  const fresh = matching
     .map((item, index) => ({ item, time: Number(times?.[index]) }))
     .filter(({ time }) => measure.last === undefined || now - time <= measure.last)
   const items = fresh.map(({ item }) => item)

@@ -145,25 +145,25 @@ function capture(from: string, content: Content, jar: CookieJar): Capture {
 }
 
 function valueAt(from: string, content: Content, jar: CookieJar): Capture {
-  const lacks = { problem: `has no ${sanitize(from, 64)}` }
+  const absent = { problem: `has no ${sanitize(from, 64)}` }
   const [, source, name = ''] = /^(header|cookie):(.*)$/s.exec(from) ?? []
   if (source !== undefined) {
     const header = name.toLowerCase()
     const inHeader = Object.hasOwn(content.headers, header) ? content.headers[header] : undefined
     const value = source === 'cookie' ? jar.get(name) : inHeader
-    return value === undefined ? lacks : { value }
+    return value === undefined ? absent : { value }
   }
   const steps = parseJsonPath(from)
   if (steps === undefined) {
     const items = select(answerOf(content), from)
     if ('problem' in items) return { problem: `cannot be read: ${items.problem}` }
     const [first] = items
-    return first === undefined ? lacks : { value: first.text }
+    return first === undefined ? absent : { value: first.text }
   }
   const read = answerOf(content).json()
   if ('problem' in read) return { problem: `cannot be read: ${read.problem}` }
   const value = readJsonPath(read.value, steps)?.value
-  if (value === undefined) return lacks
+  if (value === undefined) return absent
   const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
   return isPlain
     ? { value: String(value) }

@@ -47,7 +47,7 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
     case 'unfinished': {
       const how = polling ? durationOf(polling) : 'sent once'
       const why = polling?.reason === 'most' ? ' (request limit reached)' : ''
-      const last = bare(outcome.lacks.message)
+      const last = bare(outcome.mismatch.message)
       const message = `${step.name}: ${text} is not finished, ${how}${why}; last answer: ${last}`
       return fail('step', 'timeout', redact(message), { address })
     }

@@ -64,7 +64,7 @@ export const openMysql: OpenDatabase = async (target, way) => {
       await signedIn(connection)
       thread = connection.threadId ?? 0
       // The driver accepts almost any data as a greeting.
-      if (thread === 0) throw new ProbeError('protocol', `${address} does not answer like a MySQL server`)
+      if (thread === 0) throw new ProbeError('protocol', `${address} does not answer as MySQL does`)
     },
     encryption: () => (options.ssl ? 'TLS' : undefined),
     secured: () => (options.ssl ? (streamOf(connection) as TLSSocket) : undefined),

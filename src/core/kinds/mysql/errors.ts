@@ -96,5 +96,5 @@ function fromDriver(code: unknown, reason: string, error: unknown, { address }: 
   // Socket errors pass through. The driver's errors for invalid data have a code too, hence the other conditions.
   const { syscall } = error as { syscall?: unknown }
   if (typeof code === 'string' && (typeof syscall === 'string' || /^E[A-Z]+$/.test(code))) return error
-  return new ProbeError('protocol', `${address} does not answer like a MySQL server`, reason === '' ? [] : [reason])
+  return new ProbeError('protocol', `${address} does not answer as MySQL does`, reason === '' ? [] : [reason])
 }
