@@ -128,7 +128,7 @@ describe('expectations', () => {
     const spy = vi.spyOn(process, 'threadCpuUsage').mockReturnValue({ user: 0, system: 0 })
     try {
       expect(patternMismatch('a'.repeat(40), '/(?=a)(a+)+b/')).toBe(
-        'cannot be judged: /(?=a)(a+)+b/ got less than 250 ms of processor time in 2000 ms: this machine is too busy',
+        'cannot be evaluated: /(?=a)(a+)+b/ got less than 250 ms of processor time in 2000 ms: this machine is too busy',
       )
     } finally {
       spy.mockRestore()
@@ -146,13 +146,13 @@ describe('expectations', () => {
       patternMismatch(text, '/^(?=a)a+!$/'),
     ])
     expect(processorMs() - start).toBeLessThan(1_000)
-    const untried = 'was not tried, as another pattern of this answer was given up'
+    const untried = 'was not tried, as another pattern for this answer timed out'
     expect(together.timedOut).toMatch(new RegExp(String.raw`^/\^\(\?=a\)\(a\+\)\+\$/ ${givenUp}$`))
     expect(seen).toEqual([
       undefined,
-      `cannot be judged: ${together.timedOut}`,
-      `cannot be judged: /^(?=a)(a+)+b$/ ${untried}`,
-      `cannot be judged: /^(?=a)a+!$/ ${untried}`,
+      `cannot be evaluated: ${together.timedOut}`,
+      `cannot be evaluated: /^(?=a)(a+)+b$/ ${untried}`,
+      `cannot be evaluated: /^(?=a)a+!$/ ${untried}`,
     ])
     expect(withPatternBudget(() => patternMismatch(text, '/^(?=a)a+!$/'))).toBeUndefined()
     expect(patternMismatch(text, '/^(?=a)a+!$/')).toBeUndefined()
@@ -174,8 +174,8 @@ describe('expectations', () => {
         spy.mockRestore()
       }
     }
-    const late = 'cannot be judged: /(?=a)a/ was not tried, as those before it took more than 1000 ms'
-    const other = 'cannot be judged: /(?=a)a/ was not tried, as another pattern of this answer was given up'
+    const late = 'cannot be evaluated: /(?=a)a/ was not tried, as those before it took more than 1000 ms'
+    const other = 'cannot be evaluated: /(?=a)a/ was not tried, as another pattern for this answer timed out'
     // Looked at three times for each pattern: 125 makes 250 ms.
     expect(tried(125).all).toEqual([undefined, undefined, undefined, undefined, undefined, late])
     expect(tried(126).all).toEqual([undefined, undefined, undefined, undefined, late, other])
@@ -198,7 +198,7 @@ describe('expectations', () => {
     try {
       expect(judge(4)).toEqual([undefined, undefined, undefined, undefined])
       expect(() => judge(5)).toThrow(
-        'cannot be judged: /a/ was not tried on every value, as the first ones took more than 1000 ms',
+        'cannot be evaluated: /a/ was not tried on every value, as the first ones took more than 1000 ms',
       )
     } finally {
       spy.mockRestore()

@@ -127,7 +127,7 @@ describe('http status and latency', () => {
   test('a status setting that cannot be read is named', async () => {
     const result = await one('status', replies(answer(200)), { status: ['fine'] })
     expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(result.message).toContain('status "fine" is none of 200, 2xx, 200-299, <500')
+    expect(result.message).toContain('status "fine" is not of the form 200, 2xx, 200-299 or <500')
   })
 
   test('a slow answer warns', async () => {
@@ -274,7 +274,9 @@ describe('http faults', () => {
 
   test('a packed answer is not unpacked, and told', async () => {
     const packed = replies(answer(200, 'not really gzip', { 'Content-Encoding': 'gzip' }))
-    expect((await one('content', packed, { contains: 'x' }, 'Standard')).message).toContain('content-encoding "gzip"')
+    expect((await one('content', packed, { contains: 'x' }, 'Standard')).message).toContain(
+      'content-encoding is "gzip"',
+    )
   })
 
   test('an answer to an upgrade that nobody asked for is an answer like any other', async () => {
@@ -484,10 +486,10 @@ describe('http credentials', () => {
     const cases: readonly (readonly [Settings, string])[] = [
       [{ token: secret('abcdef'), username: 'u', password: secret('abcdef') }, 'exclude each other'],
       [{ password: secret('abcdef') }, 'password needs a username'],
-      [{ username: 'a:b', password: secret('abcdef') }, 'holds no colon'],
+      [{ username: 'a:b', password: secret('abcdef') }, 'cannot contain a colon'],
       [{ body: 'x' }, 'a body needs method: POST'],
       [{ method: 'HEAD', contains: 'x' }, 'HEAD has no body'],
-      [{ url: 'http://user:hunter22@127.0.0.1/' }, 'url holds a user or a password'],
+      [{ url: 'http://user:hunter22@127.0.0.1/' }, 'url contains a user or a password'],
     ]
     for (const [settings, words] of cases) {
       const { results, seen } = await look(replies(answer(200)), settings, 'Standard')
@@ -576,7 +578,7 @@ describe('http content', () => {
     expect(processorMs() - start).toBeLessThan(2_000)
     expect(checked(results, 'header').message).toMatch(new RegExp(givenUp))
     expect(checked(results, 'json')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(checked(results, 'json').message).toContain('was not tried, as another pattern of this answer was given up')
+    expect(checked(results, 'json').message).toContain('was not tried, as another pattern for this answer timed out')
     expect(checked(results, 'measure')).toMatchObject({ status: 'failed', fault: 'data' })
     const links = [{ name: 'next', path: '$.next', json: map((n) => `$.k${n}`) }]
     const before = processorMs()
@@ -637,7 +639,7 @@ describe('http health of another server', () => {
       ],
     })
     expect(result).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 2 } })
-    expect(result.message).toMatch(/says Failure, 2 failed monitors: "App is unhealthy: db down"$/)
+    expect(result.message).toMatch(/reports Failure, 2 failed monitors: "App is unhealthy: db down"$/)
     expect(result.details).toEqual(['postgres orders: round trip: refused'])
   })
 
@@ -672,7 +674,7 @@ describe('http health of another server', () => {
       'Standard',
     )
     expect(checked(results, 'status').status).toBe('failed')
-    expect(checked(results, 'health').message).toContain('says Failure, 1 failed monitor: "disk full"')
+    expect(checked(results, 'health').message).toContain('reports Failure, 1 failed monitor: "disk full"')
   })
 
   test('a run that another svc asked for makes no such call, also where health was forgotten', async () => {
@@ -705,7 +707,9 @@ describe('http health of another server', () => {
     await using there = await peer(json({ Status: 'Success' }))
     const url = `http://127.0.0.1:${there.port}/healthcheck`
     const results = await runKind(http, { url }, 'Standard', { ownUrl: () => `http://127.0.0.1:${there.port}/` })
-    expect(results).toMatchObject([{ status: 'warning', message: expect.stringContaining('is this very process') }])
+    expect(results).toMatchObject([
+      { status: 'warning', message: expect.stringContaining('is this svc process itself') },
+    ])
     expect(there.seen()).toBe(0)
   })
 })

@@ -99,9 +99,9 @@ peerSuite(mariadbMissing, 'mysql', () => {
     test('it says what it saw', async () => {
       const results = await run({}, 'Standard')
       const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
       expect(said('connections')).toMatch(/^\d of 20 connections: \d+ % \(warns above 80 %\)$/)
-      expect(said('running')).toMatch(/^\d threads? runs?, of 20: \d+ % \(warns above 60 %\)$/)
+      expect(said('running')).toMatch(/^\d running threads? of 20: \d+ % \(warns above 60 %\)$/)
     })
     test('with a database, and with the scheme mariadb', async () => {
       await server.query(`GRANT SELECT ON orders.* TO monitor@${here}`)
@@ -167,7 +167,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       expect(found.message).toContain("Unknown database 'gone'")
       expect(await one('connect', { url: server.url('stranger', 'orders') })).toMatchObject({
         fault: 'data',
-        message: expect.stringContaining('does not let "stranger" into the database'),
+        message: expect.stringContaining('denies "stranger" access to the database'),
       })
     })
     test('too many connections is said as such, and is not a refused sign-in', async () => {
@@ -175,7 +175,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       await run({ url: server.url('stranger') })
       const found = await one('connect', { url: server.url('stranger') })
       await server.query(`GRANT USAGE ON *.* TO stranger@${here} WITH MAX_CONNECTIONS_PER_HOUR 0`)
-      expect(found).toMatchObject({ fault: 'refused', message: expect.stringContaining('is full') })
+      expect(found).toMatchObject({ fault: 'refused', message: expect.stringContaining('accepts no more connections') })
     })
     test.each([
       ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n')],
@@ -358,7 +358,9 @@ peerSuite(mariadbMissing, 'mysql', () => {
         ['replication', 'data'],
         ['longest transaction', 'data'],
       ])
-      expect(bad[0]?.message).toMatch(/^"stranger" may not look: Access denied; you need .* SLAVE MONITOR privilege/)
+      expect(bad[0]?.message).toMatch(
+        /^"stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/,
+      )
     })
     test('a transaction that is open for too long', async () => {
       const other: Connection = await server.client()
@@ -399,7 +401,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
           one(check, { url: replica.url('monitor'), replica: true, ...given }, 'Advanced')
         await until(async () => (await at('replication')).status === 'ok')
         await until(async () => (await at('replication lag')).measurement?.value === 0)
-        expect((await at('replication')).message).toBe('follows 1 source: both threads run')
+        expect((await at('replication')).message).toBe('replicates from 1 source: both threads are running')
 
         await replica.query('STOP SLAVE SQL_THREAD')
         expect(await at('replication')).toMatchObject({

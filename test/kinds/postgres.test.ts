@@ -99,7 +99,7 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('it says what it saw', async () => {
       const results = await run({}, 'Standard')
       const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
       expect(said('role')).toMatch(/^primary, PostgreSQL \d+\.\d+$/)
       expect(said('connections')).toMatch(/^\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)$/)
     })

@@ -198,7 +198,7 @@ describe('a process id file', () => {
   test('that is missing or holds something else is a failure that says so', async () => {
     const missing = join(folder, 'missing.pid')
     expect(await runKind(processKind, { pidFile: missing })).toMatchObject([
-      { status: 'failed', message: `not running; ${missing} is not there` },
+      { status: 'failed', message: `not running; ${missing} does not exist` },
     ])
     for (const content of ['', 'abc', '-1', '0', '12x', '99999999999']) {
       const path = await file(content)

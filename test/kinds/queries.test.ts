@@ -125,7 +125,7 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ expect: '/^v[23]$/' }, ['v2', 'v4'])).toEqual(['failed'])
     expect(levels({ expect: '>= 3' }, [3])).toEqual(['ok'])
     expect(levels({ expect: '>= 3' }, [2])).toEqual(['failed'])
-    expect(messages({ expect: '/^(?=a)(a+)+$/' }, ['a'.repeat(40).concat('!'), 'a'])[0]).toContain('cannot be judged')
+    expect(messages({ expect: '/^(?=a)(a+)+$/' }, ['a'.repeat(40).concat('!'), 'a'])[0]).toContain('cannot be evaluated')
   })
   test('what was not read is not taken for well', () => {
     expect(levels({ atMost: { limit: 3 } }, [1, 2], true)).toEqual(['ok', 'warning'])

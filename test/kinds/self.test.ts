@@ -154,7 +154,7 @@ describe('the svc serve of this store', () => {
     await until(() => held() <= before)
   })
 
-  test('that is this very process is not asked', async () => {
+  test('that is this svc process itself is not asked', async () => {
     await mark({ pid: process.pid, url: await serving({ '/livez': 200 }) })
     expect(await serve()).toMatchObject({
       status: 'ok',

@@ -73,7 +73,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const said = (check: string): string => checked(results, check).message
     expect(said('banner')).toMatch(/^127\.0\.0\.1:\d+ said "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
     expect(said('host key')).toBe(`${server.address} showed ssh-ed25519 ${server.hostKey}`)
-    expect(said('sign-in')).toMatch(new RegExp(`^signed in at .* as "${server.user}" in [\\d.]+ m?s`))
+    expect(said('sign-in')).toMatch(new RegExp(`^signed in to .* as "${server.user}" in [\\d.]+ m?s`))
     expect(said('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
   })
   test('the software of the server and the fingerprint of its key are facts', async () => {
@@ -165,7 +165,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const results = await run({ folder: server.files, ending: '.xml', files: { limit: 1 } }, 'Advanced')
     const oldest = checked(results, 'oldest file')
     expect(oldest).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 3_600_000 } })
-    expect(oldest.message).toMatch(/"b\.xml", waits 1\.5 h \(limit 1 h\)$/)
+    expect(oldest.message).toMatch(/"b\.xml", has waited 1\.5 h \(limit 1 h\)$/)
     expect(checked(results, 'backlog')).toMatchObject({ status: 'failed', measurement: { value: 2 } })
     const { rmSync } = await import('node:fs')
     for (const name of ['a.xml', 'b.xml', 'old.txt']) rmSync(join(server.files, name))
@@ -286,7 +286,7 @@ describe('sftp with passwords', () => {
     const endless = Array.from({ length: 400 }, (_, index) => `file ${index}`)
     const { results } = await run({ endless }, { folder: 'in', files: { limit: 20_000 } }, 'Advanced')
     expect(checked(results, 'listing').message).toMatch(/^more than 1000 entries of "\/home" listed in /)
-    expect(checked(results, 'backlog').message).toContain('of those that were looked at: 10000')
+    expect(checked(results, 'backlog').message).toContain('files waiting (only the first entries were checked): 10000')
   })
   test('a listing whose answers are empty for ever ends', async () => {
     const { results } = await run({ endless: [] })
@@ -297,7 +297,7 @@ describe('sftp with passwords', () => {
     const { results } = await run({ files }, { folder: 'in' }, 'Advanced')
     const { message } = checked(results, 'oldest file')
     expect([...message].every((character) => character >= ' ' && character <= '~')).toBe(true)
-    expect(message).toMatch(/"ared.* b", waits/)
+    expect(message).toMatch(/"ared.* b", has waited/)
   })
   test.each([
     ['starts no SFTP', 'sftp', 'Standard', 'listing'],

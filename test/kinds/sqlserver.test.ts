@@ -127,7 +127,7 @@ describe('a healthy simulated server', () => {
       const results = await run(server.port, 'Advanced')
       expect(server.logins()).toEqual([{ user: 'monitor', password: word, database: 'orders', app: 'svc-health' }])
       const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
       expect(said('databases')).toBe('2 databases ONLINE')
       expect(said('log reuse')).toBe('the log of orders waits for LOG_BACKUP, and is full to 12 % (warns above 50 %)')
       expect(said('sessions')).toBe('41 of 32767 sessions: 0.1 % (limit 95 %)')

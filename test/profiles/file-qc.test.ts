@@ -122,7 +122,7 @@ describe('the clips of the profile file-qc', () => {
       'http-steps qc bad clip',
     ])
     const good = reports[1]?.results.map(({ message }) => message.replace(/ in [\d.]+ m?s.*/, '')) ?? []
-    expect(good[2]).toMatch(/^job: GET \/api\/jobs\/qc%2F\d was answered 200 with \d+ B, asked 2 times$/)
+    expect(good[2]).toMatch(/^job: GET \/api\/jobs\/qc%2F\d was answered 200 with \d+ B, sent 2 times$/)
     expect(asked.filter((line) => line.startsWith('POST'))).toHaveLength(2)
     expect(asked.filter((line) => line.startsWith('DELETE'))).toHaveLength(2)
   })
@@ -138,7 +138,7 @@ describe('the clips of the profile file-qc', () => {
       'finds fault with the good clip',
       (s) => Object.assign(s, { verdict: () => 'failed' }),
       [
-        /^http-steps qc good clip step: job: a clip known to be good was found bad \(GET \/api\/jobs\/qc%2F1 was answered 200, asked 2 times in [\d.]+ m?s: \$\.state is "done", \$\.verdict is "failed"\)$/,
+        /^http-steps qc good clip step: job: a clip known to be good was found bad \(GET \/api\/jobs\/qc%2F1 was answered 200, sent 2 times in [\d.]+ m?s: \$\.state is "done", \$\.verdict is "failed"\)$/,
       ],
     ],
     [
@@ -152,8 +152,8 @@ describe('the clips of the profile file-qc', () => {
       'never ends a job',
       (s) => Object.assign(s, { looks: Number.POSITIVE_INFINITY }),
       [
-        /^http-steps qc good clip step: job: GET \S+ is not over, asked \d+ times in [\d.]+ m?s; last heard: \$\.state is "running" and does not match/,
-        /^http-steps qc bad clip step: job: GET \S+ is not over, asked \d+ times/,
+        /^http-steps qc good clip step: job: GET \S+ is not finished, sent \d+ times in [\d.]+ m?s; last answer: \$\.state is "running" and does not match/,
+        /^http-steps qc bad clip step: job: GET \S+ is not finished, sent \d+ times/,
       ],
     ],
     [

@@ -191,7 +191,7 @@ describe('the test job of the profile vantage', () => {
     const { state, reports, asked, failed } = await submit(() => {})
     expect(failed).toEqual([])
     expect(reports.map(({ name }) => name)).toEqual(['tcp vantage port', 'http-steps vantage test job'])
-    expect(reports[1]?.results.at(-1)?.message).toMatch(/^job: GET \/Rest\/Jobs\/\S+ was answered 200 .*asked 2 times/)
+    expect(reports[1]?.results.at(-1)?.message).toMatch(/^job: GET \/Rest\/Jobs\/\S+ was answered 200 .*sent 2 times/)
     expect(state.submitted.map((body): unknown => JSON.parse(body))).toEqual([
       {
         JobName: expect.stringMatching(/^svc-probe-[0-9a-f]{12}$/),
@@ -205,14 +205,14 @@ describe('the test job of the profile vantage', () => {
     const { failed, asked } = await submit((state) => Object.assign(state, { ends: 4 }))
     expect(failed).toEqual([
       expect.stringMatching(
-        /^http-steps vantage test job step: job: the test job failed \(GET \S+ was answered 200, asked 2 times in .*: \$\.Job\.State is "4"\)$/,
+        /^http-steps vantage test job step: job: the test job failed \(GET \S+ was answered 200, sent 2 times in .*: \$\.Job\.State is "4"\)$/,
       ),
     ])
     expect(asked.join()).not.toMatch(/stop|remove|delete|put/i)
     const never = await submit((state) => Object.assign(state, { looks: 1_000 }), '      testTimeout: 2s\n')
     expect(never.failed).toEqual([
       expect.stringMatching(
-        /test job step: job: GET \S+ is not over, .*; last heard: \$\.Job\.State is "0", expected "5"$/,
+        /test job step: job: GET \S+ is not finished, .*; last answer: \$\.Job\.State is "0", expected "5"$/,
       ),
     ])
     expect(never.asked.filter((line) => !line.startsWith('GET'))).toHaveLength(1)

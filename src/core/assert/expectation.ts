@@ -23,7 +23,7 @@ export class PatternBudget {
   #timedOut: string | undefined
 
   /**
-   * The first pattern that was given up, in words that follow "cannot be judged: ". The other patterns are not tried
+   * The first pattern that was given up, in words that follow "cannot be evaluated: ". The other patterns are not tried
    * then.
    */
   get timedOut(): string | undefined {
@@ -46,7 +46,7 @@ export class PatternBudget {
    */
   spend<T>(label: string, attempt: () => T): T {
     if (this.#timedOut !== undefined)
-      throw new PatternBudgetError('was not tried, as another pattern of this answer was given up')
+      throw new PatternBudgetError('was not tried, as another pattern for this answer timed out')
     const before = processorMs()
     try {
       if (this.#ms > answerMs)
@@ -100,7 +100,7 @@ export function expectationProblem(expectation: string): string | undefined {
   const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
   const orders = /^[<>]=?$/.test(operator)
   return orders && (operand.trim() === '' || Number.isNaN(Number(operand)))
-    ? `${sanitize(expectation, 80)} compares with no number: write >= 3, or a text that begins so as a /pattern/`
+    ? `${sanitize(expectation, 80)} is not a comparison with a number: write >= 3, or use a /pattern/ for a text that begins this way`
     : undefined
 }
 
@@ -115,7 +115,7 @@ export function patternMismatch(text: string, pattern: string): string | undefin
   try {
     return matchEach(source, flags, [text], label)[0] === true ? undefined : `does not match ${label}`
   } catch (error) {
-    return `cannot be judged: ${unjudged(label, error)}`
+    return `cannot be evaluated: ${unjudged(label, error)}`
   }
 }
 
@@ -206,7 +206,7 @@ export function describeMismatch(
   const [, operator, operand = ''] = comparison.exec(expectation) ?? []
   if (operator === undefined) return equal(actual, expectation, label)
   if (operator === '=' || operator === '==') return equal(actual, operand, label)
-  if (operator === '!=') return actual === operand ? `is ${label}, which it must not be` : undefined
+  if (operator === '!=') return actual === operand ? `is ${label}, which is not allowed` : undefined
   const left = actual.trim() === '' ? Number.NaN : Number(actual)
   const right = operand.trim() === '' ? Number.NaN : Number(operand)
   const holds =
@@ -238,7 +238,7 @@ export function unmetEach(
   } catch (error) {
     const [one, ...others] = actuals
     const of = one === undefined || others.length > 0 ? '' : `is ${quote(redact(one), 80)} and `
-    throw new UnjudgedError(`${of}cannot be judged: ${unjudged(label, error)}`)
+    throw new UnjudgedError(`${of}cannot be evaluated: ${unjudged(label, error)}`)
   }
   return actuals.map((actual, index) =>
     verdicts[index] === true ? undefined : `is ${quote(redact(actual), 80)} and does not match ${label}`,
@@ -266,6 +266,6 @@ export function statusAllowed(status: number, allowed: readonly string[]): boole
     if (range) return status >= Number(range[1]) && status <= Number(range[2])
     const below = /^<(\d{3})$/.exec(text)
     if (below) return status < Number(below[1])
-    throw new RangeError(`status ${quote(entry, 20)} is none of 200, 2xx, 200-299, <500`)
+    throw new RangeError(`status ${quote(entry, 20)} is not of the form 200, 2xx, 200-299 or <500`)
   })
 }

@@ -207,7 +207,7 @@ export function databaseKind<
       evaluate: ({ connection: { address, as }, ms: value }, { latency }) =>
         atMost({
           check: 'connect',
-          what: `signed in at ${address} as ${as} in`,
+          what: `signed in to ${address} as ${as} in`,
           value,
           unit: 'duration',
           threshold: latency,

@@ -202,7 +202,7 @@ function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
   const warnings = result.status === 'ok' ? (run ? warningsOfRun(run.run) : warningsIn(body)) : []
   const [first] = warnings
   if (first === undefined) return result
-  const message = `${address} says Success with ${count(warnings.length, 'warning')}: ${quote(redact(first), 160)}`
+  const message = `${address} reports Success with ${count(warnings.length, 'warning')}: ${quote(redact(first), 160)}`
   return warn('health', message, { address, details: warnings.slice(0, maxWarnings).map((one) => redact(one)) })
 }
 
