@@ -130,7 +130,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
       server.query('SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT is_called FROM ids) AS called')
     const found = await one({ sql, leastRows: { limit: 0 } })
     expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(found.message).toMatch(/^jobs: (the query failed|it would write, and was refused): ./)
+    expect(found.message).toMatch(/^jobs: (the query failed|the query was rejected because it writes): ./)
     expect(await state()).toEqual([{ jobs: '3', called: false }])
     expect(await server.query("SELECT 1 FROM pg_class WHERE relname = 'copy'")).toEqual([])
   })
@@ -156,7 +156,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     ])
     expect(found.map(({ message }) => message)).toEqual([
       'gone: the query failed: relation "gone" does not exist',
-      'closed: "monitor" may not read that: permission denied for table secrets',
+      'closed: "monitor" has no permission to read this: permission denied for table secrets',
       'text: "many" is not a number',
       'zero: the query failed: division by zero',
       'well: 1 (limit 1)',

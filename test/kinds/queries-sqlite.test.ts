@@ -75,8 +75,8 @@ describe('queries of sqlite', () => {
     expect([await counts('Basic'), await counts('Standard'), await counts('Advanced')]).toEqual([0, 1, 2])
   })
   test.each([
-    ['two statements', 'SELECT 1; DELETE FROM jobs', 'the query failed: sql holds more than one statement'],
-    ['a WITH that deletes', 'WITH one AS (SELECT 1) DELETE FROM jobs', 'it would write, and was refused: '],
+    ['two statements', 'SELECT 1; DELETE FROM jobs', 'the query failed: sql contains more than one statement'],
+    ['a WITH that deletes', 'WITH one AS (SELECT 1) DELETE FROM jobs', 'the query was rejected because it writes: '],
     ['a missing table', 'SELECT 1 FROM gone', 'the query failed: no such table: gone'],
   ])('a query that fails is one finding, and hides no other: %s', async (_, sql, message) => {
     const before = readFileSync(path)
@@ -108,7 +108,7 @@ describe('queries of sqlite', () => {
       { timeoutMs: 8_000 },
     )
     expect(found.map(({ message }) => message)).toEqual([
-      'slow: the query was called off: it took too long',
+      'slow: the query was cancelled because it took too long',
       'next: 1 (limit 1)',
     ])
     expect(found[0]?.fault).toBe('timeout')

@@ -114,7 +114,7 @@ test('a query that hangs is called off by an attention before the deadline, at a
     ]
     const found = await ask(queries, { timeoutMs: 1_500 })
     expect(messages(found)).toEqual([
-      'slow: the query was called off: it took too long',
+      'slow: the query was cancelled because it took too long',
       expect.stringMatching(/^next: (1 \(limit 1\)|not asked: )/),
     ])
     expect([server.attentions(), server.running()]).toEqual([1, 0])

@@ -122,7 +122,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   test('a password where only keys are taken is told as such', async () => {
     const results = await run({ privateKey: undefined, password: secret('correct horse') })
     expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
-    expect(checked(results, 'sign-in').message).toContain('in none of the ways that are configured')
+    expect(checked(results, 'sign-in').message).toContain(': it offers none of the configured methods')
   })
   test('without hostKey nobody signs in, and the one that was seen is told', async () => {
     const before = signedIn()
@@ -387,10 +387,10 @@ describe('sftp settings and judgements', () => {
   const settings = (given: Given): SftpSettings => withDefaults(sftp.settings, { host, ...given })
   test.each([
     [{ password: secret('x') }, 'need a username'],
-    [{ username: 'a' }, 'username needs a password or a privateKey'],
-    [{ username: 'a', password: secret('x'), passphrase: secret('y') }, 'passphrase needs a privateKey'],
-    [{ hostKey: ['ssh-ed25519 AAAA'] }, 'hostKey is no fingerprint'],
-    [{ hostKey: [`MD5:${'A'.repeat(43)}`] }, 'hostKey is no fingerprint'],
+    [{ username: 'a' }, 'username requires a password or a privateKey'],
+    [{ username: 'a', password: secret('x'), passphrase: secret('y') }, 'passphrase requires a privateKey'],
+    [{ hostKey: ['ssh-ed25519 AAAA'] }, 'hostKey is not a fingerprint'],
+    [{ hostKey: [`MD5:${'A'.repeat(43)}`] }, 'hostKey is not a fingerprint'],
     [{ folder: '/in' }, 'folder needs a username'],
     [{ username: 'a', password: secret('x'), probeFolder: 'a\0b' }, 'probeFolder holds a control character'],
   ] satisfies [Given, string][])('%j cannot be used together', (given, told) => {

@@ -65,7 +65,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
       expect(said('certificate')).toMatch(/in 89\.9 d \(at least 3 d\)$/)
       expect(said('hello')).toContain('PIPELINING, 8BITMIME, SMTPUTF8, AUTH, SIZE')
       expect(said('authentication')).toMatch(/offers (PLAIN LOGIN|LOGIN PLAIN)$/)
-      expect(said('size')).toMatch(/takes messages up to 10 MiB \(at least 1 B\)$/)
+      expect(said('size')).toMatch(/accepts messages up to 10 MiB \(at least 1 B\)$/)
       expect(said('sign-in')).toMatch(/let monitor in$/)
     })
     test('with TLS from the first byte', async () => {
@@ -341,7 +341,7 @@ describe('smtp settings', () => {
     smtp.validate?.(withDefaults(smtp.settings, { host: 'h', ...given }))
   test('what cannot be used together, or could say a second line, is told', () => {
     expect(wrong({ ...account, recipient: 'a.b+c@svc.test', sender: 'm@[127.0.0.1]' })).toBeUndefined()
-    expect(wrong({ username: 'm' })).toBe('username needs a password')
+    expect(wrong({ username: 'm' })).toBe('username requires a password')
     expect(wrong({ ...account, tls: 'off' })).toContain('never sent without TLS')
     expect(wrong({ sender: 'a@b' })).toContain('recipient')
     for (const recipient of ['a', 'a@b>\r\nDATA', 'a<b@c', 'a b@c', 'ä@c', 'a@b c']) {

@@ -499,7 +499,7 @@ describe('what runs on the simulated server ends with the run', () => {
     }
     const found = await runKind(asking, {})
     expect(found.map(({ message }) => message)).toEqual([
-      '"ProbeError: the query was called off: it took too long"',
+      '"ProbeError: the query was cancelled because it took too long"',
       '[{"one":"1"}]',
     ])
     expect(server.attentions()).toBe(1)
