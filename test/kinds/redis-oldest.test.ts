@@ -121,9 +121,9 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       expect((await oldest({ key: 'jobs' })).message).toContain(
         '"jobs" is a list: time must be the path of the date in an item',
       )
-      expect((await oldest({ key: 'jobs', time: 'score' })).message).toContain('"jobs" is a list: time must say')
+      expect((await oldest({ key: 'jobs', time: 'score' })).message).toContain('"jobs" is a list: time must be the path')
       server.cli('SET', 'text', 'x')
-      expect((await oldest({ key: 'text' })).message).toBe('"text" is no queue: it is a "string"')
+      expect((await oldest({ key: 'text' })).message).toBe('"text" is not a queue: its type is "string"')
     })
     test('an item that nests too deep is read, and has no date', async () => {
       const [deep, open] = [`'{"enqueued_at":'..string.rep('[',9e4)..string.rep(']',9e4)..'}'`, `string.rep('[',9e5)`]
@@ -279,8 +279,8 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       expect((await oldest(later())).message).toContain('are the scores milliseconds (scoreUnit)')
       server.cli('DEL', 'later')
       server.cli('ZADD', 'later', '-inf', 'a')
-      expect((await oldest(later())).message).toContain('"-inf", is no time')
-      expect((await oldest(later({ time: '$.at' }))).message).toContain('is a sorted set: its times are its scores')
+      expect((await oldest(later())).message).toContain('"-inf", is not a time')
+      expect((await oldest(later({ time: '$.at' }))).message).toContain('is a sorted set, whose times are its scores')
     })
   })
 
@@ -347,7 +347,7 @@ test('settings of a queue that cannot be used together are told', () => {
   expect(wrong({ age, group: 'g', time: '$.at' })).toContain('has both group and time')
   expect(wrong({ age, oldest: 'left' })).toContain('has oldest without time')
   expect(wrong({ age, time: 'score', oldest: 'left' })).toContain('has both time: score and oldest')
-  expect(wrong({ age, time: '$.at', scoreUnit: 'seconds' })).toContain('scoreUnit, which goes with time: score only')
+  expect(wrong({ age, time: '$.at', scoreUnit: 'seconds' })).toContain('scoreUnit, which requires time: score')
   expect(wrong({ age, time: 'enqueued_at' })).toBe(
     'the queue "q": time "enqueued_at" must be score or a JSON path such as $.enqueued_at',
   )

@@ -71,8 +71,8 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   test('it says what it saw', async () => {
     const results = await run()
     const said = (check: string): string => checked(results, check).message
-    expect(said('banner')).toMatch(/^127\.0\.0\.1:\d+ said "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
-    expect(said('host key')).toBe(`${server.address} showed ssh-ed25519 ${server.hostKey}`)
+    expect(said('banner')).toMatch(/^127\.0\.0\.1:\d+ sent "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
+    expect(said('host key')).toBe(`${server.address} presented ssh-ed25519 ${server.hostKey}`)
     expect(said('sign-in')).toMatch(new RegExp(`^signed in at .* as "${server.user}" in [\\d.]+ m?s`))
     expect(said('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
   })
@@ -129,7 +129,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const results = await run({ hostKey: undefined })
     expect(names(results)).toEqual(['banner', 'host key'])
     expect(checked(results, 'host key')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(checked(results, 'host key').message).toContain(`showed ssh-ed25519 ${server.hostKey}, and no hostKey`)
+    expect(checked(results, 'host key').message).toContain(`presented ssh-ed25519 ${server.hostKey}, but hostKey is not set`)
     expect(await sessionsLeft(server)).toBe(0)
     expect(signedIn()).toBe(before)
   })
@@ -138,7 +138,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const results = await run({ hostKey: [strange] })
     expect(names(results)).toEqual(['banner', 'host key'])
     expect(checked(results, 'host key')).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(checked(results, 'host key').message).toContain('which hostKey does not name')
+    expect(checked(results, 'host key').message).toContain('which is not in hostKey')
     expect(checked(results, 'host key').details?.join()).toContain('ssh-keygen -lf')
     expect(await sessionsLeft(server)).toBe(0)
     expect(signedIn()).toBe(before)
@@ -245,7 +245,7 @@ describe('sftp with passwords', () => {
         retries: 5,
       })
       expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(checked(results, 'sign-in').message).toContain(`did not let "monitor" in by ${method}`)
+      expect(checked(results, 'sign-in').message).toContain(`refused the sign-in of "monitor" by ${method}`)
       expect(server.heard()).toEqual(['hunter2-wrong'])
       expect(JSON.stringify(results)).not.toContain('hunter2')
     },
@@ -279,7 +279,7 @@ describe('sftp with passwords', () => {
   test('a folder that may not be written fails the round trip, and what it says is passed on', async () => {
     const { results } = await run({ readOnly: true }, { allowWrites: true }, 'Advanced')
     expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(checked(results, 'round trip').message).toContain('refused creating our own file: "Permission denied"')
+    expect(checked(results, 'round trip').message).toContain('refused creating the test file: "Permission denied"')
     expect(names(results)).not.toContain('delete')
   })
   test('an endless listing is counted up to a bound, which is told', async () => {
@@ -342,7 +342,7 @@ describe('sftp against what is no SSH server', () => {
     await using hole = await peer(blackHole)
     const result = checked(await probe(hole.port, 'Standard', 500), 'banner')
     expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
-    expect(result.message).toContain('accepted the connection and then said nothing for')
+    expect(result.message).toContain('accepted the connection but sent nothing for')
     await hungUp(hole)
   })
   test('a server that greets and then says nothing is told as that', async () => {
@@ -353,11 +353,11 @@ describe('sftp against what is no SSH server', () => {
     await hungUp(half)
   })
   test.each([
-    ['an FTP server', speaks('220 Welcome\r\n'), 'timeout', 'said "220 Welcome" and no more'],
-    ['an old SSH server', speaks('SSH-1.5-Old\r\n'), 'protocol', 'not version 2 of SSH'],
-    ['a server that hangs up', (socket: Socket) => void socket.end(), 'refused', 'hung up before it said anything'],
-    ['half a line', (socket: Socket) => void socket.end('SSH-2.'), 'protocol', 'does not answer as SSH does'],
-    ['a long talk', speaks('x\r\n'.repeat(10_000)), 'protocol', 'does not answer as SSH does'],
+    ['an FTP server', speaks('220 Welcome\r\n'), 'timeout', 'sent "220 Welcome" and nothing more'],
+    ['an old SSH server', speaks('SSH-1.5-Old\r\n'), 'protocol', 'not SSH version 2'],
+    ['a server that hangs up', (socket: Socket) => void socket.end(), 'refused', 'closed the connection before sending anything'],
+    ['half a line', (socket: Socket) => void socket.end('SSH-2.'), 'protocol', 'does not speak SSH'],
+    ['a long talk', speaks('x\r\n'.repeat(10_000)), 'protocol', 'does not speak SSH'],
     ['a reset', (socket: Socket) => void socket.resetAndDestroy(), 'protocol', 'closed the connection'],
   ])('%s is a failure that says so', async (_, behave, fault, told) => {
     await using other = await peer(behave)
@@ -386,7 +386,7 @@ describe('sftp against what is no SSH server', () => {
 describe('sftp settings and judgements', () => {
   const settings = (given: Given): SftpSettings => withDefaults(sftp.settings, { host, ...given })
   test.each([
-    [{ password: secret('x') }, 'need a username'],
+    [{ password: secret('x') }, 'require a username'],
     [{ username: 'a' }, 'username requires a password or a privateKey'],
     [{ username: 'a', password: secret('x'), passphrase: secret('y') }, 'passphrase requires a privateKey'],
     [{ hostKey: ['ssh-ed25519 AAAA'] }, 'hostKey is not a fingerprint'],

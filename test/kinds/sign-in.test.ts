@@ -59,7 +59,7 @@ describe('Identity without configuration', () => {
       expect(said(response)).toEqual([
         expect.stringMatching(/^store Success: (?:warning: )?account store answered in /),
         'administrator Success: at least one Admin may sign in',
-        expect.stringMatching(/^look-up Success: (?:warning: )?an account is looked up in /),
+        expect.stringMatching(/^look-up Success: (?:warning: )?account looked up in /),
         expect.stringMatching(/^password hash Success: (?:warning: )?test password hashed and verified in /),
       ])
       expect((await ask(opened, 'Basic')).StatusMessage).toContain("svc's own sign-in was checked")

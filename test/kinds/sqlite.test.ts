@@ -111,7 +111,7 @@ describe("svc's own store", () => {
     expect(said('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
     expect(said('schema')).toBe(`schema ${migrations.length}`)
     expect(said('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)
-    expect(said('quick check')).toMatch(/^no damage found, in/)
+    expect(said('quick check')).toMatch(/^no damage found in/)
   })
   test('is looked at while this process holds it and writes', async () => {
     const held = openStore({ path, create: true })
@@ -167,7 +167,7 @@ describe("svc's own store", () => {
     database.exec('PRAGMA journal_mode = DELETE; PRAGMA user_version = 7')
     database.close()
     const results = await own({}, 'Standard')
-    expect(checked(results, 'wal')).toMatchObject({ fault: 'data', message: 'journal mode delete, and should be wal' })
+    expect(checked(results, 'wal')).toMatchObject({ fault: 'data', message: 'journal mode delete, expected wal' })
     expect(checked(results, 'schema')).toMatchObject({
       fault: 'data',
       message: `schema 7 in the header, but ${migrations.length} in the table: the store is damaged`,
@@ -188,7 +188,7 @@ describe('a file that is no sound database', () => {
     [
       'garbage',
       () => writeFileSync(path, 'not a database '.repeat(500)),
-      /is not a SQLite database: damaged, or something/,
+      /is not a SQLite database, or is damaged/,
     ],
     ['an empty file', () => writeFileSync(path, ''), /is empty \(0 bytes\)/],
     ['a damaged header', () => overwrite(0, 40), /is not a SQLite database/],
@@ -243,7 +243,7 @@ describe('a file that is no sound database', () => {
       {
         check: 'open',
         fault: 'data',
-        message: expect.stringContaining('holds an unfinished write of a process that died'),
+        message: expect.stringContaining('has an unfinished write from a crashed process'),
       },
     ])
     expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
@@ -296,7 +296,7 @@ describe('a file that is no sound database', () => {
       async () => {
         store()
         open({ folder: 0o777, file: 0o644 })
-        expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and nobody has it open')
+        expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and not in use')
         expect(readdirSync(dirname(path))).toEqual(['svc.db'])
         const held = new DatabaseSync(path)
         held.prepare('SELECT * FROM meta').get()
@@ -389,7 +389,7 @@ describe('what cannot be cancelled runs in a child', () => {
     database.close()
     expect(checked(await run({}, 'Advanced'), 'quick check')).toMatchObject({
       status: 'ok',
-      message: 'left out: 16 MiB without WAL, and writers would wait for it',
+      message: 'skipped: 16 MiB without WAL, so the check would block writers',
     })
   })
 })
@@ -414,7 +414,7 @@ describe('backup', () => {
     expect(await at(backups)).toMatchObject({ status: 'failed', fault: 'threshold' })
     aged(join(backups, 'tuesday.db'), 50)
     expect((await at(backups)).status).toBe('warning')
-    expect((await at(backups)).message).toBe('the newest, tuesday.db (1 B), is old: 50 h (warns above 48 h)')
+    expect((await at(backups)).message).toBe('newest backup tuesday.db (1 B): age 50 h (warns above 48 h)')
     aged(join(backups, 'wednesday.db'), 47)
     expect((await at(backups)).status).toBe('ok')
     expect((await at(join(backups, 'monday.db'))).status).toBe('failed')
