@@ -171,7 +171,7 @@ test('a sign-in round trip with a real svc serve: in, read, out, and then out fo
   ])
   const refused = await run({ ...raw, password: { env: 'WRONG' } })
   expect(shown(refused).slice(1)).toEqual([
-    'step failed in: POST /auth/credentials was answered 401: the sign-in was refused',
+    'step failed in: POST /auth/credentials was answered 401: the last attempt was refused',
     'step failed read: not run: step "in" failed',
     'step failed out: not run: step "in" failed',
     'step failed is out: not run: step "in" failed',
@@ -186,7 +186,7 @@ test('a refused sign-in is not repeated: not at once, and not by the next run', 
   const first = await run(raw, { limits: kept, retries: 3 })
   expect(first.map(({ fault }) => fault)).toEqual([undefined, 'auth', 'dependency', 'dependency', 'dependency'])
   const [second] = await run(raw, { limits: kept })
-  expect(second?.message).toMatch(/^not signed in: the sign-in was refused/)
+  expect(second?.message).toMatch(/^not signed in: the last attempt was refused/)
   expect(all.api.told()).toHaveLength(1)
   expect(everything(first)).not.toContain(env.WRONG)
 })

@@ -95,7 +95,8 @@ describe('queries of sqlite', () => {
       const before = readFileSync(path)
       await readOnly(task(sql)).catch(() => {})
       expect(readFileSync(path).equals(before)).toBe(true)
-      if (!sql.startsWith('PRAGMA')) await expect(readOnly(task(sql))).rejects.toThrow('the query was rejected because it writes')
+      if (!sql.startsWith('PRAGMA'))
+        await expect(readOnly(task(sql))).rejects.toThrow('the query was rejected because it writes')
     },
   )
   test('a query that takes too long is ended by itself, and hides no other', async () => {
@@ -130,7 +131,7 @@ describe('queries of sqlite', () => {
     const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
     expect(found.map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: 1000 (limit 5000)'],
-      ['warning', 'jobs: only the first 1000 rows were judged, and there are more'],
+      ['warning', 'jobs: only the first 1000 rows were evaluated; there are more'],
     ])
   })
   test('rows are counted beyond the text that is kept', async () => {

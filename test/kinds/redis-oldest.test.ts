@@ -121,7 +121,9 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       expect((await oldest({ key: 'jobs' })).message).toContain(
         '"jobs" is a list: time must be the path of the date in an item',
       )
-      expect((await oldest({ key: 'jobs', time: 'score' })).message).toContain('"jobs" is a list: time must be the path')
+      expect((await oldest({ key: 'jobs', time: 'score' })).message).toContain(
+        '"jobs" is a list: time must be the path',
+      )
       server.cli('SET', 'text', 'x')
       expect((await oldest({ key: 'text' })).message).toBe('"text" is not a queue: its type is "string"')
     })

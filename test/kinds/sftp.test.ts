@@ -73,7 +73,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const said = (check: string): string => checked(results, check).message
     expect(said('banner')).toMatch(/^127\.0\.0\.1:\d+ sent "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
     expect(said('host key')).toBe(`${server.address} presented ssh-ed25519 ${server.hostKey}`)
-    expect(said('sign-in')).toMatch(new RegExp(`^signed in at .* as "${server.user}" in [\\d.]+ m?s`))
+    expect(said('sign-in')).toMatch(new RegExp(`^signed in to .* as "${server.user}" in [\\d.]+ m?s`))
     expect(said('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
   })
   test('the software of the server and the fingerprint of its key are facts', async () => {
@@ -114,7 +114,9 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const results = await run(stranger, 'Standard', { limits: shared, retries: 3 })
     expect(checked(results, 'host key').status).toBe('ok')
     expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
-    expect(checked(results, 'sign-in').message).toBe(`${server.address} did not let "${server.user}" in by publickey`)
+    expect(checked(results, 'sign-in').message).toBe(
+      `${server.address} refused the sign-in of "${server.user}" by publickey`,
+    )
     const again = await run(stranger, 'Standard', { limits: shared })
     expect(again).toHaveLength(1)
     expect(again[0]?.message).toContain('not signed in')
@@ -129,7 +131,9 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const results = await run({ hostKey: undefined })
     expect(names(results)).toEqual(['banner', 'host key'])
     expect(checked(results, 'host key')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(checked(results, 'host key').message).toContain(`presented ssh-ed25519 ${server.hostKey}, but hostKey is not set`)
+    expect(checked(results, 'host key').message).toContain(
+      `presented ssh-ed25519 ${server.hostKey}, but hostKey is not set`,
+    )
     expect(await sessionsLeft(server)).toBe(0)
     expect(signedIn()).toBe(before)
   })
@@ -355,7 +359,12 @@ describe('sftp against what is no SSH server', () => {
   test.each([
     ['an FTP server', speaks('220 Welcome\r\n'), 'timeout', 'sent "220 Welcome" and nothing more'],
     ['an old SSH server', speaks('SSH-1.5-Old\r\n'), 'protocol', 'not SSH version 2'],
-    ['a server that hangs up', (socket: Socket) => void socket.end(), 'refused', 'closed the connection before sending anything'],
+    [
+      'a server that hangs up',
+      (socket: Socket) => void socket.end(),
+      'refused',
+      'closed the connection before sending anything',
+    ],
     ['half a line', (socket: Socket) => void socket.end('SSH-2.'), 'protocol', 'does not speak SSH'],
     ['a long talk', speaks('x\r\n'.repeat(10_000)), 'protocol', 'does not speak SSH'],
     ['a reset', (socket: Socket) => void socket.resetAndDestroy(), 'protocol', 'closed the connection'],

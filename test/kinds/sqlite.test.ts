@@ -185,11 +185,7 @@ describe("svc's own store", () => {
 
 describe('a file that is no sound database', () => {
   test.each([
-    [
-      'garbage',
-      () => writeFileSync(path, 'not a database '.repeat(500)),
-      /is not a SQLite database, or is damaged/,
-    ],
+    ['garbage', () => writeFileSync(path, 'not a database '.repeat(500)), /is not a SQLite database, or is damaged/],
     ['an empty file', () => writeFileSync(path, ''), /is empty \(0 bytes\)/],
     ['a damaged header', () => overwrite(0, 40), /is not a SQLite database/],
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages are inconsistent/],

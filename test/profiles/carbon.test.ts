@@ -101,7 +101,7 @@ describe('the profile carbon', () => {
       await using server = await peer(behave)
       return (await ask(server, 'Basic', 900)).failed.find((line) => line.startsWith('tcp c1 version')) ?? ''
     }
-    expect(await version(blackHole)).toMatch(/said nothing for .*, expected a whole XML document$/)
+    expect(await version(blackHole)).toMatch(/sent nothing for .*, expected a whole XML document$/)
     expect(await version(replies('CarbonAPIXML1 200 <Reply Success="TRUE">'))).toMatch(
       /said "CarbonAPIXML1 200 <Reply Success="TRUE">" and hung up, expected a whole XML document$/,
     )

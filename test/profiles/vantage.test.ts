@@ -142,8 +142,10 @@ describe('the profile vantage', () => {
       await expect.poll(() => server.open()).toBe(0)
       return complaints(reports).find((line) => line.startsWith('http vantage online')) ?? ''
     }
-    expect(await told(blackHole)).toMatch(/status: 127\.0\.0\.1:\d+ gave no answer within 1 s$/)
-    expect(await told(cutAfter(70, http(200, '{"Online":true}'.padEnd(200))))).toMatch(/body: .* cut its answer short/)
+    expect(await told(blackHole)).toMatch(/status: 127\.0\.0\.1:\d+ did not answer within 1 s$/)
+    expect(await told(cutAfter(70, http(200, '{"Online":true}'.padEnd(200))))).toMatch(
+      /body: .* sent an incomplete response/,
+    )
     expect(await told(endless('HTTP/1.1 200 OK\r\n\r\n'))).toMatch(/json: .* is longer than maxBody/)
     const escaping = await told(replies(http(200, JSON.stringify({ Online: escapeSequences }))))
     expect(escaping).toContain('$.Online is "redgnp", expected "true"')

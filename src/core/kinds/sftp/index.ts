@@ -74,7 +74,7 @@ export const signIn = check({
   evaluate: ({ address, username: account, ms: value }, { latency: threshold }) =>
     atMost({
       check: 'sign-in',
-      what: `signed in at ${address} as ${quote(account, 64)} in`,
+      what: `signed in to ${address} as ${quote(account, 64)} in`,
       value,
       unit: 'duration',
       threshold,
