@@ -72,7 +72,7 @@ describe('for', () => {
       expect.objectContaining({
         status: 'failed',
         fault: 'threshold',
-        message: 'in use: 10 (limit 9), for 16 min now',
+        message: 'in use: 10 (limit 9), exceeded for 16 min',
       }),
     ])
     expect(await look(slots(1))).toEqual([slots(1)])

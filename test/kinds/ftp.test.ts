@@ -514,7 +514,7 @@ describe('ftp against servers that misbehave', () => {
       const { results } = await run({ answers: { LIST: () => undefined } }, {}, 'Standard', { timeoutMs: 1_500 })
       expect(checked(results, 'EPSV')).toMatchObject({ status: 'failed', fault: 'timeout' })
       expect(checked(results, 'EPSV').message).toMatch(
-        /^signed in after .*, EPSV said port \d+, connected: .* LIST for /,
+        /^signed in after .*, EPSV said port \d+, connected: .* LIST within /,
       )
     })
     test('a data connection that stays silent is told as such', async () => {

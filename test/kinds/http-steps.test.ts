@@ -171,7 +171,7 @@ test('a sign-in round trip with a real svc serve: in, read, out, and then out fo
   ])
   const refused = await run({ ...raw, password: { env: 'WRONG' } })
   expect(shown(refused).slice(1)).toEqual([
-    'step failed in: POST /auth/credentials was answered 401: the last attempt was refused',
+    'step failed in: POST /auth/credentials was answered 401: the sign-in was refused',
     'step failed read: not run: step "in" failed',
     'step failed out: not run: step "in" failed',
     'step failed is out: not run: step "in" failed',

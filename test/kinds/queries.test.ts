@@ -145,7 +145,7 @@ describe('what is judged of the first column of a query', () => {
     const cut = of({ expect: '/^a/' }, { rows: 2, cut: true })
     expect(cut.map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: is as expected'],
-      ['warning', 'jobs: only the first 1024 characters of a value were judged, and there are more'],
+      ['warning', 'jobs: only the first 1024 characters of a value were evaluated; there are more'],
     ])
   })
   test('names, values and errors are shown without escapes, and the SQL beside the message only', () => {
@@ -229,7 +229,7 @@ describe('what svc.yaml may ask', () => {
         Array.from({ length: n }, () => ({ ...base, atMost: {} })),
         'mysql',
       )
-    expect([many(50), many(51)]).toEqual([undefined, 'queries are more than 50: give less'])
+    expect([many(50), many(51)]).toEqual([undefined, 'queries has more than 50 entries: list fewer'])
     expect(queriesProblem(undefined, 'sqlite')).toBeUndefined()
   })
   test.each(['postgres', 'mysql', 'sqlserver', 'sqlite'] satisfies Dialect[])('%s: only what reads', (dialect) => {
@@ -345,6 +345,6 @@ describe('what svc.yaml may ask', () => {
     )
     expect(sqlProblem("SELECT 1 INTO dumpfile '/tmp/x'", 'mysql')).toContain('DUMPFILE')
     for (const sql of ['/*!50000 CREATE TABLE x AS */ SELECT 1', '/*M! CREATE TABLE x AS */ SELECT 1'])
-      expect(sqlProblem(sql, 'mysql')).toContain('a comment that is carried out')
+      expect(sqlProblem(sql, 'mysql')).toContain('an executable comment')
   })
 })

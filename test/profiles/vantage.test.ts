@@ -117,7 +117,7 @@ describe('the profile vantage', () => {
     expect(failed).toEqual([])
     expect(warned.map((line) => line.replace(/127\.0\.0\.1:\d+: /, ''))).toEqual([
       'http vantage load measure: load in percent: 95 (warns above 90)',
-      'http vantage services measure: sessions refused for want of a licence: 2 (warns above 0)',
+      'http vantage services measure: sessions refused for lack of a licence: 2 (warns above 0)',
       'http vantage failed jobs measure: failed within the last hour: 1 (warns above 0)',
     ])
   })
@@ -222,7 +222,7 @@ describe('the test job of the profile vantage', () => {
 
   test('without allowWrites, without its body, or with one that is no JSON, it is a mistake in the file', async () => {
     expect(said(await refused(yaml(1, jobOf())))).toEqual([
-      '6:7: types.XcodeV[0].testWorkflow needs `allowWrites: true` beside it',
+      '6:7: types.XcodeV[0].testWorkflow requires `allowWrites: true`',
     ])
     expect(said(await refused(yaml(1, '      testWorkflow: x\n      allowWrites: true\n')))).toEqual([
       '6:7: types.XcodeV[0].testWorkflow needs `testBody:` beside it',
