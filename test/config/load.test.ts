@@ -192,8 +192,8 @@ test('dependsOn refuses names that nobody has, that two have, and circles', asyn
     `types:\n  Sql:\n${monitor('a', 'tcp', 'b')}${monitor('b', 'tcp', 'c')}${monitor('c', 'tcp', 'a')}${monitor('d', 'tcp', 'd')}`,
   )
   expect(said(circle)).toEqual([
-    '3:46: types.Sql[0].dependsOn goes in a circle (tcp a → tcp b → tcp c → tcp a): remove one of these',
-    '6:46: types.Sql[3].dependsOn goes in a circle (tcp d → tcp d): remove one of these',
+    '3:46: types.Sql[0].dependsOn forms a cycle (tcp a → tcp b → tcp c → tcp a): remove one of these',
+    '6:46: types.Sql[3].dependsOn forms a cycle (tcp d → tcp d): remove one of these',
   ])
 })
 

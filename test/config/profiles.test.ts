@@ -145,7 +145,7 @@ describe('mistakes in the use of a profile', () => {
     ['      kind: tcp\n', '5:7: types.XcodeV[0].kind cannot be combined with `profile:`: write one entry for each'],
     [
       '      dependsOn: nobody\n',
-      /^5:7: types\.XcodeV\[0\]\.dependsOn names "nobody", which is not a known monitor of this type/,
+      /^5:7: types\.XcodeV\[0\]\.dependsOn names "nobody", which is not a monitor of this type/,
     ],
     [
       '    - {profile: vantage, host: h2}\n',
@@ -162,7 +162,7 @@ describe('mistakes in the use of a profile', () => {
       '1:19: types.XcodeV[0].profile names "vantag", which is not a known profile: did you mean `vantage`?',
     ])
     expect(said(await refused('types: {XcodeV: [{profile: x}]}'))[0]).toMatch(
-      /is no profile: there are carbon, file-qc, vantage, vast$/,
+      /is not a known profile: use one of carbon, file-qc, vantage, vast$/,
     )
     expect(said(await refused('types: {XcodeV: [{profile: vantage}]}'))).toEqual([
       '1:18: types.XcodeV[0].host is missing: add `host:` (Host name or address of the domain controller)',
@@ -263,7 +263,7 @@ types:
       expect.stringMatching(/^18:7: types\.App\[0\]\.second has the invalid value "bad"/),
     ])
     expect(said(await refused(twoSteps('first: bad\n      second: /b\n      extra: true')))).toEqual([
-      expect.stringMatching(/^17:7: types\.App\[0\]\.first is "bad"/),
+      expect.stringMatching(/^17:7: types\.App\[0\]\.first has the invalid value "bad"/),
     ])
     const pause = '{name: b, path: /b, until: {expect: {$.a: x}, every: "\x24{second}"}}'
     expect(said(await refused(twoSteps('first: /a\n      second: never', pause)))).toEqual([
@@ -301,7 +301,7 @@ types:
       said(await refused(needing('{host: h1, slow: 3s}').replace('- profile: mine\n      {', '- {profile: mine, '))),
     ).toEqual([expect.stringMatching(/types\.App\[0\]\.slow requires `token:` and `sure: true`$/)])
     expect(said(await refused(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: false')))).toEqual([
-      expect.stringMatching(/types\.App\[0\]\.slow needs `sure: true` beside it$/),
+      expect.stringMatching(/types\.App\[0\]\.slow requires `sure: true`$/),
     ])
     await load(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: true'))
     await load(needing('host: h1'))

@@ -534,8 +534,8 @@ describe('real servers', () => {
     const a = await serve('a', 'types: {}')
     const b = await serve('b', monitors(`{kind: svc, name: a, url: "${a.url}"}`))
     const c = await serve('c', monitors(`{kind: svc, name: b, url: "${b.url}"}`))
-    expect(await ask(c.url)).toContain('reports Success')
-    expect(await ask(b.url)).toContain('says Success')
+    expect(await ask(c.url)).toContain('says Success')
+    expect(await ask(b.url)).toContain('reports Success')
     const asPeer = await fetch(`${b.url}/healthcheck?ExecutionMode=Basic&ServerType=App`, {
       headers: { 'x-svc-hops': '1' },
     })

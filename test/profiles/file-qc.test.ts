@@ -224,7 +224,7 @@ describe('the clips of the profile file-qc', () => {
       '5:7: types.Qc[0].goodClip requires `allowWrites: true`',
     ])
     expect(said(await refused(use('      badClip: /a\n      allowWrites: false\n')))).toEqual([
-      '5:7: types.Qc[0].badClip needs `allowWrites: true` and `api:` beside it',
+      '5:7: types.Qc[0].badClip requires `allowWrites: true` and `api:`',
     ])
   })
 

@@ -225,7 +225,7 @@ describe('the test job of the profile vantage', () => {
       '6:7: types.XcodeV[0].testWorkflow requires `allowWrites: true`',
     ])
     expect(said(await refused(yaml(1, '      testWorkflow: x\n      allowWrites: true\n')))).toEqual([
-      '6:7: types.XcodeV[0].testWorkflow needs `testBody:` beside it',
+      '6:7: types.XcodeV[0].testWorkflow requires `testBody:`',
     ])
     const broken = '      testWorkflow: x\n      testBody: "{x"\n      allowWrites: true\n'
     expect(said(await refused(yaml(1, broken)))[0]).toMatch(/step "submit" has a body that is not JSON/)

@@ -206,7 +206,7 @@ test('a URL keeps to its protocols, and never holds or repeats a password', () =
     'it begins with https:, but must begin with postgres:// or postgresql://',
   ])
   expect(given(url, 'monitor:hunter2@db1')).toEqual([
-    'it begins with monitor: — it must begin with postgres:// or postgresql://',
+    'it begins with monitor:, but must begin with postgres:// or postgresql://',
   ])
   expect(given(url, '//hunter2 db1')).toEqual(['it is not a URL: write it like postgres://host:port/path'])
   expect(given(url, 'postgres:orders')).toEqual(['it has no host: write it after the //'])

@@ -16,7 +16,7 @@ const well = { '/Reply/@Success': '/^TRUE$/i' }
  */
 export default {
   title: 'Carbon Coder, through its XML interface over TCP',
-  doc: 'Inferred from public client code and tested only against a simulated server. Sends only queries.',
+  doc: 'An inference from public client code, tested only against a simulated server. Sends only queries.',
   parameters: {
     host: { type: 'text', required: true, doc: 'Host name or address' },
     port: { type: 'integer', default: 1120, min: 1, max: 65_535, doc: 'Port of the XML interface' },

@@ -16,7 +16,7 @@ const common = { ...signIn, dependsOn: ['port'], clock: 'off' } as const
  */
 export default {
   title: 'Telestream Vantage, through its REST interface',
-  doc: 'Inferred from public client code and tested only against a simulated server. Sends only GET requests and, with allowWrites, one POST that submits the test job; never a request that stops or removes anything.',
+  doc: 'An inference from public client code, tested only against a simulated server. Sends only GET requests and, with allowWrites, one POST that submits the test job; never a request that stops or removes anything.',
   parameters: {
     host: { type: 'text', required: true, doc: 'Host name or address of the domain controller' },
     port: { type: 'integer', default: 8676, min: 1, max: 65_535, doc: 'Port of the REST interface' },

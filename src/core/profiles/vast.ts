@@ -19,7 +19,7 @@ const codes = {
  */
 export default {
   title: 'IAB VAST tag, with its wrappers and media files',
-  doc: 'Inferred from the name alone and tested only against a simulated ad server. Never requests impression, tracking, click or error URLs.',
+  doc: 'An inference from the name alone, tested only against a simulated ad server. Never requests impression, tracking, click or error URLs.',
   parameters: {
     url: { type: 'url', required: true, doc: 'URL of a test tag, whose requests are not billed to anyone' },
     caFile: { type: 'text', doc: 'PEM file of CAs to trust in addition to those of the system' },
