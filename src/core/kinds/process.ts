@@ -115,7 +115,7 @@ export const memory = check({
 
 export const cpu = check({
   depth: 'Standard',
-  results: { cpu: 'CPU use over 500 ms; needs a threshold (Linux only)' },
+  results: { cpu: 'CPU use over half a second; needs a threshold (Linux only)' },
   settings: {
     cpu: {
       type: 'threshold',
