@@ -140,10 +140,11 @@ export class RedisConnection implements Connection {
     this.#socket.destroy()
   }
 
-  /** `as monitor over TLSv1.3` */
+  /** `signed in to 10.0.0.5:6379 as monitor over TLSv1.3`, or `connected to 10.0.0.5:6379` without a sign-in. */
   describeSignIn(signedIn: boolean): string {
-    const user = signedIn ? ` as ${sanitize(this.#user ?? 'default', 64)}` : ''
-    return `let in${user}${this.chain === undefined ? '' : ` over ${this.chain.protocol}`}`
+    const tls = this.chain === undefined ? '' : ` over ${this.chain.protocol}`
+    if (!signedIn) return `connected to ${this.address}${tls}`
+    return `signed in to ${this.address} as ${sanitize(this.#user ?? 'default', 64)}${tls}`
   }
 }
 

@@ -18,7 +18,7 @@ export default networkKind({
     results: { connect: 'The server accepts the connection and the sign-in in time' },
     open: openRedis,
     evaluate: ({ connection, ms: value }, { password, latency: threshold }) => {
-      const what = `${connection.address} ${connection.describeSignIn(password !== undefined)} in`
+      const what = `${connection.describeSignIn(password !== undefined)} in`
       return atMost({ check: 'connect', what, value, unit: 'duration', threshold })
     },
   },
