@@ -136,7 +136,7 @@ describe('a healthy simulated server', () => {
       expect(said('full backup')).toBe('orders: last full backup: age 20 h (limit 3 d)')
       expect(said('log backup')).toBe('orders: last log backup: age 15 min (limit 1 h)')
       expect(said('availability group')).toBe('ag1 is HEALTHY and this is its primary')
-      expect(said('failed jobs')).toBe('none of 1 enabled Agent job failed last')
+      expect(said('failed jobs')).toBe('no failure in the last runs of 1 enabled Agent job')
     })
   })
   test('the clock of a simulated server is judged against ours, as far as a difference is proved', async () => {
