@@ -231,7 +231,7 @@ describe('dns faults', () => {
     const results = await runKind(dns, { query: 'app.test', server: there.server }, 'Basic', { timeoutMs: 300 })
     expect(performance.now() - start).toBeLessThan(4_500)
     expect(results).toEqual([expect.objectContaining({ check: 'answer', status: 'failed', fault: 'timeout' })])
-    expect(results[0]?.message).toBe(`${there.server} gave no answer within 0.3 s`)
+    expect(results[0]?.message).toBe(`${there.server} did not answer within 0.3 s`)
     const own = 'TCPServerWrap 1, UDPWrap 1'
     expect(await settled(own)).toBe(own)
     // Without being cancelled, the look-up would ask again after a second.

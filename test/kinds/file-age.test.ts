@@ -185,7 +185,7 @@ describe('what cannot be looked at', () => {
     expect(found).toMatchObject({
       status: 'failed',
       fault: 'timeout',
-      message: `${folder} gave no answer within 0.2 s`,
+      message: `${folder} did not answer within 0.2 s`,
     })
   })
   test('at the deadline the child is gone with it', async () => {

@@ -212,7 +212,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       try {
         const result = checked(await run({ port: broken.port }), 'sign-in')
         expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-        expect(result.message).toContain('broke its encryption off during PASS')
+        expect(result.message).toContain('aborted the encrypted connection during PASS')
         expect(result.details?.join()).toContain('500 OOPS')
       } finally {
         await broken.remove()
@@ -222,7 +222,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       await using hole = await peer(blackHole)
       const result = checked(await run({ port: hole.port }, 'Basic', { timeoutMs: 500 }), 'banner')
       expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
-      expect(result.message).toContain('accepted the connection and then said nothing for')
+      expect(result.message).toContain('accepted the connection but sent nothing for')
       await hungUp(hole)
     })
     test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
@@ -347,16 +347,16 @@ describe('ftp against servers that misbehave', () => {
       expect(result.message).toContain('nothing listens')
     })
     test.each([
-      ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n'), 'it said "SSH-2.0-OpenSSH_9.2"'],
-      ['an HTTP server', speaks('HTTP/1.1 400 Bad Request\r\n\r\n'), 'it said "HTTP/1.1 400 Bad Request"'],
-      ['an endless line', endlessly('x'.repeat(4096)), 'sends a reply that does not end'],
-      ['an endless banner', endlessly(`220-${'y'.repeat(60)}\r\n`), 'sends a reply that does not end'],
+      ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n'), 'it sent "SSH-2.0-OpenSSH_9.2"'],
+      ['an HTTP server', speaks('HTTP/1.1 400 Bad Request\r\n\r\n'), 'it sent "HTTP/1.1 400 Bad Request"'],
+      ['an endless line', endlessly('x'.repeat(4096)), 'sent a reply without an end'],
+      ['an endless banner', endlessly(`220-${'y'.repeat(60)}\r\n`), 'sent a reply without an end'],
       [
         'a half banner',
         (socket: Socket) => void socket.end('220-Wel'),
-        'closed the connection before it said anything',
+        'closed the connection before sending anything',
       ],
-      ['a closed connection', (socket: Socket) => void socket.end(), 'closed the connection before it said anything'],
+      ['a closed connection', (socket: Socket) => void socket.end(), 'closed the connection before sending anything'],
       ['a reset', (socket: Socket) => void socket.resetAndDestroy(), 'the connection'],
     ])('%s is a fault of protocol, told at once', async (_, behave, told) => {
       await using server = await peer(behave)
@@ -390,7 +390,7 @@ describe('ftp against servers that misbehave', () => {
       const script = { answers: { AUTH: '234 Go on\r\n230 You are in' } }
       const result = await one('TLS', script, { tls: 'explicit' })
       expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-      expect(result.message).toContain('went on in the clear after it had agreed to TLS')
+      expect(result.message).toContain('continued in clear text after it had agreed to TLS')
     })
     test('a server that accepts AUTH TLS and speaks none is a fault of TLS', async () => {
       const result = await one('TLS', { answers: { AUTH: '234 Go on' } }, { tls: 'explicit' }, 'Standard', {
@@ -516,13 +516,13 @@ describe('ftp against servers that misbehave', () => {
       const { results } = await run({ answers: { PASV: () => undefined } }, {}, 'Standard', { timeoutMs: 1_500 })
       expect(checked(results, 'EPSV').status).toBe('ok')
       expect(checked(results, 'PASV')).toMatchObject({ status: 'failed', fault: 'timeout' })
-      expect(checked(results, 'PASV').message).toContain('gave no answer to PASV for')
+      expect(checked(results, 'PASV').message).toContain('did not answer PASV within')
     })
     test('a server that says nothing after LIST is told, as connected', async () => {
       const { results } = await run({ answers: { LIST: () => undefined } }, {}, 'Standard', { timeoutMs: 1_500 })
       expect(checked(results, 'EPSV')).toMatchObject({ status: 'failed', fault: 'timeout' })
       expect(checked(results, 'EPSV').message).toMatch(
-        /^signed in after .*, EPSV returned port \d+, connected: .* LIST for /,
+        /^signed in after .*, EPSV returned port \d+, connected: .* LIST within /,
       )
     })
     test('a data connection that stays silent is told as such', async () => {

@@ -290,7 +290,7 @@ describe('the time server', () => {
     expect(checked(results, 'clock')).toMatchObject({
       status: 'failed',
       fault: 'timeout',
-      message: `127.0.0.1:${port} gave no answer in 3 s`,
+      message: `127.0.0.1:${port} did not answer within 3 s`,
     })
     expect(checked(results, 'cpu').status).not.toBe('failed')
   })

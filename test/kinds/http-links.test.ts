@@ -165,7 +165,7 @@ describe('http links', () => {
     })
     const failed = results.filter(({ status }) => status === 'failed').map(({ message }) => message)
     expect(failed).toEqual([
-      expect.stringMatching(/^U: item .* cut its answer short/),
+      expect.stringMatching(/^U: item .* sent an incomplete response/),
       expect.stringMatching(/: P: the answer is longer than maxBody/),
       expect.stringMatching(/^U: item .* refused the connection/),
     ])

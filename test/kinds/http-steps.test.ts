@@ -186,7 +186,7 @@ test('a refused sign-in is not repeated: not at once, and not by the next run', 
   const first = await run(raw, { limits: kept, retries: 3 })
   expect(first.map(({ fault }) => fault)).toEqual([undefined, 'auth', 'dependency', 'dependency', 'dependency'])
   const [second] = await run(raw, { limits: kept })
-  expect(second?.message).toMatch(/^not signed in: the sign-in was refused/)
+  expect(second?.message).toMatch(/^not signed in: the last attempt was refused/)
   expect(all.api.told()).toHaveLength(1)
   expect(everything(first)).not.toContain(env.WRONG)
 })

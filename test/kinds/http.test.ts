@@ -206,7 +206,7 @@ describe('http faults', () => {
       ['connect', 'ok', undefined],
       ['status', 'failed', 'timeout'],
     ])
-    expect(results[1]?.message).toBe(`127.0.0.1:${there.port} gave no answer within 0.3 s`)
+    expect(results[1]?.message).toBe(`127.0.0.1:${there.port} did not answer within 0.3 s`)
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })
 
@@ -220,7 +220,7 @@ describe('http faults', () => {
     expect(checked(results, 'status').status).toBe('ok')
     expect(checked(results, 'body')).toMatchObject({ status: 'failed', fault: 'timeout' })
     const cut = await runKind(http, { url: `http://127.0.0.1:${there.port}/` })
-    expect(checked(cut, 'body').message).toMatch(/cut its answer short, after 4 B of 9 B$/)
+    expect(checked(cut, 'body').message).toMatch(/sent an incomplete response: 4 B of 9 B$/)
     expect(await settled('TCPServerWrap 2')).toBe('TCPServerWrap 2')
   })
 
@@ -237,7 +237,7 @@ describe('http faults', () => {
   test('an answer cut short is a fault of protocol, in the head and in the body', async () => {
     const whole = answer(200, 'x'.repeat(1_000))
     expect(await one('body', cutAfter(80, whole))).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect((await one('body', cutAfter(80, whole))).message).toMatch(/cut its answer short, after \d+ B of 1000 B$/)
+    expect((await one('body', cutAfter(80, whole))).message).toMatch(/sent an incomplete response: \d+ B of 1000 B$/)
     expect(await one('status', cutAfter(20, whole))).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 
@@ -250,7 +250,7 @@ describe('http faults', () => {
   test('what is not HTTP is quoted, without its escape sequences', async () => {
     const result = await one('status', replies(`${escapeSequences}\r\nSSH-2.0-x\r\n`))
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toContain('does not answer in sound HTTP: it said "redgnp SSH-2.0-x"')
+    expect(result.message).toContain('did not send valid HTTP: it sent "redgnp SSH-2.0-x"')
     expect(result.message).not.toMatch(unprintable)
   })
 
@@ -259,7 +259,7 @@ describe('http faults', () => {
     expect((await one('status', endless('HTTP/1.1 200 OK\r\nX: '))).message).toContain('more than 16 KiB of headers')
     const interim = await one('status', endless('', 'HTTP/1.1 100 Continue\r\n\r\n'))
     expect(interim).toMatchObject({ fault: 'protocol' })
-    expect(interim.message).toContain('interim answers without end')
+    expect(interim.message).toContain('too many interim responses')
   })
 
   test('an endless body is read up to maxBody and then hung up on', async () => {
@@ -860,7 +860,7 @@ suiteWith(opensslMissing(), 'https', () => {
       [made.notYetValid, /is not valid before/],
       [made.wrongHost, /the certificate is not for 127\.0\.0\.1, but for elsewhere\.test$/],
       [made.selfSigned, /"self\.test" is self-signed/],
-      [made.withoutIntermediate, /the issuer "Svc Test Issuer" is unknown here/],
+      [made.withoutIntermediate, /issuer "Svc Test Issuer" is unknown here/],
     ] as const
     for (const [shown, words] of cases) {
       const { results, heard } = await secure(shown, { token: secret('tok-12345') }, 'Standard')

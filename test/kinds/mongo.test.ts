@@ -287,7 +287,7 @@ describe('a simulated node that cannot be reached or does not let in', () => {
     const started = performance.now()
     const found = checked(await run(hole.port, 'Basic', {}, { timeoutMs: 500 }), 'connect')
     expect(performance.now() - started).toBeLessThan(4_500)
-    expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.5 s` })
+    expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.5 s` })
     await hungUp(hole)
     await hole.close()
     expect(await settled('')).toBe('')
@@ -296,7 +296,7 @@ describe('a simulated node that cannot be reached or does not let in', () => {
     await using hole = await peer(blackHole)
     const asked = async (): Promise<Result> => checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
     const found = await Promise.all(Array.from({ length: 60 }, asked))
-    const told = `127.0.0.1:${hole.port} gave no answer within 0.2 s`
+    const told = `127.0.0.1:${hole.port} did not answer within 0.2 s`
     expect([...new Set(found.map(({ message }) => message))]).toEqual([told])
     await hungUp(hole)
   })
@@ -511,7 +511,7 @@ describe('what a run opens at a simulated node ends with the run', () => {
     expect(checked(results, 'members').status).toBe('ok')
     expect(checked(results, 'connections')).toMatchObject({
       fault: 'timeout',
-      message: `127.0.0.1:${server.port} gave no answer within 0.8 s`,
+      message: `127.0.0.1:${server.port} did not answer within 0.8 s`,
     })
     await hungUp(server)
     await server.close()

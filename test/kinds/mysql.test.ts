@@ -87,7 +87,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       await server.query("SET GLOBAL time_zone = '+05:00'")
       const agrees = await off(0)
       expect(agrees).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
-      expect(agrees.message).toMatch(/^the server's clock agrees with ours, within ±[\d.]+ m?s \(/)
+      expect(agrees.message).toMatch(/^server clock in sync, ±[\d.]+ m?s \(/)
       await server.query("SET GLOBAL time_zone = 'SYSTEM'")
       const behind = await off(600_000)
       expect(behind).toMatchObject({ status: 'failed', fault: 'threshold' })
@@ -121,7 +121,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       const url = `mysql://monitor@127.0.0.1:${hole.port}/`
       const found = await one('connect', { url }, 'Basic', { timeoutMs: 400 })
       expect(performance.now() - started).toBeLessThan(4_500)
-      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
+      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
     })
@@ -238,7 +238,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
         server.thaw()
       }
       expect(performance.now() - started).toBeLessThan(4_500)
-      expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
+      expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} did not answer within 0.5 s` })
       expect(await left()).toEqual([])
     })
   })

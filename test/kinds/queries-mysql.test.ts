@@ -158,7 +158,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
       'text: "many" is not a number',
       'well: 1 (limit 1)',
     ])
-    expect(found[0]?.details).toEqual(['error 1146', 'asked: SELECT 1 FROM gone'])
+    expect(found[0]?.details).toEqual(['error 1146', 'query: SELECT 1 FROM gone'])
     expect(JSON.stringify(found)).not.toContain(word)
   })
   test('a query that sleeps is ended on the server before the deadline, and named', async () => {
@@ -187,7 +187,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     server.freeze()
     await wait(900)
     server.thaw()
-    expect(await reading).toMatchObject({ message: 'the query was called off: it took too long' })
+    expect(await reading).toMatchObject({ message: 'the query was cancelled because it took too long' })
     expect(await session.ask('SELECT 1 AS one')).toEqual([{ one: 1 }])
     await session.close()
     await ended()
@@ -225,7 +225,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     ])
     expect(found.map(({ message }) => message)).toEqual([
       'wide: the peer sent more than 8 MiB',
-      'next: not asked: the connection had ended before it',
+      'next: not run: the connection had already ended',
     ])
   })
   test('an answer without bound ends the connection over TLS too', async () => {
@@ -242,7 +242,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     expect((await session.read("SELECT REPEAT('x', 3000000)", false)).rows).toBe(1)
     const wide = "SELECT 1, REPEAT('x', 1000000) FROM seq_1_to_400"
     await expect(session.read(wide, false)).rejects.toThrow('the peer sent more than 8 MiB')
-    await expect(session.read('SELECT 1', false)).rejects.toThrow('not asked: the connection had ended before it')
+    await expect(session.read('SELECT 1', false)).rejects.toThrow('not run: the connection had already ended')
     expect(socket.bytesRead).toBeLessThan(16 * 1024 ** 2)
     await session.close()
     await ended()
@@ -269,7 +269,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     const basic = await ask([query], 'Basic')
     await server.query(`REVOKE ${privilege} ON *.* FROM monitor@'127.0.0.1'`)
     expect(found.map(({ status, message }) => [status, message])).toEqual([
-      ['warning', `queries run with the privilege ${privilege}: give svc an account that may only read`],
+      ['warning', `queries run with the privilege ${privilege}: use a read-only account for svc`],
       ['ok', 'jobs: 1 (limit 1)'],
       ['ok', 'jobs: 1 (limit 1)'],
     ])
@@ -376,7 +376,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
       const column = await session.read('SELECT seq FROM seq_1_to_100000000 LIMIT 100000000', false)
       expect(column).toMatchObject({ rows: 1_000, more: true })
       expect(socket.destroyed).toBe(true)
-      await expect(session.read('SELECT 1', false)).rejects.toThrow('not asked')
+      await expect(session.read('SELECT 1', false)).rejects.toThrow('not run')
       await session.close()
       await ended()
     })

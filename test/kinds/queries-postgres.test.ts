@@ -130,7 +130,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
       server.query('SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT is_called FROM ids) AS called')
     const found = await one({ sql, leastRows: { limit: 0 } })
     expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(found.message).toMatch(/^jobs: (the query failed|it would write, and was refused): ./)
+    expect(found.message).toMatch(/^jobs: (the query failed|the query was rejected because it writes): ./)
     expect(await state()).toEqual([{ jobs: '3', called: false }])
     expect(await server.query("SELECT 1 FROM pg_class WHERE relname = 'copy'")).toEqual([])
   })
@@ -144,7 +144,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
       },
       'Standard',
     )
-    expect(found?.message).toBe('query "x": sql begins with "INSERT": only SELECT (or WITH … SELECT) is asked')
+    expect(found?.message).toBe('query "x": sql begins with "INSERT": only SELECT (or WITH … SELECT) is allowed')
   })
   test('a query that fails is one finding with the words of the server, and hides no other', async () => {
     const found = await ask([
@@ -156,12 +156,12 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     ])
     expect(found.map(({ message }) => message)).toEqual([
       'gone: the query failed: relation "gone" does not exist',
-      'closed: "monitor" may not read that: permission denied for table secrets',
+      'closed: "monitor" has no permission to read this: permission denied for table secrets',
       'text: "many" is not a number',
       'zero: the query failed: division by zero',
       'well: 1 (limit 1)',
     ])
-    expect(found[0]?.details).toEqual(['SQLSTATE 42P01', 'asked: SELECT 1 FROM gone'])
+    expect(found[0]?.details).toEqual(['SQLSTATE 42P01', 'query: SELECT 1 FROM gone'])
     expect(JSON.stringify(found)).not.toContain(word)
   })
   test('a query that sleeps is ended on the server before the deadline, and named', async () => {
@@ -177,7 +177,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     expect(performance.now() - started).toBeLessThan(3_000)
     expect(found.map(({ message }) => message)).toEqual([
       'slow: canceling statement due to statement timeout',
-      expect.stringMatching(/^next: (1 \(limit 1\)|not asked: )/),
+      expect.stringMatching(/^next: (1 \(limit 1\)|not run: )/),
     ])
     expect(found[0]?.fault).toBe('timeout')
     await ended()
@@ -223,7 +223,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     ])
     expect(found.map(({ message }) => message)).toEqual([
       'wide: the peer sent more than 8 MiB',
-      'next: not asked: the connection had ended before it',
+      'next: not run: the connection had already ended',
     ])
   })
   test('rows are counted beyond the text that is kept', async () => {
@@ -272,7 +272,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     const basic = await ask([query], 'Basic')
     await server.query('ALTER ROLE monitor NOSUPERUSER NOREPLICATION')
     expect(found.map(({ status, message }) => [status, message])).toEqual([
-      ['warning', `queries run as ${as}: give svc an account that may only read`],
+      ['warning', `queries run as ${as}: use a read-only account for svc`],
       ['ok', 'jobs: 1 (limit 1)'],
       ['ok', 'jobs: 1 (limit 1)'],
     ])
@@ -315,7 +315,7 @@ suiteWith(postgresMissing ?? opensslMissing(), 'queries of postgres over TLS', (
     await expect(session.read("SELECT 1, repeat('x', 1000000) FROM generate_series(1, 400)", false)).rejects.toThrow(
       'the peer sent more than 8 MiB',
     )
-    await expect(session.read('SELECT 1', false)).rejects.toThrow('not asked: the connection had ended before it')
+    await expect(session.read('SELECT 1', false)).rejects.toThrow('not run: the connection had already ended')
     // A record of TLS is 16 KiB at most, and a few of them may be on their way.
     expect(socket.bytesRead).toBeLessThan(16 * 1024 ** 2)
     await session.close()

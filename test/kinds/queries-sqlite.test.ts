@@ -75,8 +75,8 @@ describe('queries of sqlite', () => {
     expect([await counts('Basic'), await counts('Standard'), await counts('Advanced')]).toEqual([0, 1, 2])
   })
   test.each([
-    ['two statements', 'SELECT 1; DELETE FROM jobs', 'the query failed: sql holds more than one statement'],
-    ['a WITH that deletes', 'WITH one AS (SELECT 1) DELETE FROM jobs', 'it would write, and was refused: '],
+    ['two statements', 'SELECT 1; DELETE FROM jobs', 'the query failed: sql contains more than one statement'],
+    ['a WITH that deletes', 'WITH one AS (SELECT 1) DELETE FROM jobs', 'the query was rejected because it writes: '],
     ['a missing table', 'SELECT 1 FROM gone', 'the query failed: no such table: gone'],
   ])('a query that fails is one finding, and hides no other: %s', async (_, sql, message) => {
     const before = readFileSync(path)
@@ -95,7 +95,8 @@ describe('queries of sqlite', () => {
       const before = readFileSync(path)
       await readOnly(task(sql)).catch(() => {})
       expect(readFileSync(path).equals(before)).toBe(true)
-      if (!sql.startsWith('PRAGMA')) await expect(readOnly(task(sql))).rejects.toThrow('it would write')
+      if (!sql.startsWith('PRAGMA'))
+        await expect(readOnly(task(sql))).rejects.toThrow('the query was rejected because it writes')
     },
   )
   test('a query that takes too long is ended by itself, and hides no other', async () => {
@@ -108,7 +109,7 @@ describe('queries of sqlite', () => {
       { timeoutMs: 8_000 },
     )
     expect(found.map(({ message }) => message)).toEqual([
-      'slow: the query was called off: it took too long',
+      'slow: the query was cancelled because it took too long',
       'next: 1 (limit 1)',
     ])
     expect(found[0]?.fault).toBe('timeout')
@@ -130,7 +131,7 @@ describe('queries of sqlite', () => {
     const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
     expect(found.map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: 1000 (limit 5000)'],
-      ['warning', 'jobs: only the first 1000 rows were judged, and there are more'],
+      ['warning', 'jobs: only the first 1000 rows were evaluated; there are more'],
     ])
   })
   test('rows are counted beyond the text that is kept', async () => {
@@ -154,7 +155,7 @@ describe('queries of sqlite', () => {
     const wide = (n: number, bytes: number) => task(`SELECT ${Array(n).fill(`zeroblob(${bytes})`).join()}`)
     expect(await readOnly(wide(1, most))).toMatchObject({ rows: 1, cut: true })
     await expect(readOnly(wide(1, most + 1))).rejects.toThrow(
-      'a value of it is larger than 8 MiB: read less of it, by length(…) or substr(…)',
+      'a value is larger than 8 MiB: read only a part with substr(…), or its length(…)',
     )
     // All columns of a row come at once.
     expect(await readOnly(wide(64, most / 8))).toMatchObject({ rows: 1 })

@@ -73,7 +73,7 @@ test('what could write is never sent to a simulated server', async () => {
   await asking({}, async (ask, server) => {
     const found = await ask([{ name: 'x', sql: 'SELECT 1 COMMIT DELETE FROM jobs', rows: { limit: 1 } }])
     expect(messages(found)).toEqual([
-      'query "x": sql holds COMMIT, and only one statement that reads is asked (where it is a name, write [COMMIT])',
+      'query "x": sql contains COMMIT: only one read-only statement is allowed (if it is a name, write [COMMIT])',
     ])
     expect(server.batches()).toEqual([])
   })
@@ -96,13 +96,13 @@ test('a query that fails is one finding with the words of the simulated server, 
     expect(messages(found)).toEqual([
       "a: the query failed: Invalid object name 'gone'.",
       expect.stringMatching(
-        /^b: "monitor" may not read that: The SELECT permission was denied on .*'jobs' to \[secret\]\.$/,
+        /^b: "monitor" has no permission to read this: The SELECT permission was denied on .*'jobs' to \[secret\]\.$/,
       ),
-      'c: waited for a lock, in vain',
+      'c: timed out waiting for a lock',
       'd: 1 (limit 1)',
     ])
     expect(found.map(({ fault }) => fault)).toEqual(['data', 'data', 'timeout', undefined])
-    expect(found[1]?.details?.slice(-2)).toEqual(['next: GRANT SELECT on it', 'asked: SELECT closed'])
+    expect(found[1]?.details?.slice(-2)).toEqual(['next: grant SELECT on it', 'query: SELECT closed'])
     expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e|correct horse/)
   })
 })
@@ -114,8 +114,8 @@ test('a query that hangs is called off by an attention before the deadline, at a
     ]
     const found = await ask(queries, { timeoutMs: 1_500 })
     expect(messages(found)).toEqual([
-      'slow: the query was called off: it took too long',
-      expect.stringMatching(/^next: (1 \(limit 1\)|not asked: )/),
+      'slow: the query was cancelled because it took too long',
+      expect.stringMatching(/^next: (1 \(limit 1\)|not run: )/),
     ])
     expect([server.attentions(), server.running()]).toEqual([1, 0])
   })
@@ -130,7 +130,7 @@ test('of many rows of a simulated server a thousand are read, and no value of it
     ])
     expect(messages(found)).toEqual([
       'jobs: 999 (limit 5000)',
-      'jobs: only the first 1000 rows were judged, and there are more',
+      'jobs: only the first 1000 rows were evaluated; there are more',
       'jobs: rows, at least 1001 (limit 1000)',
       'jobs: is "you sent [secret]", expected "a"',
     ])
@@ -142,7 +142,7 @@ test('a sysadmin is told to ask as somebody who may only read, of a simulated se
     const [mighty, ...others] = await ask([query])
     expect(mighty).toMatchObject({
       status: 'warning',
-      message: 'queries run as a sysadmin: give svc an account that may only read',
+      message: 'queries run as a sysadmin: use a read-only account for svc',
     })
     expect(messages(others)).toEqual(['jobs: rows 1 (limit 1)'])
     // Nothing is asked, so nothing can be done.

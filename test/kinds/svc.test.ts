@@ -90,8 +90,8 @@ describe('how old the answer is', () => {
     one(replies(answer(200, JSON.stringify({ ...healthy, Status: status }), { Age: age })))
 
   test('an answer that the peer has kept for more than a second says so', async () => {
-    expect((await aged('12')).message).toMatch(/ reports Success; seen there 12 s ago$/)
-    expect((await aged('12', 'Failure')).message).toMatch(/; seen there 12 s ago$/)
+    expect((await aged('12')).message).toMatch(/ reports Success; checked there 12 s ago$/)
+    expect((await aged('12', 'Failure')).message).toMatch(/; checked there 12 s ago$/)
   })
 
   test.each(['0', '1', 'soon', '-5', '1e9'])('an Age of %s does not', async (age) => {
@@ -208,8 +208,8 @@ describe('what it says', () => {
   test.each([
     [401, 'auth', /answered 401/],
     [403, 'auth', /answered 403/],
-    [404, 'protocol', /no health operation at this URL/],
-    [405, 'protocol', /no health operation at this URL/],
+    [404, 'protocol', /no health endpoint at this URL/],
+    [405, 'protocol', /no health endpoint at this URL/],
     [503, 'protocol', /answered 503: "The server is stopping"/],
     [500, 'protocol', /answered 500/],
     [302, 'protocol', /answered 302/],
@@ -222,7 +222,10 @@ describe('what it says', () => {
   test('a refused token says so, and is not tried again', async () => {
     const options = { retries: 3 }
     const { results, seen } = await look(json({}, 401), { token: secret('svc_key_x1') }, 'Standard', options)
-    expect(checked(results, 'health')).toMatchObject({ fault: 'auth', message: expect.stringContaining('is refused') })
+    expect(checked(results, 'health')).toMatchObject({
+      fault: 'auth',
+      message: expect.stringContaining('rejected the token'),
+    })
     expect(seen).toBe(1)
   })
 
@@ -396,7 +399,7 @@ describe('the run document of another svc', () => {
     }))
     const settings = { token: secret('svc_key_of_the_other') }
     const { results: all } = await look(sendsRun(runOf(hostile)), settings, 'Standard')
-    expect(checked(all, 'health').details?.at(-1)).toBe('(100 more checks there, not shown here)')
+    expect(checked(all, 'health').details?.at(-1)).toBe('(100 more checks there not shown)')
     const found = all.filter(({ check }) => check === 'remote check')
     expect(found).toHaveLength(200)
     for (const { message, subject = '', details = [] } of found) {

@@ -68,7 +68,7 @@ describe('the profile vast', () => {
     [
       'whose ad lacks its system',
       (s: VastState) => Object.assign(s.documents, { '/tag': vastDocument('<Ad><InLine><AdTitle/></InLine></Ad>') }),
-      /error 101 \(not as the schema says\): .*inline ads: 1 of 1 have no AdSystem$/,
+      /error 101 \(schema violation\): .*inline ads: 1 of 1 have no AdSystem$/,
     ],
     [
       'whose wrapper is gone',
@@ -78,7 +78,7 @@ describe('the profile vast', () => {
     [
       'whose wrapper leads back',
       (s: VastState) => Object.assign(s.documents, { '/two': vastDocument(wrapper('{origin}/tag')) }),
-      /error 302 \(wrappers without end\)/,
+      /error 302 \(wrapper loop\)/,
     ],
     [
       'whose wrapper leads to nothing',
@@ -110,11 +110,11 @@ describe('the profile vast', () => {
     const { failed, asked } = await look((state) =>
       Object.assign(state.documents, { '/two': vastDocument(wrapper('{origin}/one?cb=[CACHEBUSTING]')) }),
     )
-    expect(failed).toEqual([expect.stringMatching(/error 302 \(wrappers without end\)/)])
+    expect(failed).toEqual([expect.stringMatching(/error 302 \(wrapper loop\)/)])
     expect(asked.filter((line) => line.startsWith('GET /one'))).toHaveLength(1)
   })
 
-  test('simulated wrappers without end are followed five deep, and no further', async () => {
+  test('simulated wrapper loop are followed five deep, and no further', async () => {
     const { failed, asked } = await look((state) => {
       for (let n = 0; n < 12; n += 1) state.documents[`/w${n}`] = vastDocument(wrapper(`/w${n + 1}`))
       state.documents['/tag'] = vastDocument(wrapper('/w0'))

@@ -134,7 +134,7 @@ function readShorthands(
     }
   }
   if (Object.hasOwn(raw, latencySetting)) {
-    return { rest, latency: undefined, problems: wrong(`says what \`${latencySetting}:\` says too: keep one of them`) }
+    return { rest, latency: undefined, problems: wrong(`conflicts with \`${latencySetting}:\`: keep one of them`) }
   }
   const empty = used.filter((name) => raw[name] === null)
   if (empty.length > 0) {
@@ -157,13 +157,13 @@ function timeoutProblems(timeout: number | undefined): readonly Problem[] {
 
 function forProblems(passed: number | undefined): readonly Problem[] {
   if (passed === undefined || (passed >= 1 && passed <= maxFor)) return []
-  return [{ path: ['for'], message: 'must be 1ms to 7d: what is older is not remembered' }]
+  return [{ path: ['for'], message: 'must be 1ms to 7d: svc keeps no older values' }]
 }
 
 /** Why the named kind cannot be configured. */
 export async function kindProblem(name: string): Promise<string> {
-  if (name === hostKind) return 'runs for every type by itself: set it under `host:`, beside `monitors:`'
+  if (name === hostKind) return 'runs automatically for every type: configure it under `host:`, beside `monitors:`'
   const names = (await configurableKinds()).map((kind) => kind.name)
   const meant = didYouMean(name, names)
-  return `is not a monitor kind: ${meant === undefined ? `there are ${names.join(', ')}` : `did you mean \`${meant}\`?`}`
+  return `is not a monitor kind: ${meant === undefined ? `use one of ${names.join(', ')}` : `did you mean \`${meant}\`?`}`
 }
