@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ProcessEnvironment } from '../../src/cli/flags.ts'
 import { askKeychain, keychainEntry } from '../../src/cli/keychain/index.ts'
 import { Fault } from '../../src/core/errors.ts'
+import { endsByDeadline, lastsAtLeast } from '../support/deadline.ts'
 import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/keyring.ts'
 import { peerSuite } from '../support/peer.ts'
 import { until } from '../support/until.ts'
@@ -106,9 +107,10 @@ peerSuite(keyringMissing ?? linux, 'a GNOME Keyring that is locked', () => {
   })
 
   test('K2 is told as locked, with what to do, within 3 s', async () => {
-    const began = performance.now()
-    const faults = [await refusal(entryOf(session.env).prove()), await refusal(entryOf(session.env).read())]
-    expect(performance.now() - began).toBeLessThan(15_000)
+    const faults = [
+      await endsByDeadline(3_000, refusal(entryOf(session.env).prove()), 4),
+      await endsByDeadline(3_000, refusal(entryOf(session.env).read()), 4),
+    ]
     for (const fault of faults) {
       expect(fault.fault).toBe('NoKeychain')
       expect(fault.exitCode).toBe(11)
@@ -160,18 +162,19 @@ describe.skipIf(linux !== undefined)('no keychain', () => {
       socket.resume()
     }).listen(path)
     await once(deaf, 'listening')
-    const began = performance.now()
     let ticks = 0
     const timer = setInterval(() => {
       ticks += 1
     }, 50)
-    const fault = await refusal(entryOf({ ...plain, DBUS_SESSION_BUS_ADDRESS: `unix:path=${path}` }).read())
-    const took = performance.now() - began
+    const entry = entryOf({ ...plain, DBUS_SESSION_BUS_ADDRESS: `unix:path=${path}` })
+    const fault = await endsByDeadline(
+      3_000,
+      lastsAtLeast(2_900, () => refusal(entry.read())),
+      5,
+    )
     clearInterval(timer)
     expect(fault.exitCode).toBe(11)
     expect(fault.message).toBe('the token cannot be read: the OS keychain does not answer')
-    expect(took).toBeGreaterThan(2_900)
-    expect(took).toBeLessThan(10_000)
     // This process was free all the time.
     expect(ticks).toBeGreaterThan(10)
     expect(connected).toBeGreaterThan(0)

@@ -19,7 +19,7 @@ test.each([
   ['https://exa mple.com', /not an http or https URL/],
   ['https://example.com/?x=1', /The base URL alone: https:\/\/example\.com\//],
   ['https://example.com/ops#top', /The base URL alone: https:\/\/example\.com\/ops/],
-])('a base URL that cannot be used is exit 2 and says what one looks like: %j', async (baseUrl, words) => {
+])('an invalid base URL is exit 2 with an example of a valid one: %j', async (baseUrl, words) => {
   const met = await faultOf(() => clientOf(baseUrl))
   expect([met.fault, met.exitCode]).toEqual(['Usage', 2])
   expect(shown(met)).toMatch(words)
@@ -67,11 +67,11 @@ test.each([
   'http://0x7f.1',
   'https://example.com',
   'HTTPS://EXAMPLE.com/',
-])('K5 plain http to this machine, and https to any, is fine: %s', (baseUrl) => {
+])('K5 plain http to this machine, and https to any, is accepted: %s', (baseUrl) => {
   clientOf(baseUrl).close()
 })
 
-test('--ca-file that cannot be used is exit 12 and names the file', async () => {
+test('--ca-file with an unusable file is exit 12 and names the file', async () => {
   const write = (name: string, text: string): string => {
     writeFileSync(join(folder, name), text)
     return join(folder, name)

@@ -38,8 +38,8 @@ function source(first: Credential | undefined, renewals: readonly (Credential | 
 const bearer = (token: string): Credential => ({ kind: 'bearer', token })
 const change = { UserName: 'bob', Roles: ['Ops'] }
 
-describe('what the client presents', () => {
-  test('A1 a sign-in is POST /auth/credentials with the password in the body alone, asking for rotation', async () => {
+describe('the credentials of the client', () => {
+  test('A1 a sign-in is POST /auth/credentials with the password in the body alone, and requests rotation', async () => {
     const server = await serve('old')
     const answer = await clientOf(server.url).authenticate(withUser, callWith())
     expect(answer.BearerToken).toMatch(/^AT2-/)
@@ -53,7 +53,7 @@ describe('what the client presents', () => {
     expect(request?.headers.authorization).toBeUndefined()
   })
 
-  test('C4 tokens are taken from the cookies of a newer server, at sign-in and at renewal', async () => {
+  test('C4 the cookies of a newer server supply the tokens, at sign-in and at renewal', async () => {
     const server = await serve('newer')
     const client = clientOf(server.url)
     const answer = await client.authenticate(withUser, callWith())
@@ -64,7 +64,7 @@ describe('what the client presents', () => {
     expect(renewed.refreshToken).toBeUndefined()
   })
 
-  test('C3 a renewal is read in the spelling of an old server', async () => {
+  test('C3 a renewal is read in the notation of an old server', async () => {
     const server = await serve('old')
     const client = clientOf(server.url)
     const { RefreshToken } = await client.authenticate(withUser, callWith())
@@ -84,7 +84,7 @@ describe('what the client presents', () => {
   test.each([
     [undefined, { 'x-ss-id': 'S1', 'x-ss-opt': 'temp' }],
     [true, { 'x-ss-pid': 'S1', 'x-ss-opt': 'perm' }],
-  ])('C6 a session is presented in its header (RememberMe: %s)', async (permanent, headers) => {
+  ])('C6 a session is sent in its header (RememberMe: %s)', async (permanent, headers) => {
     const server = await serve('session')
     await faultOf(
       clientOf(server.url).assignRoles(change, callWith({ credential: { kind: 'session', secret: 'S1', permanent } })),
@@ -93,7 +93,7 @@ describe('what the client presents', () => {
     expect(server.seen[0]?.headers.authorization).toBeUndefined()
   })
 
-  test('A6 who is signed in is asked by GET /auth', async () => {
+  test('A6 GET /auth asks who is signed in', async () => {
     const server = await serve('old')
     const client = clientOf(server.url)
     const { BearerToken = '' } = await client.authenticate(withUser, callWith())
@@ -102,7 +102,7 @@ describe('what the client presents', () => {
     expect(server.seen.at(-1)).toMatchObject({ method: 'GET', path: '/auth', body: '' })
   })
 
-  test('K5 a health check goes without credential, and with it once the server answered 401', async () => {
+  test('K5 a health check is sent without a credential, and with one after the server answers 401', async () => {
     const server = await serve('old')
     const { BearerToken = '' } = await clientOf(server.url).authenticate(withUser, callWith())
     const credential = source(bearer(BearerToken))
@@ -114,7 +114,7 @@ describe('what the client presents', () => {
     expect(credential.asked).toEqual({ current: 1, renew: 0 })
   })
 
-  test('K5 a health check presents it at once when the profile says so', async () => {
+  test('K5 a health check sends the credential at once when the profile says so', async () => {
     const server = await serve('old')
     const { BearerToken = '' } = await clientOf(server.url).authenticate(withUser, callWith())
     const credential = source(bearer(BearerToken), [], true)
@@ -124,7 +124,7 @@ describe('what the client presents', () => {
 })
 
 describe('a 401', () => {
-  test('C5 is answered by one renewal and one retry', async () => {
+  test('C5 leads to one renewal and one retry', async () => {
     const server = await serve('old')
     const { BearerToken = '' } = await clientOf(server.url).authenticate(withUser, callWith())
     const credential = source(bearer('stale-token'), [bearer(BearerToken)])
@@ -134,7 +134,7 @@ describe('a 401', () => {
     expect(server.seen.filter(({ path }) => path === '/assignroles')).toHaveLength(2)
   })
 
-  test('C5 never makes a loop: a refused renewal is the end', async () => {
+  test('C5 never causes a loop: a refused renewal is final', async () => {
     const server = await serve('old')
     const credential = source(bearer('stale-1'), [bearer('stale-2'), bearer('stale-3'), bearer('stale-4')])
     const fault = await faultOf(clientOf(server.url, { credential }).assignRoles(change, callWith()))
@@ -145,7 +145,7 @@ describe('a 401', () => {
     expect(server.seen).toHaveLength(5)
   })
 
-  test('C5 at sign-in, sign-out or renewal renews nothing', async () => {
+  test('C5 causes no renewal at sign-in, sign-out or renewal', async () => {
     const server = await serve('old')
     const credential = source(bearer('stale'), [bearer('other')])
     const client = clientOf(server.url, { credential })
@@ -157,8 +157,8 @@ describe('a 401', () => {
   })
 })
 
-describe('secrets stay where they belong', () => {
-  test('P7 a server that repeats password or token is not quoted', async () => {
+describe('secrets are sent only to their server', () => {
+  test('P7 the client does not quote a server that repeats the password or token', async () => {
     const server = await serve('old', true)
     const wrong = 'a wrong secret 77'
     const signIn = await faultOf(clientOf(server.url).authenticate({ ...withUser, Password: wrong }, callWith()))
@@ -170,7 +170,7 @@ describe('secrets stay where they belong', () => {
     expect(shown(refused)).not.toContain(token.slice(0, 24))
   })
 
-  test.each([301, 302, 307, 308])('K5 a %s carries neither password nor token to another origin', async (status) => {
+  test.each([301, 302, 307, 308])('K5 a %s takes neither password nor token to another origin', async (status) => {
     let heard = ''
     const other = createServer((request, response) => {
       heard += JSON.stringify(request.headers)
@@ -203,7 +203,7 @@ describe('secrets stay where they belong', () => {
     expect(heard).toBe('')
   })
 
-  test('K5 a redirect within the server carries no token either', async () => {
+  test('K5 a redirect within the server carries no token', async () => {
     const heard: (string | undefined)[] = []
     const server = createServer((request, response) => {
       heard.push(request.headers.authorization)

@@ -74,7 +74,7 @@ const secure = (): Promise<Peer> => peer(replies(answer), { tls: made.good })
 /** A name that only a proxy can lead anywhere. */
 const far = 'https://svc.test:8443/ops'
 
-test('K5 HTTPS_PROXY is honoured: a tunnel, then TLS with the server itself', async () => {
+test('K5 HTTPS_PROXY is used: a tunnel, then TLS with the server itself', async () => {
   await using server = await secure()
   await using proxy = await proxyTo(server.port)
   const env = { HTTPS_PROXY: proxy.url }
@@ -97,7 +97,7 @@ test('K5 the certificate is checked through a proxy too', async () => {
   expect(server.heard()).toBe('')
 })
 
-test("K5 a proxy's user and password go to the proxy, and into no message", async () => {
+test("K5 a proxy's user and password go to the proxy, and appear in no message", async () => {
   await using server = await secure()
   await using proxy = await proxyTo(server.port, 'bob:hun@er2')
   const env = { HTTPS_PROXY: proxy.url.replace('//', '//bob:hun%40er2@') }
@@ -109,7 +109,7 @@ test("K5 a proxy's user and password go to the proxy, and into no message", asyn
   expect(shown(met)).not.toMatch(/wr0ng|hun[@%]er2/)
 })
 
-test('plain http goes to HTTP_PROXY with its whole address', async () => {
+test('plain http goes to HTTP_PROXY with its complete URL', async () => {
   await using proxy = await proxyTo(0, 'bob:pw')
   const insecureHttp = true
   const env = { http_proxy: proxy.url.replace('//', '//bob:pw@'), HTTPS_PROXY: 'http://127.0.0.1:1' }
@@ -120,7 +120,7 @@ test('plain http goes to HTTP_PROXY with its whole address', async () => {
   expect(met.message).toContain('407')
 })
 
-test('K5 this machine is never asked by way of a proxy', async () => {
+test('K5 this machine is never reached through a proxy', async () => {
   await using server = await peer(replies(answer))
   await using proxy = await proxyTo(server.port)
   const env = { HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url, http_proxy: proxy.url, https_proxy: proxy.url }
@@ -144,7 +144,7 @@ test.each([
   ['x.svc.test', false],
   ['', false],
   [' , ', false],
-])('K5 NO_PROXY=%j: svc.test goes past the proxy: %s', (noProxy, past) => {
+])('K5 NO_PROXY=%j: svc.test bypasses the proxy: %s', (noProxy, past) => {
   const address = readAddress(far, false)
   expect(proxyFor(address, { HTTPS_PROXY: 'http://p:1', NO_PROXY: noProxy }) === undefined).toBe(past)
   expect(proxyFor(address, { HTTPS_PROXY: 'http://p:1', no_proxy: noProxy, NO_PROXY: 'x' }) === undefined).toBe(past)
@@ -162,12 +162,12 @@ test.each([
   ['https://[fd00::1]:8443', '[fd00::1]:8443', true],
   ['https://[fd00::1]:8443', '[fd00::1]:443', false],
   ['https://[fd00::1]', '[fd00::1]', true],
-])('K5 NO_PROXY takes addresses and ranges: %s, %s', (url, noProxy, past) => {
+])('K5 NO_PROXY accepts addresses and ranges: %s, %s', (url, noProxy, past) => {
   const address = readAddress(url, false)
   expect(proxyFor(address, { HTTPS_PROXY: 'http://p:1', NO_PROXY: noProxy }) === undefined).toBe(past)
 })
 
-test('the proxy is the one of the scheme, lower case first, and its scheme may be left out', () => {
+test('the proxy is that of the scheme, lower case first, and its own scheme is optional', () => {
   const address = readAddress(far, false)
   const env = { HTTPS_PROXY: 'http://upper:1', https_proxy: 'lower:2', HTTP_PROXY: 'http://plain:3' }
   expect(proxyFor(address, env)).toMatchObject({ variable: 'https_proxy', label: 'lower:2', host: 'lower' })
@@ -177,7 +177,7 @@ test('the proxy is the one of the scheme, lower case first, and its scheme may b
 })
 
 test.each(['socks5://bob:hunter2@127.0.0.1:1080', '://hunter2', 'http://bob:hunter2%zz@h:1', 'http://'])(
-  'a proxy that cannot be used is exit 12 and never gone past in silence: %s',
+  'an unusable proxy is exit 12 and never silently bypassed: %s',
   async (value) => {
     const met = await faultOf(() => clientOf(far, { env: { HTTPS_PROXY: value } }))
     expect([met.fault, met.exitCode]).toEqual(['Local', 12])
@@ -186,7 +186,7 @@ test.each(['socks5://bob:hunter2@127.0.0.1:1080', '://hunter2', 'http://bob:hunt
   },
 )
 
-test('a proxy that fails is named, with its variable', async () => {
+test('a proxy that fails is reported with its variable', async () => {
   const { caFile } = made
   const through = (port: number, over: object = {}) =>
     faultOf(healthAt(far, over, { env: { HTTPS_PROXY: `http://127.0.0.1:${port}` }, caFile }))
@@ -205,7 +205,7 @@ test('a proxy that fails is named, with its variable', async () => {
   await expect.poll(mute.open).toBe(0)
 })
 
-test('a proxy may itself be spoken to over TLS, and its certificate is checked as well', async () => {
+test('a proxy may itself require TLS, and its certificate is checked as well', async () => {
   await using proxy = await peer(blackHole, { tls: made.good })
   const env = { HTTPS_PROXY: `https://127.0.0.1:${proxy.port}` }
   const met = await faultOf(healthAt(far, {}, { env }))
@@ -219,7 +219,7 @@ test('a proxy may itself be spoken to over TLS, and its certificate is checked a
   expect(proxy.heard()).toContain('CONNECT svc.test:8443 HTTP/1.1')
 })
 
-test('this machine is asked directly even where Node is told to use proxies', async () => {
+test('this machine is reached directly even where Node is configured to use proxies', async () => {
   await using server = await peer(replies(answer))
   const { stdout } = await run(process.execPath, [child, `http://127.0.0.1:${server.port}`], {
     env: { PATH: process.env.PATH ?? '', NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1' },
@@ -227,7 +227,7 @@ test('this machine is asked directly even where Node is told to use proxies', as
   expect(stdout).toBe('Success')
 })
 
-test('an abort while the tunnel is made leaves no connection to the proxy', async () => {
+test('an abort during the setup of the tunnel leaves no connection to the proxy', async () => {
   await using mute = await peer(blackHole)
   const stop = new AbortController()
   const client = clientOf(far, { env: { HTTPS_PROXY: `http://127.0.0.1:${mute.port}` } })

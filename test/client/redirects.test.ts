@@ -60,7 +60,7 @@ test.each([301, 302, 303, 307, 308])('K5 a POST never follows a redirect: %d', a
 })
 
 test.each(['http://[', 'ftp://127.0.0.1/x', 'file:///etc/passwd', 'javascript:alert(1)'])(
-  'a redirect to an address that makes no sense is an error: %s',
+  'a redirect to an invalid address is an error: %s',
   async (location) => {
     await using server = await peer(replies(to(location)))
     expect((await faultOf(healthAt(server.port))).fault).toBe('ServerError')

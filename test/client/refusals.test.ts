@@ -42,7 +42,7 @@ test.each([
   ['404 as a problem document, whose status is no Status', http(404, problem(404), json)],
   ['404 with a ResponseStatus', http(404, '{"ResponseStatus":{"ErrorCode":"NotFound","Message":"x"}}', json)],
   ['405', real('405 Method Not Allowed', bodies.noMethod)],
-])('C7 a server without the health operation is exit 9 and says so: %s', async (_, answer) => {
+])('C7 a server without the health operation is exit 9 with that reason: %s', async (_, answer) => {
   await using server = await peer(replies(answer))
   const met = await faultOf(healthAt(`http://127.0.0.1:${server.port}/ops/`))
   expect([met.fault, met.exitCode, met.details.remoteStatus]).toEqual([
@@ -54,7 +54,7 @@ test.each([
   expect(met.details.hints?.join(' ')).toContain('ServiceStack itself has none')
 })
 
-test('C2 the words and the fields of the server are passed on', async () => {
+test('C2 the message and the fields of the server are passed on', async () => {
   await using server = await peer(replies(real('400 Bad Request', bodies.badEnum)))
   const met = await faultOf(healthAt(server.port))
   expect(met.message).toBe(
@@ -93,13 +93,13 @@ test.each([
   ['no Status', http(200, '{"hello":"world"}', json), 'UnreadableAnswer'],
   ['null for Status', http(200, '{"Status":null}', json), 'UnreadableAnswer'],
   ['an error with 200', http(200, '{"ResponseStatus":{"ErrorCode":"Boom","Message":"no"}}', json), 'ServerError'],
-])('C2 a 200 with %s is no success', async (_, answer, fault) => {
+])('C2 a 200 with %s is not a success', async (_, answer, fault) => {
   await using server = await peer(replies(answer))
   const met = await faultOf(healthAt(server.port))
   expect([met.fault, met.exitCode, met.details.remoteStatus]).toEqual([fault, 8, 200])
 })
 
-test('C2 on other operations a 404 that says what it misses is not a missing operation', async () => {
+test('C2 on other operations a 404 that names what is missing does not mean a missing operation', async () => {
   const ask = async (answer: string) => {
     await using server = await peer(replies(answer))
     const client = clientOf(`http://127.0.0.1:${server.port}`)
@@ -120,7 +120,7 @@ test('C2 on other operations a 404 that says what it misses is not a missing ope
   expect(emptyOk.fault).toBe('ServerError')
 })
 
-test('what a server says is shown without controls, without passwords of URLs, and not at any length', async () => {
+test('text from a server appears without control characters, without passwords of URLs, and truncated', async () => {
   const message = `${escapeSequences} line\r\nnext postgres://bob:hunter2@db/x ${'long '.repeat(5_000)}`
   const body = JSON.stringify({
     ResponseStatus: { ErrorCode: 'X\u202e\x1b[2J', Message: message, Errors: [{ Message: message }] },

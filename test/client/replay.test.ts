@@ -49,8 +49,8 @@ const healthDto = {
   },
 }
 
-describe.each(generations)('the commands at a replayed %s', (generation) => {
-  test('C4 sign-in, whoami, roles, renewal and sign-out', { timeout: 60_000 }, async () => {
+describe.each(generations)('the commands against a replayed %s', (generation) => {
+  test('C4 sign-in, whoami, roles, renewal and sign-out work', { timeout: 60_000 }, async () => {
     const { server, home } = await world({ generation })
     const signedIn = await login(server, home)
     expect(signedIn).toMatchObject({ code: 0, stdout: expect.stringContaining(`as ${admin} (roles: Admin)`) })
@@ -92,7 +92,7 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     expect(new Set(server.seen.map(({ method }) => method))).toEqual(new Set(['GET', 'POST']))
   })
 
-  test('C3 health --json is the interface’s document, whatever the dialect; svc api prints the bytes', async () => {
+  test('C3 health --json is the document of the interface, whatever the dialect; svc api prints the bytes', async () => {
     const { server, home } = await world({ generation })
     const health = ['health', '-m', 'Basic', '-t', 'Sql', '--server', server.url]
     const ran = await home.svc([...health, '--json'])
@@ -124,7 +124,7 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     }
   })
 
-  test('C7 no health operation is exit 9 and says so; the rest works all the same', async () => {
+  test('C7 a missing health operation is exit 9 with that reason; all else works', async () => {
     const { server, home } = await world({ generation, health: 'absent' })
     const ran = await home.svc(['health', '-m', 'Basic', '-t', 'Sql', '--server', server.url])
     expect(ran.code).toBe(9)
@@ -133,7 +133,7 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     expect((await login(server, home)).code).toBe(0)
   })
 
-  test('C2 who may not is told by the status: 401 exit 4, 403 exit 5, an unknown user exit 9', async () => {
+  test('C2 the status decides: 401 is exit 4, 403 exit 5, an unknown user exit 9', async () => {
     const { server, home } = await world({ generation })
     const assign = ['roles', 'assign', 'nobody', '--role', 'R2', '--server', server.url]
     const stranger = await home.svc(assign)
@@ -185,7 +185,7 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     expect(await faultOf(nope)).toMatchObject({ fault: 'NotFound', exitCode: 9 })
   })
 
-  test('C5 a renewal that does not help ends after one: three requests, then exit 4', async () => {
+  test('C5 a renewal that does not help is not repeated: three requests, then exit 4', async () => {
     const { server, home } = await world({ generation, neverContent: true })
     expect((await login(server, home)).code).toBe(0)
     server.expire()
@@ -216,7 +216,7 @@ const postWithoutLength =
   'POST /auth/logout HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\nConnection: close\r\n\r\n'
 
 describe('a replayed 5.8', () => {
-  test('C1 answers HTML with 200 where JSON is not asked for, and 411 without a length: so we never do', async () => {
+  test('C1 answers HTML with 200 to requests without Accept, and 411 to those without a length, so the client sends both', async () => {
     const server = await replayed({ generation: '5.8' })
     const page = await fetch(`${server.url}/healthcheck?ExecutionMode=Basic&ServerType=Sql`)
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html'])
@@ -231,8 +231,8 @@ describe('a replayed 5.8', () => {
   })
 })
 
-describe('what a JWT server cannot do', () => {
-  test.each(generations)('svc logout and a lent token say that %s lets its tokens live on', async (generation) => {
+describe('features that a JWT server lacks', () => {
+  test.each(generations)('svc logout and a lent token warn that %s does not revoke its tokens', async (generation) => {
     const { server, home } = await world({ generation })
     await login(server, home)
     const out = await home.svc(['logout'])
@@ -247,7 +247,7 @@ describe('what a JWT server cannot do', () => {
   })
 
   test.each(generations)(
-    'svc whoami --verify does not ask for --verify where %s tells no user name',
+    'svc whoami --verify does not recommend --verify where %s reports no user name',
     async (generation) => {
       const { server, home } = await world({ generation })
       const sign = { provider: 'credentials', UserName: admin, Password: password }
@@ -260,8 +260,8 @@ describe('what a JWT server cannot do', () => {
   )
 })
 
-describe('many at once', () => {
-  test('C5 a file of changes at an expired token renews once', async () => {
+describe('concurrent calls', () => {
+  test('C5 a file of changes with an expired token renews once', async () => {
     const { server, home } = await world({ generation: '6.9' })
     await login(server, home)
     server.expire()
@@ -271,7 +271,7 @@ describe('many at once', () => {
     expect([ran.code, server.renewals()]).toEqual([0, 1])
   })
 
-  test('C5 calls of one client at once share what a renewal gives, and each is repeated once', async () => {
+  test('C5 concurrent calls of one client share the renewed token, and each is repeated once', async () => {
     const server = await replayed({ generation: '5.8' })
     const client = clientOf(server.url)
     const sign = { provider: 'credentials', UserName: admin, Password: password }

@@ -25,13 +25,13 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('K5 --ca-file makes a private authority believed, by address and by name', async () => {
+test('K5 --ca-file makes a private authority trusted, by address and by name', async () => {
   await using server = await serve(made.good)
   expect((await healthAt(at(server), {}, { caFile })).Status).toBe('Success')
   expect((await healthAt(at(server, 'localhost'), {}, { caFile })).Status).toBe('Success')
 })
 
-test('K5 a self-signed certificate is believed only as --ca-file', async () => {
+test('K5 a self-signed certificate is trusted only through --ca-file', async () => {
   await using server = await serve(made.selfSigned)
   expect((await healthAt(at(server), {}, { caFile: made.selfSignedFile })).Status).toBe('Success')
   const met = await faultOf(healthAt(at(server)))
@@ -54,7 +54,7 @@ const failures: readonly (readonly [string, (c: Certificates) => ServerCertifica
   ['for another host', (c) => c.wrongHost, true, /for another name: .*elsewhere\.test/],
 ]
 test.each(failures)(
-  'K5 certificates are always checked: one %s is exit 6 and nothing is asked',
+  'K5 certificates are always checked: one %s is exit 6 and no request is sent',
   async (_, of, ca, words) => {
     await using server = await serve(of(made))
     const met = await faultOf(healthAt(at(server, 'localhost'), {}, ca ? { caFile } : {}))
@@ -65,14 +65,14 @@ test.each(failures)(
   },
 )
 
-test('TLS older than 1.2 is not spoken', async () => {
+test('TLS older than 1.2 is refused', async () => {
   await using server = await serve({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })
   const met = await faultOf(healthAt(at(server), {}, { caFile }))
   expect(met.fault).toBe('Unreachable')
   expect(met.message).toContain('TLS with')
 })
 
-test('a port that does not speak TLS says so, and one that wants TLS too', async () => {
+test('a port that does not use TLS is reported as such, and so is one that requires TLS', async () => {
   await using plain = await peer(replies('HTTP/1.1 400 Bad Request\r\n\r\n'))
   const notTls = await faultOf(healthAt(at(plain)))
   expect([notTls.fault, notTls.exitCode]).toEqual(['Unreachable', 6])
@@ -84,7 +84,7 @@ test('a port that does not speak TLS says so, and one that wants TLS too', async
   expect(notPlain.details.hints?.join(' ')).toContain('https://')
 })
 
-test('a handshake that never ends meets the deadline, and one that is cut is exit 6', async () => {
+test('a handshake that never completes ends at the deadline, and one that is cut is exit 6', async () => {
   await using mute = await peer(blackHole)
   const late = await faultOf(healthAt(at(mute), { timeoutMs: 200 }))
   expect(late.message).toMatch(/did not finish the TLS handshake/)
@@ -95,7 +95,7 @@ test('a handshake that never ends meets the deadline, and one that is cut is exi
   expect(met.message).toContain('in the TLS handshake')
 })
 
-test('a POST is sent once, whatever list of authorities it took', async () => {
+test('a POST is sent once, whichever list of authorities is needed', async () => {
   await using server = await serve(made.good)
   const client = clientOf(at(server))
   await faultOf(client.assignRoles({ UserName: 'bob' }, callWith()))
@@ -111,7 +111,7 @@ const inChild = async (env: Record<string, string>, ...args: string[]): Promise<
   return (await run(process.execPath, [child, ...args], { env: { PATH, NODE_NO_WARNINGS: '1', ...env } })).stdout
 }
 
-test('K5 NODE_TLS_REJECT_UNAUTHORIZED=0 and weak --tls-min do not weaken anything', async () => {
+test('K5 NODE_TLS_REJECT_UNAUTHORIZED=0 and a weak --tls-min do not weaken anything', async () => {
   const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_OPTIONS: '--tls-min-v1.0' }
   await using unknown = await serve(made.good)
   expect(await inChild(env, at(unknown))).toMatch(/^Unreachable: /)
@@ -124,7 +124,7 @@ test('K5 NODE_TLS_REJECT_UNAUTHORIZED=0 and weak --tls-min do not weaken anythin
 
 // Elsewhere the system's list is the keychain of macOS or Windows, which a test must not change.
 test.runIf(process.platform === 'linux')(
-  'K5 the authorities of the operating system are believed, after those of Node and --ca-file were not enough',
+  'K5 the authorities of the operating system are trusted after those of Node and --ca-file',
   async () => {
     const none = join(folder, 'none')
     mkdirSync(none)

@@ -12,6 +12,7 @@ import { type ExecutionMode, ServerType } from '../../src/core/protocol/index.ts
 import { startServer } from '../../src/core/server/index.ts'
 import { type Call, serveDefaults } from '../../src/core/service.ts'
 import { bearer, by, from, password } from '../auth/world.ts'
+import { lastsAtLeast } from '../support/deadline.ts'
 import { blackHole, peer, speaks } from '../support/faults.ts'
 import { hungUp, until } from '../support/until.ts'
 
@@ -181,15 +182,15 @@ test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which
   const { server } = site
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   const before = timers()
-  const started = performance.now()
   try {
-    const answers = await Promise.all(
-      Array.from({ length: 1_000 }, async () => {
-        const response = await fetch(`${server.url}/healthcheck?ExecutionMode=Standard&ServerType=App`)
-        return { status: response.status, body: (await response.json()) as { StatusMessage?: string } }
-      }),
+    const answers = await lastsAtLeast(deadlineMs, () =>
+      Promise.all(
+        Array.from({ length: 1_000 }, async () => {
+          const response = await fetch(`${server.url}/healthcheck?ExecutionMode=Standard&ServerType=App`)
+          return { status: response.status, body: (await response.json()) as { StatusMessage?: string } }
+        }),
+      ),
     )
-    const took = performance.now() - started
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
     expect(answers[0]?.body.StatusMessage).toContain('tcp hole')
     expect(requests.at).toHaveLength(1_000)
@@ -198,7 +199,6 @@ test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which
     const cameMs = Math.max(...requests.at) - Math.min(...requests.at)
     expect(hole.seen()).toBeGreaterThan(0)
     expect(hole.seen()).toBeLessThanOrEqual(1 + Math.floor((cameMs + 1_000) / deadlineMs))
-    expect(took).toBeGreaterThan(deadlineMs - 100)
     await hungUp(hole)
   } finally {
     await site.close()

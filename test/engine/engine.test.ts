@@ -10,6 +10,7 @@ import {
   runMonitors,
 } from '../../src/core/engine/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { engineWorld } from '../support/engine-world.ts'
 import { until } from '../support/until.ts'
 
@@ -125,9 +126,7 @@ describe('the engine', () => {
         }
       },
     })
-    const started = performance.now()
-    const { monitors } = await run([hangs, monitor('quick')])
-    expect(performance.now() - started).toBeLessThan(10_000)
+    const { monitors } = await endsByDeadline(80, run([hangs, monitor('quick')]), 50)
     expect({ told, closed }).toEqual({ told: true, closed: true })
     expect(monitors[0]?.results.map(({ check, status, fault }) => [check, status, fault])).toEqual([
       ['first', 'ok', undefined],
@@ -145,9 +144,7 @@ describe('the engine', () => {
         yield ok()
       },
     })
-    const started = performance.now()
-    const { monitors } = await run([deaf])
-    expect(performance.now() - started).toBeLessThan(10_000)
+    const { monitors } = await endsByDeadline(50, run([deaf]), 50)
     expect(monitors[0]?.results[0]?.fault).toBe('timeout')
   })
 
@@ -159,9 +156,9 @@ describe('the engine', () => {
         yield ok()
       },
     })
-    const report = await runMonitors([slow], engineWorld(), { mode: 'Basic', signal: never, timeoutMs: 60 })
+    const run = runMonitors([slow], engineWorld(), { mode: 'Basic', signal: never, timeoutMs: 60 })
+    const report = await endsByDeadline(60, run, 50)
     expect(report.monitors[0]?.results[0]?.fault).toBe('timeout')
-    expect(report.durationMs).toBeLessThan(10_000)
   })
 
   test('an aborted run rejects with the reason, and leaves no listener behind', async () => {

@@ -100,10 +100,9 @@ describe('for', () => {
     ['the store does not answer', keeping(() => new Promise<never>(() => {}))],
   ] as const)('H12 where %s it counts at once and says why', async (_, history) => {
     const look = sustainedMonitor({ history })
-    const began = performance.now()
     const [result] = await look(slots(0))
-    expect(result?.status).toBe('failed')
-    expect(performance.now() - began).toBeLessThan(4_000)
+    // Not "timeout": a store that never answers does not hold the monitor up until its deadline.
+    expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
     expect(result?.details?.join()).toContain('nothing is kept here from run to run')
   })
 

@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import exec from '../../src/core/kinds/exec/index.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { escapeSequences } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
 import { runKind } from '../support/run-kind.ts'
@@ -282,10 +283,8 @@ describe('what it may cost', () => {
   test('H9 at the deadline it is killed with all that it started', async () => {
     const pids = join(allowed, 'pids')
     const path = program(`sleep 300 & echo $! > ${pids}; echo $$ >> ${pids}; trap '' TERM; wait`)
-    const began = performance.now()
-    const found = await look(path, [], { timeoutMs: 700 })
+    const found = await endsByDeadline(700, look(path, [], { timeoutMs: 700 }))
     expect(found).toMatchObject({ status: 'failed', fault: 'timeout' })
-    expect(performance.now() - began).toBeLessThan(5_000)
     const ids = readFileSync(pids, 'utf8').trim().split('\n').map(Number)
     expect(ids).toHaveLength(2)
     await until(() => !ids.some(alive))
@@ -293,10 +292,9 @@ describe('what it may cost', () => {
 
   test('what it leaves running behind it is ended, and does not hold the answer up', async () => {
     const pids = join(allowed, 'pids')
-    const began = performance.now()
     const found = await look(program(`sleep 300 & echo $! > ${pids}; echo fine`))
+    // Not "timeout": the result does not wait for what sleeps on.
     expect(found).toMatchObject({ status: 'ok', message: expect.stringContaining('fine') })
-    expect(performance.now() - began).toBeLessThan(4_000)
     const id = Number(readFileSync(pids, 'utf8'))
     await until(() => !alive(id))
   })

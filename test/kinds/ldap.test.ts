@@ -298,10 +298,9 @@ describe('a simulated server that answers badly', () => {
     ],
     ['nests without end', answers(bound, (id) => message(id, ber(0x64, Buffer.from('30827fff'.repeat(4_000), 'hex'))))],
   ])('that %s is a fault of the protocol, at once', async (_, behave) => {
-    const started = performance.now()
     const { results } = await look(behave, account, 'Standard')
+    // Not "timeout": it does not wait for its deadline.
     expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(performance.now() - started).toBeLessThan(4_000)
   })
 
   test('that never stops with entries is left after 1 MiB', async () => {

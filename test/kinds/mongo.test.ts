@@ -10,6 +10,7 @@ import mongo from '../../src/core/kinds/mongo/index.ts'
 import { writeConcern } from '../../src/core/kinds/mongo/write-concern.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
 import { type FerretdbServer, startFerretdb, suiteWithFerretdb } from '../support/ferretdb.ts'
 import {
@@ -277,16 +278,14 @@ describe('what a simulated node says it is', () => {
 
 describe('a simulated node that cannot be reached or does not let in', () => {
   test('refused: nothing listens, and that is known at once', async () => {
-    const started = performance.now()
     const found = checked(await run(await refusedPort()), 'connect')
+    // Not "timeout": it does not wait for its deadline.
     expect(found).toMatchObject({ status: 'failed', fault: 'refused' })
-    expect(performance.now() - started).toBeLessThan(4_500)
   })
   test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
     await using hole = await peer(blackHole)
-    const started = performance.now()
-    const found = checked(await run(hole.port, 'Basic', {}, { timeoutMs: 500 }), 'connect')
-    expect(performance.now() - started).toBeLessThan(4_500)
+    const results = await endsByDeadline(500, run(hole.port, 'Basic', {}, { timeoutMs: 500 }))
+    const found = checked(results, 'connect')
     expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.5 s` })
     await hungUp(hole)
     await hole.close()
@@ -399,11 +398,10 @@ describe('a simulated node that answers badly', () => {
     ['more rounds of hashing than is right', 2_000_000_000],
     ['such rounds, written otherwise', ' +2000000000'],
   ])('a simulated node that asks for %s is left', async (_, rounds) => {
-    const started = performance.now()
     const found = await one('connect', { rounds })
+    // Not "timeout": the rounds would outlast any deadline.
     expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(found.message).toContain('more rounds of hashing than is right')
-    expect(performance.now() - started).toBeLessThan(4_500)
   })
   test('what a simulated node says is shown without escapes, is cut, and never holds the password', async () => {
     const errmsg = `${escapeSequences} you sent ${word} ${'x'.repeat(3_000)}`
@@ -505,9 +503,7 @@ describe('a simulated node that answers badly', () => {
 describe('what a run opens at a simulated node ends with the run', () => {
   test('a command that hangs ends at the deadline, with every socket of the driver', async () => {
     await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
-    const started = performance.now()
-    const results = await run(server.port, 'Standard', {}, { timeoutMs: 800 })
-    expect(performance.now() - started).toBeLessThan(4_500)
+    const results = await endsByDeadline(800, run(server.port, 'Standard', {}, { timeoutMs: 800 }))
     expect(checked(results, 'members').status).toBe('ok')
     expect(checked(results, 'connections')).toMatchObject({
       fault: 'timeout',

@@ -11,6 +11,7 @@ import { openMysql } from '../../src/core/kinds/mysql/driver.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates } from '../support/certs.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { blackHole, endless, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
 import { peerSuite } from '../support/peer.ts'
@@ -117,10 +118,8 @@ peerSuite(mariadbMissing, 'mysql', () => {
     })
     test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
       await using hole = await peer(blackHole)
-      const started = performance.now()
       const url = `mysql://monitor@127.0.0.1:${hole.port}/`
-      const found = await one('connect', { url }, 'Basic', { timeoutMs: 400 })
-      expect(performance.now() - started).toBeLessThan(4_500)
+      const found = await endsByDeadline(400, one('connect', { url }, 'Basic', { timeoutMs: 400 }))
       expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
@@ -231,13 +230,11 @@ peerSuite(mariadbMissing, 'mysql', () => {
     test('a frozen server ends at the deadline, and nothing of ours is there when it goes on', async () => {
       server.freeze()
       let found: Result
-      const started = performance.now()
       try {
-        found = await one('connect', {}, 'Basic', { timeoutMs: 500 })
+        found = await endsByDeadline(500, one('connect', {}, 'Basic', { timeoutMs: 500 }))
       } finally {
         server.thaw()
       }
-      expect(performance.now() - started).toBeLessThan(4_500)
       expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
       expect(await left()).toEqual([])
     })
@@ -270,19 +267,13 @@ peerSuite(mariadbMissing, 'mysql', () => {
     const sleep = 'SELECT SLEEP(60)'
 
     test('a query that hangs is killed at the deadline', async () => {
-      const started = performance.now()
-      const found = runKind(
-        asking(sleep, () => 60_000),
-        {},
-        'Basic',
-        { timeoutMs: 2_000 },
-      )
+      const kind = asking(sleep, () => 60_000)
+      const found = endsByDeadline(2_000, runKind(kind, {}, 'Basic', { timeoutMs: 2_000 }))
       const running = (): Promise<unknown[]> =>
         server.query("SELECT user FROM information_schema.processlist WHERE info LIKE '%SLEEP(60)%' AND user <> 'root'")
       await until(async () => (await running()).length > 0)
       expect(await running()).toEqual([{ user: 'monitor' }])
       expect((await found)[0]).toMatchObject({ fault: 'timeout' })
-      expect(performance.now() - started).toBeLessThan(4_500)
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
     })

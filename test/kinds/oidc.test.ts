@@ -602,7 +602,6 @@ describe('oidc peers that misbehave', () => {
     })
   })
   test('cut, reset, endless, huge and deep answers, and pages of others, are protocol, and end', async () => {
-    const began = performance.now()
     expect(await fault(cutAfter(60, http(200, 'x'.repeat(200))))).toBe('failed protocol')
     expect(await fault(reset)).toBe('failed protocol')
     expect(await fault(replies(hugeHeaders(64 * 1024)))).toBe('failed protocol')
@@ -612,7 +611,6 @@ describe('oidc peers that misbehave', () => {
     expect(await fault(replies(http(200, `"${'\\"'.repeat(200_000)}`)))).toBe('failed protocol')
     const deep = checked(await asked(replies(http(200, `{"a":${'['.repeat(33)}${']'.repeat(33)}}`))), 'discovery')
     expect(deep.message).toContain('JSON nested more than 32 deep')
-    expect(performance.now() - began).toBeLessThan(20_000)
   })
   test('a redirect is told, and not followed', async () => {
     await using other = await peer(replies(http(200, '{}')))

@@ -24,6 +24,7 @@ import postgres from '../../src/core/kinds/postgres/index.ts'
 import { replicationLag, slots } from '../../src/core/kinds/postgres/replication.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates } from '../support/certs.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { blackHole, endless, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
@@ -135,9 +136,7 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
       await using hole = await peer(blackHole)
       const url = `postgres://monitor@127.0.0.1:${hole.port}/postgres`
-      const started = performance.now()
-      const found = await one('connect', { url }, 'Basic', { timeoutMs: 400 })
-      expect(performance.now() - started).toBeLessThan(4_500)
+      const found = await endsByDeadline(400, one('connect', { url }, 'Basic', { timeoutMs: 400 }))
       expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
@@ -229,13 +228,11 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('a frozen server ends at the deadline, and nothing of ours is there when it goes on', async () => {
       server.freeze()
       let found: Result
-      const started = performance.now()
       try {
-        found = await one('connect', {}, 'Basic', { timeoutMs: 500 })
+        found = await endsByDeadline(500, one('connect', {}, 'Basic', { timeoutMs: 500 }))
       } finally {
         server.thaw()
       }
-      expect(performance.now() - started).toBeLessThan(4_500)
       expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
       expect(await left()).toEqual([])
     })
@@ -277,29 +274,22 @@ suiteWith(postgresMissing, 'postgres', () => {
       )
     test('a query that hangs is cancelled at the deadline', async () => {
       // The server's own limit is far off: it is the cancel request that ends it.
-      const started = performance.now()
-      const found = runKind(
-        asking('SELECT pg_sleep(60)', () => 60_000),
-        {},
-        'Basic',
-        { timeoutMs: 2_000 },
-      )
+      const kind = asking('SELECT pg_sleep(60)', () => 60_000)
+      const found = endsByDeadline(2_000, runKind(kind, {}, 'Basic', { timeoutMs: 2_000 }))
       await until(async () => (await sleeping()).length > 0)
       expect(await sleeping()).toEqual([{ application_name: 'svc-health' }])
       expect((await found)[0]).toMatchObject({ fault: 'timeout' })
-      expect(performance.now() - started).toBeLessThan(4_500)
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
     })
     test('where no cancel request gets through, the server itself ends it at the deadline', async () => {
       await using once = await proxy(server.port, 0, 1)
-      const started = performance.now()
       const kind = asking('SELECT pg_sleep(60)', (msLeft) => msLeft, once.port)
-      const found = await runKind(kind, {}, 'Basic', { timeoutMs: 1_000 })
+      const found = await endsByDeadline(1_000, runKind(kind, {}, 'Basic', { timeoutMs: 1_000 }))
       expect(found[0]).toMatchObject({ fault: 'timeout' })
-      // The server has not heard that the connection is gone; but nothing runs, and nothing is open.
+      // The server has not heard that the connection is gone; but nothing runs, and nothing is open. The statement would
+      // sleep for longer than this test may take.
       expect(await left("state <> 'idle'")).toEqual([])
-      expect(performance.now() - started).toBeLessThan(15_000)
     })
     test('a cancel request that overtakes its query is sent again', async () => {
       await using late = await proxy(server.port, 0, 50, 150)

@@ -8,6 +8,7 @@ import { queue } from '../../src/core/kinds/redis/queues.ts'
 import { RespReader } from '../../src/core/kinds/redis/resp.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import {
   blackHole,
   cutAfter,
@@ -168,9 +169,8 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
       await using hole = await peer(blackHole)
-      const started = performance.now()
-      const found = await one('ping', { url: `redis://127.0.0.1:${hole.port}` }, 'Basic', { timeoutMs: 400 })
-      expect(performance.now() - started).toBeLessThan(4_500)
+      const ping = one('ping', { url: `redis://127.0.0.1:${hole.port}` }, 'Basic', { timeoutMs: 400 })
+      const found = await endsByDeadline(400, ping)
       expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
@@ -534,7 +534,6 @@ describe('redis peers that misbehave', () => {
     return bad
   }
   test('an endless answer is not kept', async () => {
-    const started = performance.now()
     const before = process.memoryUsage().rss
     const string = await pinged(endless('$900000000\r\n'))
     expect(string).toMatchObject({ fault: 'protocol', message: expect.stringContaining('a string of more than 1 MiB') })
@@ -544,7 +543,6 @@ describe('redis peers that misbehave', () => {
     expect(list.fault).toBe('protocol')
     const many = await pinged(endless('', '+x\r\n'.repeat(500)))
     expect(many).toMatchObject({ fault: 'protocol' })
-    expect(performance.now() - started).toBeLessThan(8_000)
     expect(process.memoryUsage().rss - before).toBeLessThan(300 * 1024 ** 2)
   })
   test('a deep, a huge and a senseless answer are refused', async () => {

@@ -315,7 +315,6 @@ describe('smtp faults', () => {
     expect(clear).toMatchObject({ check: 'TLS', fault: 'tls' })
   })
   test('cut, endless, overlong and hostile answers are protocol, and end', async () => {
-    const began = performance.now()
     expect(await met((socket) => void socket.end('220 ma'))).toMatchObject({ fault: 'protocol' })
     expect(await met(cutAfter(0, ''), 'Basic', {}, 300)).toMatchObject({ fault: 'timeout' })
     const floods =
@@ -332,7 +331,6 @@ describe('smtp faults', () => {
     expect(mixed).toMatchObject({ fault: 'protocol' })
     const escapes = await met(speaks(`554 ${escapeSequences}\r\n`))
     expect(escapes.message).toContain('"554 redgnp"')
-    expect(performance.now() - began).toBeLessThan(10_000)
   })
 })
 

@@ -35,6 +35,7 @@ import type { Values } from '../../src/core/settings/index.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
 import { runInChild } from '../support/cached-child.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { ownChildren as children } from '../support/processes.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
 
@@ -371,9 +372,7 @@ describe('what cannot be cancelled runs in a child', () => {
   }
   test('a quick check that does not end is killed at the deadline; what was seen before is kept', async () => {
     endless()
-    const started = performance.now()
-    const results = await run({}, 'Advanced', { timeoutMs: 1_500 })
-    expect(performance.now() - started).toBeLessThan(10_000)
+    const results = await endsByDeadline(1_500, run({}, 'Advanced', { timeoutMs: 1_500 }))
     expect(checked(results, 'quick check')).toMatchObject({ status: 'failed', fault: 'timeout' })
     expect(checked(results, 'round trip').status).toBe('ok')
     expect(children()).toEqual([])

@@ -210,7 +210,7 @@ function essence({ status, text }: Answer): readonly unknown[] {
   return [status, ...failed]
 }
 
-test('no request loads a module: all were loaded before svc serve listened', async () => {
+test('no request loads a module: all are loaded before svc serve listens', async () => {
   await withServe({ yaml }, async (serve, ask) => {
     const start = await serve.order({ type: 'reset' })
     expect(start.loaded.length).toBeGreaterThan(50)
@@ -258,11 +258,11 @@ test('each call to the file system fails once (simulated), and the same request 
   expect(await failEach('files', 1)).toBeGreaterThan(20)
 }, 240_000)
 
-test('each statement of the store fails, and the rollback after it (simulated), and the same request then succeeds', async () => {
+test('each statement of the store fails, as does the rollback after it (simulated), and the same request then succeeds', async () => {
   expect(await failEach('store', 2)).toBeGreaterThan(100)
 }, 240_000)
 
-test('with every number of descriptors left, from none on, requests are answered, and succeed when there are more', async () => {
+test('with any number of free descriptors, from none on, requests are answered, and they succeed once there are more', async () => {
   await withServe({ yaml, descriptors: 128 }, async (serve, ask) => {
     // The connection is there before the descriptors are gone, and nobody has signed in yet.
     expect((await ask(readiness)).status).toBe(200)
@@ -289,7 +289,7 @@ test('with every number of descriptors left, from none on, requests are answered
 }, 240_000)
 
 test.runIf(process.platform === 'linux')(
-  'the first sign-in comes while idle connections take all descriptors, and sign-in works once they are gone',
+  'the first sign-in arrives while idle connections use all descriptors, and sign-in works once they close',
   async () => {
     await withServe({ descriptors: 64 }, async (serve, ask) => {
       expect((await ask(readiness)).status).toBe(200)
@@ -311,7 +311,7 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test('a start in which a file cannot be opened ends with exit code 12 and says so, or serves everything', async () => {
+test('a start-up that cannot open a file ends with exit code 12 and a message, or serves everything', async () => {
   const whole = await startServeProcess({ yaml })
   const { count } = await whole.order({ type: 'reset' })
   await whole.stop()

@@ -11,6 +11,7 @@ import { type Data, openData } from '../../src/core/store/index.ts'
 import { migratePostgres, postgresMigrations } from '../../src/core/store/postgres-link.ts'
 import { postgresTarget } from '../../src/core/store/postgres-url.ts'
 import { actor, faultOf, freshDatabase, newUser, storePassword, withData } from '../support/data-world.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { freePort } from '../support/server.ts'
 
@@ -36,10 +37,8 @@ async function open(store: string, env: Readonly<Record<string, string>> = {}): 
 const nameOf = (url: string): string => new URL(url).pathname.slice(1)
 const told = (fault: Fault): string => [fault.fault, fault.message, ...(fault.details.hints ?? [])].join('\n')
 /** The fault, and that it came in time and keeps the password. */
-async function refusal(work: Promise<unknown>, withinMs = 2_000): Promise<Fault> {
-  const begun = performance.now()
-  const fault = await faultOf(work)
-  expect(performance.now() - begun).toBeLessThan(withinMs)
+async function refusal(work: Promise<unknown>): Promise<Fault> {
+  const fault = await endsByDeadline(2_000, faultOf(work), 3)
   expect(inspect(fault, { depth: 9, showHidden: true })).not.toMatch(/pa55/)
   return fault
 }
@@ -210,9 +209,9 @@ describe('D3 PostgreSQL slow, gone and back', () => {
     try {
       const roles = { add: { roles: ['Ops'], permissions: [] }, remove: { roles: [], permissions: [] } }
       const faults = await Promise.all([
-        refusal(data.users.find('alice'), 2_100),
-        refusal(data.ping(), 2_100),
-        ...Array.from({ length: 12 }, () => refusal(data.users.changeGrants(id, roles, actor()), 2_100)),
+        refusal(data.users.find('alice')),
+        refusal(data.ping()),
+        ...Array.from({ length: 12 }, () => refusal(data.users.changeGrants(id, roles, actor()))),
       ])
       expect(new Set(faults.map(({ fault }) => fault))).toEqual(new Set(['Unavailable']))
       for (const { message, details } of faults) {
@@ -222,9 +221,7 @@ describe('D3 PostgreSQL slow, gone and back', () => {
     } finally {
       server.thaw()
     }
-    const begun = performance.now()
     await until(5_000, () => data.users.find('alice'))
-    expect(performance.now() - begun).toBeLessThan(5_000)
     // What was under way has ended one way or the other, and the connections are good.
     const all = await Promise.all(Array.from({ length: 12 }, () => data.users.find('alice')))
     for (const user of all) expect(user?.id).toBe(id)
@@ -236,7 +233,7 @@ describe('D3 PostgreSQL slow, gone and back', () => {
     const holder = await server.client(nameOf(url))
     await holder.query('BEGIN')
     await holder.query('SELECT * FROM users FOR UPDATE')
-    const fault = await refusal(data.users.setPassword(id, 'new', actor()), 2_100)
+    const fault = await refusal(data.users.setPassword(id, 'new', actor()))
     expect(told(fault)).toBe('Unavailable\nThe store does not answer in time')
     await holder.query('ROLLBACK')
     await holder.end()

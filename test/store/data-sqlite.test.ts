@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { linkSqlite } from '../../src/core/store/sqlite-link.ts'
 import { actor, faultOf, newUser, nobody, withData } from '../support/data-world.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 
 let folder = ''
 let store = ''
@@ -44,23 +45,19 @@ test('D1 a transaction begins IMMEDIATE: it has the write lock before it reads',
 test('D1 a store that another process holds is unavailable after 2 s, and blocks nothing else meanwhile', async () => {
   await data.users.add(newUser('alice'), actor())
   const holder = holding()
-  let gap = 0
-  let last = performance.now()
+  let beats = 0
   const beat = setInterval(() => {
-    gap = Math.max(gap, performance.now() - last)
-    last = performance.now()
+    beats += 1
   }, 5)
-  const begun = performance.now()
   const writes = Array.from({ length: 5 }, (_, n) => faultOf(data.failures.add(`k${n}`, 1, 1)))
   expect((await data.users.find('ALICE'))?.userName).toBe('alice')
-  const faults = await Promise.all(writes)
+  const faults = await endsByDeadline(2_000, Promise.all(writes), 5)
   clearInterval(beat)
-  expect(performance.now() - begun).toBeLessThan(8_000)
   expect(faults.map(({ fault, message }) => [fault, message])).toEqual(
     Array(5).fill(['Unavailable', 'The store is locked by another process']),
   )
-  // 20 ms is what a try may block; the rest is for a busy machine.
-  expect(gap).toBeLessThan(1_000)
+  // A try may block for 20 ms. Were this process to stand still while it waits, it would beat once a write at most.
+  expect(beats).toBeGreaterThan(20)
   holder.exec('ROLLBACK')
   holder.close()
   expect(await data.failures.add('k0', 1, 1)).toBe(1)

@@ -127,7 +127,7 @@ const ignoringFaults =
     }
   }
 
-describe('S4 the processor time of reading grows as the text does', () => {
+describe('S4 the CPU time of reading grows in proportion to the text', () => {
   test.each(Object.entries(readers))(
     '%s',
     async (_, { read, upTo, texts }) => {

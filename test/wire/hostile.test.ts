@@ -89,14 +89,14 @@ test.each([
   ['half characters', '\ud800'.repeat(size / 4)],
   ['a megabyte of text', 'x'.repeat(1 << 20)],
   ['a megabyte in a field', `{"UserName":"${'x'.repeat(1 << 20)}"}`],
-])('S4 much of %s is a DTO or a short fault', async (_what, body) => {
+])('S4 a large amount of %s becomes a DTO or a short fault', async (_what, body) => {
   await read(AssignRoles, body)
   await read(HealthCheckResponse, body)
   expect({}).not.toHaveProperty('polluted')
   expect({}).not.toHaveProperty('UserName')
 })
 
-test('S4 whatever is sent is a DTO or a short fault', async () => {
+test('S4 any input becomes a DTO or a short fault', async () => {
   const pieces = fc.constantFrom(
     ...['{', '}', '[', ']', '"', ':', ',', '\\', '\r\n', '&', '=', '%', '+', ' ', 'null', '1', 'a', '\\u005f', '--b'],
     ...['Roles', 'Meta', 'UserName', 'Status', 'MonitorSummaries', '"Roles":', '"Meta":{', '__proto__', 'NaN'],
@@ -112,7 +112,7 @@ test('S4 whatever is sent is a DTO or a short fault', async () => {
   )
 })
 
-test('the door loads no CSV package until CSV is spoken', () => {
+test('the wire module loads no CSV package before the first CSV', () => {
   const script = `
     import { registerHooks } from 'node:module'
     const loaded = []

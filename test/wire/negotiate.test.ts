@@ -58,13 +58,13 @@ test('F1 a callback is ignored on other methods', () => {
   })
 })
 
-test('F1 a suffix that names no format is for the router to answer', () => {
+test('F1 a suffix that names no format is left to the router', () => {
   expect(['json', 'CSV', 'Json'].map(formatNamed)).toEqual(['json', 'csv', 'json'])
   expect(['pdf', '', 'xml', 'json ', 'constructor'].map(formatNamed)).toEqual(Array(5).fill(undefined))
 })
 
 test.each(['cb', 'a.b_1', '$', '_x.$y', `${'a'.repeat(50)}.${'b'.repeat(50)}`])(
-  'F2 the callback %s is taken',
+  'F2 the callback %s is accepted',
   (callback) => {
     expect(negotiate({ method: 'GET', callback }).callback).toBe(callback)
   },
