@@ -15,7 +15,7 @@ test.each([
   [['--wait', '5s', '--cached'], true],
   [[], true],
   [['--cached'], false],
-])('svc health %j asks for a run that begins after the command: %s', async (flags, fresh) => {
+])('svc health %j requests a run that begins after the command: %s', async (flags, fresh) => {
   const home = svcHome()
   try {
     await using server = await peer(replies(healthy))

@@ -35,7 +35,7 @@ const credentialFile = (home: Home): string => {
 const all = ({ stdout, stderr }: Ran): string => `${stdout}${stderr}`
 
 describe('svc login without a keychain', () => {
-  test('K3 refuses with exit 11 before it reads the password, and names three ways out', async () => {
+  test('K3 refuses with exit 11 before it reads the password, and names three remedies', async () => {
     const { server, home } = await context()
     const ran = await home.svc(['login', '--server', server.url, '-u', user, '--password-stdin'], { stdin: password })
     expect(ran.code).toBe(11)
@@ -44,7 +44,7 @@ describe('svc login without a keychain', () => {
     expect(home.files()).toEqual([])
   })
 
-  test('K3 --insecure-storage keeps the token in a 0600 file of a 0700 folder, and says so', async () => {
+  test('K3 --insecure-storage stores the token in a 0600 file of a 0700 folder, and reports that', async () => {
     const { server, home, name } = await context()
     const ran = await home.svc(inFile(server), { stdin: `${password}\n` })
     expect(ran.code).toBe(0)
@@ -64,7 +64,7 @@ describe('svc login without a keychain', () => {
     expect(health.code).toBe(0)
   })
 
-  test('K3 a file that others can read, a link and a folder open to others are refused', async () => {
+  test('K3 a file that others can read, a link and a folder that others can access are refused', async () => {
     const { server, home } = await context()
     await home.svc(inFile(server), { stdin: password })
     const file = credentialFile(home)
@@ -88,7 +88,7 @@ describe('svc login without a keychain', () => {
     await refused()
   })
 
-  test('K5 settings that others can change are refused: they say where a password goes', async () => {
+  test('K5 settings that others can change are refused: they decide where a password goes', async () => {
     const { server, home } = await context()
     await home.svc(inFile(server), { stdin: password })
     chmodSync(join(home.folder, 'config.json'), 0o666)
@@ -97,7 +97,7 @@ describe('svc login without a keychain', () => {
     expect(ran.stderr).toContain('chmod 600')
   })
 
-  test('P7 password and token stand in no output, whatever goes wrong', async () => {
+  test('P7 password and token appear in no output, whatever fails', async () => {
     const { server, home } = await context('old', { echoes: true })
     const wrong = 'Wr0ng-and-secret'
     for (const more of [[], ['--json'], ['--debug']]) {
@@ -116,7 +116,7 @@ describe('svc login without a keychain', () => {
     expect(home.files().filter((file) => file.startsWith('config'))).toEqual([])
   })
 
-  test('C6 a server that gives a session and no token is signed in to all the same', async () => {
+  test('C6 a server that returns a session and no token can be signed in to', async () => {
     const { server, home } = await context('session')
     expect((await home.svc(inFile(server), { stdin: password })).code).toBe(0)
     const ran = await home.svc(['whoami', '--verify', '--json'])
@@ -143,7 +143,7 @@ describe('svc login without a keychain', () => {
     },
   )
 
-  test('A8 signing in again ends the sign-in before, at the server and here', async () => {
+  test('A8 a second sign-in ends the first, on the server and here', async () => {
     const { server, home } = await context()
     await home.svc(inFile(server), { stdin: password })
     const [first] = server.alive()
@@ -155,7 +155,7 @@ describe('svc login without a keychain', () => {
 })
 
 describe('missing values', () => {
-  test('K7 nobody is asked without a terminal: exit 2 names the flag', async () => {
+  test('K7 without a terminal there is no prompt: exit 2 names the flag', async () => {
     const { server, home } = await context()
     const ask = async (...args: string[]) => await home.svc(['login', ...args])
     expect(await ask()).toMatchObject({ code: 2, stderr: expect.stringContaining('--server is missing') })
@@ -170,7 +170,7 @@ describe('missing values', () => {
     expect(server.seen).toEqual([])
   })
 
-  test('K5 SVC_TOKEN is for the server that the call names, and refused by login and logout', async () => {
+  test('K5 SVC_TOKEN applies to the server that the call names, and login and logout refuse it', async () => {
     const { server, home, name } = await context()
     await home.svc(inFile(server), { stdin: password })
     const [token = ''] = server.alive()
@@ -197,7 +197,7 @@ describe('missing values', () => {
     expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set but empty') })
   })
 
-  test('K5 a stored token goes to no other server, not even to another port', async () => {
+  test('K5 a stored token goes to no other server, nor to another port', async () => {
     const { server, home } = await context()
     const other = await signInServer({ dialect: 'rotating' })
     ends.push(other.close)
@@ -211,7 +211,7 @@ describe('missing values', () => {
 })
 
 describe('svc login -- COMMAND', () => {
-  test('K3 stores nothing, lends the token, gives the exit code, and revokes', async () => {
+  test('K3 stores nothing, lends the token to the command, exits with its code, and revokes the token', async () => {
     const { server, home } = await context()
     const line = 'echo "$SVC_TOKEN $SVC_SERVER"; exit 7'
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--', 'sh', '-c', line]
@@ -222,7 +222,7 @@ describe('svc login -- COMMAND', () => {
     expect(home.files()).toEqual([])
   })
 
-  test('K3 one that is killed or cannot be started is revoked too', async () => {
+  test('K3 revokes the token of a command that is killed or cannot be started', async () => {
     const { server, home } = await context()
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--']
     const killed = await home.svc([...args, 'sh', '-c', 'kill -9 $$'], { stdin: password })
@@ -240,7 +240,7 @@ suiteWith(
   () => {
     const asks = (server: SignInServer) => ['login', '--server', server.url, '-u', user, '--insecure-storage']
 
-    test('P7 the password is asked for without echo', async () => {
+    test('P7 the password prompt does not echo', async () => {
       const { server, home } = await context()
       const ran = await home.terminal(asks(server), (shown) =>
         shown.includes('Password of') ? `${password}\r` : undefined,
@@ -252,7 +252,7 @@ suiteWith(
       expect(server.alive()).toHaveLength(1)
     })
 
-    test('K7 the storage is proved before anything is asked', async () => {
+    test('K7 the storage is tested before the first prompt', async () => {
       const { server, home } = await context()
       const ran = await home.terminal(['login', '--server', server.url], () => undefined)
       expect(ran.code).toBe(11)
@@ -278,7 +278,7 @@ suiteWith(
 )
 
 peerSuite(keyringMissing, 'with a real keychain', () => {
-  test('K1 login, renewal, whoami and logout keep the token in the keychain alone', { timeout: 60_000 }, async () => {
+  test('K1 login, renewal, whoami and logout store the token in the keychain alone', { timeout: 60_000 }, async () => {
     const { server, home } = await context()
     const ring = keyringHome()
     const session = await keyringSession(ring.home, 'unlocked')
@@ -301,7 +301,7 @@ peerSuite(keyringMissing, 'with a real keychain', () => {
 })
 
 describe('profiles and settings', () => {
-  test('a server by flag, variable and profile: the precedence, and an unknown profile is exit 2', async () => {
+  test('a flag overrides the variable, which overrides the profile; an unknown profile is exit 2', async () => {
     const { server, home, name } = await context()
     await home.svc(inFile(server), { stdin: password })
     const where = async (args: string[], env: Record<string, string> = {}) => {
@@ -330,7 +330,7 @@ describe('profiles and settings', () => {
     expect((await home.svc(['profile', 'remove', 'prod'])).code).toBe(0)
   })
 
-  test('two commands that change the settings at once lose nothing', async () => {
+  test('two commands that change the settings concurrently lose nothing', async () => {
     const { home } = await context()
     const names = ['a', 'b', 'c', 'd', 'e']
     await Promise.all(
@@ -342,7 +342,7 @@ describe('profiles and settings', () => {
     expect(stdout.split('\n').sort()[1]).toBe('\ta\thttps://a.example.com\t')
   })
 
-  test('damaged settings are exit 12 naming the file, and an empty answer is never made of them', async () => {
+  test('damaged settings are exit 12 with the name of the file, and never count as empty', async () => {
     const { home } = await context()
     const file = join(home.folder, 'config.json')
     for (const text of ['{', '[]', '{"profiles":{"x":{"server":5}}}']) {

@@ -38,7 +38,7 @@ describe('P4 P7 a password from standard input', () => {
     ['two lines', 'one\ntwo\n', 'more than one line'],
     ['bytes that are no UTF-8', Uint8Array.of(0x61, 0xff, 0xfe, 0x0a), 'not UTF-8'],
     ['more than 64 KiB', 'x'.repeat(70_000), 'more than 65536 bytes'],
-  ])('%s is refused, naming the flag and not what was given', async (_, given, why) => {
+  ])('%s is refused, with the flag and not the value in the message', async (_, given, why) => {
     const said = await read(given)
     expect(said).toMatch(/^Usage --password-stdin: /)
     expect(said).toContain(why)

@@ -29,14 +29,14 @@ describe('colour', () => {
       [['health', '--color=never', '--color=always'], true],
       [['--color', 'never'], false],
       [['login', '--', 'ls', '--color=always'], false],
-    ])('%j is known before the line is parsed', (argv, coloured) => {
+    ])('%j is recognized before the line is parsed', (argv, coloured) => {
       chooseColour(argv)
       // A stream that is no terminal: only the flag can colour it, unless the environment does.
       expect(useColour({ isTTY: false })).toBe(coloured || wantsColour('auto', process.env, false))
     })
   })
 
-  test('is switched off again after every text, and an empty text gets none', () => {
+  test('is reset after each text, and an empty text gets none', () => {
     expect(painter(true)('bad', 'x')).toBe('\u001b[1m\u001b[31mx\u001b[39m\u001b[22m')
     expect(painter(true)('good', '')).toBe('')
     expect(painter(true)(undefined, 'x')).toBe('x')

@@ -17,12 +17,12 @@ const screen = (columns: number, more: Partial<HealthScreen> = {}): HealthScreen
 describe('the health screen', () => {
   const cases = Object.keys(samples).flatMap((sample) => [40, 80, 120].map((columns) => ({ sample, columns })))
 
-  test.each(cases)('$sample at $columns columns is as reviewed', async ({ sample, columns }) => {
+  test.each(cases)('$sample at $columns columns equals the reviewed screen', async ({ sample, columns }) => {
     const text = renderHealth(samples[sample] ?? [], screen(columns))
     await expect(text).toMatchFileSnapshot(`../golden/screen/${sample}.${columns}.txt`)
   })
 
-  test('it is as designed: headline and cause at the left, mode, duration and target at the right', () => {
+  test('has headline and cause at the left, mode, duration and target at the right', () => {
     const [title, cause, blank, head] = renderHealth([failing], screen(100)).split('\n')
     expect(title).toMatch(/^✗ Sql is unhealthy: 1 of 2 monitors failed {3,}Advanced · 1\.28 s$/)
     expect(cause).toMatch(/^ {2}sqlserver orders last full backup: 53 h old, limit 48 h {3,}prod · https:\S+$/)
@@ -31,7 +31,7 @@ describe('the health screen', () => {
     expect(head).toMatch(/^ {2}MONITOR +CHECK +STATUS +MESSAGE$/)
   })
 
-  test('words carry the meaning: nothing is lost without colour and without Unicode', () => {
+  test('conveys everything in words, without colour and without Unicode', () => {
     const text = renderHealth([broken, warning, healthy], screen(80, { unicode: false }))
     expect(text).toMatch(/x FAIL/)
     expect(text).toMatch(/! warn/)
@@ -39,7 +39,7 @@ describe('the health screen', () => {
     expect(text).not.toMatch(/[✓✗…]/)
   })
 
-  test('colour changes nothing but the colour, and every line ends without it', () => {
+  test('differs only by colour with colour, and each line ends without it', () => {
     for (const entries of Object.values(samples)) {
       const coloured = renderHealth(entries, screen(80, { colour: true }))
       expect(stripVTControlCharacters(coloured)).toBe(renderHealth(entries, screen(80)))
@@ -48,7 +48,7 @@ describe('the health screen', () => {
     expect(renderHealth([failing], screen(80, { colour: true }))).toContain('\u001b[31m')
   })
 
-  test('an age above 1 s is said', () => {
+  test('shows an age above 1 s', () => {
     const title = (age: number | undefined) => renderHealth([healthy], screen(80, { ages: [age] })).split('\n')[0]
     expect(title(4)).toMatch(/43 ms · age 4 s$/)
     expect(title(90)).toMatch(/age 1\.5 min$/)
@@ -56,7 +56,7 @@ describe('the health screen', () => {
     expect(title(undefined)).not.toContain('age')
   })
 
-  test('the fault class is said where the message does not', () => {
+  test('shows the fault class where the message does not', () => {
     const text = renderHealth([broken], screen(120))
     expect(text).toContain('(protocol)')
     expect(text).not.toContain('(refused)')
@@ -64,7 +64,7 @@ describe('the health screen', () => {
     expect(text).not.toContain('fault:')
   })
 
-  test('what a failure has to tell stands beneath it, what an ok has does not', () => {
+  test('shows details beneath a failure and none beneath a result that is ok', () => {
     const withDetails = (Status: 'Success' | 'Failure'): Entry => ({
       ...failing,
       Response: {
@@ -82,7 +82,7 @@ describe('the health screen', () => {
     expect(renderHealth([withDetails('Success')], screen(80))).not.toContain('the detail')
   })
 
-  test('no message is lost at a width that has room for a word', () => {
+  test('loses no message at a width with room for a word', () => {
     const words = 'passive address or firewall range, not the account'.split(' ')
     for (const columns of [40, 60, 80, 120]) {
       const shown = renderHealth([broken], screen(columns)).replaceAll(/\s+/g, ' ')
@@ -93,7 +93,7 @@ describe('the health screen', () => {
     expect(listed).toContain('サービスが応答しません:503が返されました(予想:200)(protocol)')
   })
 
-  test('several entries end in one line that counts and names them', () => {
+  test('ends several entries with one line that counts and names them', () => {
     const last = (entries: readonly Entry[]) => renderHealth(entries, screen(200)).trimEnd().split('\n').at(-1)
     expect(last([healthy, failing, warning])).toBe(
       '✗ 3 checked: 1 healthy, 1 healthy with warnings (Sql), 1 unhealthy (Sql)',
@@ -106,7 +106,7 @@ describe('the health screen', () => {
     expect(last([])).toBe('✗ nothing checked')
   })
 
-  test('an answer longer than a screen says its headline again below', () => {
+  test('repeats the headline below an answer that is longer than the screen', () => {
     const many = Array.from({ length: 60 }, (_, n) => ({
       MonitorName: `tcp host-${n}`,
       Status: 'Success' as const,
@@ -116,21 +116,21 @@ describe('the health screen', () => {
     expect(text.match(/App is healthy: 60 monitors passed/g)).toHaveLength(2)
   })
 
-  test('an error says what, and what next', () => {
+  test('shows an error with its message and the next step', () => {
     const text = renderHealth([unreachable], screen(80))
     expect(text).toMatch(/^✗ Mongo could not be checked/)
     expect(text).toContain('10.9.9.9:8443 refused the connection in 3 ms')
     expect(text.trimEnd().split('\n').at(-1)).toBe('  Elsewhere: svc health --server URL')
   })
 
-  test('K6 a server cannot steer the terminal', () => {
+  test('K6 keeps a server from controlling the terminal', () => {
     const text = renderHealth([hostile], screen(80, { colour: true }))
     expect(stripVTControlCharacters(text)).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
     expect(text).not.toMatch(/owned|hunter2/)
     expect(text).toContain('pwned')
   })
 
-  test('K6 a flood is cut at the terminal only, and in a moment', () => {
+  test('K6 truncates a flood at the terminal only, and in a moment', () => {
     const long = '長い message '.repeat(1_000)
     const flood: Entry = {
       ...failing,
@@ -161,7 +161,7 @@ describe('the health screen', () => {
     expect(renderPlain([flood]).length).toBeGreaterThan(20 * long.length * 2)
   })
 
-  test('more results than a call takes arguments do not break it', () => {
+  test('prints more results than a call accepts arguments', () => {
     const Results = Array.from({ length: 130_000 }, (_, n) => ({
       MonitoringName: `c${n}`,
       Status: 'Success' as const,
@@ -174,7 +174,7 @@ describe('the health screen', () => {
     expect(renderHealth([entry], screen(80)).split('\n').length).toBeGreaterThan(130_000)
   })
 
-  test('no line is wider than the terminal, whatever a server sends and however narrow it is', () => {
+  test('has no line wider than the terminal, whatever a server sends and however narrow it is', () => {
     const text = fc.oneof(
       fc.string({ maxLength: 60 }),
       fc.string({ unit: 'grapheme', maxLength: 30 }),
@@ -213,7 +213,7 @@ describe('the health screen', () => {
 })
 
 describe('a pipe', () => {
-  test('gets one record a line between tabs, whole and without a header', () => {
+  test('gets one tab-separated record a line, without a header', () => {
     const lines = renderPlain([failing, unreachable, hostile, foreign]).split('\n').slice(0, -1)
     expect(lines).toHaveLength(7)
     expect(lines.map((line) => line.split('\t').length)).toEqual(lines.map(() => 18))

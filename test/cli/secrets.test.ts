@@ -48,7 +48,7 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
     keyring.remove()
   })
 
-  test('K8 a secret is set, used by a check, listed without itself, and removed', async () => {
+  test('K8 a secret can be set, used by a check, listed without its value, and removed', async () => {
     configure(peer.port)
     const before = await health()
     expect(before.code).toBe(3)
@@ -105,7 +105,7 @@ describe('without a keychain', () => {
   const home = svcHome()
   afterAll(() => home.remove())
 
-  test('K8 set says so before it asks, with the ways out', async () => {
+  test('K8 set reports that before it prompts, with the remedies', async () => {
     const ran = await home.svc(['secrets', 'set', 'shop', '--for', 'db1:5432', '--stdin'], { stdin: secret })
     expect(ran.code).toBe(11)
     expect(ran.stderr).toContain('no place to keep a secret: there is no OS keychain here (you were not asked for it)')
@@ -125,7 +125,7 @@ describe('without a keychain', () => {
     expect(ran.stderr).toContain(words)
   })
 
-  test('a check that needs one says that there is no keychain, and what to use', async () => {
+  test('a check that needs a secret reports that there is no keychain, and the alternative', async () => {
     writeFileSync(
       join(home.folder, 'svc.yaml'),
       'types:\n  App:\n    - kind: http\n      url: http://127.0.0.1:9/\n      token: {keychain: shop}\n',

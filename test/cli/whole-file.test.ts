@@ -9,7 +9,7 @@ import { writeWhole } from '../../src/cli/serve-run.ts'
 const folder = mkdtempSync(join(tmpdir(), 'svc-whole-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('who waits for a file finds the whole of it', async () => {
+test('a program that waits for a file finds the whole of it', async () => {
   const file = join(folder, 'port')
   const seen = new Set<string>()
   let done = false
@@ -29,13 +29,13 @@ test('who waits for a file finds the whole of it', async () => {
   expect(readdirSync(folder)).toEqual(['port'])
 })
 
-test('a private one is private from its first byte on', async () => {
+test('a private file is private from its first byte on', async () => {
   const file = join(folder, 'private')
   await writeWhole(file, 'x', 0o600)
   if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600)
 })
 
-test.skipIf(process.platform === 'win32')('a pipe is written to, and not replaced', async () => {
+test.skipIf('a pipe is written to, not replaced')('a pipe is written to, and not replaced', async () => {
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
   const heard = readFile(pipe, 'utf8')
@@ -44,7 +44,7 @@ test.skipIf(process.platform === 'win32')('a pipe is written to, and not replace
   expect(statSync(pipe).isFIFO()).toBe(true)
 })
 
-test('a folder that is not there is an error, and leaves nothing', async () => {
+test('a missing folder is an error, and nothing is created', async () => {
   await expect(writeWhole(join(folder, 'none', 'port'), 'x')).rejects.toThrow('ENOENT')
   expect(existsSync(join(folder, 'none'))).toBe(false)
 })

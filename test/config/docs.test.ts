@@ -14,18 +14,18 @@ const wrong = fences.filter(({ info }) => info === 'yaml wrong')
 const told = fences.filter(({ info }) => info === 'text')
 
 describe('docs/svc.yaml.md', () => {
-  test('has examples, and fences of no other kind than the test knows', () => {
+  test('has examples, and only fences of the languages that this test knows', () => {
     expect(good.length).toBeGreaterThan(6)
     expect(fences.filter(({ info }) => !['yaml', 'yaml wrong', 'text', 'sh'].includes(info))).toEqual([])
   })
 
-  test.each(good)('an example is a configuration that svc takes: $content', async ({ content }) => {
+  test.each(good)('an example is a configuration that svc accepts: $content', async ({ content }) => {
     const config = await load(content)
     const monitors = Object.values(config.types).flatMap((type) => type?.monitors ?? [])
     expect(monitors.length > 0 || content.startsWith('serve:')).toBe(true)
   })
 
-  test('the mistakes are told as the page says', async () => {
+  test('the mistakes are reported as on the page', async () => {
     expect(wrong).toHaveLength(1)
     const lines = said(await refused(wrong[0]?.content ?? ''))
     expect(lines.map((line) => `svc.yaml:${line}`)).toEqual(told[0]?.content.trimEnd().split('\n'))

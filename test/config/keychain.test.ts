@@ -45,7 +45,7 @@ const foreign = [
   'mail.inter\tnal',
 ]
 
-test.each(kinds)('K8 %s: a host that only looks like the one of a keychain secret gets nothing', async (_, monitor) => {
+test.each(kinds)('K8 %s: a host that only resembles that of a keychain secret gets nothing', async (_, monitor) => {
   for (const host of ['mail.internal', 'MAIL.internal.']) expect(await revealed(monitor(host))).toBe(kept.secret)
   for (const host of foreign) {
     const told = await revealed(monitor(host))
@@ -54,7 +54,7 @@ test.each(kinds)('K8 %s: a host that only looks like the one of a keychain secre
   }
 })
 
-test('K8 a host and port are one text in every spelling of the same host, and of no other', () => {
+test('K8 a host and port have one form for each notation of the same host, and for no other', () => {
   expect(hostAndPort('DB1.Internal.', 5432)).toBe('db1.internal:5432')
   expect(hostAndPort('bücher.example', 80)).toBe('xn--bcher-kva.example:80')
   for (const host of ['::1', '[::1]', '0:0:0:0:0:0:0:1']) expect(hostAndPort(host, 80)).toBe('[::1]:80')

@@ -6,7 +6,7 @@ const tcp = (more = ''): string => `types:\n  Sql:\n    - kind: tcp\n      host:
 /** A monitor with more lines of its own, as the only one of Sql. */
 const monitorOf = async (more = '') => (await load(tcp(more))).types.Sql?.monitors[0]
 
-test('a monitor has the settings of its kind and those of every monitor', async () => {
+test('a monitor accepts the settings of its kind and those of every monitor', async () => {
   const monitor = await monitorOf(`      name: orders
       timeout: 2s
       retries: 2
@@ -27,12 +27,12 @@ test('a monitor has the settings of its kind and those of every monitor', async 
   expect(monitor?.kind.name).toBe('tcp')
 })
 
-test('a monitor without a name is called like its kind', async () => {
+test('a monitor without a name has the name of its kind', async () => {
   expect(await monitorOf()).toMatchObject({ name: 'tcp', retries: 0, depth: 'Basic', deployment: false })
   expect(await monitorOf('      name: tcp\n')).toMatchObject({ name: 'tcp' })
 })
 
-test('warn and limit stand for the halves of latency', async () => {
+test('warn and limit abbreviate the two parts of latency', async () => {
   expect(await monitorOf('      limit: 9s\n')).toMatchObject({ settings: { latency: { warn: 1_000, limit: 9_000 } } })
   expect(await monitorOf('      warn: 50ms\n')).toMatchObject({ settings: { latency: { warn: 50, limit: 3_000 } } })
   expect(await monitorOf('      warn: off\n      limit: 9s\n')).toMatchObject({
@@ -69,14 +69,14 @@ test('a type is a list of monitors, or a map with the host block and that list',
   expect(config.types.Ftp).toEqual({ monitors: [], host: {} })
 })
 
-test('wrong settings of the host block are found when the file is read', async () => {
+test('wrong settings of the host block are reported when the file is read', async () => {
   expect(said(await refused('types:\n  Sql:\n    host: {dsik: 10%}\n  App: {host: yes}\n'))).toEqual([
     '3:12: types.Sql.host.dsik is not a setting here: did you mean `disk`?',
     '4:9: types.App.host must be settings of the host block, or false to leave it out',
   ])
 })
 
-test('every problem is in one Fault, each with its line and column, in the order of the file', async () => {
+test('each problem is in one Fault, with its line and column, in the order of the file', async () => {
   const fault = await refused(`types:
   Sql:
     - kind: tcp
@@ -112,7 +112,7 @@ test('a single problem is the message itself', async () => {
   expect(fault.details.hints).toEqual(['Correct the file, then: svc monitors validate'])
 })
 
-test('hundreds of problems are cut to what a screen holds', async () => {
+test('hundreds of problems are truncated to what fits a screen', async () => {
   const fault = await refused(`types:\n  Sql:\n${'    - kind: nope\n'.repeat(200)}`)
   expect(fault.details.hints).toHaveLength(52)
   expect(said(fault).at(-1)).toBe('… and 150 more')
@@ -123,13 +123,13 @@ test.each(['configuration', 'listening', 'self'])('the internal kind %s cannot b
   expect(line).toMatch(/^3:7: types\.Sql\[0\]\.kind is not a monitor kind: /)
 })
 
-test('the host block is no monitor to list', async () => {
+test('the host block cannot be listed as a monitor', async () => {
   expect(said(await refused('types:\n  Sql:\n    - kind: host\n'))).toEqual([
     '3:7: types.Sql[0].kind runs for every type by itself: set it under `host:`, beside `monitors:`',
   ])
 })
 
-test('monitors of one type do not share a name', async () => {
+test('monitors of one type have different names', async () => {
   const one = '    - {kind: tcp, name: a, host: h, port: 1}\n'
   expect(said(await refused(`types:\n  Sql:\n${one}${one}`))).toEqual([
     '4:7: types.Sql[1] is a second monitor called `tcp a`: give it another `name:`',
@@ -138,7 +138,7 @@ test('monitors of one type do not share a name', async () => {
   expect(config.types.App?.monitors[0]?.name).toBe('tcp a')
 })
 
-test('names hold nothing that steers a terminal', async () => {
+test('names contain no terminal control characters', async () => {
   for (const name of ['"a\\eb"', '"a\\u202eb"', "' a'", "'a '", `'${'x'.repeat(101)}'`]) {
     const lines = said(await refused(tcp(`      name: ${name}\n`)))
     expect(lines[0]).toMatch(/^6:7: types\.Sql\[0\]\.name is /)
@@ -149,7 +149,7 @@ test('names hold nothing that steers a terminal', async () => {
   })
 })
 
-test('a timeout is one that can run out', async () => {
+test('a timeout is long enough to expire', async () => {
   expect(said(await refused(tcp('      timeout: 0s\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
   expect(said(await refused(tcp('      timeout: 11m\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
   const long = ['6:7: types.Sql[0].for must be 1ms to 7d: what is older is not remembered']
@@ -157,12 +157,12 @@ test('a timeout is one that can run out', async () => {
   expect(said(await refused(tcp('      retries: 6\n')))).toEqual(['6:7: types.Sql[0].retries is 6: give 0 to 5'])
 })
 
-test('a kind that looks at nothing in a shallow mode begins in a deeper one', async () => {
+test('a kind without checks in a shallow mode begins in a deeper one', async () => {
   const config = await load('types:\n  App:\n    - {kind: deployment, marker: /run/deploying}\n')
   expect(config.types.App?.monitors[0]?.depth).toBe('Standard')
 })
 
-test('dependsOn takes a MonitorName or a name, one or several', async () => {
+test('dependsOn accepts a MonitorName or a name, one or several', async () => {
   const config = await load(`types:
   Sql:
     - {kind: tcp, name: orders, host: h, port: 1}
@@ -178,7 +178,7 @@ test('dependsOn takes a MonitorName or a name, one or several', async () => {
   ])
 })
 
-test('dependsOn refuses names that nobody has, that two have, and circles', async () => {
+test('dependsOn refuses unknown and ambiguous names, and cycles', async () => {
   const monitor = (name: string, kind: string, dependsOn: string): string =>
     `    - {kind: ${kind}, name: ${name}, host: h, port: 1, dependsOn: ${dependsOn}}\n`
   const fault = await refused(
@@ -197,7 +197,7 @@ test('dependsOn refuses names that nobody has, that two have, and circles', asyn
   ])
 })
 
-test('a monitor that is wrong otherwise can still be depended on', async () => {
+test('a monitor with another problem can still be a dependency', async () => {
   const fault = await refused(`types:
   Sql:
     - {kind: tcp, name: a, host: h}
@@ -206,7 +206,7 @@ test('a monitor that is wrong otherwise can still be depended on', async () => {
   expect(said(fault)).toEqual(['3:7: types.Sql[0].port is missing: add `port:` (TCP port)'])
 })
 
-test('serve has the defaults of the Service and says what it must be', async () => {
+test('serve has the defaults of the Service and reports invalid values', async () => {
   const { debug: _, ...defaults } = serveDefaults
   expect((await load('')).serve).toEqual(defaults)
   expect((await load('serve:\n')).serve).toEqual(defaults)
@@ -247,7 +247,7 @@ test.each([
   expect(line?.replace(/^\d+:\d+: /, '')).toBe(message)
 })
 
-test('a secret that is not there is a warning with its place, and no obstacle', async () => {
+test('a missing secret is a warning with its place, not an error', async () => {
   const yaml = `types:
   App:
     - kind: http

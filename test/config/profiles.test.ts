@@ -31,7 +31,7 @@ ${more}types:
 `
 
 describe('a profile in svc.yaml', () => {
-  test('becomes monitors with its name before theirs, its parameters in their settings', async () => {
+  test('becomes monitors with its name as a prefix and its parameters in their settings', async () => {
     const found = await monitors(use('      name: west\n      port: 99\n'))
     expect(found.map(({ name }) => name).slice(0, 3)).toEqual([
       'tcp west port',
@@ -46,13 +46,13 @@ describe('a profile in svc.yaml', () => {
     expect(found[2]?.depth).toBe('Standard')
   })
 
-  test('an IPv6 address gets its brackets in a URL, and nowhere else', async () => {
+  test('an IPv6 address gets brackets in a URL, and nowhere else', async () => {
     const found = await monitors(use('', '"2001:db8::7"'))
     expect(found[0]?.settings).toMatchObject({ host: '2001:db8::7' })
     expect(found[1]?.settings).toMatchObject({ url: 'http://[2001:db8::7]:8676/Rest/Domain/Online' })
   })
 
-  test('what is not given is left out, with its monitor where that needs it', async () => {
+  test('an omitted parameter omits its settings, and its monitor where that requires it', async () => {
     const without = await monitors(use())
     expect(without.map(({ name }) => name)).not.toContain('file-age vantage watch folder')
     expect(without[1]?.settings).not.toHaveProperty('password')
@@ -63,7 +63,7 @@ describe('a profile in svc.yaml', () => {
     })
   })
 
-  test('`change` sets single settings, `without` leaves monitors out, and further entries add some', async () => {
+  test('`change` sets single settings, `without` omits monitors, and further entries add some', async () => {
     const yaml = use(`      change:
         online: {warn: 2s, depth: Standard, retries: 1}
         stores: {dependsOn: online}
@@ -84,13 +84,13 @@ describe('a profile in svc.yaml', () => {
     expect(found.at(-1)).toMatchObject({ name: 'tcp extra', dependsOn: ['http vantage online'] })
   })
 
-  test('dependsOn of the entry is that of its first monitors', async () => {
+  test('dependsOn of the entry applies to its first monitors', async () => {
     const yaml = use('      dependsOn: gate\n    - {kind: tcp, name: gate, host: h, port: 1}\n')
     expect((await named('tcp vantage port', yaml))?.dependsOn).toEqual(['tcp gate'])
     expect((await named('http vantage online', yaml))?.dependsOn).toEqual(['tcp vantage port'])
   })
 
-  test('a secret is a parameter, pointed at and never held', async () => {
+  test('a secret is a parameter that refers to the value and never contains it', async () => {
     const yaml = use('      user: u\n      password: {env: V_PW}\n')
     const config = await load(yaml)
     expect(config.warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
@@ -102,7 +102,7 @@ describe('a profile in svc.yaml', () => {
     )
   })
 
-  test('what would run is listed like any other monitor', async () => {
+  test('its monitors are listed like any others', async () => {
     const rows = describePlan(await monitors(use()), 'Basic')
     expect(rows.map(({ MonitorName, Kind }) => [MonitorName, Kind])).toEqual([
       ['tcp vantage port', 'tcp'],
@@ -151,13 +151,13 @@ describe('mistakes in the use of a profile', () => {
       '    - {profile: vantage, host: h2}\n',
       /^5:7: types\.XcodeV\[1\] is a second monitor called `tcp vantage port`: give it another `name:`/,
     ],
-  ])('%j is told with its place', async (more, expected) => {
+  ])('%j is reported with its place', async (more, expected) => {
     const [line] = said(await refused(use(more)))
     if (typeof expected === 'string') expect(line).toBe(expected)
     else expect(line).toMatch(expected)
   })
 
-  test('a profile that nobody has, and a parameter that is required, are told', async () => {
+  test('an unknown profile and a missing required parameter are reported', async () => {
     expect(said(await refused('types: {XcodeV: [{profile: vantag, host: h}]}'))).toEqual([
       '1:19: types.XcodeV[0].profile names "vantag", which is no profile: did you mean `vantage`?',
     ])
@@ -169,7 +169,7 @@ describe('mistakes in the use of a profile', () => {
     ])
   })
 
-  test('a value that fits its parameter and not the setting is told at the parameter', async () => {
+  test('a value that is valid for its parameter and not for the setting is reported at the parameter', async () => {
     const yaml = 'types:\n  MsgVast:\n    - profile: vast\n      url: "ftp://h/"\n'
     expect(said(await refused(yaml))[0]).toMatch(/^4:7: types\.MsgVast\[0\]\.url begins with ftp:/)
     expect(said(await refused(own('', 'host: "a b"')))).toEqual([
@@ -177,7 +177,7 @@ describe('mistakes in the use of a profile', () => {
     ])
   })
 
-  test('a profile of which nothing is left is told', async () => {
+  test('a profile without remaining monitors is reported', async () => {
     const without = '[port, online, version, load, services, machines, stores, failed jobs, active jobs]'
     expect(said(await refused(use(`      without: ${without}\n`)))).toEqual([
       '3:7: types.XcodeV[0] leaves no monitor of the profile: nothing would be looked at',
@@ -196,7 +196,7 @@ describe('profiles of the file', () => {
     expect(without.types.App?.monitors[0]?.timeoutMs).toBeUndefined()
   })
 
-  test('one that is called like one of svc replaces it', async () => {
+  test('a profile with the name of a built-in one replaces it', async () => {
     const yaml = `profiles:
   vantage:
     monitors:
@@ -205,7 +205,7 @@ ${use().replace('      host: v1.internal\n', '')}`
     expect((await monitors(yaml)).map(({ name }) => name)).toEqual(['tcp vantage other'])
   })
 
-  test('a placeholder means nothing elsewhere, and its escape is the text itself', async () => {
+  test('a placeholder has no meaning elsewhere, and its escape is the literal text', async () => {
     const plain = await load('types: {App: [{kind: tcp, host: h, port: 1, send: "\x24{host}"}]}')
     expect(plain.types.App?.monitors[0]?.settings).toMatchObject({ send: '\x24{host}' })
     const escaped = await load(
@@ -225,7 +225,7 @@ ${use().replace('      host: v1.internal\n', '')}`
           - {when: ${condition}, name: remove, method: DELETE, path: '/jobs/$\x24{job}', undoes: make}
 `
 
-  test('an item of a list is left out like a monitor, and the list with its last; what a step captures is its own', async () => {
+  test('an item of a list is omitted like a monitor, and the list with its last item; captures of a step are local', async () => {
     const cleanup = async (given: string, condition = 'slow') => {
       const config = await load(own(withSteps(condition), given))
       const settings = config.types.App?.monitors.at(-1)?.settings as { cleanup?: { path: string }[] } | undefined
@@ -258,7 +258,7 @@ types:
       ${given}
 `
 
-  test('after an item that is left out, a problem is told of the parameter that it is of', async () => {
+  test('after an omitted item, a problem is reported for the correct parameter', async () => {
     expect(said(await refused(twoSteps('first: /a\n      second: bad')))).toEqual([
       expect.stringMatching(/^18:7: types\.App\[0\]\.second is "bad"/),
     ])
@@ -276,14 +276,14 @@ types:
     expect(writtenAt(texts, ['list', 7, 'a'], given)).toEqual({ path: ['list', 7, 'a'], value: undefined })
   })
 
-  test('a definition that is wrong after an item that is left out is told where it stands', async () => {
+  test('an invalid definition after an omitted item is reported at its place', async () => {
     const wrong = twoSteps('first: /a', '{name: b, path: bad}').replace(/types:[\s\S]*/, '')
     expect(said(await refused(wrong))).toEqual([
       expect.stringMatching(/^13:\d+: profiles\.mine\.monitors\[0\]\.steps\[1\]\.path is "bad"/),
     ])
   })
 
-  test('an item that names what is no parameter is told', async () => {
+  test('an item that names an unknown parameter is reported', async () => {
     expect(said(await refused(own(withSteps('slw'))))).toEqual([
       expect.stringMatching(
         /profiles\.mine\.monitors\[2\]\.cleanup names "slw", which is no parameter: did you mean `slow`\?$/,
@@ -291,7 +291,7 @@ types:
     ])
   })
 
-  test('a parameter may need others, and a flag that it needs must be on', async () => {
+  test('a parameter may require others, and a flag that it requires must be on', async () => {
     const needing = (given: string): string =>
       own('', given).replace(
         '      slow: {type: duration, doc: How long}',
@@ -307,12 +307,15 @@ types:
     await load(needing('host: h1'))
   })
 
-  test.each(['hots', 'slow'])('a parameter that needs %s, which is no other one, is told', async (needed) => {
-    const yaml = own().replace('slow: {type: duration,', `slow: {type: duration, needs: ${needed},`)
-    expect(said(await refused(yaml))[0]).toMatch(
-      new RegExp(`profiles\\.mine\\.parameters\\.slow\\.needs names "${needed}", which is no other parameter`),
-    )
-  })
+  test.each(['hots', 'slow'])(
+    'a parameter that requires %s, which is not another parameter, is reported',
+    async (needed) => {
+      const yaml = own().replace('slow: {type: duration,', `slow: {type: duration, needs: ${needed},`)
+      expect(said(await refused(yaml))[0]).toMatch(
+        new RegExp(`profiles\\.mine\\.parameters\\.slow\\.needs names "${needed}", which is no other parameter`),
+      )
+    },
+  )
 
   test.each([
     [
@@ -368,26 +371,23 @@ types:
       '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {p: {type: secret, doc: P, default: {env: A}}}}\n',
       /default cannot be given: a secret belongs to whoever uses the profile$/,
     ],
-  ])('a definition that is wrong is told with its place, used or not: %j', async (more, expected) => {
+  ])('an invalid definition is reported with its place, used or not: %j', async (more, expected) => {
     const [line, ...others] = said(await refused(own(more)))
     expect(others).toEqual([])
     if (typeof expected === 'string') expect(line).toBe(expected)
     else expect(line).toMatch(expected)
   })
 
-  test('a name of the prototype is a name like any other', async () => {
+  test('the name of a member of the prototype is an ordinary name', async () => {
     expect(said(await refused('types: {App: [{profile: constructor}]}'))[0]).toMatch(/which is no profile/)
     expect(said(await refused('types: {App: [{profile: __proto__}]}'))[0]).toMatch(/which is no profile/)
   })
 })
 
-test.each(profileNames)(
-  'the profile %s is one that svc.yaml could hold, and says that it is an inference',
-  async (name) => {
-    const { title, doc, parameters, monitors: defined } = await loadProfile(name)
-    expect(doc).toMatch(/inference/)
-    expect(doc).toMatch(/simulated/)
-    const config = await load(JSON.stringify({ profiles: { copy: { title, doc, parameters, monitors: defined } } }))
-    expect(config.types).toEqual({})
-  },
-)
+test.each(profileNames)('the profile %s is valid in a svc.yaml, and is marked as an inference', async (name) => {
+  const { title, doc, parameters, monitors: defined } = await loadProfile(name)
+  expect(doc).toMatch(/inference/)
+  expect(doc).toMatch(/simulated/)
+  const config = await load(JSON.stringify({ profiles: { copy: { title, doc, parameters, monitors: defined } } }))
+  expect(config.types).toEqual({})
+})

@@ -19,11 +19,11 @@ async function reference(...args: readonly string[]): Promise<{ readonly code: n
   )
 }
 
-test('docs/reference is what the tables say', async () => {
+test('docs/reference matches the tables', async () => {
   expect(await reference('--check')).toEqual({ code: 0, said: 'docs/reference is fresh\n' })
 })
 
-test('a reference that the tables no longer say is found', async () => {
+test('a reference that no longer matches the tables is detected', async () => {
   const into = await folder()
   expect(await reference('--into', into)).toMatchObject({ code: 0 })
   expect(JSON.parse(await readFile(join(into, 'svc.schema.json'), 'utf8'))).toEqual(await configSchema())

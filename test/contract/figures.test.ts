@@ -53,7 +53,7 @@ async function ask(service: Service, more: Partial<Call> = {}) {
   return { response, run }
 }
 
-test('in process a health answer comes with its run, which holds the figures that the checks measured', async () => {
+test('in process a health answer comes with its run, which holds the values that the checks measured', async () => {
   const { service, runtime } = await core(false)
   try {
     const { response, run } = await ask(service)
@@ -69,7 +69,7 @@ test('in process a health answer comes with its run, which holds the figures tha
   }
 })
 
-test('a selection is one of the run too', async () => {
+test('a selection applies to the run too', async () => {
   const { service, runtime } = await core(false)
   try {
     const { response, run } = await ask(service, { selection: { only: ['round trip'], skip: [] } })
@@ -142,7 +142,7 @@ async function expectFigures(entry: Entry): Promise<void> {
   expect(screen).toContain(roundTrip?.message)
 }
 
-test('a figure that a check of the own store measures reaches every report and the terminal in process', async () => {
+test("a value that a check of svc's own store measures reaches each report and the terminal in process", async () => {
   const { service, runtime } = await core(false)
   try {
     const { response: Response, run: Run } = await ask(service)
@@ -152,7 +152,7 @@ test('a figure that a check of the own store measures reaches every report and t
   }
 })
 
-test('a figure that a check of the own store measures reaches every report and the terminal from svc serve', async () => {
+test("a value that a check of svc's own store measures reaches each report and the terminal from svc serve", async () => {
   const { service, url, close } = await overHttp()
   try {
     const { response: Response, run: Run } = await ask(service)
@@ -162,7 +162,7 @@ test('a figure that a check of the own store measures reaches every report and t
   }
 })
 
-test('the answer that a client makes of a run is byte for byte the one that others are sent', async () => {
+test('the answer that a client derives from a run equals, byte for byte, the one that others receive', async () => {
   const { service, url, close } = await overHttp()
   try {
     const { response } = await ask(service)
@@ -281,12 +281,12 @@ suiteWith(
       }
     }
 
-    test('a command that checks them itself reports them', async () => {
+    test('a command that runs the checks itself reports the values', async () => {
       expectRows(await csv(...here()))
     })
 
     suiteWith(scriptMissing, 'on a terminal', () => {
-      test('every check stands with its figure', async () => {
+      test('each check appears with its value', async () => {
         const shown = await home.terminal(['health', '-t', 'Sql', '-m', 'Advanced', ...here()], () => undefined)
         expect(shown.code).toBe(0)
         // The cells of the table are as narrow as the terminal is.
@@ -299,7 +299,7 @@ suiteWith(
       })
     })
 
-    test('svc serve sends them in its run document, and a client reports the same values', async () => {
+    test('svc serve sends the values in its run document, and a client reports the same ones', async () => {
       const question = '/healthcheck?ExecutionMode=Advanced&ServerType=Sql'
       const got = await fetch(server.url + question, { headers: { Accept: runMediaType } })
       expect([got.status, got.headers.get('content-type')]).toEqual([200, runMediaType])

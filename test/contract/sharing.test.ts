@@ -79,7 +79,7 @@ test('H8 S8 hundreds of requests that are reset cause one connection a second to
   expect(target.seen()).toBeLessThanOrEqual(most(1, started))
 })
 
-test('S8 strangers that ask for everything and reset their connections cause four connections a second at most', async () => {
+test('S8 anonymous callers that request everything and reset their connections cause at most four connections a second', async () => {
   const types = ['App', 'Sql', 'FtpApi', 'Ftp', 'Batch', 'Identity', 'Qc', 'Mongo']
   await using target = await peer(speaks('hello\n'))
   await using site = await serve(types.map((type) => tcpMonitor(type, target.port)).join(''))
@@ -97,7 +97,7 @@ test('S8 strangers that ask for everything and reset their connections cause fou
   expect(target.seen()).toBeLessThanOrEqual(most(4, started))
 })
 
-test('H8 the run of a caller that left is finished, and answers whoever asks meanwhile', async () => {
+test('H8 the run of a caller that left is finished, and answers those that ask meanwhile', async () => {
   await using target = await peer(speaks('hello\n', 700))
   await using site = await serve(tcpMonitor('App', target.port))
   const leaves = askAndReset(site.port, path('App', 'Basic'), [], 300)
@@ -108,7 +108,7 @@ test('H8 the run of a caller that left is finished, and answers whoever asks mea
   expect(target.seen()).toBe(1)
 })
 
-test('S8 whoever is on this machine or signed in does not wait for the runs of strangers', async () => {
+test('S8 local and signed-in callers do not wait for the runs of anonymous ones', async () => {
   const { service, runtime } = await openCore({
     version: '1.2.3',
     config: { origin: undefined, types: {}, serve: serveDefaults, warnings: [] },
@@ -145,7 +145,7 @@ test('S8 whoever is on this machine or signed in does not wait for the runs of s
   }
 })
 
-test('S9 the checks that still run at their time are cancelled, with their callers and without any', async () => {
+test('S9 checks that still run at the limit are cancelled, with their callers and without any', async () => {
   await using target = await peer(blackHole)
   await using site = await serve(tcpMonitor('App', target.port, '30s') + tcpMonitor('Sql', target.port, '30s'), {
     cancelAfterMs: 200,
@@ -171,7 +171,7 @@ function requestTimes(): { readonly at: readonly number[]; readonly [Symbol.disp
   return { at, [Symbol.dispose]: () => void started.unsubscribe(note) }
 }
 
-test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which costs its deadline and leaves nothing', async () => {
+test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which lasts for its deadline and leaves nothing open', async () => {
   const deadlineMs = 3_000
   await using hole = await peer(blackHole)
   using requests = requestTimes()

@@ -50,7 +50,7 @@ test('settings may make a check run in a shallower mode than lists show', async 
   expect(kindOf([deep]).checks.at(-1)).toMatchObject({ name: 'deep', depth: 'Advanced' })
 })
 
-test('results carry the address of the connection, and those of other places their own or none', async () => {
+test('results carry the address of the connection, and those of other places carry their own or none', async () => {
   const elsewhere = named('elsewhere', {
     elsewhere: true,
     evaluate: () => [ok('there', '', { address: '192.0.2.1:80' }), ok('nowhere', '')],
@@ -76,7 +76,7 @@ test('a result that several checks declare in the same words is listed once, wit
   ])
 })
 
-test('a shared read that fails is reported once, under the step that was under way, also by reads that await it', async () => {
+test('a shared read that fails is reported once, under the current step, also by reads that await it', async () => {
   const head = sharedRead('head', '', (_: Connection, context: CheckContext): Promise<string> => {
     context.step('redirect')
     return Promise.reject(new ProbeError('data', 'leads nowhere'))
@@ -90,7 +90,7 @@ test('a shared read that fails is reported once, under the step that was under w
   expect(results.map((result) => `${result.check}: ${result.message}`)).toEqual(['redirect: leads nowhere', 'three: '])
 })
 
-test('a run that is declined looks up no name, and an address that is declined is not connected to', async () => {
+test('a run that is declined resolves no name, and an address that is declined is not connected to', async () => {
   const steps: string[] = []
   const options: RunKindOptions = {
     resolve: (host) => {

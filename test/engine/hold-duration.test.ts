@@ -53,7 +53,7 @@ const slots = (free: number): Result =>
 const keeping = (answer: () => Promise<never>) => ({ keep: answer, exceededSince: answer })
 
 describe('for', () => {
-  test('H12 a threshold that is passed is told and well, until it has been passed at every look for longer', async () => {
+  test('H12 an exceeded threshold is shown and counts as ok until it is exceeded in all looks for longer than the time', async () => {
     const look = sustainedMonitor()
     expect(await look(slots(3))).toEqual([slots(3)])
     expect(await look(slots(0))).toEqual([
@@ -80,7 +80,7 @@ describe('for', () => {
     expect((await look(slots(0)))[0]?.status).toBe('ok')
   })
 
-  test('H12 a warning waits likewise, and each check by itself', async () => {
+  test('H12 a warning waits in the same way, and each check separately', async () => {
     const look = sustainedMonitor()
     await look(warn('a', 'much'), ok('b', 'fine'))
     now += 20 * minute
@@ -88,7 +88,7 @@ describe('for', () => {
     expect(results.map(({ status }) => status)).toEqual(['warning', 'ok'])
   })
 
-  test('H12 whatever is no threshold counts at once', async () => {
+  test('H12 anything but a threshold counts at once', async () => {
     const look = sustainedMonitor()
     const refused = fail('slots', 'refused', '127.0.0.1:1 refused the connection')
     expect(await look(refused)).toEqual([refused])
@@ -98,7 +98,7 @@ describe('for', () => {
     ['there is no store', undefined],
     ['the store is in trouble', keeping(() => Promise.reject(new Error('disk I/O error')))],
     ['the store does not answer', keeping(() => new Promise<never>(() => {}))],
-  ] as const)('H12 where %s it counts at once and says why', async (_, history) => {
+  ] as const)('H12 where %s it counts at once and reports why', async (_, history) => {
     const look = sustainedMonitor({ history })
     const [result] = await look(slots(0))
     // Not "timeout": a store that never answers does not hold the monitor up until its deadline.
@@ -106,7 +106,7 @@ describe('for', () => {
     expect(result?.details?.join()).toContain('nothing is kept here from run to run')
   })
 
-  test('H12 things that one check looks at wait each by itself', async () => {
+  test('H12 each item of one check waits separately', async () => {
     const look = sustainedMonitor()
     const queue = (subject: string, value: number): Result => ({
       ...atMost({ check: 'queue', what: `${subject}:`, value, unit: 'count', threshold: { limit: 5 } }),
@@ -121,7 +121,7 @@ describe('for', () => {
     ])
   })
 
-  test('H12 two measures of one answer wait each by itself', async () => {
+  test('H12 each measure of one answer waits separately', async () => {
     const figures = { a: 9, b: 1 }
     await using server = await httpPeer(pages(() => ({ '/': figures })))
     const measure = (name: string) => ({ name, path: `$.${name}`, value: '.', atMost: { limit: 5 } })
@@ -140,7 +140,7 @@ describe('for', () => {
     expect(await look()).toEqual(['ok', 'ok'])
   })
 
-  test('H12 what vanished and comes back begins anew; a look that was refused is no look', async () => {
+  test('H12 an item that vanishes and returns starts anew; a refused look does not count', async () => {
     const look = sustainedMonitor()
     const refused = fail('connect', 'refused', '127.0.0.1:1 refused the connection')
     await look(slots(0))
@@ -155,7 +155,7 @@ describe('for', () => {
     expect((await look(slots(0)))[0]?.message).toContain('for the first time now')
   })
 
-  test('H12 two machines of one store that see different things do not end each other', async () => {
+  test('H12 two machines that share a store and see different values do not reset each other', async () => {
     const name = series
     const one = sustainedMonitor({ machine: 'one' })
     series = name

@@ -192,7 +192,7 @@ const runOf = (id: string, mode: ExecutionMode, failing: boolean): Run => ({
   ],
 })
 
-test('H8 S8 whoever asks, leaves and insists: starts are bounded, every answer is valid, and no-cache gets a later run', async () => {
+test('H8 S8 for all sequences of callers that join, leave and repeat, starts are bounded, answers are valid, and no-cache gets a later run', async () => {
   await fc.assert(
     fc.asyncProperty(scripts, fc.array(plans, { minLength: 1, maxLength: 8 }), async (script, outcomes) => {
       const { runs, calls, expires } = await play(script, outcomes)

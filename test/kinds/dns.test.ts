@@ -95,7 +95,7 @@ const ask = async (script: Script, settings: Settings = {}, options: RunKindOpti
 }
 
 describe('dns answers', () => {
-  test('every address of a name is told', async () => {
+  test('each address of a name is reported', async () => {
     const { results, server } = await ask(() => ({ records: [a('10.0.0.5'), a('10.0.0.6')] }))
     expect(results.map((result) => [result.check, result.status])).toEqual([
       ['answer', 'ok'],
@@ -123,7 +123,7 @@ describe('dns answers', () => {
     expect(checked(results, 'answer').message).toBe(`app.test ${type} is ${shown}`)
   })
 
-  test('SOA and CAA are one text each', async () => {
+  test('SOA and CAA are one string each', async () => {
     const soa = Buffer.concat([
       label('ns1.test'),
       label('admin.test'),
@@ -139,7 +139,7 @@ describe('dns answers', () => {
     expect(checked(two.results, 'expected').status).toBe('ok')
   })
 
-  test('a record that is missing is named with what is there', async () => {
+  test('a missing record is named together with the existing ones', async () => {
     const { results, server } = await ask(() => ({ records: [a('10.0.0.6')] }), { expect: ['10.0.0.5', '10.0.0.6'] })
     expect(checked(results, 'expected')).toMatchObject({ status: 'failed', fault: 'data' })
     expect(checked(results, 'expected').message).toBe(`app.test A at ${server} lacks 10.0.0.5; it is 10.0.0.6`)
@@ -152,13 +152,13 @@ describe('dns answers', () => {
     expect(checked(results, 'expected').message).toContain('has 10.6.6.6 besides')
   })
 
-  test('Basic judges no expectations', async () => {
+  test('Basic does not evaluate expectations', async () => {
     await using there = await nameServer(() => ({ records: [a('10.0.0.6')] }))
     const settings = { query: 'app.test', server: there.server, expect: ['10.0.0.5'] }
     expect((await runKind(dns, settings)).map((result) => result.check)).toEqual(['answer', 'latency'])
   })
 
-  test('the boundaries of latency and records belong to the better side', () => {
+  test('values at the boundaries of latency and records are ok', () => {
     const latencyOf = (ms: number) =>
       evaluated(latency, { server: 's:53', ms, records: ['1.1.1.1'] }, { query: 'app.test' })[0]?.status
     expect([500, 500.1, 3_000, 3_000.1].map(latencyOf)).toEqual(['ok', 'warning', 'warning', 'failed'])
@@ -168,7 +168,7 @@ describe('dns answers', () => {
     expect([3, 2, 1].map(recordsOf)).toEqual(['ok', 'warning', 'failed'])
   })
 
-  test('of several nodes, one asks', () => {
+  test('one of several nodes queries', () => {
     expect(dns.runsOn).toBe('network')
   })
 
@@ -186,40 +186,40 @@ describe('dns faults', () => {
     return { fault: result?.fault, message: result?.message.replace(server, 'S') }
   }
 
-  test('NXDOMAIN says that there is no such name', async () => {
+  test('NXDOMAIN is reported as a name that does not exist', async () => {
     expect(await fault(() => ({ code: 3 }))).toEqual({
       fault: 'dns',
       message: 'S says there is no such name as app.test (NXDOMAIN)',
     })
   })
 
-  test('an answer without records says that the name has none of this type', async () => {
+  test('an answer without records is reported as a name without records of this type', async () => {
     expect(await fault(() => ({}), { type: 'MX' })).toEqual({
       fault: 'dns',
       message: 'S knows app.test, but no MX record of it',
     })
   })
 
-  test('SERVFAIL is the fault of the server, not of the network', async () => {
+  test('SERVFAIL is a fault of the server, not of the network', async () => {
     expect(await fault(() => ({ code: 2 }))).toEqual({
       fault: 'dns',
       message: 'S failed over app.test (SERVFAIL): its upstream, zone or DNSSEC, not the network',
     })
   })
 
-  test('REFUSED says whose fault it may be', async () => {
+  test('REFUSED is reported with its possible causes', async () => {
     const { message } = await fault(() => ({ code: 5 }))
     expect(message).toContain('refuses to answer for app.test (REFUSED)')
   })
 
-  test('a truncated answer is fetched again over TCP', async () => {
+  test('a truncated answer is repeated over TCP', async () => {
     const { results } = await ask((_, __, over) =>
       over === 'udp' ? { truncated: true } : { records: [a('10.0.0.5'), a('10.0.0.6'), a('10.0.0.7')] },
     )
     expect(checked(results, 'answer').message).toBe('app.test A is 10.0.0.5, 10.0.0.6, 10.0.0.7')
   })
 
-  test('a datagram that is lost is asked for again', async () => {
+  test('a lost datagram is sent again', async () => {
     const { results, asked } = await ask((_, n) => (n === 1 ? undefined : { records: [a('10.0.0.5')] }))
     expect(checked(results, 'answer').status).toBe('ok')
     expect(asked).toBe(2)
@@ -246,25 +246,25 @@ describe('dns faults', () => {
     expect(result.message).toMatch(/refused the question in .*: host up, no name server on that port$/)
   })
 
-  test('an answer cut short is no answer', async () => {
+  test('an incomplete answer is a failure', async () => {
     const cut = (question: Buffer) => packet(question, { records: [a('10.0.0.5')] }).subarray(0, -3)
     const { fault: found, message } = await fault(cut)
     expect(found).toBe('protocol')
     expect(message).toContain('what cannot be read')
   })
 
-  test('an answer that says nothing but its header is no answer', async () => {
+  test('an answer that is only a header is a failure', async () => {
     const { results } = await ask((question) => question.subarray(0, 12), {}, { timeoutMs: 500 })
     expect(results).toEqual([expect.objectContaining({ status: 'failed' })])
   })
 
-  test('escape sequences in records reach no terminal', async () => {
+  test('escape sequences in records never reach a terminal', async () => {
     const { results } = await ask(() => ({ records: [txt('\x1b[2Jowned\x07')] }), { type: 'TXT', expect: ['x'] })
     expect(checked(results, 'answer').message).toBe('app.test TXT is owned')
     expect(JSON.stringify(results)).not.toMatch(/\\u00[01]/)
   })
 
-  test('a server that is no address, and a name that is none, are named', async () => {
+  test('an invalid server address and an invalid name are reported by name', async () => {
     const wrong = checked(await runKind(dns, { query: 'app.test', server: 'ns1.test' }), 'answer')
     expect(wrong).toMatchObject({ status: 'failed', fault: 'data' })
     expect(wrong.message).toBe('server "ns1.test" is none of ip, ip:port and [ip6]:port')

@@ -20,11 +20,11 @@ const look = (now: number, beats: readonly Heartbeat[], settings: Settings = nig
   runKind(heartbeat, settings, 'Advanced', { date: () => new Date(now), heartbeats: async () => beats })
 const newest = async (...args: Parameters<typeof look>) => checked(await look(...args), 'newest')
 
-describe('a job that runs by the clock', () => {
+describe('a job with a schedule', () => {
   const due = utc('2026-01-14T02:00')
   const before = beat('nightly', utc('2026-01-13T02:05'))
 
-  test('B4 is told by what was due and how long ago, in its own zone', async () => {
+  test('B4 is reported by the run that was due and its age, in its own zone', async () => {
     expect(await newest(due + 31 * hour, [before])).toMatchObject({
       status: 'failed',
       fault: 'threshold',
@@ -38,7 +38,7 @@ describe('a job that runs by the clock', () => {
     )
   })
 
-  test('B4 has its grace, a warning first, and a boundary is ok', async () => {
+  test('B4 has a grace period, first warns, and is ok at the boundary', async () => {
     const past = async (ms: number) => (await newest(due + ms, [before])).status
     expect([await past(-1), await past(0), await past(10 * minute)]).toEqual(['ok', 'ok', 'ok'])
     expect([await past(10 * minute + 1), await past(30 * minute)]).toEqual(['warning', 'warning'])
@@ -48,13 +48,13 @@ describe('a job that runs by the clock', () => {
     expect([await given({ warn: 2 * hour - 1 }), await given({})]).toEqual(['warning', 'ok'])
   })
 
-  test('a run whose grace has not passed is not missed yet', async () => {
+  test('is not overdue while the grace period lasts', async () => {
     const message = async (ms: number) => (await newest(due + day + ms, [before])).message
     expect(await message(30 * minute)).toContain('(24.5 h ago, 1 run missed; limit 30 min)')
     expect(await message(30 * minute + 1)).toContain('(24.5 h ago, 2 runs missed; limit 30 min)')
   })
 
-  test('what it says while all is well', async () => {
+  test('has this message while it is ok', async () => {
     const told = async (now: number, at: number, settings = nightly) =>
       (await newest(now, [beat('nightly', at)], settings)).message
     expect(await told(due + 7 * hour, due + 5 * minute)).toBe(
@@ -69,7 +69,7 @@ describe('a job that runs by the clock', () => {
     expect((await newest(due, [beat('a', due - 6 * hour - 2 * minute)], patient)).status).toBe('failed')
   })
 
-  test('a heartbeat may come a minute early, or a quarter of the time between two runs where that is less', async () => {
+  test('may report a minute early, or a quarter of the time between two runs where that is less', async () => {
     const early = async (ms: number, settings: Settings) =>
       (await newest(due + 31 * minute, [beat('a', due - ms)], settings)).status
     expect([await early(minute, nightly), await early(minute + 1, nightly)]).toEqual(['ok', 'failed'])
@@ -80,17 +80,17 @@ describe('a job that runs by the clock', () => {
     expect(await often(15 * second + 1)).toMatch(/^a is due since 02:00 UTC, 0 ms ago/)
   })
 
-  test('an early one is not for the run after: somebody ran it by hand in the evening', async () => {
+  test('does not complete a later run by an early report: someone ran it by hand in the evening', async () => {
     const hand = beat('nightly', due - 4 * hour)
     expect((await newest(due + 10 * minute, [hand])).status).toBe('ok')
     expect((await newest(due + 31 * minute, [hand])).status).toBe('failed')
   })
 
-  test('what the agent says of its interval is not asked', async () => {
+  test('ignores the interval that the agent reports', async () => {
     expect((await newest(due + 20 * hour, [beat('a', due, { intervalMs: minute })])).status).toBe('ok')
   })
 
-  test('names are hostile: one line, without escapes', async () => {
+  test('has a hostile name on one line, without escapes', async () => {
     const { message } = await newest(due + hour, [beat('a\u001b[31m\nb', due - day)])
     expect(message).toMatch(/^a b has not reported since/)
   })
@@ -101,7 +101,7 @@ describe('the other checks of a schedule', () => {
   const there = beat('a', due + minute)
   const gone = beat('b', due - 2 * day)
 
-  test('B4 who is overdue is silent, and says nothing any more', async () => {
+  test('B4 an overdue agent is silent, and its own status no longer counts', async () => {
     const now = due + 31 * minute
     const found = await look(now, [there, { ...gone, status: 'Fail' }], { ...nightly, agents: ['a', 'b', 'c'] })
     expect(checked(found, 'newest').status).toBe('ok')
@@ -118,7 +118,7 @@ describe('the other checks of a schedule', () => {
     expect(checked(found, 'silent')).toMatchObject({ status: 'failed', details: [told], measurement: { value: 1 } })
   })
 
-  test('B4 no check contradicts another, whenever the heartbeats came', async () => {
+  test('B4 no check contradicts another, whenever the heartbeats arrive', async () => {
     const graces = [undefined, { limit: 0 }, { warn: 5 * minute }, { warn: minute, limit: 3 * hour }, {}]
     let looked = 0
     for (const schedule of ['0 2 * * *', '*/5 * * * *', '17 4,16 * * 1-5', '@weekly']) {
@@ -141,7 +141,7 @@ describe('the other checks of a schedule', () => {
     expect(looked).toBe(160)
   })
 
-  test('where only a warning is set, who is beyond it is silent', async () => {
+  test('where only a warning is set, an agent beyond it is silent', async () => {
     const alive = async (ms: number) => {
       const found = await look(due + ms, [beat('a', due - day)], { ...nightly, grace: { warn: 5 * minute } })
       return [
@@ -154,7 +154,7 @@ describe('the other checks of a schedule', () => {
     expect(await alive(5 * minute + 1)).toEqual(['warning', 0, 'failed'])
   })
 
-  test('flapping counts the runs that were missed, and not the time between two of them', async () => {
+  test('flapping counts missed runs, and not the time between two of them', async () => {
     const now = due + hour
     const flapping = async (daysAgo: readonly number[], lateMs = minute) => {
       const history = daysAgo.map((days) => ({ at: due - days * day + lateMs, status: 'Ok' as const }))
@@ -169,13 +169,13 @@ describe('the other checks of a schedule', () => {
   })
 })
 
-describe('days on which the clock is changed', () => {
+describe('days of a clock change', () => {
   const berlin = (schedule: string): Settings => ({ schedule, timezone: 'Europe/Berlin', grace: { limit: 0 } })
   /** When a job without a heartbeat was last due, and how many times it missed. */
   const missed = async (now: string, at: string, settings: Settings) =>
     (await newest(utc(now), [beat('a', utc(at))], settings)).message
 
-  test('a time that the clock skips comes right after, once', async () => {
+  test('a time that the clock skips comes directly after, once', async () => {
     // 29 March 2026: from 02:00 to 03:00 at 01:00 UTC.
     expect(await missed('2026-03-29T00:59', '2026-03-28T01:30', berlin('30 2 * * *'))).toMatch(
       /^last heartbeat, of a, .* it was due at 2026-03-28 02:30 Europe\/Berlin/,
@@ -185,7 +185,7 @@ describe('days on which the clock is changed', () => {
     )
   })
 
-  test('a time that the clock repeats comes once, the first time', async () => {
+  test('a time that the clock repeats counts once, the first time', async () => {
     // 25 October 2026: from 03:00 to 02:00 at 01:00 UTC.
     expect(await missed('2026-10-25T05:30', '2026-10-24T00:30', berlin('30 2 * * *'))).toBe(
       'a has not reported since 02:30 Europe/Berlin, when it was due (5 h ago, 1 run missed; limit 0 ms)',
@@ -193,14 +193,14 @@ describe('days on which the clock is changed', () => {
     expect(await missed('2026-10-25T05:30', '2026-10-25T00:30', berlin('30 2,14 * * *'))).toMatch(/^last heartbeat/)
   })
 
-  test('what comes every hour comes in every hour that there is', async () => {
+  test('an hourly job is due in each hour that exists', async () => {
     const runs = async (now: string, at: string) =>
       /(\d+) runs missed/.exec(await missed(now, at, berlin('0 * * * *')))?.[1]
     expect(await runs('2026-03-29T22:00:01', '2026-03-28T23:00')).toBe('23')
     expect(await runs('2026-10-25T23:00:01', '2026-10-24T22:00')).toBe('25')
   })
 
-  test('a grace that reaches over the change is as long as ever', async () => {
+  test('a grace period across the change keeps its length', async () => {
     const settings = { ...berlin('0 23 * * *'), grace: { limit: 6 * hour } }
     const at = async (now: string, ms: number) =>
       (await newest(utc(now) + ms, [beat('a', utc('2026-03-27T22:00'))], settings)).status
@@ -208,7 +208,7 @@ describe('days on which the clock is changed', () => {
     expect([await at('2026-03-29T04:00', 0), await at('2026-03-29T04:00', 1)]).toEqual(['ok', 'failed'])
   })
 
-  test('a zone whose summer time is half an hour, and a reference a century back, are read', async () => {
+  test('a zone with a half-hour summer time, and a reference a century ago, are handled', async () => {
     const settings: Settings = { schedule: '0 2 * * *', timezone: 'Australia/Lord_Howe', grace: { limit: 0 } }
     expect(await missed('2026-06-01T12:00', '1926-01-01T00:00', settings)).toMatch(
       /^a has not reported since its heartbeat of 19\d\d-.* ago, more than 300 runs missed; limit 0 ms\)$/,
@@ -216,7 +216,7 @@ describe('days on which the clock is changed', () => {
   })
 })
 
-test('who has missed thousands of runs is told without counting them, and 10,000 agents are judged at once', async () => {
+test('thousands of missed runs are reported without counting them, and 10,000 agents are evaluated at once', async () => {
   const now = utc('2026-01-14T02:00:30')
   const history = Array.from({ length: 20 }, (_, n) => ({ at: now - 29 * day + n * hour, status: 'Ok' as const }))
   const beats = Array.from({ length: 10_000 }, (_, n) => beat(`agent-${n}`, now - 28 * day - n, { history }))
@@ -265,26 +265,26 @@ describe('schedule in svc.yaml', () => {
     expect(processorMs() - began).toBeLessThan(1_000)
   })
 
-  test('a job of every month or quarter can be watched', () => {
+  test('a job that runs each month or quarter can be monitored', () => {
     expect(wrong({ schedule: '@monthly', timezone: 'Europe/Berlin' })).toBeUndefined()
     expect(wrong({ schedule: '0 2 1 1,4,7,10 *' })).toBeUndefined()
   })
 
-  test('grace counts towards the 100 days after which an agent is forgotten', () => {
+  test('grace counts towards the 100 days after which an agent is deleted', () => {
     const weekly = (limit: number) => wrong({ schedule: '@weekly', grace: { limit } })
     expect(weekly(93 * day)).toBeUndefined()
     expect(weekly(93 * day + 1)).toContain('leaves 7 d between two times, and with grace that is more than 100 d')
     expect(wrong({ schedule: '* * * * *', grace: { limit: 100 * day - 61 * second } })).toBeUndefined()
   })
 
-  test('a zone is a name, and a slip is told', () => {
+  test('a zone is a name, and a typing error is reported', () => {
     const zone = (timezone: string) => wrong({ ...nightly, timezone })
     expect(zone('Europe/Berln')).toBe('timezone "Europe/Berln" is no name of a time zone: did you mean Europe/Berlin?')
     for (const timezone of ['Mars/Olympus', '+02:00', '', '\u001b[31mX'])
       expect(zone(timezone)).toContain('is no name of a time zone')
   })
 
-  test('interval and late do not go with it, and its own parts not without it', () => {
+  test('interval and late exclude it, and its own parts require it', () => {
     expect(wrong({ ...nightly, interval: hour })).toContain('gives both schedule and interval')
     expect(wrong({ ...nightly, late: { warn: 2, limit: 5 } })).toContain('gives both schedule and late')
     expect(wrong({ timezone: 'UTC' })).toContain('gives timezone without schedule')
@@ -292,7 +292,7 @@ describe('schedule in svc.yaml', () => {
     expect(wrong({ interval: hour, late: { limit: 3 } })).toBeUndefined()
   })
 
-  test('the whole file says where', async () => {
+  test('an error has its place in the file', async () => {
     const yaml = (line: string) => `types:\n  Batch:\n    - {kind: heartbeat, name: nightly, ${line}}\n`
     expect((await refused(yaml('schedule: "0 0 31 2 *"'))).message).toMatch(/svc\.yaml:3:\d+: .*never comes/)
     const late = await refused(yaml('schedule: "@daily", late: {limit: 3}'))
@@ -301,7 +301,7 @@ describe('schedule in svc.yaml', () => {
     expect(JSON.stringify(config)).toContain('"grace":{"warn":600000,"limit":7200000}')
   })
 
-  test('croner is loaded for a file with a schedule, and for no other', async () => {
+  test('croner is loaded for a file with a schedule only', async () => {
     const config = new URL('../../src/core/config/index.ts', import.meta.url).href
     const code = `
       import { registerHooks } from 'node:module'

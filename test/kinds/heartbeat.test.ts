@@ -18,8 +18,8 @@ const one = async (check: string, ...args: Parameters<typeof look>) => checked(a
 const status = async (...args: Parameters<typeof one>) => (await one(...args)).status
 const checksOf = async (...args: Parameters<typeof look>) => (await look(...args)).map(({ check }) => check)
 
-describe('at Basic the newest heartbeat of all counts', () => {
-  test('B4 its age is measured in intervals, and a boundary is ok', async () => {
+describe('at Basic the newest heartbeat counts', () => {
+  test('B4 its age is measured in intervals, and is ok at the boundary', async () => {
     const aged = (ms: number) => status('newest', [beat('old', 999 * minute), beat('new', ms)], {}, 'Basic')
     expect(await aged(0)).toBe('ok')
     expect([await aged(2 * minute), await aged(2 * minute + 1)]).toEqual(['ok', 'warning'])
@@ -30,27 +30,27 @@ describe('at Basic the newest heartbeat of all counts', () => {
     })
   })
 
-  test('the interval is the one in svc.yaml, else what the agent says, else a minute', async () => {
+  test('the interval is that of svc.yaml, else that of the agent, else a minute', async () => {
     const hourly = [beat('a', 90 * minute, { intervalMs: 60 * minute })]
     expect(await status('newest', hourly, {}, 'Basic')).toBe('ok')
     expect(await status('newest', hourly, { interval: 10 * minute }, 'Basic')).toBe('failed')
   })
 
-  test('a heartbeat from a moment ahead of our clock is new', async () => {
+  test('a heartbeat slightly ahead of the local clock is new', async () => {
     expect(await one('newest', [beat('a', -5_000)], {}, 'Basic')).toMatchObject({
       status: 'ok',
       measurement: { value: 0 },
     })
   })
 
-  test('B4 none at all is a failure at every mode, also of those that a pattern means', async () => {
+  test('B4 a missing heartbeat is a failure in each mode, also for a pattern', async () => {
     expect(await one('newest', [], {}, 'Basic')).toMatchObject({ status: 'failed', fault: 'data' })
     const found = await look([beat('other', 0)], { agents: ['agent-*'] })
     expect(checked(found, 'newest').message).toBe('no heartbeat of agent-* has come in: svc heartbeat NAME sends one')
     expect(checked(found, 'reporting')).toMatchObject({ status: 'failed', message: '0 of 0 agents report' })
   })
 
-  test('B4 a store that cannot be read, and no store, are failures and say so', async () => {
+  test('B4 an unreadable store and a missing one are failures and reported as such', async () => {
     const fault = new Fault('Unavailable', 'The store does not answer in time', { hints: ['Look at the store.'] })
     const [unread, ...rest] = await runKind(heartbeat, {}, 'Advanced', { heartbeats: () => Promise.reject(fault) })
     expect(rest).toEqual([])
@@ -121,7 +121,7 @@ describe('at Standard', () => {
     expect(await status('reporting', beats, { agents: ['a'] })).toBe('ok')
   })
 
-  test('of a pattern a silent one is a warning, unless a number is expected', async () => {
+  test('a silent agent of a pattern is a warning, unless a number is expected', async () => {
     const beats = [beat('a', 0), beat('b', 6 * minute)]
     expect(await status('reporting', beats)).toBe('warning')
     expect(await status('reporting', beats, { expected: 1 })).toBe('ok')
@@ -132,7 +132,7 @@ describe('at Standard', () => {
     expect(await one('reporting', beats, { expected: 4 })).toMatchObject({ message: expect.stringContaining('1 of 4') })
   })
 
-  test('the worst that an agent says of itself counts, and a silent one says nothing any more', async () => {
+  test('the worst status that an agent reports counts, and that of a silent one does not', async () => {
     const beats = [
       beat('a', 0),
       beat('b', 0, { status: 'Warn', message: 'slow' }),
@@ -152,7 +152,7 @@ describe('at Standard', () => {
     expect(await one('status', [beat('a', 0)])).toMatchObject({ status: 'ok' })
   })
 
-  test('H5 another version than expected is a deployment-related failure, and two side by side a warning', async () => {
+  test('H5 an unexpected version is a deployment-related failure, and two versions side by side are a warning', async () => {
     const beats = [beat('a', 0, { version: '2' }), beat('b', 0, { version: '2' }), beat('c', 0, { version: '1' })]
     expect(await one('version', beats)).toMatchObject({
       status: 'warning',
@@ -169,7 +169,7 @@ describe('at Standard', () => {
     expect(await checksOf([beat('a', 0)])).not.toContain('version')
   })
 
-  test('disk and clock are judged of those that report them, the worst by name', async () => {
+  test('disk and clock are evaluated for the agents that report them, the worst by name', async () => {
     const beats = [
       beat('a', 0, { diskFreePercent: 50, skewMs: 100 }),
       beat('b', 0, { diskFreePercent: 9.9, skewMs: -31_000 }),
@@ -189,7 +189,7 @@ describe('at Standard', () => {
 })
 
 describe('at Advanced', () => {
-  test('a backlog is judged where a threshold is set', async () => {
+  test('a backlog is evaluated where a threshold is set', async () => {
     const beats = [beat('a', 0, { backlog: 5 }), beat('b', 0, { backlog: 11 })]
     expect(await one('backlog', beats, { backlog: { warn: 5, limit: 10 } })).toMatchObject({
       status: 'failed',
@@ -199,7 +199,7 @@ describe('at Advanced', () => {
     expect(await checksOf(beats)).not.toContain('backlog')
   })
 
-  test('agents that once reported may not be silent, unless so many may', async () => {
+  test('agents that once reported may not be silent, except for a configured number', async () => {
     const beats = [beat('a', 0), beat('b', 9 * minute), beat('c', 300 * minute)]
     expect(await one('silent', beats)).toMatchObject({
       status: 'failed',
@@ -214,7 +214,7 @@ describe('at Advanced', () => {
     })
   })
 
-  test('flapping counts changes and silences in the history, and is left out without one', async () => {
+  test('flapping counts changes and silences in the history, and is omitted without one', async () => {
     const history = (statuses: string, everyMs = minute) =>
       [...statuses].map((one, n) => ({
         at: now - (statuses.length - n) * everyMs,
@@ -232,7 +232,7 @@ describe('at Advanced', () => {
   })
 })
 
-test('what agents say is hostile: one line, cut, without escapes', async () => {
+test('hostile text from agents becomes one truncated line without escapes', async () => {
   const hostile = `${escapeSequences}${'x'.repeat(5_000)}`
   const beats = [
     beat(hostile, 0, { status: 'Fail', message: hostile, version: hostile }),
@@ -246,7 +246,7 @@ test('what agents say is hostile: one line, cut, without escapes', async () => {
   }
 })
 
-test('10,000 agents are judged at once, and few are named', async () => {
+test('10,000 agents are evaluated at once, and few are named', async () => {
   const beats = Array.from({ length: 10_000 }, (_, n) => beat(`agent-${n}`, 9 * minute, { version: `${n % 50}` }))
   const began = processorMs()
   const found = await look([...beats, beat('last', 0)])

@@ -49,7 +49,7 @@ describe('thresholds', () => {
     expect(result?.fault).toBe(status === 'failed' ? 'threshold' : undefined)
   })
 
-  test('too few inodes are a warning, and where there is no fixed number there is no check', () => {
+  test('too few inodes are a warning, and a file system without a fixed number has no check', () => {
     expect(evaluated(inodes, disk(50, 100))[0]).toMatchObject({ check: 'inodes /data', status: 'ok' })
     expect(evaluated(inodes, disk(50, 99))[0]).toMatchObject({
       status: 'warning',
@@ -66,7 +66,7 @@ describe('thresholds', () => {
     ])
   })
 
-  test('little memory is a warning, unless a limit says fail', () => {
+  test('little memory is a warning, unless a limit makes it a failure', () => {
     const little = { total: 1000, available: 99 }
     expect(evaluated(memory, little)).toMatchObject([
       { status: 'warning', message: '9.9 % available of 1000 B (warns below 10 %)' },
@@ -81,18 +81,18 @@ describe('thresholds', () => {
     [80, 'ok'],
     [80.1, 'warning'],
     [100, 'warning'],
-  ])('%s %% of the processors: %s', (percent, status) => {
+  ])('%s %% CPU: %s', (percent, status) => {
     expect(evaluated(cpu, { percent, ms: 500 })).toMatchObject([{ check: 'cpu', status }])
   })
 
-  test('processors and load only ever warn, also when a limit is set', () => {
+  test('CPU and load only ever warn, even with a limit', () => {
     expect(evaluated(cpu, { percent: 100, ms: 500 }, { cpu: { warn: 50, limit: 90 } })).toMatchObject([
       { status: 'warning', message: 'in use over 500 ms: 100 % (warns above 50 %)' },
     ])
     expect(evaluated(load, { load: 40, processors: 2 }, { load: { limit: 3 } })).toMatchObject([{ status: 'warning' }])
   })
 
-  test('load is judged per processor', () => {
+  test('load is evaluated per processor', () => {
     expect(evaluated(load, { load: 8, processors: 4 })).toMatchObject([{ status: 'ok', measurement: { value: 2 } }])
     expect(evaluated(load, { load: 8.1, processors: 4 })).toMatchObject([{ status: 'warning' }])
   })
@@ -122,13 +122,13 @@ describe('thresholds', () => {
 })
 
 describe('this machine', () => {
-  test('Basic looks at the uptime only', async () => {
+  test('Basic reports the uptime only', async () => {
     const results = await runKind(host, {}, 'Basic')
     expect(results.map((result) => result.check)).toEqual(['uptime'])
     expect(results[0]).toMatchObject({ status: 'ok', message: expect.stringMatching(/^up [\d.]+ (s|min|h|d)$/) })
   })
 
-  test('Standard looks at disks, memory, load and processors, over at least 500 ms', async () => {
+  test('Standard reports disks, memory, load and CPU, over at least 500 ms', async () => {
     const results = await lastsAtLeast(499, () => runKind(host, {}, 'Standard'))
     expect(results.map((result) => result.check)).toEqual(
       expect.arrayContaining(['uptime', 'disk /', 'inodes /', 'memory', 'load', 'cpu']),
@@ -145,7 +145,7 @@ describe('this machine', () => {
     expect(checked(results, 'restarted').message).toMatch(/^up /)
   })
 
-  test('free space is what df says is available', async () => {
+  test('free space equals what df reports as available', async () => {
     const found: (Disk | SilentDisk)[] = []
     for await (const disk of disks()) found.push(disk)
     const root = found.find((disk) => disk.mount === '/')
@@ -156,7 +156,7 @@ describe('this machine', () => {
     expect(difference).toBeLessThan(GiB / 4)
   })
 
-  test('disks narrows the look, and one that is not mounted is a failure', async () => {
+  test('disks restricts the check, and one that is not mounted is a failure', async () => {
     const results = await runKind(host, { disks: ['/', '/nowhere'] }, 'Standard')
     const names = results.map((result) => result.check).filter((check) => check.startsWith('disk'))
     expect(names).toEqual(['disk /', 'disk /nowhere'])
@@ -167,22 +167,22 @@ describe('this machine', () => {
     })
   })
 
-  test('skipDisks leaves disks out', async () => {
+  test('skipDisks omits disks', async () => {
     const results = await runKind(host, { skipDisks: ['/'] }, 'Standard')
     expect(results.map((result) => result.check)).not.toContain('disk /')
   })
 
-  test('the deadline keeps what was seen before it', async () => {
+  test('the deadline keeps earlier results', async () => {
     const results = await runKind(host, {}, 'Standard', { timeoutMs: 400 })
     expect(checked(results, 'memory').status).not.toBe('failed')
     expect(checked(results, 'cpu')).toMatchObject({ status: 'failed', fault: 'timeout' })
   })
 })
 
-describe('the listings of other systems', () => {
+describe('the disk listings of other systems', () => {
   const row = { type: 'APFS', size: 500, available: 100, rw: true }
 
-  test('macOS: the data volume stands for the sealed system, and nothing of the network is shown', () => {
+  test('macOS: the data volume represents the sealed system, and network volumes are omitted', () => {
     const found = fromListing(
       [
         { ...row, fs: '/dev/disk3s1s1', mount: '/', rw: false },
@@ -251,7 +251,7 @@ describe('the time server', () => {
   const look = async (port: number, more: { readonly timeoutMs?: number } = {}): Promise<Result> =>
     checked(await runKind(host, { clock: clock(port), disks: ['/'] }, 'Standard', more), 'clock')
 
-  test('that agrees is ok, and the address is named', async () => {
+  test('that agrees is ok, and its address is reported', async () => {
     const port = await timeServer((asked) => [answerTo(asked, 0)])
     expect(await look(port)).toMatchObject({
       status: 'ok',
@@ -260,7 +260,7 @@ describe('the time server', () => {
     })
   })
 
-  test('that is 400 ms ahead makes a warning, 5 s behind a failure', async () => {
+  test('that is 400 ms ahead is a warning, 5 s behind a failure', async () => {
     const ahead = await look(await timeServer((asked) => [answerTo(asked, 400)]))
     expect(ahead).toMatchObject({ status: 'warning', message: expect.stringContaining('behind 127.0.0.1:') })
     expect(ahead.measurement?.value).toBeGreaterThan(350)
@@ -268,7 +268,7 @@ describe('the time server', () => {
     expect(behind).toMatchObject({ status: 'failed', fault: 'threshold', message: expect.stringContaining('ahead of') })
   })
 
-  test('is asked again when a packet is lost', async () => {
+  test('gets the request again when a packet is lost', async () => {
     const asked: string[] = []
     const port = await timeServer((packet, count) => {
       asked.push(packet.toString('hex', 40, 48))
@@ -278,7 +278,7 @@ describe('the time server', () => {
     expect(new Set(asked).size).toBe(2)
   })
 
-  test('a forged answer to a question that was not asked is not heard', async () => {
+  test('cannot be impersonated by an unsolicited answer', async () => {
     const port = await timeServer((asked) => [answerTo(Buffer.alloc(48), 9_000_000), answerTo(asked, 0)])
     expect(await look(port)).toMatchObject({ status: 'ok' })
   })
@@ -302,7 +302,7 @@ describe('the time server', () => {
     expect(await look(port)).toMatchObject({ status: 'failed', fault: 'refused' })
   })
 
-  test('the deadline ends the question, and leaves no socket and no timer', async () => {
+  test('is abandoned at the deadline, without a socket or a timer', async () => {
     const port = await timeServer(() => [])
     const held = (kind: RegExp): number => process.getActiveResourcesInfo().filter((one) => kind.test(one)).length
     // A timer of the test runner itself may still be running out.
@@ -312,7 +312,7 @@ describe('the time server', () => {
     await until(() => held(/UDP|TCP/) === before.sockets && held(/Timeout/) <= before.timers)
   })
 
-  test('a reference that is no host is said to be none', async () => {
+  test('without a valid host is reported as such', async () => {
     const given = { clock: { reference: 'http://x/y', offset: {} } }
     expect(checked(await runKind(host, given, 'Standard'), 'clock')).toMatchObject({ status: 'failed', fault: 'data' })
   })
@@ -345,7 +345,7 @@ describe('the packets of NTP', () => {
     expect(stratum).toBe(2)
   })
 
-  test('the seconds wrap in February 2036, and the time goes on', () => {
+  test('the seconds wrap in February 2036, and the time continues', () => {
     const later = Date.UTC(2036, 1, 7, 6, 28, 30)
     expect(readAnswer(answerTo(asked, 0, later), nonce, later, later).offset).toBeCloseTo(0, 1)
   })
@@ -362,7 +362,7 @@ describe('the packets of NTP', () => {
     expect(() => readAnswer(packet(answerTo(asked, 0, at)), nonce, at, at)).toThrow()
   })
 
-  test('a refusal is named by its code', () => {
+  test('a refusal is reported by its code', () => {
     const packet = changed((one) => one.fill('RATE', 12, 16).writeUInt8(0, 1))
     expect(() => readAnswer(packet, nonce, at, at)).toThrow('refuses to answer (RATE)')
   })

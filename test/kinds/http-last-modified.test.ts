@@ -18,7 +18,7 @@ async function look(agoMs: number | undefined, given: Settings, mode: Parameters
 }
 const limits = { lastModified: { warn: hourMs, limit: 24 * hourMs } }
 
-test('content that was changed lately is ok, and the figure is kept', async () => {
+test('content that changed recently is ok, with its age as the value', async () => {
   const result = checked(await look(600_000, limits), 'last modified')
   expect(result).toMatchObject({ status: 'ok', measurement: { unit: 'milliseconds', limit: 24 * hourMs } })
   expect(result.measurement?.value).toBeGreaterThanOrEqual(600_000)
@@ -26,7 +26,7 @@ test('content that was changed lately is ok, and the figure is kept', async () =
   expect(result.message).toMatch(/^127\.0\.0\.1:\d+ changed its content 10 min ago \(limit 24 h\)$/)
 })
 
-test('content that is old warns, and fails beyond the limit', async () => {
+test('old content warns, and fails beyond the limit', async () => {
   expect(checked(await look(2 * hourMs, limits), 'last modified').status).toBe('warning')
   expect(checked(await look(25 * hourMs, limits), 'last modified')).toMatchObject({
     status: 'failed',
@@ -34,13 +34,13 @@ test('content that is old warns, and fails beyond the limit', async () => {
   })
 })
 
-test('a server that does not say when is no server whose content is new', async () => {
+test('a server without Last-Modified does not count as one with new content', async () => {
   const result = checked(await look(undefined, limits), 'last modified')
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
   expect(result.message).toMatch(/ sent no header Last-Modified$/)
 })
 
-test('content from the future fails, as far as it is not the clocks', async () => {
+test('content from the future fails, beyond the difference of the clocks', async () => {
   const result = checked(await look(-2 * hourMs, limits), 'last modified')
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
   expect(result.message).toContain('changed in the future')
@@ -50,7 +50,7 @@ test('content from the future fails, as far as it is not the clocks', async () =
   })
 })
 
-test('it is asked for by its setting alone, from Standard on or from judgeFrom on', async () => {
+test('only its own setting enables it, from Standard on or from judgeFrom on', async () => {
   const names = async (given: Settings, mode?: Parameters<typeof runKind>[2]) =>
     (await look(25 * hourMs, given, mode)).map(({ check }) => check)
   expect(await names({})).not.toContain('last modified')

@@ -32,7 +32,7 @@ describe('http xml', () => {
     return { ...checked(results, 'xml'), heard: there.heard() }
   }
 
-  test('values, counts and patterns are held against the document', async () => {
+  test('values, counts and patterns are compared with the document', async () => {
     const fine = await evaluate({
       '/VAST/@version': '/^[234]/',
       'count(/VAST/Ad)': '>= 2',
@@ -44,7 +44,7 @@ describe('http xml', () => {
     expect(fine.heard).toMatch(/\r\nAccept: application\/xml, /)
   })
 
-  test('a wrong value names its path, its code and how many are wrong', async () => {
+  test('a wrong value is reported with its path, its code and the number of wrong ones', async () => {
     expect(await evaluate({ '/VAST/Ad/@id': '7' })).toMatchObject({ status: 'failed', fault: 'data' })
     expect((await evaluate({ '/VAST/Ad/@id': '7' })).message).toMatch(
       /: \/VAST\/Ad\/@id is "8", expected "7" \(1 of 2\)$/,
@@ -55,7 +55,7 @@ describe('http xml', () => {
     expect((await evaluate({ '/VAST/Error': 'x' })).message).toMatch(/the answer has no \/VAST\/Error, expected x$/)
   })
 
-  test('what is no XML, cut by maxBody or hostile is told, and shown without escapes', async () => {
+  test('invalid, truncated or hostile XML is reported and shown without escapes', async () => {
     expect(await evaluate({ '/a': 'x' }, '<a>')).toMatchObject({
       fault: 'protocol',
       message: expect.stringContaining('CODE 1: the answer is not well-formed'),
@@ -69,7 +69,7 @@ describe('http xml', () => {
 })
 
 describe('http links', () => {
-  test('only what the path names is asked, with its method, and judged by its own expectations', async () => {
+  test('only links that the path selects are requested, with their method, and evaluated by their own expectations', async () => {
     await using server = await httpPeer(
       pages(() => ({ '/': { items: ['/a', '/b'], others: ['/never'] }, '/a': { ok: true }, '/b': { ok: false } })),
     )
@@ -88,7 +88,7 @@ describe('http links', () => {
     await expect.poll(() => server.open()).toBe(0)
   })
 
-  test('a template takes a value in, encoded, so that it cannot leave its place', async () => {
+  test('a template inserts a value percent-encoded, so that it cannot leave its place', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['7', '../../x?y=1#z', 'http://192.0.2.1/'] } })))
     await look(server.origin, { links: [entry({ url: '/jobs/{}/log' })] })
     expect(server.asked().slice(1)).toEqual([
@@ -98,7 +98,7 @@ describe('http links', () => {
     ])
   })
 
-  test('our own origin gets credentials, another gets none and no headers of ours', async () => {
+  test('the origin of the monitor gets credentials, another gets none and no headers', async () => {
     await using other = await httpPeer(pages(() => ({ '/x': {} })))
     await using server = await httpPeer(pages(() => ({ '/': { items: ['/a', `${other.origin}/x`] }, '/a': {} })))
     const results = await look(server.origin, {
@@ -117,7 +117,7 @@ describe('http links', () => {
     expect(JSON.stringify(request?.headers)).not.toMatch(/tok-12345|acme|authorization/i)
   })
 
-  test('a redirect of a link is admitted by itself, or not followed at all', async () => {
+  test('a redirect of a link is checked separately, or not followed at all', async () => {
     await using server = await httpPeer((request, response) => {
       if (request.url === '/') response.end(JSON.stringify({ items: ['/in', '/out'] }))
       else if (request.url === '/in') response.writeHead(302, { Location: '/landed' }).end()
@@ -135,7 +135,7 @@ describe('http links', () => {
     expect(told(not, 'links')[0]).toMatch(/^failed .*\/in: .* answered 302 \(expected 2xx\)$/)
   })
 
-  test('a slow link costs its own time only, and the deadline of the run ends all of them', async () => {
+  test('a slow link uses only its own time, and the deadline of the run ends all of them', async () => {
     await using hole = await peer(blackHole)
     await using server = await httpPeer(
       pages(() => ({ '/': { items: [`http://127.0.0.1:${hole.port}/`, '/b'] }, '/b': {} })),
@@ -151,7 +151,7 @@ describe('http links', () => {
     await expect.poll(() => [hole.open(), server.open()]).toEqual([0, 0])
   })
 
-  test('an answer cut short, endless or refused behind a link is told, and hides no other', async () => {
+  test('an answer behind a link that is incomplete, endless or refused is reported, and does not hide others', async () => {
     await using cut = await peer(replies(answer(200, 'x'.repeat(500)).slice(0, 120)))
     await using flood = await peer(endless('HTTP/1.1 200 OK\r\n\r\n{'))
     const at = (port: number): string => `http://127.0.0.1:${port}/`
@@ -172,7 +172,7 @@ describe('http links', () => {
     await expect.poll(() => [flood.open(), server.open()]).toEqual([0, 0])
   })
 
-  test('no link, and links that are too many, are said so', async () => {
+  test('no links, and too many links, are reported', async () => {
     await using server = await httpPeer(
       pages(() => ({ '/': { items: [], more: ['/1', '/2', '/2', '/3'] }, '/1': {}, '/2': {}, '/3': {} })),
     )
@@ -186,7 +186,7 @@ describe('http links', () => {
     expect(server.asked()).toEqual(['GET /', 'GET /1', 'GET /2'])
   })
 
-  test('a thousand links that are refused are not told a thousand times', async () => {
+  test('a thousand refused links are not reported a thousand times', async () => {
     const items = Array.from({ length: 1_000 }, (_, n) => `http://192.0.2.1/${n}`)
     await using server = await httpPeer(pages(() => ({ '/': { items: [...items, ...items] } })))
     const results = await look(server.origin, { links: [entry()] })
@@ -194,7 +194,7 @@ describe('http links', () => {
     expect(told(results, 'links').at(-1)).toBe('warning item: 1980 more not asked (most: 10)')
   })
 
-  test('links are asked once, however many addresses are probed, and never in Basic', async () => {
+  test('links are requested once, however many addresses are probed, and never in Basic', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['/a'] }, '/a': {} })))
     const resolve = async () => ['127.0.0.1', '127.0.0.1']
     const settings = { url: `http://two.test:${server.port}/`, addresses: 'all', links: [entry()] } as Settings
@@ -204,7 +204,7 @@ describe('http links', () => {
     expect(server.asked().filter((line) => line === 'GET /a')).toHaveLength(1)
   })
 
-  test('a run that another svc asked for asks no health check by a link', async () => {
+  test('a run that another svc requested does not call a health check through a link', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['/healthcheck'] }, '/healthcheck': {} })))
     const hushed = await look(server.origin, { links: [entry()] }, { calledByPeer: true })
     expect(told(hushed, 'links')).toEqual([expect.stringMatching(/is not asked: another svc asked for this run$/)])
@@ -218,13 +218,13 @@ describe('http links', () => {
     [{ method: 'HEAD', levels: 2 }, /HEAD has no body to judge/],
     [{ codes: { lost: 'X' } }, /codes names lost, which is none of parse, status/],
     [{ measure: [{ name: 'm', path: '$.a', value: '.' }] }, /measure "m" judges nothing/],
-  ] as const)('links that cannot be followed are told before anything is asked: %j', async (more, message) => {
+  ] as const)('invalid settings of links are reported before any request: %j', async (more, message) => {
     const settings = { url: 'http://127.0.0.1:1/', links: [entry(more as Partial<LinkEntry>)] } as Settings
     expect(checked(await runKind(http, settings), 'settings').message).toMatch(message)
   })
 })
 
-describe('whom a link may lead to', () => {
+describe('allowed targets of links', () => {
   const target = {
     ip: '93.184.216.34',
     port: 443,
@@ -241,7 +241,7 @@ describe('whom a link may lead to', () => {
     return 'refusal' in found ? found.refusal.replace(/^.*is not asked: /, '') : found.target.address
   }
 
-  test('without linkHosts: our own origin, and public addresses on the usual port', async () => {
+  test('without linkHosts: the origin of the monitor, and public addresses on the usual port', async () => {
     expect(await decide('https://home.example/x', undefined)).toBe('93.184.216.34:443')
     expect(await decide('https://cdn.example/x', '8.8.8.8')).toBe('8.8.8.8:443')
     for (const ip of ['10.0.0.1', '127.0.0.1', '169.254.169.254', '192.168.0.1', '::1', 'fd00::1', '::ffff:10.0.0.1']) {
@@ -254,7 +254,7 @@ describe('whom a link may lead to', () => {
     expect(await decide('https://cdn.example/x', undefined)).toBe('its host has no address')
   })
 
-  test('with linkHosts: those alone, also at private addresses, but this machine only for a target on it', async () => {
+  test('with linkHosts: those alone, including private addresses, but this machine only for a target on it', async () => {
     const hosts = ['store.internal', '*.cdn.example', 'one.example:8443']
     expect(await decide('https://store.internal/x', '10.0.0.1', hosts)).toBe('10.0.0.1:443')
     expect(await decide('https://a.cdn.example/x', '8.8.8.8', hosts)).toBe('8.8.8.8:443')

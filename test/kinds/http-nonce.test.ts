@@ -23,7 +23,7 @@ const look = (server: HttpPeer, path: string, more: Settings, mode: ExecutionMod
   runKind(http, { url: `${server.origin}${path}`, ...more }, mode, o)
 
 describe('http nonce', () => {
-  test('what was sent in the query, a header and the body is what comes back', async () => {
+  test('the nonce in the query, a header and the body comes back', async () => {
     await using server = await echoing()
     const results = await look(server, '/echo/{nonce}?q=a-{nonce}', {
       method: 'POST',
@@ -42,7 +42,7 @@ describe('http nonce', () => {
     expect(second).toBe(first)
   })
 
-  test('XML takes it too', async () => {
+  test('XML accepts it too', async () => {
     await using server = await httpPeer((request, response) => {
       response.writeHead(200, { 'Content-Type': 'application/xml' }).end(`<a q="${request.url?.slice(1)}"/>`)
     })
@@ -50,7 +50,7 @@ describe('http nonce', () => {
     expect(checked(await look(server, '/x?{nonce}', { xml: { '/a/@q': '{nonce}' } }), 'xml').status).toBe('failed')
   })
 
-  test('an answer out of a cache is found, and the message shows what was expected', async () => {
+  test('an answer from a cache is detected, and the message shows the expected nonce', async () => {
     let kept: Echo | undefined
     await using server = await echoing((said) => {
       kept ??= said
@@ -73,7 +73,7 @@ describe('http nonce', () => {
     expect(new Set(server.asked()).size).toBe(4)
   })
 
-  test('a secret is sent as it is, whatever it holds', async () => {
+  test('a secret is sent unchanged, whatever it contains', async () => {
     await using server = await echoing()
     const settings = { token: secret('t{nonce}oken'), tokenHeader: 'X-Probe', json: { '$.q': '{nonce}' } }
     const results = await look(server, '/?q={nonce}', settings)
@@ -81,7 +81,7 @@ describe('http nonce', () => {
     expect(server.requests()[0]?.headers['x-probe']).toBe('t{nonce}oken')
   })
 
-  test('what only looks like it is sent as it is', async () => {
+  test('text that only resembles the placeholder is sent unchanged', async () => {
     await using server = await echoing()
     await look(server, '/?q=\x24{nonce}', { headers: { 'X-Probe': '\x24{nonce} {Nonce}' } })
     expect(server.requests()[0]?.headers['x-probe']).toBe('\x24{nonce} {Nonce}')
@@ -95,7 +95,7 @@ describe('http nonce', () => {
     ['the host before a query', 'http://x.example{nonce}?q=1'],
     ['the user', 'http://{nonce}@x.example/'],
     ['the password', 'http://u:{nonce}@x.example/'],
-  ])('a nonce in %s is told before anything is asked: it says who gets the credentials', async (_, url) => {
+  ])('a nonce in %s is refused before any request: it would decide who gets the credentials', async (_, url) => {
     let asked = 0
     const resolve = () => {
       asked += 1
@@ -111,7 +111,7 @@ describe('http nonce', () => {
     ).toHaveLength(1)
   })
 
-  test('with a nonce in the path, credentials go to no other machine over plain http either', async () => {
+  test('with a nonce in the path, credentials do not go to another machine over plain http', async () => {
     const resolve = () => Promise.resolve(['192.0.2.7'])
     const settings = { url: 'http://x.example:1/{nonce}', token: secret('lantern-9') }
     expect(checked(await runKind(http, settings, 'Standard', { resolve }), 'connect').message).toMatch(
@@ -125,7 +125,7 @@ describe('http nonce', () => {
     ['contains', { contains: '{nonce}' }],
     ['matches', { matches: '{nonce}' }],
     ['xml', { xml: { '/a': '{nonce}' } }],
-  ])('%s that expects a nonce which nothing sends is told before anything is asked', async (_, settings) => {
+  ])('%s that expects a nonce which no request sends is refused before any request', async (_, settings) => {
     await using server = await echoing()
     expect(checked(await look(server, '/', settings), 'settings').message).toMatch(/^expects \{nonce\}, which neither/)
     expect(server.asked()).toEqual([])

@@ -46,7 +46,7 @@ const nested = '/^(a+)+$/'
 const failsOf = (n: number): readonly Raw[] =>
   Array.from({ length: n }, (_, index) => ({ expect: { '$.s': `/^(\\w+)+${index}$/` }, says: `failure ${index}` }))
 
-test('a pattern that backtracks ends the waiting at once, and is given up once for all', async () => {
+test('a pattern that backtracks ends the wait at once, and is abandoned for all later uses', async () => {
   await using server = await answering(() => ({ body: hostile }))
   const start = processorMs()
   const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' }, fails: failsOf(40) })
@@ -60,7 +60,7 @@ test('a pattern that backtracks ends the waiting at once, and is given up once f
   )
 })
 
-test('so does the pattern that ends it', async () => {
+test('so does the pattern of the final answer', async () => {
   await using server = await answering(() => ({ body: hostile }))
   const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' } })
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
@@ -68,7 +68,7 @@ test('so does the pattern that ends it', async () => {
   expect(server.asked()).toHaveLength(1)
 })
 
-test('what a step expects is given up together too, and what is no such failure is not called well', async () => {
+test('expectations of a step share one budget, and an abandoned one does not count as ok', async () => {
   await using server = await answering(() => ({ body: { ...hostile, t: hostile.s, u: hostile.s } }))
   const start = processorMs()
   const expected = await look(server, { expect: { '$.s': nested, '$.t': nested, '$.u': nested, '$.v': 'x' } })
@@ -79,7 +79,7 @@ test('what a step expects is given up together too, and what is no such failure 
   expect(await look(server, { fails: failsOf(1) })).toMatchObject({ status: 'failed', fault: 'data' })
 })
 
-test('a status that only `until` names is well for the last answer', async () => {
+test('a status that only `until` names is accepted for the last answer', async () => {
   const gone = (n: number): Said => ({ status: n < 3 ? 200 : 404 })
   await using server = await answering(gone)
   const until = { status: [404], every: '100ms' }
@@ -102,14 +102,14 @@ test.each<[string, Raw, RegExp | undefined]>([
     /^step "a" waits for status 404, which its own status \(2xx\) excludes: add it there, or leave that out$/,
   ],
   ['none, and none can come', { until: { status: ['300-200'] } }, /waits for status 300-200, which no answer has$/],
-])('a step that waits for a status and has %s is told beforehand where it never ends', (_, step, says) => {
+])('a step that waits for a status and has %s is refused beforehand where it never ends', (_, step, says) => {
   if (says) expect(problemOf(step)).toMatch(says)
   else expect(problemOf(step)).toBeUndefined()
 })
 
 const signed = { signed: true, token: { env: 'TOKEN' } }
 
-test('a signed step that is refused waits no longer, whatever its status allows, and the next run does not repeat it', async () => {
+test('a signed step that is refused stops waiting, whatever its status allows, and the next run does not repeat it', async () => {
   await using server = await answering(() => ({ status: 401 }))
   const kept = limits()
   const step = { status: ['2xx', 401], until: { status: [200], every: '100ms' } }
@@ -121,7 +121,7 @@ test('a signed step that is refused waits no longer, whatever its status allows,
   expect(server.asked()).toHaveLength(1)
 })
 
-test('a refusal in the middle of the waiting ends it likewise; without a credential it does not', async () => {
+test('a refusal during the wait ends it as well; without a credential it does not', async () => {
   await using server = await answering((n) => ({ status: n < 3 ? 202 : 401 }))
   const step = { status: ['2xx', 401], until: { status: [200], every: '100ms', most: 5 } }
   expect(await look(server, step, signed)).toMatchObject({ status: 'failed', fault: 'auth' })
@@ -130,7 +130,7 @@ test('a refusal in the middle of the waiting ends it likewise; without a credent
   expect(server.asked()).toHaveLength(8)
 })
 
-test('a signed step that waits for its own refusal is told beforehand; one that asks once may expect it', async () => {
+test('a signed step that waits for its own refusal is refused beforehand; one that sends one request may expect it', async () => {
   const wait = { until: { status: [200, 401] } }
   expect(problemOf(wait, signed)).toMatch(
     /^step "a" waits for status 401, which ends it: a refused credential is sent once/,
@@ -143,7 +143,7 @@ test('a signed step that waits for its own refusal is told beforehand; one that 
 
 const untilFinal = { until: { expect: { '$.token': '/^final/' }, every: '100ms', most: 2 } }
 
-test('what a step captures is hidden while it waits, unless it is named in `show`', async () => {
+test('captures of a step are hidden while it waits, unless `show` lists them', async () => {
   await using server = await answering((n) => ({ body: { token: `tmp-SECRET-${n}`, was: `tmp-SECRET-${n - 1}` } }))
   const hidden = await look(server, { ...untilFinal, capture: { tok: '$.token' } })
   expect(hidden.message).toContain('last heard: $.token is "[secret]" and does not match')
@@ -156,7 +156,7 @@ test('what a step captures is hidden while it waits, unless it is named in `show
 test.each<[string, number]>([
   ['300', 300],
   ['more than can be taken', 9_000],
-])('a long one is hidden as a whole: %s characters', async (_, length) => {
+])('a long one is hidden completely: %s characters', async (_, length) => {
   const token = `tmp-${'S3cr3t-'.repeat(length / 7)}`
   await using server = await answering(() => ({ body: { token } }))
   const waits = await look(server, { ...untilFinal, capture: { tok: '$.token' } })
@@ -165,7 +165,7 @@ test.each<[string, number]>([
   expect(JSON.stringify(ends)).not.toContain('S3cr3t-S3cr3t')
 })
 
-test('what an unfinished answer holds is hidden and never sent', async () => {
+test('the content of an unfinished answer is hidden and never sent', async () => {
   await using server = await answering((n) => ({ body: n === 2 ? { state: 'x', id: 'early' } : { state: 'done' } }))
   const done = {
     name: 'done',

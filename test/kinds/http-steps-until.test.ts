@@ -88,7 +88,7 @@ const of = (results: readonly Result[], step: string): Result => {
 }
 const looksAt = (server: HttpPeer): number => server.asked().filter((line) => line.startsWith('GET /v1/jobs/')).length
 
-test('a step is repeated until its answer is the last one, and then judged by that', async () => {
+test('a step is repeated until its final answer, and evaluated by that', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : state('done', { result: 'r-9', verdict: 'good' })))
   const wait = waitFor({}, { json: { '$.verdict': 'good' }, capture: { result: '$.result' } })
   const raw = job(server, wait)
@@ -113,7 +113,7 @@ test('a step is repeated until its answer is the last one, and then judged by th
   expect(server.bodies.map((body): unknown => JSON.parse(body))).toEqual([{ file: 'C:\\media "1".mxf' }])
 })
 
-test('what the step expects is not asked of an answer on the way, and is of the last', async () => {
+test('the expectations of the step apply to the final answer only', async () => {
   await using server = await jobs((n) => state(n < 2 ? 'running' : 'failed', { verdict: n < 2 ? 'good' : 'bad' }))
   const results = await run(job(server, waitFor({}, { expect: { '$.verdict': 'good' } })))
   expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'data' })
@@ -121,7 +121,7 @@ test('what the step expects is not asked of an answer on the way, and is of the 
   expect(of(results, 'after').message).toBe('after: not run: step "done" failed')
 })
 
-test('when the time is over it says how often it asked and what it heard last, and removes what it made', async () => {
+test('when the time is over it reports the number of requests and the last answer, and runs its cleanup', async () => {
   await using server = await jobs(states('queued', 'running'))
   const results = await run(job(server, waitFor({ within: '1500ms' })))
   const done = of(results, 'done')
@@ -146,14 +146,14 @@ test('without `within` the deadline of the monitor ends it, early enough for the
   expect(server.removed).toHaveLength(1)
 })
 
-test('`within` gives nothing that the monitor does not have', async () => {
+test('`within` never extends the time of the monitor', async () => {
   await using server = await jobs(states('running'))
   const results = await run(job(server, waitFor({ within: '10m' })), { timeoutMs: 2_000 })
   expect(of(results, 'done').message).toMatch(/is not over/)
   expect(server.removed).toHaveLength(1)
 })
 
-test('an answer that no longer comes is told by the last that came, and by itself where none came', async () => {
+test('a missing answer is reported by the last one that came, or by itself where none came', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : 'silence'))
   const results = await run(job(server, waitFor({ within: '1500ms' })))
   expect(of(results, 'done').message).toMatch(/is not over, asked 3 times in [\d.]+ m?s; last heard: \$\.state is/)
@@ -164,13 +164,13 @@ test('an answer that no longer comes is told by the last that came, and by itsel
   await expect.poll(() => server.open() + deaf.open()).toBe(0)
 })
 
-test('a pause that is longer than what is left is cut, and the last request is still sent', async () => {
+test('a pause that exceeds the remaining time is cut, and the last request is still sent', async () => {
   await using server = await jobs(states('running', 'done'))
   const results = await run(job(server, waitFor({ every: '10m', within: '1s' })))
   expect(of(results, 'done').message).toMatch(/, asked 2 times in/)
 })
 
-test('no more than `most` requests are sent; the last of them may be the good one', async () => {
+test('at most `most` requests are sent; the last of them may succeed', async () => {
   await using server = await jobs(states('running', 'running', 'done'))
   expect(of(await run(job(server, waitFor({ most: 3 }))), 'done').status).toBe('ok')
   await using slow = await jobs(states('running', 'running', 'done'))
@@ -179,7 +179,7 @@ test('no more than `most` requests are sent; the last of them may be the good on
   expect(looksAt(slow)).toBe(2)
 })
 
-test('an answer that is a failure of its own ends the waiting, and says what it means', async () => {
+test('an answer that matches a failure ends the wait and reports its meaning', async () => {
   await using server = await jobs((n) => state(n < 2 ? 'running' : 'aborted', { why: 'disk' }))
   const fails = [
     { expect: { '$.state': 'aborted', '$.why': 'power' }, says: 'no power' },
@@ -193,7 +193,7 @@ test('an answer that is a failure of its own ends the waiting, and says what it 
   expect(looksAt(server)).toBe(2)
 })
 
-test('`fails` is judged without `until` too, and an answer without its values is no such failure', async () => {
+test('`fails` is evaluated without `until` too, and an answer without its values is not such a failure', async () => {
   const one = async (body: Raw) => {
     await using server = await jobs(() => ({ body }))
     const step = { name: 'look', path: '/jobs/1', fails: [{ expect: { '$.a': '1' }, says: 'it is one' }] }
@@ -204,7 +204,7 @@ test('`fails` is judged without `until` too, and an answer without its values is
   expect((await one({})).status).toBe('ok')
 })
 
-test('a status that is not well ends the waiting at once; one that is, does not', async () => {
+test('an unexpected status ends the wait at once, and an expected one does not', async () => {
   const behave = (n: number): Said => (n < 2 ? { status: 404, body: 'none' } : state('done'))
   await using strict = await jobs(behave)
   expect(of(await run(job(strict, waitFor({}))), 'done').message).toMatch(
@@ -215,7 +215,7 @@ test('a status that is not well ends the waiting at once; one that is, does not'
   expect(looksAt(patient)).toBe(2)
 })
 
-test('a status alone may be what ends the waiting', async () => {
+test('a status alone may end the wait', async () => {
   await using server = await jobs((n) => ({ status: n < 3 ? 202 : 200 }))
   const wait = { name: 'done', path: '/jobs/1', until: { status: [200], every: '100ms', most: 5 } }
   expect(of(await run(job(server, wait)), 'done').status).toBe('ok')
@@ -225,7 +225,7 @@ test('a status alone may be what ends the waiting', async () => {
   )
 })
 
-test('a path that begins with a slash leads into XML, in all that is expected', async () => {
+test('a path that begins with a slash selects from XML in all expectations', async () => {
   await using server = await jobs((n) => ({ body: `<job state="${n < 2 ? 'running' : 'done'}"><v>good</v></job>` }))
   const wait = waitFor({ expect: { '/job/@state': 'done' } }, { expect: { '/job/v': 'good', 'count(/job/v)': '1' } })
   expect(of(await run(job(server, wait)), 'done').message).toMatch(/asked 2 times/)
@@ -234,14 +234,14 @@ test('a path that begins with a slash leads into XML, in all that is expected', 
   expect(of(await run(job(server, bad)), 'done').message).toMatch(/\/job\/v is "good", expected "bad"$/)
 })
 
-test('a connection that breaks is told with the number of its request', async () => {
+test('a connection that breaks is reported with the number of its request', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : 'reset'))
   const results = await run(job(server, waitFor({})))
   expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'protocol' })
   expect(of(results, 'done').message).toMatch(/^done: GET \/v1\/jobs\/job%2F7 \(request 3\): 127/)
 })
 
-test('a run that is given up while it waits asks no more, removes what it made, and keeps nothing open', async () => {
+test('a run that is cancelled while it waits sends no more, runs its cleanup, and leaves nothing open', async () => {
   const given = new AbortController()
   await using server = await jobs(() => {
     setTimeout(() => given.abort(), 20)
@@ -253,20 +253,20 @@ test('a run that is given up while it waits asks no more, removes what it made, 
   await expect.poll(() => server.open()).toBe(0)
 })
 
-test('what was captured is shown nowhere, not in what was heard last either', async () => {
+test('captured values are never shown, not even in the last answer', async () => {
   await using server = await jobs(() => state('job/7 waits'))
   const results = await run(job(server, waitFor({ within: '250ms' }), { show: [] }))
   expect(of(results, 'done').message).toContain('last heard: $.state is "[secret] waits"')
   expect(JSON.stringify(results)).not.toContain('job/7')
 })
 
-test('`values` are no secrets, and are shown', async () => {
+test('`values` are not secret, and are shown', async () => {
   await using server = await jobs(states('x'))
   const raw = { url: server.origin, values: { clip: 'a b/1' }, steps: [{ name: 'see', path: `/see/\${clip}` }] }
   expect(of(await run(raw), 'see').message).toMatch(/^see: GET \/see\/a%20b%2F1 was answered 200/)
 })
 
-test('a value of the run is compared as it is, never as a pattern', async () => {
+test('a value of the run is compared literally, never as a pattern', async () => {
   await using open = await jobs(states('running'))
   const values = { values: { clip: '/.*/' } }
   const never = await run(job(open, waitFor({ expect: { '$.state': `\${clip}` }, most: 2 }), values))
@@ -286,7 +286,7 @@ test.each<[string, Raw, Raw]>([
     { authorization: `Basic ${Buffer.from(`monitor:${env.TOKEN}`).toString('base64')}` },
   ],
   ['nothing, where nothing is given', {}, {}],
-])('with `signed`, %s goes with every step but those that sign in', async (_, more, headers) => {
+])('with `signed`, %s accompanies each step except those that sign in', async (_, more, headers) => {
   await using server = await jobs(states('done'))
   const raw = job(server, waitFor({}), { signed: true, ...more })
   const signIn = { name: 'in', method: 'POST', path: '/in', signIn: true }
@@ -300,7 +300,7 @@ test.each<[string, Raw, Raw]>([
   for (const sent of rest) expect(sent).toEqual(headers)
 })
 
-test('a signed step that is refused is a fault of sign-in, and the next run does not repeat it', async () => {
+test('a signed step that is refused is a sign-in fault, and the next run does not repeat it', async () => {
   await using server = await jobs(() => ({ status: 401 }))
   const kept = limits()
   const raw = {
@@ -376,6 +376,6 @@ test.each<[string, Raw, RegExp]>([
   expect(steps.validate?.(settings)).toMatch(says)
 })
 
-test('a pause of 100 ms is well', () => {
+test('a pause of 100 ms is accepted', () => {
   expect(steps.validate?.(settingsOf(one({ until: { ...until, every: '100ms' } })))).toBeUndefined()
 })

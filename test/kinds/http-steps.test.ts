@@ -104,7 +104,7 @@ const probe = ({ api, ftp }: Peers, more: Raw = {}): Raw => ({
   ...more,
 })
 
-test('a probe credential is made, used at a real FTP server, and removed', async () => {
+test('a probe credential is created, used at a real FTP server, and removed', async () => {
   const all = await peers()
   const results = await run(probe(all))
   expect(shown(results).map((line) => line.replace(/svc-probe-\w+/, 'svc-probe-1'))).toEqual([
@@ -126,7 +126,7 @@ test('a probe credential is made, used at a real FTP server, and removed', async
   await expect.poll(() => all.api.open()).toBe(0)
 })
 
-test('every run makes another credential', async () => {
+test('each run creates another credential', async () => {
   const all = await peers()
   await run(probe(all))
   await run(probe(all))
@@ -135,11 +135,11 @@ test('every run makes another credential', async () => {
   expect(second).not.toBe(first)
 })
 
-test('nothing is asked in Basic and Standard: all of it is Advanced', () => {
+test('Basic and Standard send nothing: all steps are Advanced', () => {
   expect(steps.checks.map(({ depth }) => depth)).toEqual(['Advanced', 'Advanced', 'Advanced'])
 })
 
-test('a sign-in round trip with a real svc serve: in, read, out, and then out for good', async () => {
+test('a sign-in round trip with a real svc serve: sign in, read, sign out, and stay signed out', async () => {
   const site = await startAccounts()
   ends.push(site.close)
   const raw = {
@@ -179,7 +179,7 @@ test('a sign-in round trip with a real svc serve: in, read, out, and then out fo
   expect(refused[1]?.fault).toBe('auth')
 })
 
-test('a refused sign-in is not repeated: not at once, and not by the next run', async () => {
+test('a refused sign-in is not repeated: neither at once nor by the next run', async () => {
   const all = await peers()
   const kept = limits()
   const raw = probe(all, { password: { env: 'WRONG' } })
@@ -191,7 +191,7 @@ test('a refused sign-in is not repeated: not at once, and not by the next run', 
   expect(everything(first)).not.toContain(env.WRONG)
 })
 
-test('a sign-in that is refused with a 200 is refused all the same', async () => {
+test('a sign-in that is refused with a 200 is refused nevertheless', async () => {
   const all = await peers((request) =>
     request.endsWith('/sign-in') ? { status: 200, body: { ok: false } } : undefined,
   )
@@ -202,7 +202,7 @@ test('a sign-in that is refused with a 200 is refused all the same', async () =>
   expect(results[1]?.message).toMatch(/\$\.ok is "false", expected "true"/)
 })
 
-test('a 500 in the middle ends the sequence, and what was made is removed', async () => {
+test('a 500 during the sequence ends it, and the created credential is removed', async () => {
   const all = await peers((request) => (request.startsWith('GET /v1/accounts/') ? { status: 500 } : undefined))
   const results = await run(probe(all))
   expect(shown(results).slice(3)).toEqual([
@@ -214,7 +214,7 @@ test('a 500 in the middle ends the sequence, and what was made is removed', asyn
   expect(all.api.accounts.size).toBe(0)
 })
 
-test('a request that was refused has made nothing, so nothing is removed', async () => {
+test('a refused request has created nothing, so nothing is removed', async () => {
   const all = await peers((request) => (request === 'POST /v1/accounts' ? { status: 409 } : undefined))
   const results = await run(probe(all))
   expect(shown(results).slice(2)).toEqual([
@@ -225,7 +225,7 @@ test('a request that was refused has made nothing, so nothing is removed', async
   ])
 })
 
-test('what a 500 may have made and cannot be removed by its id is named as left behind', async () => {
+test('what a 500 may have created and cannot be removed by its id is reported as left behind', async () => {
   const all = await peers((request) => (request === 'POST /v1/accounts' ? { status: 500 } : undefined))
   const results = await run(probe(all))
   expect(all.api.accounts.size).toBe(1)
@@ -236,7 +236,7 @@ test('what a 500 may have made and cannot be removed by its id is named as left 
   })
 })
 
-test('a cleanup that fails names what it leaves behind, and the next one is done all the same', async () => {
+test('a cleanup that fails reports what it leaves behind, and the next one runs nevertheless', async () => {
   const all = await peers((request) => (request.startsWith('DELETE') ? { status: 503 } : undefined))
   const results = await run(probe(all))
   expect(shown(results).slice(-2)).toEqual([
@@ -245,7 +245,7 @@ test('a cleanup that fails names what it leaves behind, and the next one is done
   ])
 })
 
-test('a credential that the FTP server refuses is told by the step, and removed', async () => {
+test('a credential that the FTP server refuses is reported by the step, and removed', async () => {
   const { api } = await peers()
   lets = () => false
   const results = await run(probe({ api, ftp }))
@@ -256,7 +256,7 @@ test('a credential that the FTP server refuses is told by the step, and removed'
   expect(everything(results)).not.toContain(triedHere()[0])
 })
 
-test('a step that does not answer is cut off in time for the cleanup, and is named', async () => {
+test('a step that does not answer is ended in time for the cleanup, and reported by name', async () => {
   const all = await peers((request) => (request.startsWith('GET /v1/accounts/') ? 'silence' : undefined))
   const results = await run(probe(all), { timeoutMs: 3_000 })
   expect(shown(results).slice(3)).toEqual([
@@ -272,7 +272,7 @@ test('a step that does not answer is cut off in time for the cleanup, and is nam
   await expect.poll(() => all.api.open()).toBe(0)
 })
 
-test('a run that is given up in the middle removes what it has made, and keeps nothing open', async () => {
+test('a cancelled run removes what it created, and leaves nothing open', async () => {
   const given = new AbortController()
   const all = await peers((request) => {
     if (!request.startsWith('GET /v1/accounts/')) return undefined
@@ -291,7 +291,7 @@ test('a run that is given up in the middle removes what it has made, and keeps n
   await expect.poll(() => all.api.open()).toBe(0)
 })
 
-test('a slow step fails by its threshold, and the sequence goes on', async () => {
+test('a slow step fails by its threshold, and the sequence continues', async () => {
   const all = await peers()
   const results = await run(probe(all, { latency: '0ms' }))
   expect(results[1]).toMatchObject({ status: 'failed', fault: 'threshold' })
@@ -333,7 +333,7 @@ test.each(['..', '.', '../../admin', 'x/..'])(
   },
 )
 
-test('a value in a JSON body is a text and nothing else, whatever it holds', async () => {
+test('a value in a JSON body is a string and nothing else, whatever it contains', async () => {
   const value = `", "admin": true, "x": "\\\n${escapeSequences}`
   const all = await peers((request) => (request === 'GET /v1/first' ? { status: 200, body: { value } } : undefined))
   const results = await run({
@@ -380,7 +380,7 @@ test.each([
   expect(results.at(-1)?.message).toMatch(says)
 })
 
-test('secrets are shown nowhere: given, captured, of cookies, echoed by the peer', async () => {
+test('secrets are never shown: configured, captured, from cookies, echoed by the peer', async () => {
   const long = randomBytes(2_500).toString('hex')
   const all = await peers((request) => {
     if (request.endsWith('/sign-in')) {
@@ -399,7 +399,7 @@ test('secrets are shown nowhere: given, captured, of cookies, echoed by the peer
   expect(everything(results)).not.toMatch(/\\u001b/)
 })
 
-test('a redirect is not followed, and is told where to', async () => {
+test('a redirect is not followed, and its target is reported', async () => {
   const all = await peers((request) =>
     request.endsWith('/sign-in')
       ? { status: 302, headers: { Location: 'https://elsewhere.test/?token=abcdefg' } }
@@ -412,7 +412,7 @@ test('a redirect is not followed, and is told where to', async () => {
   expect(all.api.told()).toHaveLength(1)
 })
 
-test('a refused connection is told as such, and nothing is undone', async () => {
+test('a refused connection is reported as such, and no cleanup runs', async () => {
   const port = await refusedPort()
   const results = await run({
     url: `http://127.0.0.1:${port}`,
@@ -423,7 +423,7 @@ test('a refused connection is told as such, and nothing is undone', async () => 
 })
 
 suiteWith(opensslMissing(), 'over TLS', () => {
-  test('a certificate that is not trusted gets nothing, one of caFile all of it', async () => {
+  test('a server without a trusted certificate gets nothing, one trusted through caFile gets everything', async () => {
     const certificates = makeCertificates()
     ends.push(async () => certificates.remove())
     const api = await startFtpApi(undefined, certificates.good)
@@ -438,7 +438,7 @@ suiteWith(opensslMissing(), 'over TLS', () => {
 })
 
 peerSuite(vsftpdMissing ?? opensslMissing(), 'at vsftpd', () => {
-  test('given credentials sign in over TLS and list a folder; wrong ones are refused once', async () => {
+  test('configured credentials sign in over TLS and list a folder; wrong ones are refused once', async () => {
     const certificates = makeCertificates()
     ends.push(async () => certificates.remove())
     const server = await startVsftpd({ certificate: certificates.good })
@@ -536,7 +536,7 @@ test('a secret of the keychain belongs to the host of url, and is not sent to th
   expect(steps.validate?.(settings)).toMatch(/would send \$\{password\} to ftp\.test/)
 })
 
-test('cookies are kept by path, ended by Max-Age, and sent secure ones over TLS only', () => {
+test('cookies are kept by path, end by Max-Age, and are sent over TLS only if secure', () => {
   const jar = new CookieJar()
   const now = new Date('2026-01-01T00:00:00Z')
   expect(jar.take('a=1; Path=/v1; HttpOnly', '/v1/in', now)).toBe('1')

@@ -52,7 +52,7 @@ const json = (value: unknown, status = 200) =>
 const unprintable = /[\x00-\x1f\x7f-\x9f\u202e]/
 
 describe('http settings', () => {
-  test('svc.yaml sets them with defaults, figures and lists of one', () => {
+  test('svc.yaml sets them with defaults, numbers and lists of one', () => {
     const context = { env: {}, folder: '.' }
     const read = readSettings(
       http.settings,
@@ -84,7 +84,7 @@ describe('http settings', () => {
 })
 
 describe('http status and latency', () => {
-  test('a good answer is ok in connect, status and latency', async () => {
+  test('a correct answer is ok in connect, status and latency', async () => {
     const { results, heard } = await look(replies(answer(200, 'hello')), { path: '/up?x=1' })
     expect(results.map((result) => [result.check, result.status])).toEqual([
       ['connect', 'ok'],
@@ -97,7 +97,7 @@ describe('http status and latency', () => {
     expect(heard).not.toMatch(/accept-encoding|x-svc-hops|authorization/i)
   })
 
-  test('without a status setting everything below 500 is well, and 500 is not', async () => {
+  test('without a status setting each status below 500 is ok, and 500 is not', async () => {
     const status = async (status: number) => (await one('status', replies(answer(status)))).status
     expect([await status(204), await status(404), await status(499), await status(500), await status(503)]).toEqual([
       'ok',
@@ -108,7 +108,7 @@ describe('http status and latency', () => {
     ])
   })
 
-  test('status takes codes, classes, ranges and a bound', async () => {
+  test('status accepts codes, classes, ranges and a bound', async () => {
     const status = async (code: number, ...status: string[]) =>
       (await one('status', replies(answer(code)), { status })).status
     expect(await status(200, '200')).toBe('ok')
@@ -119,13 +119,13 @@ describe('http status and latency', () => {
     expect(await status(418, '<418')).toBe('failed')
   })
 
-  test('a failed status says what was observed, and what was expected', async () => {
+  test('a failed status reports the observed and the expected one', async () => {
     const { results, port } = await look(replies(answer(503)), { status: ['200', '204'] })
     expect(checked(results, 'status')).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 503 } })
     expect(checked(results, 'status').message).toBe(`127.0.0.1:${port} answered 503 (expected 200, 204)`)
   })
 
-  test('a status setting that cannot be read is named', async () => {
+  test('an invalid status setting is named', async () => {
     const result = await one('status', replies(answer(200)), { status: ['fine'] })
     expect(result).toMatchObject({ status: 'failed', fault: 'data' })
     expect(result.message).toContain('status "fine" is none of 200, 2xx, 200-299, <500')
@@ -137,14 +137,14 @@ describe('http status and latency', () => {
     expect(result.message).toMatch(/answered 1 B in \d+ ms \(warns above 50 ms\)$/)
   })
 
-  test('the boundaries of latency and clock belong to the better side', () => {
+  test('values at the boundaries of latency and clock are ok', () => {
     const ofLatency = (ms: number) => evaluated(latency, { address: 'a:1', size: 0, ms })[0]?.status
     expect([1_000, 1_000.1, 5_000, 5_000.1].map(ofLatency)).toEqual(['ok', 'warning', 'warning', 'failed'])
     const ofClock = (skewMs: number) => evaluated(clock, { address: 'a:1', skewMs })[0]?.status
     expect([2_000, -2_000, -2_001, 30_000, 30_001].map(ofClock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
   })
 
-  test('headers are sent as configured, framing and credentials excepted', async () => {
+  test('headers are sent as configured, except framing and credentials', async () => {
     const { heard } = await look(replies(answer(200)), {
       headers: { 'X-Probe': 'yes', 'user-agent': 'mine', Host: 'other.test' },
     })
@@ -190,14 +190,14 @@ describe('http status and latency', () => {
 })
 
 describe('http faults', () => {
-  test('a refused port is told at connect', async () => {
+  test('a refused port is reported at connect', async () => {
     const port = await refusedPort()
     const result = checked(await runKind(http, { url: `http://127.0.0.1:${port}/` }), 'connect')
     expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
     expect(result.message).toContain('host up, nothing listens on that port')
   })
 
-  test('a black hole ends at its deadline, says what had worked, and leaves nothing open', async () => {
+  test('a black hole ends at its deadline, reports what succeeded, and leaves nothing open', async () => {
     expect(await settled('')).toBe('')
     await using there = await peer(blackHole)
     const run = runKind(http, { url: `http://127.0.0.1:${there.port}/` }, 'Basic', { timeoutMs: 300 })
@@ -224,7 +224,7 @@ describe('http faults', () => {
     expect(await settled('TCPServerWrap 2')).toBe('TCPServerWrap 2')
   })
 
-  test('a caller that gives up leaves nothing open', async () => {
+  test('a cancelled run leaves nothing open', async () => {
     expect(await settled('')).toBe('')
     await using there = await peer(blackHole)
     const caller = new AbortController()
@@ -234,20 +234,20 @@ describe('http faults', () => {
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })
 
-  test('an answer cut short is a fault of protocol, in the head and in the body', async () => {
+  test('an incomplete answer is a protocol fault, in the head and in the body', async () => {
     const whole = answer(200, 'x'.repeat(1_000))
     expect(await one('body', cutAfter(80, whole))).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect((await one('body', cutAfter(80, whole))).message).toMatch(/cut its answer short, after \d+ B of 1000 B$/)
     expect(await one('status', cutAfter(20, whole))).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 
-  test('a reset is told as such', async () => {
+  test('a reset is reported as such', async () => {
     const result = await one('status', reset)
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(result.message).toContain('closed the connection after')
   })
 
-  test('what is not HTTP is quoted, without its escape sequences', async () => {
+  test('an answer that is not HTTP is quoted, without its escape sequences', async () => {
     const result = await one('status', replies(`${escapeSequences}\r\nSSH-2.0-x\r\n`))
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(result.message).toContain('does not answer in sound HTTP: it said "redgnp SSH-2.0-x"')
@@ -262,7 +262,7 @@ describe('http faults', () => {
     expect(interim.message).toContain('interim answers without end')
   })
 
-  test('an endless body is read up to maxBody and then hung up on', async () => {
+  test('an endless body is read up to maxBody, and then the connection is closed', async () => {
     expect(await settled('')).toBe('')
     await using there = await peer(endless('HTTP/1.1 200 OK\r\n\r\n'))
     const url = `http://127.0.0.1:${there.port}/`
@@ -272,12 +272,12 @@ describe('http faults', () => {
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })
 
-  test('a packed answer is not unpacked, and told', async () => {
+  test('a compressed answer is not decompressed, and reported', async () => {
     const packed = replies(answer(200, 'not really gzip', { 'Content-Encoding': 'gzip' }))
     expect((await one('content', packed, { contains: 'x' }, 'Standard')).message).toContain('content-encoding "gzip"')
   })
 
-  test('an answer to an upgrade that nobody asked for is an answer like any other', async () => {
+  test('an unsolicited answer to an upgrade is an ordinary answer', async () => {
     const result = await one('status', replies('HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'), {
       status: ['2xx'],
     })
@@ -286,7 +286,7 @@ describe('http faults', () => {
 })
 
 describe('http redirects', () => {
-  test('by default none is followed, and where it leads is shown without its query', async () => {
+  test('by default no redirect is followed, and its target is shown without its query', async () => {
     const { results, seen } = await look(replies(answer(302, '', { Location: 'https://login.test/in?token=s3cr3t' })), {
       status: ['200'],
     })
@@ -303,13 +303,13 @@ describe('http redirects', () => {
     expect(checked(results, 'content').status).toBe('ok')
   })
 
-  test('a redirect loop is told, and shows no query', async () => {
+  test('a redirect loop is reported, without queries', async () => {
     const result = await one('status', redirectLoop, { path: '/a', redirects: 9 })
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(result.message).toMatch(/redirects in a loop: http:\S+\/a -> http:\S+\/b\?token=… -> http:\S+\/a$/)
   })
 
-  test('more redirects than allowed are told', async () => {
+  test('more redirects than allowed are reported', async () => {
     let n = 0
     const result = await one(
       'status',
@@ -345,7 +345,7 @@ describe('http redirects', () => {
     expect(seen).toBe(1)
   })
 
-  test('other protocols and what is no URL are not followed', async () => {
+  test('other protocols and invalid URLs are not followed', async () => {
     for (const location of [
       'file:///etc/passwd',
       'http://[',
@@ -357,7 +357,7 @@ describe('http redirects', () => {
     }
   })
 
-  test('a peer cannot redirect to what is nearer than itself: from elsewhere to the link, from there to this machine', async () => {
+  test('a peer cannot redirect to a nearer network: from outside to a private one, from there to this machine', async () => {
     const far = {
       ip: '192.0.2.7',
       port: 80,
@@ -390,14 +390,14 @@ describe('http redirects', () => {
 })
 
 describe('http credentials', () => {
-  test('Basic mode signs in nowhere and accepts the 401 that it gets', async () => {
+  test('Basic mode does not sign in and accepts the resulting 401', async () => {
     const settings = { username: 'probe', password: secret('hunter22'), status: ['200'] }
     const { results, heard } = await look(replies(answer(401)), settings, 'Basic')
     expect(heard).not.toMatch(/authorization/i)
     expect(checked(results, 'status').status).toBe('ok')
   })
 
-  test('Standard signs in with basic, a bearer token or a header of its own', async () => {
+  test('Standard signs in with basic, a bearer token or a custom header', async () => {
     const heard = async (settings: Settings) => (await look(replies(answer(200)), settings, 'Standard')).heard
     expect(await heard({ username: 'probe', password: secret('hunter22') })).toContain(
       `Authorization: Basic ${btoa('probe:hunter22')}\r\n`,
@@ -406,7 +406,7 @@ describe('http credentials', () => {
     expect(await heard({ token: secret('tok-12345'), tokenHeader: 'X-Api-Key' })).toContain('X-Api-Key: tok-12345\r\n')
   })
 
-  test('a refused sign-in is a fault of auth, and is not repeated by the next run', async () => {
+  test('a refused sign-in is an auth fault, and the next run does not repeat it', async () => {
     await using there = await peer(replies(answer(401)))
     const settings = { url: `http://127.0.0.1:${there.port}/`, username: 'probe', password: secret('wrong-one') }
     const options = { limits: limits(), retries: 2 }
@@ -421,7 +421,7 @@ describe('http credentials', () => {
     expect(there.seen()).toBe(1)
   })
 
-  test('a 401 that the configuration expects is no refused sign-in', async () => {
+  test('a 401 that the configuration expects is not a refused sign-in', async () => {
     const settings = { token: secret('wrong-token'), status: ['401'] }
     expect(await one('status', replies(answer(401)), settings, 'Standard')).toMatchObject({ status: 'ok' })
   })
@@ -436,7 +436,7 @@ describe('http credentials', () => {
     )
   })
 
-  test('no finding holds a secret, whatever a peer gives back', async () => {
+  test('no result contains a secret, whatever a peer returns', async () => {
     const token = 'tok-12345-abcdef'
     const password = 'hunter22-hunter22'
     const sent = { username: 'probe', password: secret(password) }
@@ -480,7 +480,7 @@ describe('http credentials', () => {
     expect(texts[0]).toContain('[secret]')
   })
 
-  test('settings that contradict each other are refused before anything is sent', async () => {
+  test('contradictory settings are refused before anything is sent', async () => {
     const cases: readonly (readonly [Settings, string])[] = [
       [{ token: secret('abcdef'), username: 'u', password: secret('abcdef') }, 'exclude each other'],
       [{ password: secret('abcdef') }, 'password needs a username'],
@@ -500,12 +500,12 @@ describe('http credentials', () => {
 })
 
 describe('http content', () => {
-  test('content is judged from Standard on', async () => {
+  test('content is evaluated from Standard on', async () => {
     const { results } = await look(replies(answer(200, 'no')), { contains: 'yes', header: { x: 'y' } }, 'Basic')
     expect(results.map((result) => result.check)).toEqual(['connect', 'status', 'latency'])
   })
 
-  test('headers are compared, matched, and missed', async () => {
+  test('headers are compared, matched, and reported when missing', async () => {
     const behave = replies(
       answer(200, '', { 'Content-Type': 'text/html; charset=utf-8', 'X-Left': '5', 'Set-Cookie': 'sid=abcdef' }),
     )
@@ -521,7 +521,7 @@ describe('http content', () => {
     expect(JSON.stringify(await header({ 'set-cookie': 'x' }))).not.toContain('abcdef')
   })
 
-  test('the body contains and matches', async () => {
+  test('the body is searched for texts and patterns', async () => {
     const content = async (settings: Settings) =>
       await one('content', replies(answer(200, 'all systems go\nversion 3')), settings, 'Standard')
     expect((await content({ contains: 'systems go', matches: '/^version \\d$/m' })).status).toBe('ok')
@@ -540,7 +540,7 @@ describe('http content', () => {
     expect(JSON.stringify(results)).not.toContain('4111')
   })
 
-  test('a pattern that backtracks is given up and named', async () => {
+  test('a pattern that backtracks is abandoned and named', async () => {
     const start = processorMs()
     const result = await one(
       'content',
@@ -553,7 +553,7 @@ describe('http content', () => {
     expect(result.message).toMatch(new RegExp(givenUp))
   })
 
-  test('many patterns that backtrack are given up together: in headers, JSON, measures, and of a link', async () => {
+  test('many patterns that backtrack share one budget: in headers, JSON, measures, and of a link', async () => {
     const text = `${'a'.repeat(60)}!`
     const many = Array.from({ length: 12 }, (_, index) => index)
     const map = (key: (n: number) => string) => Object.fromEntries(many.map((n) => [key(n), `/^(\\w+)+${n}$/`]))
@@ -588,7 +588,7 @@ describe('http content', () => {
     expect(checked(next, 'json').status).toBe('ok')
   })
 
-  test('JSON values are compared, matched, and missed', async () => {
+  test('JSON values are compared, matched, and reported when missing', async () => {
     const behave = json({ a: { b: [{ c: 3 }], 'x y': true, no: null }, status: 'UP' })
     const values = async (expected: Record<string, string>) => await one('json', behave, { json: expected }, 'Standard')
     const good = {
@@ -606,7 +606,7 @@ describe('http content', () => {
     expect((await values({ '$.status': '< 3' })).message).toContain('(not a number)')
   })
 
-  test('what is not JSON is told by its type and length', async () => {
+  test('an answer that is not JSON is reported with its type and length', async () => {
     const page = replies(answer(200, '<html>login</html>', { 'Content-Type': 'text/html' }))
     const result = await one('json', page, { json: { '$.a': '1' } }, 'Standard')
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
@@ -615,7 +615,7 @@ describe('http content', () => {
     expect(long.message).toContain('longer than maxBody (1000 B)')
   })
 
-  test('deeply nested JSON is survived', async () => {
+  test('deeply nested JSON is handled', async () => {
     const result = await one('json', replies(answer(200, '['.repeat(500_000))), { json: { '$[0]': '1' } }, 'Standard')
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
@@ -626,7 +626,7 @@ describe('http health of another server', () => {
   const health = async (body: unknown, status = 200) =>
     await one('health', json(body, status), { health: true, path }, 'Standard')
 
-  test('200 proves nothing: the body says Failure', async () => {
+  test('a 200 with the body of a Failure fails', async () => {
     const result = await health({
       Status: 'Failure',
       StatusMessage: 'App is unhealthy: \x1b[31mdb\x1b[0m down',
@@ -641,7 +641,7 @@ describe('http health of another server', () => {
     expect(result.details).toEqual(['postgres orders: round trip: refused'])
   })
 
-  test('Success is ok, and the request carries the hop', async () => {
+  test('Success is ok, and the request carries the hop header', async () => {
     const { results, heard } = await look(
       json({ Status: 'Success', FailedMonitorCount: 0 }),
       { health: true, path },
@@ -652,7 +652,7 @@ describe('http health of another server', () => {
     expect(heard).toContain('Accept: application/json\r\n')
   })
 
-  test('Success with failed monitors, with none at all, or without a status is not taken at its word', async () => {
+  test('Success with failed monitors, with none at all, or without a status fails', async () => {
     expect(await health({ Status: 'Success', FailedMonitorCount: 1 })).toMatchObject({
       status: 'failed',
       fault: 'protocol',
@@ -665,7 +665,7 @@ describe('http health of another server', () => {
     expect(await health([1])).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 
-  test('a 503 tells its cause too', async () => {
+  test('a 503 is reported with its cause too', async () => {
     const { results } = await look(
       json({ Status: 'Failure', StatusMessage: 'disk full', FailedMonitorCount: 1 }, 503),
       { health: true, path },
@@ -675,7 +675,7 @@ describe('http health of another server', () => {
     expect(checked(results, 'health').message).toContain('says Failure, 1 failed monitor: "disk full"')
   })
 
-  test('a run that another svc asked for makes no such call, also where health was forgotten', async () => {
+  test('a run that another svc requested makes no such call, even where health is not set', async () => {
     for (const settings of [
       { health: true, path: '/status' },
       { path },
@@ -689,7 +689,7 @@ describe('http health of another server', () => {
     expect(seen).toBe(1)
   })
 
-  test('a secret is for the server that url names: no other Host beside it, and no header that is ours', () => {
+  test('a secret is for the server in url: no other Host beside it, and no header of svc', () => {
     const url = 'https://shop.example.com/'
     const why = (given: Parameters<typeof withDefaults<typeof http.settings>>[1]): string | undefined =>
       http.validate?.(withDefaults(http.settings, { url, ...given }))
@@ -701,7 +701,7 @@ describe('http health of another server', () => {
     expect(why({ tokenHeader: 'X-Api-Key', token: secret('t') })).toBeUndefined()
   })
 
-  test('this very process is never asked for its health', async () => {
+  test('this very process is never called for its health', async () => {
     await using there = await peer(json({ Status: 'Success' }))
     const url = `http://127.0.0.1:${there.port}/healthcheck`
     const results = await runKind(http, { url }, 'Standard', { ownUrl: () => `http://127.0.0.1:${there.port}/` })
@@ -726,7 +726,7 @@ describe('http version and clock', () => {
     )
   })
 
-  test('the clock is judged in Advanced, and left out without a Date header', async () => {
+  test('the clock is evaluated in Advanced, and omitted without a Date header', async () => {
     const at = (ms: number, more: Record<string, string> = {}) =>
       replies(() => answer(200, '', { Date: new Date(Date.now() + ms).toUTCString(), ...more }))
     expect((await one('clock', at(0), {}, 'Advanced')).status).toBe('ok')
@@ -748,7 +748,7 @@ describe('http version and clock', () => {
 })
 
 describe('http addresses', () => {
-  test('Advanced asks every address by itself, with the name as Host', async () => {
+  test('Advanced requests each address separately, with the name as Host', async () => {
     await using good = await peer(replies(answer(200)))
     await using bad = await peer(replies(answer(500)), { host: '127.0.0.2', port: good.port })
     const resolve = () => Promise.resolve(['127.0.0.1', '127.0.0.2'])
@@ -799,7 +799,7 @@ describe('http addresses', () => {
       expect(found?.details).toHaveLength(2)
     })
 
-    test('the same build everywhere is well; one address, a shallower mode and no version have no such row', async () => {
+    test('the same build everywhere is ok; one address, a shallower mode and no version have no such row', async () => {
       expect(await run(['2.4.1', '2.4.1'])).toMatchObject({ status: 'ok', message: '2 addresses run "2.4.1"' })
       expect(await run(['2.4.1'])).toBeUndefined()
       expect(await run(['2.4.1', '2.4.0'], 'Standard')).toBeUndefined()
@@ -813,13 +813,13 @@ describe('http judgeFrom', () => {
   const settings = { judgeFrom: 'Basic', json: { '$.Online': 'true' } } as const
   const offline = replies(answer(200, '{"Online": false}'))
 
-  test('Basic: what is small and asked without a sign-in is judged at once', async () => {
+  test('Basic: a small answer without a sign-in is evaluated at once', async () => {
     expect(await one('json', offline, settings)).toMatchObject({ status: 'failed', fault: 'data' })
     const { results } = await look(offline, { json: settings.json })
     expect(results.map(({ check }) => check)).not.toContain('json')
   })
 
-  test('an answer to a request without its credentials is not judged in Basic', async () => {
+  test('an answer to a request without its credentials is not evaluated in Basic', async () => {
     const { results } = await look(offline, { ...settings, token: secret('tok-12345') })
     expect(results.map(({ check }) => check)).not.toContain('json')
   })
@@ -837,7 +837,7 @@ suiteWith(opensslMissing(), 'https', () => {
     mode: ExecutionMode = 'Advanced',
   ) => await look(replies(answer(200, 'hi')), { caFile: made.caFile, ...settings }, mode, { peer: { tls } })
 
-  test('a good chain is ok, and Advanced judges its dates', async () => {
+  test('a valid chain is ok, and Advanced evaluates its dates', async () => {
     const { results } = await secure(made.good)
     expect(checked(results, 'connect').message).toMatch(/accepted, TLSv1\.3$/)
     expect(checked(results, 'certificate')).toMatchObject({ status: 'ok', measurement: { unit: 'days' } })
@@ -849,7 +849,7 @@ suiteWith(opensslMissing(), 'https', () => {
     })
   })
 
-  test('a server that is not who it should be is asked nothing, and why is told', async () => {
+  test('a server with the wrong identity gets no request, and the reason is reported', async () => {
     const cases = [
       [made.expired, /certificate "svc.test" expired on .* UTC, 2 d ago$/],
       [made.expiredIntermediate, /issuer certificate "Svc Old Issuer" expired on/],
@@ -866,13 +866,13 @@ suiteWith(opensslMissing(), 'https', () => {
     }
   })
 
-  test('verify: false asks all the same, and Advanced still dates the chain', async () => {
+  test('verify: false sends the request, and Advanced still dates the chain', async () => {
     const { results } = await secure(made.expired, { verify: false, caFile: undefined })
     expect(checked(results, 'status').status).toBe('ok')
     expect(checked(results, 'certificate')).toMatchObject({ status: 'failed', fault: 'tls' })
   })
 
-  test('a plain server behind https is told', async () => {
+  test('a plain server behind https is reported', async () => {
     await using there = await peer(replies(answer(200)))
     const result = checked(await runKind(http, { url: `https://127.0.0.1:${there.port}/` }), 'connect')
     expect(result).toMatchObject({ status: 'failed', fault: 'tls' })

@@ -83,14 +83,14 @@ describe('ldap settings', () => {
   const url = 'ldap://dc1.example.com'
   const password = { env: 'P' }
 
-  test('only ldap and ldaps URLs are taken, and the secrets are pointed at', () => {
+  test('only ldap and ldaps URLs are accepted, and secrets are references', () => {
     const given = { url: 'http://dc1', user: 'cn=a', password: 'hunter2', refusesWrongPassword: {} }
     const { problems } = readSettings(ldap.settings, given, context)
     expect(problems.map(({ path }) => path.join('.')).sort()).toEqual(['password', 'refusesWrongPassword.user', 'url'])
     expect(JSON.stringify(problems)).not.toContain('hunter2')
   })
 
-  test('the target is the host and the port of the URL, 389 and 636 where it names none', () => {
+  test('the target is the host and the port of the URL, 389 and 636 by default', () => {
     const target = (one: string) => ldap.target?.(withDefaults(ldap.settings, { url: one }))
     expect(target('ldap://dc1.example.com')).toEqual({ host: 'dc1.example.com', port: 389 })
     expect(target('ldaps://dc1.example.com')).toEqual({ host: 'dc1.example.com', port: 636 })
@@ -108,7 +108,7 @@ describe('ldap settings', () => {
     expect(wrong(given)).toContain(why)
   })
 
-  test('a dedicated account beside another one is no contradiction', () => {
+  test('a dedicated account beside another one is not a contradiction', () => {
     expect(wrong({ url, user: 'cn=a', password, refusesWrongPassword: { user: 'cn=b' } })).toBeUndefined()
   })
 })
@@ -123,7 +123,7 @@ describe('LDAP messages', () => {
     Buffer.from('308400000010020101618400000007 0a010004000400'.replaceAll(' ', ''), 'hex'),
   ]
 
-  test('are cut out of a stream wherever that is chopped', () => {
+  test('are separated in a stream however it is chunked', () => {
     const stream = Buffer.concat(sound)
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: stream.length }), { maxLength: 8 }), (cuts) => {
@@ -137,7 +137,7 @@ describe('LDAP messages', () => {
     )
   })
 
-  test('that are anything else throw ProbeError and nothing else', () => {
+  test('that are invalid throw ProbeError and nothing else', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), fc.integer({ min: 0, max: 4 }), fc.nat(30), (noise, which, at) => {
         const bytes = Buffer.from(sound[which] ?? [])
@@ -168,11 +168,11 @@ describe('LDAP messages', () => {
       'longer than its message',
     ],
     ['a list that is none', message(1, ber(0x64, text('dc=a'), text('xx'))), 'in the wrong place'],
-  ])('%s is no LDAP', (_, bytes, why) => {
+  ])('%s is not LDAP', (_, bytes, why) => {
     expect(() => new LdapFrames('peer').take(bytes)).toThrow(why)
   })
 
-  test('dripped byte by byte are not copied each time', () => {
+  test('that arrive byte by byte are not copied each time', () => {
     const large = ber(0x64, text('dc=a'), ber(0x30, ber(0x30, text('cn'), ber(0x31, text('x'.repeat(50_000))))))
     const whole = message(1, large)
     const frames = new LdapFrames('peer')
@@ -184,7 +184,7 @@ describe('LDAP messages', () => {
     expect(processorMs() - started).toBeLessThan(500)
   })
 
-  test('the newest of several changes counts', () => {
+  test('with several changes count the newest', () => {
     const values = ['20260730120000.1Z#000000#000#000000', '20260731120000.123456Z#000000#001#000000', 'nonsense']
     expect(newestChange(values)).toBe(Date.parse('2026-07-31T12:00:00Z'))
     expect(newestChange(['99999999999999Z#'])).toBeUndefined()
@@ -192,7 +192,7 @@ describe('LDAP messages', () => {
 })
 
 describe('ldap over a bad connection', () => {
-  test('refused is refused, without a threshold', async () => {
+  test('a refused port is reported as refused, without a threshold', async () => {
     const results = await runKind(ldap, { url: `ldap://127.0.0.1:${await refusedPort()}`, ...account }, 'Standard')
     expect(results).toMatchObject([{ check: 'connect', status: 'failed', fault: 'refused' }])
     expect(results[0]?.message).not.toContain('limit')
@@ -213,14 +213,14 @@ describe('ldap over a bad connection', () => {
     await expect.poll(deaf.open).toBe(0)
   })
 
-  test('a peer that resets, or hangs up, is said to have closed the connection', async () => {
+  test('a peer that resets or hangs up is reported to have closed the connection', async () => {
     const { results } = await look(reset, account, 'Standard')
     expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault: 'protocol' })
     const half = await look(replies(Buffer.from('300c0201', 'hex')), account, 'Standard')
     expect(checked(half.results, 'bind').message).toMatch(/closed the connection before it answered$/)
   })
 
-  test('a server that hangs up in between is not connected to again', async () => {
+  test('a server that hangs up in between does not get another connection', async () => {
     const { results, seen } = await look(
       (socket) => socket.on('data', (asked) => void socket.end(bound(request(asked).id))),
       account,
@@ -231,7 +231,7 @@ describe('ldap over a bad connection', () => {
     expect(seen).toBe(1)
   })
 
-  test('a notice of disconnection is told in its own words', async () => {
+  test('a notice of disconnection is reported in its own words', async () => {
     const notice = ber(extended, int(52, 10), text(''), text('back at 4'), ber(0x8a, '1.3.6.1.4.1.1466.20036'))
     const { results } = await look(
       answers(() => message(0, notice)),
@@ -272,7 +272,7 @@ describe('a simulated server that answers badly', () => {
     expect(checked(results, 'bind').message).toContain(words)
   })
 
-  test('escapes and our own password in its words do neither get through', async () => {
+  test('whose words contain escapes and the configured password shows neither', async () => {
     const { results } = await look(
       refuses(49, `${escapeSequences} ${probe.password} ${'x'.repeat(20_000)}`),
       account,
@@ -297,13 +297,13 @@ describe('a simulated server that answers badly', () => {
       answers(bound, (id) => message(id, ber(0x73, Buffer.from('04847fffffff', 'hex')))),
     ],
     ['nests without end', answers(bound, (id) => message(id, ber(0x64, Buffer.from('30827fff'.repeat(4_000), 'hex'))))],
-  ])('that %s is a fault of the protocol, at once', async (_, behave) => {
+  ])('that %s is a protocol fault, at once', async (_, behave) => {
     const { results } = await look(behave, account, 'Standard')
     // Not "timeout": it does not wait for its deadline.
     expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 
-  test('that never stops with entries is left after 1 MiB', async () => {
+  test('that never stops with entries is abandoned after 1 MiB', async () => {
     const { results } = await look(
       (socket) => {
         socket.once('data', (asked) => {
@@ -322,7 +322,7 @@ describe('a simulated server that answers badly', () => {
     expect(checked(results, 'rootDSE').message).toContain('more than 1 MiB')
   })
 
-  test('whose answer is for another question is not believed', async () => {
+  test('whose answer is for another request is rejected', async () => {
     const { results } = await look(
       answers((id) => message(id + 1, result(bindResponse, 0))),
       account,
@@ -332,14 +332,14 @@ describe('a simulated server that answers badly', () => {
     expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault: 'timeout' })
   })
 
-  test('that goes on unencrypted after StartTLS is refused', async () => {
+  test('that continues unencrypted after StartTLS is refused', async () => {
     const agreed = message(1, result(extended, 0))
     const { results } = await look(replies(Buffer.concat([agreed, message(2, result(done, 0))])), { startTls: true })
     expect(results[0]).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(results[0]?.message).toContain('went on unencrypted')
   })
 
-  test('that knows no StartTLS is told so, and hears no password', async () => {
+  test('that does not support StartTLS is reported as such, and gets no password', async () => {
     const { results, heard } = await look(
       replies(message(1, result(extended, 2))),
       { startTls: true, ...account },
@@ -350,7 +350,7 @@ describe('a simulated server that answers badly', () => {
     expect(heard).not.toContain(probe.password)
   })
 
-  test('that shows strangers no root entry is well in Basic', async () => {
+  test('that shows anonymous callers no root entry is ok in Basic', async () => {
     const { results } = await look(answers(bound, (id) => message(id, result(done, 1, 'bind first'))))
     expect(checked(results, 'rootDSE')).toMatchObject({ status: 'ok', message: 'not shown without a sign-in' })
   })
@@ -392,7 +392,7 @@ describe('a simulated server that answers badly', () => {
   })
 })
 
-test('no password goes over plain ldap to another machine, unless that is wanted', () => {
+test('a password goes over plain ldap to another machine only where that is configured', () => {
   const { signal } = new AbortController()
   const at = (ip: string) => ({ ip, port: 389, address: `${ip}:389`, signal, step: () => {} })
   const plain = { socket: new Socket(), chain: undefined }
@@ -405,7 +405,7 @@ test('no password goes over plain ldap to another machine, unless that is wanted
   expect(refuseReadable(plain, at('192.0.2.7'), { ...given, insecureLdap: true })).toBeUndefined()
 })
 
-test('the boundaries of latency and age belong to the better side', () => {
+test('values at the boundaries of latency and age are ok', () => {
   const { latency } = withDefaults(connectSettings, { url: 'ldap://a' })
   const connect = (ms: number) => evaluateConnect({ address: 'a:1', chain: undefined }, ms, latency).status
   expect([1_000, 1_001, 3_000, 3_001].map(connect)).toEqual(['ok', 'warning', 'warning', 'failed'])
@@ -447,7 +447,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
   })
   const gone = () => expect.poll(() => server.open()).toBe(0)
 
-  test('Basic connects and reads the root entry, and signs in nobody', async () => {
+  test('Basic connects and reads the root entry, without a sign-in', async () => {
     const binds = server.logged(/ BIND dn=/)
     const results = await runKind(ldap, { url: server.url, ...account })
     expect(levels(results)).toEqual(['connect ok', 'rootDSE ok'])
@@ -463,7 +463,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
     await gone()
   })
 
-  test.each(['plain', 'StartTLS', 'ldaps'])('Advanced does all of it, %s', async (how) => {
+  test.each(['plain', 'StartTLS', 'ldaps'])('Advanced runs all checks, %s', async (how) => {
     const given = { ...whole(), url: how === 'ldaps' ? server.ldaps : server.url, startTls: how === 'StartTLS' }
     const results = await runKind(ldap, given, 'Advanced')
     expect(levels(results)).toEqual([
@@ -492,7 +492,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
     await gone()
   })
 
-  test('the dedicated account without its password is shown a wrong one only', async () => {
+  test('the dedicated account without its password only gets a wrong one', async () => {
     const given = { url: server.url, ...account, refusesWrongPassword: { user: dedicated.user } }
     const results = await runKind(ldap, given, 'Advanced')
     expect(checked(results, 'wrong password')).toMatchObject({
@@ -505,7 +505,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
     await gone()
   })
 
-  test('what is missing, hidden or malformed is told apart', async () => {
+  test('missing, hidden and malformed entries are distinguished', async () => {
     const search = async (base: string, given: Settings = account) =>
       checked(await runKind(ldap, { url: server.url, base, ...given }, 'Standard'), 'search')
     expect(await search(`ou=nowhere,${suffix}`)).toMatchObject({ status: 'failed', fault: 'data' })
@@ -516,7 +516,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
     await gone()
   })
 
-  test('a search that finds too little, and a filter that cannot be read, hide nothing else', async () => {
+  test('a search that finds too little, and an invalid filter, do not hide other results', async () => {
     const entry = (filter: string, atLeast = 1) => ({ url: server.url, ...account, entry: { filter, atLeast } })
     const few = await runKind(
       ldap,
@@ -536,7 +536,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
     await gone()
   })
 
-  test('a certificate of an unknown CA, or for another name, is a fault of TLS before anything is said', async () => {
+  test('a certificate of an unknown CA, or for another name, is a TLS fault before anything is sent', async () => {
     const binds = server.logged(/ BIND dn=/)
     for (const given of [{ url: server.ldaps }, { url: server.url, startTls: true }]) {
       const unknown = await runKind(ldap, { ...given, ...account }, 'Standard')
@@ -550,7 +550,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
     await gone()
   })
 
-  test('a frozen server is a timeout at the deadline, and what was seen before is kept', async () => {
+  test('a frozen server is a timeout at the deadline, and earlier results are kept', async () => {
     server.freeze()
     try {
       await expect.poll(server.stopped).toBe(true)
@@ -571,7 +571,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
 })
 
 peerSuite(slapdMissing, 'ldap with a real OpenLDAP that demands more', () => {
-  test('strangers that may not look, and passwords that may not be readable', async () => {
+  test('anonymous callers without access, and passwords that may not be readable', async () => {
     const server = await startSlapd({ global: ['require authc', 'security simple_bind=128'] })
     try {
       const basic = await runKind(ldap, { url: server.url })
@@ -587,7 +587,7 @@ peerSuite(slapdMissing, 'ldap with a real OpenLDAP that demands more', () => {
   })
 })
 
-test('nothing of a probe stays in this process', async () => {
+test('a probe leaves nothing in this process', async () => {
   const before = await settled('')
   await runKind(ldap, { url: `ldap://127.0.0.1:${await refusedPort()}` })
   expect(await settled(before)).toBe(before)

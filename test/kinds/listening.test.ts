@@ -42,8 +42,8 @@ async function closedPort(): Promise<number> {
   return port
 }
 
-describe('what listens on this machine', () => {
-  test('is named with the next step and never a failure', async () => {
+describe('ports that listen on this machine', () => {
+  test('are reported with the next step and never as a failure', async () => {
     const port = await server()
     expect(await runKind(listeningKind, { ports: [{ port, what: 'postgres' }] })).toEqual([
       {
@@ -55,7 +55,7 @@ describe('what listens on this machine', () => {
     ])
   })
 
-  test('its banner is shown when it talks first, and nothing is ever sent', async () => {
+  test('are reported with their banner when they send one first, and never receive anything', async () => {
     const port = await server('220 files.example FTP ready\r\n')
     const [result] = await runKind(listeningKind, { ports: [{ port, what: 'ftp' }] })
     expect(result?.message).toBe(
@@ -66,7 +66,7 @@ describe('what listens on this machine', () => {
     expect(connections).toBe(1)
   })
 
-  test('closed ports are left out, and none at all is no failure', async () => {
+  test('are omitted when closed, and their absence is not a failure', async () => {
     const [open, closed] = [await server(), await closedPort()]
     const ports = [
       { port: closed, what: 'ssh' },
@@ -76,7 +76,7 @@ describe('what listens on this machine', () => {
     expect(await runKind(listeningKind, { ports: [{ port: closed, what: 'ssh' }] })).toMatchObject([{ status: 'ok' }])
   })
 
-  test('what the plan has already seen is told without a second look', async () => {
+  test('are not probed again when the plan has already recognized them', async () => {
     const port = await server()
     const found = [{ port, what: 'ssh', banner: 'SSH-2.0-Test' }]
     expect(await runKind(listeningKind, { found })).toMatchObject([
@@ -86,7 +86,7 @@ describe('what listens on this machine', () => {
   })
 })
 
-describe('looking at ports', () => {
+describe('the probe of ports', () => {
   test('waits for a banner no longer than 300 ms, for all ports at once', async () => {
     const said = [undefined, undefined, undefined, 'SSH-2.0-Test']
     const ports = await Promise.all(
@@ -114,7 +114,7 @@ describe('looking at ports', () => {
     expect(bannerOf(Buffer.from(text, 'latin1'))).toBe(banner)
   })
 
-  test('one port twice is looked at once', async () => {
+  test('probes a port that is listed twice once', async () => {
     const port = await server()
     const found = await listeningPorts(
       [

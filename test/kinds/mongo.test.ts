@@ -110,7 +110,7 @@ const one = (check: string, options: MongoPeerOptions, mode: Mode = 'Basic', giv
 const names = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
 
 describe('a healthy simulated node', () => {
-  test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+  test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
     await using({}, async (server) => {
       const at = async (mode: Mode, given: Given = {}): Promise<readonly string[]> => {
         const results = await run(server.port, mode, given)
@@ -126,7 +126,7 @@ describe('a healthy simulated node', () => {
       expect(await at('Advanced', { allowWrites: true })).toEqual(all)
     })
   })
-  test('what a simulated primary says is said', async () => {
+  test('the description of a simulated primary is reported', async () => {
     await using({}, async (server) => {
       const results = await run(server.port, 'Advanced')
       const said = (check: string): string => checked(results, check).message
@@ -140,7 +140,7 @@ describe('a healthy simulated node', () => {
       expect(said('cache')).toBe('cache of 10 GiB full to 80 % (warns above 95 %)')
     })
   })
-  test('a run signs in once to a simulated node, and what it asks is limited there', async () => {
+  test('a run signs in once to a simulated node, and limits its queries there', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced', { allowWrites: true })
       expect(server.signIns()).toEqual({ begun: 1, right: 1 })
@@ -149,7 +149,7 @@ describe('a healthy simulated node', () => {
       expect(server.commands().every(({ maxTimeMS }) => maxTimeMS > 0 && maxTimeMS <= 30_000)).toBe(true)
     })
   })
-  test('without a user a simulated node is looked at without a sign-in', async () => {
+  test('without a user a simulated node is checked without a sign-in', async () => {
     await using({}, async (server) => {
       const results = await run(server.port, 'Standard', { url: url(server.port, '') })
       expect(checked(results, 'connect').message).toMatch(/^connected to 127\.0\.0\.1:\d+ without a sign-in in/)
@@ -162,7 +162,7 @@ describe('a healthy simulated node', () => {
       expect(server.signIns().begun).toBe(0)
     })
   })
-  test('only what it was allowed to write is written to a simulated node, and taken away again', async () => {
+  test('only allowed writes reach a simulated node, and they are removed again', async () => {
     const writes = (server: MongoPeer): readonly string[] =>
       server
         .commands()
@@ -190,7 +190,7 @@ describe('a healthy simulated node', () => {
     expect(mongo.signsIn?.(given('mongodb://m@db1/'), 'Basic')).toBe(true)
     expect(mongo.signsIn?.(given('mongodb://db1/'), 'Advanced')).toBe(false)
   })
-  test('mongodb+srv is refused with the way out, and nothing is looked up', async () => {
+  test('mongodb+srv is refused with a remedy, and nothing is resolved', async () => {
     const resolve = () => Promise.reject(new Error('looked up'))
     const [found] = await runKind(mongo, { url: 'mongodb+srv://m@cluster.example/' }, 'Basic', { resolve })
     expect(found).toMatchObject({ check: 'settings', status: 'failed' })
@@ -204,7 +204,7 @@ describe('the clock of a simulated node', () => {
     Object.defineProperty(told, 'localTime', { enumerable: true, get: () => new Date(Date.now() + ms) })
     return one('clock', { hello: told }, 'Advanced')
   }
-  test('is judged against ours, as far as a difference is proved', async () => {
+  test('is compared with the local one, as far as a difference is certain', async () => {
     expect(await off(0)).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
     const behind = await off(-600_000)
     expect(behind).toMatchObject({ status: 'failed', fault: 'threshold' })
@@ -213,7 +213,7 @@ describe('the clock of a simulated node', () => {
     expect(ahead.status).toBe('warning')
     expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
   })
-  test('is not looked at where it is not told, and that is said', async () => {
+  test('is not checked where the node does not report it, and that is reported', async () => {
     const told = { ...hello.primary, localTime: undefined }
     expect(await one('clock', { hello: told }, 'Advanced')).toMatchObject({
       status: 'warning',
@@ -222,36 +222,39 @@ describe('the clock of a simulated node', () => {
   })
 })
 
-describe('what a simulated node says it is', () => {
+describe('the role that a simulated node reports', () => {
   const kinds = ['standalone', 'mongos', 'secondary', 'recovering', 'uninitiated', 'arbiter'] as const
-  test.each(kinds)('a simulated %s is told from the others, and asked only what it can know', async (kind) => {
-    const said = kind === 'standalone' ? {} : hello[kind]
-    const results = await using({ hello: { setName: undefined, ...said } }, (server) =>
-      run(server.port, 'Advanced', { allowWrites: true }),
-    )
-    const role = checked(results, 'role')
-    const basic = ['connect', 'hello', 'ping', 'role']
-    const load = ['queues', 'cache', 'cache dirty']
-    const expected: Record<
-      (typeof kinds)[number],
-      readonly [status: string, message: string, checks: readonly string[]]
-    > = {
-      standalone: ['ok', 'is a standalone', [...basic, 'connections', ...load, 'clock', 'write concern']],
-      mongos: ['ok', 'is a mongos', [...basic, 'connections', ...load, 'clock', 'write concern']],
-      secondary: [
-        'ok',
-        'is a secondary of rs0',
-        [...basic, 'primary', 'members', 'connections', 'replication lag', 'oplog window', ...load, 'clock'],
-      ],
-      recovering: ['failed', 'is a node of rs0 that serves nobody', [...basic, 'primary', 'clock']],
-      uninitiated: ['failed', 'is a node that waits for its replica set to be initiated', [...basic, 'clock']],
-      arbiter: ['ok', 'is an arbiter of rs0', [...basic, 'primary', 'clock']],
-    }
-    const [status, message_, checks] = expected[kind]
-    expect(role).toMatchObject({ status, message: message_ })
-    expect(names(results)).toEqual(checks)
-  })
-  test('a simulated secondary judges its own lag only', async () => {
+  test.each(kinds)(
+    'a simulated %s is distinguished from the others, and gets only queries that it supports',
+    async (kind) => {
+      const said = kind === 'standalone' ? {} : hello[kind]
+      const results = await using({ hello: { setName: undefined, ...said } }, (server) =>
+        run(server.port, 'Advanced', { allowWrites: true }),
+      )
+      const role = checked(results, 'role')
+      const basic = ['connect', 'hello', 'ping', 'role']
+      const load = ['queues', 'cache', 'cache dirty']
+      const expected: Record<
+        (typeof kinds)[number],
+        readonly [status: string, message: string, checks: readonly string[]]
+      > = {
+        standalone: ['ok', 'is a standalone', [...basic, 'connections', ...load, 'clock', 'write concern']],
+        mongos: ['ok', 'is a mongos', [...basic, 'connections', ...load, 'clock', 'write concern']],
+        secondary: [
+          'ok',
+          'is a secondary of rs0',
+          [...basic, 'primary', 'members', 'connections', 'replication lag', 'oplog window', ...load, 'clock'],
+        ],
+        recovering: ['failed', 'is a node of rs0 that serves nobody', [...basic, 'primary', 'clock']],
+        uninitiated: ['failed', 'is a node that waits for its replica set to be initiated', [...basic, 'clock']],
+        arbiter: ['ok', 'is an arbiter of rs0', [...basic, 'primary', 'clock']],
+      }
+      const [status, message_, checks] = expected[kind]
+      expect(role).toMatchObject({ status, message: message_ })
+      expect(names(results)).toEqual(checks)
+    },
+  )
+  test('a simulated secondary evaluates its own lag only', async () => {
     const members = [
       member('db1:27017', 1, 'PRIMARY'),
       member('db2:27017', 2, 'SECONDARY', { self: true, optimeDate: new Date(now - 31_000) }),
@@ -261,7 +264,7 @@ describe('what a simulated node says it is', () => {
     const found = await one('replication lag', { hello: hello.secondary, answer }, 'Advanced')
     expect(found).toMatchObject({ status: 'failed', message: 'db2:27017 is behind by 31 s (limit 30 s)' })
   })
-  test('a delay that a simulated secondary is configured to have is no lag', async () => {
+  test('the configured delay of a simulated secondary is not lag', async () => {
     const members = [
       member('db1:27017', 1, 'PRIMARY', { self: true }),
       member('db2:27017', 2, 'SECONDARY', { optimeDate: new Date(now - 3_605_000) }),
@@ -276,8 +279,8 @@ describe('what a simulated node says it is', () => {
   })
 })
 
-describe('a simulated node that cannot be reached or does not let in', () => {
-  test('refused: nothing listens, and that is known at once', async () => {
+describe('a simulated node that cannot be reached or refuses the sign-in', () => {
+  test('refused: nothing listens, and that is reported at once', async () => {
     const found = checked(await run(await refusedPort()), 'connect')
     // Not "timeout": it does not wait for its deadline.
     expect(found).toMatchObject({ status: 'failed', fault: 'refused' })
@@ -291,7 +294,7 @@ describe('a simulated node that cannot be reached or does not let in', () => {
     await hole.close()
     expect(await settled('')).toBe('')
   })
-  test('black hole: the deadline comes before the patience of the driver, however the timers fall', async () => {
+  test('black hole: the deadline precedes the timeout of the driver, in whatever order the timers fire', async () => {
     await using hole = await peer(blackHole)
     const asked = async (): Promise<Result> => checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
     const found = await Promise.all(Array.from({ length: 60 }, asked))
@@ -299,12 +302,12 @@ describe('a simulated node that cannot be reached or does not let in', () => {
     expect([...new Set(found.map(({ message }) => message))]).toEqual([told])
     await hungUp(hole)
   })
-  test('slow: a simulated node late by 80 ms at each step is a threshold, with the figure', async () => {
+  test('slow: a simulated node late by 80 ms at each step exceeds the threshold, with the value', async () => {
     const found = await one('ping', { delayMs: 80 }, 'Basic', { latency: { warn: 20, limit: 60 } })
     expect(found).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 60 } })
     expect(found.measurement?.value).toBeGreaterThan(70)
   })
-  test('a wrong password is auth at a simulated node, is shown nowhere, and is not tried again, nor elsewhere', async () => {
+  test('a wrong password is auth at a simulated node, is never shown, and is not tried again, nor elsewhere', async () => {
     await using({}, async (server) => {
       const shared = limits()
       const options = { limits: shared, retries: 3, resolve: async () => ['127.0.0.1', '127.0.0.2'] }
@@ -324,12 +327,12 @@ describe('a simulated node that cannot be reached or does not let in', () => {
       expect(server.seen()).toBe(0)
     })
   })
-  test('a simulated server that is too old for the driver is said as such', async () => {
+  test('a simulated server that is too old for the driver is reported as such', async () => {
     const found = await one('connect', { hello: { maxWireVersion: 5 } })
     expect(found).toMatchObject({ fault: 'protocol' })
     expect(found.message).toContain('speaks no version that the driver knows')
   })
-  test('a simulated impostor that does not know the password is no server to trust', async () => {
+  test('a simulated impostor that does not know the password is not trusted', async () => {
     await using server = await mongoPeer({
       ...healthy,
       answer: (command) => command.saslContinue && { ok: 1 },
@@ -397,13 +400,13 @@ describe('a simulated node that answers badly', () => {
   test.each([
     ['more rounds of hashing than is right', 2_000_000_000],
     ['such rounds, written otherwise', ' +2000000000'],
-  ])('a simulated node that asks for %s is left', async (_, rounds) => {
+  ])('a simulated node that asks for %s is abandoned', async (_, rounds) => {
     const found = await one('connect', { rounds })
     // Not "timeout": the rounds would outlast any deadline.
     expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(found.message).toContain('more rounds of hashing than is right')
   })
-  test('what a simulated node says is shown without escapes, is cut, and never holds the password', async () => {
+  test('text of a simulated node is shown without escapes, truncated, and never contains the password', async () => {
     const errmsg = `${escapeSequences} you sent ${word} ${'x'.repeat(3_000)}`
     const refused = { ok: 0, code: 18, codeName: 'AuthenticationFailed', errmsg }
     const failing = { ok: 0, code: 9_999, codeName: 'Odd', errmsg }
@@ -422,7 +425,7 @@ describe('a simulated node that answers badly', () => {
       expect(text).toContain('[secret]')
     }
   })
-  test('one question that fails hides none of the others, at a simulated node', async () => {
+  test('one query that fails does not hide the others, at a simulated node', async () => {
     const broken = { ok: 0, code: 1, codeName: 'InternalError', errmsg: 'oh' }
     const results = await using({ answer: answers({ replSetGetStatus: broken }) }, (server) =>
       run(server.port, 'Standard'),
@@ -431,7 +434,7 @@ describe('a simulated node that answers badly', () => {
     expect(checked(results, 'members')).toMatchObject({ fault: 'protocol', message: 'the command failed: oh' })
     expect(checked(results, 'connections').status).toBe('ok')
   })
-  test('what an account may not see is said with the role that it lacks, at a simulated node', async () => {
+  test('a denied query is reported with the missing role, at a simulated node', async () => {
     const denied = { ok: 0, code: 13, codeName: 'Unauthorized', errmsg: 'not authorized on admin to execute command' }
     const answer = answers({
       replSetGetStatus: denied,
@@ -462,7 +465,7 @@ describe('a simulated node that answers badly', () => {
       expect(privilege?.replace('<account>', 'monitor').replace('<probeDatabase>', 'svc_health')).toBe(command)
     }
   })
-  test('what a simulated server does not know is no failure', async () => {
+  test('a command that a simulated server does not support is not a failure', async () => {
     const absent = { ok: 0, code: 59, codeName: 'CommandNotFound', errmsg: 'no such command' }
     const found = await one('members', { answer: answers({ replSetGetStatus: absent }) }, 'Standard')
     expect(found).toMatchObject({
@@ -486,7 +489,7 @@ describe('a simulated node that answers badly', () => {
     ['a set that has too few members for it', { ok: 0, code: 100, errmsg: 'Not enough data-bearing nodes' }, 'timeout'],
     ['a disk that is full', { ok: 0, code: 14_031, errmsg: 'No space left' }, 'protocol'],
   ])(
-    '%s fails the round trip at a simulated node, and what was written is deleted all the same',
+    '%s fails the round trip at a simulated node, and its document is deleted nevertheless',
     async (_, insert, fault) => {
       await using({ answer: answers({ insert }) }, async (server) => {
         const results = await run(server.port, 'Advanced', { allowWrites: true })
@@ -500,7 +503,7 @@ describe('a simulated node that answers badly', () => {
   )
 })
 
-describe('what a run opens at a simulated node ends with the run', () => {
+describe('a run at a simulated node closes what it opened', () => {
   test('a command that hangs ends at the deadline, with every socket of the driver', async () => {
     await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
     const results = await endsByDeadline(800, run(server.port, 'Standard', {}, { timeoutMs: 800 }))
@@ -513,7 +516,7 @@ describe('what a run opens at a simulated node ends with the run', () => {
     await server.close()
     expect(await settled('')).toBe('')
   })
-  test('called off at any moment, a run leaves no connection', async () => {
+  test('a run that is cancelled at any moment leaves no connection', async () => {
     await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
     for (let ms = 0; ms < 80; ms += 4) {
       const control = new AbortController()
@@ -524,14 +527,14 @@ describe('what a run opens at a simulated node ends with the run', () => {
     }
     await hungUp(server)
   })
-  test('a node that hangs in the middle of the sign-in leaves no connection', async () => {
+  test('a node that hangs during the sign-in leaves no connection', async () => {
     await using server = await mongoPeer({ ...healthy, rounds: 4_096 })
     await using slow = await proxy(server.port, 250)
     const found = checked(await run(slow.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
     expect(found).toMatchObject({ fault: 'timeout' })
     await hungUp(server)
   })
-  test('an end that comes while the driver is loaded is not missed', async () => {
+  test('a cancellation while the driver loads takes effect', async () => {
     await using server = await mongoPeer(healthy)
     const control = new AbortController()
     const settings = withDefaults(connectSettings, { url: url(server.port), password: secret(word) })
@@ -541,7 +544,7 @@ describe('what a run opens at a simulated node ends with the run', () => {
     await expect(opening).rejects.toThrow('too late')
     expect(server.seen()).toBe(0)
   })
-  test('other sockets of the process are left alone', async () => {
+  test('other sockets of the process are unaffected', async () => {
     await using other = await peer(blackHole)
     const { connect } = await import('node:net')
     await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
@@ -580,7 +583,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
       'ok',
     )
   })
-  test('a certificate that is not trusted is tls, and nothing is signed in to', async () => {
+  test('a certificate that is not trusted is tls, and no sign-in is sent', async () => {
     for (const [certificate, tls, words] of [
       [certificates.good, { mode: 'verify' }, /unable to get|self.signed/i],
       [certificates.selfSigned, verify(), /self.signed/i],
@@ -593,7 +596,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
       expect(server.signIns().begun).toBe(0)
     }
   })
-  test('a node that speaks no TLS, or nothing else, is a failure that says so', async () => {
+  test('a node without TLS, or with nothing else, is a failure that reports that', async () => {
     const [without] = await shown(undefined, verify())
     expect(without.status).toBe('failed')
     const [only, server] = await shown(certificates.good, { mode: 'off' })
@@ -610,7 +613,7 @@ suiteWithFerretdb('a real FerretDB', () => {
   }, 60_000)
   afterAll(() => server.remove())
 
-  test('each mode signs in, and what it can tell is well', async () => {
+  test('each mode signs in, and its results are ok', async () => {
     expect(names(await run(server.port))).toEqual(['connect', 'hello', 'ping'])
     const results = await run(server.port, 'Advanced', { role: 'standalone' })
     expect(results.filter(({ status }) => status === 'failed')).toEqual([])
@@ -633,7 +636,7 @@ suiteWithFerretdb('a real FerretDB', () => {
     expect(found).toMatchObject({ status: 'ok', details: ['swept 1 document that earlier runs left behind'] })
     expect(left.sort()).toEqual(['not-ours', 'svc-probe-young'])
   })
-  test('a wrong password, and a user that does not exist, are auth', async () => {
+  test('a wrong password, and an unknown user, are auth', async () => {
     const wrong = checked(await run(server.port, 'Basic', { password: secret('hunter2-wrong') }), 'connect')
     expect(wrong).toMatchObject({ status: 'failed', fault: 'auth' })
     expect(JSON.stringify(wrong)).not.toContain('hunter2')
@@ -652,11 +655,11 @@ suiteWithFerretdb('a real FerretDB', () => {
   })
 })
 
-describe('what is judged', () => {
+describe('evaluation', () => {
   const status = (results: readonly Result[]): string | undefined => results[0]?.status
   const text = (results: readonly Result[]): string | undefined => results[0]?.message
 
-  test('role and replica set as they should be', () => {
+  test('role and replica set as configured', () => {
     const node = { role: 'secondary', set: 'rs0', primary: 'db1:27017' } as const
     const role = (given: Given) => evaluated(checks.role, node, given)
     expect(status(role({ role: 'secondary', replicaSet: 'rs0' }))).toBe('ok')
@@ -666,7 +669,7 @@ describe('what is judged', () => {
     expect(leaderless[0]).toMatchObject({ check: 'primary', status: 'failed', fault: 'data' })
     expect(text(evaluated(checks.primary, node))).toBe('db1:27017 is the primary of rs0')
   })
-  test('members: unreachable is a failure, on the way a warning', () => {
+  test('members: unreachable is a failure, in transition a warning', () => {
     const members = (state: number, stateName: string, healthy = true) =>
       evaluated(checks.members, {
         set: 'rs0',
@@ -683,12 +686,12 @@ describe('what is judged', () => {
       '1 of 2 members of rs0 not healthy: db2 is not reachable ((not reachable/healthy)): because',
     )
   })
-  test('connections: 80 % and 95 % are ok to the boundary', () => {
+  test('connections: 80 % and 95 % are ok at the boundary', () => {
     const connections = (current: number) =>
       status(evaluated(checks.connections, { current, available: 100 - current }))
     expect([80, 81, 95, 96].map(connections)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
-  test('lag: 10 s and 30 s are ok to the boundary; without a primary it is not known', () => {
+  test('lag: 10 s and 30 s are ok at the boundary; without a primary it is unknown', () => {
     const lag = (ms: number) =>
       status(evaluated(checks.replicationLag, { followers: [{ name: 'db2', ms, delayMs: 0 }] }))
     expect([10_000, 10_001, 30_000, 30_001].map(lag)).toEqual(['ok', 'warning', 'warning', 'failed'])
@@ -719,7 +722,7 @@ describe('what is judged', () => {
     expect(cache(95, 20)).toEqual(['ok', 'ok'])
     expect(cache(96, 21)).toEqual(['warning', 'warning'])
   })
-  test('clock: 2 s and 30 s are ok to the boundary, either way', () => {
+  test('clock: 2 s and 30 s are ok at the boundary, in both directions', () => {
     const off = (aheadMs: number) => status(evaluated(checks.clock, { aheadMs, tripMs: 4 }))
     expect([2_000, -2_000, 2_001, -2_001, 30_000, 30_001, -30_001].map(off)).toEqual([
       'ok',
@@ -735,7 +738,7 @@ describe('what is judged', () => {
     const majority = (ms: number) => status(evaluated(writeConcern, { ms, swept: 0 }))
     expect([1_000, 1_001, 5_000, 5_001].map(majority)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
-  test('the name of the user cannot end the command that is said', () => {
+  test('the name of the user cannot end the command in the message', () => {
     const { user } = mongoTarget(withDefaults(connectSettings, { url: 'mongodb://a%22b@h/' }))
     const observation = obstacleOf(new UnavailableError('permission', 'x', []), user, clusterMonitor)
     expect(evaluated(checks.members, observation)[0]?.details).toEqual([

@@ -82,7 +82,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       )
       expect(await left()).toEqual([])
     })
-    test('the clock is judged against ours, as far as a difference is proved', async () => {
+    test('the clock is compared with the local one, as far as a difference is certain', async () => {
       const off = (ms: number) => one('clock', {}, 'Advanced', { date: () => new Date(Date.now() + ms) })
       // In another time zone than ours, as servers may be.
       await server.query("SET GLOBAL time_zone = '+05:00'")
@@ -97,7 +97,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       expect(ahead.status).toBe('warning')
       expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
     })
-    test('it says what it saw', async () => {
+    test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
       const said = (check: string): string => checked(results, check).message
       expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
@@ -111,7 +111,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
     })
   })
 
-  describe('a server that cannot be reached or does not let in', () => {
+  describe('a server that cannot be reached or refuses the sign-in', () => {
     test('refused: nothing listens', async () => {
       const url = `mysql://monitor@127.0.0.1:${await refusedPort()}/`
       expect(await one('connect', { url })).toMatchObject({ status: 'failed', fault: 'refused' })
@@ -150,7 +150,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
       expect(await denied()).toBe(before)
     })
-    test('no password where one is wanted, and an account that does not exist, are auth', async () => {
+    test('a missing password, and an unknown account, are auth', async () => {
       expect(checked(await runKind(mysql, { url: server.url('monitor') }), 'connect')).toMatchObject({ fault: 'auth' })
       expect(await one('connect', { url: server.url('nobody') })).toMatchObject({ fault: 'auth' })
     })
@@ -159,7 +159,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       expect(await one('connect', { url: server.url('stranger') })).toMatchObject({ fault: 'auth' })
       await server.query(`ALTER USER stranger@${here} ACCOUNT UNLOCK`)
     })
-    test('a missing or closed database is data: the password was right', async () => {
+    test('a missing or forbidden database is data: the password was correct', async () => {
       await server.query(`GRANT SELECT ON \`gone\`.* TO monitor@${here}`)
       const found = await one('connect', { url: server.url('monitor', 'gone') })
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
@@ -169,7 +169,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
         message: expect.stringContaining('does not let "stranger" into the database'),
       })
     })
-    test('too many connections is said as such, and is not a refused sign-in', async () => {
+    test('too many connections are reported as such, and are not a refused sign-in', async () => {
       await server.query(`GRANT USAGE ON *.* TO stranger@${here} WITH MAX_CONNECTIONS_PER_HOUR 1`)
       await run({ url: server.url('stranger') })
       const found = await one('connect', { url: server.url('stranger') })
@@ -202,7 +202,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
         expect(found.status).toBe('failed')
       }
     })
-    test('a server that asks for a file of this machine gets none', async () => {
+    test('a server that requests a file of this machine gets none', async () => {
       await using thief = await peer((socket) => {
         const packet = (sequence: number, body: Buffer): void =>
           void socket.write(Buffer.concat([Buffer.from([body.length, 0, 0, sequence]), body]))
@@ -227,7 +227,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       const { readFileSync } = await import('node:fs')
       expect(thief.heard()).not.toContain(readFileSync('/etc/hostname', 'utf8').trim())
     })
-    test('a frozen server ends at the deadline, and nothing of ours is there when it goes on', async () => {
+    test('a frozen server ends at the deadline, and no session of svc exists when it continues', async () => {
       server.freeze()
       let found: Result
       try {
@@ -240,7 +240,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
     })
   })
 
-  describe('what runs on the server ends with the run', () => {
+  describe('a run ends what it started on the server', () => {
     const asking = (sql: string, msLeft: (left: number) => number, port = server.port): Kind => ({
       name: 'asking',
       title: '',
@@ -286,7 +286,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
         server.query("SELECT id FROM information_schema.processlist WHERE user = 'monitor' AND command <> 'Sleep'")
       await until(async () => (await running()).length === 0)
     })
-    test('called off at any moment, a run leaves no query, no session and no socket', async () => {
+    test('a run that is cancelled at any moment leaves no query, no session and no socket', async () => {
       for (let ms = 0; ms < 60; ms += 3) {
         const control = new AbortController()
         const found = run({}, 'Advanced', { signal: control.signal }).catch(() => [])
@@ -301,7 +301,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
     })
-    test('an end that comes while the driver is loaded is not missed', async () => {
+    test('a cancellation while the driver loads takes effect', async () => {
       const control = new AbortController()
       const socket = await PeerSocket.reach('127.0.0.1', server.port, control.signal)
       const way = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
@@ -310,7 +310,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       await expect(opening).rejects.toThrow('too late')
       socket.destroy()
     })
-    test('it says who it is', async () => {
+    test('the session identifies itself', async () => {
       const sql = 'SELECT @@max_statement_time > 0 AS limited, CURRENT_USER() AS me'
       expect(
         (
@@ -323,8 +323,8 @@ peerSuite(mariadbMissing, 'mysql', () => {
     })
   })
 
-  describe('what it finds on a real server', () => {
-    test('an account with nothing but the privileges that the checks declare is refused nothing', async () => {
+  describe('checks of a real server', () => {
+    test('an account with only the privileges that the checks declare is denied nothing', async () => {
       await server.query(`CREATE USER limited@${here} IDENTIFIED BY '${word}'`)
       const unwell = async (): Promise<string[]> => {
         const results = await run({ url: server.url('limited'), restarted: {} }, 'Advanced')
@@ -342,7 +342,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
         await server.query(`DROP USER limited@${here}`)
       }
     })
-    test('what is not for this account is that check only, and no refused sign-in', async () => {
+    test('a denied view fails that check only, and is not a refused sign-in', async () => {
       const results = await run({ url: server.url('stranger'), restarted: {} }, 'Advanced')
       const bad = results.filter((result) => result.status !== 'ok')
       expect(bad.map(({ check, fault }) => [check, fault])).toEqual([
@@ -373,7 +373,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
     test('a server that was restarted is a warning', async () => {
       expect(await one('restarted', {}, 'Standard')).toMatchObject({ status: 'warning' })
     })
-    test('a replica is expected, and there is none', async () => {
+    test('an expected replica that is missing is reported', async () => {
       expect(await one('replication', { replica: true }, 'Advanced')).toMatchObject({ fault: 'data' })
     })
     test('a real replica: running, stopped, behind, and without its source', async () => {
@@ -453,7 +453,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
         message: expect.stringContaining('tls: {servername: …}'),
       })
     })
-    test('a caFile that is not there is said', async () => {
+    test('a missing caFile is reported', async () => {
       expect(await tls('svc.test', { mode: 'verify', caFile: join(folder, 'none.pem') })).toMatchObject({
         fault: 'data',
         message: expect.stringContaining('none.pem cannot be read'),
@@ -461,13 +461,13 @@ peerSuite(mariadbMissing, 'mysql', () => {
     })
   })
 
-  test('nothing of the whole test run is left on the server', async () => {
+  test('the whole test run leaves nothing on the server', async () => {
     expect(await left()).toEqual([])
     expect(server.log()).not.toContain('hunter2')
   })
 })
 
-describe('mysql: figures against limits', () => {
+describe('mysql: values against limits', () => {
   const levels = (results: readonly Result[]): string => results.map((result) => result.status).join(' ')
   const healthy = { connected: 1, running: 1, max: 100, upMs: 60_000 }
   const channel = { name: '', receives: 'Yes', applies: 'Yes', lagMs: 0, errors: [] as string[] }
@@ -476,12 +476,12 @@ describe('mysql: figures against limits', () => {
   })
   const synced = { on: true, ready: true, cluster: 'Primary', state: 'Synced', size: 3 }
 
-  test('the boundaries of the clock belong to what is well, in both directions', () => {
+  test('the clock is ok at its boundaries, in both directions', () => {
     const clock = (aheadMs: number) => evaluateClock({ aheadMs, tripMs: 1 }, clockSetting.default).status
     expect([2_000, -2_000, 2_001, -30_000, -30_001].map(clock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
   })
 
-  test('boundaries belong to what is well; one figure is a warning', () => {
+  test('values are ok at their boundaries, and one value may only warn', () => {
     expect(levels(evaluated(threads, { ...healthy, connected: 80, running: 60 }))).toBe('ok ok ok')
     expect(levels(evaluated(threads, { ...healthy, connected: 81, running: 61 }))).toBe('warning warning ok')
     expect(levels(evaluated(threads, { ...healthy, connected: 100, running: 100 }))).toBe('warning warning ok')
@@ -499,7 +499,7 @@ describe('mysql: figures against limits', () => {
     expect(transaction(121_000)).toBe('warning')
     expect(transaction(301_000)).toBe('failed')
   })
-  test('a thread that does not run fails, and the channel is named; an unknown lag is never well', () => {
+  test('a stopped thread fails, and its channel is named; an unknown lag is never ok', () => {
     expect(evaluated(replication, channels({}, { name: 'eu', receives: 'Connecting', errors: ['no route'] }))).toEqual([
       expect.objectContaining({
         status: 'failed',
@@ -521,7 +521,7 @@ describe('mysql: figures against limits', () => {
     expect(levels(evaluated(galera, { ...synced, cluster: 'non-Primary' }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, state: 'Donor/Desynced' }))).toBe('warning')
   })
-  test('each server is asked in its own words', () => {
+  test('each server gets the statements of its own dialect', () => {
     expect(replicationStatement('10.11.19-MariaDB-0+deb12u1')).toBe('SHOW ALL SLAVES STATUS')
     expect(replicationStatement('8.0.21')).toBe('SHOW SLAVE STATUS')
     expect(replicationStatement('8.0.22')).toBe('SHOW REPLICA STATUS')

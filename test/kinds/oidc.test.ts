@@ -43,7 +43,7 @@ describe('a real provider (oidc-provider)', () => {
   })
   afterAll(() => server.close())
 
-  test('each mode runs its checks and those of the shallower ones, all are well, and nothing is left open', async () => {
+  test('each mode runs its checks and those of the shallower ones, all are ok, and nothing is left behind', async () => {
     const all: Given = { ...probe, resource, refusesWrongSecret: true }
     const standard = ['discovery', 'issuer', 'endpoints', 'keys']
     for (const [mode, wanted] of [
@@ -58,7 +58,7 @@ describe('a real provider (oidc-provider)', () => {
     }
     await hungUp(server)
   })
-  test('Basic and Standard only read what is public; Advanced without a client does too', async () => {
+  test('Basic and Standard read only public documents; so does Advanced without a client', async () => {
     const from = server.asked().length
     await run(probe, 'Basic')
     await run(probe, 'Standard')
@@ -71,7 +71,7 @@ describe('a real provider (oidc-provider)', () => {
     ).toEqual([])
     expect(server.asked().slice(from)).toContain('GET /jwks')
   })
-  test('a signed token is verified, and it is said by which key and for whom', async () => {
+  test('a signed token is verified, and its key and audience are reported', async () => {
     const results = await run({ ...probe, resource })
     expect(checked(results, 'token').message).toMatch(/gave the client "svc-probe" a signed token for 10 min, in /)
     expect(checked(results, 'signature').message).toContain('(RS256, kid "rsa-1")')
@@ -80,7 +80,7 @@ describe('a real provider (oidc-provider)', () => {
     expect(checked(other, 'claims')).toMatchObject({ status: 'failed', fault: 'data' })
     expect(checked(other, 'claims').message).toContain('aud is "urn:example:orders", not "urn:example:other"')
   })
-  test('an opaque token is said to be opaque, and asked about only when that is configured', async () => {
+  test('an opaque token is reported as opaque, and introspected only when that is configured', async () => {
     const from = server.asked().length
     const plain = await run(probe)
     expect(checked(plain, 'token').message).toContain('an opaque token, which only the provider can read')
@@ -88,7 +88,7 @@ describe('a real provider (oidc-provider)', () => {
     expect(server.asked().slice(from).join()).not.toContain('introspection')
     expect(checked(await run({ ...probe, introspect: true }), 'introspection').status).toBe('ok')
   })
-  test('a password grant lets the account in, its refresh token works, and the session is ended', async () => {
+  test('a password grant signs the account in, its refresh token works, and the session is ended', async () => {
     const people: Given = {
       clientId: passwordClient.clientId,
       clientSecret: secret(passwordClient.clientSecret),
@@ -125,12 +125,12 @@ describe('a real provider (oidc-provider)', () => {
         .filter((line) => line === 'POST /token'),
     ).toHaveLength(1)
   })
-  test('a target that the provider does not know is data with its words, not a refused sign-in', async () => {
+  test('a target that the provider does not know is data with its message, not a refused sign-in', async () => {
     const found = checked(await run({ ...probe, resource: 'urn:example:nothing' }), 'token')
     expect(found).toMatchObject({ status: 'failed', fault: 'data', details: ['look at audience and resource'] })
     expect(found.message).toContain('400: invalid_target: nobody knows that resource')
   })
-  test('the slash at the end of the issuer matters, and then no secret is sent', async () => {
+  test('the slash at the end of the issuer matters, and without it no secret is sent', async () => {
     const from = server.asked().length
     const results = await run({ ...probe, issuer: `${server.issuer}/` })
     expect(checked(results, 'issuer')).toMatchObject({ status: 'failed', fault: 'data' })
@@ -138,14 +138,14 @@ describe('a real provider (oidc-provider)', () => {
     expect(checked(results, 'token')).toMatchObject({ status: 'failed', fault: 'dependency' })
     expect(server.asked().slice(from).join()).not.toContain('POST')
   })
-  test('another path is no issuer there', async () => {
+  test('another path is not an issuer there', async () => {
     const results = await run({ issuer: `${server.issuer}/realms/none` })
     expect(results).toMatchObject([
       { check: 'discovery', status: 'failed', fault: 'data', measurement: { value: 404 } },
     ])
     expect(results[0]?.message).toContain('is issuer right, its path too?')
   })
-  test('a clock of ours that is wrong is told', async () => {
+  test('a wrong local clock is reported', async () => {
     const late = (ms: number): RunKindOptions => ({ date: () => new Date(Date.now() - ms) })
     const off = checked(await run({ ...probe, resource }, 'Advanced', late(20_000)), 'clock')
     expect(off).toMatchObject({ status: 'warning', measurement: { unit: 'milliseconds' } })
@@ -171,7 +171,7 @@ suiteWith(opensslMissing(), 'a real provider (oidc-provider) over TLS', () => {
       await secure.close()
     }
   }
-  test('a good certificate is well, and its days are judged', async () => {
+  test('a valid certificate is ok, and its remaining days are evaluated', async () => {
     const { results } = await over('good')
     expect(bad(results)).toEqual([])
     expect(checked(results, 'certificate').message).toMatch(/in 89\.9 d/)
@@ -209,7 +209,7 @@ type Told = {
   readonly token?: string | ((issuer: string) => Promise<string>)
 }
 
-describe('providers that are not sound', () => {
+describe('providers with defects', () => {
   let good: Key
   beforeAll(async () => {
     good = await ec('k1')
@@ -255,28 +255,28 @@ describe('providers that are not sound', () => {
   }
   const keysOf = async (keys: unknown, some: Given = {}): Promise<Result> => checked(await look({ keys }, some), 'keys')
 
-  test('simulated: everything is well but what the next tests tell', async () => {
+  test('simulated: all is ok except what the next tests change', async () => {
     expect(bad(await look({}))).toEqual([])
   })
 
   describe('discovery', () => {
-    test('simulated: members that must be there are named when they are not', async () => {
+    test('simulated: missing required members are named', async () => {
       const found = checked(await look({ document: { jwks_uri: 7, subject_types_supported: undefined } }), 'discovery')
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toMatch(/has no sound jwks_uri, subject_types_supported$/)
     })
-    test('simulated: another issuer is told, and its words are made safe', async () => {
+    test('simulated: another issuer is reported, and its text is made safe', async () => {
       const found = checked(await look({ document: { issuer: `https://evil.test/${escapeSequences}` } }), 'issuer')
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toContain('says that it is "https://evil.test/')
       expect(found.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
     })
-    test('simulated: ID tokens signed by nothing that can be verified', async () => {
+    test('simulated: ID tokens without a verifiable signature fail', async () => {
       const document = { id_token_signing_alg_values_supported: ['none', 'HS256'] }
       const found = (await look({ document })).find(({ message }) => message.includes('none, HS256'))
       expect(found).toMatchObject({ check: 'keys', status: 'failed' })
     })
-    test('simulated: an endpoint elsewhere fails until its host is listed, and is not asked', async () => {
+    test('simulated: an endpoint elsewhere fails until its host is listed, and is not called', async () => {
       await using other = await peer(replies(http(200, JSON.stringify({ keys: [good.jwk] }))))
       const document = { jwks_uri: `http://127.0.0.1:${other.port}/keys` }
       const results = await look({ document }, {}, 'Standard')
@@ -306,7 +306,7 @@ describe('providers that are not sound', () => {
   describe('keys', () => {
     const rsa = (bits: number, kid: string): Promise<Key> =>
       pair(generateKeyPairSync('rsa', { modulusLength: bits }), { kid, use: 'sig' })
-    test('simulated: a weak RSA key fails below the limit, and is well at it', async () => {
+    test('simulated: a weak RSA key fails below the limit, and is ok at it', async () => {
       const [weak, strong] = [await rsa(1_024, 'old'), await rsa(2_048, 'new')]
       const found = await keysOf({ keys: [weak.jwk, strong.jwk] })
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
@@ -314,14 +314,14 @@ describe('providers that are not sound', () => {
       expect((await keysOf({ keys: [strong.jwk] })).status).toBe('ok')
       expect((await keysOf({ keys: [strong.jwk] }, { keyBits: 2_049 })).status).toBe('failed')
     })
-    test('simulated: two keys of one kid, and several without one', async () => {
+    test('simulated: two keys of one kid, and several without one, are reported', async () => {
       const twice = await keysOf({ keys: [good.jwk, (await ec('k1')).jwk] })
       expect(twice.message).toContain('2 keys have the kid "k1"')
       const { kid: _, ...nameless } = good.jwk
       expect((await keysOf({ keys: [nameless, (await ec('k2')).jwk] })).message).toContain('key 1 has no kid')
       expect((await keysOf({ keys: [nameless] })).status).toBe('warning')
     })
-    test('simulated: a private or a shared key for all to read comes first, and is not repeated', async () => {
+    test('simulated: a published private or shared key is reported first, and is not repeated', async () => {
       const all = await exportJWK(good.key)
       const found = await keysOf({
         keys: [{ kty: 'XX' }, { ...all, kid: 'open' }, { kty: 'oct', kid: 'mac', k: 'c2VjcmV0LXNlY3JldA' }],
@@ -332,7 +332,7 @@ describe('providers that are not sound', () => {
       expect(JSON.stringify(found)).not.toContain(String(all.d))
       expect(JSON.stringify(found)).not.toContain('c2VjcmV0')
     })
-    test('simulated: unknown curves, broken points, the algorithm none, and no key to verify with', async () => {
+    test('simulated: unknown curves, invalid points, the algorithm none, and missing keys are reported', async () => {
       const odd = async (jwk: object): Promise<string> => (await keysOf({ keys: [{ ...good.jwk, ...jwk }] })).message
       expect(await odd({ crv: 'secp256k1' })).toContain('is on the curve "secp256k1"')
       expect(await odd({ x: good.jwk.y })).toContain('is no sound EC key')
@@ -342,13 +342,13 @@ describe('providers that are not sound', () => {
       expect((await keysOf([good.jwk])).message).toContain('it holds no list of keys')
       expect((await keysOf({ keys: [null, 7, 'x', good.jwk] })).status).toBe('warning')
     })
-    test('simulated: more keys than a hundred are not looked at', async () => {
+    test('simulated: only the first hundred keys are checked', async () => {
       const many = (n: number) => ({ keys: Array.from({ length: n }, (_, i) => ({ ...good.jwk, kid: `k${i}` })) })
       expect((await keysOf(many(101))).message).toContain('it holds 101 keys, more than 100')
       expect((await keysOf(many(100))).status).toBe('ok')
     })
     suiteWith(opensslMissing(), 'with certificates', () => {
-      test('simulated: the certificate of a key tells its age in Advanced, and must be that of the key', async () => {
+      test('simulated: the certificate of a key dates it in Advanced, and must match the key', async () => {
         const made = makeCertificates()
         try {
           const key = createPrivateKey(made.expired.key)
@@ -394,10 +394,10 @@ describe('providers that are not sound', () => {
           `.${signature}`,
       )
 
-    test('simulated: a sound token is well', async () => {
+    test('simulated: a valid token is ok', async () => {
       expect(bad(await look({ token: signed() } as Told, given))).toEqual([])
     })
-    test('simulated: alg none, a shared secret and unknown algorithms prove nothing', async () => {
+    test('simulated: alg none, a shared secret and unknown algorithms fail', async () => {
       for (const [alg, why] of [
         ['none', 'is not signed (alg none)'],
         ['NONE', 'is not signed (alg none)'],
@@ -409,7 +409,7 @@ describe('providers that are not sound', () => {
         expect(found.message).toContain(why)
       }
     })
-    test('simulated: a token that brings its own key, or says where it is, is not believed, and nobody is asked', async () => {
+    test('simulated: a token that contains its own key, or its URL, is rejected, and no request is sent', async () => {
       const forger = await ec('k1')
       await using elsewhere = await peer(replies(http(200, JSON.stringify({ keys: [forger.jwk] }))))
       for (const header of [
@@ -423,7 +423,7 @@ describe('providers that are not sound', () => {
       }
       expect(elsewhere.seen()).toBe(0)
     })
-    test('simulated: a forged signature, and a key that was rotated and not published', async () => {
+    test('simulated: a forged signature, and a rotated key that is not published, fail', async () => {
       const other = await ec('k1')
       expect((await of('signature', signed({}, {}, other))).message).toContain('the signature of the token is wrong')
       const rotated = await of('signature', signed({}, { kid: 'b7' }))
@@ -432,12 +432,12 @@ describe('providers that are not sound', () => {
         'kid "b7", and 1 key of the provider do not fit: was it rotated, and not published?',
       )
     })
-    test('simulated: a header that must be understood and is not', async () => {
+    test('simulated: an unknown critical header fails', async () => {
       const found = await of('signature', written({ alg: 'ES256', kid: 'k1', crit: ['x'], x: 1 }, {}, 'c2ln'))
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toContain('Extension Header Parameter "x" is not recognized')
     })
-    test('simulated: a token that holds our secret does not bring it into a message', async () => {
+    test('simulated: a token that contains the configured secret does not bring it into a message', async () => {
       const echoes = signed(
         { iss: `${'x'.repeat(190)}${secretWord}`, aud: [secretWord] },
         { kid: `${'k'.repeat(55)}${secretWord}` },
@@ -447,7 +447,7 @@ describe('providers that are not sound', () => {
       expect(checked(results, 'claims').message).toContain('iss is "[secret]"')
       expect(JSON.stringify(results)).not.toContain('hunter2')
     })
-    test('simulated: expired, future, endless, foreign and misdirected tokens', async () => {
+    test('simulated: expired, future, endless, foreign and misdirected tokens fail', async () => {
       for (const [claims, why] of [
         [{ exp: now() - 5 }, 'it expired at'],
         [{ nbf: now() + 3_600 }, 'it is not valid before'],
@@ -463,7 +463,7 @@ describe('providers that are not sound', () => {
         expect(found.message).toContain(why)
       }
     })
-    test('simulated: the clock is judged by iat: well at 2 s, a warning beyond, a failure beyond 30 s', async () => {
+    test('simulated: the clock is evaluated by iat: ok at 2 s, a warning beyond, a failure beyond 30 s', async () => {
       const status = async (seconds: number): Promise<string> =>
         (await of('clock', signed({ iat: now() + seconds }))).status
       expect(await status(0)).toBe('ok')
@@ -471,7 +471,7 @@ describe('providers that are not sound', () => {
       expect(await status(90)).toBe('failed')
       expect(await status(-90)).toBe('failed')
     })
-    test('simulated: what a refusing server says is shown safely, without the secret that it echoes', async () => {
+    test('simulated: the text of a refusing server is shown safely, without the secret that it echoes', async () => {
       const echo = { error: 'invalid_client', error_description: `${escapeSequences} no ${secretWord} here` }
       const results = await look(
         { token: http(401, JSON.stringify(echo)) },
@@ -489,7 +489,7 @@ describe('providers that are not sound', () => {
       const value = (JSON.parse(token.slice(token.indexOf('{'))) as { access_token: string }).access_token
       expect(inspect(results, { depth: 9 })).not.toContain(value.split('.')[2])
     })
-    test('simulated: answers that are none are told apart', async () => {
+    test('simulated: invalid answers are distinguished', async () => {
       const said = async (token: string): Promise<string> => {
         const { fault, message } = await of('token', token)
         return `${fault}: ${message.replace(/127\S+ /, '')}`
@@ -511,7 +511,7 @@ describe('providers that are not sound', () => {
       }
       expect(other.seen()).toBe(0)
     })
-    test('simulated: a provider that takes any secret is found out', async () => {
+    test('simulated: a provider that accepts any secret is detected', async () => {
       const found = checked(
         await look({ token: signed() } as Told, { ...probe, refusesWrongSecret: true }),
         'wrong secret',
@@ -519,7 +519,7 @@ describe('providers that are not sound', () => {
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toContain('for a wrong secret: anybody may be this client')
     })
-    test('simulated: a secret goes to no place that is not listed, and one of the keychain to none but its own', async () => {
+    test('simulated: a secret goes only to listed hosts, and one of the keychain only to its own', async () => {
       await using other = await peer(replies(answered('x')))
       const document = { token_endpoint: `http://127.0.0.1:${other.port}/token` }
       const unlisted = checked(await look({ document }, probe), 'token')
@@ -543,7 +543,7 @@ describe('providers that are not sound', () => {
       await runKind(oidc, { ...listed, clientSecret: secret(secretWord) }, 'Advanced')
       expect(other.heard()).toContain('POST /token')
     })
-    test('simulated: a secret that cannot be read is told, and nothing is sent', async () => {
+    test('simulated: an unreadable secret is reported, and nothing is sent', async () => {
       await using there = await provider({ token: answered('x') })
       const unread = new Secret('{env: GONE}', () =>
         Promise.reject(new ProbeError('internal', 'the variable GONE is not set')),
@@ -555,7 +555,7 @@ describe('providers that are not sound', () => {
       expect(found).toMatchObject({ status: 'failed', fault: 'internal', message: 'the variable GONE is not set' })
       expect(there.heard()).not.toContain('POST')
     })
-    test('simulated: client_secret_post where the provider takes nothing else, and neither where it takes no secret', async () => {
+    test('simulated: client_secret_post is used where the provider accepts nothing else, and neither where it accepts no secret', async () => {
       const document = { token_endpoint_auth_methods_supported: ['client_secret_post'] }
       await using there = await provider({ document, token: answered('x') })
       await runKind(oidc, { issuer: there.issuer, ...probe }, 'Advanced')
@@ -579,12 +579,12 @@ describe('oidc peers that misbehave', () => {
     const found = checked(await asked(behave), 'discovery')
     return `${found.status} ${found.fault}`
   }
-  test('refused and black hole are told apart', async () => {
+  test('a refused port and a black hole are distinguished', async () => {
     const refused = await runKind(oidc, { issuer: `http://127.0.0.1:${await refusedPort()}` })
     expect(checked(refused, 'discovery')).toMatchObject({ status: 'failed', fault: 'refused' })
     expect(checked(await asked(blackHole, {}, 300), 'discovery')).toMatchObject({ status: 'failed', fault: 'timeout' })
   })
-  test('slow is a threshold', async () => {
+  test('a slow answer exceeds the threshold', async () => {
     const document = {
       issuer: 'http://x',
       ...{ authorization_endpoint: 'http://x/a', token_endpoint: 'http://x/t', jwks_uri: 'http://x/k' },
@@ -601,7 +601,7 @@ describe('oidc peers that misbehave', () => {
       measurement: { limit: 100 },
     })
   })
-  test('cut, reset, endless, huge and deep answers, and pages of others, are protocol, and end', async () => {
+  test('incomplete, reset, endless, huge and deep answers, and unrelated pages, are protocol faults, and end', async () => {
     expect(await fault(cutAfter(60, http(200, 'x'.repeat(200))))).toBe('failed protocol')
     expect(await fault(reset)).toBe('failed protocol')
     expect(await fault(replies(hugeHeaders(64 * 1024)))).toBe('failed protocol')
@@ -627,7 +627,7 @@ describe('oidc peers that misbehave', () => {
 describe('settings of oidc', () => {
   const said = (some: Given): string | undefined =>
     oidc.validate?.(withDefaults(oidc.settings, { issuer: 'https://id.example.org', ...some }))
-  test('what cannot be used together is told with the way out', () => {
+  test('settings that exclude each other are reported with a remedy', () => {
     expect(said({})).toBeUndefined()
     expect(said({ ...probe, user: 'a', password: secret('b') })).toBeUndefined()
     expect(said({ issuer: 'https://id.example.org/.well-known/openid-configuration' })).toContain(
@@ -644,7 +644,7 @@ describe('settings of oidc', () => {
     expect(said({ refusesWrongSecret: true })).toContain('refusesWrongSecret needs')
     expect(said({ introspect: true })).toContain('introspect needs')
   })
-  test('a key that is old is told: well at 90 days, a warning beyond', () => {
+  test('an old key is reported: ok at 90 days, a warning beyond', () => {
     const at = new Date('2026-06-01T00:00:00Z')
     const aged = (days: number) =>
       evaluated(keyAge, { address: 'a', at, newest: new Date(at.getTime() - days * 86_400_000) })[0]

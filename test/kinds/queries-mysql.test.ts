@@ -68,7 +68,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
         (await server.query("SELECT info FROM information_schema.processlist WHERE user = 'monitor'")).length === 0,
     )
 
-  test('the figures, dates and texts of a job table are judged', async () => {
+  test('the numbers, dates and texts of a job table are evaluated', async () => {
     const found = await ask([
       { name: 'queue', sql: "SELECT count(*) FROM jobs WHERE state = 'waiting'", atMost: { limit: 2 } },
       { name: 'failed', sql: "select count(*) FROM jobs WHERE state = 'failed'", atMost: { warn: 0 } },
@@ -96,7 +96,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     expect(found.every(({ address }) => address === server.address)).toBe(true)
     await ended()
   })
-  test('a TIMESTAMP is of the zone of the session, and a DATETIME is taken for UTC', async () => {
+  test('a TIMESTAMP has the zone of the session, and a DATETIME counts as UTC', async () => {
     await server.query("SET GLOBAL time_zone = '-05:00'")
     const found = await ask([
       { name: 'zoned', sql: 'SELECT created_at FROM jobs', age: { limit: 1 } },
@@ -118,7 +118,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     ['two statements that end the transaction', 'SELECT 1; COMMIT; DELETE FROM jobs'],
     ['a function that inserts where nothing is taken back', 'SELECT add_old()'],
     ['a WITH that deletes', 'WITH one AS (SELECT 1 AS id) DELETE FROM jobs'],
-  ])('a write is refused by the server: %s', async (_, sql) => {
+  ])('the server refuses a write: %s', async (_, sql) => {
     const state = () =>
       server.query(
         'SELECT (SELECT count(*) FROM orders.jobs) AS jobs, (SELECT count(*) FROM orders.old) AS old, next_not_cached_value AS ids FROM orders.ids',
@@ -141,12 +141,12 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     'CREATE TABLE orders.made (id int)',
     '/*! CREATE TABLE orders.made AS */ SELECT 1 AS id',
     "SELECT 1 INTO OUTFILE '/tmp/svc-made'",
-  ])('what the server would not refuse is not sent: %s', async (sql) => {
+  ])('a statement that the server would not refuse is not sent: %s', async (sql) => {
     const { session } = await opened(new AbortController().signal)
     await expect(session.read(sql, false)).rejects.toMatchObject({ message: expect.stringMatching(/^sql /) })
     await session.close()
   })
-  test('a query that fails is one finding with the words of the server, and hides no other', async () => {
+  test('a query that fails is one result with the message of the server, and does not hide others', async () => {
     const found = await ask([
       { name: 'gone', sql: 'SELECT 1 FROM gone', atMost: { limit: 1 } },
       { name: 'closed', sql: 'SELECT id FROM closed.jobs', atMost: { limit: 1 } },
@@ -170,7 +170,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
   })
   const active = () =>
     server.query("SELECT id FROM information_schema.processlist WHERE info LIKE '%SLEEP(60)%' AND user = 'monitor'")
-  test('a query that takes too long is ended, and the session goes on', async () => {
+  test('a query that takes too long is ended, and the session continues', async () => {
     const { session } = await opened(new AbortController().signal, 700)
     const reading = session.read('WITH far AS (SELECT 1 AS one) SELECT 1 FROM (SELECT SLEEP(60)) AS slow', false)
     await expect(reading).rejects.toMatchObject({ fault: 'timeout' })
@@ -178,7 +178,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     await session.close()
     await ended()
   })
-  test('where the server itself does not end it in time, it is called off from here', async () => {
+  test('where the server does not end it in time, svc cancels it', async () => {
     const { session } = await opened(new AbortController().signal, 700)
     const reading = session.read('SELECT SLEEP(60)', false).catch((error: unknown) => error)
     await until(async () => (await active()).length === 1, 15_000, 5)
@@ -205,7 +205,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
   test.each([
     ['that the server keeps back', 'SELECT seq, REPEAT(MD5(seq), 20) FROM orders_seq'],
     ['that a LIMIT of its own lets through', 'SELECT seq, REPEAT(MD5(seq), 20) FROM orders_seq LIMIT 1000000'],
-  ])('of a million rows a thousand are taken, and the session goes on: rows %s', async (_, sql) => {
+  ])('of a million rows a thousand are read, and the session continues: rows %s', async (_, sql) => {
     const { session, socket } = await opened(new AbortController().signal)
     const column = await session.read(sql.replace('orders_seq', 'seq_1_to_1000000'), false)
     expect(column).toMatchObject({ rows: 1_000, more: true })
@@ -216,7 +216,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     await session.close()
     await ended()
   })
-  test('an answer without bound ends the connection, and what comes after it is said not to be asked', async () => {
+  test('an endless answer closes the connection, and later queries are reported as not sent', async () => {
     const found = await ask([
       { name: 'wide', sql: "SELECT REPEAT('x', 9000000)", expect: 'x' },
       { name: 'next', sql: 'SELECT 1', atMost: { limit: 1 } },
@@ -226,7 +226,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
       'next: not asked: the connection had ended before it',
     ])
   })
-  test('an answer without bound ends the connection over TLS too', async () => {
+  test('an endless answer closes the connection over TLS too', async () => {
     const { signal } = new AbortController()
     const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
     const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => 60_000 }
@@ -245,7 +245,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     await session.close()
     await ended()
   })
-  test('rows are counted beyond the text that is kept', async () => {
+  test('rows are counted beyond the text that is stored', async () => {
     const wide = (n: number) => `SELECT REPEAT(CONCAT(seq, 'x'), 600) FROM seq_1_to_${n}`
     const found = await ask([
       { sql: wide(1_000), rows: { limit: 600 } },
@@ -260,7 +260,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
       ['failed', 'jobs: rows, at least 1001 (limit 1000)'],
     ])
   })
-  test.each(['SUPER', 'FILE'])('queries that are asked with %s are warned of once', async (privilege) => {
+  test.each(['SUPER', 'FILE'])('queries without %s cause one warning', async (privilege) => {
     await server.query(`GRANT ${privilege} ON *.* TO monitor@'127.0.0.1'`)
     const query = { sql: 'SELECT 1', atMost: { limit: 1 } }
     const found = await ask([query, query])
@@ -274,7 +274,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     expect(basic).toEqual([])
   })
   const kills = async () => Number((await server.query("SHOW GLOBAL STATUS LIKE 'Com_kill'"))[0]?.Value)
-  test('rows that the server keeps back end by themselves, and nothing is killed', async () => {
+  test('rows that the server withholds end without a kill', async () => {
     const before = await kills()
     const { session } = await opened(new AbortController().signal)
     const column = await session.read('SELECT seq FROM seq_1_to_1000000', false)
@@ -287,7 +287,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     await ended()
   })
 
-  describe('behind a balancer', () => {
+  describe('behind a load balancer', () => {
     let other: MariadbServer
     let balancer: Peer
     let next: 'server' | 'other' = 'server'
@@ -343,33 +343,36 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
           "SELECT id FROM information_schema.processlist WHERE info LIKE '%SLEEP(50)%' AND user = 'monitor'",
         )
       ).length
-    test.each(['at the deadline', 'for taking too long'])('no stranger of the same id is killed: %s', async (when) => {
-      const control = new AbortController()
-      const { session, socket } = await through(control.signal, when === 'at the deadline' ? 60_000 : 700)
-      const one = await stranger(await idHere(server))
-      const killed = async () => Number((await other.query("SHOW GLOBAL STATUS LIKE 'Com_kill'"))[0]?.Value)
-      const before = await killed()
-      const reading = session.read('SELECT SLEEP(60)', false).catch((error: unknown) => error)
-      await until(async () => (await active()).length === 1, 15_000, 5)
-      if (when === 'at the deadline') control.abort()
-      else {
-        // The server does not end it in time, so that it is called off from here.
-        server.freeze()
-        await wait(1_500)
-        server.thaw()
-      }
-      expect(await reading).toBeInstanceOf(Error)
-      // Frozen, it could not end anything itself.
-      if (when !== 'at the deadline') expect(socket.destroyed).toBe(true)
-      await session.close()
-      expect(socket.destroyed).toBe(true)
-      expect([await sleeps(), await killed()]).toEqual([1, before])
-      one.end()
-      for (const { id } of await server.query("SELECT id FROM information_schema.processlist WHERE user = 'monitor'"))
-        await server.query(`KILL ${Number(id)}`).catch(() => {})
-      await ended()
-    })
-    test('rows beyond a LIMIT of its own end the connection instead, and what was read counts', async () => {
+    test.each(['at the deadline', 'for taking too long'])(
+      'another session with the same id is not killed: %s',
+      async (when) => {
+        const control = new AbortController()
+        const { session, socket } = await through(control.signal, when === 'at the deadline' ? 60_000 : 700)
+        const one = await stranger(await idHere(server))
+        const killed = async () => Number((await other.query("SHOW GLOBAL STATUS LIKE 'Com_kill'"))[0]?.Value)
+        const before = await killed()
+        const reading = session.read('SELECT SLEEP(60)', false).catch((error: unknown) => error)
+        await until(async () => (await active()).length === 1, 15_000, 5)
+        if (when === 'at the deadline') control.abort()
+        else {
+          // The server does not end it in time, so that it is called off from here.
+          server.freeze()
+          await wait(1_500)
+          server.thaw()
+        }
+        expect(await reading).toBeInstanceOf(Error)
+        // Frozen, it could not end anything itself.
+        if (when !== 'at the deadline') expect(socket.destroyed).toBe(true)
+        await session.close()
+        expect(socket.destroyed).toBe(true)
+        expect([await sleeps(), await killed()]).toEqual([1, before])
+        one.end()
+        for (const { id } of await server.query("SELECT id FROM information_schema.processlist WHERE user = 'monitor'"))
+          await server.query(`KILL ${Number(id)}`).catch(() => {})
+        await ended()
+      },
+    )
+    test('rows beyond a LIMIT of the query close the connection instead, and the rows so far count', async () => {
       const { session, socket } = await through(new AbortController().signal)
       const column = await session.read('SELECT seq FROM seq_1_to_100000000 LIMIT 100000000', false)
       expect(column).toMatchObject({ rows: 1_000, more: true })

@@ -58,7 +58,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
         (await server.query("SELECT query FROM pg_stat_activity WHERE application_name = 'svc-health'")).length === 0,
     )
 
-  test('the figures, dates and texts of a job table are judged', async () => {
+  test('the numbers, dates and texts of a job table are evaluated', async () => {
     const found = await ask([
       { name: 'queue', sql: "SELECT count(*) FROM jobs WHERE state = 'waiting'", atMost: { limit: 2 } },
       { name: 'failed', sql: "SELECT count(*) FROM jobs WHERE state = 'failed'", atMost: { warn: 0 } },
@@ -95,7 +95,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     expect(found.every(({ address }) => address === server.address)).toBe(true)
     await ended()
   })
-  test('dates are read whatever the session shows them like', async () => {
+  test('dates are read in whatever format the session uses', async () => {
     await server.query(
       "ALTER ROLE monitor SET DateStyle = 'German'; ALTER ROLE monitor SET TimeZone = 'Asia/Kathmandu'",
     )
@@ -106,7 +106,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     await server.query('ALTER ROLE monitor RESET DateStyle; ALTER ROLE monitor RESET TimeZone')
     expect(found.map(({ status }) => status)).toEqual(['ok', 'ok'])
   })
-  test('a query of Advanced is not asked in Standard, and none in Basic', async () => {
+  test('a query of Advanced does not run in Standard, and none in Basic', async () => {
     const both: readonly Asked[] = [
       { name: 'a', sql: 'SELECT 1', atMost: { limit: 1 } },
       { name: 'b', sql: 'SELECT 1', atMost: { limit: 1 }, depth: 'Advanced' },
@@ -126,7 +126,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     ['the end of read only', "SELECT set_config('transaction_read_only', 'off', false), nextval('ids')"],
     ['two statements', 'SELECT 1; DELETE FROM jobs'],
     ['two statements that end the transaction', 'SELECT 1; COMMIT; DELETE FROM jobs'],
-  ])('a write is refused by the server: %s', async (_, sql) => {
+  ])('the server refuses a write: %s', async (_, sql) => {
     const state = () =>
       server.query('SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT is_called FROM ids) AS called')
     const found = await one({ sql, leastRows: { limit: 0 } })
@@ -147,7 +147,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     )
     expect(found?.message).toBe('query "x": sql begins with "INSERT": only SELECT (or WITH … SELECT) is asked')
   })
-  test('a query that fails is one finding with the words of the server, and hides no other', async () => {
+  test('a query that fails is one result with the message of the server, and does not hide others', async () => {
     const found = await ask([
       { name: 'gone', sql: 'SELECT 1 FROM gone', atMost: { limit: 1 } },
       { name: 'closed', sql: 'SELECT id FROM secrets', atMost: { limit: 1 } },
@@ -197,7 +197,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     expect(await reading).toBeInstanceOf(Error)
     await ended()
   })
-  test('of a million rows a thousand come, and the session goes on', async () => {
+  test('of a million rows a thousand are read, and the session continues', async () => {
     const control = new AbortController()
     const { session, socket } = await opened(control.signal)
     const column = await session.read('SELECT n, repeat(md5(n::text), 20) FROM generate_series(1, 1000000) AS n', false)
@@ -210,7 +210,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     expect(await session.ask('SELECT 1 AS one')).toEqual([{ one: 1 }])
     await session.close()
   })
-  test('an answer without bound ends the connection, and what comes after it is said not to be asked', async () => {
+  test('an endless answer closes the connection, and later queries are reported as not sent', async () => {
     const found = await ask([
       { name: 'wide', sql: "SELECT repeat('x', 9000000)", expect: 'x' },
       { name: 'next', sql: 'SELECT 1', atMost: { limit: 1 } },
@@ -220,7 +220,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
       'next: not asked: the connection had ended before it',
     ])
   })
-  test('rows are counted beyond the text that is kept', async () => {
+  test('rows are counted beyond the text that is stored', async () => {
     const wide = (n: number) => `SELECT repeat(n::text || 'x', 600) FROM generate_series(1, ${n}) n`
     const found = await ask([
       { sql: wide(1_000), rows: { limit: 600 } },
@@ -241,7 +241,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     expect([rows, more, cells.at(-1)]).toEqual([n, false, String(n)])
     await session.close()
   })
-  test('a query that is slow by the row is ended in the time of one, and not of each portion', async () => {
+  test('a query that is slow for each row ends in the time of one query, not of each portion', async () => {
     const found = await ask(
       [{ name: 'slow', sql: 'SELECT n FROM generate_series(1, 1000) n, pg_sleep(0.005 + 0 * n)', atMost: {} }],
       'Standard',
@@ -259,7 +259,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     ['SUPERUSER', 'a superuser'],
     ['REPLICATION', 'an account with REPLICATION'],
     ['SUPERUSER REPLICATION', 'a superuser'],
-  ])('queries that are asked with %s are warned of once', async (attribute, as) => {
+  ])('queries with %s cause one warning', async (attribute, as) => {
     await server.query(`ALTER ROLE monitor ${attribute}`)
     const query = { sql: 'SELECT 1', atMost: { limit: 1 } }
     const found = await ask([query, query])
@@ -294,7 +294,7 @@ suiteWith(postgresMissing ?? opensslMissing(), 'queries of postgres over TLS', (
     await server.remove()
     certificates.remove()
   })
-  test('an answer without bound ends the connection', async () => {
+  test('an endless answer closes the connection', async () => {
     const { signal } = new AbortController()
     const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
     const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => 60_000 }

@@ -42,7 +42,7 @@ describe('queries of sqlite', () => {
   }
   const task = (sql: string, ms = 30_000): ReadTask => ({ task: 'read', path, sql, busyMs: 0, ms })
 
-  test('the figures, dates and texts of a job table are judged, and nothing is written', async () => {
+  test('the numbers, dates and texts of a job table are evaluated, and nothing is written', async () => {
     const before = readFileSync(path)
     const found = await ask([
       { name: 'queue', sql: "SELECT count(*) FROM jobs WHERE state = 'waiting'", atMost: { limit: 2 } },
@@ -66,7 +66,7 @@ describe('queries of sqlite', () => {
     ])
     expect(readFileSync(path).equals(before)).toBe(true)
   })
-  test('a query of Advanced is not asked in Standard, and none in Basic', async () => {
+  test('a query of Advanced does not run in Standard, and none in Basic', async () => {
     const both: readonly Asked[] = [
       { name: 'a', sql: 'SELECT 1', atMost: { limit: 1 } },
       { name: 'b', sql: 'SELECT 1', atMost: { limit: 1 }, depth: 'Advanced' },
@@ -78,7 +78,7 @@ describe('queries of sqlite', () => {
     ['two statements', 'SELECT 1; DELETE FROM jobs', 'the query failed: sql holds more than one statement'],
     ['a WITH that deletes', 'WITH one AS (SELECT 1) DELETE FROM jobs', 'it would write, and was refused: '],
     ['a missing table', 'SELECT 1 FROM gone', 'the query failed: no such table: gone'],
-  ])('a query that fails is one finding, and hides no other: %s', async (_, sql, message) => {
+  ])('a query that fails is one result, and does not hide others: %s', async (_, sql, message) => {
     const before = readFileSync(path)
     const found = await ask([
       { sql, leastRows: { limit: 0 } },
@@ -90,7 +90,7 @@ describe('queries of sqlite', () => {
     expect(readFileSync(path).equals(before)).toBe(true)
   })
   test.each(['INSERT INTO jobs (id) VALUES (9)', 'CREATE TABLE made (id)', 'PRAGMA user_version = 9'])(
-    'not even a statement that svc would not send can write: %s',
+    'even a statement that svc would not send cannot write: %s',
     async (sql) => {
       const before = readFileSync(path)
       await readOnly(task(sql)).catch(() => {})
@@ -98,7 +98,7 @@ describe('queries of sqlite', () => {
       if (!sql.startsWith('PRAGMA')) await expect(readOnly(task(sql))).rejects.toThrow('it would write')
     },
   )
-  test('a query that takes too long is ended by itself, and hides no other', async () => {
+  test('a query that takes too long is ended on its own, and does not hide others', async () => {
     const found = await ask(
       [
         { name: 'slow', sql: forever, atMost: { limit: 1 } },
@@ -114,7 +114,7 @@ describe('queries of sqlite', () => {
     expect(found[0]?.fault).toBe('timeout')
     expect(ownChildren()).toEqual([])
   }, 30_000)
-  test('a query that runs when the run is called off is killed', async () => {
+  test('a query is killed when its run is cancelled', async () => {
     const control = new AbortController()
     const reading = runInChild('sqlite', task(forever), control.signal).catch((error: unknown) => error)
     expect(ownChildren()).toHaveLength(1)
@@ -122,7 +122,7 @@ describe('queries of sqlite', () => {
     expect(await reading).toMatchObject({ message: 'called off' })
     expect(ownChildren()).toEqual([])
   })
-  test('of a million rows a thousand are read, and wide values are cut', async () => {
+  test('of a million rows a thousand are read, and wide values are truncated', async () => {
     const million = `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000) SELECT x FROM n`
     expect(await readOnly(task(million))).toMatchObject({ rows: 1_000, more: true })
     const wide = await runInChild('sqlite', task("SELECT printf('%.*c', 5000000, 'x')"), new AbortController().signal)
@@ -133,7 +133,7 @@ describe('queries of sqlite', () => {
       ['warning', 'jobs: only the first 1000 rows were judged, and there are more'],
     ])
   })
-  test('rows are counted beyond the text that is kept', async () => {
+  test('rows are counted beyond the text that is stored', async () => {
     const wide = (n: number) =>
       `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${n}) SELECT printf('%.*c', 1000, x) FROM n`
     const found = await ask([
@@ -149,7 +149,7 @@ describe('queries of sqlite', () => {
       ['failed', 'jobs: rows 899 (at least 900)'],
     ])
   })
-  test('a value too large to be judged is named, and does not fill the memory', async () => {
+  test('a value that is too large to evaluate is named, and does not fill the memory', async () => {
     const most = 8 * 1024 ** 2
     const wide = (n: number, bytes: number) => task(`SELECT ${Array(n).fill(`zeroblob(${bytes})`).join()}`)
     expect(await readOnly(wide(1, most))).toMatchObject({ rows: 1, cut: true })

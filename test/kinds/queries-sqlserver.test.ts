@@ -37,7 +37,7 @@ const rows = (...values: readonly (string | number | null)[]): TdsAnswer => ({
 })
 const messages = (results: readonly Result[]): readonly string[] => results.map(({ message }) => message)
 
-test('figures and texts of the first column of a simulated server are judged', async () => {
+test('numbers and texts of the first column of a simulated server are evaluated', async () => {
   const answers = { waiting: rows(2), failed: rows(1, 7), dead: rows(null), text: rows('many'), none: rows() }
   await asking(answers, async (ask) => {
     const found = await ask([
@@ -56,7 +56,7 @@ test('figures and texts of the first column of a simulated server are judged', a
     ])
   })
 })
-test('each is asked in a transaction that is taken back, also after an error, of a simulated server', async () => {
+test('each runs in a transaction that is rolled back, also after an error, on a simulated server', async () => {
   const answers = { well: rows(1), gone: { error: { number: 208, message: "Invalid object name 'gone'." } } }
   await asking(answers, async (ask, server) => {
     await ask([
@@ -69,7 +69,7 @@ test('each is asked in a transaction that is taken back, also after an error, of
     expect(server.batches().slice(-4)).toEqual([begun('SELECT well -- so far'), end, begun('SELECT gone'), end])
   })
 })
-test('what could write is never sent to a simulated server', async () => {
+test('a statement that could write is never sent to a simulated server', async () => {
   await asking({}, async (ask, server) => {
     const found = await ask([{ name: 'x', sql: 'SELECT 1 COMMIT DELETE FROM jobs', rows: { limit: 1 } }])
     expect(messages(found)).toEqual([
@@ -78,7 +78,7 @@ test('what could write is never sent to a simulated server', async () => {
     expect(server.batches()).toEqual([])
   })
 })
-test('a query that fails is one finding with the words of the simulated server, and hides no other', async () => {
+test('a query that fails is one result with the message of the simulated server, and does not hide others', async () => {
   const denied = `The SELECT permission was denied on ${escapeSequences}'jobs' to ${word}.`
   const answers: Record<string, TdsAnswer> = {
     gone: { error: { number: 208, message: "Invalid object name 'gone'." } },
@@ -106,7 +106,7 @@ test('a query that fails is one finding with the words of the simulated server, 
     expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e|correct horse/)
   })
 })
-test('a query that hangs is called off by an attention before the deadline, at a simulated server', async () => {
+test('a query that hangs is cancelled by an attention before the deadline, at a simulated server', async () => {
   await asking({ hang: 'hang', well: rows(1) }, async (ask, server) => {
     const queries = [
       { name: 'slow', sql: 'SELECT hang', atMost: { limit: 1 } },
@@ -120,7 +120,7 @@ test('a query that hangs is called off by an attention before the deadline, at a
     expect([server.attentions(), server.running()]).toEqual([1, 0])
   })
 })
-test('of many rows of a simulated server a thousand are read, and no value of it holds the password', async () => {
+test('of many rows of a simulated server a thousand are read, and no value contains the password', async () => {
   const many = rows(...Array.from({ length: 5_000 }, (_, at) => at))
   await asking({ many, echo: rows(`you sent ${word}`) }, async (ask) => {
     const found = await ask([
@@ -136,7 +136,7 @@ test('of many rows of a simulated server a thousand are read, and no value of it
     ])
   })
 })
-test('a sysadmin is told to ask as somebody who may only read, of a simulated server', async () => {
+test('a sysadmin is advised to use a read-only account, on a simulated server', async () => {
   const query = { sql: 'SELECT well', rows: { limit: 1 } }
   await asking({ IS_SRVROLEMEMBER: { rows: [{ sysadmin: 1 }] }, well: rows(1) }, async (ask) => {
     const [mighty, ...others] = await ask([query])

@@ -31,8 +31,8 @@ const levels = (...args: Parameters<typeof judged>): readonly string[] => judged
 const messages = (...args: Parameters<typeof judged>): readonly string[] =>
   judged(...args).map(({ message }) => message)
 
-describe('what is judged of the first column of a query', () => {
-  test('the largest figure may be just as large as the limit', () => {
+describe('evaluation of the first column of a query', () => {
+  test('the largest number may equal the limit', () => {
     const atMost = { warn: 10, limit: 100 }
     expect(levels({ atMost }, [10])).toEqual(['ok'])
     expect(levels({ atMost }, [10.01])).toEqual(['warning'])
@@ -46,13 +46,13 @@ describe('what is judged of the first column of a query', () => {
       details: ['asked: SELECT x FROM jobs'],
     })
   })
-  test('the smallest figure may be just as small as the limit', () => {
+  test('the smallest number may equal the limit', () => {
     const atLeast = { limit: 2 }
     expect(levels({ atLeast }, [2, 5])).toEqual(['ok'])
     expect(levels({ atLeast }, [5, 1.99])).toEqual(['failed'])
     expect(levels({ atLeast, atMost: { limit: 4 } }, [5, 1])).toEqual(['failed', 'failed'])
   })
-  test('rows are counted with what is NULL, and more than were read are more than any limit', () => {
+  test('rows with NULL count, and more rows than are read exceed any limit', () => {
     const rows = { warn: 0, limit: 2 }
     expect(levels({ rows }, [])).toEqual(['ok'])
     expect(levels({ rows }, ['a'])).toEqual(['warning'])
@@ -64,7 +64,7 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ rows: { limit: maxRows } }, full)).toEqual(['ok'])
     expect(messages({ rows: { limit: maxRows } }, full, true)).toEqual(['jobs: rows, at least 1001 (limit 1000)'])
   })
-  test('the oldest date may be just as old as the limit, however a driver gives it', () => {
+  test('the age of the oldest date may equal the limit, in each format of a driver', () => {
     const age = { warn: hour, limit: 2 * hour }
     const same: readonly Cell[] = [
       new Date(now - hour),
@@ -84,7 +84,7 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ age }, [new Date(now), new Date(now - 2 * hour - 1), null])).toEqual(['failed'])
     expect(messages({ age }, ['2026-08-02 09:00:00'])).toEqual(['jobs: oldest 3 h (limit 2 h)'])
   })
-  test('a date a minute ahead is a clock that is not ours, one beyond that is of another zone', () => {
+  test('a date a minute ahead comes from another clock, one beyond that from another zone', () => {
     const age = { limit: hour }
     expect(levels({ age }, [new Date(now + 60_000)])).toEqual(['ok'])
     expect(levels({ age }, [new Date(now + 60_001)])).toEqual(['warning'])
@@ -92,7 +92,7 @@ describe('what is judged of the first column of a query', () => {
       'jobs: the oldest is 2 h in the future: its clock, or a zone other than UTC',
     ])
   })
-  test('no value is nothing that waits for an age, and no answer for a figure, unless `none` says otherwise', () => {
+  test('no value means that nothing waits for an age, and a missing answer for a number, unless `none` overrides that', () => {
     const age = { limit: hour }
     expect(messages({ age }, [null])).toEqual(['jobs: none (NULL)'])
     expect(messages({ age }, [])).toEqual(['jobs: none (no row)'])
@@ -116,7 +116,7 @@ describe('what is judged of the first column of a query', () => {
       expect([cell, ...levels({ age: { limit: 3 } }, [cell])]).toEqual([cell, 'failed'])
     }
   })
-  test('every value meets what is expected', () => {
+  test('each value meets the expectation', () => {
     expect(levels({ expect: 'done' }, ['done', 'done'])).toEqual(['ok'])
     expect(messages({ expect: 'done' }, ['done', 'failed', 'lost'])).toEqual([
       'jobs: is "failed", expected "done" (2 of 3)',
@@ -127,7 +127,7 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ expect: '>= 3' }, [2])).toEqual(['failed'])
     expect(messages({ expect: '/^(a+)+$/' }, ['a'.repeat(40).concat('!'), 'a'])[0]).toContain('cannot be judged')
   })
-  test('what was not read is not taken for well', () => {
+  test('unread rows do not count as ok', () => {
     expect(levels({ atMost: { limit: 3 } }, [1, 2], true)).toEqual(['ok', 'warning'])
     expect(messages({ atMost: { limit: 3 } }, [1, 2], true)[1]).toBe(
       'jobs: only the first 2 rows were judged, and there are more',
@@ -148,7 +148,7 @@ describe('what is judged of the first column of a query', () => {
       ['warning', 'jobs: only the first 1024 characters of a value were judged, and there are more'],
     ])
   })
-  test('names, values and errors are shown without escapes, and the SQL beside the message only', () => {
+  test('names, values and errors are shown without escapes, and the SQL only in the details', () => {
     const query = {
       ...base,
       name: `n${escapeSequences}`,
@@ -172,8 +172,8 @@ describe('what is judged of the first column of a query', () => {
   })
 })
 
-describe('what is taken of an answer', () => {
-  test('1,000 rows, and 1,024 characters of a value', () => {
+describe('limits of an answer', () => {
+  test('1,000 rows, and 1,024 characters of a value, are kept', () => {
     const reader = new ColumnReader()
     for (let row = 0; row < maxRows; row += 1) expect(reader.take(row)).toBe(true)
     expect(reader.column()).toMatchObject({ rows: 1_000, more: false })
@@ -189,7 +189,7 @@ describe('what is taken of an answer', () => {
     narrow.take(Buffer.alloc(1_025))
     expect(narrow.column().cut).toBe(true)
   })
-  test('no more than half a mebibyte, as JSON', () => {
+  test('at most half a mebibyte of JSON is kept', () => {
     const reader = new ColumnReader()
     const wide = '\x01'.repeat(1_024)
     for (let row = 0; row < 900; row += 1) expect(reader.take(wide)).toBe(true)
@@ -202,12 +202,12 @@ describe('what is taken of an answer', () => {
     expect(reader.take(wide)).toBe(false)
     expect(reader.column()).toMatchObject({ rows: maxRows, retained: 85, more: true })
   })
-  test('whatever a driver gives is a cell', () => {
+  test('each type of a driver becomes a cell', () => {
     const reader = new ColumnReader()
     for (const value of [null, undefined, 1, 12n, true, new Date(now), Buffer.from('ab'), { a: 1 }]) reader.take(value)
     expect(reader.column().cells).toEqual([null, null, 1, '12', 'true', new Date(now), 'ab', '{"a":1}'])
   })
-  test('a query is ended before the deadline, and not begun where it could not end', () => {
+  test('a query ends before the deadline, and does not begin where it could not end', () => {
     expect(queryMs(5_000)).toBe(3_000)
     expect(queryMs(30_000)).toBe(15_000)
     expect(queryMs(1_000)).toBe(700)
@@ -216,8 +216,8 @@ describe('what is taken of an answer', () => {
   })
 })
 
-describe('what svc.yaml may ask', () => {
-  test('something is to be judged, of no more rows than are read, and not without end', () => {
+describe('queries that svc.yaml may contain', () => {
+  test('a query has an expectation, about no more rows than are read, and an end', () => {
     const problem = (given: Partial<Query>): string | undefined => queriesProblem([{ ...base, ...given }], 'postgres')
     expect(problem({ atMost: {} })).toBeUndefined()
     expect(problem({})).toBe('query "jobs": judges nothing: add one of atMost, atLeast, age, rows, leastRows, expect')
@@ -232,29 +232,32 @@ describe('what svc.yaml may ask', () => {
     expect([many(50), many(51)]).toEqual([undefined, 'queries are more than 50: give less'])
     expect(queriesProblem(undefined, 'sqlite')).toBeUndefined()
   })
-  test.each(['postgres', 'mysql', 'sqlserver', 'sqlite'] satisfies Dialect[])('%s: only what reads', (dialect) => {
-    for (const sql of [
-      'SELECT 1',
-      '  select count(*) from jobs;',
-      '-- how many\nSELECT 1',
-      '/* a */ (SELECT 1) UNION (SELECT 2)',
-      'WITH a AS (SELECT 1 AS b) SELECT b FROM a',
-    ])
-      expect([sql, sqlProblem(sql, dialect)]).toEqual([sql, undefined])
-    for (const sql of [
-      '',
-      ' -- nothing',
-      'DELETE FROM jobs',
-      'insert into jobs values (1)',
-      '/**/DROP TABLE jobs',
-      'CALL p()',
-    ])
-      expect([sql, typeof sqlProblem(sql, dialect)]).toEqual([sql, 'string'])
-    expect(sqlProblem('DELETE FROM jobs', dialect)).toBe(
-      'sql begins with "DELETE": only SELECT (or WITH … SELECT) is asked',
-    )
-  })
-  test('sqlserver: no second statement, and no word that could begin one', () => {
+  test.each(['postgres', 'mysql', 'sqlserver', 'sqlite'] satisfies Dialect[])(
+    '%s: only statements that read are accepted',
+    (dialect) => {
+      for (const sql of [
+        'SELECT 1',
+        '  select count(*) from jobs;',
+        '-- how many\nSELECT 1',
+        '/* a */ (SELECT 1) UNION (SELECT 2)',
+        'WITH a AS (SELECT 1 AS b) SELECT b FROM a',
+      ])
+        expect([sql, sqlProblem(sql, dialect)]).toEqual([sql, undefined])
+      for (const sql of [
+        '',
+        ' -- nothing',
+        'DELETE FROM jobs',
+        'insert into jobs values (1)',
+        '/**/DROP TABLE jobs',
+        'CALL p()',
+      ])
+        expect([sql, typeof sqlProblem(sql, dialect)]).toEqual([sql, 'string'])
+      expect(sqlProblem('DELETE FROM jobs', dialect)).toBe(
+        'sql begins with "DELETE": only SELECT (or WITH … SELECT) is asked',
+      )
+    },
+  )
+  test('sqlserver: no second statement is accepted, and no word that could begin one', () => {
     for (const sql of [
       'SELECT 1; SELECT 2',
       'SELECT 1; DELETE FROM jobs',
@@ -338,8 +341,8 @@ describe('what svc.yaml may ask', () => {
       'SELECT open FROM a',
       'sql holds OPEN, and only one statement that reads is asked (where it is a name, write [OPEN])',
     ],
-  ])('sqlserver: it says what is wrong: %j', (sql, message) => expect(sqlProblem(sql, 'sqlserver')).toBe(message))
-  test('mysql: no file is written, which no transaction takes back', () => {
+  ])('sqlserver: the problem is reported: %j', (sql, message) => expect(sqlProblem(sql, 'sqlserver')).toBe(message))
+  test('mysql: a file, which no transaction rolls back, is never written', () => {
     expect(sqlProblem("SELECT 1 INTO/**/OUTFILE '/tmp/x'", 'mysql')).toBe(
       'sql holds OUTFILE, and only one statement that reads is asked',
     )

@@ -91,7 +91,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       expect(await names('Standard')).toEqual([...standard, 'queue', 'consumers'])
       expect(await names('Advanced')).toEqual([...standard, 'partitions', 'cluster', 'queue', 'consumers'])
     })
-    test('Basic sends no password, and nothing but GET is ever sent', async () => {
+    test('Basic sends no password, and only GET is ever sent', async () => {
       await using watcher = await proxy(server.port, 0)
       const url = `http://127.0.0.1:${watcher.port}`
       await run({ url })
@@ -102,7 +102,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       expect(new Set(methods)).toEqual(new Set(['GET']))
       await hungUp(watcher)
     })
-    test('it says what it saw', async () => {
+    test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
       expect(checked(results, 'sign-in').message).toMatch(/^signed in, RabbitMQ \d+\.\d+/)
       expect(checked(results, 'node').message).toBe('1 node runs')
@@ -114,7 +114,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   })
 
   describe('queues', () => {
-    test('what waits, who consumes and what is held are judged', async () => {
+    test('ready messages, consumers and unacknowledged messages are evaluated', async () => {
       const some = queue('orders', { ready: { warn: 1, limit: 5 }, unacknowledged: { limit: 0 }, consumers: 2 })
       const results = await run(some, 'Standard')
       expect(checked(results, 'queue')).toMatchObject({
@@ -132,11 +132,11 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         measurement: { value: 1 },
       })
     })
-    test('one without consumers fails', async () => {
+    test('a queue without consumers fails', async () => {
       const found = await one('consumers', queue('dead'), 'Standard')
       expect(found.message).toBe('queue "dead": 0 consumers (at least 1): look at the workers, not at the server')
     })
-    test('Advanced: the age of the message at its head, and consumers that take none', async () => {
+    test('Advanced: the age of the message at its head, and idle consumers, are evaluated', async () => {
       const results = await run({ ...queue('orders'), stalled: 1_500 }, 'Advanced')
       expect(checked(results, 'oldest message')).toMatchObject({
         status: 'warning',
@@ -149,23 +149,23 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         'queue "orders": 2 messages ready, none delivered in 1.5 s to 1 consumer, who hold 1 without acknowledging them: are they stuck?',
       )
     })
-    test('Advanced: dead letters', async () => {
+    test('Advanced: dead letters are evaluated', async () => {
       const found = await one('dead letters', { deadLetters: [{ name: 'dead' }] }, 'Advanced')
       expect(found).toMatchObject({ status: 'warning', message: 'queue "dead": dead letters: 1 (warns above 0)' })
     })
-    test('one that is not there, and one whose vhost is not, fail and hide no other', async () => {
+    test('a missing queue or vhost fails and does not hide others', async () => {
       const queues = [{ name: 'gone' }, { name: 'empty', vhost: 'else where/' }, { name: 'empty' }]
       const results = (await run({ queues }, 'Standard')).filter(({ check }) => check === 'queue')
       expect(results.map(({ status }) => status)).toEqual(['failed', 'failed', 'ok'])
       expect(results[0]?.message).toBe(`${server.address} has no queue "gone" in the vhost "/"`)
     })
-    test('a queue that was just declared has no figures: a warning, not a silent green', async () => {
+    test('a queue that was just declared has no values: a warning, not ok', async () => {
       await declare('fresh', 1)
       expect(await one('queue', queue('fresh'), 'Standard')).toMatchObject({ status: 'warning' })
     })
   })
 
-  describe('an account that is not let in, or not to all', () => {
+  describe('an account with too few permissions', () => {
     const as = (username: string): object => ({ username, password: secret('secret-9') })
     beforeAll(async () => {
       for (const [name, tags] of [
@@ -185,7 +185,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       expect(JSON.stringify(found)).not.toContain('hunter2')
       expect((await one('sign-in', wrong, 'Standard', { limits: shared })).message).toContain('not signed in')
     })
-    test('one without the right tag is told what it lacks, and its sign-in is not held against it', async () => {
+    test('an account without the right tag is reported with the missing tag, and is not a refused sign-in', async () => {
       const found = await one('sign-in', as('nobody'), 'Standard')
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toBe('"nobody" may not see overview: Not management user')
@@ -194,7 +194,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       expect(checked(results, 'sign-in').status).toBe('ok')
       expect(checked(results, 'node')).toMatchObject({ fault: 'data' })
     })
-    test('one with nothing but what the checks declare sees everything', async () => {
+    test('an account with only the permissions that the checks declare sees everything', async () => {
       await server.api('PUT', 'users/limited', { password: 'secret-9', tags: '' })
       const some = { ...queue('empty'), deadLetters: [{ name: 'empty' }], nodes: 1, messages: { limit: 100 } }
       const unwell = async (): Promise<string[]> =>
@@ -214,7 +214,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       await server.api('PUT', 'permissions/%2f/limited', { configure: '^$', write: '^$', read: '^$' })
       expect(await unwell()).toEqual([])
     })
-    test('one without a right in the vhost does not see its queues', async () => {
+    test('an account without permission in the vhost does not see its queues', async () => {
       const results = await run({ ...as('monitor'), ...queue('empty') }, 'Standard')
       expect(checked(results, 'node').status).toBe('ok')
       expect(checked(results, 'queue')).toMatchObject({ status: 'failed', fault: 'data' })
@@ -223,7 +223,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   })
 
   describe('a server in trouble', () => {
-    test('stopped in its tracks it ends at the deadline', async () => {
+    test('a frozen server ends at the deadline', async () => {
       server.freeze()
       try {
         expect(await one('management', {}, 'Basic', { timeoutMs: 400 })).toMatchObject({ fault: 'timeout' })
@@ -231,7 +231,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         server.thaw()
       }
     })
-    test('slow: each answer late by 150 ms is a threshold', async () => {
+    test('slow: answers that are each 150 ms late exceed the threshold', async () => {
       await using slow = await proxy(server.port, 150)
       const some = { url: `http://127.0.0.1:${slow.port}`, latency: { warn: 50, limit: 100 } }
       expect(await one('management', some)).toMatchObject({
@@ -240,7 +240,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         measurement: { limit: 100 },
       })
     })
-    test('a memory alarm is told, with what it means', async () => {
+    test('a memory alarm is reported, with its consequence', async () => {
       const alarms = async (status: string): Promise<Result> => {
         const found = async () => {
           const result = await one('alarms', {}, 'Standard')
@@ -286,7 +286,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       const results = await run({ url, caFile: made.caFile, ...some }, mode)
       return { results, heard: there.heard() }
     }
-    test('a good certificate is well, and its days are judged', async () => {
+    test('a valid certificate is ok, and its remaining days are evaluated', async () => {
       const { results } = await over('good', {}, 'Advanced')
       expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
       expect(checked(results, 'certificate').message).toMatch(/in 89\.9 d/)
@@ -322,14 +322,14 @@ describe('rabbitmq peers that misbehave', () => {
     })
   const json = (value: unknown): string => http(200, JSON.stringify(value))
 
-  test('refused and black hole are told apart, and no socket is left', async () => {
+  test('a refused port and a black hole are distinguished, and no socket is left', async () => {
     const port = await refusedPort()
     const refused = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${port}` }))
     expect(checked(refused, 'management')).toMatchObject({ status: 'failed', fault: 'refused' })
     expect(checked(await asked(blackHole, 'Basic', 300), 'management')).toMatchObject({ fault: 'timeout' })
     expect(await settled('')).toBe('')
   })
-  test('another server on that port is told', async () => {
+  test('another server on that port is reported', async () => {
     const at = async (answer: string): Promise<string> => checked(await asked(replies(answer)), 'management').message
     expect(await at(http(404, 'nothing'))).toContain('no RabbitMQ management is there (is its plugin enabled?)')
     expect(await at(http(301, '', { Location: 'https://else.test:15671/' }))).toContain(
@@ -338,7 +338,7 @@ describe('rabbitmq peers that misbehave', () => {
     expect(await at(http(200, '<html>'))).toContain('200, but no JSON')
     expect(await at(http(503, ''))).toContain('answered 503')
   })
-  test('what is no management has one result, and gets no password', async () => {
+  test('a server that is not the management API has one result, and gets no password', async () => {
     await using there = await peer(replies(http(404, 'nothing')))
     const results = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${there.port}` }), 'Advanced')
     expect(results.map(({ check, status }) => [check, status])).toEqual([['management', 'failed']])
@@ -350,7 +350,7 @@ describe('rabbitmq peers that misbehave', () => {
     expect(checked(await asked(answers(away)), 'sign-in')).toMatchObject({ status: 'failed', fault: 'data' })
     expect(other.seen()).toBe(0)
   })
-  test('cut, reset, endless, huge and deep answers are protocol or data, and end', async () => {
+  test('incomplete, reset, endless, huge and deep answers are protocol or data faults, and end', async () => {
     const status = async (behave: Behaviour): Promise<string> => {
       const bad = (await asked(behave)).find(({ status: found }) => found === 'failed')
       return `${bad?.check} ${bad?.fault}`
@@ -363,7 +363,7 @@ describe('rabbitmq peers that misbehave', () => {
     const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
     expect(await status(answers((path) => (path.includes('nodes') ? http(200, deep) : json({}))))).toMatch(/^node /)
   })
-  test('escape sequences and our own password do not come back', async () => {
+  test('escape sequences and the configured password are not repeated', async () => {
     const packed = Buffer.from(`${administrator.username}:${word}`).toString('base64')
     const hostile = `${escapeSequences} ${word} ${packed}`
     const results = [
@@ -379,7 +379,7 @@ describe('rabbitmq peers that misbehave', () => {
     expect(JSON.stringify(results)).not.toContain(word)
     expect(JSON.stringify(results)).not.toContain(packed)
   })
-  test('values of the wrong kind are taken for missing, never for well', async () => {
+  test('values of the wrong type count as missing, never as ok', async () => {
     const strange = answers((path) => (path.includes('nodes') ? json([7, null, 'x']) : json({ queue_totals: [] })))
     expect(checked(await asked(strange), 'node')).toMatchObject({ status: 'failed' })
     const empty = answers((path) => (path.includes('nodes') ? json({}) : json([])))
@@ -394,7 +394,7 @@ describe('rabbitmq peers that misbehave', () => {
   })
 })
 
-describe('rabbitmq judgement', () => {
+describe('rabbitmq evaluation', () => {
   const settings = (some: object = {}): RabbitmqSettings => given(some) as RabbitmqSettings
   const evaluateNodes = (
     nodes: readonly ofNodes.RabbitmqNode[],
@@ -434,7 +434,7 @@ describe('rabbitmq judgement', () => {
   const levels = (results: readonly Result[]): string =>
     results.map(({ check, status }) => `${check} ${status}`).join(', ')
 
-  test('boundaries belong to what is well; the fullest node speaks', () => {
+  test('values are ok at their boundaries; the fullest node decides', () => {
     const memory = (...used: readonly number[]): Result =>
       checked(
         evaluateNodes(nodes(...used.map((one) => ({ name: `n${one}`, memory: { used: one, of: 100 } })))),
@@ -451,7 +451,7 @@ describe('rabbitmq judgement', () => {
     expect(checked(evaluateNodes(broken), 'node').message).toBe('b not running, 1 of 2 are')
     expect(checked(evaluateNodes(broken), 'alarms').message).toContain('disk alarm on a (5 B free)')
   })
-  test('queue: ready, consumers, age; a queue that does not serve has one finding', () => {
+  test('queue: ready, consumers, age; a queue that does not serve has one result', () => {
     const at = (more: Partial<ofQueues.Queue>, date = 60_000): string => {
       const reading = { of, date: new Date(date), observation: { ...queue, ...more } }
       return levels([
@@ -469,7 +469,7 @@ describe('rabbitmq judgement', () => {
     expect(at({ ready: undefined })).toBe('queue warning')
     expect(at({ state: 'crashed' })).toBe('queue failed')
   })
-  test('deliveries: only what stands still in both looks is stalled', () => {
+  test('deliveries: only a queue without progress between two looks is stalled', () => {
     const at = (before: Partial<ofQueues.Queue>, after: Partial<ofQueues.Queue>): string =>
       levels(
         evaluated(ofQueues.stalled, {
@@ -484,7 +484,7 @@ describe('rabbitmq judgement', () => {
     expect(at({}, { ready: 0 })).toBe('stalled ok')
     expect(at({}, { rate: 0.2 })).toBe('stalled ok')
   })
-  test('settings that cannot be used together are told; the target is host and port', () => {
+  test('settings that exclude each other are reported; the target is host and port', () => {
     expect(rabbitmq.validate?.(settings({ url: 'http://h:15672' }))).toBeUndefined()
     expect(rabbitmq.validate?.(settings({ url: 'http://me@h' }))).toContain('user')
     expect(rabbitmq.validate?.(settings({ username: 'a:b' }))).toContain('colon')

@@ -59,7 +59,7 @@ peerSuite(redisMissing, 'redis', () => {
       expect(await names('Advanced')).toEqual([...standard, 'fork', 'latency', 'round trip'])
       expect(await server.left()).toEqual([])
     })
-    test('it says what it saw', async () => {
+    test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
       const said = (check: string): string => checked(results, check).message
       expect(said('connect')).toMatch(/^127\.0\.0\.1:\d+ let in in [\d.]+ m?s \(limit 3 s\)$/)
@@ -67,7 +67,7 @@ peerSuite(redisMissing, 'redis', () => {
       expect(said('memory')).toMatch(/^[\d.]+ [KM]iB used, without a limit \(maxmemory 0\)$/)
       expect(said('clients')).toMatch(/^\d of 10000 clients: [\d.]+ % \(limit 95 %\)$/)
     })
-    test('the time of the last fork is measured, and one that took too long warns', async () => {
+    test('the duration of the last fork is measured, and a long one warns', async () => {
       const forking = await startRedis()
       const result = (given: Given = {}) => one('fork', { url: forking.url, ...quiet, ...given }, 'Advanced')
       try {
@@ -93,7 +93,7 @@ peerSuite(redisMissing, 'redis', () => {
         await forking.remove()
       }
     })
-    test('nothing is written without allowWrites, and with it the key of the probe is gone again', async () => {
+    test('nothing is written without allowWrites, and with it the key of the probe is removed again', async () => {
       const writes = (): string => /cmdstat_set:calls=(\d+)/.exec(server.cli('INFO', 'commandstats'))?.[1] ?? '0'
       const before = writes()
       await run({}, 'Advanced')
@@ -102,12 +102,12 @@ peerSuite(redisMissing, 'redis', () => {
       expect(writes()).toBe(String(Number(before) + 1))
       expect(server.cli('DBSIZE')).toBe('0')
     })
-    test('the key of the probe would expire by itself', async () => {
+    test('the key of the probe would expire on its own', async () => {
       await using watcher = await proxy(server.port, 0)
       await run({ url: `redis://127.0.0.1:${watcher.port}`, allowWrites: true }, 'Advanced')
       expect(watcher.heard()).toMatch(/SET\r\n\$\d+\r\nsvc:probe:[\s\S]*NX\r\n\$2\r\nPX\r\n\$5\r\n60000\r\n/)
     })
-    test('no command but those that read is ever said', async () => {
+    test('only commands that read are ever sent', async () => {
       await using watcher = await proxy(server.port, 0)
       const queues = [{ key: 'jobs', length: {} }]
       await run({ url: `redis://127.0.0.1:${watcher.port}/3`, queues }, 'Advanced')
@@ -132,7 +132,7 @@ peerSuite(redisMissing, 'redis', () => {
     })
     afterAll(() => server.cli('FLUSHALL'))
 
-    test('lists, streams and sorted sets are counted and judged', async () => {
+    test('lists, streams and sorted sets are counted and evaluated', async () => {
       expect(await queue('list')).toMatchObject({
         status: 'failed',
         fault: 'threshold',
@@ -142,20 +142,20 @@ peerSuite(redisMissing, 'redis', () => {
       expect(await queue('later')).toMatchObject({ status: 'warning', measurement: { value: 2 } })
       expect(await queue('stream')).toMatchObject({ status: 'failed', measurement: { value: 4 } })
     })
-    test('of a consumer group, what is not read and what is not acknowledged', async () => {
+    test('unread and unacknowledged entries of a consumer group are counted', async () => {
       expect(await queue('stream', { group: 'workers' })).toMatchObject({ status: 'failed', measurement: { value: 3 } })
       const found = await queue('stream', { group: 'gone' })
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toBe('the stream "stream" has no consumer group "gone"')
     })
-    test('a key that is not there is an empty queue; one of another type is told', async () => {
+    test('a missing key is an empty queue; one of another type is reported', async () => {
       expect(await queue('none')).toMatchObject({ status: 'ok', measurement: { value: 0 } })
       expect(await queue('text')).toMatchObject({ fault: 'data', message: '"text" is no queue: it is a "string"' })
     })
-    test('they lie in the database that the URL names', async () => {
+    test('queues are in the database of the URL', async () => {
       expect(await queue('list', {}, `${server.url}/5`)).toMatchObject({ status: 'ok', measurement: { value: 1 } })
     })
-    test('one that cannot be counted does not hide the next', async () => {
+    test('a queue that cannot be counted does not hide the next', async () => {
       const queues = ['text', 'list'].map((key) => ({ key, length: {} }))
       const results = await run({ queues }, 'Standard')
       expect(results.filter(({ check }) => check === 'queue').map(({ status }) => status)).toEqual(['failed', 'ok'])
@@ -175,7 +175,7 @@ peerSuite(redisMissing, 'redis', () => {
       await hole.close()
       expect(await settled('')).toBe('')
     })
-    test('a server that is stopped in its tracks ends at the deadline', async () => {
+    test('a frozen server ends at the deadline', async () => {
       server.freeze()
       try {
         expect(await one('ping', { url: server.url }, 'Basic', { timeoutMs: 300 })).toMatchObject({ fault: 'timeout' })
@@ -184,7 +184,7 @@ peerSuite(redisMissing, 'redis', () => {
       }
       expect(await server.left()).toEqual([])
     })
-    test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
+    test('slow: answers that are each 150 ms late exceed the threshold, with the value', async () => {
       await using slow = await proxy(server.port, 150)
       const url = `redis://127.0.0.1:${slow.port}`
       const results = await run({ url, latency: { warn: 50, limit: 120 }, pings: { warn: 50 } }, 'Advanced')
@@ -196,7 +196,7 @@ peerSuite(redisMissing, 'redis', () => {
       expect(checked(results, 'ping').measurement?.value).toBeGreaterThan(145)
       expect(checked(results, 'latency')).toMatchObject({ status: 'warning' })
     })
-    test('a full server says so, and what it rejected is counted', async () => {
+    test('a full server reports that, and its rejected connections are counted', async () => {
       const small = await startRedis({ settings: ['--maxclients', '2'] })
       try {
         const held = [connect(small.port, '127.0.0.1'), connect(small.port, '127.0.0.1')]
@@ -216,7 +216,7 @@ peerSuite(redisMissing, 'redis', () => {
     })
   })
 
-  describe('a server that lets in, or does not', () => {
+  describe('sign-in', () => {
     let locked: RedisServer
     const auth: Given = { password: secret(word) }
     beforeAll(async () => {
@@ -246,24 +246,24 @@ peerSuite(redisMissing, 'redis', () => {
       // redis-cli signs in too, once for each command.
       expect(Number(stats())).toBe(before + 1)
     })
-    test('a user that is off, and no password where one is wanted, are auth', async () => {
+    test('a disabled user, and a missing password, are auth', async () => {
       expect(await one('connect', { url: as('gone'), ...auth })).toMatchObject({ fault: 'auth' })
       const found = await one('ping', { url: locked.url })
       expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
       expect(found.message).toContain('wants a sign-in: set password')
     })
-    test('a password where the server has none is told: anyone gets in', async () => {
+    test('a password for a server without one is reported: anyone can connect', async () => {
       const found = await one('connect', { url: server.url, ...auth })
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toContain('has no password, but one is configured here')
     })
-    test('an account that may not look is told what it lacks, and PING is still well', async () => {
+    test('an account with too few permissions is reported with what it lacks, and PING is still ok', async () => {
       const results = await runKind(redis, { url: as('stranger'), ...auth }, 'Standard')
       expect(checked(results, 'ping').status).toBe('ok')
       expect(checked(results, 'info')).toMatchObject({ status: 'failed', fault: 'data' })
       expect(checked(results, 'info').message).toMatch(/"stranger" may not look: .*'info'/)
     })
-    test('a key that the account may not touch is told', async () => {
+    test('a key that the account may not access is reported', async () => {
       const found = await one(
         'queue',
         { url: as('monitor'), ...auth, queues: [{ key: 'jobs', length: {} }] },
@@ -272,12 +272,12 @@ peerSuite(redisMissing, 'redis', () => {
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toContain('"monitor" may not look')
     })
-    test('an account with its own keys only makes the round trip', async () => {
+    test('an account with access to its own keys only completes the round trip', async () => {
       expect(await one('round trip', { url: as('monitor'), ...auth, allowWrites: true }, 'Advanced')).toMatchObject({
         status: 'ok',
       })
     })
-    test('an account with nothing but the privileges that the checks declare is refused nothing', async () => {
+    test('an account with only the privileges that the checks declare is denied nothing', async () => {
       locked.cli('ACL', 'SETUSER', 'limited', 'reset', 'on', `>${word}`)
       const { host, pathname } = new URL(`${as('limited')}/2`)
       const jobs = (...command: readonly string[]): string => locked.cli('-n', pathname.slice(1), ...command)
@@ -312,7 +312,7 @@ peerSuite(redisMissing, 'redis', () => {
   })
 
   describe('a server in trouble', () => {
-    test('while it loads its data it says how far it is, and fails', async () => {
+    test('a server that loads its data reports its progress, and fails', async () => {
       const first = await startRedis({ settings: ['--enable-debug-command', 'yes'] })
       first.cli('DEBUG', 'POPULATE', '5000')
       first.cli('SAVE')
@@ -328,7 +328,7 @@ peerSuite(redisMissing, 'redis', () => {
         await loading.remove()
       }
     })
-    test('one that a script keeps busy says so', async () => {
+    test('a server that a script blocks reports that', async () => {
       server.cli('CONFIG', 'SET', 'busy-reply-threshold', '50')
       const end = server.cliAside('EVAL', 'while true do end', '0')
       try {
@@ -341,7 +341,7 @@ peerSuite(redisMissing, 'redis', () => {
         end()
       }
     })
-    test('a memory that is nearly full fails, unless the server is a cache that makes room', async () => {
+    test('a memory that is nearly full fails, unless the server is a cache that evicts', async () => {
       const full = await startRedis({ settings: ['--maxmemory', '2mb', '--enable-debug-command', 'yes'] })
       try {
         full.cli('SET', 'large', 'x'.repeat(100_000))
@@ -364,7 +364,7 @@ peerSuite(redisMissing, 'redis', () => {
         await full.remove()
       }
     })
-    test('a save that failed is told, and so is what it stops', async () => {
+    test('a failed save is reported, with what it blocks', async () => {
       const unsaved = await startRedis({ settings: ['--save', '3600', '1000'] })
       try {
         if (asServer.uid !== undefined) chownSync(unsaved.folder, 0, 0)
@@ -388,7 +388,7 @@ peerSuite(redisMissing, 'redis', () => {
         await unsaved.remove()
       }
     })
-    test('a cluster without its slots fails; one that has them all is well', async () => {
+    test('a cluster without all its slots fails; one with all of them is ok', async () => {
       const node = await startRedis({ settings: ['--cluster-enabled', 'yes', '--cluster-require-full-coverage', 'no'] })
       try {
         const given = { url: node.url, allowWrites: true }
@@ -423,7 +423,7 @@ peerSuite(redisMissing, 'redis', () => {
     }, 30_000)
     afterAll(() => replica.remove())
 
-    test('each is what it should be, and they hear each other', async () => {
+    test('each has its expected role, and they are connected', async () => {
       const primary = await run({ role: 'primary', replicas: 1 }, 'Advanced')
       expect(primary.filter(({ status }) => status !== 'ok')).toEqual([])
       expect(checked(primary, 'role').message).toBe('a primary of 1 replica')
@@ -443,7 +443,7 @@ peerSuite(redisMissing, 'redis', () => {
       const few = checked(await run({ replicas: 2 }, 'Advanced'), 'replicas')
       expect(few).toMatchObject({ status: 'failed', message: '1 replica is online, of 2 that should be' })
     })
-    test('a replica that has lost its primary fails, and where it serves nothing it says why', async () => {
+    test('a replica that has lost its primary fails, and reports why it serves nothing', async () => {
       replica.cli('CONFIG', 'SET', 'replica-serve-stale-data', 'no')
       replica.cli('REPLICAOF', '127.0.0.1', String(await refusedPort()))
       await until(() => replica.cli('INFO', 'replication').includes('master_link_status:down'))
@@ -478,7 +478,7 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     made.remove()
   })
 
-  test('a good certificate is well, and its days are judged', async () => {
+  test('a valid certificate is ok, and its remaining days are evaluated', async () => {
     const results = await runKind(redis, tls(quiet), 'Advanced')
     expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
     expect(checked(results, 'connect').message).toMatch(/let in over TLSv1\.3 in/)
@@ -493,7 +493,7 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     expect(named.message).toContain('the certificate is not for elsewhere.test')
     expect(server.cli('INFO', 'commandstats')).not.toContain('cmdstat_auth')
   })
-  test('redis:// to a port that wants TLS, and rediss:// to one that does not, say so', async () => {
+  test('redis:// to a port that requires TLS, and rediss:// to one without, are reported as such', async () => {
     const plain = await one('ping', { url: server.url.replace('rediss', 'redis') })
     expect(plain).toMatchObject({ status: 'failed', fault: 'protocol' })
     await using clear = await peer(replies('-ERR unknown command\r\n'))
@@ -513,7 +513,7 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     expect(found.message).toMatch(/expired on \d{4}-/)
     await expired.remove()
   })
-  test('a server that wants a certificate of its clients is told as such', async () => {
+  test('a server that requires client certificates is reported as such', async () => {
     const strict = await start('good', '--tls-auth-clients', 'yes')
     const found = (await runKind(redis, tls({ url: strict.url }))).find(({ status }) => status === 'failed')
     expect(found).toMatchObject({ fault: 'tls' })
@@ -533,7 +533,7 @@ describe('redis peers that misbehave', () => {
     if (!bad) throw new Error(JSON.stringify(results))
     return bad
   }
-  test('an endless answer is not kept', async () => {
+  test('an endless answer is not buffered', async () => {
     const before = process.memoryUsage().rss
     const string = await pinged(endless('$900000000\r\n'))
     expect(string).toMatchObject({ fault: 'protocol', message: expect.stringContaining('a string of more than 1 MiB') })
@@ -545,20 +545,20 @@ describe('redis peers that misbehave', () => {
     expect(many).toMatchObject({ fault: 'protocol' })
     expect(process.memoryUsage().rss - before).toBeLessThan(300 * 1024 ** 2)
   })
-  test('a deep, a huge and a senseless answer are refused', async () => {
+  test('a deep, a huge and an invalid answer are refused', async () => {
     expect((await pinged(replies('*1\r\n'.repeat(10_000)))).message).toContain('nests lists too deep')
     expect((await pinged(replies('*1000000000\r\n'))).message).toContain('a list of more than 10000')
     expect((await pinged(replies('$NaN\r\n'))).message).toContain('does not answer as Redis does')
     expect((await pinged(replies('HTTP/1.1 400 Bad Request\r\n\r\n'))).message).toContain('HTTP/1.1 400')
   })
-  test('a cut answer and a reset are protocol, and say during what', async () => {
+  test('an incomplete answer and a reset are protocol faults that name the command', async () => {
     expect(await pinged(cutAfter(3, '+PONG\r\n'))).toMatchObject({
       fault: 'protocol',
       message: expect.stringContaining('closed the connection instead of answering PING'),
     })
     expect((await pinged(reset)).message).toContain('reset the connection instead of answering PING')
   })
-  test('escape sequences and our own password do not come back', async () => {
+  test('escape sequences and the configured password are not repeated', async () => {
     const echoes = replies((asked) => `-ERR ${escapeSequences} ${asked.replaceAll('\r\n', ' ')}\r\n`)
     const found = await pinged(echoes, { password: secret(word) })
     expect(found.status).toBe('failed')
@@ -566,7 +566,7 @@ describe('redis peers that misbehave', () => {
     expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u202e/)
     expect(found.message).toContain('[secret]')
   })
-  test('nor do they by way of figures and names', async () => {
+  test('values and names do not repeat them either', async () => {
     const info = `role:slave\r\nmaster_host:${escapeSequences}${word}\r\nmaster_link_status:${word}\r\nmaxmemory:1\r\nmaxmemory_policy:${word}`
     await using there = await peer((socket) => {
       socket.on('data', (chunk) => {
@@ -583,13 +583,13 @@ describe('redis peers that misbehave', () => {
     expect(JSON.stringify(results)).not.toContain(word)
     expect(JSON.stringify(results)).not.toMatch(/\\u001b|\\u202e/)
   })
-  test('a TLS alert names the scheme that is wanted', async () => {
+  test('a TLS alert names the scheme that is required', async () => {
     const found = await pinged(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])))
     expect(found).toMatchObject({ fault: 'protocol', details: [expect.stringContaining('rediss://')] })
   })
 })
 
-describe('redis judgement', () => {
+describe('redis evaluation', () => {
   const evaluate = (observation: info.Info, given: Given = {}): readonly Result[] => [
     ...evaluated(info.role, observation, given),
     ...evaluated(info.replicaLink, observation, given),
@@ -627,7 +627,7 @@ describe('redis judgement', () => {
     const observation: info.Info = { row: { ...row, ...fields }, date: new Date(1_060_000) }
     return checked(evaluate(observation, given), check).status
   }
-  test('boundaries belong to what is well', () => {
+  test('values are ok at their boundaries', () => {
     expect([800, 801, 950, 951].map((used) => status('memory', { used_memory: used }))).toEqual([
       'ok',
       'warning',
@@ -651,7 +651,7 @@ describe('redis judgement', () => {
     expect(status('last save', {}, { lastSave: { limit: 59_999 } })).toBe('failed')
     expect(status('last save', { rdb_changes_since_last_save: '0' }, { lastSave: { limit: 1 } })).toBe('ok')
   })
-  test('what is not counted against maxmemory is not held against it', () => {
+  test('memory that does not count towards maxmemory is ignored', () => {
     expect(status('memory', { used_memory: 990, mem_not_counted_for_evict: 200 })).toBe('ok')
   })
   test('the append-only file: a failed write fails, a failed rewrite warns, and only where it is on', () => {
@@ -659,7 +659,7 @@ describe('redis judgement', () => {
     expect(status('persistence', { aof_enabled: '1', aof_last_bgrewrite_status: 'err' })).toBe('warning')
     expect(status('persistence', { aof_enabled: '0', aof_last_write_status: 'err' })).toBe('ok')
   })
-  test('the slowest and the farthest replica speak; one that is not online is told', () => {
+  test('the slowest and the farthest replica decide; one that is not online is reported', () => {
     const replicas = {
       connected_slaves: '3',
       master_repl_offset: '100000000',
@@ -676,7 +676,7 @@ describe('redis judgement', () => {
       measurement: { value: 99_999_000 },
     })
   })
-  test('the time of a fork that the server does not report is unknown, and not well', () => {
+  test('the duration of a fork that the server does not report is unknown, and not ok', () => {
     expect(['1000000', '1000001', 'nan', '', undefined].map((us) => status('fork', { latest_fork_usec: us }))).toEqual([
       'ok',
       'warning',
@@ -688,13 +688,13 @@ describe('redis judgement', () => {
     expect(result).toMatchObject({ message: expect.stringMatching(/^unknown: /) })
     expect(result).not.toHaveProperty('measurement')
   })
-  test('a replica that receives a whole copy warns', () => {
+  test('a replica that receives a full copy warns', () => {
     const replica = { role: 'slave', master_link_status: 'up', master_sync_in_progress: '1' }
     expect(status('replica link', replica)).toBe('warning')
     expect(status('replication lag', { ...replica, master_last_io_seconds_ago: '15' })).toBe('ok')
     expect(status('replication lag', { ...replica, master_last_io_seconds_ago: '16' })).toBe('warning')
   })
-  test('a group whose lag the server does not tell is never well', () => {
+  test('a group whose lag the server does not report is never ok', () => {
     const observation = { type: 'stream', length: undefined }
     expect(evaluated(queue, { key: 'k', threshold: {}, group: 'g', observation })[0]?.status).toBe('warning')
   })
@@ -709,7 +709,7 @@ describe('redis replies', () => {
     const slow = reader()
     expect([...Buffer.from(wire)].flatMap((byte) => slow.push(Buffer.from([byte])))).toEqual(meant)
   })
-  test('a megabyte in drops costs no more than it weighs', () => {
+  test('cost no more than their size when a megabyte arrives in small pieces', () => {
     const drops = reader()
     const started = processorMs()
     drops.push(Buffer.from('$1000000\r\n'))
@@ -721,7 +721,7 @@ describe('redis replies', () => {
 
 describe('redis settings', () => {
   const wrong = (given: Given): string | undefined => redis.validate?.(withDefaults(redis.settings, given))
-  test('what cannot be used together is told', () => {
+  test('that exclude each other are reported', () => {
     expect(wrong({ url: 'redis://h/0' })).toBeUndefined()
     expect(wrong({ url: 'rediss://h', caFile: '/ca' })).toBeUndefined()
     expect(wrong({ url: 'redis://h/orders' })).toContain('no database by its number')
@@ -730,7 +730,7 @@ describe('redis settings', () => {
     expect(wrong({ url: 'redis://h', caFile: '/ca' })).toContain('rediss')
     expect(wrong({ url: 'redis://%zz@h', password: secret('x') })).toContain('%')
   })
-  test('the target is host and port, for a keychain secret', () => {
+  test('have host and port as the target of a keychain secret', () => {
     const target = (url: string) => redis.target?.(withDefaults(redis.settings, { url }))
     expect(target('redis://h')).toEqual({ host: 'h', port: 6379, database: 'h:6379' })
     expect(target('rediss://[::1]:7000/2')).toEqual({ host: '::1', port: 7000, database: '::1:7000' })

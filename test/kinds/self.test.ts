@@ -60,7 +60,7 @@ const look = (mode: ExecutionMode = 'Basic', more = {}) => runKind(self, { versi
 const serve = async (mode: ExecutionMode = 'Basic') => checked(await look(mode), 'serve')
 
 describe('this program', () => {
-  test('says its version and that of Node, without any store', async () => {
+  test('reports its version and that of Node, without any store', async () => {
     expect(await runKind(self, { version: '1.2.3' })).toMatchObject([
       { check: 'version', status: 'ok', message: `svc 1.2.3 on Node ${process.versions.node}` },
       { check: 'serve', status: 'ok', message: 'svc serve is not running for this store' },
@@ -72,7 +72,7 @@ describe('this program', () => {
     expect(checked(results, 'event loop')).toMatchObject({ measurement: { unit: 'milliseconds', limit: 1_000 } })
   })
 
-  test('sees that the event loop was blocked', async () => {
+  test('reports that the event loop was blocked', async () => {
     // Time and again, so that it is while svc looks, however long that takes to begin.
     const blocking = setInterval(() => {
       const end = performance.now() + 300
@@ -95,7 +95,7 @@ describe('this program', () => {
 })
 
 describe('the svc serve of this store', () => {
-  test('that is not there is ok', async () => {
+  test('that is not running is ok', async () => {
     expect(await serve()).toMatchObject({ status: 'ok', message: 'svc serve is not running for this store' })
   })
 
@@ -124,7 +124,7 @@ describe('the svc serve of this store', () => {
     expect(await serve()).toMatchObject({ status: 'failed', fault: 'refused' })
   })
 
-  test('that accepts and says nothing is a failure after 3 s, and nothing is left open', async () => {
+  test('that accepts and stays silent is a failure after 3 s, and nothing is left open', async () => {
     const deaf = createTcpServer((socket) => socket.on('error', () => {}).resume())
     await mark({ pid: other.pid, url: await listening(deaf) })
     const held = (): number => process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout|ELD/.test(kind)).length
@@ -151,7 +151,7 @@ describe('the svc serve of this store', () => {
     await until(() => held() <= before)
   })
 
-  test('that is this very process is not asked', async () => {
+  test('that is this very process is not called', async () => {
     await mark({ pid: process.pid, url: await serving({ '/livez': 200 }) })
     expect(await serve()).toMatchObject({
       status: 'ok',
@@ -160,7 +160,7 @@ describe('the svc serve of this store', () => {
     expect(asked).toEqual([])
   })
 
-  test('whose process has ended is not there', async () => {
+  test('whose process has ended is not running', async () => {
     const url = await serving({ '/livez': 200 })
     await mark({ pid: 2 ** 22 + 1, url })
     const { status, message } = await serve()
@@ -171,14 +171,14 @@ describe('the svc serve of this store', () => {
     expect(asked).toEqual([])
   })
 
-  test('whose process id another process has taken since is not there', async () => {
+  test('whose process id another process uses is not running', async () => {
     await mark({ pid: other.pid, url: 'http://127.0.0.1:1' })
     const hourAgo = new Date(Date.now() - 3_600_000)
     await utimes(`${storePath}.serve.json`, hourAgo, hourAgo)
     expect(await serve()).toMatchObject({ status: 'ok', message: expect.stringContaining('has ended') })
   })
 
-  test('that listens on every address is asked on the loopback', async () => {
+  test('that listens on every address is called on loopback', async () => {
     const url = new URL(await serving({ '/livez': 200 }))
     url.hostname = '0.0.0.0'
     await mark({ pid: other.pid, url: url.origin })
@@ -211,7 +211,7 @@ describe('a marker that an attacker wrote', () => {
     ['[]'],
     ['{"pid":"1","url":"http://127.0.0.1"}'],
     ['{"pid":-1,"url":"http://127.0.0.1"}'],
-  ])('that is %s is said to be none', async (content) => {
+  ])('that is %s is reported as invalid', async (content) => {
     await mark(content)
     expect(await serve()).toMatchObject({
       status: 'warning',
@@ -228,7 +228,7 @@ describe('a marker that an attacker wrote', () => {
     expect(await serve()).toMatchObject({ status: 'warning' })
   })
 
-  test('only the process id and the origin are kept', () => {
+  test('keeps only the process id and the origin', () => {
     expect(parseMarker('{"pid": 7, "url": "https://[::1]:8443/a?b", "exec": "rm"}')).toEqual({
       pid: 7,
       url: new URL('https://[::1]:8443'),
@@ -248,7 +248,7 @@ describe('a marker that an attacker wrote', () => {
     ['http://198.51.100.8', undefined],
     ['http://localhost.evil.test', undefined],
     ['http://2130706433:1', 'http://127.0.0.1:1'],
-  ])('of this machine or not: %s', (url, expected) => {
+  ])("a URL counts as this machine's or not: %s", (url, expected) => {
     expect(onThisMachine(new URL(url), ['198.51.100.7', 'fe80::1'])?.origin).toBe(expected)
   })
 })

@@ -51,7 +51,7 @@ const fresh = (): string => {
 }
 
 describe('Identity without configuration', () => {
-  test("svc's own sign-in is checked for real, and the headline says so as a warning", async () => {
+  test("svc's own sign-in is checked for real, and the headline reports that as a warning", async () => {
     const opened = await core(fresh(), true)
     try {
       await opened.runtime.admin?.users.add({ userName: 'Ann', password: 'violet-harbour-42', roles: ['Admin'] }, by)
@@ -71,7 +71,7 @@ describe('Identity without configuration', () => {
     }
   })
 
-  test('Basic opens the store and asks for an Admin, and hashes nothing', async () => {
+  test('Basic opens the store and looks for an Admin, and hashes nothing', async () => {
     const opened = await core(fresh())
     try {
       const lines = said(await ask(opened, 'Basic'))
@@ -81,7 +81,7 @@ describe('Identity without configuration', () => {
     }
   })
 
-  test('nobody who is Admin is a warning that names the next command, also where others may sign in', async () => {
+  test('the lack of an Admin is a warning with the next command, even where others can sign in', async () => {
     const opened = await core(fresh(), true)
     const { admin } = opened.runtime
     const warning = 'administrator Success: warning: nobody here is Admin: svc users add NAME --role Admin'
@@ -96,7 +96,7 @@ describe('Identity without configuration', () => {
     }
   })
 
-  test('a command makes the store where there is none, as for Sql', async () => {
+  test('a command creates a missing store, as for Sql', async () => {
     const store = fresh()
     const opened = await core(store)
     try {
@@ -127,7 +127,7 @@ describe('Identity without configuration', () => {
     }
   })
 
-  test('a store in a PostgreSQL that is not there is a failure without the password', async () => {
+  test('a store in a PostgreSQL that does not run is a failure without the password', async () => {
     const opened = await core(`postgres://svc:hunter2hunter2@127.0.0.1:${await refusedPort()}/svc`)
     try {
       const response = await ask(opened, 'Basic')
@@ -138,7 +138,7 @@ describe('Identity without configuration', () => {
     }
   })
 
-  test('a store in a PostgreSQL that never answers ends in time', async () => {
+  test('a store in a PostgreSQL that never answers fails by its deadline', async () => {
     await using hole = await peer(() => {})
     const opened = await core(`postgres://svc@127.0.0.1:${hole.port}/svc`)
     try {
@@ -172,7 +172,7 @@ describe('Identity without configuration', () => {
   })
 })
 
-describe('the rehearsal of a sign-in', () => {
+describe('the self-test of sign-in', () => {
   test('counts no failure, audits nothing and changes no user', async () => {
     await withWorld(async ({ data, store, clock }) => {
       const rows = (): unknown => {
@@ -190,7 +190,7 @@ describe('the rehearsal of a sign-in', () => {
     })
   })
 
-  test('a full queue of sign-ins is a warning, and ends with whoever waits', async () => {
+  test('a full queue of sign-ins is a warning, and leaves it on cancellation', async () => {
     const queue = new HashQueue(1, 20)
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
     const working = queue.run(() => held, never)
@@ -216,7 +216,7 @@ describe('the rehearsal of a sign-in', () => {
     hash: async () => true,
   }
 
-  test('one question that fails, simulated, hides none of the others', async () => {
+  test('one query that fails, simulated, does not hide the others', async () => {
     const lookUp = async (): Promise<void> => {
       throw new Fault('Unavailable', 'The store is busy', { hints: ['try again'] })
     }
@@ -230,12 +230,12 @@ describe('the rehearsal of a sign-in', () => {
     expect(checked(results, 'look-up')).toMatchObject({ message: 'The store is busy', details: ['try again'] })
   })
 
-  test('a hash that tells nothing apart, simulated, is a failure', async () => {
+  test('a hash that accepts any password, simulated, is a failure', async () => {
     const results = await runKind(signIn, {}, 'Standard', { ownSignIn: { ...sound, hash: async () => false } })
     expect(checked(results, 'password hash')).toMatchObject({ status: 'failed', fault: 'internal' })
   })
 
-  test('the boundary of a second, and of three, belongs to the better side', () => {
+  test('values at the boundaries of one and of three seconds are ok', () => {
     const status = (ms: number) => evaluated(lookUp, { ms, value: undefined })[0]?.status
     expect([1_000, 1_001, 3_000, 3_001].map(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })

@@ -43,7 +43,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
     startSmtp({ ...certificate, ...more })
 
   describe('a healthy server', () => {
-    test('with STARTTLS each mode runs its checks, and all are well', async () => {
+    test('with STARTTLS each mode runs its checks, and all are ok', async () => {
       await using server = await offering(made.good, { size: 10 * 1024 ** 2 })
       const given = trusting({ ...account, size: 1024 ** 2, recipient: 'accepted@svc.test' })
       expect(shown(await at(server.port, given))).toEqual(['banner ok'])
@@ -56,7 +56,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
       expect(shown(await at(server.port, given, 'Advanced'))).toEqual([...standard, 'recipient ok'])
       await hungUp(server)
     })
-    test('it says what it saw', async () => {
+    test('it reports what it observes', async () => {
       await using server = await offering(made.good, { size: 10 * 1024 ** 2 })
       const results = await at(server.port, trusting({ ...account, size: 1 }), 'Standard')
       const said = (check: string): string => checked(results, check).message
@@ -77,12 +77,12 @@ suiteWith(opensslMissing(), 'smtp', () => {
       )
       await hungUp(server)
     })
-    test('where LOGIN is all that is offered, it signs in with that', async () => {
+    test('with LOGIN as the only mechanism, it signs in with that', async () => {
       await using server = await offering(made.good, { authMethods: ['LOGIN'] })
       expect(checked(await at(server.port, trusting(account), 'Standard'), 'sign-in').status).toBe('ok')
       expect(server.asked).toEqual(['AUTH LOGIN monitor'])
     })
-    test('it says goodbye, and calls itself by its address or as it is told', async () => {
+    test('it sends QUIT, and identifies itself by its address or the configured name', async () => {
       await using server = await startSmtp({ hideSTARTTLS: true })
       await using watcher = await proxy(server.port, 0)
       await at(watcher.port)
@@ -100,7 +100,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
       await hungUp(server)
       return { found, asked: server.asked }
     }
-    test('that is accepted is well, one refused fails, one put off warns; no mail is ever sent', async () => {
+    test('that is accepted is ok, one refused fails, one deferred warns; no mail is ever sent', async () => {
       const well = await asked('accepted@svc.test')
       expect(well.found).toMatchObject({ status: 'ok' })
       expect(well.found.message).toContain('asked for accepted@svc.test (nothing was sent): "250 ')
@@ -111,7 +111,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
       expect(no.asked).toEqual(['MAIL monitor@svc.test', 'RCPT gone@svc.test'])
       expect((await asked('later@svc.test')).found).toMatchObject({ status: 'warning' })
     })
-    test('is asked for in Advanced only', async () => {
+    test('is checked in Advanced only', async () => {
       await using server = await startSmtp({ hideSTARTTLS: true })
       await at(server.port, { recipient: 'accepted@svc.test' }, 'Standard')
       expect(server.asked).toEqual([])
@@ -136,7 +136,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
         }
       }
     })
-    test('what lies beneath TLS may be destroyed first, as a deadline does: nothing crashes', async () => {
+    test('when the socket beneath TLS is destroyed first, as at a deadline, nothing crashes', async () => {
       await using server = await offering(made.good, { secure: true })
       for (let round = 0; round < 20; round += 1) {
         const raw: Socket[] = []
@@ -159,7 +159,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
       await using server = await offering(made.fiveDays)
       expect(checked(await at(server.port, trusting(), 'Standard'), 'certificate').status).toBe('warning')
     })
-    test('STARTTLS that is missing fails where it must be, and the password stays here', async () => {
+    test('missing STARTTLS fails where it is required, and the password is not sent', async () => {
       await using server = await startSmtp({ hideSTARTTLS: true, allowInsecureAuth: true, authInClear: true })
       const must = checked(await at(server.port, trusting({ tls: 'starttls' }), 'Standard'), 'TLS')
       expect(must).toMatchObject({ status: 'failed', fault: 'tls' })
@@ -170,7 +170,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
       expect(checked(results, 'sign-in').message).toMatch(/the password is not sent to .*: it offers no TLS/)
       expect(server.asked).toEqual([])
     })
-    test('passwords that are taken before TLS are a warning', async () => {
+    test('a server that accepts passwords before TLS is a warning', async () => {
       await using server = await offering(made.good, { authInClear: true })
       await using open = await peer(
         script({ EHLO: '250-mail\r\n250-STARTTLS\r\n250 AUTH PLAIN\r\n', STARTTLS: '454 not now\r\n' }),
@@ -179,7 +179,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
       const clear = await at(server.port, trusting(), 'Standard')
       expect(checked(clear, 'authentication')).toMatchObject({ status: 'warning' })
     })
-    test('what is said in the clear after STARTTLS is not taken for said under TLS', async () => {
+    test('clear text after STARTTLS does not count as sent under TLS', async () => {
       const injects = script({
         EHLO: '250-mail\r\n250 STARTTLS\r\n',
         STARTTLS: '220 go\r\n250-mail\r\n250 AUTH PLAIN\r\n',
@@ -205,17 +205,17 @@ suiteWith(opensslMissing(), 'smtp', () => {
       )
       expect(server.asked).toHaveLength(1)
     })
-    test('a server that cannot tell for now has refused nobody', async () => {
+    test('a server that cannot check for now has not refused the account', async () => {
       await using server = await offering()
       const given = trusting({ ...account, username: 'busy' })
       expect(checked(await at(server.port, given, 'Standard'), 'sign-in')).toMatchObject({ fault: 'data' })
     })
-    test('no way that takes a password is told', async () => {
+    test('a server without a password mechanism is reported', async () => {
       await using server = await offering(made.good, { authMethods: ['XOAUTH2'] })
       const found = checked(await at(server.port, trusting(account), 'Standard'), 'sign-in')
       expect(found.message).toContain('offers no sign-in by PLAIN or LOGIN, but "XOAUTH2"')
     })
-    test('a server that echoes what it is told, in whatever form, shows no secret', async () => {
+    test('a server that echoes the credentials, in whatever form, shows no secret', async () => {
       const forms: Behaviour = (socket) => {
         socket.write('220 x\r\n')
         socket.on('data', (chunk) => {
@@ -233,7 +233,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
       }
       expect(JSON.stringify(results)).not.toMatch(/\\u001b|\\u202e/)
     })
-    test('a server that hangs up on the password does not have it told', async () => {
+    test('a server that hangs up on the password does not get it again', async () => {
       const leaves: Behaviour = (socket) => {
         socket.write('220 x\r\n')
         let lines = 0
@@ -277,20 +277,20 @@ describe('smtp faults', () => {
     if (!bad) throw new Error(JSON.stringify(results))
     return bad
   }
-  test('refused, black hole and a server that falls silent are told apart; no socket is left', async () => {
+  test('a refused port, a black hole and a server that falls silent are distinguished; no socket is left', async () => {
     expect(checked(await at(await refusedPort()), 'banner')).toMatchObject({ status: 'failed', fault: 'refused' })
     expect(await met(blackHole, 'Basic', {}, 300)).toMatchObject({ check: 'banner', fault: 'timeout' })
     expect(await met(speaks('220 x\r\n'), 'Standard', {}, 300)).toMatchObject({ check: 'hello', fault: 'timeout' })
     expect(await settled('')).toBe('')
   })
-  test('a banner of several lines is one banner; a slow one is a threshold', async () => {
+  test('a banner of several lines is one banner; a slow one exceeds the threshold', async () => {
     await using many = await peer(script({}, '220-mail\r\n220-no spam\r\n220 ready\r\n'))
     expect(checked(await at(many.port), 'banner').message).toContain('said "220 mail no spam ready"')
     await using slow = await peer(speaks('220 x\r\n', 150))
     expect(checked(await at(slow.port, { latency: { warn: 50 } }), 'banner')).toMatchObject({ status: 'warning' })
     expect(checked(await at(slow.port, { latency: { limit: 50 } }), 'banner')).toMatchObject({ fault: 'threshold' })
   })
-  test('a server that serves nobody says so itself', async () => {
+  test('a server that refuses all clients reports that itself', async () => {
     expect(await met(speaks('554 blocked by list.example\r\n'))).toMatchObject({
       check: 'banner',
       fault: 'refused',
@@ -307,14 +307,14 @@ describe('smtp faults', () => {
       fault: 'protocol',
     })
   })
-  test('another service on that port is told by what it says', async () => {
+  test('another service on that port is identified by its greeting', async () => {
     expect((await met(speaks('SSH-2.0-OpenSSH_9.2\r\n'))).message).toContain(
       'does not answer as SMTP does: it said "SSH-2.0-OpenSSH_9.2"',
     )
     const clear = await met(speaks('220 mail\r\n'), 'Basic', { tls: 'implicit' })
     expect(clear).toMatchObject({ check: 'TLS', fault: 'tls' })
   })
-  test('cut, endless, overlong and hostile answers are protocol, and end', async () => {
+  test('incomplete, endless, overlong and hostile answers are protocol faults, and end', async () => {
     expect(await met((socket) => void socket.end('220 ma'))).toMatchObject({ fault: 'protocol' })
     expect(await met(cutAfter(0, ''), 'Basic', {}, 300)).toMatchObject({ fault: 'timeout' })
     const floods =
@@ -337,7 +337,7 @@ describe('smtp faults', () => {
 describe('smtp settings', () => {
   const wrong = (given: Given): string | undefined =>
     smtp.validate?.(withDefaults(smtp.settings, { host: 'h', ...given }))
-  test('what cannot be used together, or could say a second line, is told', () => {
+  test('settings that exclude each other, or could inject a line, are reported', () => {
     expect(wrong({ ...account, recipient: 'a.b+c@svc.test', sender: 'm@[127.0.0.1]' })).toBeUndefined()
     expect(wrong({ username: 'm' })).toBe('username needs a password')
     expect(wrong({ ...account, tls: 'off' })).toContain('never sent without TLS')

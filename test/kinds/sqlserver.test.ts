@@ -123,7 +123,7 @@ describe('a healthy simulated server', () => {
       expect(await names('Advanced')).toEqual(all('Advanced'))
     })
   })
-  test('a simulated server is told who asks, and what was seen there is said', async () => {
+  test("a simulated server receives the client's name, and its observations are reported", async () => {
     await using({}, async (server) => {
       const results = await run(server.port, 'Advanced')
       expect(server.logins()).toEqual([{ user: 'monitor', password: word, database: 'orders', app: 'svc-health' }])
@@ -140,7 +140,7 @@ describe('a healthy simulated server', () => {
       expect(said('failed jobs')).toBe('none of 1 enabled Agent job failed last')
     })
   })
-  test('the clock of a simulated server is judged against ours, as far as a difference is proved', async () => {
+  test('the clock of a simulated server is compared with the local one, as far as a difference is certain', async () => {
     const off = (ms: number): Promise<Result> =>
       one('clock', { answer: (sql) => answers({ 'SYSUTCDATETIME()': { rows: clockAt(ms) } })(sql) }, 'Advanced')
     expect(await off(0)).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
@@ -153,7 +153,7 @@ describe('a healthy simulated server', () => {
     const mute = await one('clock', { answer: answers({ 'SYSUTCDATETIME()': { rows: [] } }) }, 'Advanced')
     expect(mute).toMatchObject({ status: 'failed', message: 'the server was asked for its time and told none' })
   })
-  test('the time is asked for in UTC, in milliseconds since 1970, of a simulated server', async () => {
+  test('the time is read in UTC, in milliseconds since 1970, from a simulated server', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
       const asked = server.batches().find((sql) => sql.includes('SYSUTCDATETIME()')) ?? ''
@@ -162,7 +162,7 @@ describe('a healthy simulated server', () => {
       expect(Number(seconds) * 1_000).toBe(Date.UTC(2020, 0, 1))
     })
   })
-  test('it asks past locks, waits for none, and writes nothing to a simulated server', async () => {
+  test('it reads past locks, waits for none, and writes nothing to a simulated server', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
       const [setUp, ...asked] = server.batches()
@@ -171,7 +171,7 @@ describe('a healthy simulated server', () => {
       expect(asked.join('\n')).not.toMatch(/\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|EXEC|INTO|DBCC)\b/)
     })
   })
-  test('the kind names host and port, for its slot and for the secret bound to them', () => {
+  test('the kind reports host and port, for its slot and for the secret that is bound to them', () => {
     const target = (given: string) => sqlserver.target?.(withDefaults(sqlserver.settings, { url: given }))
     expect(target('sqlserver://m@db1/orders')).toEqual({ host: 'db1', port: 1_433, database: 'db1:1433' })
     expect(target('mssql://m@db1:14330')).toMatchObject({ host: 'db1', port: 14_330 })
@@ -179,7 +179,7 @@ describe('a healthy simulated server', () => {
   })
 })
 
-describe('a simulated server that cannot be reached or does not let in', () => {
+describe('a simulated server that cannot be reached or refuses the sign-in', () => {
   test('refused: nothing listens', async () => {
     const found = checked(await run(await refusedPort()), 'connect')
     expect(found).toMatchObject({ status: 'failed', fault: 'refused' })
@@ -193,12 +193,12 @@ describe('a simulated server that cannot be reached or does not let in', () => {
     await hole.close()
     expect(await settled('')).toBe('')
   })
-  test('slow: a simulated server late by 80 ms at each step is a threshold, with the figure', async () => {
+  test('slow: a simulated server late by 80 ms at each step exceeds the threshold, with the value', async () => {
     const found = await one('query', { delayMs: 80 }, 'Basic', { latency: { warn: 20, limit: 60 } })
     expect(found).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 60 } })
     expect(found.measurement?.value).toBeGreaterThan(70)
   })
-  test('a wrong password is auth at a simulated server, is shown nowhere, and is not tried again soon', async () => {
+  test('a wrong password is auth at a simulated server, is never shown, and is not tried again soon', async () => {
     await using(refusing(18_456), async (server) => {
       const shared = limits()
       const options = { limits: shared, retries: 3 }
@@ -235,7 +235,7 @@ describe('a simulated server that cannot be reached or does not let in', () => {
     expect(found.message).toContain(words)
     expect(found.details?.join()).toContain(`error ${number}, state ${state}`)
   })
-  test('a closed database is said, and not the refusal of the sign-in that a simulated server adds to it', async () => {
+  test('a closed database is reported, and not the refusal of the sign-in that a simulated server adds to it', async () => {
     const found = await one('connect', {
       login: () => [
         { number: 4_060, message: 'Cannot open database "orders" requested by the login.' },
@@ -245,20 +245,20 @@ describe('a simulated server that cannot be reached or does not let in', () => {
     expect(found).toMatchObject({ fault: 'data' })
     expect(found.details).toEqual(['error 4060, state 1: Cannot open database "orders" requested by the login.'])
   })
-  test('a transient error is not tried again behind our back, at a simulated server', async () => {
+  test('a transient error is not retried implicitly, at a simulated server', async () => {
     await using(refusing(40_613), async (server) => {
       await run(server.port)
       expect(server.logins()).toHaveLength(1)
     })
   })
-  test('a simulated server that sends its clients on gets the password carried nowhere else', async () => {
+  test('a simulated server that redirects its clients does not get the password sent elsewhere', async () => {
     await using other = await tdsPeer({ answer: answers() })
     const found = await one('connect', { route: { host: '127.0.0.1', port: other.port } })
     expect(found).toMatchObject({ status: 'failed', fault: 'data' })
     expect(found.message).toContain(`sends its clients on to "127.0.0.1:${other.port}"`)
     expect(other.seen()).toBe(0)
   })
-  test('what comes before the sign-in is bounded: a simulated flood ends at 128 KiB, not at the deadline', async () => {
+  test('input before the sign-in is bounded: a simulated flood ends at 128 KiB, not at the deadline', async () => {
     await using flood = await peer(endless('', '\x04\x00\x00\x09\x00\x00\x01\x00\x07'.repeat(400)))
     const found = checked(await run(flood.port), 'connect')
     expect(found).toMatchObject({ fault: 'protocol' })
@@ -325,7 +325,7 @@ describe('a simulated server that answers badly', () => {
       expect(found.status).toBe('failed')
     }
   }, 60_000)
-  test('what a simulated server says is shown without escapes, is cut, and never holds the password', async () => {
+  test('text of a simulated server is shown without escapes, truncated, and never contains the password', async () => {
     const message = `${escapeSequences} you sent ${word} ${'x'.repeat(3_000)}`
     const refused = await one('connect', { login: () => [{ number: 50_001, message }] })
     const failed = await one('query', { answer: answers({ 'SELECT 1': { error: { number: 50_001, message } } }) })
@@ -340,7 +340,7 @@ describe('a simulated server that answers badly', () => {
       expect(text).toContain('[secret]')
     }
   })
-  test('rows without an end from a simulated server end, and soon', async () => {
+  test('endless rows from a simulated server end soon', async () => {
     const head = Buffer.concat([column(0x26, 4), Buffer.from([0xd1, 4, 1, 0, 0, 0])])
     const first = packets(4, head)
     first[1] = 0
@@ -352,7 +352,7 @@ describe('a simulated server that answers badly', () => {
     expect(found).toMatchObject({ status: 'failed', message: expect.stringMatching(/more than 8 MiB|gave no answer/) })
     await hungUp(server)
   })
-  test('one question that fails hides none of the others, at a simulated server', async () => {
+  test('one query that fails does not hide the others, at a simulated server', async () => {
     const broken = { error: { number: 8_134, message: 'Divide by zero error encountered.' } }
     await using({ answer: answers({ 'sys.dm_exec_sessions': broken }) }, async (server) => {
       const results = await run(server.port, 'Standard')
@@ -364,14 +364,14 @@ describe('a simulated server that answers badly', () => {
       expect(results).toHaveLength(8)
     })
   })
-  test('a lock that was waited for in vain is said, at a simulated server', async () => {
+  test('a lock timeout is reported, at a simulated server', async () => {
     const locked = { error: { number: 1_222, message: 'Lock request time out period exceeded.' } }
     const found = await one('failed jobs', { answer: answers({ sysjobs: locked }) }, 'Advanced')
     expect(found).toMatchObject({ fault: 'timeout', message: 'waited for a lock, in vain' })
   })
 })
 
-describe('what an account may not see', () => {
+describe('missing permissions', () => {
   const denied = (number: number, message: string): TdsAnswer => ({ error: { number, message } })
   test.each([
     [
@@ -402,7 +402,7 @@ describe('what an account may not see', () => {
     ],
     ['availability group', 'IsHadrEnabled', { rows: [{ hadr: 1, may: 0 }] }, 'GRANT VIEW ANY DEFINITION TO [monitor]'],
   ] as const)(
-    '%s is not looked at in a simulated server, and the GRANT is said',
+    '%s is not checked in a simulated server, and the GRANT is reported',
     async (check, part, answer, grant) => {
       const found = await one(check, { answer: answers({ [part]: answer as TdsAnswer }) }, 'Advanced')
       expect(found.status).toBe('warning')
@@ -410,7 +410,7 @@ describe('what an account may not see', () => {
       expect(found.details?.join()).toContain(grant)
     },
   )
-  test('what an edition does not have is said, with no GRANT, at a simulated server', async () => {
+  test('a feature that an edition lacks is reported without a GRANT, at a simulated server', async () => {
     const absent = denied(208, "Invalid object name 'msdb.dbo.sysjobs'.")
     const found = await one('failed jobs', { answer: answers({ sysjobs: absent }) }, 'Advanced')
     expect(found).toMatchObject({ status: 'warning' })
@@ -420,11 +420,11 @@ describe('what an account may not see', () => {
   test.each([
     ['log reuse', 'Percent Log Used'],
     ['log space', 'Log File(s) Used Size'],
-  ])('%s is no silent green where the counters of a simulated server are empty', async (check, part) => {
+  ])('%s is not ok where the counters of a simulated server are empty', async (check, part) => {
     const found = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
     expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
   })
-  test('the name of the login cannot end the GRANT that is said', async () => {
+  test('the name of the login cannot end the GRANT in the message', async () => {
     const hidden = { rows: [{ may: 0, used: 1, configured: 0, most: 32_767 }] }
     await using({ answer: answers({ 'sys.dm_exec_sessions': hidden }) }, async (server) => {
       const results = await run(server.port, 'Standard', { url: `sqlserver://a%5D;drop@127.0.0.1:${server.port}/` })
@@ -433,9 +433,9 @@ describe('what an account may not see', () => {
   })
 })
 
-describe('what runs on the simulated server ends with the run', () => {
+describe('a run ends what it started on the simulated server', () => {
   const hang = { answer: answers({ 'sys.dm_exec_requests': 'hang' }) }
-  test('a query that hangs is called off by an attention at the deadline', async () => {
+  test('a query that hangs is cancelled by an attention at the deadline', async () => {
     await using server = await tdsPeer(hang)
     const results = await endsByDeadline(1_200, run(server.port, 'Standard', {}, { timeoutMs: 1_200 }))
     expect(checked(results, 'blocked')).toMatchObject({
@@ -449,7 +449,7 @@ describe('what runs on the simulated server ends with the run', () => {
     await server.close()
     expect(await settled('')).toBe('')
   })
-  test('a run that is called off calls its query off by an attention', async () => {
+  test('a run that is cancelled cancels its query by an attention', async () => {
     await using server = await tdsPeer(hang)
     const control = new AbortController()
     const running = run(server.port, 'Standard', {}, { signal: control.signal })
@@ -459,7 +459,7 @@ describe('what runs on the simulated server ends with the run', () => {
     await until(() => server.running() === 0)
     expect(server.attentions()).toBe(1)
   })
-  test('called off at any moment, a run leaves nothing running and no connection', async () => {
+  test('a run that is cancelled at any moment leaves nothing running and no connection', async () => {
     await using server = await tdsPeer(hang)
     for (let ms = 0; ms < 60; ms += 4) {
       const control = new AbortController()
@@ -471,7 +471,7 @@ describe('what runs on the simulated server ends with the run', () => {
     await until(() => server.running() === 0)
     await hungUp(server)
   })
-  test('one statement does not take all the time: it is called off, and the session goes on', async () => {
+  test('one statement does not use all the time: it is cancelled, and the session continues', async () => {
     await using server = await tdsPeer(hang)
     const asking: Kind = {
       name: 'asking',
@@ -502,7 +502,7 @@ describe('what runs on the simulated server ends with the run', () => {
     ])
     expect(server.attentions()).toBe(1)
   })
-  test('an end that comes while the driver is loaded is not missed', async () => {
+  test('a cancellation while the driver loads takes effect', async () => {
     await using server = await tdsPeer({ answer: answers() })
     const control = new AbortController()
     const socket = await PeerSocket.reach('127.0.0.1', server.port, control.signal)
@@ -538,7 +538,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
     const named = { ...verify(), servername: 'svc.test' }
     expect((await with_({ tls: certificates.good }, named, 'db1.internal'))[0].status).toBe('ok')
   })
-  test('from Standard on the end of its certificate is a figure', async () => {
+  test('from Standard on the end of its certificate is a value', async () => {
     const results = await using({ tls: certificates.good }, async (server) => {
       const given = { url: `sqlserver://monitor@svc.test:${server.port}/`, password: secret(word), tls: verify() }
       return await runKind(sqlserver, given, 'Standard', { resolve: async () => ['127.0.0.1'] })
@@ -561,7 +561,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
       expect(server.logins()).toEqual([])
     }
   })
-  test('a query that hangs is called off by an attention over TLS as well', async () => {
+  test('a query that hangs is cancelled by an attention over TLS as well', async () => {
     const answer = answers({ 'sys.dm_exec_requests': 'hang' })
     await using server = await tdsPeer({ answer, tls: certificates.good })
     const results = await run(server.port, 'Standard', { tls: verify() }, { timeoutMs: 1_200 })
@@ -569,7 +569,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
     expect([server.attentions(), server.running()]).toEqual([1, 0])
     await hungUp(server)
   })
-  test('a server that offers no TLS, or takes nothing else, is said with the way out', async () => {
+  test('a server without TLS, or with nothing else, is reported with a remedy', async () => {
     const [without, server] = await with_({}, verify())
     expect(without).toMatchObject({ fault: 'tls', message: expect.stringContaining('does not offer TLS') })
     expect(without.details?.join()).toContain('tls: {mode: off}')
@@ -607,7 +607,7 @@ peerSuite(tsqlMissing, 'the simulated server speaks to another client: tsql of F
     expect(heard).toMatch(/1\tmaster\tONLINE/)
     expect(heard).toMatch(/1\torders\tONLINE/)
   })
-  test('it is refused with the same error, and shown the errors of a batch', async () => {
+  test('it is refused with the same error, and receives the errors of a batch', async () => {
     await using server = await tdsPeer({ answer: answers() })
     expect(await tsql(server.port, 'SELECT nothing')).toContain('Msg 208')
     await using closed = await tdsPeer({ answer: answers(), ...refusing(18_456, 1) })
@@ -615,13 +615,13 @@ peerSuite(tsqlMissing, 'the simulated server speaks to another client: tsql of F
   })
 })
 
-describe('what is judged', () => {
+describe('evaluation', () => {
   const status = (results: readonly Result[]): string | undefined => results[0]?.status
   const message = (results: readonly Result[]): string | undefined => results[0]?.message
   const minute = 60_000
   const hour = 60 * minute
 
-  test('databases: ONLINE is ok, on the way there a warning, anything else a failure', () => {
+  test('databases: ONLINE is ok, in transition a warning, anything else a failure', () => {
     const at = (...states: readonly string[]) => states.map((state, at) => ({ name: `d${at}`, state }))
     const judged = (...states: readonly string[]) => evaluated(databases, at(...states))
     expect(status(judged('ONLINE', 'ONLINE'))).toBe('ok')
@@ -633,7 +633,7 @@ describe('what is judged', () => {
     )
     expect(status(evaluated(databases, at('SUSPECT', 'ONLINE'), { ignore: ['D0'] }))).toBe('ok')
   })
-  test('log reuse: only a log that fills up while it waits', () => {
+  test('log reuse: only a log that fills up while it waits fails', () => {
     const judged = (waits: string, used: number) => evaluated(logReuse, [{ name: 'orders', waits, used }])
     expect(status(judged('LOG_BACKUP', 50))).toBe('ok')
     expect(status(judged('LOG_BACKUP', 51))).toBe('warning')
@@ -642,7 +642,7 @@ describe('what is judged', () => {
       'AVAILABILITY_REPLICA: a secondary replica does not keep up',
     ])
   })
-  test('sessions: 80 % and 95 % are ok to the boundary', () => {
+  test('sessions: 80 % and 95 % are ok at the boundary', () => {
     const judged = (used: number, max = 100) => status(evaluated(sessions, { used, max }))
     expect([80, 81, 95, 96].map((used) => judged(used))).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect(judged(1, 0)).toBe('failed')
@@ -656,7 +656,7 @@ describe('what is judged', () => {
       '2 requests wait; session 71 is blocked by session 66 for 5 min (warns above 1 min)',
     )
   })
-  test('space: 10 % and 5 % are ok to the boundary, the tightest is told', () => {
+  test('space: 10 % and 5 % are ok at the boundary, and the tightest is reported', () => {
     const seen = (...used: readonly number[]) => used.map((one, at) => ({ name: `d${at}`, used: one, room: 100 }))
     for (const check of [
       (used: number) => evaluated(dataSpace, seen(used)),
@@ -667,7 +667,7 @@ describe('what is judged', () => {
     expect([90, 91, 99].map((used) => status(evaluated(tempdb, seen(used))))).toEqual(['ok', 'warning', 'warning'])
     expect(message(evaluated(logSpace, seen(10, 97, 50)))).toMatch(/^log of d1: 97 B of 100 B used, free 3 %/)
   })
-  test('space: growth counts up to the limit of a file and to what its volume has left, once', () => {
+  test('space: growth counts up to the limit of a file and to the free space of its volume, once', () => {
     const file = { name: 'o', size: 100, growth: 10, most: -1, volume: 'D:', free: 50 * 8_192 }
     const room = (...files: readonly object[]) => spaces(files as never, () => 0)[0]?.room
     expect(room(file)).toBe(150 * 8_192)
@@ -677,7 +677,7 @@ describe('what is judged', () => {
     expect(room({ ...file, most: 268_435_456 })).toBe(150 * 8_192)
     expect(room(file, { ...file, volume: 'E:' })).toBe(300 * 8_192)
   })
-  test('backups: 48 h and 72 h, 30 min and 60 min; one that never was counts from the making', () => {
+  test('backups: 48 h and 72 h, 30 min and 60 min; a missing one counts from the creation of the database', () => {
     const at = (ageMs: number, never = false) => [{ name: 'orders', ageMs, at: new Date(0), never }]
     const full = (ms: number) => status(evaluated(backups, { full: at(ms), log: [] }))
     const log = (ms: number) => status(evaluated(backups, { full: [], log: at(ms) }))
@@ -689,7 +689,7 @@ describe('what is judged', () => {
     const two = { full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, at: new Date(0), never: false }], log: [] }
     expect(evaluated(backups, two)[0]).toMatchObject({ details: ['too old as well: orders'] })
   })
-  test('availability groups are judged on the primary only', () => {
+  test('availability groups are evaluated on the primary only', () => {
     const healthy = { name: 'ag1', primary: 'DB01', role: 'PRIMARY', health: 'HEALTHY', unhealthy: [] as string[] }
     const group = (more: Partial<typeof healthy>) => evaluated(availabilityGroups, [{ ...healthy, ...more }])
     expect(status(group({}))).toBe('ok')
@@ -702,7 +702,7 @@ describe('what is judged', () => {
     expect(status(group({ primary: '' }))).toBe('failed')
     expect(evaluated(availabilityGroups, [])).toEqual([])
   })
-  test('clock: 2 s and 30 s are ok to the boundary, either way', () => {
+  test('clock: 2 s and 30 s are ok at the boundary, in both directions', () => {
     const off = (aheadMs: number) => evaluateClock({ aheadMs, tripMs: 4 }, clockSetting.default).status
     expect([0, 2_000, -2_000, 2_001, -2_001, 30_000, 30_001, -30_001].map(off)).toEqual([
       'ok',

@@ -22,7 +22,7 @@ const host = '127.0.0.1'
 const defaults = withDefaults(tcp.settings, { host, port: 1 })
 
 describe('tcp connect', () => {
-  test('a listening port is ok and hears nothing', async () => {
+  test('a listening port is ok and receives nothing', async () => {
     await using there = await peer(blackHole)
     const results = await runKind(tcp, { host, port: there.port })
     expect(results.map((result) => [result.check, result.status])).toEqual([['connect', 'ok']])
@@ -30,21 +30,21 @@ describe('tcp connect', () => {
     expect(there.heard()).toBe('')
   })
 
-  test('a refused port says that the host is up and nothing listens', async () => {
+  test('a refused port is reported as a host that is up without a listener', async () => {
     const port = await refusedPort()
     const result = checked(await runKind(tcp, { host, port }), 'connect')
     expect(result).toMatchObject({ status: 'failed', fault: 'refused', address: `127.0.0.1:${port}` })
     expect(result.message).toMatch(/refused the connection in .*: host up, nothing listens/)
   })
 
-  test('a name that does not resolve is a fault of dns', async () => {
+  test('a name that does not resolve is a dns fault', async () => {
     const resolve = () => Promise.reject(Object.assign(new Error('queryA ENOTFOUND'), { code: 'ENOTFOUND' }))
     const result = checked(await runKind(tcp, { host: 'gone.test', port: 1 }, 'Basic', { resolve }), 'connect')
     expect(result).toMatchObject({ status: 'failed', fault: 'dns' })
     expect(result.message).toContain('gone.test:1')
   })
 
-  test('the boundaries of latency belong to the better side', () => {
+  test('values at the boundaries of latency are ok', () => {
     const status = (ms: number) =>
       evaluateConnect({ connection: { address: 'a:1' }, ms }, { latency: { warn: 1_000, limit: 3_000 } }).status
     expect([1_000, 1_000.1, 3_000, 3_000.1].map(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
@@ -57,20 +57,20 @@ describe('tcp answer', () => {
     return checked(await runKind(tcp, { host, port: there.port, ...settings }, 'Basic', { timeoutMs }), 'answer')
   }
 
-  test('a banner of several lines is read to the line that is expected', async () => {
+  test('a banner of several lines is read to the expected line', async () => {
     const result = await answer(speaks('220-Welcome\r\n220-to the\r\n220 Ready\r\n'), { expect: '/^220 /m' })
     expect(result.status).toBe('ok')
     expect(result.message).toContain('said "220-Welcome 220-to the 220 Ready" in')
   })
 
-  test('an answer in pieces is put together', async () => {
+  test('an answer in pieces is joined', async () => {
     const inPieces = (socket: Parameters<Parameters<typeof peer>[0]>[0]) => {
       for (const [index, piece] of ['+PO', 'N', 'G\r\n'].entries()) setTimeout(() => socket.write(piece), index * 20)
     }
     expect((await answer(inPieces, { send: 'PING\r\n', expect: '+PONG' })).status).toBe('ok')
   })
 
-  test('what is sent arrives, and any answer will do without expect', async () => {
+  test('the configured text is sent, and any answer is ok without expect', async () => {
     const result = await answer(
       replies((asked) => `you said ${asked.length} bytes`),
       { send: 'PING\r\n' },
@@ -86,19 +86,19 @@ describe('tcp answer', () => {
     expect(result.message).toContain('(warns above 50 ms)')
   })
 
-  test('a wrong banner says what was said and what was expected', async () => {
+  test('a wrong banner is reported with the expected one', async () => {
     const result = await answer((socket) => void socket.end('421 Too many connections\r\n'), { expect: '/^220 /m' })
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(result.message).toMatch(/said "421 Too many connections" and hung up, expected "\/\^220 \/m"$/)
   })
 
-  test('a banner cut short is a fault of protocol', async () => {
+  test('an incomplete banner is a protocol fault', async () => {
     const result = await answer(cutAfter(5, '+PONG\r\n'), { send: 'PING\r\n', expect: '/^\\+PONG\\r\\n/' })
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(result.message).toContain('said "+PONG" and hung up')
   })
 
-  test('a reset says that the peer hung up before it answered', async () => {
+  test('a reset is reported as a peer that hung up before it answered', async () => {
     const result = await answer(reset, { send: 'x', expect: 'y' })
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(result.message).toMatch(/closed the connection after .*, before it answered/)
@@ -124,25 +124,25 @@ describe('tcp answer', () => {
     expect(result.message.length).toBeLessThan(400)
   })
 
-  test('what comes after maxAnswer does not count', async () => {
+  test('bytes after maxAnswer do not count', async () => {
     const result = await answer(speaks(`${'x'.repeat(100)}needle`), { expect: 'needle', maxAnswer: 64 })
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 
-  test('escape sequences of a peer reach no terminal', async () => {
+  test('escape sequences of a peer never reach a terminal', async () => {
     const result = await answer((socket) => void socket.end(escapeSequences), { expect: 'x' })
     expect(result.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
     expect(result.message).toContain('said "redgnp"')
   })
 
-  test('what was sent is not shown, even by a peer that echoes it', async () => {
+  test('the text that was sent is not shown, even by a peer that echoes it', async () => {
     const result = await answer(echo, { send: 'PASS hunter22\r\n', expect: 'OK' }, 300)
     expect(result.status).toBe('failed')
     expect(result.message).toContain('said "[what was sent]" and no more')
     expect(JSON.stringify(result)).not.toContain('hunter22')
   })
 
-  test('a pattern that backtracks is given up and named', async () => {
+  test('a pattern that backtracks is abandoned and named', async () => {
     const start = processorMs()
     const result = await answer(speaks(`${'a'.repeat(40)}b`), { expect: '/^(a+)+$/' })
     expect(processorMs() - start).toBeLessThan(3_000)
@@ -154,7 +154,7 @@ describe('tcp answer', () => {
 describe('tcp addresses', () => {
   const resolve = () => Promise.resolve(['127.0.0.2', '127.0.0.1'])
 
-  test('first probes one, all each by itself, any until one accepts', async () => {
+  test('first probes one, all probes each separately, any until one accepts', async () => {
     await using there = await peer(blackHole)
     const levels = async (addresses: 'first' | 'all' | 'any' | undefined, mode: 'Basic' | 'Advanced' = 'Basic') => {
       const settings = { host: 'two.test', port: there.port, ...(addresses ? { addresses } : {}) }
@@ -196,12 +196,12 @@ describe('tcp xml', () => {
     return { results, heard: there.heard() }
   }
 
-  test('what leads says the length of what is sent, in bytes', async () => {
+  test('lead contains the length of the text that is sent, in bytes', async () => {
     const { heard } = await ask(replies('<a/>'), { lead: 'Frame {length} ', send: '<ä/>', xml: { 'count(/a)': '1' } })
     expect(Buffer.from(heard, 'latin1').toString()).toBe('Frame 5 <ä/>')
   })
 
-  test('a document is whole when its root ends, in however many pieces it comes', async () => {
+  test('a document is complete when its root ends, in however many pieces it arrives', async () => {
     const rows = Array.from({ length: 3_000 }, (_, n) => `<Row n="${n}"/>`).join('')
     const whole = `Frame 1 <Reply ok="yes">${rows}</Reply>`
     const inPieces: Parameters<typeof peer>[0] = (socket) => {
@@ -227,7 +227,7 @@ describe('tcp xml', () => {
     ])
   })
 
-  test('many patterns that backtrack are given up together', async () => {
+  test('many patterns that backtrack share one budget', async () => {
     const many = Array.from({ length: 12 }, (_, index) => index)
     const text = `${'a'.repeat(60)}!`
     const reply = `<a>${many.map((n) => `<k${n}>${text}</k${n}>`).join('')}</a>`
@@ -240,7 +240,7 @@ describe('tcp xml', () => {
     expect(checked(results, 'xml').message).toMatch(new RegExp(String.raw`${givenUp}.* \(and 11 others\)$`))
   })
 
-  test('a wrong value and what is no XML fail', async () => {
+  test('a wrong value and invalid XML fail', async () => {
     const wrong = await ask(replies('<Reply ok="no"/>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
     expect(checked(wrong.results, 'xml')).toMatchObject({ status: 'failed', fault: 'data' })
     const none = await ask(replies('<Reply><a></Reply>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
@@ -249,7 +249,7 @@ describe('tcp xml', () => {
     expect(checked(text.results, 'answer').message).toMatch(/and hung up, expected a whole XML document$/)
   })
 
-  test('settings that cannot be used together are told before anything is asked', async () => {
+  test('settings that exclude each other are reported before any connection', async () => {
     const told = async (settings: Partial<typeof defaults>) =>
       checked((await ask(blackHole, settings)).results, 'settings').message
     expect(await told({ lead: 'x' })).toBe('lead needs send')
@@ -275,7 +275,7 @@ describe('tcp nonce', () => {
   }
   const asks = { send: 'ECHO {nonce}\n', expect: 'ECHO {nonce}' }
 
-  test('an echo of this connection is ok, and every attempt has another nonce', async () => {
+  test('an echo of this connection is ok, and each attempt has another nonce', async () => {
     const { results, heard } = await round(echo, asks)
     expect(checked(results, 'answer').status).toBe('ok')
     expect(heard).toMatch(/^ECHO [0-9a-f]{16}\n$/)
@@ -295,7 +295,7 @@ describe('tcp nonce', () => {
     expect(result.message).toContain(`expected "${heard.trim()}"`)
   })
 
-  test('an answer that belongs to the connection before fails', async () => {
+  test('an answer to the previous connection fails', async () => {
     let before = 'ECHO nothing\n'
     const late = replies((asked) => {
       const answer = before
@@ -308,7 +308,7 @@ describe('tcp nonce', () => {
     expect([await levels(), await levels()]).toEqual(['failed', 'failed'])
   })
 
-  test('in a pattern and in XML the nonce is the one that was sent, and nothing that a pattern could mean', async () => {
+  test('in a pattern and in XML the nonce is literal text', async () => {
     const pattern = await round(echo, { send: '{nonce}.\n', expect: '/^{nonce}\\.$/m' })
     expect(checked(pattern.results, 'answer').status).toBe('ok')
     const shouts = replies((asked) => asked.toUpperCase())
@@ -323,12 +323,12 @@ describe('tcp nonce', () => {
     expect(checked(canned.results, 'xml').message).toMatch(/\/Ask\/@Id is "0123456789abcdef", expected "[0-9a-f]{16}"$/)
   })
 
-  test('what only looks like it is sent as it is', async () => {
+  test('text that only resembles the placeholder is sent unchanged', async () => {
     const { heard } = await round(replies('x'), { send: '\x24{nonce} {Nonce} { nonce } {length}' })
     expect(heard).toBe('\x24{nonce} {Nonce} { nonce } {length}')
   })
 
-  test('a nonce that is expected and not sent is told before anything is asked', async () => {
+  test('a nonce that is expected and not sent is reported before any connection', async () => {
     const { results, heard } = await round(echo, { send: 'x', expect: '{nonce}' })
     expect(checked(results, 'settings').message).toBe('expects {nonce}, which send does not say: put it there too')
     expect(heard).toBe('')

@@ -23,7 +23,7 @@ suiteWith(opensslMissing(), 'tls', () => {
   }
 
   describe('tls certificates', () => {
-    test('a good chain is ok in every check', async () => {
+    test('a valid chain is ok in each check', async () => {
       const results = await look(made.good)
       expect(results.map((result) => [result.check, result.status])).toEqual([
         ['handshake', 'ok'],
@@ -40,13 +40,13 @@ suiteWith(opensslMissing(), 'tls', () => {
       ])
     })
 
-    test('Basic only shakes hands', async () => {
+    test('Basic only completes the handshake', async () => {
       await using there = await peer(blackHole, { tls: made.expired })
       const results = await runKind(tls, { host, port: there.port })
       expect(results.map((result) => [result.check, result.status])).toEqual([['handshake', 'ok']])
     })
 
-    test('an expired certificate is dated, and its trust is judged without its dates', async () => {
+    test('an expired certificate is dated, and its trust is evaluated without its dates', async () => {
       const results = await look(made.expired)
       expect(checked(results, 'expiry')).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(checked(results, 'expiry').message).toMatch(/: certificate "svc.test" expired on \d{4}-.* UTC, 2 d ago$/)
@@ -61,13 +61,13 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(checked(results, 'trust')).toMatchObject({ status: 'failed', fault: 'tls' })
     })
 
-    test('an expired intermediate is found behind a good certificate', async () => {
+    test('an expired intermediate is found behind a valid certificate', async () => {
       const results = await look(made.expiredIntermediate)
       expect(checked(results, 'expiry')).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(checked(results, 'expiry').message).toMatch(/issuer certificate "Svc Old Issuer" expired on .* 7 d ago/)
     })
 
-    test('a certificate that is not valid yet says from when it is', async () => {
+    test('a certificate that is not valid yet reports its first day', async () => {
       const result = checked(await look(made.notYetValid), 'expiry')
       expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(result.message).toContain('is not valid before')
@@ -83,25 +83,25 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(result.message).toMatch(/, in 2\.4 d \(at least 3 d\)$/)
     })
 
-    test('a wrong host name names the names that it is for', async () => {
+    test('a wrong host name is reported with the names of the certificate', async () => {
       const result = checked(await look(made.wrongHost), 'host name')
       expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(result.message).toContain('is not for svc.test, but for elsewhere.test')
     })
 
-    test('an address is looked for among the addresses of the certificate', async () => {
+    test('an address is compared with the addresses of the certificate', async () => {
       expect(checked(await look(made.good, { servername: undefined }), 'host name').status).toBe('ok')
       expect(checked(await look(made.wrongHost, { servername: undefined }), 'host name').status).toBe('failed')
     })
 
-    test('a self-signed certificate is named as such, and trusted when caFile holds it', async () => {
+    test('a self-signed certificate is reported as such, and trusted when caFile contains it', async () => {
       const result = checked(await look(made.selfSigned), 'trust')
       expect(result).toMatchObject({ status: 'failed', fault: 'tls', details: ['DEPTH_ZERO_SELF_SIGNED_CERT'] })
       expect(result.message).toContain('"self.test" is self-signed')
       expect(checked(await look(made.selfSigned, { caFile: made.selfSignedFile }), 'trust').status).toBe('ok')
     })
 
-    test('a missing intermediate is told from a certificate that nobody trusts', async () => {
+    test('a missing intermediate is distinguished from a certificate that is not trusted', async () => {
       const result = checked(await look(made.withoutIntermediate), 'trust')
       expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(result.message).toContain('the issuer "Svc Test Issuer" is unknown here and the server does not send it')
@@ -112,7 +112,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(results.map((result) => result.check)).toEqual(['handshake', 'expiry', 'protocol'])
     })
 
-    test('a caFile adds to what this machine trusts and replaces nothing', async () => {
+    test('a caFile extends the trust of this machine and replaces nothing', async () => {
       const before = getCACertificates('default')
       try {
         setDefaultCACertificates([made.ca])
@@ -125,13 +125,13 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(checked(await look(made.good, { caFile: made.selfSignedFile }), 'trust').status).toBe('failed')
     })
 
-    test('a subject with escape sequences reaches no terminal', async () => {
+    test('a subject with escape sequences never reaches a terminal unescaped', async () => {
       const results = await look(made.hostile)
       expect(checked(results, 'expiry').message).toContain('evil')
       expect(JSON.stringify(results)).not.toMatch(/\\u00(?:0|1|9)|\x1b/)
     })
 
-    test('a caFile that is not there or holds nothing is named', async () => {
+    test('a caFile that is missing or empty is named', async () => {
       const missing = await look(made.good, { caFile: '/nowhere/ca.pem' })
       expect(missing).toEqual([expect.objectContaining({ status: 'failed', fault: 'data' })])
       expect(missing[0]?.message).toBe('caFile /nowhere/ca.pem cannot be read: ENOENT')
@@ -139,7 +139,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(empty[0]?.message).toContain('holds no certificate in PEM')
     })
 
-    test('the boundaries of expiry belong to the better side', () => {
+    test('values at the boundaries of expiry are ok', () => {
       const day = 86_400_000
       const at = new Date('2026-01-01T00:00:00Z')
       const status = (days: number) => {
@@ -163,20 +163,20 @@ suiteWith(opensslMissing(), 'tls', () => {
   })
 
   describe('tls protocol', () => {
-    test('a server that only speaks TLS 1.1 is told, not just failed', async () => {
+    test('a server that only supports TLS 1.1 is reported as such', async () => {
       const results = await look({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as ServerCertificate)
       expect(checked(results, 'protocol')).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(checked(results, 'protocol').message).toMatch(/speaks TLSv1\.1 at best \(at least TLSv1\.2\)$/)
       expect(checked(results, 'expiry').status).toBe('ok')
     })
 
-    test('TLS 1.2 is enough unless 1.3 is asked for', async () => {
+    test('TLS 1.2 is enough unless 1.3 is required', async () => {
       const shown = { ...made.good, maxVersion: 'TLSv1.2' } as ServerCertificate
       expect(checked(await look(shown), 'protocol').status).toBe('ok')
       expect(checked(await look(shown, { minVersion: 'TLSv1.3' }), 'protocol').status).toBe('failed')
     })
 
-    test('a port that speaks no TLS says so', async () => {
+    test('a port without TLS is reported as such', async () => {
       for (const behave of [replies('HTTP/1.1 400 Bad Request\r\n\r\n'), speaks('220 Ready\r\n')]) {
         await using there = await peer(behave)
         const result = checked(await runKind(tls, { host, port: there.port }), 'handshake')
@@ -185,7 +185,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       }
     })
 
-    test('a reset and a hang-up during the handshake are told', async () => {
+    test('a reset and a hang-up during the handshake are reported', async () => {
       for (const behave of [reset, replies('')]) {
         await using there = await peer(behave)
         const result = checked(await runKind(tls, { host, port: there.port }), 'handshake')
@@ -194,7 +194,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       }
     })
 
-    test('a refused port is refused, not a fault of TLS', async () => {
+    test('a refused port is refused, not a TLS fault', async () => {
       const result = checked(await runKind(tls, { host, port: await refusedPort() }), 'handshake')
       expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
     })
@@ -208,7 +208,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
     })
 
-    test('handshakes that are done twice leave nothing open', async () => {
+    test('repeated handshakes leave nothing open', async () => {
       expect(await settled('')).toBe('')
       const before = getCACertificates('default')
       await using there = await peer(blackHole, { tls: made.good })
@@ -243,7 +243,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       ])
     })
 
-    test('any leaves a node that never answers for the next, in time', async () => {
+    test('any skips a node that never answers for the next, in time', async () => {
       expect(await settled('')).toBe('')
       await using good = await peer(blackHole, { tls: made.good })
       await using deaf = await peer(blackHole, { host: '127.0.0.2', port: good.port })

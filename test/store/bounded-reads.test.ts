@@ -62,7 +62,7 @@ async function fill({ name, raw }: Backend, store: string): Promise<void> {
   await raw(store, 'ANALYZE')
 }
 
-describe.each(backends)('no command and no start reads all of a store on $name', (backend) => {
+describe.each(backends)('no command and no start-up reads all of a store on $name', (backend) => {
   let store = ''
   let home = ''
   beforeAll(async () => {
@@ -169,7 +169,7 @@ describe.each(backends)('no command and no start reads all of a store on $name',
     expect(shown).toMatch(said)
     expect(rows).toBeLessThan(maxRead)
   })
-  test('the sweep that svc serve makes every 10 s, where nothing has ended', async () => {
+  test('the sweep that svc serve runs every 10 s, where nothing has expired', async () => {
     const sweep = `import { openData } from '${new URL('../../src/core/store/index.ts', import.meta.url).href}'
       const data = await openData({ store: process.env.SVC_STORE, create: false })
       await data.sweep(2)

@@ -44,7 +44,7 @@ async function refusal(work: Promise<unknown>): Promise<Fault> {
 }
 
 describe('D2 a PostgreSQL store that cannot be used', () => {
-  test('D2 a wrong password is said to be one; the right one may come from a file', async () => {
+  test('D2 a wrong password is reported as such; the correct one may come from a file', async () => {
     const url = new URL(await freshDatabase(server))
     url.password = 'pa55-wrong'
     const wrong = await refusal(open(url.href))
@@ -71,7 +71,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
       delete process.env.PGPASSWORD
     }
   })
-  test('D2 a database of something else is refused and left as it is', async () => {
+  test('D2 a database of another program is refused and left unchanged', async () => {
     const other = `CREATE TABLE meta ("id" TEXT, "application" TEXT, "createdAt" DATE, "version" TEXT);
       INSERT INTO meta VALUES ('1', 'songs', now(), 'two'); GRANT SELECT ON meta TO svc`
     for (const sql of [
@@ -86,7 +86,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
       expect(tables).toHaveLength(1)
     }
   })
-  test('D2 a newer store is refused and left as it is', async () => {
+  test('D2 a newer store is refused and left unchanged', async () => {
     const url = await freshDatabase(server)
     await withData(url, (data) => data.users.add(newUser('alice'), actor()))
     await server.query('UPDATE meta SET version = 99', nameOf(url))
@@ -94,7 +94,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     expect(told(await refusal(open(url)))).toContain(`written by a newer svc (schema 99; known here: ${known})`)
     expect(await server.query('SELECT version FROM meta', nameOf(url))).toEqual([{ version: 99 }])
   })
-  test('D2 no such database, and one that keeps text otherwise, are told with what to type', async () => {
+  test('D2 a missing database, and one with another encoding, are reported with the command to run', async () => {
     const url = new URL(await freshDatabase(server))
     await server.query(`CREATE DATABASE ascii OWNER svc ENCODING 'SQL_ASCII' TEMPLATE template0`)
     url.pathname = '/ascii'
@@ -102,12 +102,12 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     url.pathname = '/nowhere'
     expect(told(await refusal(open(url.href)))).toMatch(/there is no database nowhere\ncreatedb nowhere/)
   })
-  test('D2 an account that may not make tables is told so', async () => {
+  test('D2 an account that may not create tables is reported as such', async () => {
     const url = await freshDatabase(server)
     await server.query(`ALTER DATABASE ${nameOf(url)} OWNER TO postgres`)
     expect(told(await refusal(open(url)))).toMatch(/does not let svc make its tables/)
   })
-  test('D2 a step that fails leaves nothing of itself and of those before it', async () => {
+  test('D2 a step that fails leaves no trace of itself or of earlier steps', async () => {
     const url = await freshDatabase(server)
     const client = await server.client(nameOf(url))
     const options = { label: 'it', create: true }
@@ -119,7 +119,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     expect((await client.query('SELECT version FROM meta')).rows).toEqual([{ version: postgresMigrations.length + 1 }])
     await client.end()
   })
-  test('D2 a step may take longer than a question', async () => {
+  test('D2 a migration step may take longer than a query', async () => {
     const url = await freshDatabase(server)
     // As the store's own connections.
     const client = new pg.Client({ connectionString: url, ssl: false, statement_timeout: 500, query_timeout: 700 })
@@ -135,7 +135,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
       await client.end()
     }
   })
-  test('D2 nobody there, and somebody who never answers, are unavailable within 2 s', async () => {
+  test('D2 a refused port and a server that never answers are unavailable within 2 s', async () => {
     const refused = await refusal(open(`postgres://svc:pa55@127.0.0.1:${await freePort()}/svc`))
     expect(told(refused)).toMatch(/^Unavailable\nThe store postgres:\/\/svc@127.*cannot be reached/)
     const silent = createServer().listen(0, '127.0.0.1')
@@ -152,10 +152,10 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     ['postgres:///svc', /names no host/],
     ['postgres://svc@db.internal/svc?password=pa55', /parameter that is not read/],
     ['postgres://svc:pa55@db.internal/svc?sslmode=require', /sslmode/],
-  ])('a URL that cannot be used is refused without repeating its password: %s', async (url, said) => {
+  ])('an unusable URL is refused without its password in the message: %s', async (url, said) => {
     expect(told(await refusal(open(url)))).toMatch(said)
   })
-  test('off this machine the connection is encrypted and the certificate checked, unless the URL says otherwise', () => {
+  test('beyond this machine the connection is encrypted and the certificate checked, unless the URL disables that', () => {
     const ssl = (url: string) => postgresTarget(url, {}).ssl
     expect(ssl('postgres://svc@db.internal/svc')).toEqual({ rejectUnauthorized: true })
     expect(ssl('postgres://svc@db.internal/svc?sslmode=disable')).toBe(false)
@@ -170,14 +170,14 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     writeFileSync(file, 'a certificate')
     expect(ssl(`postgres://svc@db/svc?sslrootcert=${file}`)).toEqual({ rejectUnauthorized: true, ca: 'a certificate' })
   })
-  test('a server without TLS is refused where TLS was asked for', async () => {
+  test('a server without TLS is refused where the URL requires TLS', async () => {
     const url = `${await freshDatabase(server)}?sslmode=verify-full`
     expect(told(await refusal(open(url)))).toMatch(/^Local\n.*that can be trusted: .*SSL.*\n.*sslmode=disable/)
   })
 })
 
-describe('D3 PostgreSQL slow, gone and back', () => {
-  test('D3 what reads writes nothing: it works where nothing may be written, and a change is unavailable', async () => {
+describe('D3 PostgreSQL slow, stopped and restarted', () => {
+  test('D3 reads write nothing: they work on a read-only server, where a change is unavailable', async () => {
     const url = await freshDatabase(server)
     const { id } = await withData(url, (data) => data.users.add(newUser('alice'), actor()))
     await server.query(`ALTER DATABASE ${nameOf(url)} SET default_transaction_read_only = on`)
@@ -226,7 +226,7 @@ describe('D3 PostgreSQL slow, gone and back', () => {
     const all = await Promise.all(Array.from({ length: 12 }, () => data.users.find('alice')))
     for (const user of all) expect(user?.id).toBe(id)
   })
-  test('D3 a lock that another holds for too long is unavailable, and nothing is changed', async () => {
+  test('D3 a lock that another session holds for too long is unavailable, and nothing is changed', async () => {
     const url = await freshDatabase(server)
     const data = await open(url)
     const { id } = await data.users.add(newUser('alice', { passwordHash: 'old' }), actor())
@@ -239,7 +239,7 @@ describe('D3 PostgreSQL slow, gone and back', () => {
     await holder.end()
     expect(await data.users.byId(id)).toMatchObject({ passwordHash: 'old', epoch: 0 })
   })
-  test('D3 a restart is unavailable meanwhile and over within 5 s of the server being back', async () => {
+  test('D3 the store is unavailable during a restart and works within 5 s of its end', async () => {
     const url = await freshDatabase(server)
     const data = await open(url)
     await data.users.add(newUser('alice'), actor())

@@ -62,7 +62,7 @@ test('D1 a store that another process holds is unavailable after 2 s, and blocks
   holder.close()
   expect(await data.failures.add('k0', 1, 1)).toBe(1)
 })
-test('D4 on a full disk a change is unavailable, nothing of it is kept, and reading goes on', async () => {
+test('D4 on a full disk a change is unavailable, none of it is stored, and reads continue', async () => {
   const { id } = await data.users.add(newUser('alice'), actor())
   const link = linkSqlite({ path: store, create: false })
   await link.close()
@@ -79,7 +79,7 @@ test('D4 on a full disk a change is unavailable, nothing of it is kept, and read
   await full.failures.add('k', 1, 1)
   await full.close()
 })
-test('reading writes nothing', async () => {
+test('a read writes nothing', async () => {
   const { id } = await data.users.add(newUser('alice'), actor())
   const size = (): number => statSync(`${store}-wal`).size
   const before = size()
@@ -103,7 +103,7 @@ test('reading writes nothing', async () => {
   await data.failures.add('x', 1, 1)
   expect(size()).toBeGreaterThan(before)
 })
-test('a transaction that fails leaves the next ones alone, and what was read meanwhile was never half', async () => {
+test('a transaction that fails does not disturb the next ones, and no read sees half of it', async () => {
   const { id } = await data.users.add(newUser('alice'), actor())
   const seen = new Set<number>()
   const reading = (async () => {

@@ -32,7 +32,7 @@ async function killed({ child, lines, said, ended }: Program, writes: number, de
 const ids = (lines: readonly string[], word: string): string[] =>
   lines.flatMap((line) => (line.startsWith(`${word} `) ? [line.slice(word.length + 1)] : []))
 
-test(`D1 ${kills} times kill -9 with a role change in flight: nothing acknowledged is lost, nothing is half done`, async () => {
+test(`D1 ${kills} times kill -9 during a role change: no acknowledged change is lost, none is half done`, async () => {
   const user = await withData(store, (data) => data.users.add(newUser('alice'), actor()))
   const found = { acknowledged: 0, inFlight: 0, committedUntold: 0 }
   // Half of a start is compiling; who is killed leaves nothing compiled, so one ends in peace first.
@@ -87,7 +87,7 @@ const strace = ['/usr/bin/strace', '/usr/local/bin/strace'].find((file) => exist
 if (strace === undefined)
   process.stderr.write('skipped: D1 200 commits do at least 200 fsyncs: strace is not installed\n')
 test.runIf(strace !== undefined)(
-  'D1 200 commits do at least 200 fsyncs',
+  'D1 200 commits call fsync at least 200 times',
   async () => {
     await withData(store, (data) => data.users.add(newUser('alice'), actor()))
     const log = join(folder, 'calls')

@@ -52,7 +52,7 @@ function versionThere(): number {
 }
 
 describe('D2 migrations', () => {
-  test('D2 killed at any moment of its creation, a store is whole or not there', async () => {
+  test('D2 a store whose creation is killed at any moment is complete or absent', async () => {
     const paths = Array.from({ length: 8 }, (_, round) => join(folder, `home${round}`, 'svc.db'))
     const openers = await Promise.all(paths.map((one) => opener(20, one)))
     let whole = 0
@@ -72,7 +72,7 @@ describe('D2 migrations', () => {
     }
     expect(whole).toBeLessThan(paths.length)
   })
-  test('D2 killed at any step, a store has whole steps, and the next opening does the rest', async () => {
+  test('D2 a store that is killed at any step has complete steps, and the next opening does the rest', async () => {
     openStore({ path, create: true }, manySteps(1)).close()
     const targets = Array.from({ length: 8 }, (_, round) => (round + 1) * 60)
     const openers = await Promise.all(targets.map((target) => opener(target)))
@@ -93,7 +93,7 @@ describe('D2 migrations', () => {
     }
     expect(cutShort).toBeGreaterThan(0)
   })
-  test('D2 processes that start at once make one store between them, each step once', async () => {
+  test('D2 processes that start concurrently create one store together, each step once', async () => {
     const openers = await Promise.all(Array.from({ length: 6 }, () => opener(25)))
     for (const { go } of openers) go()
     await Promise.all(openers.map(({ child }) => ended(child)))
@@ -102,7 +102,7 @@ describe('D2 migrations', () => {
     expect(new Set(told).size).toBe(1)
     expect(state()).toEqual({ version: 25, tables: 25, sound: 'ok' })
   })
-  test('D2 processes that bring one old store up to date at once do each step once', async () => {
+  test('D2 processes that upgrade one old store concurrently do each step once', async () => {
     openStore({ path, create: true }, manySteps(1)).close()
     const openers = await Promise.all(Array.from({ length: 6 }, () => opener(25)))
     for (const { go } of openers) go()
