@@ -61,7 +61,7 @@ function pinned(name: string, loaded: string): void {
   expect(existsSync(file) && readFileSync(file, 'utf8')).toBe(loaded)
 }
 
-test('P3 svc serve has two threads more than processors, made so before any file is read', async () => {
+test('P3 svc serve has two threads more than processors, configured before any file is read', async () => {
   const told = `process.on('exit', () => {
     const { readdirSync, readFileSync } = process.getBuiltinModule('fs')
     const names = process.platform === 'linux' ? readdirSync('/proc/self/task') : []
@@ -94,8 +94,8 @@ test('P3 svc serve has two threads more than processors, made so before any file
   expect(JSON.parse(said)).toEqual([String(threads), process.platform === 'linux' ? threads : 0])
 })
 
-describe('start-up is pinned by the modules that each command loads', () => {
-  test('svc --version loads next to nothing', async () => {
+describe('the modules that each command loads limit its start-up', () => {
+  test('svc --version loads almost nothing', async () => {
     pinned('version', await loadedBy(['--version']))
   })
 
@@ -112,14 +112,14 @@ describe('start-up is pinned by the modules that each command loads', () => {
     pinned('health-server', loaded)
   })
 
-  test('svc health in process loads no HTTP server and no driver that is not due', async () => {
+  test('svc health in process loads no HTTP server and only the drivers that it needs', async () => {
     const loaded = await loadedBy(['health', '-m', 'Basic', '-t', 'App'])
     expect(loaded).not.toMatch(/core\/server\/|core\/client\/|package (@oclif|fastify|pg|mysql2)/)
     pinned('health-local', loaded)
   })
 })
 
-test('no chunk of the bundle holds modules of svc beside those of oclif', () => {
+test('no chunk of the bundle combines modules of svc with those of oclif', () => {
   const chunks = JSON.parse(readFileSync(join(root, 'dist/modules.json'), 'utf8')) as Record<string, string[]>
   const own = Object.values(chunks).filter((modules) => modules.some((module) => module.startsWith('src/')))
   const oclif = Object.values(chunks).filter((modules) => modules.some((module) => module.includes('@oclif/core')))
@@ -127,6 +127,6 @@ test('no chunk of the bundle holds modules of svc beside those of oclif', () => 
   expect(oclif.filter((modules) => own.includes(modules))).toEqual([])
 })
 
-test('svc health of one type runs through at most 45 source files', () => {
+test('svc health of one type executes at most 45 source files', () => {
   expect(filesRun(['health', '--type', 'Sql', '--mode', 'Basic']).length).toBeLessThanOrEqual(45)
 })

@@ -13,7 +13,7 @@ const url = 'http://127.0.0.1:1/'
 const broken = '/fail(ed/'
 const told = 'is not a regular expression (Unterminated group)'
 
-describe('what can never be judged is told where it is written', () => {
+describe('an expectation that can never be evaluated is reported at its place', () => {
   test.each([
     ['json', http, { url, json: { '$.a': broken } }],
     ['xml', http, { url, xml: { '/a': broken } }],
@@ -30,11 +30,11 @@ describe('what can never be judged is told where it is written', () => {
       { url, steps: [{ name: 's', path: '/', until: { expect: { '$.a': broken }, every: 1_000, most: 9 } }] },
     ],
     ['fails', steps, { url, steps: [{ name: 's', path: '/', fails: [{ expect: { '$.a': broken }, says: 'x' }] }] }],
-  ] as const)('a pattern that is none, in %s', (_, kind, given) => {
+  ] as const)('an invalid pattern, in %s, is reported', (_, kind, given) => {
     expect(problem(kind, given)).toContain(told)
   })
 
-  test('a comparison with no number, and what is none of that', () => {
+  test('a comparison without a number is reported, and other text is not', () => {
     expect(expectationProblem('< x')).toBe(
       '< x compares with no number: write >= 3, or a text that begins so as a /pattern/',
     )

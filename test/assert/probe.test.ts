@@ -17,7 +17,7 @@ import { createRedactor, safeUrl, sanitize } from '../../src/core/net/text.ts'
 import { givenUp } from '../support/given-up.ts'
 import { processorMs } from '../support/processor-time.ts'
 
-describe('what a peer said', () => {
+describe('text from a peer', () => {
   const hidden = /[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]/
 
   test('is one printable line of bounded length, whatever it was', () => {
@@ -34,22 +34,22 @@ describe('what a peer said', () => {
     )
   })
 
-  test('loses its escape sequences whole, not just their first character', () => {
+  test('loses complete escape sequences, not just their first character', () => {
     expect(sanitize('a\x1b[31;1mb\x1b]0;title\x07c\x1b]8;;http://x\x1b\\d\x1bPq\x1b\\e\x1bcf\x9b2Jg')).toBe('abcdefg')
   })
 
-  test('is cut at the length asked for', () => {
+  test('is truncated at the requested length', () => {
     expect(sanitize('x'.repeat(300), 10)).toBe('xxxxxxxxx…')
     expect(sanitize('🙂'.repeat(20), 10)).toBe(`${'🙂'.repeat(9)}…`)
   })
 
-  test('costs no more for being long', () => {
+  test('costs no more when it is long', () => {
     const start = processorMs()
     expect(sanitize('\x1b]'.repeat(5_000_000))).toBe(`${']'.repeat(255)}…`)
     expect(processorMs() - start).toBeLessThan(2_000)
   })
 
-  test('shows no secret, also one that control characters split', () => {
+  test('shows no secret, even one that control characters split', () => {
     const hide = createRedactor(['tok-12345', 'no'])
     expect(hide('a tok-12345 b')).toBe('a [secret] b')
     expect(hide('tok\x1b[0m-12345')).toBe('[secret]')
@@ -62,7 +62,7 @@ describe('what a peer said', () => {
 })
 
 describe('expectations', () => {
-  test('a text, a comparison or a pattern', () => {
+  test('a text, a comparison or a pattern is evaluated', () => {
     const cases = [
       ['3', '3', true],
       ['3', '>= 3', true],
@@ -86,12 +86,12 @@ describe('expectations', () => {
     }
   })
 
-  test('a pattern sees the first 64 KiB', () => {
+  test('a pattern is applied to the first 64 KiB', () => {
     expect(patternMismatch(`${'x'.repeat(65_535)}y`, 'y')).toBeUndefined()
     expect(patternMismatch(`${'x'.repeat(65_536)}y`, 'y')).toBe('does not match y')
   })
 
-  test('a harmless pattern is judged also where the machine gives this process no time for a while', async (context) => {
+  test('a harmless pattern is evaluated even where this process gets no CPU time for a while', async (context) => {
     if (process.platform === 'win32') return context.skip('Windows stops no process')
     const expectation = new URL('../../src/core/assert/expectation.ts', import.meta.url).href
     // Each match takes some 20 ms, one after the other: a stop falls into one of them.
@@ -123,7 +123,7 @@ describe('expectations', () => {
     expect(heard).toBe('ready\n["does not match /a*b/"]\n')
   }, 60_000)
 
-  test('a pattern that got no processor time is not called one that backtracks (the time is simulated)', () => {
+  test('a pattern that got no CPU time does not count as one that backtracks (the time is simulated)', () => {
     const spy = vi.spyOn(process, 'threadCpuUsage').mockReturnValue({ user: 0, system: 0 })
     try {
       expect(patternMismatch('a'.repeat(40), '/(a+)+b/')).toBe(
@@ -157,7 +157,7 @@ describe('expectations', () => {
     expect(patternMismatch(text, '/^a+!$/')).toBeUndefined()
   })
 
-  test('patterns that are each in time are together no longer than a second (the time is simulated)', () => {
+  test('patterns that each stay within their limit together take no longer than a second (the time is simulated)', () => {
     const tried = (ms: number) => {
       let used = 0
       const spy = vi.spyOn(process, 'threadCpuUsage').mockImplementation(() => {
@@ -182,7 +182,7 @@ describe('expectations', () => {
     expect(tried(100).givenUp).toBeUndefined()
   })
 
-  test('statuses and what cannot be read', () => {
+  test('statuses are compared, and invalid expectations are reported', () => {
     expect(statusAllowed(204, ['200 - 299'])).toBe(true)
     expect(statusAllowed(500, ['<500', '5xx'])).toBe(true)
     expect(() => statusAllowed(200, ['2x'])).toThrow(RangeError)
@@ -190,7 +190,7 @@ describe('expectations', () => {
 })
 
 describe('JSON paths', () => {
-  test('names, indexes and quoted names', () => {
+  test('select by names, indexes and quoted names', () => {
     expect(parseJsonPath('$')).toEqual([])
     expect(parseJsonPath('$.a.b[0].c')).toEqual(['a', 'b', 0, 'c'])
     expect(parseJsonPath(`$['a.b']["c d"].größe`)).toEqual(['a.b', 'c d', 'größe'])
@@ -199,7 +199,7 @@ describe('JSON paths', () => {
     }
   })
 
-  test('what is written is read again, and what is inherited is not', () => {
+  test('survive a round trip through their text, and do not select inherited members', () => {
     const names = fc.array(fc.oneof(fc.string(), fc.nat(5)), { maxLength: 5 })
     fc.assert(
       fc.property(names, fc.jsonValue(), (steps, leaf) => {
@@ -217,7 +217,7 @@ describe('JSON paths', () => {
 })
 
 describe('addresses', () => {
-  test('IPv6 is left out on a machine without it, unless there is nothing else', () => {
+  test('IPv6 is omitted on a machine without it, unless there is nothing else', () => {
     const both = ['192.0.2.1', '2001:db8::1']
     expect(reachable(both, ['127.0.0.1', '::1', 'fe80::1'])).toEqual(['192.0.2.1'])
     expect(reachable(both, ['10.0.0.1', '2001:db8::9'])).toEqual(both)
@@ -225,7 +225,7 @@ describe('addresses', () => {
     expect(reachable(['127.0.0.1', '::1'], ['127.0.0.1', '::1'])).toEqual(['127.0.0.1', '::1'])
   })
 
-  test('merged generators yield as they come, and all end when one fails', async () => {
+  test('merged generators yield values as they arrive, and all end when one fails', async () => {
     const ended: string[] = []
     const source = async function* (name: string, ms: number, fails = false) {
       try {

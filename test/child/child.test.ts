@@ -44,7 +44,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('a probe in a child process', () => {
-  test('gives its answer, whatever JSON can hold', async () => {
+  test('returns its answer, whatever JSON can hold', async () => {
     const input = { text: 'ä\n"', list: [1, null, { deep: true }], long: 'x'.repeat(200_000) }
     expect(await ask('echo', input)).toEqual(input)
   })
@@ -54,7 +54,7 @@ describe('a probe in a child process', () => {
     expect(refused).toMatchObject({ fault: 'data', message: 'page 3 is torn', details: ['one detail'] })
     expect(await failure(ask('throws'))).toMatchObject({ message: 'no way in', code: 'EACCES' })
   })
-  test('what a driver throws where nobody can catch it is the answer, not the source line that Node prints', async () => {
+  test('an error that a driver throws outside any handler is the answer, not the source line that Node prints', async () => {
     const failed = await failure(ask('throwsLater'))
     expect(failed).toMatchObject({ message: 'nobody caught this', code: 'ELATER' })
     expect(failed).not.toBeInstanceOf(ProbeError)
@@ -71,14 +71,14 @@ describe('a probe in a child process', () => {
       delete process.env.SVC_TEST_SECRET
     }
   })
-  test('a child that dies says how, with its last words', async () => {
+  test('a child that dies is reported with its exit and its last output', async () => {
     expect(await failure(ask('dies'))).toMatchObject({
       fault: 'internal',
       message: 'the child process for dies ended without an answer (exit 7)',
       details: ['the last words'],
     })
   })
-  test('an endless or unreadable answer is a failure, not a memory problem', async () => {
+  test('an endless or invalid answer is a failure, and does not fill the memory', async () => {
     expect((await failure(ask('floods'))).message).toContain('answered more than 1 MiB')
     expect((await failure(ask('babbles'))).message).toContain('cannot be read')
   })
@@ -86,7 +86,7 @@ describe('a probe in a child process', () => {
     expect((await failure(ask('nonesuch'))).message).toBe('there is no probe nonesuch')
     expect((await failure(runInChild('constructor', null, never()))).message).toBe('there is no probe constructor')
   })
-  test('an aborted signal starts nothing, and its reason is what is thrown', async () => {
+  test('an aborted signal starts nothing, and its reason is thrown', async () => {
     expect(await failure(ask('echo', 1, AbortSignal.abort(new Error('too late'))))).toMatchObject({
       message: 'too late',
     })
@@ -99,7 +99,7 @@ describe('a probe in a child process', () => {
     // Nothing of ours is left, not even a zombie.
     await until(() => children().length === 0)
   })
-  test('twenty at once, all killed, leave no process', async () => {
+  test('twenty concurrent children, all killed, leave no process', async () => {
     const control = new AbortController()
     const answers = Array.from({ length: 20 }, () => failure(ask('block', null, control.signal)))
     setTimeout(() => control.abort(new Error('deadline')), 200)
@@ -107,7 +107,7 @@ describe('a probe in a child process', () => {
     await until(() => children().length === 0)
   })
   test.runIf(process.platform !== 'win32')(
-    'what a probe started ends with it, also when it ends by itself',
+    'processes that a probe started end with it, even when it ends by itself',
     async () => {
       const told = join(folder, 'pids')
       await failure(ask('leaves', told))
@@ -117,7 +117,7 @@ describe('a probe in a child process', () => {
     },
   )
   test.runIf(process.platform === 'linux')(
-    'a child ends with its parent, even with one that is SIGKILLed while the probe blocks',
+    'a child ends with its parent, even with one that SIGKILL ends while the probe blocks',
     async () => {
       const program = `
       import { spawnProbe } from ${JSON.stringify(new URL('../../src/core/child/spawn.ts', import.meta.url).href)}
@@ -145,7 +145,7 @@ describe('a probe in a child process', () => {
 })
 
 test.runIf(process.platform !== 'win32')(
-  'where no descriptor is left, a child process that cannot be started is a failure, and ends nothing else',
+  'without free descriptors, a child process that cannot start is a failure, and nothing else ends',
   async () => {
     const script = new URL('../support/no-descriptors.ts', import.meta.url).pathname
     const child = spawn('sh', ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, script], {

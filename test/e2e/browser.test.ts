@@ -54,7 +54,7 @@ peerSuite(missing, 'in a real browser', () => {
   test.each([
     ['/', 'svc'],
     ['/metadata', 'HealthCheckRequest'],
-  ])('S6 the page %s shows under its own strict policy, without a complaint', async (path, word) => {
+  ])('S6 the page %s renders under its own strict policy, without a violation', async (path, word) => {
     const { page, complaints } = await open(own(path))
     expect(await page.locator('body').innerText()).toContain(word)
     expect(complaints.filter((text) => !text.includes('favicon'))).toEqual([])
@@ -64,7 +64,7 @@ peerSuite(missing, 'in a real browser', () => {
     await page.close()
   })
 
-  test('S1 a page of another origin can read no answer', async () => {
+  test('S1 a page of another origin cannot read any answer', async () => {
     const { page } = await open(foreign)
     const read = await page.evaluate(
       `fetch(${JSON.stringify(own('/healthcheck?ExecutionMode=Basic&ServerType=Sql'))}).then((r) => r.text(), (e) => 'refused: ' + e.name)`,

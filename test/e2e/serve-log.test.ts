@@ -129,7 +129,7 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
     expect(await serve.stop()).toBe(0)
   }, 90_000)
 
-  test('W8 with a pipe that nobody reads it answers and ends, and a reader that comes back learns what is missing', async () => {
+  test('W8 with a pipe that nobody reads it answers and ends, and a reader that returns learns the number of lost lines', async () => {
     const { path, log, reader } = await pipe('stalled')
     const cat = reader()
     const end = openSync(path, 'w')
@@ -163,7 +163,7 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
     expect(await serve.stop()).toBe(0)
   }, 120_000)
 
-  test('W8 with a socket that nobody reads, as the journal may be, it answers and ends', async () => {
+  test('W8 with a socket that nobody reads, such as the journal, it answers and ends', async () => {
     const serve = await serving({ stderr: 'pipe' })
     expect(await flood(serve, tooMany)).toEqual({ 404: tooMany })
     expect(await droppedLines(serve)).toBeGreaterThan(0)
@@ -204,7 +204,7 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
   describe.skipIf(!hasPython)(`on a terminal${noPython}`, () => {
     const onTerminal = { stderr: 'pipe', command: ['python3', terminalScript] } as const
 
-    test('W8 a terminal that nobody reads does not stop it, and whoever reads later sees the lines and the gap', async () => {
+    test('W8 a terminal that nobody reads does not stop it, and a later reader sees the lines and the gap', async () => {
       const serve = await serving(onTerminal)
       expect(await flood(serve, tooMany)).toEqual({ 404: tooMany })
       const dropped = await droppedLines(serve)
@@ -225,7 +225,7 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
       expect(await serve.stop()).toBe(0)
     }, 120_000)
 
-    test('W8 a terminal that ctrl-S has stopped does not stop it, and ctrl-Q shows the rest', async () => {
+    test('W8 a terminal paused with Ctrl-S does not stop it, and Ctrl-Q shows the rest', async () => {
       const serve = await serving(onTerminal)
       let shown = ''
       serve.child.stdout?.on('data', (chunk) => {
@@ -244,7 +244,7 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
     }, 120_000)
   })
 
-  test('what Node warns of is a line of the log', async () => {
+  test('a warning of Node is a line of the log', async () => {
     const { path, log, reader } = await pipe('warned')
     reader()
     const end = openSync(path, 'w')
@@ -291,7 +291,7 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
     expect(lines.every((each) => each.startsWith('{'))).toBe(true)
   })
 
-  test('an unexpected exception ends it with exit code 1 when nobody reads the log either', async () => {
+  test('an unexpected exception ends it with exit code 1 even when nobody reads the log', async () => {
     const preload = "process.on('SIGUSR2', () => { throw new TypeError('planted') })"
     const serve = await serving({ stderr: 'pipe', preload })
     await flood(serve, enoughToStall)

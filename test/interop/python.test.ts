@@ -17,7 +17,7 @@ function suiteWithPython(name: string, body: () => void): void {
 }
 
 suiteWithPython('servicestack 0.1.15 for Python, unmodified, at a server whose names are in camelCase', () => {
-  test('N9 A9 signs in by cookie and by token, renews its token, assigns, unassigns, asks for health, batches, and reads its errors', async () => {
+  test('N9 A9 signs in by cookie and by token, renews its token, assigns, unassigns, gets health, sends batches, and reads its errors', async () => {
     const password = 'violet-harbour-42'
     const server = await startAccounts({ names: 'camelCase' })
     const file = new URL('python_client.py', import.meta.url).pathname

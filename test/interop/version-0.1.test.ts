@@ -54,7 +54,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     ['this version', '0.1'],
   ] as const
 
-  test.each(pairs)('a client of %s reads the health of a server of %s in every form', async (ofClient, ofServer) => {
+  test.each(pairs)('a client of %s reads the health of a server of %s in each format', async (ofClient, ofServer) => {
     const client = home(ofClient)
     const { url } = servers[ofServer].server
     const health = (...args: readonly string[]): Promise<Ran> =>
@@ -143,7 +143,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
   }
   type Plan = { readonly type: string; readonly monitors: readonly Listed[] }
 
-  test('a svc.yaml of 0.1 with every kind is valid here too, and has the same monitors with at least the same checks', async () => {
+  test('a svc.yaml of 0.1 with each kind is valid here too, and has the same monitors with at least the same checks', async () => {
     const [before, now] = [home('0.1'), home('this version')]
     const file = join(before.folder, 'svc.yaml')
     writeFileSync(file, git('show', everyKind), { mode: 0o600 })
@@ -171,7 +171,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     expect(checks(plansBefore).filter((check) => !known.has(check))).toEqual([])
   })
 
-  test('every example of the pages of 0.1 is valid here too, and those of mistakes are refused at the same place', async () => {
+  test('each example of the pages of 0.1 is valid here too, and those with mistakes are refused at the same place', async () => {
     const [before, now] = [home('0.1'), home('this version')]
     const pages = ['docs/svc.yaml.md', 'docs/agents.md', 'docs/serve.md'].map((page) =>
       String(git('show', `${version01}:${page}`)),
@@ -217,7 +217,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     }
   })
 
-  test('a store of 0.1 is opened with nothing lost, and 0.1 says that it is of a newer version then', async () => {
+  test('a store of 0.1 is opened without loss, and 0.1 then reports that it belongs to a newer version', async () => {
     const before = home('0.1')
     const first = await startServe(before, 'types: {}\n')
     leftovers.push(first.stop)

@@ -73,7 +73,7 @@ describe('at Basic the newest heartbeat counts', () => {
   })
 })
 
-describe('which agents are meant', () => {
+describe('selection of agents', () => {
   test.each([
     ['*', ['a', 'agent-1', 'agent-22', 'db.example.com']],
     ['agent-*', ['agent-1', 'agent-22']],
@@ -92,7 +92,7 @@ describe('which agents are meant', () => {
     expect(meant.every((name) => `${told?.message} ${told?.details?.join()}`.includes(name))).toBe(true)
   })
 
-  test('B3 one that is not named is no alarm any more after 30 days of silence, one that is named and one with a schedule are', async () => {
+  test('B3 an unnamed agent raises no alarm after 30 days of silence, a named one and one with a schedule do', async () => {
     const day = 1_440 * minute
     const beats = [beat('here', 0), beat('gone', 30 * day + 1)]
     const silent = async (settings: Settings) => (await one('silent', beats, settings)).message
@@ -102,7 +102,7 @@ describe('which agents are meant', () => {
     expect(await silent({ schedule: '@monthly' })).toMatch(/gone: 1 silent agent/)
   })
 
-  test('a pattern of many stars and a long name take no time', async () => {
+  test('a pattern of many asterisks and a long name take no time', async () => {
     const began = processorMs()
     await look([beat('a'.repeat(128), 0)], { agents: ['*a'.repeat(60).concat('*b')] }, 'Standard')
     expect(processorMs() - began).toBeLessThan(1_000)
@@ -110,7 +110,7 @@ describe('which agents are meant', () => {
 })
 
 describe('at Standard', () => {
-  test('every agent that is named must report, one that never did included', async () => {
+  test('each named agent must report, even one that never did', async () => {
     const beats = [beat('a', 0), beat('b', 6 * minute)]
     expect(await one('reporting', beats, { agents: ['a', 'b', 'c'] })).toMatchObject({
       status: 'failed',

@@ -13,7 +13,7 @@ import { openCore } from '../../src/core/open.ts'
 import { assemble } from '../../src/core/plan/index.ts'
 import type { ExecutionMode, HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import { faultOf, withWorld } from '../auth/world.ts'
-import { endsByDeadline, endsByDeadline } from '../support/deadline.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { peer, refusedPort } from '../support/faults.ts'
 import { checked, evaluated, runKind } from '../support/run-kind.ts'
 

@@ -28,13 +28,13 @@ type Metadata = {
 const metadata = typesMetadata(described) as unknown as Metadata
 const operation = (name: string) => metadata.operations.find(({ request }) => request.name === name)
 
-test('N9 tools are told how names are spelled', () => {
+test('N9 tools learn the letter case of names', () => {
   for (const names of ['PascalCase', 'camelCase'] as const) {
     expect(appMetadata({ ...described, names })).toMatchObject({ app: { jsTextCase: names } })
   }
 })
 
-test('R6 the metadata has every operation with its fields, routes and answer', () => {
+test('R6 the metadata has each operation with its fields, routes and answer', () => {
   expect(metadata.config.baseUrl).toBe('http://localhost:1')
   for (const { name, request, response, routes } of Object.values(operations)) {
     const found = operation(name)
@@ -46,7 +46,7 @@ test('R6 the metadata has every operation with its fields, routes and answer', (
   }
 })
 
-test('R6 it says the types as .NET has them, and enumerations with their numbers from 1', () => {
+test('R6 it describes the types as .NET has them, and enumerations with their numbers from 1', () => {
   const types = operation('HealthCheckRequest')?.request.properties
   expect(types?.map(({ type, genericArgs }) => [type, ...(genericArgs ?? [])])).toEqual([
     ['Nullable`1', 'ExecutionMode'],
@@ -61,13 +61,13 @@ test('R6 it says the types as .NET has them, and enumerations with their numbers
   expect([server?.isEnum, server?.enumNames, server?.enumValues?.at(-1)]).toEqual([true, ServerType.values, '13'])
 })
 
-test('R6 it says who may call', () => {
+test('R6 it describes who may call', () => {
   expect(operation('AssignRoles')).toMatchObject({ requiresAuth: true, requiredRoles: ['Admin'], method: 'POST' })
   expect(operation('ReportHeartbeat')).toMatchObject({ requiresAuth: true, requiredPermissions: ['heartbeat'] })
   expect(operation('HealthCheckRequest')).toMatchObject({ requiresAuth: false, method: 'GET' })
 })
 
-test('R6 every type that is named is there', () => {
+test('R6 each type that is referenced is present', () => {
   const known = new Set([
     ...metadata.types.map(({ name }) => name),
     ...metadata.operations.flatMap(({ request, response }) => [request.name, response.name]),
@@ -80,6 +80,6 @@ test('R6 every type that is named is there', () => {
   expect(named.filter((name) => !known.has(name))).toEqual([])
 })
 
-test('R6 the application names itself, its address and the same types', () => {
+test('R6 the application is described with its name, its address and the same types', () => {
   expect(appMetadata(described)).toMatchObject({ app: { baseUrl: 'http://localhost:1' }, api: metadata })
 })

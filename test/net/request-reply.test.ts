@@ -36,8 +36,8 @@ async function says({ near, far }: { readonly near: Socket; readonly far: Socket
 const hide = String
 const lines = (chunk: Uint8Array): readonly string[] => String(chunk).trim().split('\n')
 
-describe('one question, one answer', () => {
-  test('FTP: a second word about a transfer does not answer the next command', async () => {
+describe('one request, one reply', () => {
+  test('FTP: a second reply to a transfer does not answer the next command', async () => {
     const ends = await pair()
     const control = new Control(ends.near, 'h:21', hide)
     await says(ends, '220 hello\r\n')
@@ -49,7 +49,7 @@ describe('one question, one answer', () => {
     expect((await asked).code).toBe(257)
   })
 
-  test('FTP: after a 421 nothing is said any more, and every command hears of it', async () => {
+  test('FTP: after a 421 no command is sent, and each one reports it', async () => {
     const ends = await pair()
     const control = new Control(ends.near, 'h:21', hide)
     await says(ends, '421 shutting down\r\n')
@@ -60,7 +60,7 @@ describe('one question, one answer', () => {
     expect(ends.heard()).toBe('')
   })
 
-  test('it waits no longer than it is told to, and says for what', async () => {
+  test('it waits no longer than configured, and reports for what', async () => {
     const { near } = await pair()
     const silent = new RequestReplyConnection(near, 'h:1', { push: lines })
     await expect(silent.next(30)).rejects.toMatchObject({
@@ -79,7 +79,7 @@ describe('one question, one answer', () => {
     ['before it said anything', '', undefined],
     ['after what it said first', 'hello\n', undefined],
     ['instead of answering PING', 'hello\n', 'PING'],
-  ])('a peer that hangs up is told as %s', async (when, first, name) => {
+  ])('a peer that hangs up is reported as %s', async (when, first, name) => {
     const ends = await pair()
     const exchange = new RequestReplyConnection(ends.near, 'h:1', { push: lines })
     if (first !== '') {
@@ -91,7 +91,7 @@ describe('one question, one answer', () => {
     await expect(asked).rejects.toMatchObject({ fault: 'protocol', message: `h:1 closed the connection ${when}` })
   })
 
-  test('more than it was asked for is a flood', async () => {
+  test('unsolicited data beyond the limit is a flood', async () => {
     const ends = await pair()
     const exchange = new RequestReplyConnection(ends.near, 'h:1', { push: lines })
     ends.far.write('a\n'.repeat(16))
@@ -105,7 +105,7 @@ describe('one question, one answer', () => {
   })
 
   test.each(['220 more\r\n', '220-half', '220-half\r\n'])(
-    '%j in the clear is not taken for said under TLS',
+    '%j in clear text does not count as sent under TLS',
     async (words) => {
       for (const speak of [Control, SmtpSession]) {
         const ends = await pair()
@@ -130,7 +130,7 @@ describe('replies that begin with a code', () => {
     return pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
   }
 
-  test('SMTP: in pieces, each line with its code', () => {
+  test('SMTP: replies arrive in pieces, each line with its code', () => {
     expect(smtp('250-m', 'ail\r\n250-SIZE', ' 5\r', '\n250', '\r\n354 go\n')).toEqual([
       { code: 250, lines: ['mail', 'SIZE 5', ''] },
       { code: 354, lines: ['go'] },
@@ -140,7 +140,7 @@ describe('replies that begin with a code', () => {
     }
   })
 
-  test('FTP: empty lines between replies and any line within one', () => {
+  test('FTP: empty lines may separate replies, and any line may be within one', () => {
     expect(ftp('\r\n150-a\r\n\r\n151 b\r\n150-c\r\n150\r\n')).toEqual([
       { code: 150, text: '150-a\n\n151 b\n150-c\n150' },
     ])
@@ -149,7 +149,7 @@ describe('replies that begin with a code', () => {
     }
   })
 
-  test('16 KiB is a reply, more is none, however it is cut', () => {
+  test('16 KiB is a reply, more is not, however it is divided', () => {
     const longest = 16 * 1024
     expect(ftp(`220 ${'x'.repeat(longest - 4)}\r\n`)).toHaveLength(1)
     for (const read of [smtp, ftp]) {

@@ -36,7 +36,7 @@ async function tcp(name: string, port: number, more: Partial<PlannedMonitor> = {
   return { name, kind, settings, depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false, ...more }
 }
 
-test.each(ServerType.values)('%s without configuration is never a plan of nothing', async (type) => {
+test.each(ServerType.values)('%s without configuration never has an empty plan', async (type) => {
   const planned = await assemble(type, given())
   expect(planned.filter(({ host }) => !host).length).toBeGreaterThan(0)
   const [configuration] = planned.filter(({ name }) => name === 'Configuration')
@@ -44,7 +44,7 @@ test.each(ServerType.values)('%s without configuration is never a plan of nothin
   expect(configuration?.settings).toMatchObject({ level: own > 0 ? 'warn' : 'fail' })
 })
 
-test("Sql without configuration checks svc's own store and says so as a warning", async () => {
+test("Sql without configuration checks svc's own store and reports that as a warning", async () => {
   const planned = await assemble('Sql', given())
   expect(names(planned)).toEqual(['host', 'sqlite own store', 'Configuration'])
   expect(planned[1]?.settings).toMatchObject({ path: '/var/lib/svc/svc.db' })
@@ -54,13 +54,13 @@ test("Sql without configuration checks svc's own store and says so as a warning"
   })
 })
 
-test('Sql without configuration and without a store of its own is a failure', async () => {
+test('Sql without configuration and without a store is a failure', async () => {
   const planned = await assemble('Sql', given({ parts: { storePath: undefined, version: '1' } }))
   expect(names(planned)).toEqual(['host', 'Configuration'])
   expect(planned[1]?.settings).toMatchObject({ level: 'fail' })
 })
 
-test('a type with nothing of its own fails for real, and names the next step', async () => {
+test('a type without built-in checks fails and names the next step', async () => {
   const planned = await assemble('XcodeC', given({ host: false }))
   const run = await runMonitors(planned, engineWorld(), { mode: 'Basic', signal: never })
   const { Status, StatusMessage, FailedMonitorCount } = healthCheckResponse(
@@ -70,12 +70,12 @@ test('a type with nothing of its own fails for real, and names the next step', a
   expect(StatusMessage).toContain('XcodeC is not configured here: add it under types: in svc.yaml')
 })
 
-test('what is configured takes the place of the own parts', async () => {
+test('configured monitors replace the built-in ones', async () => {
   const planned = await assemble('Sql', given({ configured: [await tcp('tcp orders', 1)] }))
   expect(names(planned)).toEqual(['host', 'tcp orders'])
 })
 
-test('the host block is planned with what svc.yaml sets of it, or left out', async () => {
+test('the host block is planned with its settings in svc.yaml, or omitted', async () => {
   const configured = [await tcp('tcp orders', 1)]
   const [host] = await assemble('Sql', given({ configured, host: { disk: { warn: '40%', limit: '30%' } } }))
   expect(host).toMatchObject({ name: 'host', host: true, settings: { disk: { warn: 40, limit: 30 } } })
@@ -84,7 +84,7 @@ test('the host block is planned with what svc.yaml sets of it, or left out', asy
   await expect(wrong).rejects.toThrow(Fault)
 })
 
-test('a usual port that listens is looked at and never counts as something found', async () => {
+test('a usual port that listens is probed and never counts as a result', async () => {
   const asked: number[] = []
   const listening: AssembleOptions['listening'] = async (ports) => {
     asked.push(...ports.map(({ port }) => port))
@@ -96,14 +96,14 @@ test('a usual port that listens is looked at and never counts as something found
   expect(planned.at(-1)?.host).toBe(true)
 })
 
-test('a type that is configured is not looked around for', async () => {
+test('a configured type is not discovered', async () => {
   const listening = (): never => {
     throw new Error('looked around')
   }
   await assemble('Mongo', given({ configured: [await tcp('tcp m', 1)], listening }))
 })
 
-test('what cannot be looked around for costs nothing, but a cancelled run ends', async () => {
+test('a discovery that is not possible costs nothing, but a cancelled run ends', async () => {
   const listening: AssembleOptions['listening'] = async (_, signal) => {
     signal.throwIfAborted()
     throw new Error('no sockets left')
@@ -113,7 +113,7 @@ test('what cannot be looked around for costs nothing, but a cancelled run ends',
   await expect(assemble('Mongo', given({ listening, signal: stopped }))).rejects.toThrow('stopped')
 })
 
-test('a mode in which nothing configured is due is a failure that names the mode', async () => {
+test('a mode without configured checks is a failure that names the mode', async () => {
   const configured = [await tcp('tcp a', 1, { depth: 'Advanced' }), await tcp('tcp b', 1, { depth: 'Standard' })]
   const basic = await assemble('Sql', given({ configured, mode: 'Basic' }))
   expect(basic.at(-1)?.settings).toEqual({
@@ -123,7 +123,7 @@ test('a mode in which nothing configured is due is a failure that names the mode
   expect(names(await assemble('Sql', given({ configured, mode: 'Standard' })))).toEqual(['host', 'tcp a', 'tcp b'])
 })
 
-test('an assembled plan runs for real', async () => {
+test('an assembled plan can run', async () => {
   const server = createServer((socket) => socket.end())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -148,7 +148,7 @@ test('a plan is described by mode, without running it', async () => {
   }
 })
 
-test('every kind is described but the internal ones', async () => {
+test('each kind is described except the internal ones', async () => {
   const kinds = await describeKinds()
   const listed = kinds.map(({ name }) => name)
   expect(listed).toEqual([...listed].sort())
@@ -163,7 +163,7 @@ test('every kind is described but the internal ones', async () => {
   })
 })
 
-test('what the plans propose can be configured', async () => {
+test('what the plans propose is valid configuration', async () => {
   const configurable = (await configurableKinds()).map(({ name }) => name)
   for (const type of ServerType.values) {
     expect(plans[type].kinds.length, type).toBeGreaterThan(0)

@@ -27,7 +27,7 @@ async function look(change: (state: VantageState) => void, mode: 'Basic' | 'Stan
 }
 
 describe('the profile vantage', () => {
-  test('a simulated domain on which all is well passes at every depth, and is asked only by GET', async () => {
+  test('a simulated domain without problems passes at each depth, and only gets GET requests', async () => {
     const basic = await look(() => {}, 'Basic')
     expect(basic).toMatchObject({
       names: ['tcp vantage port', 'http vantage online'],
@@ -102,7 +102,7 @@ describe('the profile vantage', () => {
       (s: VantageState) => s.active.push(Date.now() - 13 * 3_600_000),
       /active jobs: oldest 13 h \(limit 12 h\)$/,
     ],
-  ])('a simulated domain with %s fails, and says so', async (_, change, message) => {
+  ])('a simulated domain with %s fails with that reason', async (_, change, message) => {
     const { failed } = await look(change)
     expect(failed).toHaveLength(1)
     expect(failed[0]).toMatch(message)
@@ -122,7 +122,7 @@ describe('the profile vantage', () => {
     ])
   })
 
-  test('where nothing listens there is one cause, and the rest is not run', async () => {
+  test('without a listener there is one cause, and the rest is skipped', async () => {
     const reports = await runType(yaml(await refusedPort()), 'XcodeV', 'Advanced')
     const failed = complaints(reports)
     expect(failed[0]).toMatch(/^tcp vantage port connect: .* refused the connection/)
@@ -130,7 +130,7 @@ describe('the profile vantage', () => {
     expect(failed).toHaveLength(9)
   })
 
-  test('a simulated domain that is silent, cut short, endless or hostile is told as such', async () => {
+  test('a simulated domain that is silent, incomplete, endless or hostile is reported as such', async () => {
     const told = async (behave: Parameters<typeof peer>[0]): Promise<string> => {
       await using server = await peer(behave)
       const reports = await runType(
@@ -149,7 +149,7 @@ describe('the profile vantage', () => {
     expect(escaping).toContain('$.Online is "redgnp", expected "true"')
   })
 
-  test('the watch folder is looked at where it is given', async () => {
+  test('the watch folder is checked where it is configured', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-watch-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     await writeFile(join(folder, 'old.mxf'), '')
@@ -160,7 +160,7 @@ describe('the profile vantage', () => {
     expect(complaints(reports)).toEqual(['file-age vantage watch folder age: oldest file old.mxf: age 3 h (limit 2 h)'])
   })
 
-  test('a password goes to the server from Standard on, and is shown nowhere', async () => {
+  test('a password goes to the server from Standard on, and is never shown', async () => {
     await using server = await vantage({ ...soundVantage(), online: false })
     const more = '      user: probe\n      password: {env: V_PASSWORD}\n'
     const reports = await runType(yaml(server.port, more), 'XcodeV', 'Standard', {
@@ -201,7 +201,7 @@ describe('the test job of the profile vantage', () => {
     expect(asked.filter((line) => !line.startsWith('GET'))).toEqual([`POST /Rest/Workflows/${testWorkflow}/Submit`])
   })
 
-  test('a simulated domain in which it fails, or never ends, is told by its own message', async () => {
+  test('a simulated domain in which it fails, or never ends, is reported with its own message', async () => {
     const { failed, asked } = await submit((state) => Object.assign(state, { ends: 4 }))
     expect(failed).toEqual([
       expect.stringMatching(
@@ -218,7 +218,7 @@ describe('the test job of the profile vantage', () => {
     expect(never.asked.filter((line) => !line.startsWith('GET'))).toHaveLength(1)
   })
 
-  test('without allowWrites, without its body, or with one that is no JSON, it is a mistake in the file', async () => {
+  test('without allowWrites, without its body, or with invalid JSON, it is a mistake in the file', async () => {
     expect(said(await refused(yaml(1, jobOf())))).toEqual([
       '6:7: types.XcodeV[0].testWorkflow needs `allowWrites: true` beside it',
     ])

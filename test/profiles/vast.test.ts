@@ -24,7 +24,7 @@ async function look(
 const billed = /impression|track|click|error\?/
 
 describe('the profile vast', () => {
-  test('a simulated tag, its wrappers and its media files are asked, and nothing that is billed', async () => {
+  test('a simulated tag, its wrappers and its media files are requested, and nothing that is billed', async () => {
     for (const type of ['MsgVast', 'AsgVast'] as const) {
       const { asked, failed, warned } = await look(() => {}, 'Advanced', '', type)
       expect([failed, warned]).toEqual([[], []])
@@ -36,7 +36,7 @@ describe('the profile vast', () => {
     expect((await look(() => {}, 'Standard')).asked).toEqual(['GET /tag', 'GET /tag'])
   })
 
-  test('a simulated empty answer is a warning with its code, or what `ads` makes of it', async () => {
+  test('a simulated empty answer is a warning with its code, or what `ads` sets', async () => {
     const empty = (state: VastState) => Object.assign(state.documents, { '/tag': '<VAST version="3.0"/>' })
     const { failed, warned } = await look(empty)
     expect(failed).toEqual([])
@@ -106,7 +106,7 @@ describe('the profile vast', () => {
     expect(asked.join()).not.toMatch(billed)
   })
 
-  test('simulated wrappers that lead to each other are told, and asked once', async () => {
+  test('simulated wrappers that refer to each other are reported, and requested once', async () => {
     const { failed, asked } = await look((state) =>
       Object.assign(state.documents, { '/two': vastDocument(wrapper('{origin}/one?cb=[CACHEBUSTING]')) }),
     )
@@ -114,7 +114,7 @@ describe('the profile vast', () => {
     expect(asked.filter((line) => line.startsWith('GET /one'))).toHaveLength(1)
   })
 
-  test('simulated wrappers without end are followed five deep, and no further', async () => {
+  test('endless simulated wrappers are followed five deep, and no further', async () => {
     const { failed, asked } = await look((state) => {
       for (let n = 0; n < 12; n += 1) state.documents[`/w${n}`] = vastDocument(wrapper(`/w${n + 1}`))
       state.documents['/tag'] = vastDocument(wrapper('/w0'))
@@ -125,7 +125,7 @@ describe('the profile vast', () => {
     expect(asked.filter((line) => line.includes('/w'))).toEqual([0, 1, 2, 3, 4].map((n) => `GET /w${n}`))
   })
 
-  test('a simulated media file that does not answer is given up, and the others are asked', async () => {
+  test('a simulated media file that does not answer is abandoned, and the others are requested', async () => {
     const { failed, asked } = await look((state) =>
       Object.assign(state.media, { '/a.mp4': { type: '', silent: true } }),
     )
@@ -133,7 +133,7 @@ describe('the profile vast', () => {
     expect(asked).toContain('HEAD /b.webm')
   }, 20_000)
 
-  test('a simulated document of a thousand media files costs ten questions, and says what was left', async () => {
+  test('a simulated document of a thousand media files costs ten requests, and the rest is counted', async () => {
     const many = Array.from({ length: 1_000 }, (_, n) => mediaFile(`/${n}.mp4`))
     const { asked, warned } = await look((state) =>
       Object.assign(state.documents, { '/tag': vastDocument(inLine(many)) }),
@@ -171,7 +171,7 @@ suiteWith(opensslMissing(), 'the profile vast over https', () => {
   })
   afterAll(() => certs.remove())
 
-  test('simulated media files elsewhere are asked over https where linkHosts names their host, and nobody else', async () => {
+  test('simulated media files elsewhere are requested over https where linkHosts names their host, and from no other', async () => {
     await using cdn = await vast({ documents: {}, media: { '/a.mp4': { type: 'video/mp4' } } }, certs.good)
     const state = soundVast()
     state.documents['/tag'] = vastDocument(

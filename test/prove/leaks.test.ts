@@ -30,7 +30,7 @@ afterAll(() => {
   removeCertificates()
 })
 
-test('every kind that looks at anything of others has its proof', async () => {
+test('each kind that contacts other systems has its proof', async () => {
   const kinds = await Promise.all((Object.keys(monitors) as KindName[]).map(loadKind))
   // What is internal and has no target looks at this very process; the proof of svc serve runs it.
   const due = kinds.filter((kind) => !kind.internal || kind.target !== undefined).map(({ name }) => name)
@@ -41,7 +41,7 @@ test('every kind that looks at anything of others has its proof', async () => {
 describe.concurrent('nothing leaks', () => {
   peerSuite(uncounted, 'svc serve', () => {
     test(
-      'svc serve: polled, its callers killed among them, it holds what it held, and leaves no process behind',
+      'svc serve: after many polls, some by callers that are killed, it holds what it held, and leaves no process behind',
       {
         timeout: 900_000,
       },
@@ -51,7 +51,7 @@ describe.concurrent('nothing leaks', () => {
   for (const [kind, row] of Object.entries(rows)) {
     const against = row.simulated === undefined ? '' : `, ${row.simulated} being simulated`
     peerSuite(uncounted ?? row.missing, kind, () => {
-      test(`after its runs nothing of ${kind} is left, here or there${against}`, { timeout: 900_000 }, async () => {
+      test(`after its runs nothing of ${kind} is left, on either side${against}`, { timeout: 900_000 }, async () => {
         const measured = await inTurn(() => proveKind(kind as KindName, row))
         if (proving) process.stderr.write(told(measured))
       })

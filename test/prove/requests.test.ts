@@ -79,7 +79,7 @@ const holdsConversations = fc.asyncProperty(list(talk, most.talks), list(noise, 
   ]),
 )
 
-test('planted faults are found: each is one that the proof below would miss without its rule', () => {
+test('planted faults are detected: each is one that the proof below would miss without its rule', () => {
   const common = [
     ['X-Correlation-Id: a', 'Vary: Accept', 'Cache-Control: no-store', 'X-Content-Type-Options: nosniff'],
     ["Content-Security-Policy: default-src 'none'; frame-ancestors 'none'", 'Referrer-Policy: no-referrer'],
@@ -123,7 +123,7 @@ test('planted faults are found: each is one that the proof below would miss with
 })
 
 describe.each(halves)(`${requests} requests, seed ${seed}, the %s half`, (half) => {
-  test('S2 S6 S7 R6 every whole request gets one answer, as it is described, and what is none gets no other', async () => {
+  test('S2 S6 S7 R6 each complete request gets one answer, as described, and anything else gets none', async () => {
     const part = (halves.indexOf(half) + 1) / halves.length
     await all([
       rounds(questions * part, round.questions, asking.seen, asksQuestions),
@@ -147,7 +147,7 @@ async function settled(): Promise<Held> {
 const mayHold = (start: Held | undefined): number => (start?.files ?? Number.POSITIVE_INFINITY) + 3
 
 describe('afterwards', () => {
-  test('the requests were of every sort, and most of what can be answered was answered', () => {
+  test('the requests were of each sort, and most valid ones were answered', () => {
     const { seen } = asking
     const seconds = ((performance.now() - began) / 1_000).toFixed(1)
     const count = `${seen.requests} questions and ${conversations.requests} requests on ${hidden.length} connections`
@@ -163,7 +163,7 @@ describe('afterwards', () => {
     ).toEqual([])
   })
 
-  test('S3 memory, sockets and files are what they were half way', () => {
+  test('S3 memory, sockets and files are as they were half way', () => {
     const { first, second, start } = held
     if (!first || !second || !start) throw new Error('Nothing was measured')
     expect((second.heapUsed - first.heapUsed) / 2 ** 20).toBeLessThan(8)
@@ -173,7 +173,7 @@ describe('afterwards', () => {
     if (start.files !== undefined) expect(second.files).toBeLessThanOrEqual(mayHold(start))
   })
 
-  test('S7 the log has one line an answer, none for what was no request, no defect and no secret', async () => {
+  test('S7 the log has one line for each answer, none for invalid requests, no internal error and no secret', async () => {
     const { log, secrets } = context
     const answers = [...asking.seen.correlationIds, ...conversations.correlationIds]
     await log.complete(answers)
@@ -185,7 +185,7 @@ describe('afterwards', () => {
     expect(log.lines.filter((line) => secrets.in(line).length > 0)).toEqual([])
   })
 
-  test('S9 it still answers, and stops when it is asked to', async () => {
+  test('S9 it still answers, and stops on request', async () => {
     expect((await ask(context.port, '/livez')).text).toBe('alive\n')
     expect((await ask(context.port, '/readyz')).text).toBe('ready\n')
     expect((await ask(context.port, healthQuestion)).json.Status).toBe('Success')

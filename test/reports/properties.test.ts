@@ -166,7 +166,7 @@ const judges: Record<ReportName, (output: string, entries: readonly Entry[]) => 
   },
 }
 
-test.each(Object.keys(judges) as ReportName[])('K6 %s stays what it is, whatever a server sends', async (name) => {
+test.each(Object.keys(judges) as ReportName[])('K6 %s stays well-formed, whatever a server sends', async (name) => {
   const { default: report } = await reports[name]()
   fc.assert(
     fc.property(entries, (given) => {

@@ -66,13 +66,13 @@ test('bytes without a unit ask for one', () => {
   ])
 })
 
-test('figures are written as they are read', () => {
+test('numbers are written as they are read', () => {
   for (const ms of [0, 1, 250, 1_500, 60_000, 5_400_000, 86_400_000]) expect(parseDuration(writeDuration(ms))).toBe(ms)
   for (const bytes of [0, 1, 1_000, 1_024, 3 * 2 ** 30]) expect(parseBytes(writeBytes(bytes))).toBe(bytes)
   expect(parsePercent('80.5 %')).toBe(80.5)
 })
 
-test('a percentage may come with or without its sign', () => {
+test('a percentage may have its sign or not', () => {
   const percent = { type: 'threshold', unit: 'percent' }
   expect(given(percent, '80%')).toEqual({ limit: 80 })
   expect(given(percent, 80)).toEqual({ limit: 80 })
@@ -86,7 +86,7 @@ test('a bare threshold is the limit alone', () => {
   expect(given(latency, { warn: '2s', limit: '5s' })).toEqual({ warn: 2_000, limit: 5_000 })
 })
 
-test('half a threshold keeps the other half, and off is none', () => {
+test('half a threshold keeps the other half, and off removes it', () => {
   const latency = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
   expect(given(latency, { warn: '2s' })).toEqual({ warn: 2_000, limit: 3_000 })
   expect(given(latency, { limit: '9s' })).toEqual({ warn: 1_000, limit: 9_000 })
@@ -94,7 +94,7 @@ test('half a threshold keeps the other half, and off is none', () => {
   expect(given(latency, 'off')).toEqual({})
 })
 
-test('a threshold that fails before it warns is refused, whichever way it runs', () => {
+test('a threshold that fails before it warns is refused, in both directions', () => {
   const most = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
   const least = { type: 'threshold', unit: 'percent', default: { warn: 20, limit: 10 } }
   const wrong = ['it would fail before it warns: exchange warn and limit']
@@ -103,7 +103,7 @@ test('a threshold that fails before it warns is refused, whichever way it runs',
   expect(given(least, { warn: 30, limit: 15 })).toEqual({ warn: 30, limit: 15 })
 })
 
-test('a threshold names its wrong half', () => {
+test('a threshold names the half that is wrong', () => {
   const latency = { type: 'threshold', unit: 'duration' }
   expect(given(latency, { warn: 5, limit: '3s', wran: 1 })).toEqual([
     'it.wran is not a setting here: did you mean `warn`?',
@@ -115,7 +115,7 @@ test('days may be a number or a duration', () => {
   expect(given({ type: 'threshold', unit: 'days' }, { warn: 20, limit: '72h' })).toEqual({ warn: 20, limit: 3 })
 })
 
-test('numbers keep to their range', () => {
+test('numbers stay within their range', () => {
   const port = { type: 'integer', min: 1, max: 65_535 }
   expect(given(port, 65_535)).toBe(65_535)
   expect(given(port, 0)).toEqual(['it is 0: give 1 to 65535'])
@@ -127,7 +127,7 @@ test('numbers keep to their range', () => {
   expect(given({ type: 'number' }, Number.POSITIVE_INFINITY)).toEqual(['it must be a number, not Infinity'])
 })
 
-test('text that YAML took for something else asks for quotes', () => {
+test('text that YAML reads as another type asks for quotes', () => {
   expect(given({ type: 'text' }, 1.1)).toEqual(['it must be text: put it in quotes'])
   expect(given({ type: 'text' }, true)).toEqual(['it must be text: put it in quotes'])
   expect(given({ type: 'text' }, ['a'])).toEqual(['it must be text, not a list'])
@@ -135,12 +135,12 @@ test('text that YAML took for something else asks for quotes', () => {
   expect(given({ type: 'text', pattern: /^a+$/ }, 'b')).toEqual(['it is "b", which does not fit: A thing'])
 })
 
-test('a flag is true or false, and nothing that looks like it', () => {
+test('a flag is true or false, and nothing similar', () => {
   expect(given({ type: 'flag' }, false)).toBe(false)
   expect(given({ type: 'flag' }, 'yes')).toEqual(['it must be true or false (without quotes), not "yes"'])
 })
 
-test('a choice suggests what was meant', () => {
+test('an invalid choice suggests a similar one', () => {
   const choice = { type: 'choice', values: ['disable', 'require', 'verify-full'] }
   expect(given(choice, 'require')).toBe('require')
   expect(given(choice, 'Requier')).toEqual([
@@ -148,7 +148,7 @@ test('a choice suggests what was meant', () => {
   ])
 })
 
-test('one text stands for a list of one, and a whole number for its text', () => {
+test('one text abbreviates a list of one, and a whole number its text', () => {
   expect(given({ type: 'texts' }, 'a')).toEqual(['a'])
   expect(given({ type: 'texts' }, ['2xx', 404])).toEqual(['2xx', '404'])
   expect(given({ type: 'texts' }, 200)).toEqual(['200'])
@@ -159,7 +159,7 @@ test('one text stands for a list of one, and a whole number for its text', () =>
   expect(given({ type: 'texts' }, { a: 1 })).toEqual(['it must be a list of texts, not a map'])
 })
 
-test('a map holds texts, and what reads the same as text', () => {
+test('a map contains texts, and values that read the same as text', () => {
   expect(given({ type: 'map' }, { Accept: 'text/plain', Empty: '', '$.count': 5, '$.ok': true })).toEqual({
     Accept: 'text/plain',
     Empty: '',
@@ -170,7 +170,7 @@ test('a map holds texts, and what reads the same as text', () => {
   expect(given({ type: 'map' }, ['a'])).toEqual(['it must be a map (`name: text`), not a list'])
 })
 
-test('a map holds no credentials', () => {
+test('a map contains no credentials', () => {
   for (const header of ['Authorization', 'proxy-authorization', 'Cookie']) {
     expect(given({ type: 'map' }, { [header]: 'Bearer hunter2' })).toEqual([
       `it.${header} carries a credential: use a setting that takes {env: NAME} or {file: /path}`,
@@ -178,7 +178,7 @@ test('a map holds no credentials', () => {
   }
 })
 
-test('groups are checked to the bottom', () => {
+test('groups are checked at each level', () => {
   const fields = {
     port: { type: 'integer', required: true, doc: 'Port' },
     on: { type: 'flag', default: true, doc: '' },
@@ -196,7 +196,7 @@ test('groups are checked to the bottom', () => {
   ])
 })
 
-test('a URL keeps to its protocols, and never holds or repeats a password', () => {
+test('a URL is limited to its protocols, and never contains or repeats a password', () => {
   const url = { type: 'url', protocols: ['postgres', 'postgresql'] }
   expect(given(url, 'postgres://monitor@db1/orders')).toBe('postgres://monitor@db1/orders')
   const holds = ['it holds a password: take it out, and point at it with {env: NAME} or {file: /path}']
@@ -212,7 +212,7 @@ test('a URL keeps to its protocols, and never holds or repeats a password', () =
   expect(given(url, 'postgres:orders')).toEqual(['it names no host: write it after the //'])
 })
 
-test('defaults fill in what is not said, and only that', () => {
+test('defaults replace omitted settings, and only those', () => {
   const spec = {
     host: { type: 'text', required: true, doc: 'Host' },
     port: { type: 'integer', default: 80, doc: 'Port' },
@@ -230,14 +230,14 @@ test('defaults fill in what is not said, and only that', () => {
   }
 })
 
-test('keys that every object inherits are unknown like any other', () => {
+test('names that each object inherits are unknown like any others', () => {
   const raw = JSON.parse('{"__proto__": {"polluted": true}, "constructor": 1, "toString": 2}') as unknown
   const { problems } = readSettings({}, raw, nowhere)
   expect(problems.map(({ path }) => path[0])).toEqual(['__proto__', 'constructor', 'toString'])
   expect('polluted' in {}).toBe(false)
 })
 
-test('every problem is told at once', () => {
+test('all problems are reported together', () => {
   const spec = { a: { type: 'integer', doc: 'A' }, b: { type: 'duration', doc: 'B' } } as const
   expect(readSettings(spec, { a: 'x', b: 1, c: 2 }, nowhere).problems.map(({ path }) => path)).toEqual([
     ['c'],
@@ -273,7 +273,7 @@ test('a secret in the file itself is refused and not repeated', () => {
   ])
 })
 
-test('a secret is read from the variable when it is used, and shows itself nowhere', async () => {
+test('a secret is read from the variable when it is used, and is never shown', async () => {
   const env: Record<string, string> = { DB_PASSWORD: 'first' }
   const secret = secretOf({ env: 'DB_PASSWORD' }, { env, folder: '/' })
   expect(await secret.reveal()).toBe('first')
@@ -308,7 +308,7 @@ async function scratch(): Promise<string> {
   return path
 }
 
-test('a secret file is read at every use, beside svc.yaml when its path is relative, one newline trimmed', async () => {
+test('a secret file is read at each use, beside svc.yaml when its path is relative, one newline trimmed', async () => {
   const folder = await scratch()
   const secret = secretOf({ file: 'key' }, { env: {}, folder })
   for (const [content, expected] of [
@@ -323,7 +323,7 @@ test('a secret file is read at every use, beside svc.yaml when its path is relat
   }
 })
 
-test('a secret file that cannot serve says why, and nothing of what it holds', async () => {
+test('an unusable secret file reports why, and none of its content', async () => {
   const folder = await scratch()
   await writeFile(join(folder, 'large'), 's3cret'.repeat(20_000))
   await writeFile(join(folder, 'empty'), '\n')
@@ -346,7 +346,7 @@ test('a secret file that cannot serve says why, and nothing of what it holds', a
   }
 })
 
-test('a secret file that is not there is a warning when somebody can look', () => {
+test('a missing secret file is a warning where svc can check', () => {
   const { warnings } = readSettings(
     { key: { type: 'secret', doc: 'Key' } },
     { key: { file: '/no/such/key' } },
@@ -357,7 +357,7 @@ test('a secret file that is not there is a warning when somebody can look', () =
   ])
 })
 
-test('a mistyped word finds the one that was meant', () => {
+test('a mistyped word suggests the correct one', () => {
   const words = ['timeout', 'retries', 'dependsOn', 'depth', 'deployment']
   expect(didYouMean('timeuot', words)).toBe('timeout')
   expect(didYouMean('DEPENDSON', words)).toBe('dependsOn')
