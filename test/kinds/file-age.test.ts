@@ -161,7 +161,7 @@ describe('paths that cannot be checked', () => {
     },
   )
   test.runIf('a folder that this account may not list is reported')(
-    'a folder that this account may not list is told',
+    'a folder that this account may not list is reported',
     async () => {
       aged('job', 70)
       chmodSync(folder, 0o000)

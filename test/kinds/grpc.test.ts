@@ -376,7 +376,7 @@ describe('grpc connection', () => {
       (socket) => void socket.once('data', () => socket.resetAndDestroy()),
       'closed the connection before it spoke HTTP/2',
     ],
-  ])('%s is a failure of its own', async (_, behave, text) => {
+  ])('%s is a separate failure', async (_, behave, text) => {
     await using server = await peer(behave)
     const results = await look(server.port)
     expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'protocol' })])
@@ -476,7 +476,7 @@ describe('grpc answers that are incomplete', () => {
       'refused',
       'answered with HTTP 503 instead of gRPC',
     ],
-  ])('%s is a failure of its own', async (_, reply, fault, text) => {
+  ])('%s is a separate failure', async (_, reply, fault, text) => {
     await using server = await http2Server(says(reply))
     const result = checked(await look(server.port), 'health')
     expect(result).toMatchObject({ status: 'failed', fault })
@@ -513,7 +513,7 @@ describe('grpc answers that are incomplete', () => {
       Buffer.concat([answer, frame(type.goaway, 0, 0, Buffer.concat([code(1), code(11)]))]),
       'ended the connection instead of answering (GOAWAY, ENHANCE_YOUR_CALM)',
     ],
-  ])('%s is a failure of its own', async (_, bytes, text) => {
+  ])('%s is a separate failure', async (_, bytes, text) => {
     await using server = await peer(frames((socket) => void socket.write(bytes)))
     const result = checked(await look(server.port), 'health')
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
@@ -521,7 +521,7 @@ describe('grpc answers that are incomplete', () => {
     expect(await settled(listening)).toBe(listening)
   })
 
-  test('a connection that is closed or reset in mid answer is a failure of its own', async () => {
+  test('a connection that is closed or reset in mid answer is a separate failure', async () => {
     const cuts: readonly ((socket: Socket) => void)[] = [
       (socket) => void socket.end(answer),
       (socket) => void socket.write(answer, () => socket.resetAndDestroy()),

@@ -66,7 +66,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
   }
 
   describe('a healthy server', () => {
-    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+    test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
       const names = async (mode: 'Basic' | 'Standard' | 'Advanced'): Promise<string[]> => {
         const results = await run({ restarted: {} }, mode)
         expect(results.filter((result) => result.status !== 'ok')).toEqual([])
@@ -433,7 +433,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       })
       expect(await tls('127.0.0.1', { mode: 'verify', caFile, servername: 'svc.test' })).toMatchObject({ status: 'ok' })
     })
-    test('from Standard on the end of its certificate is a figure, at every connection', async () => {
+    test('from Standard on the end of its certificate is a value, at each connection', async () => {
       const url = `mysql://monitor@svc.test:${server.port}/`
       const given = { url, tls: { mode: 'verify', caFile: certificates.caFile } } as const
       for (let connection = 0; connection < 2; connection += 1) {

@@ -265,7 +265,7 @@ describe('providers with defects', () => {
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toMatch(/has no sound jwks_uri, subject_types_supported$/)
     })
-    test('simulated: another issuer is reported, and its text is made safe', async () => {
+    test('simulated: another issuer is reported, and its text is sanitized', async () => {
       const found = checked(await look({ document: { issuer: `https://evil.test/${escapeSequences}` } }), 'issuer')
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
       expect(found.message).toContain('says that it is "https://evil.test/')
@@ -367,7 +367,7 @@ describe('providers with defects', () => {
         }
       })
     })
-    test('simulated: names in keys are made safe', async () => {
+    test('simulated: names in keys are sanitized', async () => {
       const found = await keysOf({ keys: [{ ...good.jwk, kid: `x${escapeSequences}`, alg: 'none' }] })
       expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u0007|\u202e/)
     })
@@ -612,7 +612,7 @@ describe('oidc peers that misbehave', () => {
     const deep = checked(await asked(replies(http(200, `{"a":${'['.repeat(33)}${']'.repeat(33)}}`))), 'discovery')
     expect(deep.message).toContain('JSON nested more than 32 deep')
   })
-  test('a redirect is told, and not followed', async () => {
+  test('a redirect is reported, and not followed', async () => {
     await using other = await peer(replies(http(200, '{}')))
     const location = `http://127.0.0.1:${other.port}/.well-known/openid-configuration?token=abcd`
     const found = checked(await asked(replies(http(301, '', { Location: location }))), 'discovery')

@@ -69,7 +69,7 @@ suiteWith(postgresMissing, 'postgres', () => {
   }
 
   describe('a healthy server', () => {
-    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+    test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
       const names = async (mode: 'Basic' | 'Standard' | 'Advanced'): Promise<string[]> => {
         const results = await run({ restarted: {}, replicas: 0 }, mode)
         expect(results.filter((result) => result.status !== 'ok')).toEqual([])

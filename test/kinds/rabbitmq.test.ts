@@ -79,7 +79,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   }, 30_000)
 
   describe('a healthy server', () => {
-    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+    test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
       const names = async (mode: Mode): Promise<string[]> => {
         const results = await run({ ...queue('empty'), nodes: 1, messages: { limit: 100 } }, mode)
         expect(results.filter((result) => result.status !== 'ok')).toEqual([])

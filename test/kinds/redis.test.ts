@@ -45,7 +45,7 @@ peerSuite(redisMissing, 'redis', () => {
     runKind(redis, { url: server.url, ...quiet, ...given }, mode, options)
 
   describe('a healthy server', () => {
-    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+    test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
       const names = async (mode: Mode): Promise<string[]> => {
         const results = await run({ allowWrites: true }, mode)
         expect(results.filter((result) => result.status !== 'ok')).toEqual([])

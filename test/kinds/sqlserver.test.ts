@@ -105,7 +105,7 @@ const one = (check: string, options: Partial<TdsOptions>, mode: Mode = 'Basic', 
   using(options, async (server) => checked(await run(server.port, mode, given), check))
 
 describe('a healthy simulated server', () => {
-  test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+  test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
     await using({}, async (server) => {
       const names = async (mode: Mode): Promise<readonly string[]> => {
         const results = await run(server.port, mode)

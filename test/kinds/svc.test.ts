@@ -162,7 +162,7 @@ describe('the request', () => {
 })
 
 describe('the verdict', () => {
-  test('Success is ok, and its warnings become one of ours', async () => {
+  test('Success is ok, and its warnings become one warning here', async () => {
     expect(await one(json(healthy))).toMatchObject({ status: 'ok' })
     const warned = { ...healthy, MonitorSummaries: [summary('http shop', 'Success', 'warning: slow')] }
     expect(await one(json(warned))).toMatchObject({
