@@ -244,9 +244,9 @@ const mayWrite: Record<string, readonly string[]> = {
 
 const directWrites = (file: string, content: string): readonly string[] =>
   [...content.replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '').matchAll(direct)]
-    .map(([found]) => found)
-    .filter((found) => !mayWrite[relative(src, file)]?.includes(found))
-    .map((found) => `${relative(src, file)}: ${found}`)
+    .map(([result]) => result)
+    .filter((result) => !mayWrite[relative(src, file)]?.includes(result))
+    .map((result) => `${relative(src, file)}: ${result}`)
 
 describe('standard output and standard error', () => {
   test('are written in one place, which handles failures', () => {

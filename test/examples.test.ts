@@ -68,9 +68,9 @@ test('values of one run are replaced, thresholds are not, and no text grows', ()
       '                                       after 3.02 s',
       '  Correlation 0b5f2a31-9c1e-4d5c-8a0d-1f2e3d4c5b6a',
     ].join('\n')
-  const shown = stable(screen('612 ms', '318 ms'), [[/\b41234\b/, '15432']])
-  expect(shown).toBe(stable(screen('734 ms', '0.4 ms'), [[/\b41234\b/, '15432']]))
-  expect(shown.split('\n')).toEqual([
+  const output = stable(screen('612 ms', '318 ms'), [[/\b41234\b/, '15432']])
+  expect(output).toBe(stable(screen('734 ms', '0.4 ms'), [[/\b41234\b/, '15432']]))
+  expect(output.split('\n')).toEqual([
     '✗ Sql is unhealthy: 1 of 1 monitor failed           Advanced · 1 s',
     '  postgres orders connect: it was slow                this machine',
     '  postgres orders   connect   ✗ FAIL   127.0.0.1:15432 answered in 2 ms (limit 250 ms), connect timed out',
@@ -84,8 +84,8 @@ test('docs/tested.md has a row for each kind, each profile and each server type'
   const rows = [...tested.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, names = '']) => names.split(', '))
   const all = [...Object.keys(monitors), ...profileNames, ...ServerType.values]
   expect(all.filter((name) => !rows.includes(name))).toEqual([])
-  const known = [...all, 'kind', 'profile', 'type', 'real', 'simulated', 'not run', 'all']
-  expect(rows.filter((name) => !known.includes(name) && /\w/.test(name))).toEqual([])
+  const allowedNames = [...all, 'kind', 'profile', 'type', 'real', 'simulated', 'not run', 'all']
+  expect(rows.filter((name) => !allowedNames.includes(name) && /\w/.test(name))).toEqual([])
 })
 
 test('svc monitors list omits checks without settings', async () => {

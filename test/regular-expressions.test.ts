@@ -45,12 +45,12 @@ async function problemsOf(
   return problems
 }
 
-const found = patternsBelow(src)
+const result = patternsBelow(src)
 
 describe('each regular expression of svc', () => {
   test('takes time in proportion to the text, whatever the text: 100 KB at most 15 times as long as 10 KB', async () => {
-    expect(found.literals.length).toBeGreaterThan(400)
-    const distinct = [...Map.groupBy(found.literals, (one) => `/${one.source}/${one.flags} ${one.scan}`).values()]
+    expect(result.literals.length).toBeGreaterThan(400)
+    const distinct = [...Map.groupBy(result.literals, (one) => `/${one.source}/${one.flags} ${one.scan}`).values()]
     const problems = await problemsOf(distinct.flatMap((same) => same[0] ?? []))
     const slow = problems.flatMap((problem, index) => {
       const [one, ...others] = distinct[index] ?? []
@@ -62,7 +62,7 @@ describe('each regular expression of svc', () => {
   }, 600_000)
 
   test('is a literal that this test finds, except the patterns of svc.yaml, which have a budget of CPU time', () => {
-    expect(found.built).toEqual([
+    expect(result.built).toEqual([
       "core/assert/expectation.ts: new RegExp(source.replaceAll('{nonce}', '0'), flags)",
       'core/assert/expectation.ts: new RegExp(source, flags)',
       'core/assert/expectation.ts: new RegExp(source, flags)',

@@ -62,13 +62,13 @@ function pinned(name: string, loaded: string): void {
 }
 
 test('P3 svc serve has two threads more than processors, configured before any file is read', async () => {
-  const told = `process.on('exit', () => {
+  const messages = `process.on('exit', () => {
     const { readdirSync, readFileSync } = process.getBuiltinModule('fs')
     const names = process.platform === 'linux' ? readdirSync('/proc/self/task') : []
     const pool = names.filter((id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8').startsWith('libuv-worker'))
     process.stdout.write(JSON.stringify([process.env.UV_THREADPOOL_SIZE, pool.length]))
   })`
-  const preload = `data:text/javascript,${encodeURIComponent(told)}`
+  const preload = `data:text/javascript,${encodeURIComponent(messages)}`
   // It has opened its store when it finds that there is no Admin, and ends.
   const args = [
     'serve',
@@ -85,13 +85,13 @@ test('P3 svc serve has two threads more than processors, configured before any f
     stdio: ['ignore', 'pipe', 'ignore'],
     timeout: 20_000,
   })
-  let said = ''
+  let text = ''
   child.stdout.on('data', (chunk) => {
-    said += String(chunk)
+    text += String(chunk)
   })
   await once(child, 'close')
   const threads = availableParallelism() + 2
-  expect(JSON.parse(said)).toEqual([String(threads), process.platform === 'linux' ? threads : 0])
+  expect(JSON.parse(text)).toEqual([String(threads), process.platform === 'linux' ? threads : 0])
 })
 
 describe('the modules that each command loads limit its start-up', () => {

@@ -9,14 +9,14 @@ import { processorMs } from '../support/processor-time.ts'
 
 const read = (text: string, type?: string) => readXml(Buffer.from(text), type)
 const problem = async (text: string): Promise<string> => {
-  const found = await read(text)
-  return 'problem' in found ? found.problem : 'no problem'
+  const result = await read(text)
+  return 'problem' in result ? result.problem : 'no problem'
 }
 /** What a path leads to, as texts. */
 const texts = async (document: unknown, path: string): Promise<readonly string[] | string> => {
   const xml = typeof document === 'string' ? await read(document) : undefined
-  const found = select({ json: () => ({ value: document }), xml }, path)
-  return 'problem' in found ? found.problem : found.map(({ text }) => text)
+  const results = select({ json: () => ({ value: document }), xml }, path)
+  return 'problem' in results ? results.problem : results.map(({ text }) => text)
 }
 
 describe('XML from a peer', () => {
@@ -104,8 +104,8 @@ describe('XML from a peer', () => {
   test('the end of a document is detected, however it arrives in pieces', () => {
     const whole = 'Frame 9 <?xml version="1.0"?><!-- <x/> --><ns:Reply a=">"><b/>\n</ns:Reply >'
     const end = xmlEnd()
-    const seen = Array.from(whole, (_, n) => end(Buffer.from(whole.slice(0, n + 1))))
-    expect(seen.indexOf(true)).toBe(whole.length - 1)
+    const ends = Array.from(whole, (_, n) => end(Buffer.from(whole.slice(0, n + 1))))
+    expect(ends.indexOf(true)).toBe(whole.length - 1)
     expect(xmlEnd()(Buffer.from('Frame 9 <Reply Success="TRUE" x="</Reply>"/>'))).toBe(true)
     expect(xmlEnd()(Buffer.from('Frame 9 <Reply Success="TRUE"><Reply/>'))).toBe(false)
     expect(xmlEnd()(Buffer.from('no XML'))).toBe(false)

@@ -7,11 +7,11 @@ import sqlite from '../../src/core/kinds/sqlite/index.ts'
 import tcp from '../../src/core/kinds/tcp.ts'
 import { withDefaults } from '../support/run-kind.ts'
 
-const problem = (kind: AnyKind, given: object): string | undefined =>
-  kind.validate?.(withDefaults(kind.settings, given) as never)
+const problem = (kind: AnyKind, input: object): string | undefined =>
+  kind.validate?.(withDefaults(kind.settings, input) as never)
 const url = 'http://127.0.0.1:1/'
 const broken = '/fail(ed/'
-const told = 'is not a regular expression (Unterminated group)'
+const unterminatedGroup = 'is not a regular expression (Unterminated group)'
 
 describe('an expectation that can never be evaluated is reported at its place', () => {
   test.each([
@@ -30,8 +30,8 @@ describe('an expectation that can never be evaluated is reported at its place', 
       { url, steps: [{ name: 's', path: '/', until: { expect: { '$.a': broken }, every: 1_000, most: 9 } }] },
     ],
     ['fails', steps, { url, steps: [{ name: 's', path: '/', fails: [{ expect: { '$.a': broken }, says: 'x' }] }] }],
-  ] as const)('an invalid pattern, in %s, is reported', (_, kind, given) => {
-    expect(problem(kind, given)).toContain(told)
+  ] as const)('an invalid pattern, in %s, is reported', (_, kind, input) => {
+    expect(problem(kind, input)).toContain(unterminatedGroup)
   })
 
   test('a comparison without a number is reported, and other text is not', () => {

@@ -25,8 +25,8 @@ describe('text from a peer', () => {
       fc.property(
         fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.uint8Array({ maxLength: 40 })),
         fc.integer({ min: 1, max: 20 }),
-        (heard, times) => {
-          const line = sanitize(typeof heard === 'string' ? heard.repeat(times) : heard)
+        (input, times) => {
+          const line = sanitize(typeof input === 'string' ? input.repeat(times) : input)
           return !hidden.test(line) && [...line].length <= 256 && line.isWellFormed()
         },
       ),
@@ -77,11 +77,11 @@ describe('expectations', () => {
       ['a/b', '/a/', true],
       ['a/b', '/etc/passwd', false],
     ] as const
-    for (const [actual, expectation, met] of cases) {
+    for (const [actual, expectation, fault] of cases) {
       expect([actual, expectation, describeMismatch(actual, expectation) === undefined]).toEqual([
         actual,
         expectation,
-        met,
+        fault,
       ])
     }
   })
@@ -106,9 +106,9 @@ describe('expectations', () => {
       const match = () => { seen.add(patternMismatch(text, '/a*b/')); setImmediate(match) }
       match()`,
     ])
-    let heard = ''
+    let input = ''
     child.stdout.on('data', (chunk) => {
-      heard += String(chunk)
+      input += String(chunk)
     })
     const gone = once(child, 'close')
     await once(child.stdout, 'data')
@@ -120,7 +120,7 @@ describe('expectations', () => {
     }
     child.stdin.end()
     await gone
-    expect(heard).toBe('ready\n["does not match /a*b/"]\n')
+    expect(input).toBe('ready\n["does not match /a*b/"]\n')
   }, 60_000)
 
   test('a pattern that got no CPU time does not count as one that backtracks (the time is simulated)', () => {
@@ -138,7 +138,7 @@ describe('expectations', () => {
     const text = `${'a'.repeat(60)}!`
     const together = new PatternBudget()
     const start = processorMs()
-    const seen = together.within(() => [
+    const mismatches = together.within(() => [
       patternMismatch(text, '/^a+!$/'),
       patternMismatch(text, '/^(a+)+$/'),
       patternMismatch(text, '/^(a+)+b$/'),
@@ -147,7 +147,7 @@ describe('expectations', () => {
     expect(processorMs() - start).toBeLessThan(1_000)
     const untried = 'was not tried, as another pattern of this answer was given up'
     expect(together.timedOut).toMatch(new RegExp(String.raw`^/\^\(a\+\)\+\$/ ${givenUp}$`))
-    expect(seen).toEqual([
+    expect(mismatches).toEqual([
       undefined,
       `cannot be judged: ${together.timedOut}`,
       `cannot be judged: /^(a+)+b$/ ${untried}`,
@@ -158,7 +158,7 @@ describe('expectations', () => {
   })
 
   test('patterns that each stay within their limit together take no longer than a second (the time is simulated)', () => {
-    const tried = (ms: number) => {
+    const attempt = (ms: number) => {
       let used = 0
       const spy = vi.spyOn(process, 'threadCpuUsage').mockImplementation(() => {
         const user = used * 1_000
@@ -176,10 +176,10 @@ describe('expectations', () => {
     const late = 'cannot be judged: /a/ was not tried, as those before it took more than 1000 ms'
     const other = 'cannot be judged: /a/ was not tried, as another pattern of this answer was given up'
     // Looked at three times for each pattern: 125 makes 250 ms.
-    expect(tried(125).all).toEqual([undefined, undefined, undefined, undefined, undefined, late])
-    expect(tried(126).all).toEqual([undefined, undefined, undefined, undefined, late, other])
-    expect(tried(126).givenUp).toBe('/a/ was not tried, as those before it took more than 1000 ms')
-    expect(tried(100).givenUp).toBeUndefined()
+    expect(attempt(125).all).toEqual([undefined, undefined, undefined, undefined, undefined, late])
+    expect(attempt(126).all).toEqual([undefined, undefined, undefined, undefined, late, other])
+    expect(attempt(126).givenUp).toBe('/a/ was not tried, as those before it took more than 1000 ms')
+    expect(attempt(100).givenUp).toBeUndefined()
   })
 
   test('statuses are compared, and invalid expectations are reported', () => {
@@ -236,9 +236,9 @@ describe('addresses', () => {
         ended.push(name)
       }
     }
-    const seen: string[] = []
-    for await (const name of merged([source('slow', 40), source('fast', 5)])) seen.push(name)
-    expect(seen).toEqual(['fast', 'slow'])
+    const mismatches: string[] = []
+    for await (const name of merged([source('slow', 40), source('fast', 5)])) mismatches.push(name)
+    expect(mismatches).toEqual(['fast', 'slow'])
     const failing = merged([source('good', 30), source('bad', 5, true)])
     await expect(failing.next()).rejects.toThrow('bad')
     expect(ended.sort()).toEqual(['bad', 'fast', 'good', 'slow'])

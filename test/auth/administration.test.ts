@@ -93,14 +93,14 @@ describe('users', () => {
 
   test('P7 the description of a user holds no hash', async () => {
     await withWorld(async ({ admin }) => {
-      const told = JSON.stringify([
+      const description = JSON.stringify([
         await admin.users.list(),
         await admin.users.show('Ann'),
         await admin.roles.holders('Admin'),
         await admin.audit.list({ limit: 100 }),
       ])
-      expect(told).not.toContain('argon2')
-      expect(told).toContain('"hasPassword":true')
+      expect(description).not.toContain('argon2')
+      expect(description).toContain('"hasPassword":true')
     })
   })
 
@@ -175,9 +175,9 @@ describe('keys', () => {
     ['Roles', { name: 'ci', roles: [''] }],
     ['ExpiresInMs', { name: 'ci', expiresInMs: 0 }],
     ['ExpiresInMs', { name: 'ci', expiresInMs: Number.NaN }],
-  ])('P8 a key with an invalid %s is refused: %j', async (field, given) => {
+  ])('P8 a key with an invalid %s is refused: %j', async (field, input) => {
     await withWorld(async ({ admin }) => {
-      const fault = await faultOf(admin.keys.create({ userName: 'Ann', ...given }, by))
+      const fault = await faultOf(admin.keys.create({ userName: 'Ann', ...input }, by))
       expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual([field])
     })
   })

@@ -59,20 +59,20 @@ describe('the hash', () => {
   })
 
   test('P4 a password over 1,024 bytes, one that is not Unicode and one without a hash are simply wrong', async () => {
-    const kept = passwords(new HashQueue(2))
-    const stored = await kept.hash('violet-harbour-42', never)
-    expect((await kept.check('violet-harbour-42', stored, never)).right).toBe(true)
-    expect((await kept.check('x'.repeat(1_025), stored, never)).right).toBe(false)
-    expect((await kept.check('\ud800', await kept.hash('\ufffd', never), never)).right).toBe(false)
-    expect((await kept.check('', await kept.hash('', never), never)).right).toBe(true)
-    expect((await kept.check('x'.repeat(1_025), await kept.hash('', never), never)).right).toBe(false)
-    expect((await kept.check('violet-harbour-42', undefined, never)).right).toBe(false)
-    expect((await kept.check('violet-harbour-42', 'not a hash', never)).right).toBe(false)
+    const hashes = passwords(new HashQueue(2))
+    const stored = await hashes.hash('violet-harbour-42', never)
+    expect((await hashes.check('violet-harbour-42', stored, never)).right).toBe(true)
+    expect((await hashes.check('x'.repeat(1_025), stored, never)).right).toBe(false)
+    expect((await hashes.check('\ud800', await hashes.hash('\ufffd', never), never)).right).toBe(false)
+    expect((await hashes.check('', await hashes.hash('', never), never)).right).toBe(true)
+    expect((await hashes.check('x'.repeat(1_025), await hashes.hash('', never), never)).right).toBe(false)
+    expect((await hashes.check('violet-harbour-42', undefined, never)).right).toBe(false)
+    expect((await hashes.check('violet-harbour-42', 'not a hash', never)).right).toBe(false)
   })
 })
 
 describe('the queue', () => {
-  const held = () => {
+  const createGate = () => {
     let release = (): void => {}
     const promise = new Promise<void>((resolve) => {
       release = resolve
@@ -82,7 +82,7 @@ describe('the queue', () => {
 
   test('P3 as many run concurrently as there are slots, eight wait for each, and the next is refused before any hash', async () => {
     const queue = new HashQueue(2)
-    const gate = held()
+    const gate = createGate()
     let running = 0
     let most = 0
     const job = async (): Promise<void> => {
@@ -107,7 +107,7 @@ describe('the queue', () => {
 
   test('P3 a call that waits too long is refused, and its slot is not lost', async () => {
     const queue = new HashQueue(1, 30)
-    const gate = held()
+    const gate = createGate()
     const first = queue.run(gate.work, never)
     const fault = await faultOf(queue.run(async () => {}, never))
     expect([fault.fault, fault.details.retryAfter]).toEqual(['Unavailable', 1])
@@ -118,7 +118,7 @@ describe('the queue', () => {
 
   test('P3 a call waits for 2 s at most', async () => {
     const queue = new HashQueue(1)
-    const gate = held()
+    const gate = createGate()
     const first = queue.run(gate.work, never)
     vi.useFakeTimers()
     try {
@@ -140,7 +140,7 @@ describe('the queue', () => {
 
   test('P3 a caller that leaves returns its place in the queue', async () => {
     const queue = new HashQueue(1)
-    const gate = held()
+    const gate = createGate()
     const first = queue.run(gate.work, never)
     const going = new AbortController()
     const waiting = queue.run(async () => {}, going.signal)
@@ -185,8 +185,8 @@ describe('the policy', () => {
     ['the user name with a letter changed', 'annabella', 'too similar'],
     ['the e-mail', 'bell.curve@example.com', 'too similar'],
     ['a part of the e-mail', 'curve-1999', 'too similar'],
-  ])('P4 %s is refused', (_, given, why) => {
-    expect(refusal(given, ['Annabelle', 'bell.curve@example.com'])).toContain(why)
+  ])('P4 %s is refused', (_, input, why) => {
+    expect(refusal(input, ['Annabelle', 'bell.curve@example.com'])).toContain(why)
   })
 
   test.each([
@@ -196,8 +196,8 @@ describe('the policy', () => {
     ['any script', '紫の港と火曜日'],
     ['blanks around it', '  violet harbour  '],
     ['a name in a long sentence', 'what annabelle never told the harbour master'],
-  ])('P4 %s is accepted', (_, given) => {
-    expect(refusal(given, ['Annabelle'])).toBeUndefined()
+  ])('P4 %s is accepted', (_, input) => {
+    expect(refusal(input, ['Annabelle'])).toBeUndefined()
   })
 
   test('P4 the minimum length may be raised but not lowered', () => {

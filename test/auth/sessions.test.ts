@@ -13,13 +13,13 @@ describe('who is signed in', () => {
     await withWorld(async ({ access, admin, signIn }) => {
       const { SessionId, BearerToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
-      const seen = async (credential: ReturnType<typeof bearer>) => {
-        const found = await access.identify(credential)
-        return found && [found.via, found.user.userName, found.roles, found.sessionId]
+      const callerOf = async (credential: ReturnType<typeof bearer>) => {
+        const result = await access.identify(credential)
+        return result && [result.via, result.user.userName, result.roles, result.sessionId]
       }
-      expect(await seen(session(SessionId))).toEqual(['session', 'Ann', ['Admin', 'Editor'], SessionId])
-      expect(await seen(bearer(BearerToken))).toEqual(['bearer', 'Ann', ['Admin', 'Editor'], undefined])
-      expect(await seen(bearer(secret))).toEqual(['key', 'Ann', ['Admin', 'Editor'], undefined])
+      expect(await callerOf(session(SessionId))).toEqual(['session', 'Ann', ['Admin', 'Editor'], SessionId])
+      expect(await callerOf(bearer(BearerToken))).toEqual(['bearer', 'Ann', ['Admin', 'Editor'], undefined])
+      expect(await callerOf(bearer(secret))).toEqual(['key', 'Ann', ['Admin', 'Editor'], undefined])
     })
   })
 

@@ -34,9 +34,9 @@ describe('tokens', () => {
 
   test('T5 a secret of one kind is not valid as another', () => {
     for (const made of kinds) {
-      for (const asked of kinds) {
-        const read = readToken(asked, newToken(made).text)
-        expect(read !== undefined).toBe(made === asked)
+      for (const request of kinds) {
+        const read = readToken(request, newToken(made).text)
+        expect(read !== undefined).toBe(made === request)
       }
     }
   })

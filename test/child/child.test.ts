@@ -109,9 +109,9 @@ describe('a probe in a child process', () => {
   test.runIf(process.platform !== 'win32')(
     'processes that a probe started end with it, even when it ends by itself',
     async () => {
-      const told = join(folder, 'pids')
-      await failure(ask('leaves', told))
-      const pids = readFileSync(told, 'utf8').split(' ').map(Number)
+      const pidFile = join(folder, 'pids')
+      await failure(ask('leaves', pidFile))
+      const pids = readFileSync(pidFile, 'utf8').split(' ').map(Number)
       expect(pids).toHaveLength(2)
       await gone(pids)
     },
@@ -152,16 +152,16 @@ test.runIf(process.platform !== 'win32')(
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: 25_000,
     })
-    let [said, errors] = ['', '']
+    let [messages, errors] = ['', '']
     child.stdout.on('data', (chunk) => {
-      said += String(chunk)
+      messages += String(chunk)
     })
     child.stderr.on('data', (chunk) => {
       errors += String(chunk)
     })
     const [code] = (await once(child, 'close')) as [number | null]
     expect(code, errors).toBe(0)
-    const [none] = JSON.parse(said) as Record<string, string>[]
+    const [none] = JSON.parse(messages) as Record<string, string>[]
     expect(none?.probe).toContain('the child process for backlog could not be started')
     expect(none?.program).toContain('/bin/true cannot be started')
     expect(none?.keychain).toContain('its process cannot be started')

@@ -19,17 +19,17 @@ function home(): Home {
   return made
 }
 
-type Asked = { readonly line: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
-type Reply = (asked: Asked, response: ServerResponse) => void
+type RecordedRequest = { readonly line: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
+type Reply = (asked: RecordedRequest, response: ServerResponse) => void
 
 /** A server that answers as told and remembers what it was asked. */
 async function serverThat(reply: Reply) {
-  const asked: Asked[] = []
+  const requests: RecordedRequest[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const one = { line: `${request.method} ${request.url}`, headers: request.headers, body: Buffer.concat(chunks) }
-    asked.push(one)
+    requests.push(one)
     reply(one, response)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -38,7 +38,7 @@ async function serverThat(reply: Reply) {
     server.close()
     await once(server, 'close')
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests: requests }
 }
 const json = { 'content-type': 'application/json; charset=utf-8' }
 const fine: Reply = (_, response) => void response.writeHead(200, json).end('{"fine":true}')
@@ -84,14 +84,14 @@ describe('svc api', () => {
     await api(['PATCH', '/stdin', '--data', '@-', '--header', 'Accept: text/csv'], 'a\r\nb\n')
     await api(['DELETE', '/auth'])
     await api(['DELETE', '/auth', '--data', '{}'])
-    const seen = server.asked.map(({ line, headers, body }) => [
+    const records = server.requests.map(({ line, headers, body }) => [
       line,
       headers.accept,
       headers['content-type'],
       headers['content-length'],
       body.toString('latin1'),
     ])
-    expect(seen).toEqual([
+    expect(records).toEqual([
       ['GET /ops/auth?x=a%20b&y=%C3%BC', 'application/json', undefined, undefined, ''],
       ['POST /ops/nothing', 'application/json', undefined, '0', ''],
       [
@@ -106,7 +106,7 @@ describe('svc api', () => {
       ['DELETE /ops/auth', 'application/json', undefined, undefined, ''],
       ['DELETE /ops/auth', 'application/json', 'application/json', '2', '{}'],
     ])
-    expect(server.asked.every(({ headers }) => /^svc\//.test(headers['user-agent'] ?? ''))).toBe(true)
+    expect(server.requests.every(({ headers }) => /^svc\//.test(headers['user-agent'] ?? ''))).toBe(true)
   })
 
   test.each([
@@ -121,11 +121,11 @@ describe('svc api', () => {
     [429, '', 8, /is asked too often \(429\)/],
     [500, 'boom', 8, /failed \(500\): boom/],
     [503, '{"Status":"Failure"}', 8, /is not available now \(503\)/],
-  ])('status %i: the body on stdout, the error on stderr, the usual exit code', async (status, body, code, said) => {
+  ])('status %i: the body on stdout, the error on stderr, the usual exit code', async (status, body, code, text) => {
     const server = await serverThat(answering(status, body))
     const ran = await home().svc(['api', 'GET', '/x', '--server', server.url])
     expect([ran.code, ran.stdout]).toEqual([code, body])
-    expect(ran.stderr).toMatch(said)
+    expect(ran.stderr).toMatch(text)
   })
 
   test('K5 it presents the sign-in of its server, renews it once and repeats the request', async () => {
@@ -143,7 +143,7 @@ describe('svc api', () => {
     expect((await at.svc(['api', 'POST', '/assignroles', '--data', '{"UserName":"bob"}'])).code).toBe(0)
     expect(server.rotations()).toBe(1)
     await at.svc(['api', 'GET', '/auth', '--server', elsewhere.url])
-    expect(elsewhere.asked[0]?.headers).not.toHaveProperty('authorization')
+    expect(elsewhere.requests[0]?.headers).not.toHaveProperty('authorization')
   })
 
   test('C5 a wrong password in a body is sent once and renews nothing', async () => {
@@ -153,12 +153,12 @@ describe('svc api', () => {
     await at.svc(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
       stdin: password,
     })
-    const before = server.seen.length
+    const before = server.requests.length
     const body = '{"UserName":"alice","Password":"wrong"}'
     const ran = await at.svc(['api', 'POST', '/auth/credentials', '--data', '@-'], { stdin: body })
     expect(ran.code).toBe(4)
     expect(ran.stdout).toContain('Invalid Username or Password')
-    expect(server.seen.slice(before).map(({ path }) => path)).toEqual(['/auth/credentials'])
+    expect(server.requests.slice(before).map(({ path }) => path)).toEqual(['/auth/credentials'])
     expect(server.rotations()).toBe(0)
   })
 
@@ -173,12 +173,12 @@ describe('svc api', () => {
     const ran = await at.svc(['api', 'GET', '/auth'])
     expect([ran.code, ran.stdout]).toMatchObject([4, expect.stringContaining('Not Authenticated')])
     expect(ran.stderr).toContain(`svc login --server ${server.url} -u ${user}`)
-    const given = await at.svc(['api', 'GET', '/auth', '--server', server.url], {
+    const withVariable = await at.svc(['api', 'GET', '/auth', '--server', server.url], {
       env: { SVC_TOKEN: 'svct_no-good-0001' },
     })
-    expect(given.code).toBe(4)
-    expect(given.stderr).toContain('SVC_TOKEN')
-    expect(given.stdout + given.stderr).not.toContain('no-good-0001')
+    expect(withVariable.code).toBe(4)
+    expect(withVariable.stderr).toContain('SVC_TOKEN')
+    expect(withVariable.stdout + withVariable.stderr).not.toContain('no-good-0001')
   })
 
   test.each([
@@ -206,13 +206,13 @@ describe('svc api', () => {
     [['POST', '/x', '-H', 'Transfer-Encoding: chunked'], 'is refused'],
     [['POST', '/x', '-H', 'X-A: b\r\nAuthorization: abc123secret'], 'line end'],
     [['POST', '/x', '-H', 'nothing'], 'is no header'],
-  ])('K5 refused with exit 2 before anything is sent: %j', async (args, said) => {
+  ])('K5 refused with exit 2 before anything is sent: %j', async (args, text) => {
     const server = await serverThat(fine)
     const ran = await home().svc(['api', ...args], { env: { SVC_SERVER: server.url } })
     expect(ran.code).toBe(2)
-    expect(ran.stderr).toContain(said)
+    expect(ran.stderr).toContain(text)
     expect(ran.stderr).not.toContain('abc123secret')
-    expect(server.asked).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
   test.skipIf('a pipe that holds more than 16 MiB is refused, as a file is')(
@@ -233,9 +233,9 @@ describe('svc api', () => {
       const large = await send(17 * 1024 * 1024)
       expect([large.code, large.stdout]).toEqual([12, ''])
       expect(large.stderr).toContain(`--data @${pipe} is larger than 16 MiB`)
-      expect(server.asked).toEqual([])
+      expect(server.requests).toEqual([])
       expect((await send(3)).code).toBe(0)
-      expect(server.asked.map(({ body }) => body.length)).toEqual([3])
+      expect(server.requests.map(({ body }) => body.length)).toEqual([3])
     },
   )
 
@@ -244,7 +244,7 @@ describe('svc api', () => {
     const ran = await home().svc(['api', 'POST', '/x', '--data', '@/nowhere/at all', '--server', server.url])
     expect([ran.code, ran.stdout]).toEqual([12, ''])
     expect(ran.stderr).toContain('--data @/nowhere/at all cannot be read (ENOENT)')
-    expect(server.asked).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
   test('K5 a GET follows a redirect within the server without the credential, and a POST follows none', async () => {
@@ -255,7 +255,7 @@ describe('svc api', () => {
     const env = { SVC_TOKEN: 'svct_given-for-this-0001', SVC_SERVER: server.url }
     const followed = await home().svc(['api', 'GET', '/here'], { env })
     expect([followed.code, followed.stdout]).toEqual([0, 'arrived'])
-    expect(server.asked.map(({ headers }) => headers.authorization)).toEqual([
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
       'Bearer svct_given-for-this-0001',
       undefined,
     ])
@@ -264,7 +264,7 @@ describe('svc api', () => {
     expect(posted.stdout).toMatch(/^HTTP\/1\.1 307 Temporary Redirect\r\nlocation: \/there\r\n/)
     expect(posted.stdout).toMatch(/\r\n\r\nmoved$/)
     expect(posted.stderr).toMatch(/sends us on to .*\/there \(307\), which is not followed/)
-    expect(server.asked.map(({ line }) => line)).toEqual(['GET /here', 'GET /there', 'POST /here'])
+    expect(server.requests.map(({ line }) => line)).toEqual(['GET /here', 'GET /there', 'POST /here'])
   })
 
   test('--include prints the status line and the headers, without the values of cookies', async () => {

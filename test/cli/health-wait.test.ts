@@ -21,7 +21,7 @@ test.each([
     await using server = await peer(replies(healthy))
     const ran = await home.svc(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
     expect(ran.code).toBe(0)
-    expect(/^Cache-Control: no-cache\r$/im.test(server.heard())).toBe(fresh)
+    expect(/^Cache-Control: no-cache\r$/im.test(server.input())).toBe(fresh)
   } finally {
     home.remove()
   }

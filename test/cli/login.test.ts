@@ -40,7 +40,7 @@ describe('svc login without a keychain', () => {
     const ran = await home.svc(['login', '--server', server.url, '-u', user, '--password-stdin'], { stdin: password })
     expect(ran.code).toBe(11)
     expect(ran.stderr).toMatch(/SVC_TOKEN=….*\n.*--insecure-storage.*\n.*-- bash/)
-    expect(server.seen).toEqual([])
+    expect(server.requests).toEqual([])
     expect(home.files()).toEqual([])
   })
 
@@ -58,8 +58,8 @@ describe('svc login without a keychain', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ server: server.url, user, at })
     expect(readFileSync(join(home.folder, 'config.json'), 'utf8')).not.toContain(at)
     // Only the sign-in itself was asked, with rotation.
-    expect(server.seen.map(({ path }) => path)).toEqual(['/auth/credentials'])
-    expect(server.seen[0]?.body).toContain('"Meta":{"refresh":"rotate"}')
+    expect(server.requests.map(({ path }) => path)).toEqual(['/auth/credentials'])
+    expect(server.requests[0]?.body).toContain('"Meta":{"refresh":"rotate"}')
     const health = await home.svc(['health', '-t', 'App', '--json'])
     expect(health.code).toBe(0)
   })
@@ -69,13 +69,13 @@ describe('svc login without a keychain', () => {
     await home.svc(inFile(server), { stdin: password })
     const file = credentialFile(home)
     const refused = async (): Promise<void> => {
-      const before = server.seen.length
+      const before = server.requests.length
       for (const args of [['whoami', '--verify'], inFile(server)]) {
         const ran = await home.svc(args, { stdin: password })
         expect(ran.code).toBe(12)
         expect(ran.stderr).toMatch(/open to other accounts|symbolic link|not a folder of its own/)
       }
-      expect(server.seen).toHaveLength(before)
+      expect(server.requests).toHaveLength(before)
     }
     chmodSync(file, 0o640)
     await refused()
@@ -106,8 +106,10 @@ describe('svc login without a keychain', () => {
       expect(all(ran)).not.toContain(wrong)
       expect(all(ran)).toContain('refuses the sign-in (401)')
     }
-    const given = { SVC_TOKEN: 'svct_a-token-that-nobody-should-see-0001' }
-    const refused = await home.svc(['whoami', '--verify', '--json', '--debug', '--server', server.url], { env: given })
+    const variables = { SVC_TOKEN: 'svct_a-token-that-nobody-should-see-0001' }
+    const refused = await home.svc(['whoami', '--verify', '--json', '--debug', '--server', server.url], {
+      env: variables,
+    })
     expect(refused.code).toBe(4)
     expect(all(refused)).not.toContain('nobody-should-see')
     const odd = await home.svc(['whoami', '--server', server.url, '--json'], { env: { SVC_TOKEN: 'two words' } })
@@ -121,7 +123,7 @@ describe('svc login without a keychain', () => {
     expect((await home.svc(inFile(server), { stdin: password })).code).toBe(0)
     const ran = await home.svc(['whoami', '--verify', '--json'])
     expect(JSON.parse(ran.stdout)).toMatchObject({ user, verified: true, roles: ['Admin'] })
-    expect(server.seen.at(-1)?.headers).toMatchObject({ 'x-ss-id': server.alive()[0] })
+    expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-ss-id': server.alive()[0] })
     expect((await home.svc(['logout'])).stdout).toContain('at the server: the token is revoked')
     expect(server.alive()).toEqual([])
   })
@@ -167,7 +169,7 @@ describe('missing values', () => {
     expect(noPassword).toMatchObject({ code: 2, stderr: expect.stringContaining('--password-stdin') })
     const empty = await ask('--server', server.url, '-u', user, '--insecure-storage', '--password-stdin')
     expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('nothing came in') })
-    expect(server.seen).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
   test('K5 SVC_TOKEN applies to the server that the call names, and login and logout refuse it', async () => {
@@ -204,9 +206,9 @@ describe('missing values', () => {
     await home.svc(inFile(server), { stdin: password })
     const ran = await home.svc(['health', '-t', 'App', '--server', other.url])
     expect(ran.code).toBe(4)
-    expect(other.seen).toHaveLength(1)
-    expect(other.seen[0]?.headers.authorization).toBeUndefined()
-    expect(other.seen[0]?.headers['x-ss-id']).toBeUndefined()
+    expect(other.requests).toHaveLength(1)
+    expect(other.requests[0]?.headers.authorization).toBeUndefined()
+    expect(other.requests[0]?.headers['x-ss-id']).toBeUndefined()
   })
 })
 
@@ -229,7 +231,7 @@ describe('svc login -- COMMAND', () => {
     expect(killed.code).toBe(137)
     const missing = await home.svc([...args, '/no/such/program'], { stdin: password })
     expect(missing.code).toBe(12)
-    expect(server.seen.filter(({ path }) => path === '/auth/logout')).toHaveLength(2)
+    expect(server.requests.filter(({ path }) => path === '/auth/logout')).toHaveLength(2)
     expect(server.alive()).toEqual([])
   })
 })
@@ -242,8 +244,8 @@ suiteWith(
 
     test('P7 the password prompt does not echo', async () => {
       const { server, home } = await context()
-      const ran = await home.terminal(asks(server), (shown) =>
-        shown.includes('Password of') ? `${password}\r` : undefined,
+      const ran = await home.terminal(asks(server), (output) =>
+        output.includes('Password of') ? `${password}\r` : undefined,
       )
       expect(ran.code).toBe(0)
       expect(all(ran)).toContain('Signed in to')
@@ -267,9 +269,9 @@ suiteWith(
       ['SIGINT', { signal: 'SIGINT' as const }],
     ])('K7 %s at the prompt: exit 130, nothing stored, echo restored', async (_, typed) => {
       const { server, home } = await context()
-      const ran = await home.terminal(asks(server), (shown) => (shown.includes('Password of') ? typed : undefined))
+      const ran = await home.terminal(asks(server), (output) => (output.includes('Password of') ? typed : undefined))
       expect(ran.code).toBe(130)
-      expect(server.seen).toEqual([])
+      expect(server.requests).toEqual([])
       expect(home.files().filter((file) => !/^(?:credentials|pid)$/.test(file))).toEqual([])
       expect(all(ran)).not.toContain('half')
       expect(all(ran)).toMatch(/ icanon .* echo /s)
@@ -287,15 +289,15 @@ peerSuite(keyringMissing, 'with a real keychain', () => {
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin']
     const ran = await home.svc(args, { ...more, env: { ...session.env, SVC_HOME: home.folder } })
     expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('Token kept in: OS keychain') })
-    const found = (): string => session.lookup(`svc:${server.url}`, user) ?? ''
-    expect(JSON.parse(found())).toMatchObject({ at: server.alive()[0], rt: expect.stringMatching(/^RT/) })
+    const storedToken = (): string => session.lookup(`svc:${server.url}`, user) ?? ''
+    expect(JSON.parse(storedToken())).toMatchObject({ at: server.alive()[0], rt: expect.stringMatching(/^RT/) })
     expect(home.files().join()).not.toContain('credentials')
     server.expire()
     const verified = await home.svc(['whoami', '--verify', '--json'], more)
     expect(JSON.parse(verified.stdout)).toMatchObject({ user, where: 'OS keychain', verified: true })
-    expect(JSON.parse(found())).toMatchObject({ at: server.alive()[0] })
+    expect(JSON.parse(storedToken())).toMatchObject({ at: server.alive()[0] })
     expect((await home.svc(['logout', '--all'], more)).code).toBe(0)
-    expect(found()).toBe('')
+    expect(storedToken()).toBe('')
     expect(server.alive()).toEqual([])
   })
 })

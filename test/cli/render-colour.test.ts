@@ -17,8 +17,8 @@ describe('colour', () => {
     ['CLICOLOR=1 in a pipe', 'auto', { CLICOLOR: '1' }, false, false],
     ['--color always against NO_COLOR', 'always', { NO_COLOR: '1' }, false, true],
     ['--color never against FORCE_COLOR', 'never', { FORCE_COLOR: '1' }, true, false],
-  ] as const)('%s', (_, flag, env, isTTY, wanted) => {
-    expect(wantsColour(flag, env, isTTY)).toBe(wanted)
+  ] as const)('%s', (_, flag, env, isTTY, expected) => {
+    expect(wantsColour(flag, env, isTTY)).toBe(expected)
   })
 
   describe('the flag', () => {
@@ -52,7 +52,7 @@ describe('signs', () => {
     ['the Linux console', { TERM: 'linux', LANG: 'C.utf8' }, 'linux', false],
     ['Windows Terminal', { WT_SESSION: 'x' }, 'win32', true],
     ['the old Windows console', {}, 'win32', false],
-  ] as const)('%s', (_, env, platform, shown) => {
-    expect(showsUnicode(env, platform)).toBe(shown)
+  ] as const)('%s', (_, env, platform, output) => {
+    expect(showsUnicode(env, platform)).toBe(output)
   })
 })

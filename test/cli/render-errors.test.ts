@@ -26,8 +26,8 @@ describe('an error', () => {
     const fault = new Fault('Timeout', 'No answer within 5 s', { hints: ['svc doctor'] })
     const target = 'prod · https://svc.example.com'
     expect(renderError.text(fault, { ...plain, target }).split('\n')[1]).toBe(`  at ${target}`)
-    const named = new Fault('Timeout', `No answer from ${target} within 5 s`)
-    expect(renderError.text(named, { ...plain, target }).split('\n')).toHaveLength(1)
+    const namedFault = new Fault('Timeout', `No answer from ${target} within 5 s`)
+    expect(renderError.text(namedFault, { ...plain, target }).split('\n')).toHaveLength(1)
   })
 
   test('lists once the fields that a server refused', () => {

@@ -242,10 +242,10 @@ const around = (text: Text) => ({
 
 /** Texts that are told apart wherever they turn up: `t0t`, `t1t`, … by their names. */
 function markers(): Text {
-  const known: string[] = []
+  const columns: string[] = []
   return (name) => {
-    if (!known.includes(name)) known.push(name)
-    return `t${known.indexOf(name)}t`
+    if (!columns.includes(name)) columns.push(name)
+    return `t${columns.indexOf(name)}t`
   }
 }
 const markersIn = (text: string): readonly string[] => [...new Set(text.match(/t\d+t/g))]
@@ -447,12 +447,12 @@ test.each([
   ['12h', 12 * 3_600_000],
   ['52w', 52 * 604_800_000],
   ['3650d', 3_650 * 86_400_000],
-])('a lifetime of %s', (given, ms) => expect(parseLifetime('expires', given)).toBe(ms))
+])('a lifetime of %s', (input, ms) => expect(parseLifetime('expires', input)).toBe(ms))
 
 test.each(['', '90', 'd', '0d', '-1d', '1.5d', '3651d', '999999w', 'soon', '1y'])(
   '%j is not a valid lifetime',
-  (given) => {
-    expect(() => parseLifetime('expires', given)).toThrow('--expires')
+  (input) => {
+    expect(() => parseLifetime('expires', input)).toThrow('--expires')
   },
 )
 
@@ -464,6 +464,6 @@ test.each([
   [{ before: 'Ops', after: 'Admin' }, 'was Ops Admin'],
   [{ after: '{"x' }, '{"x'],
   [{}, ''],
-])('an audit entry, %j, shows the change %j', (entry, said) => {
-  expect(auditChange({ before: undefined, after: undefined, reason: undefined, ...entry })).toBe(said)
+])('an audit entry, %j, shows the change %j', (entry, text) => {
+  expect(auditChange({ before: undefined, after: undefined, reason: undefined, ...entry })).toBe(text)
 })

@@ -73,7 +73,7 @@ async function crowd({ signIn, env }: CheckContext, size: number) {
     await Promise.all(ended)
   })
   await Promise.all(children.map((one) => once(one, 'message')))
-  const said = (one: ChildProcess): Promise<string> =>
+  const outputOf = (one: ChildProcess): Promise<string> =>
     new Promise((resolve) => {
       one.once('message', (message) => resolve(JSON.stringify(message)))
       one.once('exit', (_, signal) => resolve(`ended by ${signal}`))
@@ -81,14 +81,14 @@ async function crowd({ signIn, env }: CheckContext, size: number) {
   return {
     children,
     round: async (): Promise<readonly string[]> => {
-      const answers = children.map(said)
+      const answers = children.map(outputOf)
       for (const one of children) one.send('go')
       return await Promise.all(answers)
     },
   }
 }
 const done = '{"done":true}'
-const renewals = (server: SignInServer): number => server.seen.filter(({ path }) => path === '/access-token').length
+const renewals = (server: SignInServer): number => server.requests.filter(({ path }) => path === '/access-token').length
 
 describe('parallel processes with an expired token', () => {
   const rounds = full ? 100 : 5
@@ -103,8 +103,8 @@ describe('parallel processes with an expired token', () => {
       expect(renewals(here.server)).toBe(round)
     }
     expect(here.server.alarms()).toBe(0)
-    const kept = await tokenStore(here.signIn, here.env).read()
-    expect(here.server.alive()).toContain(kept?.at)
+    const storedSession = await tokenStore(here.signIn, here.env).read()
+    expect(here.server.alive()).toContain(storedSession?.at)
   })
 
   test('K4 a process that is killed during its renewal delays no other, and causes no reuse', {
@@ -176,8 +176,8 @@ peerSuite(keyringMissing, 'parallel processes at a real keychain', () => {
       expect(await many.round()).toEqual(Array.from({ length: 8 }, () => done))
       expect(renewals(here.server)).toBe(round)
     }
-    const kept = JSON.parse(session.lookup(`svc:${here.server.url}`, user) ?? '{}') as { at?: string }
-    expect(here.server.alive()).toContain(kept.at)
+    const storedSession = JSON.parse(session.lookup(`svc:${here.server.url}`, user) ?? '{}') as { at?: string }
+    expect(here.server.alive()).toContain(storedSession.at)
     expect(here.server.alarms()).toBe(0)
   })
 })

@@ -127,11 +127,13 @@ test('a server that reports success without the change is not trusted', async ()
     assignRoles: (request, call) => session.service.assignRoles({ ...request, Roles: [] }, call),
     unAssignRoles: (request, call) => session.service.unAssignRoles({ ...request, Roles: [] }, call),
   }
-  const asked = { ...asking, session: { ...session, service: lazy, label: 'https://lazy' } }
-  expect((await failure(changeRoles(asked, change(name, 'assign', ['New'])))).message).toContain('its lists lack "New"')
-  const kept = await failure(changeRoles(asked, change(name, 'unassign', ['Ops'])))
-  expect(kept.message).toContain('its lists still hold "Ops"')
-  expect(kept.exitCode).toBe(8)
+  const lazyQuestion = { ...asking, session: { ...session, service: lazy, label: 'https://lazy' } }
+  expect((await failure(changeRoles(lazyQuestion, change(name, 'assign', ['New'])))).message).toContain(
+    'its lists lack "New"',
+  )
+  const lastAdminFault = await failure(changeRoles(lazyQuestion, change(name, 'unassign', ['Ops'])))
+  expect(lastAdminFault.message).toContain('its lists still hold "Ops"')
+  expect(lastAdminFault.exitCode).toBe(8)
 })
 
 describe('the changes of a file', () => {
@@ -173,8 +175,8 @@ describe('the changes of a file', () => {
     }
     const name = await user([])
     const one = change(name, 'assign', ['A'])
-    const asked = { ...asking, session: { ...session, service: failing } }
-    const outcomes = await applyFile(asked, rows(one, one, one), () => {})
+    const lazyQuestion = { ...asking, session: { ...session, service: failing } }
+    const outcomes = await applyFile(lazyQuestion, rows(one, one, one), () => {})
     expect(outcomes.map(({ done, fault }) => (done ? 'done' : (fault?.fault ?? 'not tried')))).toEqual([
       'done',
       'Unreachable',

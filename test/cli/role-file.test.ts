@@ -54,9 +54,9 @@ describe('a file of role changes', () => {
   })
 
   test('accepts the lists that a pipe printed', async () => {
-    const held = ['Ops', 'a,b', 'say "hi"', '[x]', 'k:v', 'Night shift']
-    const path = file(`${header}bob,assign,"${jsvNames(held).replaceAll('"', '""')}",\n`)
-    expect((await readRoleFile(path, 'assign'))[0]?.roles).toEqual(held)
+    const roles = ['Ops', 'a,b', 'say "hi"', '[x]', 'k:v', 'Night shift']
+    const path = file(`${header}bob,assign,"${jsvNames(roles).replaceAll('"', '""')}",\n`)
+    expect((await readRoleFile(path, 'assign'))[0]?.roles).toEqual(roles)
   })
 
   test('is recognized as JSON by its name or its content', async () => {
@@ -105,9 +105,9 @@ describe('a file of role changes', () => {
     ['a quote that is not closed', 'UserName,Roles\nbob,Ops\nbob,"Ops\n', 'not valid CSV'],
     ['nothing', '', 'is empty'],
     ['a header alone', header, 'holds no row'],
-  ])('is refused for %s', async (_, content, said) => {
+  ])('is refused for %s', async (_, content, text) => {
     const { message, exitCode } = await fault(file(content))
-    expect(message).toContain(said)
+    expect(message).toContain(text)
     expect(exitCode).toBe(12)
   })
 
@@ -127,8 +127,8 @@ describe('a file of role changes', () => {
     ['[{"__proto__": {"a": 1}, "UserName": "bob", "Roles": ["x"]}]', 'unknown column "__proto__"'],
     ['[{"Roles": ["x"], "roles": ["y"]}]', 'entry 1: Roles is there twice'],
     ['[', 'is not valid JSON'],
-  ])('JSON %s is refused', async (content, said) => {
-    expect((await fault(file(content, 'json'))).message).toContain(said)
+  ])('JSON %s is refused', async (content, text) => {
+    expect((await fault(file(content, 'json'))).message).toContain(text)
   })
 
   test('that is missing, not UTF-8 or a folder is reported as such', async () => {

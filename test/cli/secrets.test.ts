@@ -12,14 +12,14 @@ const linux = process.platform === 'linux' ? undefined : 'Secret Service and D-B
 const secret = 'a bearer token of svc.yaml'.replaceAll(' ', '-')
 
 /** A server that wants the token, and what it was told. */
-async function guarded(): Promise<{ server: Server; port: number; heard: string[] }> {
-  const heard: string[] = []
+async function guarded(): Promise<{ server: Server; port: number; requests: string[] }> {
+  const requests: string[] = []
   const server = createServer((request, response) => {
-    heard.push(request.headers.authorization ?? '')
+    requests.push(request.headers.authorization ?? '')
     response.writeHead(request.headers.authorization === `Bearer ${secret}` ? 200 : 401).end('{}')
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  return { server, port: (server.address() as AddressInfo).port, heard }
+  return { server, port: (server.address() as AddressInfo).port, requests: requests }
 }
 
 peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring', () => {
@@ -53,7 +53,7 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
     const before = await health()
     expect(before.code).toBe(3)
     expect(before.stdout).toContain('nothing is kept under that name: svc secrets set shop --for 127.0.0.1:')
-    expect(peer.heard.filter((one) => one !== '')).toEqual([])
+    expect(peer.requests.filter((one) => one !== '')).toEqual([])
 
     const set = await svc(['secrets', 'set', 'shop', '--for', `127.0.0.1:${peer.port}`, '--stdin'], `${secret}\n`)
     expect(set).toMatchObject({ code: 0, stderr: '' })
@@ -62,12 +62,12 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
 
     const after = await health()
     expect(after.code).toBe(0)
-    expect(peer.heard).toContain(`Bearer ${secret}`)
+    expect(peer.requests).toContain(`Bearer ${secret}`)
 
     const listed = await svc(['secrets', 'list', '--json'])
     expect(JSON.parse(listed.stdout)).toEqual([{ name: 'shop', for: `127.0.0.1:${peer.port}` }])
-    const said = [set, after, listed].map(({ stdout, stderr }) => stdout + stderr).join('')
-    expect(said).not.toContain(secret)
+    const messages = [set, after, listed].map(({ stdout, stderr }) => stdout + stderr).join('')
+    expect(messages).not.toContain(secret)
     const files = home
       .files()
       .map((file) => join(home.folder, file))
@@ -93,7 +93,7 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
       expect(ran.stdout).toContain(
         `it is kept for 127.0.0.1:${peer.port}, and this monitor asks 127.0.0.1:${other.port}: nothing was sent`,
       )
-      expect(other.heard.filter((one) => one !== '')).toEqual([])
+      expect(other.requests.filter((one) => one !== '')).toEqual([])
       expect(ran.stdout + ran.stderr).not.toContain(secret)
     } finally {
       other.server.close()

@@ -11,11 +11,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('a program that waits for a file finds the whole of it', async () => {
   const file = join(folder, 'port')
-  const seen = new Set<string>()
+  const contents = new Set<string>()
   let done = false
   const reading = (async () => {
     while (!done) {
-      if (existsSync(file)) seen.add(readFileSync(file, 'utf8'))
+      if (existsSync(file)) contents.add(readFileSync(file, 'utf8'))
       await new Promise(setImmediate)
     }
   })()
@@ -25,7 +25,7 @@ test('a program that waits for a file finds the whole of it', async () => {
   }
   done = true
   await reading
-  expect([...seen].sort()).toEqual(['one\n', 'two\n'])
+  expect([...contents].sort()).toEqual(['one\n', 'two\n'])
   expect(readdirSync(folder)).toEqual(['port'])
 })
 
@@ -38,9 +38,9 @@ test('a private file is private from its first byte on', async () => {
 test.skipIf('a pipe is written to, not replaced')('a pipe is written to, and not replaced', async () => {
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
-  const heard = readFile(pipe, 'utf8')
+  const content = readFile(pipe, 'utf8')
   await writeWhole(pipe, '8790\n')
-  expect(await heard).toBe('8790\n')
+  expect(await content).toBe('8790\n')
   expect(statSync(pipe).isFIFO()).toBe(true)
 })
 

@@ -47,7 +47,7 @@ test('C1 a health check is a GET that requests uncompressed JSON, with its input
     },
     callWith(),
   )
-  const [head = '', body] = server.heard().split('\r\n\r\n')
+  const [head = '', body] = server.input().split('\r\n\r\n')
   expect(head.split('\r\n')).toEqual([
     'GET /healthcheck?ExecutionMode=Advanced&ServerType=MsgVast&IncludeServerStateInformation=true&SuppressErrorCodes=false HTTP/1.1',
     'Accept: application/vnd.svc.run+json;version=1, application/json',
@@ -64,7 +64,7 @@ test('C1 a POST carries JSON and its length, and follows the route of its operat
   const client = clientOf(`http://127.0.0.1:${server.port}/`)
   const answer = await client.assignRoles({ UserName: 'zoë', Roles: ['R1', 'a,b'] }, callWith())
   expect(answer).toEqual({ AllRoles: ['R1', 'R2', 'R3', 'R4', 'r1'], AllPermissions: ['P1'] })
-  const [head = '', body = ''] = Buffer.from(server.heard(), 'latin1').toString('utf8').split('\r\n\r\n')
+  const [head = '', body = ''] = Buffer.from(server.input(), 'latin1').toString('utf8').split('\r\n\r\n')
   expect(body).toBe('{"UserName":"zoë","Roles":["R1","a,b"]}')
   expect(head.split('\r\n')).toEqual([
     'POST /assignroles HTTP/1.1',
@@ -84,7 +84,7 @@ test('a provider is part of the path, percent-encoded, and never consists of dot
   for (const provider of ['logout', 'a/b?c', '..', undefined]) {
     expect(await client.authenticate({ provider }, callWith())).toEqual({ ResponseStatus: {} })
   }
-  expect(server.heard().match(/POST \S+(?= HTTP)/g)).toEqual([
+  expect(server.input().match(/POST \S+(?= HTTP)/g)).toEqual([
     'POST /auth/logout',
     'POST /auth/a%2Fb%3Fc',
     'POST /auth',
@@ -94,9 +94,9 @@ test('a provider is part of the path, percent-encoded, and never consists of dot
 
 test('no operation that uses GET has a field that a query of texts cannot hold', () => {
   const rows: readonly OperationSpec[] = Object.values(operations)
-  const asked = rows.filter((row) => row.routes.every((route) => !route.verbs.includes('POST')))
-  expect(asked.map((row) => row.name)).toEqual(['HealthCheckRequest'])
-  for (const field of asked.flatMap((row) => Object.values(row.request.fields))) {
+  const requests = rows.filter((row) => row.routes.every((route) => !route.verbs.includes('POST')))
+  expect(requests.map((row) => row.name)).toEqual(['HealthCheckRequest'])
+  for (const field of requests.flatMap((row) => Object.values(row.request.fields))) {
     expect(['text', 'flag', 'number', 'choice']).toContain(schemaOf(field).kind)
   }
 })
@@ -104,14 +104,14 @@ test('no operation that uses GET has a field that a query of texts cannot hold',
 test('Cache-Control requests a fresh answer, and a run for a peer is marked as such', async () => {
   await using server = await peer(replies(http(200, bodies.healthy, json)))
   await healthAt(server.port, { fresh: true, calledByPeer: true })
-  expect(server.heard()).toContain('\r\nCache-Control: no-cache\r\n')
-  expect(server.heard()).toContain('\r\nX-Svc-Hops: 1\r\n')
+  expect(server.input()).toContain('\r\nCache-Control: no-cache\r\n')
+  expect(server.input()).toContain('\r\nX-Svc-Hops: 1\r\n')
 })
 
 test.each(['/ops', '/ops/', '/ops//', '/a/b%20c/'])('a base URL may have a path: %s', async (path) => {
   await using server = await peer(replies(http(200, bodies.healthy, json)))
   await healthAt(`http://127.0.0.1:${server.port}${path}`)
-  expect(server.heard()).toMatch(new RegExp(`^GET ${path.replace(/\/+$/, '')}/healthcheck\\?ExecutionMode=Basic&`))
+  expect(server.input()).toMatch(new RegExp(`^GET ${path.replace(/\/+$/, '')}/healthcheck\\?ExecutionMode=Basic&`))
 })
 
 test.each([
@@ -156,13 +156,13 @@ test.each([
 })
 
 test('the age of a shared answer is reported once, and only when the server sends it', async () => {
-  const told: unknown[] = []
-  const note = (facts: unknown): void => void told.push(facts)
+  const ages: unknown[] = []
+  const note = (facts: unknown): void => void ages.push(facts)
   const age = async (headers: Record<string, string>): Promise<unknown[]> => {
-    told.length = 0
+    ages.length = 0
     await using server = await peer(replies(http(503, bodies.failing, { ...json, ...headers })))
     await healthAt(server.port, { note })
-    return [...told]
+    return [...ages]
   }
   expect(await age({ Age: '17' })).toEqual([{ ageSeconds: 17, runId: 'c1' }])
   expect(await age({ Age: '0' })).toEqual([{ ageSeconds: 0, runId: 'c1' }])
@@ -176,7 +176,7 @@ test('the client makes the selection', async () => {
   await expect(healthAt(server.port, { selection: { only: ['nope'], skip: [] } })).rejects.toMatchObject({
     fault: 'Usage',
   })
-  expect(server.heard()).not.toMatch(/mongo|nope/)
+  expect(server.input()).not.toMatch(/mongo|nope/)
 })
 
 const modes = Object.keys(deadlines) as ExecutionMode[]

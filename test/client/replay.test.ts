@@ -27,7 +27,7 @@ const login = ({ url }: Replay, home: Home, user = admin, more: readonly string[
     stdin: password,
   })
 const change = { UserName: plain, Roles: ['R2'] }
-const kept = (home: Home): boolean => home.files().some((file) => /^credentials.+json$/.test(file))
+const hasCredentialsFile = (home: Home): boolean => home.files().some((file) => /^credentials.+json$/.test(file))
 
 const healthDto = {
   Status: 'Success',
@@ -64,8 +64,8 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
 
     // C5: one renewal, kept for the next command.
     server.expire()
-    const shown = await home.svc(['roles', 'show', plain, '--json'])
-    expect(JSON.parse(shown.stdout)).toMatchObject({ AllRoles: ['R2'] })
+    const roles = await home.svc(['roles', 'show', plain, '--json'])
+    expect(JSON.parse(roles.stdout)).toMatchObject({ AllRoles: ['R2'] })
     expect((await home.svc(['whoami', '--verify'])).code).toBe(0)
     expect(server.renewals()).toBe(1)
 
@@ -75,21 +75,21 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
       10,
       { Results: [{ atServer: 'still valid', here: 'forgotten' }] },
     ])
-    expect(kept(home)).toBe(false)
-    expect(server.seen.slice(-2).map(({ method, path }) => `${method} ${path}`)).toEqual([
+    expect(hasCredentialsFile(home)).toBe(false)
+    expect(server.requests.slice(-2).map(({ method, path }) => `${method} ${path}`)).toEqual([
       'POST /auth/logout',
       'GET /auth',
     ])
 
     // C1, for everything that was sent.
-    for (const { method, headers, body } of server.seen) {
+    for (const { method, headers, body } of server.requests) {
       expect(headers.accept).toBe('application/json')
       if (method === 'POST') expect(headers['content-length']).toBe(String(Buffer.byteLength(body)))
       expect(headers['content-type']).toBe(method === 'POST' ? 'application/json' : undefined)
       expect(headers).not.toHaveProperty('cookie')
       expect(headers).not.toHaveProperty('transfer-encoding')
     }
-    expect(new Set(server.seen.map(({ method }) => method))).toEqual(new Set(['GET', 'POST']))
+    expect(new Set(server.requests.map(({ method }) => method))).toEqual(new Set(['GET', 'POST']))
   })
 
   test('C3 health --json is the document of the interface, whatever the dialect; svc api prints the bytes', async () => {
@@ -103,7 +103,9 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
     const csv = await home.svc([...health, '--output', 'csv'])
     expect(csv.stdout).toContain('ping')
     expect(
-      server.seen.every(({ headers }) => headers.accept === 'application/vnd.svc.run+json;version=1, application/json'),
+      server.requests.every(
+        ({ headers }) => headers.accept === 'application/vnd.svc.run+json;version=1, application/json',
+      ),
     ).toBe(true)
     const raw = await home.svc([
       'api',
@@ -112,7 +114,7 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
       '--server',
       server.url,
     ])
-    expect([raw.code, raw.stdout]).toEqual([0, server.said.at(-1)])
+    expect([raw.code, raw.stdout]).toEqual([0, server.replies.at(-1)])
   })
 
   test('C2 unhealthy is exit 3 with 503 and with 200', async () => {
@@ -154,8 +156,8 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
     'C2 a refusal %s, without JSON, is understood as well',
     async (refuses) => {
       const server = await replayed({ generation, refuses })
-      const met = await faultOf(clientOf(server.url).assignRoles(change, callWith()))
-      expect([met.fault, met.exitCode]).toEqual(['Unauthorized', 4])
+      const fault = await faultOf(clientOf(server.url).assignRoles(change, callWith()))
+      expect([fault.fault, fault.exitCode]).toEqual(['Unauthorized', 4])
       if (refuses === 'with a login page') return
       const client = clientOf(server.url)
       const { BearerToken = '' } = await client.authenticate(
@@ -178,9 +180,9 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
       { provider: 'credentials', UserName: admin, Password: '' },
       callWith(),
     )
-    const met = await faultOf(empty)
-    expect([met.fault, met.exitCode, met.errorCode]).toEqual(['BadRequest', 9, 'ValidationException'])
-    expect(met.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['Password'])
+    const fault = await faultOf(empty)
+    expect([fault.fault, fault.exitCode, fault.errorCode]).toEqual(['BadRequest', 9, 'ValidationException'])
+    expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['Password'])
     const nope = clientOf(server.url).authenticate({ provider: 'zzz', UserName: admin, Password: 'x' }, callWith())
     expect(await faultOf(nope)).toMatchObject({ fault: 'NotFound', exitCode: 9 })
   })
@@ -189,13 +191,13 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
     const { server, home } = await world({ generation, neverContent: true })
     expect((await login(server, home)).code).toBe(0)
     server.expire()
-    const before = server.seen.length
+    const before = server.requests.length
     const ran = await home.svc(['roles', 'assign', plain, '--role', 'R2'])
     expect(ran.code).toBe(4)
-    const asked = server.seen.slice(before).map(({ path }) => path)
-    expect(asked).toEqual(expect.arrayContaining(['/access-token']))
-    expect(asked.filter((path) => path === '/access-token')).toHaveLength(1)
-    expect(asked.length).toBeLessThanOrEqual(3)
+    const requests = server.requests.slice(before).map(({ path }) => path)
+    expect(requests).toEqual(expect.arrayContaining(['/access-token']))
+    expect(requests.filter((path) => path === '/access-token')).toHaveLength(1)
+    expect(requests.length).toBeLessThanOrEqual(3)
   })
 
   test.each([
@@ -206,7 +208,7 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
     expect((await login(server, home, admin, remember ? ['--remember-me'] : [])).code).toBe(0)
     const ran = await home.svc(['roles', 'assign', plain, '--role', 'R2', '--json'])
     expect([ran.code, JSON.parse(ran.stdout)]).toMatchObject([0, { AllRoles: ['R1', 'R2'] }])
-    expect(server.seen.at(-1)?.headers).toMatchObject({ [header]: server.alive()[0], 'x-ss-opt': option })
+    expect(server.requests.at(-1)?.headers).toMatchObject({ [header]: server.alive()[0], 'x-ss-opt': option })
     expect((await home.svc(['logout'])).code).toBe(0)
     expect(server.alive()).toEqual([])
   })
@@ -290,10 +292,10 @@ describe('concurrent calls', () => {
         return { kind: 'bearer', token }
       },
     }
-    const before = server.seen.length
+    const before = server.requests.length
     const signedIn = clientOf(server.url, { credential })
     await Promise.all(Array.from({ length: 5 }, () => signedIn.assignRoles(change, callWith())))
     expect(server.renewals()).toBe(1)
-    expect(server.seen.length - before).toBe(5 + 1 + 5)
+    expect(server.requests.length - before).toBe(5 + 1 + 5)
   })
 })

@@ -47,10 +47,10 @@ test.each([
     throw thrown
   }
   await withSite({ health }, async ({ port }) => {
-    const met = await faultOf(clientOf(at(port)).healthCheck(request, callWith()))
-    expect([met.fault, met.exitCode]).toEqual([fault, exit])
-    expect(met.details.retryAfter).toBe(thrown instanceof Fault ? thrown.details.retryAfter : undefined)
-    expect(met.message).not.toContain('secret-path')
+    const error = await faultOf(clientOf(at(port)).healthCheck(request, callWith()))
+    expect([error.fault, error.exitCode]).toEqual([fault, exit])
+    expect(error.details.retryAfter).toBe(thrown instanceof Fault ? thrown.details.retryAfter : undefined)
+    expect(error.message).not.toContain('secret-path')
   })
 })
 

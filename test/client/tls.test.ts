@@ -34,10 +34,10 @@ test('K5 --ca-file makes a private authority trusted, by address and by name', a
 test('K5 a self-signed certificate is trusted only through --ca-file', async () => {
   await using server = await serve(made.selfSigned)
   expect((await healthAt(at(server), {}, { caFile: made.selfSignedFile })).Status).toBe('Success')
-  const met = await faultOf(healthAt(at(server)))
-  expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-  expect(met.message).toContain('self-signed (DEPTH_ZERO_SELF_SIGNED_CERT)')
-  expect(met.details.hints?.at(-1)).toContain('--ca-file')
+  const fault = await faultOf(healthAt(at(server)))
+  expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
+  expect(fault.message).toContain('self-signed (DEPTH_ZERO_SELF_SIGNED_CERT)')
+  expect(fault.details.hints?.at(-1)).toContain('--ca-file')
 })
 
 const failures: readonly (readonly [string, (c: Certificates) => ServerCertificate, boolean, RegExp])[] = [
@@ -57,19 +57,19 @@ test.each(failures)(
   'K5 certificates are always checked: one %s is exit 6 and no request is sent',
   async (_, of, ca, words) => {
     await using server = await serve(of(made))
-    const met = await faultOf(healthAt(at(server, 'localhost'), {}, ca ? { caFile } : {}))
-    expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-    expect(met.message).toMatch(words)
-    expect(met.details.hints?.length).toBeGreaterThan(0)
-    expect(server.heard()).toBe('')
+    const fault = await faultOf(healthAt(at(server, 'localhost'), {}, ca ? { caFile } : {}))
+    expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
+    expect(fault.message).toMatch(words)
+    expect(fault.details.hints?.length).toBeGreaterThan(0)
+    expect(server.input()).toBe('')
   },
 )
 
 test('TLS older than 1.2 is refused', async () => {
   await using server = await serve({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })
-  const met = await faultOf(healthAt(at(server), {}, { caFile }))
-  expect(met.fault).toBe('Unreachable')
-  expect(met.message).toContain('TLS with')
+  const fault = await faultOf(healthAt(at(server), {}, { caFile }))
+  expect(fault.fault).toBe('Unreachable')
+  expect(fault.message).toContain('TLS with')
 })
 
 test('a port that does not use TLS is reported as such, and so is one that requires TLS', async () => {
@@ -90,18 +90,18 @@ test('a handshake that never completes ends at the deadline, and one that is cut
   expect(late.message).toMatch(/did not finish the TLS handshake/)
   expect(late.exitCode).toBe(7)
   await using cut = await peer(replies(''))
-  const met = await faultOf(healthAt(at(cut)))
-  expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-  expect(met.message).toContain('in the TLS handshake')
+  const fault = await faultOf(healthAt(at(cut)))
+  expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
+  expect(fault.message).toContain('in the TLS handshake')
 })
 
 test('a POST is sent once, whichever list of authorities is needed', async () => {
   await using server = await serve(made.good)
   const client = clientOf(at(server))
   await faultOf(client.assignRoles({ UserName: 'bob' }, callWith()))
-  expect(server.heard()).toBe('')
+  expect(server.input()).toBe('')
   await clientOf(at(server), { caFile }).assignRoles({ UserName: 'bob' }, callWith())
-  expect(server.heard().match(/POST /g)).toHaveLength(1)
+  expect(server.input().match(/POST /g)).toHaveLength(1)
 })
 
 const run = promisify(execFile)
@@ -119,7 +119,7 @@ test('K5 NODE_TLS_REJECT_UNAUTHORIZED=0 and a weak --tls-min do not weaken anyth
   expect(await inChild(env, at(wrong), caFile)).toMatch(/^Unreachable: /)
   await using old = await serve({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })
   expect(await inChild(env, at(old), caFile)).toMatch(/^Unreachable: /)
-  expect(unknown.heard() + wrong.heard() + old.heard()).toBe('')
+  expect(unknown.input() + wrong.input() + old.input()).toBe('')
 })
 
 // Elsewhere the system's list is the keychain of macOS or Windows, which a test must not change.

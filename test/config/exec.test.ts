@@ -52,8 +52,8 @@ describe('exec: of svc.yaml', () => {
 
   test('it stays off on Windows', async () => {
     const { readExec } = await import('../../src/core/config/exec.ts')
-    const found = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
-    expect(found).toEqual({ allow: [], off: expect.stringContaining('on Windows it cannot be proved') })
+    const result = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
+    expect(result).toEqual({ allow: [], off: expect.stringContaining('on Windows it cannot be proved') })
   })
 })
 

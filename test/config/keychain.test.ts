@@ -4,14 +4,14 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { hostAndPort, type Secret } from '../../src/core/settings/index.ts'
 import { file, folder, here } from './given.ts'
 
-const kept = { secret: 'violet-harbour-42', host: 'mail.internal', port: 25 }
+const keychainEntry = { secret: 'violet-harbour-42', host: 'mail.internal', port: 25 }
 
 /** What is revealed to a monitor of a svc.yaml that points at the keychain, or why nothing is. */
 async function revealed(lines: readonly string[]): Promise<string> {
   const home = await folder()
   const yaml = ['types:', '  App:', ...['- name: it', ...lines.map((line) => `  ${line}`)].map((line) => `    ${line}`)]
   const path = await file(join(home, 'svc.yaml'), yaml.join('\n'))
-  const { types } = await loadConfig({ ...here({}, home), path, keychain: async () => kept })
+  const { types } = await loadConfig({ ...here({}, home), path, keychain: async () => keychainEntry })
   const [monitor] = types.App?.monitors ?? []
   if (!monitor) throw new Error('the file has no monitor')
   const { password } = monitor.settings as { readonly password: Secret }
@@ -46,11 +46,12 @@ const foreign = [
 ]
 
 test.each(kinds)('K8 %s: a host that only resembles that of a keychain secret gets nothing', async (_, monitor) => {
-  for (const host of ['mail.internal', 'MAIL.internal.']) expect(await revealed(monitor(host))).toBe(kept.secret)
+  for (const host of ['mail.internal', 'MAIL.internal.'])
+    expect(await revealed(monitor(host))).toBe(keychainEntry.secret)
   for (const host of foreign) {
-    const told = await revealed(monitor(host))
-    expect(told).toContain('nothing was sent')
-    expect(told).not.toContain(kept.secret)
+    const revealedText = await revealed(monitor(host))
+    expect(revealedText).toContain('nothing was sent')
+    expect(revealedText).not.toContain(keychainEntry.secret)
   }
 })
 

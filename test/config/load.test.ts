@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { serveDefaults } from '../../src/core/service.ts'
-import { load, refused, said } from './given.ts'
+import { load, problemsOf, refused } from './given.ts'
 
 const tcp = (more = ''): string => `types:\n  Sql:\n    - kind: tcp\n      host: db1\n      port: 5432\n${more}`
 /** A monitor with more lines of its own, as the only one of Sql. */
@@ -38,17 +38,17 @@ test('warn and limit abbreviate the two parts of latency', async () => {
   expect(await monitorOf('      warn: off\n      limit: 9s\n')).toMatchObject({
     settings: { latency: { limit: 9_000 } },
   })
-  expect(said(await refused(tcp('      limit: 9\n      latency: 2s\n')))).toEqual([
+  expect(problemsOf(await refused(tcp('      limit: 9\n      latency: 2s\n')))).toEqual([
     '6:7: types.Sql[0].limit says what `latency:` says too: keep one of them',
   ])
-  expect(said(await refused(tcp('      limit: 9\n      warn: 1s\n')))).toEqual([
+  expect(problemsOf(await refused(tcp('      limit: 9\n      warn: 1s\n')))).toEqual([
     '6:7: types.Sql[0].limit is 9, without a unit: write 9s or 9ms',
   ])
 })
 
 test('warn and limit are refused where the kind has no latency', async () => {
   const fault = await refused('types:\n  App:\n    - {kind: deployment, marker: /run/deploying, limit: 3s}\n')
-  expect(said(fault)).toEqual(['3:50: types.App[0].limit is not known here: this kind has no latency, remove it'])
+  expect(problemsOf(fault)).toEqual(['3:50: types.App[0].limit is not known here: this kind has no latency, remove it'])
 })
 
 test('a type is a list of monitors, or a map with the host block and that list', async () => {
@@ -70,7 +70,7 @@ test('a type is a list of monitors, or a map with the host block and that list',
 })
 
 test('wrong settings of the host block are reported when the file is read', async () => {
-  expect(said(await refused('types:\n  Sql:\n    host: {dsik: 10%}\n  App: {host: yes}\n'))).toEqual([
+  expect(problemsOf(await refused('types:\n  Sql:\n    host: {dsik: 10%}\n  App: {host: yes}\n'))).toEqual([
     '3:12: types.Sql.host.dsik is not a setting here: did you mean `disk`?',
     '4:9: types.App.host must be settings of the host block, or false to leave it out',
   ])
@@ -92,7 +92,7 @@ serve:
 monitors: []
 `)
   expect(fault.fault).toBe('Local')
-  expect(said(fault)).toEqual([
+  expect(problemsOf(fault)).toEqual([
     '3:7: types.Sql[0].port is missing: add `port:` (TCP port)',
     '5:7: types.Sql[0].prot is not a setting here: did you mean `port`?',
     '6:7: types.Sql[0].timeout is 5, without a unit: write 5s or 5ms',
@@ -115,23 +115,23 @@ test('a single problem is the message itself', async () => {
 test('hundreds of problems are truncated to what fits a screen', async () => {
   const fault = await refused(`types:\n  Sql:\n${'    - kind: nope\n'.repeat(200)}`)
   expect(fault.details.hints).toHaveLength(52)
-  expect(said(fault).at(-1)).toBe('… and 150 more')
+  expect(problemsOf(fault).at(-1)).toBe('… and 150 more')
 })
 
 test.each(['configuration', 'listening', 'self'])('the internal kind %s cannot be configured', async (kind) => {
-  const [line] = said(await refused(`types:\n  Sql:\n    - kind: ${kind}\n`))
+  const [line] = problemsOf(await refused(`types:\n  Sql:\n    - kind: ${kind}\n`))
   expect(line).toMatch(/^3:7: types\.Sql\[0\]\.kind is not a monitor kind: /)
 })
 
 test('the host block cannot be listed as a monitor', async () => {
-  expect(said(await refused('types:\n  Sql:\n    - kind: host\n'))).toEqual([
+  expect(problemsOf(await refused('types:\n  Sql:\n    - kind: host\n'))).toEqual([
     '3:7: types.Sql[0].kind runs for every type by itself: set it under `host:`, beside `monitors:`',
   ])
 })
 
 test('monitors of one type have different names', async () => {
   const one = '    - {kind: tcp, name: a, host: h, port: 1}\n'
-  expect(said(await refused(`types:\n  Sql:\n${one}${one}`))).toEqual([
+  expect(problemsOf(await refused(`types:\n  Sql:\n${one}${one}`))).toEqual([
     '4:7: types.Sql[1] is a second monitor called `tcp a`: give it another `name:`',
   ])
   const config = await load(`types:\n  Sql:\n${one}  App:\n${one}`)
@@ -140,7 +140,7 @@ test('monitors of one type have different names', async () => {
 
 test('names contain no terminal control characters', async () => {
   for (const name of ['"a\\eb"', '"a\\u202eb"', "' a'", "'a '", `'${'x'.repeat(101)}'`]) {
-    const lines = said(await refused(tcp(`      name: ${name}\n`)))
+    const lines = problemsOf(await refused(tcp(`      name: ${name}\n`)))
     expect(lines[0]).toMatch(/^6:7: types\.Sql\[0\]\.name is /)
     expect(lines.join('')).not.toMatch(/\p{C}/u)
   }
@@ -150,11 +150,15 @@ test('names contain no terminal control characters', async () => {
 })
 
 test('a timeout is long enough to expire', async () => {
-  expect(said(await refused(tcp('      timeout: 0s\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
-  expect(said(await refused(tcp('      timeout: 11m\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
+  expect(problemsOf(await refused(tcp('      timeout: 0s\n')))).toEqual([
+    '6:7: types.Sql[0].timeout must be 1ms to 10m',
+  ])
+  expect(problemsOf(await refused(tcp('      timeout: 11m\n')))).toEqual([
+    '6:7: types.Sql[0].timeout must be 1ms to 10m',
+  ])
   const long = ['6:7: types.Sql[0].for must be 1ms to 7d: what is older is not remembered']
-  for (const wrong of ['0s', '8d']) expect(said(await refused(tcp(`      for: ${wrong}\n`)))).toEqual(long)
-  expect(said(await refused(tcp('      retries: 6\n')))).toEqual(['6:7: types.Sql[0].retries is 6: give 0 to 5'])
+  for (const wrong of ['0s', '8d']) expect(problemsOf(await refused(tcp(`      for: ${wrong}\n`)))).toEqual(long)
+  expect(problemsOf(await refused(tcp('      retries: 6\n')))).toEqual(['6:7: types.Sql[0].retries is 6: give 0 to 5'])
 })
 
 test('a kind without checks in a shallow mode begins in a deeper one', async () => {
@@ -184,14 +188,14 @@ test('dependsOn refuses unknown and ambiguous names, and cycles', async () => {
   const fault = await refused(
     `types:\n  Sql:\n${monitor('a', 'tcp', 'nobody')}${monitor('a', 'tls', '[]')}${monitor('b', 'tcp', 'a')}`,
   )
-  expect(said(fault)).toEqual([
+  expect(problemsOf(fault)).toEqual([
     '3:46: types.Sql[0].dependsOn names "nobody", which is no monitor of this type: write `tcp a` or `tls a` or `tcp b`, or remove it',
     '5:46: types.Sql[2].dependsOn names "a", which several are called: write `tcp a` or `tls a`',
   ])
   const circle = await refused(
     `types:\n  Sql:\n${monitor('a', 'tcp', 'b')}${monitor('b', 'tcp', 'c')}${monitor('c', 'tcp', 'a')}${monitor('d', 'tcp', 'd')}`,
   )
-  expect(said(circle)).toEqual([
+  expect(problemsOf(circle)).toEqual([
     '3:46: types.Sql[0].dependsOn goes in a circle (tcp a → tcp b → tcp c → tcp a): remove one of these',
     '6:46: types.Sql[3].dependsOn goes in a circle (tcp d → tcp d): remove one of these',
   ])
@@ -203,7 +207,7 @@ test('a monitor with another problem can still be a dependency', async () => {
     - {kind: tcp, name: a, host: h}
     - {kind: tcp, name: b, host: h, port: 1, dependsOn: a}
 `)
-  expect(said(fault)).toEqual(['3:7: types.Sql[0].port is missing: add `port:` (TCP port)'])
+  expect(problemsOf(fault)).toEqual(['3:7: types.Sql[0].port is missing: add `port:` (TCP port)'])
 })
 
 test('serve has the defaults of the Service and reports invalid values', async () => {
@@ -242,7 +246,7 @@ test.each([
   ['maxBody: 1TB', 'serve.maxBody must be 1KiB to 64MiB'],
   ['details: everyone', 'serve.details must be one of signed-in, anyone, not "everyone"'],
 ])('serve: %s is refused', async (written, message) => {
-  const [line, ...more] = said(await refused(`serve: {${written}}`))
+  const [line, ...more] = problemsOf(await refused(`serve: {${written}}`))
   expect(more).toEqual([])
   expect(line?.replace(/^\d+:\d+: /, '')).toBe(message)
 })

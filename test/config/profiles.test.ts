@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { writtenAt } from '../../src/core/config/placeholders.ts'
 import { describePlan } from '../../src/core/plan/index.ts'
 import { loadProfile, profileNames } from '../../src/core/profiles/index.ts'
-import { load, refused, said } from './given.ts'
+import { load, problemsOf, refused } from './given.ts'
 
 const use = (more = '', host = 'v1.internal'): string => `types:
   XcodeV:
@@ -10,7 +10,7 @@ const use = (more = '', host = 'v1.internal'): string => `types:
       host: ${host}
 ${more}`
 const monitors = async (yaml: string, env = {}) => (await load(yaml, env)).types.XcodeV?.monitors ?? []
-const named = async (name: string, yaml: string) => (await monitors(yaml)).find((one) => one.name === name)
+const monitorNamed = async (name: string, yaml: string) => (await monitors(yaml)).find((one) => one.name === name)
 
 /** A profile of the file's own. `${…}` is escaped for this language only. */
 const own = (more = '', entry = 'host: h1'): string => `profiles:
@@ -32,32 +32,32 @@ ${more}types:
 
 describe('a profile in svc.yaml', () => {
   test('becomes monitors with its name as a prefix and its parameters in their settings', async () => {
-    const found = await monitors(use('      name: west\n      port: 99\n'))
-    expect(found.map(({ name }) => name).slice(0, 3)).toEqual([
+    const results = await monitors(use('      name: west\n      port: 99\n'))
+    expect(results.map(({ name }) => name).slice(0, 3)).toEqual([
       'tcp west port',
       'http west online',
       'http west version',
     ])
-    expect(found[0]).toMatchObject({ settings: { host: 'v1.internal', port: 99 }, depth: 'Basic', dependsOn: [] })
-    expect(found[1]).toMatchObject({
+    expect(results[0]).toMatchObject({ settings: { host: 'v1.internal', port: 99 }, depth: 'Basic', dependsOn: [] })
+    expect(results[1]).toMatchObject({
       settings: { url: 'http://v1.internal:99/Rest/Domain/Online', json: { '$.Online': 'true' } },
       dependsOn: ['tcp west port'],
     })
-    expect(found[2]?.depth).toBe('Standard')
+    expect(results[2]?.depth).toBe('Standard')
   })
 
   test('an IPv6 address gets brackets in a URL, and nowhere else', async () => {
-    const found = await monitors(use('', '"2001:db8::7"'))
-    expect(found[0]?.settings).toMatchObject({ host: '2001:db8::7' })
-    expect(found[1]?.settings).toMatchObject({ url: 'http://[2001:db8::7]:8676/Rest/Domain/Online' })
+    const results = await monitors(use('', '"2001:db8::7"'))
+    expect(results[0]?.settings).toMatchObject({ host: '2001:db8::7' })
+    expect(results[1]?.settings).toMatchObject({ url: 'http://[2001:db8::7]:8676/Rest/Domain/Online' })
   })
 
   test('an omitted parameter omits its settings, and its monitor where that requires it', async () => {
     const without = await monitors(use())
     expect(without.map(({ name }) => name)).not.toContain('file-age vantage watch folder')
     expect(without[1]?.settings).not.toHaveProperty('password')
-    const given = await monitors(use('      folder: /srv/in\n      folderAge: {limit: 1h}\n'))
-    expect(given.at(-1)).toMatchObject({
+    const all = await monitors(use('      folder: /srv/in\n      folderAge: {limit: 1h}\n'))
+    expect(all.at(-1)).toMatchObject({
       name: 'file-age vantage watch folder',
       settings: { path: '/srv/in', age: { limit: 3_600_000 } },
     })
@@ -70,24 +70,24 @@ describe('a profile in svc.yaml', () => {
       without: [load, port]
     - {kind: tcp, name: extra, host: h, port: 1, dependsOn: vantage online}
 `).replace('dependsOn: online', 'dependsOn: vantage online')
-    const found = await monitors(yaml)
-    expect(found.map(({ name }) => name)).not.toContain('tcp vantage port')
-    expect(found.map(({ name }) => name)).not.toContain('http vantage load')
-    expect(found[0]).toMatchObject({
+    const results = await monitors(yaml)
+    expect(results.map(({ name }) => name)).not.toContain('tcp vantage port')
+    expect(results.map(({ name }) => name)).not.toContain('http vantage load')
+    expect(results[0]).toMatchObject({
       name: 'http vantage online',
       depth: 'Standard',
       retries: 1,
       dependsOn: [],
       settings: { latency: { warn: 2_000, limit: 5_000 } },
     })
-    expect(found.find(({ name }) => name === 'http vantage stores')?.dependsOn).toEqual(['http vantage online'])
-    expect(found.at(-1)).toMatchObject({ name: 'tcp extra', dependsOn: ['http vantage online'] })
+    expect(results.find(({ name }) => name === 'http vantage stores')?.dependsOn).toEqual(['http vantage online'])
+    expect(results.at(-1)).toMatchObject({ name: 'tcp extra', dependsOn: ['http vantage online'] })
   })
 
   test('dependsOn of the entry applies to its first monitors', async () => {
     const yaml = use('      dependsOn: gate\n    - {kind: tcp, name: gate, host: h, port: 1}\n')
-    expect((await named('tcp vantage port', yaml))?.dependsOn).toEqual(['tcp gate'])
-    expect((await named('http vantage online', yaml))?.dependsOn).toEqual(['tcp vantage port'])
+    expect((await monitorNamed('tcp vantage port', yaml))?.dependsOn).toEqual(['tcp gate'])
+    expect((await monitorNamed('http vantage online', yaml))?.dependsOn).toEqual(['tcp vantage port'])
   })
 
   test('a secret is a parameter that refers to the value and never contains it', async () => {
@@ -97,7 +97,7 @@ describe('a profile in svc.yaml', () => {
       '6:7: types.XcodeV[0].password names the variable V_PW, which is not set here: what needs it will fail',
     ])
     expect(JSON.stringify(await monitors(yaml, { V_PW: 'hunter2-hunter2' }))).not.toContain('hunter2')
-    expect(said(await refused(use('      password: hunter2\n'))).join()).toMatch(
+    expect(problemsOf(await refused(use('      password: hunter2\n'))).join()).toMatch(
       /^5:7: types\.XcodeV\[0\]\.password must point at a secret, never hold it/,
     )
   })
@@ -152,34 +152,34 @@ describe('mistakes in the use of a profile', () => {
       /^5:7: types\.XcodeV\[1\] is a second monitor called `tcp vantage port`: give it another `name:`/,
     ],
   ])('%j is reported with its place', async (more, expected) => {
-    const [line] = said(await refused(use(more)))
+    const [line] = problemsOf(await refused(use(more)))
     if (typeof expected === 'string') expect(line).toBe(expected)
     else expect(line).toMatch(expected)
   })
 
   test('an unknown profile and a missing required parameter are reported', async () => {
-    expect(said(await refused('types: {XcodeV: [{profile: vantag, host: h}]}'))).toEqual([
+    expect(problemsOf(await refused('types: {XcodeV: [{profile: vantag, host: h}]}'))).toEqual([
       '1:19: types.XcodeV[0].profile names "vantag", which is no profile: did you mean `vantage`?',
     ])
-    expect(said(await refused('types: {XcodeV: [{profile: x}]}'))[0]).toMatch(
+    expect(problemsOf(await refused('types: {XcodeV: [{profile: x}]}'))[0]).toMatch(
       /is no profile: there are carbon, file-qc, vantage, vast$/,
     )
-    expect(said(await refused('types: {XcodeV: [{profile: vantage}]}'))).toEqual([
+    expect(problemsOf(await refused('types: {XcodeV: [{profile: vantage}]}'))).toEqual([
       '1:18: types.XcodeV[0].host is missing: add `host:` (Host name or address of the domain controller)',
     ])
   })
 
   test('a value that is valid for its parameter and not for the setting is reported at the parameter', async () => {
     const yaml = 'types:\n  MsgVast:\n    - profile: vast\n      url: "ftp://h/"\n'
-    expect(said(await refused(yaml))[0]).toMatch(/^4:7: types\.MsgVast\[0\]\.url begins with ftp:/)
-    expect(said(await refused(own('', 'host: "a b"')))).toEqual([
+    expect(problemsOf(await refused(yaml))[0]).toMatch(/^4:7: types\.MsgVast\[0\]\.url begins with ftp:/)
+    expect(problemsOf(await refused(own('', 'host: "a b"')))).toEqual([
       '15:7: types.App[0].host is not a URL: write it like http://host:port/path (in its monitor `web`)',
     ])
   })
 
   test('a profile without remaining monitors is reported', async () => {
     const without = '[port, online, version, load, services, machines, stores, failed jobs, active jobs]'
-    expect(said(await refused(use(`      without: ${without}\n`)))).toEqual([
+    expect(problemsOf(await refused(use(`      without: ${without}\n`)))).toEqual([
       '3:7: types.XcodeV[0] leaves no monitor of the profile: nothing would be looked at',
     ])
   })
@@ -226,8 +226,8 @@ ${use().replace('      host: v1.internal\n', '')}`
 `
 
   test('an item of a list is omitted like a monitor, and the list with its last item; captures of a step are local', async () => {
-    const cleanup = async (given: string, condition = 'slow') => {
-      const config = await load(own(withSteps(condition), given))
+    const cleanup = async (all: string, condition = 'slow') => {
+      const config = await load(own(withSteps(condition), all))
       const settings = config.types.App?.monitors.at(-1)?.settings as { cleanup?: { path: string }[] } | undefined
       return settings?.cleanup
     }
@@ -239,7 +239,7 @@ ${use().replace('      host: v1.internal\n', '')}`
   })
 
   /** Steps of which the first is left out unless `extra` is given. */
-  const twoSteps = (given: string, second = '{name: b, path: "\x24{second}"}'): string => `profiles:
+  const twoSteps = (all: string, second = '{name: b, path: "\x24{second}"}'): string => `profiles:
   mine:
     parameters:
       first: {type: text, default: /a, doc: Path}
@@ -255,36 +255,36 @@ ${use().replace('      host: v1.internal\n', '')}`
 types:
   App:
     - profile: mine
-      ${given}
+      ${all}
 `
 
   test('after an omitted item, a problem is reported for the correct parameter', async () => {
-    expect(said(await refused(twoSteps('first: /a\n      second: bad')))).toEqual([
+    expect(problemsOf(await refused(twoSteps('first: /a\n      second: bad')))).toEqual([
       expect.stringMatching(/^18:7: types\.App\[0\]\.second is "bad"/),
     ])
-    expect(said(await refused(twoSteps('first: bad\n      second: /b\n      extra: true')))).toEqual([
+    expect(problemsOf(await refused(twoSteps('first: bad\n      second: /b\n      extra: true')))).toEqual([
       expect.stringMatching(/^17:7: types\.App\[0\]\.first is "bad"/),
     ])
     const pause = '{name: b, path: /b, until: {expect: {$.a: x}, every: "\x24{second}"}}'
-    expect(said(await refused(twoSteps('first: /a\n      second: never', pause)))).toEqual([
+    expect(problemsOf(await refused(twoSteps('first: /a\n      second: never', pause)))).toEqual([
       expect.stringMatching(/^18:7: types\.App\[0\]\.second must be written like/),
     ])
     const texts = { list: ['\x24{one}', '\x24{two}', 'x'] }
-    const given = new Map([['two', '404']])
-    expect(writtenAt(texts, ['list', 0], given)).toEqual({ path: ['list', 1], value: '\x24{two}' })
-    expect(writtenAt(texts, ['list', 1], given)).toEqual({ path: ['list', 2], value: 'x' })
-    expect(writtenAt(texts, ['list', 7, 'a'], given)).toEqual({ path: ['list', 7, 'a'], value: undefined })
+    const all = new Map([['two', '404']])
+    expect(writtenAt(texts, ['list', 0], all)).toEqual({ path: ['list', 1], value: '\x24{two}' })
+    expect(writtenAt(texts, ['list', 1], all)).toEqual({ path: ['list', 2], value: 'x' })
+    expect(writtenAt(texts, ['list', 7, 'a'], all)).toEqual({ path: ['list', 7, 'a'], value: undefined })
   })
 
   test('an invalid definition after an omitted item is reported at its place', async () => {
     const wrong = twoSteps('first: /a', '{name: b, path: bad}').replace(/types:[\s\S]*/, '')
-    expect(said(await refused(wrong))).toEqual([
+    expect(problemsOf(await refused(wrong))).toEqual([
       expect.stringMatching(/^13:\d+: profiles\.mine\.monitors\[0\]\.steps\[1\]\.path is "bad"/),
     ])
   })
 
   test('an item that names an unknown parameter is reported', async () => {
-    expect(said(await refused(own(withSteps('slw'))))).toEqual([
+    expect(problemsOf(await refused(own(withSteps('slw'))))).toEqual([
       expect.stringMatching(
         /profiles\.mine\.monitors\[2\]\.cleanup names "slw", which is no parameter: did you mean `slow`\?$/,
       ),
@@ -292,17 +292,19 @@ types:
   })
 
   test('a parameter may require others, and a flag that it requires must be on', async () => {
-    const needing = (given: string): string =>
-      own('', given).replace(
+    const needing = (all: string): string =>
+      own('', all).replace(
         '      slow: {type: duration, doc: How long}',
         '      slow: {type: duration, doc: How long, needs: [token, sure]}\n      sure: {type: flag, default: false, doc: Sure}',
       )
     expect(
-      said(await refused(needing('{host: h1, slow: 3s}').replace('- profile: mine\n      {', '- {profile: mine, '))),
+      problemsOf(
+        await refused(needing('{host: h1, slow: 3s}').replace('- profile: mine\n      {', '- {profile: mine, ')),
+      ),
     ).toEqual([expect.stringMatching(/types\.App\[0\]\.slow needs `token:` and `sure: true` beside it$/)])
-    expect(said(await refused(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: false')))).toEqual([
-      expect.stringMatching(/types\.App\[0\]\.slow needs `sure: true` beside it$/),
-    ])
+    expect(
+      problemsOf(await refused(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: false'))),
+    ).toEqual([expect.stringMatching(/types\.App\[0\]\.slow needs `sure: true` beside it$/)])
     await load(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: true'))
     await load(needing('host: h1'))
   })
@@ -311,7 +313,7 @@ types:
     'a parameter that requires %s, which is not another parameter, is reported',
     async (needed) => {
       const yaml = own().replace('slow: {type: duration,', `slow: {type: duration, needs: ${needed},`)
-      expect(said(await refused(yaml))[0]).toMatch(
+      expect(problemsOf(await refused(yaml))[0]).toMatch(
         new RegExp(`profiles\\.mine\\.parameters\\.slow\\.needs names "${needed}", which is no other parameter`),
       )
     },
@@ -372,15 +374,15 @@ types:
       /default cannot be given: a secret belongs to whoever uses the profile$/,
     ],
   ])('an invalid definition is reported with its place, used or not: %j', async (more, expected) => {
-    const [line, ...others] = said(await refused(own(more)))
+    const [line, ...others] = problemsOf(await refused(own(more)))
     expect(others).toEqual([])
     if (typeof expected === 'string') expect(line).toBe(expected)
     else expect(line).toMatch(expected)
   })
 
   test('the name of a member of the prototype is an ordinary name', async () => {
-    expect(said(await refused('types: {App: [{profile: constructor}]}'))[0]).toMatch(/which is no profile/)
-    expect(said(await refused('types: {App: [{profile: __proto__}]}'))[0]).toMatch(/which is no profile/)
+    expect(problemsOf(await refused('types: {App: [{profile: constructor}]}'))[0]).toMatch(/which is no profile/)
+    expect(problemsOf(await refused('types: {App: [{profile: __proto__}]}'))[0]).toMatch(/which is no profile/)
   })
 })
 

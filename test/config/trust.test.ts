@@ -6,13 +6,13 @@ import { readFile } from '../../src/core/config/find.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { faultOf, file, folder, here } from './given.ts'
 
-async function given(): Promise<{ readonly home: string; readonly path: string }> {
+async function createFile(): Promise<{ readonly home: string; readonly path: string }> {
   const home = await folder()
   return { home, path: await file(join(home, 'svc.yaml'), 'types: {}') }
 }
 
 test.each(['620', '602', '666'])('a file of mode %s is refused with the chmod command to run', async (octal) => {
-  const { home, path } = await given()
+  const { home, path } = await createFile()
   await chmod(path, Number.parseInt(octal, 8))
   const fault = await faultOf(loadConfig(here({ SVC_HOME: home }, home)))
   expect(fault.fault).toBe('Local')
@@ -34,7 +34,7 @@ test('a folder that others can write is refused, however its path is written', a
 })
 
 test('behind a link both folders are checked: whoever can write to either decides what is read', async () => {
-  const { home, path } = await given()
+  const { home, path } = await createFile()
   const open = join(home, 'open')
   await mkdir(open)
   await symlink(path, join(open, 'svc.yaml'))
@@ -51,7 +51,7 @@ test('behind a link both folders are checked: whoever can write to either decide
 })
 
 test("another user's file is refused; those of root and of the account itself are not", async () => {
-  const { home, path } = await given()
+  const { home, path } = await createFile()
   const uid = process.getuid?.() ?? 0
   // Root may own a file that anybody reads, so a file that root owns is made somebody else's first.
   if (uid === 0) execFileSync('chown', ['-R', '65534', home])
@@ -65,7 +65,7 @@ test("another user's file is refused; those of root and of the account itself ar
 })
 
 test('modes are not checked on Windows, which does not have them', async () => {
-  const { path } = await given()
+  const { path } = await createFile()
   await chmod(path, 0o666)
   const candidate = { path, from: '--config' } as const
   expect(await readFile(candidate, { platform: 'win32', uid: undefined })).toBe('types: {}')

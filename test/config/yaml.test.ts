@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { processorMs } from '../support/processor-time.ts'
-import { load, refused, said } from './given.ts'
+import { load, problemsOf, refused } from './given.ts'
 
 test.each([
   ['a tab', 'types:\n\tSql: []\n', '2:1: the file is indented with a tab: use spaces'],
@@ -36,7 +36,7 @@ test.each([
   ['a text', 's3cret\n', '1:1: the file must hold `types:` and `serve:`'],
 ])('%s is refused with its place, and the text is not repeated', async (_, yaml, line) => {
   const fault = await refused(yaml)
-  expect(said(fault)).toContain(line)
+  expect(problemsOf(fault)).toContain(line)
   expect(JSON.stringify([fault.message, fault.details])).not.toContain('s3cret')
 })
 
@@ -45,7 +45,7 @@ test('a few lines of aliases cannot expand to gigabytes', async () => {
   const start = processorMs()
   const fault = await refused(['a0: &a0 [x, x]', ...lines].join('\n'))
   expect(processorMs() - start).toBeLessThan(5_000)
-  expect(said(fault)).toEqual([
+  expect(problemsOf(fault)).toEqual([
     '1:1: the file unfolds to too much: write its anchors and aliases (`&name`, `*name`) out',
   ])
 })
@@ -60,7 +60,7 @@ test.each(['[', '{a: ', '- '])('a hundred thousand times %j ends in one message,
   const fault = await refused(`types: ${opening === '- ' ? '\n' : ''}${opening.repeat(100_000)}`)
   expect(processorMs() - start).toBeLessThan(10_000)
   expect(fault.fault).toBe('Local')
-  expect(said(fault).length).toBeLessThan(60)
+  expect(problemsOf(fault).length).toBeLessThan(60)
 })
 
 test('an anchor shares settings, and a problem in them is reported where they are written', async () => {
@@ -72,7 +72,7 @@ test('an anchor shares settings, and a problem in them is reported where they ar
 `
   const config = await load(yaml)
   expect(config.types.App?.monitors[0]?.name).toBe('tcp a')
-  expect(said(await refused(yaml.replace('port: 1', 'prot: 1')))).toContain(
+  expect(problemsOf(await refused(yaml.replace('port: 1', 'prot: 1')))).toContain(
     '3:41: types.App[0].prot is not a setting here: did you mean `port`?',
   )
 })
@@ -85,7 +85,7 @@ test('an empty file, a comment, and sections without content configure nothing',
 
 test('keys that each object inherits are ordinary keys', async () => {
   const fault = await refused('__proto__: {polluted: true}\ntypes:\n  constructor: []\n  __proto__: []\n')
-  expect(said(fault).map((line) => line.replace(/ is not.*/, ''))).toEqual([
+  expect(problemsOf(fault).map((line) => line.replace(/ is not.*/, ''))).toEqual([
     '1:1: __proto__',
     '3:3: types.constructor',
     '4:3: types.__proto__',

@@ -81,7 +81,7 @@ test('a selection applies to the run too', async () => {
 })
 
 /** What a report says of the round trip of svc's own store; `ms` is what it measured. */
-const said: Readonly<Partial<Record<ReportName, (output: string, ms: number) => void>>> = {
+const expectations: Readonly<Partial<Record<ReportName, (output: string, ms: number) => void>>> = {
   csv: (output, ms) => expect(output).toContain(`,ok,${ms},milliseconds,`),
   tsv: (output, ms) => expect(output).toContain(`\tok\t${ms}\tmilliseconds\t`),
   ndjson: (output, ms) => expect(output).toContain(`"Value":${ms},"Unit":"milliseconds"`),
@@ -134,7 +134,7 @@ async function expectFigures(entry: Entry): Promise<void> {
   const roundTrip = results.find(({ check }) => check === 'round trip')
   const ms = Number(roundTrip?.measurement?.value.toFixed(6))
   expect(ms).toBeGreaterThan(0)
-  for (const [name, check] of Object.entries(said)) {
+  for (const [name, check] of Object.entries(expectations)) {
     const { default: report } = await reports[name as ReportName]()
     check(report.render([entry]), ms)
   }
@@ -287,10 +287,13 @@ suiteWith(
 
     suiteWith(scriptMissing, 'on a terminal', () => {
       test('each check appears with its value', async () => {
-        const shown = await home.terminal(['health', '-t', 'Sql', '-m', 'Advanced', ...here()], () => undefined)
-        expect(shown.code).toBe(0)
+        const terminalOutput = await home.terminal(
+          ['health', '-t', 'Sql', '-m', 'Advanced', ...here()],
+          () => undefined,
+        )
+        expect(terminalOutput.code).toBe(0)
         // The cells of the table are as narrow as the terminal is.
-        const text = shown.stdout.replaceAll(/\s+/g, ' ')
+        const text = terminalOutput.stdout.replaceAll(/\s+/g, ' ')
         for (const { check } of expected) expect(text).toContain(check)
         expect(text).toMatch(/SELECT 1 answered in [\d.]+ m?s \(limit 3 s\)/)
         expect(text).toMatch(/\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)/)
@@ -305,8 +308,8 @@ suiteWith(
       expect([got.status, got.headers.get('content-type')]).toEqual([200, runMediaType])
       const run = decodeRun(await got.text())
       const figures = expected.map(({ monitor, check }) => {
-        const found = run.monitors.find(({ name }) => name === monitor)?.results.find((one) => one.check === check)
-        return found?.measurement
+        const match = run.monitors.find(({ name }) => name === monitor)?.results.find((one) => one.check === check)
+        return match?.measurement
       })
       expect(figures).toEqual(
         expected.map(({ unit, warn, limit, bound, check }) => ({

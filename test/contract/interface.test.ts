@@ -137,13 +137,13 @@ describe('formats', () => {
 
 /** The tables of fields in interface.md: heading → field → type. */
 function tables(): ReadonlyMap<string, ReadonlyMap<string, string>> {
-  const found = new Map<string, Map<string, string>>()
+  const result = new Map<string, Map<string, string>>()
   let fields = new Map<string, string>()
   for (const line of page.split('\n')) {
     const [, heading] = /^### 2\.\d+ (.+)$/.exec(line) ?? []
     if (heading !== undefined) {
       fields = new Map()
-      for (const name of heading.replace(/\(.*\)/, '').split(/ and |, /)) found.set(name.trim(), fields)
+      for (const name of heading.replace(/\(.*\)/, '').split(/ and |, /)) result.set(name.trim(), fields)
     }
     const [, field, type] = /^\| (\w+) \| ([^|]+?) \|/.exec(line) ?? []
     if (field && type && field !== 'Field' && field !== 'Enumeration') fields.set(field, type)
@@ -151,9 +151,9 @@ function tables(): ReadonlyMap<string, ReadonlyMap<string, string>> {
   // Those that the interface describes in a sentence.
   for (const [, name = '', list = ''] of page.matchAll(/^(\w+): (\w+ \([^)]+\)(?:, \w+ \([^)]+\))*)\.?/gm)) {
     const entries = [...list.matchAll(/(\w+) \(([^)]+)\)/g)].map(([, field = '', type = '']) => [field, type] as const)
-    found.set(name, new Map(entries))
+    result.set(name, new Map(entries))
   }
-  return found
+  return result
 }
 
 function typeName(schema: Schema): string {
@@ -198,11 +198,11 @@ describe('resources', () => {
   ]
 
   test.each(listed)('I9 %s has the fields and types of the interface, in its order', (name) => {
-    const wanted = [...(written.get(name) ?? expect.fail(`${name} is not in interface.md`))]
+    const expected = [...(written.get(name) ?? expect.fail(`${name} is not in interface.md`))]
     const schema = ours.get(name) ?? expect.fail(`${name} is not in the protocol`)
     const types = Object.entries(schema.fields).map(([field, one]) => [field, typeName(schemaOf(one))])
     // `number, megabytes`: the unit is not a type.
-    expect(types).toEqual(wanted.map(([field, type]) => [field, type.replace(/, .*/, '')]))
+    expect(types).toEqual(expected.map(([field, type]) => [field, type.replace(/, .*/, '')]))
   })
 
   test('I9 names are case-sensitive: a response has them exactly as listed', async () => {
@@ -313,7 +313,7 @@ describe('endpoints', () => {
       shared: false,
       details: 'anyone',
     })
-    const asked = async (SuppressDeploymentErrors: boolean): Promise<string | undefined> => {
+    const statusFor = async (SuppressDeploymentErrors: boolean): Promise<string | undefined> => {
       const request = { ExecutionMode: 'Advanced', ServerType: 'App', SuppressDeploymentErrors } as const
       const signal = AbortSignal.timeout(20_000)
       const answer = await service.healthCheck(request, {
@@ -323,8 +323,8 @@ describe('endpoints', () => {
       })
       return answer.Status
     }
-    expect(await asked(false)).toBe('Failure')
-    expect(await asked(true)).toBe('Success')
+    expect(await statusFor(false)).toBe('Failure')
+    expect(await statusFor(true)).toBe('Success')
     await runtime.close()
     rmSync(folder, { recursive: true })
   })

@@ -145,9 +145,9 @@ describe.each([
   test('an aborted call rejects with the reason of its signal', async () => {
     const controller = new AbortController()
     const reason = new Fault('Interrupted')
-    const asked = opened.service.healthCheck(ask({ ExecutionMode: 'Advanced' }), call({ signal: controller.signal }))
+    const pending = opened.service.healthCheck(ask({ ExecutionMode: 'Advanced' }), call({ signal: controller.signal }))
     controller.abort(reason)
-    await expect(asked).rejects.toBe(reason)
+    await expect(pending).rejects.toBe(reason)
   })
 
   test('each type answers in each mode', async () => {
@@ -171,8 +171,8 @@ describe.each([
     opened.service.authenticate({}, { ...as(credential), verb: 'GET' })
   const signOut = (credential: Credential | undefined) =>
     opened.service.authenticate({ provider: 'logout' }, as(credential))
-  const refusal = async (asked: Promise<unknown>) => {
-    const fault = await asked.then(
+  const refusal = async (pending: Promise<unknown>) => {
+    const fault = await pending.then(
       () => expect.fail('It was not refused'),
       (error: unknown) => error,
     )
@@ -306,11 +306,11 @@ describe.each([
     const { assignRoles, unAssignRoles } = opened.service
     const asAdmin = as(bearer(BearerToken))
     await opened.admin.users.add({ userName: 'Lists' }, by)
-    const given = { UserName: 'lists', Roles: ['B', 'A', 'B'], Permissions: ['p'] }
-    const held = { AllRoles: ['B', 'A'], AllPermissions: ['p'] }
-    expect(await assignRoles(given, asAdmin)).toEqual(held)
-    expect(await assignRoles(given, asAdmin)).toEqual(held)
-    expect(await unAssignRoles({ UserName: 'Lists', Roles: ['Z'] }, asAdmin)).toEqual(held)
+    const request = { UserName: 'lists', Roles: ['B', 'A', 'B'], Permissions: ['p'] }
+    const lists = { AllRoles: ['B', 'A'], AllPermissions: ['p'] }
+    expect(await assignRoles(request, asAdmin)).toEqual(lists)
+    expect(await assignRoles(request, asAdmin)).toEqual(lists)
+    expect(await unAssignRoles({ UserName: 'Lists', Roles: ['Z'] }, asAdmin)).toEqual(lists)
     const left = { AllRoles: ['A'], AllPermissions: [] }
     expect(await unAssignRoles({ UserName: 'Lists', Roles: ['B'], Permissions: ['p'] }, asAdmin)).toEqual(left)
     expect(await assignRoles({ UserName: 'Lists' }, asAdmin)).toEqual(left)

@@ -79,7 +79,7 @@ peerSuite(missing, 'in a real browser', () => {
   ])('S11 a script of %s gets no answer by JSONP', async (_, from) => {
     const { page } = await open(from())
     const url = own('/healthcheck?ExecutionMode=Basic&ServerType=Sql&SuppressErrorCodes=true&callback=got')
-    const heard = await page.evaluate(`new Promise((resolve) => {
+    const posted = await page.evaluate(`new Promise((resolve) => {
       window.got = (answer) => resolve('read: ' + answer.Status)
       const script = document.createElement('script')
       script.src = ${JSON.stringify(url)}
@@ -87,7 +87,7 @@ peerSuite(missing, 'in a real browser', () => {
       script.onerror = () => resolve('refused')
       document.head.append(script)
     })`)
-    expect(heard).toBe('refused')
+    expect(posted).toBe('refused')
     await page.close()
   })
 

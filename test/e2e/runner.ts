@@ -152,9 +152,9 @@ function refuseLeaks(folder: string, own: ReadonlySet<string>, log: string, secr
     if (entry.isFile() && !own.has(name)) places.set(name, readFileSync(path, 'latin1'))
   }
   for (const [place, content] of places) {
-    const found =
+    const match =
       token.exec(content)?.[0] ?? [...secrets].find((secret) => secret.length >= 8 && content.includes(secret))
-    if (found !== undefined) throw new Error(`S7 ${place} holds a secret that the script used`)
+    if (match !== undefined) throw new Error(`S7 ${place} holds a secret that the script used`)
   }
 }
 

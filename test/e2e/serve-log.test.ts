@@ -194,9 +194,9 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
 
     reader()
     await until(() => sum(gapsIn(log())) >= dropped)
-    const seen = answersIn(log())
+    const answersBefore = answersIn(log())
     expect(await status(serve, longPath)).toBe(404)
-    await until(() => answersIn(log()) > seen)
+    await until(() => answersIn(log()) > answersBefore)
     expect(await serve.stop()).toBe(0)
   }, 120_000)
 
@@ -210,15 +210,15 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
       const dropped = await droppedLines(serve)
       expect(dropped).toBeGreaterThan(0)
 
-      let shown = ''
+      let screen = ''
       serve.child.stdout?.on('data', (chunk) => {
-        shown += String(chunk)
+        screen += String(chunk)
       })
       serve.child.stdin?.write('read\n')
-      await until(() => sum(gapsIn(shown)) >= dropped)
-      expect(shown).toContain('listens on')
-      expect(shown).toMatch(/^\d\d:\d\d:\d\d WARN \d+ log lines were dropped/m)
-      expect(answersIn(shown)).toBeGreaterThan(100)
+      await until(() => sum(gapsIn(screen)) >= dropped)
+      expect(screen).toContain('listens on')
+      expect(screen).toMatch(/^\d\d:\d\d:\d\d WARN \d+ log lines were dropped/m)
+      expect(answersIn(screen)).toBeGreaterThan(100)
 
       serve.child.stdin?.write('off\n')
       await flood(serve, enoughToStall)
@@ -227,19 +227,19 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
 
     test('W8 a terminal paused with Ctrl-S does not stop it, and Ctrl-Q shows the rest', async () => {
       const serve = await serving(onTerminal)
-      let shown = ''
+      let screen = ''
       serve.child.stdout?.on('data', (chunk) => {
-        shown += String(chunk)
+        screen += String(chunk)
       })
       serve.child.stdin?.write('read\n')
-      await until(() => shown.includes('listens on'))
+      await until(() => screen.includes('listens on'))
       serve.child.stdin?.write('off\n')
       expect(await flood(serve, enoughToStall)).toEqual({ 404: enoughToStall })
-      const before = answersIn(shown)
+      const before = answersIn(screen)
       expect(before).toBeLessThan(enoughToStall)
 
       serve.child.stdin?.write('on\n')
-      await until(() => answersIn(shown) === enoughToStall)
+      await until(() => answersIn(screen) === enoughToStall)
       expect(await serve.stop()).toBe(0)
     }, 120_000)
   })
@@ -306,13 +306,13 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
     const end = openSync(path, 'w')
     const serve = await serving({ stderr: end })
     closeSync(end)
-    let said = ''
+    let text = ''
     serve.child.stdout?.on('data', (chunk) => {
-      said += String(chunk)
+      text += String(chunk)
     })
     expect(await status(serve, '/livez')).toBe(200)
     expect(await serve.stop()).toBe(0)
     await until(() => log().includes('"stopped"'))
-    expect(said).toBe('')
+    expect(text).toBe('')
   })
 })

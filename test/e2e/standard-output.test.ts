@@ -136,7 +136,7 @@ const names = [
 ]
 /** One for each way there. */
 const some = ['health, a table', 'health, json', '--version', '--help', 'help of a subject', 'api']
-const named = (name: string): readonly string[] => commands()[name] ?? []
+const commandsNamed = (name: string): readonly string[] => commands()[name] ?? []
 
 const cannotWrite = (reason: string): string => `Error: cannot write to standard output: ${reason}\n`
 
@@ -147,29 +147,29 @@ describe.skipIf(windows)('standard output that cannot be written', () => {
   })
 
   test.each(names)('%s on a full disk is one line on standard error and exit code 12', async (name) => {
-    const ran = await withFile('/dev/full', 'w', (stdout) => svc(named(name), { stdout }))
+    const ran = await withFile('/dev/full', 'w', (stdout) => svc(commandsNamed(name), { stdout }))
     expect(ran).toEqual({ code: 12, stdout: '', stderr: cannotWrite('no space left on device') })
   })
 
   test.each(some)('%s is exit code 12 when standard error is on the full disk too', async (name) => {
-    const ran = await withFile('/dev/full', 'w', (full) => svc(named(name), { stdout: full, stderr: full }))
+    const ran = await withFile('/dev/full', 'w', (full) => svc(commandsNamed(name), { stdout: full, stderr: full }))
     expect(ran).toEqual({ code: 12, stdout: '', stderr: '' })
   })
 
   test.each(some)('%s that is not open for writing is one line on standard error and exit code 12', async (name) => {
-    const ran = await withFile('/dev/null', 'r', (stdout) => svc(named(name), { stdout }))
+    const ran = await withFile('/dev/null', 'r', (stdout) => svc(commandsNamed(name), { stdout }))
     expect(ran).toEqual({ code: 12, stdout: '', stderr: cannotWrite('bad file descriptor') })
   })
 
   test.each(names)('%s into a pipe whose reader has closed is silent and exit code 0', async (name) => {
-    const ran = await shell('{ "$@"; echo "code $?" >&2; } | true', named(name))
+    const ran = await shell('{ "$@"; echo "code $?" >&2; } | true', commandsNamed(name))
     expect(ran.stderr).toBe('code 0\n')
   })
 
   test.each(['--help', 'monitors kinds --json', 'help of a command'])(
     'svc %s into head -1 is silent and exit code 0',
     async (name) => {
-      const ran = await shell('{ "$@"; echo "code $?" >&2; } | head -1', named(name))
+      const ran = await shell('{ "$@"; echo "code $?" >&2; } | head -1', commandsNamed(name))
       expect(ran.stderr).toBe('code 0\n')
       expect(ran.stdout.split('\n')).toHaveLength(2)
     },
@@ -178,7 +178,7 @@ describe.skipIf(windows)('standard output that cannot be written', () => {
   // Node opens /dev/null in place of a closed standard output, before any program runs, and a parent
   // that wants no output hands over the same: the two cannot be told apart.
   test.each(names)('%s with a closed standard output does its work, and its output goes nowhere', async (name) => {
-    const ran = await shell('"$@" >&-', named(name))
+    const ran = await shell('"$@" >&-', commandsNamed(name))
     expect(ran).toEqual({ code: 0, stdout: '', stderr: '' })
   })
 
@@ -220,7 +220,7 @@ sys.exit(child.wait())`
 master, slave = pty.openpty()
 os.close(master)
 sys.exit(subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=slave))`
-    const args = ['-c', program, process.execPath, entry, ...named(name)]
+    const args = ['-c', program, process.execPath, entry, ...commandsNamed(name)]
     const ran = await collect(spawn('python3', args, { env: env(), stdio: ['ignore', 'pipe', 'pipe'] }))
     expect(ran).toEqual({ code: 12, stdout: '', stderr: cannotWrite('i/o error') })
   })

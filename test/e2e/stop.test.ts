@@ -50,7 +50,7 @@ test('S9 SIGTERM answers each unread request and each call that waits for a run,
     expect(answers.at(-1)?.head).toMatch(/^Connection: close$/im)
   }
   expect(await serve.ended).toEqual({ code: 0, signal: null })
-  expect(slow.seen()).toBe(1)
+  expect(slow.connections()).toBe(1)
 })
 
 test('S9 calls that wait for checks longer than the limit are answered 503, and the process ends by itself', async () => {
@@ -59,7 +59,7 @@ test('S9 calls that wait for checks longer than the limit are answered 503, and 
   await using serve = await startServeProcess(yaml)
   const calls = await Promise.all(Array.from({ length: 48 }, () => openConnection(serve.port)))
   for (const { socket } of calls) await write(socket, get('/healthcheck?ExecutionMode=Advanced&ServerType=App'))
-  await until(() => hole.seen() === 1)
+  await until(() => hole.connections() === 1)
   serve.signal('SIGTERM')
   const outcomes = await Promise.all(calls.map(({ outcome }) => outcome))
   expect(new Set(outcomes.map(summary))).toEqual(new Set(['503']))

@@ -107,7 +107,7 @@ describe('the engine', () => {
   })
 
   test('H9 a monitor that hangs ends at its deadline, keeps its results so far, and its signal is aborted', async () => {
-    let told = false
+    let aborted = false
     let closed = false
     const hangs = monitor('hangs', {
       timeoutMs: 80,
@@ -117,7 +117,7 @@ describe('the engine', () => {
           context.step('second', '127.0.0.1:9')
           await new Promise((_, reject) => {
             context.signal.addEventListener('abort', () => {
-              told = true
+              aborted = true
               reject(context.signal.reason)
             })
           })
@@ -127,7 +127,7 @@ describe('the engine', () => {
       },
     })
     const { monitors } = await endsByDeadline(80, run([hangs, monitor('quick')]), 50)
-    expect({ told, closed }).toEqual({ told: true, closed: true })
+    expect({ aborted: aborted, closed }).toEqual({ aborted: true, closed: true })
     expect(monitors[0]?.results.map(({ check, status, fault }) => [check, status, fault])).toEqual([
       ['first', 'ok', undefined],
       ['second', 'failed', 'timeout'],
@@ -201,9 +201,9 @@ describe('the engine', () => {
   })
 
   test('H10 a monitor that depends on a failed one is skipped and names it, transitively', async () => {
-    let asked = 0
+    let order = 0
     const count = async function* () {
-      asked += 1
+      order += 1
       yield ok()
     }
     const plan = [
@@ -217,7 +217,7 @@ describe('the engine', () => {
       monitor('free', { observe: count }),
     ]
     const { monitors } = await run(plan)
-    expect(asked).toBe(1)
+    expect(order).toBe(1)
     expect(monitors.map(({ name, results }) => [name, results[0]?.message])).toEqual([
       ['child', 'not run: parent failed'],
       ['grandchild', 'not run: child failed'],

@@ -27,22 +27,22 @@ let series = 0
 /** A monitor with `for: 15m` over a real store, whose looks find what they are told to. */
 function sustainedMonitor(more: Partial<EngineContext> = {}) {
   series += 1
-  let found: readonly Result[] = []
+  let matches: readonly Result[] = []
   const kind: Kind = {
     runsOn: 'machine',
-    name: 'told',
+    name: 'threshold',
     title: 'says what it is told',
     settings: { name: { type: 'text', doc: 'which' } },
     checks: [{ name: 'slots', depth: 'Basic', doc: 'slots' }],
     async *run() {
-      yield found
+      yield matches
     },
   }
   const context = engineWorld({ date: () => new Date(now), history: data.readings, ...more })
   const settings = { name: `n${series}` }
-  const planned = { ...usual, name: 'told', kind, settings, forMs: 15 * minute }
+  const planned = { ...usual, name: 'threshold', kind, settings, forMs: 15 * minute }
   return async (...results: readonly Result[]): Promise<readonly Result[]> => {
-    found = results
+    matches = results
     const run = await runMonitors([planned], context, { mode: 'Basic', signal: new AbortController().signal })
     return run.monitors[0]?.results ?? []
   }
@@ -125,9 +125,9 @@ describe('for', () => {
     const figures = { a: 9, b: 1 }
     await using server = await httpPeer(pages(() => ({ '/': figures })))
     const measure = (name: string) => ({ name, path: `$.${name}`, value: '.', atMost: { limit: 5 } })
-    const given = { url: `http://127.0.0.1:${server.port}/`, measure: [measure('a'), measure('b')] }
+    const overrides = { url: `http://127.0.0.1:${server.port}/`, measure: [measure('a'), measure('b')] }
     const look = async () => {
-      const settings = withDefaults(http.settings, given)
+      const settings = withDefaults(http.settings, overrides)
       const monitor = { ...usual, name: 'http', kind: http, settings, forMs: 15 * minute }
       const context = engineWorld({ date: () => new Date(now), history: data.readings, resolve: resolveHost })
       const run = await runMonitors([monitor], context, { mode: 'Standard', signal: new AbortController().signal })

@@ -58,9 +58,9 @@ function harness() {
   }
   /** Asks and ends the run that this starts, at the present moment. */
   const result = async (...args: Parameters<typeof ask>): Promise<string> => {
-    const asked = ask(...args)
+    const pending = ask(...args)
     await finish()
-    return (await asked).run.id
+    return (await pending).run.id
   }
   const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
   return { state, shared, ask, finish, result, pass, pending }
@@ -83,9 +83,9 @@ function watch(promise: Promise<unknown>): () => boolean {
 describe('runs that callers share', () => {
   test('H8 1,000 concurrent callers cause one run', async () => {
     const { state, ask, finish } = harness()
-    const asked = Array.from({ length: 1_000 }, () => ask())
+    const pending = Array.from({ length: 1_000 }, () => ask())
     await finish()
-    const answers = await Promise.all(asked)
+    const answers = await Promise.all(pending)
     expect(state.runs).toBe(1)
     expect(new Set(answers.map(({ run }) => run.id))).toEqual(new Set(['run 1']))
   })
@@ -264,11 +264,11 @@ describe('runs that callers share', () => {
 
   test('H8 peers share runs among themselves, with nobody else, and start no more often', async () => {
     const { state, ask, finish, pass } = harness()
-    const asked = Array.from({ length: 100 }, () => ask({ forPeer: true }))
+    const pending = Array.from({ length: 100 }, () => ask({ forPeer: true }))
     const other = ask()
     expect(state.runs).toBe(1)
     await finish()
-    await Promise.all(asked)
+    await Promise.all(pending)
     await pass(999)
     expect(state.runs).toBe(1)
     await pass(1)
@@ -322,10 +322,10 @@ describe('runs that callers share', () => {
     await result({ fresh: true, stranger: true })
     const stranger = ask({ fresh: true, stranger: true })
     await pass(500)
-    const known = ask({ fresh: true })
+    const authenticated = ask({ fresh: true })
     await pass(500)
     await finish()
-    expect((await known).run.id).toBe('run 3')
+    expect((await authenticated).run.id).toBe('run 3')
     expect((await stranger).run.id).toBe('run 3')
   })
 
@@ -333,12 +333,12 @@ describe('runs that callers share', () => {
     const { state, shared, finish, pass } = harness()
     const { signal } = new AbortController()
     const types = ['App', 'Sql', 'FtpApi', 'Ftp', 'Batch', 'Identity', 'Qc', 'Mongo', 'Agents'] as const
-    const asked = types.map((type) => shared.get('Basic', type, { signal, fresh: false, stranger: true }))
+    const pending = types.map((type) => shared.get('Basic', type, { signal, fresh: false, stranger: true }))
     expect(state.runs).toBe(4)
-    const known = shared.get('Standard', 'Agents', { signal, fresh: false, stranger: false })
+    const authenticated = shared.get('Standard', 'Agents', { signal, fresh: false, stranger: false })
     expect(state.runs).toBe(5)
     await finish()
-    expect((await known).run.id).toBe('run 5')
+    expect((await authenticated).run.id).toBe('run 5')
     await pass(999)
     expect(state.runs).toBe(5)
     await pass(1)
@@ -346,7 +346,7 @@ describe('runs that callers share', () => {
     expect(state.runs).toBe(9)
     await pass(1_000)
     await finish()
-    const ids = (await Promise.all(asked)).map(({ run }) => run.id)
+    const ids = (await Promise.all(pending)).map(({ run }) => run.id)
     expect(ids).toEqual(['run 1', 'run 2', 'run 3', 'run 4', 'run 6', 'run 7', 'run 8', 'run 9', 'run 10'])
   })
 

@@ -69,8 +69,8 @@ const as = (credential?: Credential): Call => ({
   correlationId: 'heartbeats-1',
   signal: new AbortController().signal,
 })
-const refusal = async (asked: Promise<unknown>): Promise<Fault> => {
-  const error: unknown = await asked.then(
+const refusal = async (request: Promise<unknown>): Promise<Fault> => {
+  const error: unknown = await request.then(
     () => expect.fail('It was not refused'),
     (reason: unknown) => reason,
   )
@@ -89,7 +89,7 @@ describe.each([
   afterAll(() => it.close())
   const report = (request: ReportHeartbeat, credential?: Credential) =>
     it.service.reportHeartbeat(request, as(credential))
-  const kept = async (agent: string) =>
+  const storedHeartbeat = async (agent: string) =>
     (await it.core.runtime.admin?.heartbeats.list())?.find((one) => one.name === agent)
 
   test('B1 a report is stored with the time of the server, and the skew of the other clock is returned', async () => {
@@ -109,7 +109,7 @@ describe.each([
     expect(answer.ReceivedAt?.getTime()).toBeGreaterThanOrEqual(before)
     expect(answer.ReceivedAt?.getTime()).toBeLessThanOrEqual(Date.now())
     expect(answer.ClockSkew).toBeGreaterThan(3_500_000)
-    expect(await kept('agent-1')).toEqual({
+    expect(await storedHeartbeat('agent-1')).toEqual({
       name: 'agent-1',
       at: answer.ReceivedAt,
       who: 'agents',
@@ -126,7 +126,7 @@ describe.each([
   test('B1 a name alone is enough, whatever its characters', async () => {
     for (const agent of ['db1.example.com', 'backup.json', 'a b/c?d', '..', 'Zürich']) {
       expect(await report({ Name: agent }, bearer(it.keys.only))).toMatchObject({ Name: agent })
-      expect(await kept(agent)).toMatchObject({ status: 'Ok', message: undefined, skewMs: undefined })
+      expect(await storedHeartbeat(agent)).toMatchObject({ status: 'Ok', message: undefined, skewMs: undefined })
     }
   })
 
@@ -189,8 +189,8 @@ describe('over HTTP as a script sends it', () => {
     })
     const csv = await post('/heartbeats/db1.csv', 'Status=fail&Interval=PT1H', 'application/x-www-form-urlencoded')
     expect(csv.text).toMatch(/^Name,ReceivedAt,ClockSkew/)
-    const kept = await it.core.runtime.admin?.heartbeats.list()
-    expect(kept?.map(({ name, status, intervalMs }) => [name, status, intervalMs])).toEqual([
+    const storedHeartbeat = await it.core.runtime.admin?.heartbeats.list()
+    expect(storedHeartbeat?.map(({ name, status, intervalMs }) => [name, status, intervalMs])).toEqual([
       ['db1', 'Fail', 3_600_000],
       ['db1.example.com', 'Ok', undefined],
     ])

@@ -32,11 +32,11 @@ describe('R3 sendAll of the unmodified client', () => {
 
     test('R3 returns one result for each, in order', async () => {
       const client = await signedIn()
-      const given = await client.sendAll([
+      const answers = await client.sendAll([
         new AssignRoles({ UserName: 'Ned', Roles: ['R1'] }),
         new AssignRoles({ UserName: 'Ned', Roles: ['R2'] }),
       ])
-      expect(given.map(({ AllRoles }) => AllRoles)).toEqual([['R1'], ['R1', 'R2']])
+      expect(answers.map(({ AllRoles }) => AllRoles)).toEqual([['R1'], ['R1', 'R2']])
       const taken = await client.sendAll([
         new UnAssignRoles({ UserName: 'Ned', Roles: ['R1', 'R2'] }),
         new UnAssignRoles({ UserName: 'Ned' }),
@@ -60,8 +60,8 @@ describe('R3 sendAll of the unmodified client', () => {
       )
       expect(status).toMatchObject({ errorCode: 'NotFound', message: 'nobody' })
       expect(Object.values(status.meta ?? {})).toEqual(['1'])
-      const held = await client.post(new AssignRoles({ UserName: 'Ned' }))
-      expect(held.AllRoles).toEqual(['Before'])
+      const roles = await client.post(new AssignRoles({ UserName: 'Ned' }))
+      expect(roles.AllRoles).toEqual(['Before'])
       await client.post(new UnAssignRoles({ UserName: 'Ned', Roles: ['Before'] }))
     })
 

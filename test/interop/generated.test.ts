@@ -42,8 +42,8 @@ describe('R6 DTOs generated from GET /types/typescript', () => {
       new dtos.Authenticate({ provider: 'credentials', UserName: 'Ann', Password: password }),
     )
     expect(signedIn).toMatchObject({ UserName: 'Ann', Roles: ['Admin', 'Editor'] })
-    const given = await client.api(new dtos.AssignRoles({ UserName: 'Ned', Roles: ['R1'] }))
-    expect(given.response).toMatchObject({ AllRoles: ['R1'], AllPermissions: [] })
+    const answer = await client.api(new dtos.AssignRoles({ UserName: 'Ned', Roles: ['R1'] }))
+    expect(answer.response).toMatchObject({ AllRoles: ['R1'], AllPermissions: [] })
     const taken = await client.api(new dtos.UnAssignRoles({ UserName: 'Ned', Roles: ['R1'] }))
     expect(taken.response).toMatchObject({ AllRoles: [], AllPermissions: [] })
     // By the verb that they name themselves, and by both.
@@ -83,8 +83,8 @@ test('N9 DTOs generated at a server with other names work with the unmodified cl
       new dtos.Authenticate({ provider: 'credentials', userName: 'Ann', password: 'violet-harbour-42' }),
     )
     expect(signedIn.userName).toBe('Ann')
-    const given = await client.post(new dtos.AssignRoles({ userName: 'Ned', roles: ['R1'] }))
-    expect(given).toEqual({ allRoles: ['R1'], allPermissions: [] })
+    const answer = await client.post(new dtos.AssignRoles({ userName: 'Ned', roles: ['R1'] }))
+    expect(answer).toEqual({ allRoles: ['R1'], allPermissions: [] })
     const health = await client.get(new dtos.HealthCheckRequest({ executionMode: 'Basic', serverType: 'App' }))
     expect(health).toMatchObject({ status: 'Success', failedMonitorCount: 0 })
     const failed = await client.api(new dtos.AssignRoles({}))

@@ -52,16 +52,16 @@ describe('@servicestack/client, unmodified, with svc serve', () => {
       expect(answer).toMatchObject({ UserName: 'Ann', Roles: ['Admin', 'Editor'], Permissions: [] })
       expect(client.bearerToken).toBeFalsy()
       expect(Object.keys(client.cookies)).toEqual(expect.arrayContaining(['ss-id', 'ss-opt']))
-      const held = await client.post(new AssignRoles({ UserName: 'Ned' }))
-      expect(held).toEqual({ AllRoles: [], AllPermissions: [] })
+      const roles = await client.post(new AssignRoles({ UserName: 'Ned' }))
+      expect(roles).toEqual({ AllRoles: [], AllPermissions: [] })
     })
 
     test('A9 assigns and unassigns by bearer token', async () => {
       const { BearerToken = '' } = await open().post(ann())
       const client = open()
       client.bearerToken = BearerToken
-      const given = await client.post(new AssignRoles({ UserName: 'Ned', Roles: ['R1', 'a,b'], Permissions: ['P1'] }))
-      expect(given).toEqual({ AllRoles: ['R1', 'a,b'], AllPermissions: ['P1'] })
+      const answer = await client.post(new AssignRoles({ UserName: 'Ned', Roles: ['R1', 'a,b'], Permissions: ['P1'] }))
+      expect(answer).toEqual({ AllRoles: ['R1', 'a,b'], AllPermissions: ['P1'] })
       const taken = await client.api(new UnAssignRoles({ UserName: 'Ned', Roles: ['R1', 'a,b'], Permissions: ['P1'] }))
       expect([taken.succeeded, taken.response]).toEqual([true, { AllRoles: [], AllPermissions: [] }])
     })
@@ -93,8 +93,11 @@ describe('@servicestack/client, unmodified, with svc serve', () => {
     expect(client.cookies['ss-opt']?.value).toBe('perm')
     const who = await client.get<AuthenticateResponse>('/auth')
     expect(who).toMatchObject({ UserName: 'Ann', SessionId: answer.SessionId })
-    const named = await client.get<HealthCheckResponse>('/healthcheck', { ExecutionMode: 'basic', ServerType: 'app' })
-    expect(named.Status).toBe('Success')
+    const healthByName = await client.get<HealthCheckResponse>('/healthcheck', {
+      ExecutionMode: 'basic',
+      ServerType: 'app',
+    })
+    expect(healthByName.Status).toBe('Success')
   })
 
   test('A3 a wrong password is reported, and A5 an unknown provider', async () => {
@@ -151,8 +154,8 @@ describe('@servicestack/client, unmodified, with svc serve', () => {
     expect(failed.errorCode).toBe('HealthCheckFailed')
     expect(failed.errorMessage).toMatch(/^Mongo is unhealthy/)
     expect(failed.errors.length).toBeGreaterThan(0)
-    const told = await client.get(health({ ServerType: 'Mongo', SuppressErrorCodes: true }))
-    expect([told.Status, told.FailedMonitorCount]).toEqual(['Failure', 1])
+    const suppressed = await client.get(health({ ServerType: 'Mongo', SuppressErrorCodes: true }))
+    expect([suppressed.Status, suppressed.FailedMonitorCount]).toEqual(['Failure', 1])
   })
 
   const signOuts: readonly (readonly [string, (client: JsonServiceClient) => Promise<unknown>])[] = [
@@ -216,8 +219,8 @@ describe('automatic refresh', () => {
       client.bearerToken = BearerToken
       client.refreshToken = RefreshToken
       await client.post(new Authenticate({ provider: 'logout' }))
-      const met = await client.api(new AssignRoles({ UserName: 'Ann' }) as IReturn<unknown>)
-      expect([met.failed, met.errorCode]).toEqual([true, 'Unauthorized'])
+      const fault = await client.api(new AssignRoles({ UserName: 'Ann' }) as IReturn<unknown>)
+      expect([fault.failed, fault.errorCode]).toEqual([true, 'Unauthorized'])
       expect(server.renewals()).toBe(1)
     } finally {
       await server.close()

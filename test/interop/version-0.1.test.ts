@@ -166,9 +166,9 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
           Checks.map(({ Name, Depth }) => [type, MonitorName, Name, Depth].join(' / ')),
         ),
       )
-    const known = new Set(checks(plansNow))
+    const names = new Set(checks(plansNow))
     expect(checks(plansBefore).length).toBeGreaterThan(300)
-    expect(checks(plansBefore).filter((check) => !known.has(check))).toEqual([])
+    expect(checks(plansBefore).filter((check) => !names.has(check))).toEqual([])
   })
 
   test('each example of the pages of 0.1 is valid here too, and those with mistakes are refused at the same place', async () => {
@@ -200,7 +200,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
       const some = good.slice(from, from + 4)
       verdicts.push(...(await Promise.all(some.map(({ name }) => verdict(now, name)))))
     }
-    for (const found of verdicts) expect(found).toMatchObject({ code: 0, answer: { valid: true } })
+    for (const result of verdicts) expect(result).toMatchObject({ code: 0, answer: { valid: true } })
     const refused = examples.filter(({ wrong }) => wrong)
     expect(refused).toHaveLength(2)
     for (const { name } of refused) {
@@ -277,8 +277,8 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     await done(before, ['profile', 'add', 'spare', '--server', 'https://spare.example.com', '--credentials', 'always'])
     await done(before, ['config', 'set', 'credentials', 'always'])
     const now = upgraded(before)
-    for (const asked of [['profile', 'list'], ['profile', 'show', 'spare'], ['config', 'list'], ['whoami']]) {
-      const [then, today] = [await json<unknown>(before, asked), await json<unknown>(now, asked)]
+    for (const request of [['profile', 'list'], ['profile', 'show', 'spare'], ['config', 'list'], ['whoami']]) {
+      const [then, today] = [await json<unknown>(before, request), await json<unknown>(now, request)]
       expect(today).toEqual(then)
     }
     expect(await done(now, ['roles', 'show', admin.userName])).toContain('[Admin]')

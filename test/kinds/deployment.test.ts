@@ -50,8 +50,8 @@ async function listening(server: Server | TcpServer): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-const look = (given: Parameters<typeof runKind<typeof deployment.settings>>[1], more = {}) =>
-  runKind(deployment, given, 'Standard', more)
+const look = (input: Parameters<typeof runKind<typeof deployment.settings>>[1], more = {}) =>
+  runKind(deployment, input, 'Standard', more)
 
 describe('the deployed version', () => {
   test('that equals the expected one is ok', async () => {
@@ -115,9 +115,9 @@ describe('the deployed version', () => {
     ['empty', { versionFile: ' \n' }, 'is empty'],
     ['too large', { versionFile: 'x'.repeat(70_000) }, 'is larger than'],
     ['at a key that is none', { versionFile: '{}', versionKey: 'a..b' }, 'is not a path'],
-  ])('in a file that is %s is a failure that is not deployment-related', async (_, given, message) => {
-    const versionFile = given.versionFile === '' ? missing() : await file(given.versionFile)
-    const [result] = await look({ expected: '1', ...given, versionFile })
+  ])('in a file that is %s is a failure that is not deployment-related', async (_, input, message) => {
+    const versionFile = input.versionFile === '' ? missing() : await file(input.versionFile)
+    const [result] = await look({ expected: '1', ...input, versionFile })
     expect(result).toMatchObject({ check: 'version', status: 'failed', fault: 'data' })
     expect(result?.message).toContain(message)
     expect(result?.deployment).toBeUndefined()
@@ -151,15 +151,16 @@ describe('the deployed version', () => {
       socket.on('error', () => {}).resume()
     })
     const url = await listening(deaf)
-    const held = (): number => process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind)).length
+    const resourceKinds = (): number =>
+      process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind)).length
     // A timer of the test runner itself may still be running out.
     await pause(150)
-    const before = held()
+    const before = resourceKinds()
     expect(await look({ expected: '1', url }, { timeoutMs: 400 })).toMatchObject([
       { check: 'version', status: 'failed', fault: 'timeout' },
     ])
     expect(sockets.size).toBe(1)
-    await until(() => [...sockets].every((socket) => socket.destroyed) && held() <= before)
+    await until(() => [...sockets].every((socket) => socket.destroyed) && resourceKinds() <= before)
   })
 })
 
@@ -208,10 +209,10 @@ describe('the marker of a deployment', () => {
 
 describe('SuppressDeploymentErrors', () => {
   test('H5 suppresses version skew and a deployment in progress, reports them, and hides nothing else', async () => {
-    const monitor = (name: string, given: Parameters<typeof look>[0]) => ({
+    const monitor = (name: string, input: Parameters<typeof look>[0]) => ({
       name,
       kind: deployment,
-      settings: withDefaults(deployment.settings, given),
+      settings: withDefaults(deployment.settings, input),
       depth: 'Standard' as const,
       host: false,
       dependsOn: [],
@@ -261,8 +262,8 @@ describe('settings', () => {
     [{ url: 'http://127.0.0.1:1/', marker: '/m' }, 'does not say which version is expected'],
     [{ expected: '1', expectedFile: '/e', versionFile: '/v' }, 'give one of them'],
     [{ expected: '1', url: 'http://127.0.0.1:1/', versionFile: '/v' }, 'can come from one of them'],
-  ])('%j checks nothing or two things, and is an error', async (given, message) => {
-    const [result] = await look(given)
+  ])('%j checks nothing or two things, and is an error', async (input, message) => {
+    const [result] = await look(input)
     expect(result).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(message) })
   })
 

@@ -19,7 +19,7 @@ const u16 = (...numbers: readonly number[]): Buffer => Buffer.from(numbers.flatM
 
 const a = (address: string): RecordData => ({ type: 'A', data: Buffer.from(address.split('.').map(Number)) })
 const aaaa = (...groups: readonly number[]): RecordData => ({ type: 'AAAA', data: u16(...groups) })
-const named = (type: 'CNAME' | 'NS' | 'PTR', name: string): RecordData => ({ type, data: label(name) })
+const nameRecord = (type: 'CNAME' | 'NS' | 'PTR', name: string): RecordData => ({ type, data: label(name) })
 const mx = (priority: number, name: string): RecordData => ({
   type: 'MX',
   data: Buffer.concat([u16(priority), label(name)]),
@@ -51,10 +51,10 @@ function packet(question: Buffer, reply: Reply): Buffer {
 
 /** A small real name server, over UDP and over TCP on one port. */
 async function nameServer(script: Script) {
-  let asked = 0
+  let requestCount = 0
   const say = (question: Buffer, over: 'udp' | 'tcp'): Buffer | undefined => {
-    asked += 1
-    const reply = script(question, asked, over)
+    requestCount += 1
+    const reply = script(question, requestCount, over)
     return reply === undefined || Buffer.isBuffer(reply) ? reply : packet(question, reply)
   }
   const sockets = new Set<Socket>()
@@ -77,7 +77,7 @@ async function nameServer(script: Script) {
   await once(udp, 'listening')
   return {
     server: `127.0.0.1:${port}`,
-    asked: () => asked,
+    requests: () => requestCount,
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy()
       udp.close()
@@ -91,7 +91,7 @@ type Settings = Parameters<typeof runKind<typeof dns.settings>>[1]
 const ask = async (script: Script, settings: Settings = {}, options: RunKindOptions = {}) => {
   await using there = await nameServer(script)
   const results = await runKind(dns, { query: 'app.test', server: there.server, ...settings }, 'Standard', options)
-  return { results, server: there.server, asked: there.asked() }
+  return { results, server: there.server, requests: there.requests() }
 }
 
 describe('dns answers', () => {
@@ -111,16 +111,16 @@ describe('dns answers', () => {
 
   test.each([
     ['AAAA', aaaa(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), '2001:0DB8:0:0::1', '2001:db8::1'],
-    ['CNAME', named('CNAME', 'Real.test'), 'real.test.', 'Real.test'],
-    ['NS', named('NS', 'ns1.test'), 'NS1.test', 'ns1.test'],
-    ['PTR', named('PTR', 'host.test'), 'host.test', 'host.test'],
+    ['CNAME', nameRecord('CNAME', 'Real.test'), 'real.test.', 'Real.test'],
+    ['NS', nameRecord('NS', 'ns1.test'), 'NS1.test', 'ns1.test'],
+    ['PTR', nameRecord('PTR', 'host.test'), 'host.test', 'host.test'],
     ['MX', mx(10, 'mail.test'), '10 mail.test', '10 mail.test'],
     ['SRV', srv(10, 5, 443, 'web.test'), '10  5 443 web.test.', '10 5 443 web.test'],
     ['TXT', txt('v=spf1 ', '-all'), 'v=spf1 -all', 'v=spf1 -all'],
-  ] as const)('%s records are read and compared', async (type, record, expected, shown) => {
+  ] as const)('%s records are read and compared', async (type, record, expected, output) => {
     const { results } = await ask(() => ({ records: [record] }), { type, expect: [expected], exact: true })
     expect(checked(results, 'expected').status).toBe('ok')
-    expect(checked(results, 'answer').message).toBe(`app.test ${type} is ${shown}`)
+    expect(checked(results, 'answer').message).toBe(`app.test ${type} is ${output}`)
   })
 
   test('SOA and CAA are one string each', async () => {
@@ -220,9 +220,9 @@ describe('dns faults', () => {
   })
 
   test('a lost datagram is sent again', async () => {
-    const { results, asked } = await ask((_, n) => (n === 1 ? undefined : { records: [a('10.0.0.5')] }))
+    const { results, requests: request } = await ask((_, n) => (n === 1 ? undefined : { records: [a('10.0.0.5')] }))
     expect(checked(results, 'answer').status).toBe('ok')
-    expect(asked).toBe(2)
+    expect(request).toBe(2)
   })
 
   test('a server that is silent ends at the deadline and leaves nothing open', async () => {
@@ -236,7 +236,7 @@ describe('dns faults', () => {
     expect(await settled(own)).toBe(own)
     // Without being cancelled, the look-up would ask again after a second.
     await new Promise((resolve) => setTimeout(resolve, 1_200))
-    expect(there.asked()).toBe(1)
+    expect(there.requests()).toBe(1)
   })
 
   test('a port without a server is refused', async () => {
@@ -248,8 +248,8 @@ describe('dns faults', () => {
 
   test('an incomplete answer is a failure', async () => {
     const cut = (question: Buffer) => packet(question, { records: [a('10.0.0.5')] }).subarray(0, -3)
-    const { fault: found, message } = await fault(cut)
-    expect(found).toBe('protocol')
+    const { fault: result, message } = await fault(cut)
+    expect(result).toBe('protocol')
     expect(message).toContain('what cannot be read')
   })
 
@@ -268,7 +268,7 @@ describe('dns faults', () => {
     const wrong = checked(await runKind(dns, { query: 'app.test', server: 'ns1.test' }), 'answer')
     expect(wrong).toMatchObject({ status: 'failed', fault: 'data' })
     expect(wrong.message).toBe('server "ns1.test" is none of ip, ip:port and [ip6]:port')
-    const { fault: found } = await fault(() => ({ code: 3 }), { query: `${'a'.repeat(64)}.test` })
-    expect(found).toBe('data')
+    const { fault: result } = await fault(() => ({ code: 3 }), { query: `${'a'.repeat(64)}.test` })
+    expect(result).toBe('data')
   })
 })

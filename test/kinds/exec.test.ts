@@ -65,11 +65,11 @@ describe('the output', () => {
     [4, 'failed', 'protocol'],
     [127, 'failed', 'protocol'],
   ])('exit code %i is %s', async (code, status, fault) => {
-    const found = await look(program(`echo 'DISK is so | /=3%;80;90'; echo 'and more'; echo 'oh' >&2; exit ${code}`))
-    expect(found).toMatchObject({ check: 'result', status, details: ['and more', 'oh'] })
-    expect(found.fault).toBe(fault)
-    expect(found.message).toContain('DISK is so')
-    expect(found.message).not.toContain('80;90')
+    const result = await look(program(`echo 'DISK is so | /=3%;80;90'; echo 'and more'; echo 'oh' >&2; exit ${code}`))
+    expect(result).toMatchObject({ check: 'result', status, details: ['and more', 'oh'] })
+    expect(result.fault).toBe(fault)
+    expect(result.message).toContain('DISK is so')
+    expect(result.message).not.toContain('80;90')
   })
 
   test('a program without output, or one that a signal ends, is reported', async () => {
@@ -79,17 +79,17 @@ describe('the output', () => {
   })
 
   test('arguments reach it unchanged: no shell reads them', async () => {
-    const found = await look(program('printf "%s," "$@"'), ['$(id)', 'a b', '; rm -rf /', "'", '*'])
-    expect(found.message).toContain("$(id),a b,; rm -rf /,',*,")
+    const result = await look(program('printf "%s," "$@"'), ['$(id)', 'a b', '; rm -rf /', "'", '*'])
+    expect(result.message).toContain("$(id),a b,; rm -rf /,',*,")
   })
 
   test("its environment has a few variables, and none of svc's own", async () => {
     process.env['SVC_TEST_SECRET'] = 'hunter2-of-exec'
     try {
-      const found = await look(program('env'))
-      const told = [found.message, ...(found.details ?? [])].join('\n')
-      expect(told).toContain('PATH=/usr/bin:/bin')
-      expect(told).not.toContain('hunter2')
+      const result = await look(program('env'))
+      const details = [result.message, ...(result.details ?? [])].join('\n')
+      expect(details).toContain('PATH=/usr/bin:/bin')
+      expect(details).not.toContain('hunter2')
     } finally {
       delete process.env['SVC_TEST_SECRET']
     }
@@ -97,12 +97,12 @@ describe('the output', () => {
 
   test('hostile output becomes one line, without escapes and truncated', async () => {
     writeFileSync(join(allowed, 'said'), `${escapeSequences}${'y'.repeat(300_000)}\n${'z\n'.repeat(100_000)}`)
-    const found = await look(program(`cat ${join(allowed, 'said')}; exit 1`))
-    for (const line of [found.message, ...(found.details ?? [])]) {
+    const result = await look(program(`cat ${join(allowed, 'said')}; exit 1`))
+    for (const line of [result.message, ...(result.details ?? [])]) {
       expect(line).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
       expect(line.length).toBeLessThan(400)
     }
-    expect(found.details?.at(-1)).toBe('(it said more than is kept)')
+    expect(result.details?.at(-1)).toBe('(it said more than is kept)')
   })
 })
 
@@ -274,8 +274,8 @@ suiteWith(noPlugins, 'the monitoring plug-ins', () => {
     ['check_load', ['-w', '500', '-c', '900'], 'load1', 'count'],
     ['check_disk', ['-w', '1%', '-c', '1%', '-p', '/'], '/', 'bytes'],
   ])('%s reports values', async (name, args, label, unit) => {
-    const found = await lookForFigures(join(plugins, name), args, { exec: { allow: [plugins] } })
-    expect(found.map(({ subject, measurement }) => [subject, measurement?.unit])).toContainEqual([label, unit])
+    const results = await lookForFigures(join(plugins, name), args, { exec: { allow: [plugins] } })
+    expect(results.map(({ subject, measurement }) => [subject, measurement?.unit])).toContainEqual([label, unit])
   })
 })
 
@@ -283,8 +283,8 @@ describe('resource limits', () => {
   test('H9 at the deadline it is killed with all that it started', async () => {
     const pids = join(allowed, 'pids')
     const path = program(`sleep 300 & echo $! > ${pids}; echo $$ >> ${pids}; trap '' TERM; wait`)
-    const found = await endsByDeadline(700, look(path, [], { timeoutMs: 700 }))
-    expect(found).toMatchObject({ status: 'failed', fault: 'timeout' })
+    const result = await endsByDeadline(700, look(path, [], { timeoutMs: 700 }))
+    expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
     const ids = readFileSync(pids, 'utf8').trim().split('\n').map(Number)
     expect(ids).toHaveLength(2)
     await until(() => !ids.some(alive))
@@ -292,16 +292,16 @@ describe('resource limits', () => {
 
   test('a process that it leaves running is killed, and does not delay the result', async () => {
     const pids = join(allowed, 'pids')
-    const found = await look(program(`sleep 300 & echo $! > ${pids}; echo fine`))
+    const result = await look(program(`sleep 300 & echo $! > ${pids}; echo fine`))
     // Not "timeout": the result does not wait for what sleeps on.
-    expect(found).toMatchObject({ status: 'ok', message: expect.stringContaining('fine') })
+    expect(result).toMatchObject({ status: 'ok', message: expect.stringContaining('fine') })
     const id = Number(readFileSync(pids, 'utf8'))
     await until(() => !alive(id))
   })
 
   test('a program with endless output is ended before the deadline', async () => {
-    const found = await look(program('yes'))
-    expect(found).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining('stop talking') })
+    const result = await look(program('yes'))
+    expect(result).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining('stop talking') })
   })
 
   test('it has no standard input to wait for', async () => {
@@ -311,9 +311,9 @@ describe('resource limits', () => {
 
 describe('allowed programs', () => {
   const refusal = async (command: string, options: Parameters<typeof runKind>[3] = {}): Promise<string> => {
-    const found = await look(command, [], options)
-    expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-    return found.message
+    const result = await look(command, [], options)
+    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+    return result.message
   }
 
   test("nothing runs unless the system's file allows it, and the message gives the reason", async () => {

@@ -31,9 +31,9 @@ afterEach(() => {
   expect(ownChildren()).toEqual([])
 })
 
-type Given = Parameters<typeof runKind<typeof fileAge.settings>>[1]
-const look = (given: Given, mode: 'Basic' | 'Standard' = 'Standard', options: RunKindOptions = {}) =>
-  runKind(fileAge, given, mode, { inChild: runInChild, ...options })
+type Overrides = Parameters<typeof runKind<typeof fileAge.settings>>[1]
+const look = (overrides: Overrides, mode: 'Basic' | 'Standard' = 'Standard', options: RunKindOptions = {}) =>
+  runKind(fileAge, overrides, mode, { inChild: runInChild, ...options })
 const one = async (check: string, ...args: Parameters<typeof look>): Promise<Result> =>
   checked(await look(...args), check)
 
@@ -166,9 +166,9 @@ describe('paths that cannot be checked', () => {
       aged('job', 70)
       chmodSync(folder, 0o000)
       if (asServer.uid !== undefined) chownSync(folder, 0, 0)
-      const found = await one('there', { path: folder }, 'Basic', { inChild: asNobody })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toBe(`${folder} may not be read by this account`)
+      const result = await one('there', { path: folder }, 'Basic', { inChild: asNobody })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toBe(`${folder} may not be read by this account`)
     },
   )
   test('files that disappear during the check are ignored', async () => {
@@ -184,11 +184,11 @@ describe('paths that cannot be checked', () => {
     expect(checked(results, 'backlog').measurement?.value).toBeLessThanOrEqual(3_000)
   })
   test('simulated: a share that hangs ends at the deadline, with the path', async () => {
-    const found = await one('there', { path: folder }, 'Standard', {
+    const result = await one('there', { path: folder }, 'Standard', {
       timeoutMs: 200,
       inChild: () => new Promise(() => {}),
     })
-    expect(found).toMatchObject({
+    expect(result).toMatchObject({
       status: 'failed',
       fault: 'timeout',
       message: `${folder} gave no answer within 0.2 s`,

@@ -21,7 +21,7 @@ import { hungUp } from '../support/until.ts'
 import { startVsftpd, type Vsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
 
 type FtpSettings = Values<typeof ftp.settings>
-type Given = Partial<FtpSettings>
+type Overrides = Partial<FtpSettings>
 const host = '127.0.0.1'
 const names = (results: readonly Result[]): readonly string[] => results.map((result) => result.check)
 const bad = (results: readonly Result[]): readonly string[] =>
@@ -41,7 +41,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
     await plain.remove()
     certificates.remove()
   })
-  const run = (given: Given = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
+  const run = (overrides: Overrides = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
     runKind(
       ftp,
       {
@@ -50,19 +50,19 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
         caFile: certificates.caFile,
         username: 'ftp',
         password: secret(vsftpdPassword),
-        ...given,
+        ...overrides,
       },
       mode,
       options,
     )
-  const clear = (given: Given = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
+  const clear = (overrides: Overrides = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
     runKind(
       ftp,
-      { host, port: plain.port, tls: 'off', username: 'ftp', password: secret(vsftpdPassword), ...given },
+      { host, port: plain.port, tls: 'off', username: 'ftp', password: secret(vsftpdPassword), ...overrides },
       mode,
       options,
     )
-  const writes: Given = { folder: '/incoming', files: { limit: 5 }, allowWrites: true, probeFolder: 'incoming' }
+  const writes: Overrides = { folder: '/incoming', files: { limit: 5 }, allowWrites: true, probeFolder: 'incoming' }
 
   describe('a healthy server', () => {
     test('each mode runs its checks over explicit TLS, and leaves no session and no file', async () => {
@@ -82,15 +82,15 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
     })
     test('it reports what it observes', async () => {
       const results = await run(writes, 'Advanced')
-      const said = (check: string): string => checked(results, check).message
-      expect(said('banner')).toMatch(/^127\.0\.0\.1:\d+ said "220 \(vsFTPd [\d.]+\)" in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('TLS')).toMatch(/accepts AUTH TLS and speaks TLSv1\.[23], trusted$/)
-      expect(said('sign-in')).toMatch(/^signed in at .* as "ftp" in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('PWD')).toBe('the session is in "/"')
-      expect(said('EPSV')).toMatch(/^EPSV said port \d+, 1 entry listed over it in /)
-      expect(said('PASV')).toMatch(/^PASV said 127\.0\.0\.1:\d+, 1 entry listed over it in /)
-      expect(said('round trip')).toMatch(/^64 KiB written in .* and read back in .*, same SHA-256$/)
-      expect(said('oldest file')).toBe('no file waits in "/incoming"')
+      const textOf = (check: string): string => checked(results, check).message
+      expect(textOf('banner')).toMatch(/^127\.0\.0\.1:\d+ said "220 \(vsFTPd [\d.]+\)" in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('TLS')).toMatch(/accepts AUTH TLS and speaks TLSv1\.[23], trusted$/)
+      expect(textOf('sign-in')).toMatch(/^signed in at .* as "ftp" in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('PWD')).toBe('the session is in "/"')
+      expect(textOf('EPSV')).toMatch(/^EPSV said port \d+, 1 entry listed over it in /)
+      expect(textOf('PASV')).toMatch(/^PASV said 127\.0\.0\.1:\d+, 1 entry listed over it in /)
+      expect(textOf('round trip')).toMatch(/^64 KiB written in .* and read back in .*, same SHA-256$/)
+      expect(textOf('oldest file')).toBe('no file waits in "/incoming"')
     })
     test('without allowWrites nothing is written, and without a folder none is listed', async () => {
       const results = await run({}, 'Advanced')
@@ -175,9 +175,9 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       let first = connect(full.port, host)
       try {
         // The connection with which its start was awaited may still count.
-        for (let said = ''; !said.startsWith('220'); ) {
-          said = String(await new Promise((resolve) => first.once('data', resolve)))
-          if (said.startsWith('421')) first = connect(full.port, host)
+        for (let text = ''; !text.startsWith('220'); ) {
+          text = String(await new Promise((resolve) => first.once('data', resolve)))
+          if (text.startsWith('421')) first = connect(full.port, host)
         }
         const result = checked(await clear({ port: full.port }), 'banner')
         expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
@@ -279,8 +279,8 @@ describe('ftp against ftp-srv', () => {
   test('lists with both commands, and completes round trips with its own listings', async () => {
     const server = await startFtpServer(word)
     try {
-      const given: Given = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
-      const results = await runKind(ftp, { ...given, allowWrites: true, folder: '/' }, 'Advanced')
+      const overrides: Overrides = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
+      const results = await runKind(ftp, { ...overrides, allowWrites: true, folder: '/' }, 'Advanced')
       expect(bad(results)).toEqual([])
       expect(readdirSync(server.root)).toEqual([])
     } finally {
@@ -290,11 +290,17 @@ describe('ftp against ftp-srv', () => {
   test('a wrong password is sent to the server once, whatever the retries', async () => {
     const server = await startFtpServer(word)
     try {
-      const given: Given = { host, port: server.port, tls: 'off', username: 'monitor', password: secret('wrong-one') }
-      const results = await runKind(ftp, given, 'Standard', { retries: 5 })
+      const overrides: Overrides = {
+        host,
+        port: server.port,
+        tls: 'off',
+        username: 'monitor',
+        password: secret('wrong-one'),
+      }
+      const results = await runKind(ftp, overrides, 'Standard', { retries: 5 })
       expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(server.tried()).toEqual(['wrong-one'])
-      const none = await runKind(ftp, { ...given, password: undefined }, 'Standard')
+      expect(server.passwords()).toEqual(['wrong-one'])
+      const none = await runKind(ftp, { ...overrides, password: undefined }, 'Standard')
       expect(checked(none, 'sign-in')).toMatchObject({ fault: 'auth' })
     } finally {
       await server.remove()
@@ -306,19 +312,19 @@ describe('ftp against servers that misbehave', () => {
   const word = 'correct horse'
   const run = async (
     script: FtpScript,
-    given: Given = {},
+    overrides: Overrides = {},
     mode: ExecutionMode = 'Standard',
     options: RunKindOptions = {},
   ) => {
     await using server = await scriptedFtp(script)
     const results = await runKind(
       ftp,
-      { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word), ...given },
+      { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word), ...overrides },
       mode,
       { timeoutMs: 6_000, ...options },
     )
     await hungUp(server)
-    return { results, heard: server.heard() }
+    return { results, input: server.input() }
   }
   const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
     checked((await run(...args)).results, check)
@@ -352,17 +358,17 @@ describe('ftp against servers that misbehave', () => {
       ],
       ['a closed connection', (socket: Socket) => void socket.end(), 'closed the connection before it said anything'],
       ['a reset', (socket: Socket) => void socket.resetAndDestroy(), 'the connection'],
-    ])('%s is a protocol fault, reported at once', async (_, behave, told) => {
+    ])('%s is a protocol fault, reported at once', async (_, behave, message) => {
       await using server = await peer(behave)
       const results = await runKind(ftp, { host, port: server.port, tls: 'off' }, 'Basic', { timeoutMs: 4_000 })
       expect(checked(results, 'banner')).toMatchObject({ status: 'failed', fault: 'protocol' })
-      expect(checked(results, 'banner').message).toContain(told)
+      expect(checked(results, 'banner').message).toContain(message)
       await hungUp(server)
     })
     test('endless banners are not a sign-in, and end with the session', async () => {
       await using server = await peer(endlessly('220 hello\r\n'))
-      const given: Given = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
-      const results = await runKind(ftp, given, 'Standard', { timeoutMs: 4_000 })
+      const overrides: Overrides = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
+      const results = await runKind(ftp, overrides, 'Standard', { timeoutMs: 4_000 })
       expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'protocol' })
       await hungUp(server)
     })
@@ -370,11 +376,11 @@ describe('ftp against servers that misbehave', () => {
       ['120 Ready in 5 minutes', 'refused', 'is not ready yet'],
       ['421 Too many users', 'refused', 'lets nobody in now: "421 Too many users"'],
       ['530 Not you', 'protocol', 'greeted with "530 Not you" instead of 220'],
-    ])('the banner %s is a failure', async (banner, fault, told) => {
-      const { results, heard } = await run({ banner })
+    ])('the banner %s is a failure', async (banner, fault, message) => {
+      const { results, input } = await run({ banner })
       expect(names(results)).toEqual(['banner'])
-      expect(results[0]).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(told) })
-      expect(heard).toBe('')
+      expect(results[0]).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(message) })
+      expect(input).toBe('')
     })
     test('escape sequences of a banner are removed', async () => {
       const result = await one('banner', { banner: `220 a${escapeSequences}b` }, {}, 'Basic')
@@ -407,8 +413,8 @@ describe('ftp against servers that misbehave', () => {
       ['530 Login incorrect', 'auth'],
       ['332 Account please', 'protocol'],
       ['999 What', 'protocol'],
-    ])('%s to PASS is %s', async (said, fault) => {
-      expect(await one('sign-in', { answers: { PASS: said } })).toMatchObject({ status: 'failed', fault })
+    ])('%s to PASS is %s', async (text, fault) => {
+      expect(await one('sign-in', { answers: { PASS: text } })).toMatchObject({ status: 'failed', fault })
     })
     test('a 421 between two commands is read and reported as such', async () => {
       const script = { answers: { PASS: '230 Welcome\r\n421 Going down' } }
@@ -417,9 +423,9 @@ describe('ftp against servers that misbehave', () => {
       expect(failed).toMatchObject({ fault: 'refused', message: expect.stringContaining('"421 Going down"') })
     })
     test('a line break in a password is refused before anything is sent', async () => {
-      const { results, heard } = await run({}, { password: secret('a\r\nDELE x') })
+      const { results, input } = await run({}, { password: secret('a\r\nDELE x') })
       expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(heard).not.toContain('DELE')
+      expect(input).not.toContain('DELE')
     })
     test('simulated: a password goes to another machine in clear text only where that is allowed', () => {
       expect(mayHear('203.0.113.9', false, false)).toBe(false)
@@ -455,8 +461,8 @@ describe('ftp against servers that misbehave', () => {
       expect(result.message).toContain(
         'another address than the control peer 127.0.0.1: it accepts, but was sent nothing',
       )
-      expect(elsewhere.seen()).toBe(1)
-      expect(elsewhere.heard()).toBe('')
+      expect(elsewhere.connections()).toBe(1)
+      expect(elsewhere.input()).toBe('')
       await using meant = await peer((socket) => void socket.end('-rw-r--r-- 1 o g 5 Nov 21 04:27 a\r\n'), {
         host: '127.0.0.4',
       })
@@ -475,15 +481,15 @@ describe('ftp against servers that misbehave', () => {
       '227 Passive (127,0,0,1,0,0)',
       '227 Passive',
       '200 Passive (127,0,0,1,4,1)',
-    ])('%s is not a valid address for a data connection', async (said) => {
-      const result = await one('PASV', { answers: { PASV: said } }, { passive: 'PASV' })
+    ])('%s is not a valid address for a data connection', async (text) => {
+      const result = await one('PASV', { answers: { PASV: text } }, { passive: 'PASV' })
       expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
       expect(result.message).toContain('no place to connect to')
     })
     test.each(['229 Extended (|||0|)', '229 Extended (|||70000|)', '229 Extended (||21|)', '229 Extended'])(
       '%s is not a valid address for a data connection',
-      async (said) => {
-        expect(await one('EPSV', { answers: { EPSV: said } }, { passive: 'EPSV' })).toMatchObject({ fault: 'protocol' })
+      async (text) => {
+        expect(await one('EPSV', { answers: { EPSV: text } }, { passive: 'EPSV' })).toMatchObject({ fault: 'protocol' })
       },
     )
     test('an unsupported command is a warning beside one that works, and a failure where it is required', async () => {
@@ -549,9 +555,9 @@ describe('ftp against servers that misbehave', () => {
       ['425 Cannot see you', 'refused', 'did not see our data connection'],
       ['522 Session reuse required', 'tls', 'did not accept the encryption'],
       ['550 No listing', 'data', 'answered LIST with "550 No listing"'],
-    ])('%s to LIST is %s', async (said, fault, told) => {
-      const result = await one('EPSV', { answers: { LIST: said } })
-      expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(told) })
+    ])('%s to LIST is %s', async (text, fault, message) => {
+      const result = await one('EPSV', { answers: { LIST: text } })
+      expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(message) })
     })
     test('an endless listing is truncated, and the session ends in time', async () => {
       const flood = (data: Socket): void => {
@@ -598,12 +604,12 @@ describe('ftp against servers that misbehave', () => {
         '-rw-r--r-- 1 o g 5 Jan 03 2020 e\u202ef.txt',
       ].join('\r\n')
       const script = { listing, answers: { FEAT: '502 No', MDTM: '213 20200103000000' } }
-      const { results, heard } = await run(script, { folder: 'in' }, 'Advanced')
+      const { results, input } = await run(script, { folder: 'in' }, 'Advanced')
       const result = checked(results, 'oldest file')
       expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
       expect(result.message).toContain('"ef.txt"')
-      expect(heard).not.toContain('DELE')
-      expect(heard.match(/MDTM/g)).toHaveLength(1)
+      expect(input).not.toContain('DELE')
+      expect(input.match(/MDTM/g)).toHaveLength(1)
     })
     test('a server that dates no file is a warning, never ok', async () => {
       const script = { answers: { FEAT: '502 No', MDTM: '502 No' } }
@@ -613,18 +619,18 @@ describe('ftp against servers that misbehave', () => {
     test.each([
       ['another SHA-256', (bytes: Buffer) => Buffer.from(bytes).fill(0, 100, 101 + 64), 'with another SHA-256'],
       ['cut', (bytes: Buffer) => bytes.subarray(0, 60_000), 'as 60000 of 65536 bytes'],
-    ])('a file that comes back %s fails the round trip, and is deleted nevertheless', async (_, spoil, told) => {
-      const { results, heard } = await run({ spoil }, { allowWrites: true }, 'Advanced')
+    ])('a file that comes back %s fails the round trip, and is deleted nevertheless', async (_, spoil, message) => {
+      const { results, input } = await run({ spoil }, { allowWrites: true }, 'Advanced')
       expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(checked(results, 'round trip').message).toContain(told)
+      expect(checked(results, 'round trip').message).toContain(message)
       expect(checked(results, 'delete').status).toBe('ok')
-      expect(heard).toMatch(/DELE svc-probe-\S+-renamed\.tmp\r\n/)
+      expect(input).toMatch(/DELE svc-probe-\S+-renamed\.tmp\r\n/)
     })
     test('a refused rename is reported, and the file is deleted under its first name', async () => {
-      const { results, heard } = await run({ answers: { RNTO: '550 No' } }, { allowWrites: true }, 'Advanced')
+      const { results, input } = await run({ answers: { RNTO: '550 No' } }, { allowWrites: true }, 'Advanced')
       expect(checked(results, 'rename')).toMatchObject({ status: 'failed', fault: 'data' })
       expect(checked(results, 'delete').status).toBe('ok')
-      expect(heard).toMatch(/DELE svc-probe-[^\r]*[0-9a-f]\.tmp\r\n/)
+      expect(input).toMatch(/DELE svc-probe-[^\r]*[0-9a-f]\.tmp\r\n/)
     })
     test('a file that cannot be deleted is reported', async () => {
       const { results } = await run({ answers: { DELE: '550 No' } }, { allowWrites: true }, 'Advanced')
@@ -651,28 +657,40 @@ suiteWith(opensslMissing(), 'ftp certificates', () => {
     'a certificate that is %s ends the session before the account is sent',
     async (name) => {
       await using server = await scriptedFtp({ peer: { tls: certificates[name] } })
-      const given: Given = { host, port: server.port, tls: 'implicit', username: 'monitor', password: secret('word') }
-      const results = await runKind(ftp, { ...given, caFile: certificates.caFile }, 'Standard')
+      const overrides: Overrides = {
+        host,
+        port: server.port,
+        tls: 'implicit',
+        username: 'monitor',
+        password: secret('word'),
+      }
+      const results = await runKind(ftp, { ...overrides, caFile: certificates.caFile }, 'Standard')
       expect(names(results)).toEqual(['TLS'])
       expect(results[0]).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(server.heard()).toBe('')
+      expect(server.input()).toBe('')
       await hungUp(server)
     },
   )
   test('a certificate that expires soon warns from Standard on', async () => {
     await using server = await scriptedFtp({ peer: { tls: certificates.fiveDays } })
-    const given: Given = { host, port: server.port, tls: 'implicit', caFile: certificates.caFile }
-    expect(checked(await runKind(ftp, given, 'Standard'), 'certificate')).toMatchObject({
+    const overrides: Overrides = { host, port: server.port, tls: 'implicit', caFile: certificates.caFile }
+    expect(checked(await runKind(ftp, overrides, 'Standard'), 'certificate')).toMatchObject({
       status: 'warning',
       measurement: { unit: 'days' },
     })
-    expect(names(await runKind(ftp, given, 'Basic'))).toEqual(['TLS', 'banner'])
+    expect(names(await runKind(ftp, overrides, 'Basic'))).toEqual(['TLS', 'banner'])
   })
   test('a data connection without TLS under an encrypted session is a failure', async () => {
     await using server = await scriptedFtp({ peer: { tls: certificates.good } })
-    const given: Given = { host, port: server.port, tls: 'implicit', caFile: certificates.caFile, username: 'monitor' }
+    const overrides: Overrides = {
+      host,
+      port: server.port,
+      tls: 'implicit',
+      caFile: certificates.caFile,
+      username: 'monitor',
+    }
     const result = checked(
-      await runKind(ftp, { ...given, password: secret('word') }, 'Standard', { timeoutMs: 2_000 }),
+      await runKind(ftp, { ...overrides, password: secret('word') }, 'Standard', { timeoutMs: 2_000 }),
       'EPSV',
     )
     expect(result.status).toBe('failed')
@@ -681,7 +699,7 @@ suiteWith(opensslMissing(), 'ftp certificates', () => {
 })
 
 describe('ftp settings and evaluation', () => {
-  const settings = (given: Given): FtpSettings => withDefaults(ftp.settings, { host, ...given })
+  const settings = (overrides: Overrides): FtpSettings => withDefaults(ftp.settings, { host, ...overrides })
   test.each([
     [{ password: secret('x') }, 'password needs a username'],
     [{ tls: 'off', caFile: '/ca.pem' }, 'caFile needs TLS'],
@@ -691,8 +709,8 @@ describe('ftp settings and evaluation', () => {
     [{ username: 'a\r\nDELE b' }, 'username holds a control character'],
     [{ username: 'a', folder: 'a\nb' }, 'folder holds a control character'],
     [{ username: 'a', probeSize: 5 * 1024 * 1024 }, 'probeSize must be 1B to 4MiB'],
-  ] satisfies [Given, string][])('%j cannot be used together', (given, told) => {
-    expect(ftp.validate?.(settings(given))).toContain(told)
+  ] satisfies [Overrides, string][])('%j cannot be used together', (overrides, message) => {
+    expect(ftp.validate?.(settings(overrides))).toContain(message)
   })
   test('the port follows the encryption, and the target includes it', () => {
     expect(ftp.target?.(settings({}))).toEqual({ host, port: 21 })
@@ -724,11 +742,11 @@ describe('ftp settings and evaluation', () => {
     expect([1_000, 1_000.1, 3_000, 3_000.1].flatMap(banner)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
   test('replies in pieces are joined, and lines within a multi-line reply may resemble its end', () => {
-    const reader = new ReplyReader('a:21', (heard) => String(heard))
+    const reader = new ReplyReader('a:21', (input) => String(input))
     const pieces = ['220-o', 'ne\r\n 220 two\r\n221 three\r', '\n220', ' four\r\n331 x\r\n\r\n', '200\n']
-    const heard = pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
-    expect(heard.map((reply) => reply.code)).toEqual([220, 331, 200])
-    expect(heard[0]?.text).toBe('220-one\n 220 two\n221 three\n220 four')
+    const data = pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
+    expect(data.map((reply) => reply.code)).toEqual([220, 331, 200])
+    expect(data[0]?.text).toBe('220-one\n 220 two\n221 three\n220 four')
     expect(reader.started).toBe(false)
   })
   test('quotes in the folder of a PWD are unescaped, and control characters make it invalid', () => {

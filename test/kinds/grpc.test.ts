@@ -120,8 +120,8 @@ const forEver = (socket: Socket, first: Buffer, chunk: Buffer): void => {
   more()
 }
 
-const look = (port: number, given: Settings = {}, options: RunKindOptions = {}) =>
-  runKind(grpc, { host, port, ...given }, 'Standard', options)
+const look = (port: number, input: Settings = {}, options: RunKindOptions = {}) =>
+  runKind(grpc, { host, port, ...input }, 'Standard', options)
 const statuses = (results: Awaited<ReturnType<typeof look>>) => results.map((result) => [result.check, result.status])
 
 describe('grpc health', () => {
@@ -259,13 +259,13 @@ describe('grpc metadata', () => {
   test.each<[Settings, string]>([
     [{}, 'localhost:'],
     [{ authority: 'shop.internal' }, 'shop.internal'],
-  ])('with %o the authority begins with %s', async (given, expected) => {
+  ])('with %o the authority begins with %s', async (input, expected) => {
     const authorities: (string | undefined)[] = []
     await using server = await http2Server((stream, { ':authority': authority }) => {
       authorities.push(authority)
       says({ body: serving })(stream)
     })
-    await look(server.port, { host: 'localhost', ...given })
+    await look(server.port, { host: 'localhost', ...input })
     expect(authorities).toEqual([expected.endsWith(':') ? `${expected}${server.port}` : expected])
   })
 })
@@ -703,8 +703,8 @@ test.each<[Settings, string]>([
   [{ headers: { ':path': '/x' } }, 'headers: ":path" is not a metadata key'],
   [{ headers: { TE: 'x' } }, 'headers may not set TE'],
   [{ headers: { a: 'ä' } }, 'has other characters than printable ASCII'],
-])('the settings %o cannot be used together', async (given, text) => {
-  const results = await look(1, given)
+])('the settings %o cannot be used together', async (input, text) => {
+  const results = await look(1, input)
   expect(results).toEqual([expect.objectContaining({ check: 'settings', status: 'failed', fault: 'data' })])
   expect(results[0]?.message).toContain(text)
 })

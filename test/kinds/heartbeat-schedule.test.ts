@@ -43,9 +43,9 @@ describe('a job with a schedule', () => {
     expect([await past(-1), await past(0), await past(10 * minute)]).toEqual(['ok', 'ok', 'ok'])
     expect([await past(10 * minute + 1), await past(30 * minute)]).toEqual(['warning', 'warning'])
     expect(await past(30 * minute + 1)).toBe('failed')
-    const given = async (grace: object) => (await newest(due + 2 * hour, [before], { ...nightly, grace })).status
-    expect([await given({ limit: 2 * hour }), await given({ limit: 2 * hour - 1 })]).toEqual(['ok', 'failed'])
-    expect([await given({ warn: 2 * hour - 1 }), await given({})]).toEqual(['warning', 'ok'])
+    const withGrace = async (grace: object) => (await newest(due + 2 * hour, [before], { ...nightly, grace })).status
+    expect([await withGrace({ limit: 2 * hour }), await withGrace({ limit: 2 * hour - 1 })]).toEqual(['ok', 'failed'])
+    expect([await withGrace({ warn: 2 * hour - 1 }), await withGrace({})]).toEqual(['warning', 'ok'])
   })
 
   test('is not overdue while the grace period lasts', async () => {
@@ -55,17 +55,21 @@ describe('a job with a schedule', () => {
   })
 
   test('has this message while it is ok', async () => {
-    const told = async (now: number, at: number, settings = nightly) =>
+    const messageOf = async (now: number, at: number, settings = nightly) =>
       (await newest(now, [beat('nightly', at)], settings)).message
-    expect(await told(due + 7 * hour, due + 5 * minute)).toBe(
+    expect(await messageOf(due + 7 * hour, due + 5 * minute)).toBe(
       'last heartbeat, of nightly, came 6.9 h ago; it was due at 02:00 UTC (limit 30 min)',
     )
-    expect(await told(due + 5 * minute, due - day)).toBe('nightly is due since 02:00 UTC, 5 min ago (limit 30 min)')
-    expect(await told(due + 12 * minute, due - day)).toBe(
+    expect(await messageOf(due + 5 * minute, due - day)).toBe(
+      'nightly is due since 02:00 UTC, 5 min ago (limit 30 min)',
+    )
+    expect(await messageOf(due + 12 * minute, due - day)).toBe(
       'nightly has not reported since 02:00 UTC, when it was due (12 min ago; warns above 10 min)',
     )
     const patient: Settings = { schedule: '* * * * *', grace: { limit: 6 * hour } }
-    expect(await told(due, due - 5.5 * hour, patient)).toBe('last heartbeat, of nightly, came 5.5 h ago (limit 6 h)')
+    expect(await messageOf(due, due - 5.5 * hour, patient)).toBe(
+      'last heartbeat, of nightly, came 5.5 h ago (limit 6 h)',
+    )
     expect((await newest(due, [beat('a', due - 6 * hour - 2 * minute)], patient)).status).toBe('failed')
   })
 
@@ -103,19 +107,23 @@ describe('the other checks of a schedule', () => {
 
   test('B4 an overdue agent is silent, and its own status no longer counts', async () => {
     const now = due + 31 * minute
-    const found = await look(now, [there, { ...gone, status: 'Fail' }], { ...nightly, agents: ['a', 'b', 'c'] })
-    expect(checked(found, 'newest').status).toBe('ok')
-    expect(checked(found, 'status')).toMatchObject({
+    const result = await look(now, [there, { ...gone, status: 'Fail' }], { ...nightly, agents: ['a', 'b', 'c'] })
+    expect(checked(result, 'newest').status).toBe('ok')
+    expect(checked(result, 'status')).toMatchObject({
       status: 'ok',
       message: expect.stringMatching(/^\w+ says that it is well$/),
     })
-    const told = 'b: has not reported since 2026-01-13 02:00 UTC, when it was due (24.5 h ago, 2 runs missed)'
-    expect(checked(found, 'reporting')).toMatchObject({
+    const messageOf = 'b: has not reported since 2026-01-13 02:00 UTC, when it was due (24.5 h ago, 2 runs missed)'
+    expect(checked(result, 'reporting')).toMatchObject({
       status: 'failed',
       message: '1 of 3 agents reports; not c, b (at least 3)',
-      details: ['c: never heard of', told],
+      details: ['c: never heard of', messageOf],
     })
-    expect(checked(found, 'silent')).toMatchObject({ status: 'failed', details: [told], measurement: { value: 1 } })
+    expect(checked(result, 'silent')).toMatchObject({
+      status: 'failed',
+      details: [messageOf],
+      measurement: { value: 1 },
+    })
   })
 
   test('B4 no check contradicts another, whenever the heartbeats arrive', async () => {
@@ -126,10 +134,10 @@ describe('the other checks of a schedule', () => {
         for (let step = 0; step < 8; step += 1) {
           const now = due + step * 7 * hour + step * 12_345
           const beats = [0, 3, 30, 700, 9_000].slice(step % 3).map((ago) => beat(`a${ago}`, now - ago * minute))
-          const found = await look(now, beats, grace ? { schedule, grace } : { schedule })
-          const alive = checked(found, 'reporting').measurement?.value ?? Number.NaN
-          const silent = checked(found, 'silent').measurement?.value
-          const { status } = checked(found, 'newest')
+          const result = await look(now, beats, grace ? { schedule, grace } : { schedule })
+          const alive = checked(result, 'reporting').measurement?.value ?? Number.NaN
+          const silent = checked(result, 'silent').measurement?.value
+          const { status } = checked(result, 'newest')
           expect(alive + (silent ?? 0)).toBe(beats.length)
           if (status === 'failed') expect(alive).toBe(0)
           if (status === 'ok') expect(alive).toBeGreaterThan(0)
@@ -143,11 +151,11 @@ describe('the other checks of a schedule', () => {
 
   test('where only a warning is set, an agent beyond it is silent', async () => {
     const alive = async (ms: number) => {
-      const found = await look(due + ms, [beat('a', due - day)], { ...nightly, grace: { warn: 5 * minute } })
+      const result = await look(due + ms, [beat('a', due - day)], { ...nightly, grace: { warn: 5 * minute } })
       return [
-        checked(found, 'newest').status,
-        checked(found, 'reporting').measurement?.value,
-        checked(found, 'silent').status,
+        checked(result, 'newest').status,
+        checked(result, 'reporting').measurement?.value,
+        checked(result, 'silent').status,
       ]
     }
     expect(await alive(5 * minute)).toEqual(['ok', 1, 'ok'])
@@ -158,8 +166,8 @@ describe('the other checks of a schedule', () => {
     const now = due + hour
     const flapping = async (daysAgo: readonly number[], lateMs = minute) => {
       const history = daysAgo.map((days) => ({ at: due - days * day + lateMs, status: 'Ok' as const }))
-      const found = await look(now, [beat('a', due + minute, { history })])
-      return checked(found, 'flapping')
+      const result = await look(now, [beat('a', due + minute, { history })])
+      return checked(result, 'flapping')
     }
     expect(await flapping([5, 4, 3, 2, 1, 0])).toMatchObject({ status: 'ok', measurement: { value: 0 } })
     // The one of a day came, and too late: at the boundary of the grace, and beyond.
@@ -221,19 +229,20 @@ test('thousands of missed runs are reported without counting them, and 10,000 ag
   const history = Array.from({ length: 20 }, (_, n) => ({ at: now - 29 * day + n * hour, status: 'Ok' as const }))
   const beats = Array.from({ length: 10_000 }, (_, n) => beat(`agent-${n}`, now - 28 * day - n, { history }))
   const began = processorMs()
-  const found = await look(now, beats, { schedule: '* * * * *' })
+  const results = await look(now, beats, { schedule: '* * * * *' })
   expect(processorMs() - began).toBeLessThan(4_000)
-  expect(checked(found, 'newest')).toMatchObject({
+  expect(checked(results, 'newest')).toMatchObject({
     status: 'failed',
     message:
       'agent-0 has not reported since its heartbeat of 2025-12-17 02:00 UTC (28 d ago, more than 300 runs missed; limit 30 min)',
     measurement: { value: 28 * day },
   })
-  for (const { details = [] } of found) expect(details.length).toBeLessThanOrEqual(20)
+  for (const { details = [] } of results) expect(details.length).toBeLessThanOrEqual(20)
 })
 
 describe('schedule in svc.yaml', () => {
-  const wrong = (given: Settings): string | undefined => heartbeat.validate?.(withDefaults(heartbeat.settings, given))
+  const wrong = (withGrace: Settings): string | undefined =>
+    heartbeat.validate?.(withDefaults(heartbeat.settings, withGrace))
 
   test.each(['0 2 * * *', '@daily', '@HOURLY', '@weekly', '*/5 8-17 * * MON-FRI', '0 0 1,15 * *', ' 30 6 * * 7 '])(
     '%s is read',

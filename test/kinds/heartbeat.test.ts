@@ -45,9 +45,9 @@ describe('at Basic the newest heartbeat counts', () => {
 
   test('B4 a missing heartbeat is a failure in each mode, also for a pattern', async () => {
     expect(await one('newest', [], {}, 'Basic')).toMatchObject({ status: 'failed', fault: 'data' })
-    const found = await look([beat('other', 0)], { agents: ['agent-*'] })
-    expect(checked(found, 'newest').message).toBe('no heartbeat of agent-* has come in: svc heartbeat NAME sends one')
-    expect(checked(found, 'reporting')).toMatchObject({ status: 'failed', message: '0 of 0 agents report' })
+    const result = await look([beat('other', 0)], { agents: ['agent-*'] })
+    expect(checked(result, 'newest').message).toBe('no heartbeat of agent-* has come in: svc heartbeat NAME sends one')
+    expect(checked(result, 'reporting')).toMatchObject({ status: 'failed', message: '0 of 0 agents report' })
   })
 
   test('B4 an unreadable store and a missing one are failures and reported as such', async () => {
@@ -85,11 +85,13 @@ describe('selection of agents', () => {
     ['agent', []],
   ])('%s', async (pattern, meant) => {
     const beats = ['a', 'agent-1', 'agent-22', 'db.example.com'].map((name) => beat(name, 0, { version: name }))
-    const found = await look(beats, { agents: [pattern] }, 'Standard')
-    const { measurement } = checked(found, 'reporting')
+    const results = await look(beats, { agents: [pattern] }, 'Standard')
+    const { measurement } = checked(results, 'reporting')
     expect(measurement?.value).toBe(meant.length)
-    const told = found.find(({ check }) => check === 'version')
-    expect(meant.every((name) => `${told?.message} ${told?.details?.join()}`.includes(name))).toBe(true)
+    const versionResult = results.find(({ check }) => check === 'version')
+    expect(meant.every((name) => `${versionResult?.message} ${versionResult?.details?.join()}`.includes(name))).toBe(
+      true,
+    )
   })
 
   test('B3 an unnamed agent raises no alarm after 30 days of silence, a named one and one with a schedule do', async () => {
@@ -249,8 +251,8 @@ test('hostile text from agents becomes one truncated line without escapes', asyn
 test('10,000 agents are evaluated at once, and few are named', async () => {
   const beats = Array.from({ length: 10_000 }, (_, n) => beat(`agent-${n}`, 9 * minute, { version: `${n % 50}` }))
   const began = processorMs()
-  const found = await look([...beats, beat('last', 0)])
+  const results = await look([...beats, beat('last', 0)])
   expect(processorMs() - began).toBeLessThan(3_000)
-  for (const { details = [] } of found) expect(details.length).toBeLessThanOrEqual(20)
-  expect(checked(found, 'reporting').message).toMatch(/^1 of 10001 agents reports; not agent-0, .* and 9997 more$/)
+  for (const { details = [] } of results) expect(details.length).toBeLessThanOrEqual(20)
+  expect(checked(results, 'reporting').message).toMatch(/^1 of 10001 agents reports; not agent-0, .* and 9997 more$/)
 })

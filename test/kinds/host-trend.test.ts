@@ -69,7 +69,7 @@ describe('the trend of a disk', () => {
   })
 
   test('Advanced runs of the host record the free space and report its trend; others record nothing', async () => {
-    const asked: string[] = []
+    const requests: string[] = []
     // Of every file system here: a byte less of the same figure, each quarter of an hour.
     const history = async ({
       series,
@@ -82,12 +82,12 @@ describe('the trend of a disk', () => {
       at: number
       everyMs: number
     }) => {
-      asked.push(series)
+      requests.push(series)
       expect(everyMs).toBe(900_000)
       return Array.from({ length: 20 }, (_, n) => ({ at: at - (19 - n) * 900_000, value: value * (1 + (19 - n) / 19) }))
     }
     await runKind(host, {}, 'Standard', { history: { keep: history, exceededSince: async () => new Map() } })
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
     const results = await runKind(host, {}, 'Advanced', {
       history: { keep: history, exceededSince: async () => new Map() },
     })

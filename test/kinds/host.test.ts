@@ -146,9 +146,9 @@ describe('this machine', () => {
   })
 
   test('free space equals what df reports as available', async () => {
-    const found: (Disk | SilentDisk)[] = []
-    for await (const disk of disks()) found.push(disk)
-    const root = found.find((disk) => disk.mount === '/')
+    const results: (Disk | SilentDisk)[] = []
+    for await (const disk of disks()) results.push(disk)
+    const root = results.find((disk) => disk.mount === '/')
     const [, line = ''] = execFileSync('df', ['-P', '-k', '/'], { encoding: 'utf8' }).split('\n')
     const [, size, , available] = line.split(/\s+/).map(Number)
     expect(root).toMatchObject({ total: (size ?? 0) * 1024 })
@@ -183,7 +183,7 @@ describe('the disk listings of other systems', () => {
   const row = { type: 'APFS', size: 500, available: 100, rw: true }
 
   test('macOS: the data volume represents the sealed system, and network volumes are omitted', () => {
-    const found = fromListing(
+    const results = fromListing(
       [
         { ...row, fs: '/dev/disk3s1s1', mount: '/', rw: false },
         { ...row, fs: '/dev/disk3s5', mount: '/System/Volumes/Data' },
@@ -194,12 +194,12 @@ describe('the disk listings of other systems', () => {
       ],
       'darwin',
     )
-    expect(found.map((disk) => disk.mount)).toEqual(['/System/Volumes/Data', '/Volumes/Media'])
-    expect(found[0]).toEqual({ mount: '/System/Volumes/Data', type: 'APFS', total: 500, available: 100 })
+    expect(results.map((disk) => disk.mount)).toEqual(['/System/Volumes/Data', '/Volumes/Media'])
+    expect(results[0]).toEqual({ mount: '/System/Volumes/Data', type: 'APFS', total: 500, available: 100 })
   })
 
   test('Windows: drives by letter, without empty card readers and optical disks', () => {
-    const found = fromListing(
+    const results = fromListing(
       [
         { ...row, fs: 'C:', type: 'NTFS', mount: 'C:' },
         { ...row, fs: 'D:', type: 'CDFS', mount: 'D:', rw: false },
@@ -207,7 +207,7 @@ describe('the disk listings of other systems', () => {
       ],
       'win32',
     )
-    expect(found.map((disk) => disk.mount)).toEqual(['C:'])
+    expect(results.map((disk) => disk.mount)).toEqual(['C:'])
   })
 })
 
@@ -219,11 +219,11 @@ function ntp(packet: Buffer, at: number, ms: number): void {
 }
 
 /** What a time server answers whose clock is `ahead` milliseconds ahead of ours. */
-function answerTo(asked: Buffer, ahead: number, at = Date.now()): Buffer {
+function answerTo(request: Buffer, ahead: number, at = Date.now()): Buffer {
   const packet = Buffer.alloc(48)
   packet[0] = 0b00_100_100
   packet[1] = 2
-  asked.copy(packet, 24, 40, 48)
+  request.copy(packet, 24, 40, 48)
   ntp(packet, 32, at + ahead)
   ntp(packet, 40, at + ahead)
   return packet
@@ -240,9 +240,9 @@ describe('the time server', () => {
     const socket = createSocket('udp4')
     open.push(socket)
     let count = 0
-    socket.on('message', (asked, from) => {
+    socket.on('message', (request, from) => {
       count += 1
-      for (const answer of answers(asked, count)) socket.send(answer, from.port, from.address)
+      for (const answer of answers(request, count)) socket.send(answer, from.port, from.address)
     })
     socket.bind(0, '127.0.0.1')
     await once(socket, 'listening')
@@ -252,7 +252,7 @@ describe('the time server', () => {
     checked(await runKind(host, { clock: clock(port), disks: ['/'] }, 'Standard', more), 'clock')
 
   test('that agrees is ok, and its address is reported', async () => {
-    const port = await timeServer((asked) => [answerTo(asked, 0)])
+    const port = await timeServer((request) => [answerTo(request, 0)])
     expect(await look(port)).toMatchObject({
       status: 'ok',
       address: `127.0.0.1:${port}`,
@@ -261,25 +261,25 @@ describe('the time server', () => {
   })
 
   test('that is 400 ms ahead is a warning, 5 s behind a failure', async () => {
-    const ahead = await look(await timeServer((asked) => [answerTo(asked, 400)]))
+    const ahead = await look(await timeServer((request) => [answerTo(request, 400)]))
     expect(ahead).toMatchObject({ status: 'warning', message: expect.stringContaining('behind 127.0.0.1:') })
     expect(ahead.measurement?.value).toBeGreaterThan(350)
-    const behind = await look(await timeServer((asked) => [answerTo(asked, -5_000)]))
+    const behind = await look(await timeServer((request) => [answerTo(request, -5_000)]))
     expect(behind).toMatchObject({ status: 'failed', fault: 'threshold', message: expect.stringContaining('ahead of') })
   })
 
   test('gets the request again when a packet is lost', async () => {
-    const asked: string[] = []
+    const requests: string[] = []
     const port = await timeServer((packet, count) => {
-      asked.push(packet.toString('hex', 40, 48))
+      requests.push(packet.toString('hex', 40, 48))
       return count === 1 ? [] : [answerTo(packet, 0)]
     })
     expect(await look(port)).toMatchObject({ status: 'ok' })
-    expect(new Set(asked).size).toBe(2)
+    expect(new Set(requests).size).toBe(2)
   })
 
   test('cannot be impersonated by an unsolicited answer', async () => {
-    const port = await timeServer((asked) => [answerTo(Buffer.alloc(48), 9_000_000), answerTo(asked, 0)])
+    const port = await timeServer((request) => [answerTo(Buffer.alloc(48), 9_000_000), answerTo(request, 0)])
     expect(await look(port)).toMatchObject({ status: 'ok' })
   })
 
@@ -304,39 +304,40 @@ describe('the time server', () => {
 
   test('is abandoned at the deadline, without a socket or a timer', async () => {
     const port = await timeServer(() => [])
-    const held = (kind: RegExp): number => process.getActiveResourcesInfo().filter((one) => kind.test(one)).length
+    const resourceCount = (kind: RegExp): number =>
+      process.getActiveResourcesInfo().filter((one) => kind.test(one)).length
     // A timer of the test runner itself may still be running out.
     await pause(150)
-    const before = { sockets: held(/UDP|TCP/), timers: held(/Timeout/) }
+    const before = { sockets: resourceCount(/UDP|TCP/), timers: resourceCount(/Timeout/) }
     expect(await look(port, { timeoutMs: 900 })).toMatchObject({ status: 'failed', fault: 'timeout' })
-    await until(() => held(/UDP|TCP/) === before.sockets && held(/Timeout/) <= before.timers)
+    await until(() => resourceCount(/UDP|TCP/) === before.sockets && resourceCount(/Timeout/) <= before.timers)
   })
 
   test('without a valid host is reported as such', async () => {
-    const given = { clock: { reference: 'http://x/y', offset: {} } }
-    expect(checked(await runKind(host, given, 'Standard'), 'clock')).toMatchObject({ status: 'failed', fault: 'data' })
+    const input = { clock: { reference: 'http://x/y', offset: {} } }
+    expect(checked(await runKind(host, input, 'Standard'), 'clock')).toMatchObject({ status: 'failed', fault: 'data' })
   })
 })
 
 describe('the packets of NTP', () => {
   const nonce = Buffer.from('0102030405060708', 'hex')
-  const asked = question(nonce)
+  const requests = question(nonce)
   const at = Date.UTC(2026, 0, 1)
   const changed = (change: (packet: Buffer) => void): Buffer => {
-    const packet = answerTo(asked, 0, at)
+    const packet = answerTo(requests, 0, at)
     change(packet)
     return packet
   }
 
   test('a question is 48 bytes, version 4, mode client', () => {
-    expect(asked).toHaveLength(48)
-    expect(asked[0]).toBe(0x23)
-    expect(asked.subarray(40)).toEqual(nonce)
+    expect(requests).toHaveLength(48)
+    expect(requests[0]).toBe(0x23)
+    expect(requests.subarray(40)).toEqual(nonce)
   })
 
   test('offset and round trip are those of the four times', () => {
     // Asked at 0, heard there at 130, answered at 140, back at 60: 105 ms behind, 50 ms on the way.
-    const packet = answerTo(asked, 0, at)
+    const packet = answerTo(requests, 0, at)
     ntp(packet, 32, at + 130)
     ntp(packet, 40, at + 140)
     const { offset, roundTrip, stratum } = readAnswer(packet, nonce, at, at + 60)
@@ -347,7 +348,7 @@ describe('the packets of NTP', () => {
 
   test('the seconds wrap in February 2036, and the time continues', () => {
     const later = Date.UTC(2036, 1, 7, 6, 28, 30)
-    expect(readAnswer(answerTo(asked, 0, later), nonce, later, later).offset).toBeCloseTo(0, 1)
+    expect(readAnswer(answerTo(requests, 0, later), nonce, later, later).offset).toBeCloseTo(0, 1)
   })
 
   test.each([
@@ -359,7 +360,7 @@ describe('the packets of NTP', () => {
     ['has too high a stratum', () => changed((packet) => packet.writeUInt8(16, 1))],
     ['holds no time', () => changed((packet) => packet.fill(0, 40, 48))],
   ])('an answer that %s is refused', (_, packet) => {
-    expect(() => readAnswer(packet(answerTo(asked, 0, at)), nonce, at, at)).toThrow()
+    expect(() => readAnswer(packet(answerTo(requests, 0, at)), nonce, at, at)).toThrow()
   })
 
   test('a refusal is reported by its code', () => {

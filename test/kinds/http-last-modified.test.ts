@@ -9,12 +9,12 @@ const hourMs = 3_600_000
 type Settings = Parameters<typeof runKind<typeof http.settings>>[1]
 
 /** Runs the kind against a server whose content was changed so many milliseconds ago. */
-async function look(agoMs: number | undefined, given: Settings, mode: Parameters<typeof runKind>[2] = 'Standard') {
+async function look(agoMs: number | undefined, input: Settings, mode: Parameters<typeof runKind>[2] = 'Standard') {
   await using server = await httpPeer((_, response) => {
     if (agoMs !== undefined) response.setHeader('Last-Modified', new Date(Date.now() - agoMs).toUTCString())
     response.end('feed')
   })
-  return await runKind(http, { url: `${server.origin}/feed.xml`, ...given }, mode)
+  return await runKind(http, { url: `${server.origin}/feed.xml`, ...input }, mode)
 }
 const limits = { lastModified: { warn: hourMs, limit: 24 * hourMs } }
 
@@ -51,8 +51,8 @@ test('content from the future fails, beyond the difference of the clocks', async
 })
 
 test('only its own setting enables it, from Standard on or from judgeFrom on', async () => {
-  const names = async (given: Settings, mode?: Parameters<typeof runKind>[2]) =>
-    (await look(25 * hourMs, given, mode)).map(({ check }) => check)
+  const names = async (input: Settings, mode?: Parameters<typeof runKind>[2]) =>
+    (await look(25 * hourMs, input, mode)).map(({ check }) => check)
   expect(await names({})).not.toContain('last modified')
   expect(await names({ lastModified: {} })).not.toContain('last modified')
   expect(await names(limits, 'Basic')).not.toContain('last modified')

@@ -20,7 +20,7 @@ const entry = (more: Partial<LinkEntry> = {}): LinkEntry => ({
 })
 const look = (origin: string, settings: Settings, options: RunKindOptions = {}) =>
   runKind(http, { url: `${origin}/`, ...settings } as Settings, 'Standard', options)
-const told = (results: Awaited<ReturnType<typeof look>>, check: string) =>
+const messagesOf = (results: Awaited<ReturnType<typeof look>>, check: string) =>
   results.filter((one) => one.check === check).map(({ status, message }) => `${status} ${message}`)
 
 describe('http xml', () => {
@@ -29,7 +29,7 @@ describe('http xml', () => {
     await using there = await peer(replies(answer(200, body, { 'Content-Type': 'text/xml' })))
     const codes = { parse: 'CODE 1', ...('/VAST/@version' in expected ? { '/VAST/@version': 'CODE 2' } : {}) }
     const results = await look(`http://127.0.0.1:${there.port}`, { xml: expected, codes })
-    return { ...checked(results, 'xml'), heard: there.heard() }
+    return { ...checked(results, 'xml'), input: there.input() }
   }
 
   test('values, counts and patterns are compared with the document', async () => {
@@ -41,7 +41,7 @@ describe('http xml', () => {
     })
     expect(fine).toMatchObject({ status: 'ok' })
     expect(fine.message).toMatch(/4 values as expected$/)
-    expect(fine.heard).toMatch(/\r\nAccept: application\/xml, /)
+    expect(fine.input).toMatch(/\r\nAccept: application\/xml, /)
   })
 
   test('a wrong value is reported with its path, its code and the number of wrong ones', async () => {
@@ -76,12 +76,12 @@ describe('http links', () => {
     const results = await look(server.origin, {
       links: [entry({ json: { '$.ok': 'true' }, codes: { '$.ok': 'E7' } })],
     })
-    expect(server.asked()).toEqual(['GET /', 'GET /a', 'GET /b'])
-    expect(told(results, 'links')).toEqual([
+    expect(server.requestLines()).toEqual(['GET /', 'GET /a', 'GET /b'])
+    expect(messagesOf(results, 'links')).toEqual([
       expect.stringMatching(/^ok item http:\S+\/a: 127\.0\.0\.1:\d+ answered 200, "application\/json"$/),
       expect.stringMatching(/^ok item http:\S+\/b: /),
     ])
-    expect(told(results, 'json')).toEqual([
+    expect(messagesOf(results, 'json')).toEqual([
       expect.stringMatching(/^ok/),
       expect.stringMatching(/^failed 127\.0\.0\.1:\d+: E7: \$\.ok is "false", expected "true"$/),
     ])
@@ -91,7 +91,7 @@ describe('http links', () => {
   test('a template inserts a value percent-encoded, so that it cannot leave its place', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['7', '../../x?y=1#z', 'http://192.0.2.1/'] } })))
     await look(server.origin, { links: [entry({ url: '/jobs/{}/log' })] })
-    expect(server.asked().slice(1)).toEqual([
+    expect(server.requestLines().slice(1)).toEqual([
       'GET /jobs/7/log',
       'GET /jobs/..%2F..%2Fx%3Fy%3D1%23z/log',
       'GET /jobs/http%3A%2F%2F192.0.2.1%2F/log',
@@ -107,7 +107,7 @@ describe('http links', () => {
       linkHosts: ['127.0.0.1'],
       links: [entry({ plainHttp: true })],
     })
-    expect(told(results, 'links').every((line) => line.startsWith('ok'))).toBe(true)
+    expect(messagesOf(results, 'links').every((line) => line.startsWith('ok'))).toBe(true)
     expect(server.requests().map(({ headers }) => headers.authorization)).toEqual([
       'Bearer tok-12345',
       'Bearer tok-12345',
@@ -125,14 +125,14 @@ describe('http links', () => {
       else response.end('{}')
     })
     const followed = await look(server.origin, { redirects: 1, links: [entry({ plainHttp: true })] })
-    expect(told(followed, 'links')).toEqual([
+    expect(messagesOf(followed, 'links')).toEqual([
       expect.stringMatching(/^ok item http:\S+\/in: .* answered 200/),
       expect.stringMatching(
         /^failed item: http:\/\/192\.0\.2\.1\/internal is not asked: its address is not a public one/,
       ),
     ])
     const not = await look(server.origin, { links: [entry()] })
-    expect(told(not, 'links')[0]).toMatch(/^failed .*\/in: .* answered 302 \(expected 2xx\)$/)
+    expect(messagesOf(not, 'links')[0]).toMatch(/^failed .*\/in: .* answered 302 \(expected 2xx\)$/)
   })
 
   test('a slow link uses only its own time, and the deadline of the run ends all of them', async () => {
@@ -141,7 +141,7 @@ describe('http links', () => {
       pages(() => ({ '/': { items: [`http://127.0.0.1:${hole.port}/`, '/b'] }, '/b': {} })),
     )
     const settings = { linkHosts: ['127.0.0.1'], links: [entry({ plainHttp: true, within: 300 })] }
-    expect(told(await look(server.origin, settings), 'links')).toEqual([
+    expect(messagesOf(await look(server.origin, settings), 'links')).toEqual([
       expect.stringMatching(/^failed item \S+: \S+ gave no answer within 0\.3 s$/),
       expect.stringMatching(/^ok item \S+\/b: /),
     ])
@@ -179,19 +179,19 @@ describe('http links', () => {
     const results = await look(server.origin, {
       links: [entry(), entry({ name: 'more', path: '$.more[*]', most: 2 })],
     })
-    expect(told(results, 'links').slice(-2)).toEqual([
+    expect(messagesOf(results, 'links').slice(-2)).toEqual([
       'ok item: none in the answer',
       'warning more: 1 more not asked (most: 2)',
     ])
-    expect(server.asked()).toEqual(['GET /', 'GET /1', 'GET /2'])
+    expect(server.requestLines()).toEqual(['GET /', 'GET /1', 'GET /2'])
   })
 
   test('a thousand refused links are not reported a thousand times', async () => {
     const items = Array.from({ length: 1_000 }, (_, n) => `http://192.0.2.1/${n}`)
     await using server = await httpPeer(pages(() => ({ '/': { items: [...items, ...items] } })))
     const results = await look(server.origin, { links: [entry()] })
-    expect(told(results, 'links')).toHaveLength(11)
-    expect(told(results, 'links').at(-1)).toBe('warning item: 1980 more not asked (most: 10)')
+    expect(messagesOf(results, 'links')).toHaveLength(11)
+    expect(messagesOf(results, 'links').at(-1)).toBe('warning item: 1980 more not asked (most: 10)')
   })
 
   test('links are requested once, however many addresses are probed, and never in Basic', async () => {
@@ -199,15 +199,17 @@ describe('http links', () => {
     const resolve = async () => ['127.0.0.1', '127.0.0.1']
     const settings = { url: `http://two.test:${server.port}/`, addresses: 'all', links: [entry()] } as Settings
     await runKind(http, settings, 'Standard', { resolve })
-    expect(server.asked().filter((line) => line === 'GET /a')).toHaveLength(1)
+    expect(server.requestLines().filter((line) => line === 'GET /a')).toHaveLength(1)
     await runKind(http, settings, 'Basic', { resolve })
-    expect(server.asked().filter((line) => line === 'GET /a')).toHaveLength(1)
+    expect(server.requestLines().filter((line) => line === 'GET /a')).toHaveLength(1)
   })
 
   test('a run that another svc requested does not call a health check through a link', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['/healthcheck'] }, '/healthcheck': {} })))
     const hushed = await look(server.origin, { links: [entry()] }, { calledByPeer: true })
-    expect(told(hushed, 'links')).toEqual([expect.stringMatching(/is not asked: another svc asked for this run$/)])
+    expect(messagesOf(hushed, 'links')).toEqual([
+      expect.stringMatching(/is not asked: another svc asked for this run$/),
+    ])
     await look(server.origin, { links: [entry()] })
     expect(server.requests().at(-1)?.headers['x-svc-hops']).toBe('1')
   })
@@ -234,11 +236,11 @@ describe('allowed targets of links', () => {
   }
   const decide = async (url: string, ip: string | undefined, hosts?: readonly string[], from = target) => {
     const gate = { home: new URL('https://home.example/'), target: from, hosts, plainHttp: false }
-    const found = await admit(new URL(url), gate, {
+    const result = await admit(new URL(url), gate, {
       resolve: async () => (ip === undefined ? [] : [ip]),
       calledByPeer: false,
     })
-    return 'refusal' in found ? found.refusal.replace(/^.*is not asked: /, '') : found.target.address
+    return 'refusal' in result ? result.refusal.replace(/^.*is not asked: /, '') : result.target.address
   }
 
   test('without linkHosts: the origin of the monitor, and public addresses on the usual port', async () => {

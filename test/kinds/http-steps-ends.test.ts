@@ -8,12 +8,12 @@ import { processorMs } from '../support/processor-time.ts'
 import { type RunKindOptions, runKind } from '../support/run-kind.ts'
 
 type Raw = Readonly<Record<string, unknown>>
-type Said = { readonly status?: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
+type Reply = { readonly status?: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
 
 const env = { TOKEN: 'lantern-and-orchard-9' }
 
 /** A real server whose n-th answer (from 1) is as told. */
-function answering(look: (n: number) => Said): Promise<HttpPeer> {
+function answering(look: (n: number) => Reply): Promise<HttpPeer> {
   let looks = 0
   return httpPeer((_, response) => {
     looks += 1
@@ -32,9 +32,9 @@ function settingsOf(raw: Raw) {
 async function look(server: HttpPeer, step: Raw, more: Raw = {}, options: RunKindOptions = {}): Promise<Result> {
   const raw = { url: `${server.origin}/v1`, steps: [{ name: 'done', path: '/job', ...step }], ...more }
   const results = await runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options })
-  const found = results.find(({ message }) => message.startsWith('done: '))
-  if (!found) throw new Error(`nothing of the step among ${results.map(({ message }) => message).join(' | ')}`)
-  return found
+  const match = results.find(({ message }) => message.startsWith('done: '))
+  if (!match) throw new Error(`nothing of the step among ${results.map(({ message }) => message).join(' | ')}`)
+  return match
 }
 
 const problemOf = (step: Raw, more: Raw = {}): string | undefined =>
@@ -52,7 +52,7 @@ test('a pattern that backtracks ends the wait at once, and is abandoned for all 
   const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' }, fails: failsOf(40) })
   // Once 250 ms, and what a busy machine makes of it; 40 patterns, each by itself, take 10 s.
   expect(processorMs() - start).toBeLessThan(2_000)
-  expect(server.asked()).toHaveLength(1)
+  expect(server.requestLines()).toHaveLength(1)
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
   const judged = String.raw`cannot be judged: /\^\(\\w\+\)\+0\$/ ${givenUp}`
   expect(result.message).toMatch(
@@ -65,7 +65,7 @@ test('so does the pattern of the final answer', async () => {
   const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' } })
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
   expect(result.message).toMatch(new RegExp(String.raw`: cannot be judged: /\^\(a\+\)\+\$/ ${givenUp}`))
-  expect(server.asked()).toHaveLength(1)
+  expect(server.requestLines()).toHaveLength(1)
 })
 
 test('expectations of a step share one budget, and an abandoned one does not count as ok', async () => {
@@ -80,7 +80,7 @@ test('expectations of a step share one budget, and an abandoned one does not cou
 })
 
 test('a status that only `until` names is accepted for the last answer', async () => {
-  const gone = (n: number): Said => ({ status: n < 3 ? 200 : 404 })
+  const gone = (n: number): Reply => ({ status: n < 3 ? 200 : 404 })
   await using server = await answering(gone)
   const until = { status: [404], every: '100ms' }
   expect((await look(server, { until })).message).toMatch(
@@ -111,23 +111,23 @@ const signed = { signed: true, token: { env: 'TOKEN' } }
 
 test('a signed step that is refused stops waiting, whatever its status allows, and the next run does not repeat it', async () => {
   await using server = await answering(() => ({ status: 401 }))
-  const kept = limits()
+  const sharedLimits = limits()
   const step = { status: ['2xx', 401], until: { status: [200], every: '100ms' } }
-  const refused = await look(server, step, signed, { limits: kept, timeoutMs: 3_000, retries: 2 })
+  const refused = await look(server, step, signed, { limits: sharedLimits, timeoutMs: 3_000, retries: 2 })
   expect(refused).toMatchObject({ status: 'failed', fault: 'auth' })
   expect(refused.message).toMatch(/^done: GET \/v1\/job was answered 401, asked 1 time in .*: the sign-in was refused$/)
-  expect(server.asked()).toHaveLength(1)
-  await expect(look(server, step, signed, { limits: kept })).rejects.toThrow('not signed in')
-  expect(server.asked()).toHaveLength(1)
+  expect(server.requestLines()).toHaveLength(1)
+  await expect(look(server, step, signed, { limits: sharedLimits })).rejects.toThrow('not signed in')
+  expect(server.requestLines()).toHaveLength(1)
 })
 
 test('a refusal during the wait ends it as well; without a credential it does not', async () => {
   await using server = await answering((n) => ({ status: n < 3 ? 202 : 401 }))
   const step = { status: ['2xx', 401], until: { status: [200], every: '100ms', most: 5 } }
   expect(await look(server, step, signed)).toMatchObject({ status: 'failed', fault: 'auth' })
-  expect(server.asked()).toHaveLength(3)
+  expect(server.requestLines()).toHaveLength(3)
   expect(await look(server, step)).toMatchObject({ status: 'failed', fault: 'timeout' })
-  expect(server.asked()).toHaveLength(8)
+  expect(server.requestLines()).toHaveLength(8)
 })
 
 test('a signed step that waits for its own refusal is refused beforehand; one that sends one request may expect it', async () => {
@@ -147,8 +147,8 @@ test('captures of a step are hidden while it waits, unless `show` lists them', a
   await using server = await answering((n) => ({ body: { token: `tmp-SECRET-${n}`, was: `tmp-SECRET-${n - 1}` } }))
   const hidden = await look(server, { ...untilFinal, capture: { tok: '$.token' } })
   expect(hidden.message).toContain('last heard: $.token is "[secret]" and does not match')
-  const shown = await look(server, { ...untilFinal, capture: { tok: '$.token' } }, { show: ['tok'] })
-  expect(shown.message).toContain('last heard: $.token is "tmp-SECRET-4" and does not match')
+  const output = await look(server, { ...untilFinal, capture: { tok: '$.token' } }, { show: ['tok'] })
+  expect(output.message).toContain('last heard: $.token is "tmp-SECRET-4" and does not match')
   const earlier = { until: { ...untilFinal.until, expect: { '$.was': 'x' } }, capture: { tok: '$.token' } }
   expect((await look(server, earlier)).message).toContain('last heard: $.was is "[secret]", expected')
 })
@@ -184,5 +184,5 @@ test('the content of an unfinished answer is hidden and never sent', async () =>
     expect.stringMatching(/^done: .* asked 2 times in .*: the answer has no \$\.id, so no \$\{id\}$/),
     expect.stringMatching(/^remove: DELETE \S+ not sent: \$\{id\} was never captured; what step "make" made/),
   ])
-  expect(server.asked()).toEqual(['POST /v1/jobs', 'GET /v1/job', 'GET /v1/job'])
+  expect(server.requestLines()).toEqual(['POST /v1/jobs', 'GET /v1/job', 'GET /v1/job'])
 })

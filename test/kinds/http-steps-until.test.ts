@@ -8,22 +8,22 @@ import { type HttpPeer, httpPeer } from '../support/http-peer.ts'
 import { type RunKindOptions, runKind } from '../support/run-kind.ts'
 
 type Raw = Readonly<Record<string, unknown>>
-type Said = { readonly status?: number; readonly body?: unknown } | 'silence' | 'reset'
+type Reply = { readonly status?: number; readonly body?: unknown } | 'silence' | 'reset'
 type Jobs = HttpPeer & { readonly bodies: readonly string[]; readonly removed: readonly string[] }
 
 const env = { TOKEN: 'lantern-and-orchard-9', WRONG: 'not-the-token-at-all' }
 
 /** A real server with one job, whose n-th look (from 1) is answered as told. */
-async function jobs(look: (n: number) => Said): Promise<Jobs> {
+async function jobs(look: (n: number) => Reply): Promise<Jobs> {
   const [bodies, removed]: [string[], string[]] = [[], []]
   let looks = 0
   const server = await httpPeer((request, response) => {
     void text(request).then((body) => {
       const { method, url = '' } = request
-      const answer = (status: number, said: unknown): void => {
-        const isText = typeof said === 'string'
+      const answer = (status: number, reply: unknown): void => {
+        const isText = typeof reply === 'string'
         const type = { 'Content-Type': isText ? 'application/xml' : 'application/json' }
-        response.writeHead(status, type).end(isText ? said : JSON.stringify(said))
+        response.writeHead(status, type).end(isText ? reply : JSON.stringify(reply))
       }
       if (method === 'POST') {
         bodies.push(body)
@@ -35,21 +35,21 @@ async function jobs(look: (n: number) => Said): Promise<Jobs> {
         response.writeHead(204).end()
         return
       }
-      if (!url.startsWith('/v1/jobs/')) return answer(200, { seen: request.headers })
+      if (!url.startsWith('/v1/jobs/')) return answer(200, { connections: request.headers })
       looks += 1
-      const said = look(looks)
-      if (said === 'silence') return
-      if (said === 'reset') request.socket.resetAndDestroy()
-      else answer(said.status ?? 200, said.body ?? {})
+      const text = look(looks)
+      if (text === 'silence') return
+      if (text === 'reset') request.socket.resetAndDestroy()
+      else answer(text.status ?? 200, text.body ?? {})
     })
   })
   return { ...server, bodies, removed }
 }
 
-const state = (now: string, more: Raw = {}): Said => ({ body: { state: now, ...more } })
+const state = (now: string, more: Raw = {}): Reply => ({ body: { state: now, ...more } })
 const states =
   (...all: readonly string[]) =>
-  (n: number): Said =>
+  (n: number): Reply =>
     state(all[n - 1] ?? all.at(-1) ?? '')
 
 function settingsOf(raw: Raw) {
@@ -79,14 +79,15 @@ const job = (server: HttpPeer, wait: Raw, more: Raw = {}): Raw => ({
 })
 const run = (raw: Raw, options: RunKindOptions = {}): Promise<readonly Result[]> =>
   runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options })
-const shown = (results: readonly Result[]): readonly string[] =>
+const messagesOf = (results: readonly Result[]): readonly string[] =>
   results.map(({ check, status, message }) => `${check} ${status} ${message.replace(/ in [\d.]+ m?s.*/, '')}`)
 const of = (results: readonly Result[], step: string): Result => {
-  const found = results.find(({ message }) => message.startsWith(`${step}: `))
-  if (!found) throw new Error(`nothing of ${step} among ${results.map(({ message }) => message).join(' | ')}`)
-  return found
+  const match = results.find(({ message }) => message.startsWith(`${step}: `))
+  if (!match) throw new Error(`nothing of ${step} among ${results.map(({ message }) => message).join(' | ')}`)
+  return match
 }
-const looksAt = (server: HttpPeer): number => server.asked().filter((line) => line.startsWith('GET /v1/jobs/')).length
+const looksAt = (server: HttpPeer): number =>
+  server.requestLines().filter((line) => line.startsWith('GET /v1/jobs/')).length
 
 test('a step is repeated until its final answer, and evaluated by that', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : state('done', { result: 'r-9', verdict: 'good' })))
@@ -96,7 +97,7 @@ test('a step is repeated until its final answer, and evaluated by that', async (
     ...raw,
     steps: [...(raw['steps'] as Raw[]), { name: 'use', path: `/results/\${result}` }],
   })
-  expect(shown(results).slice(1)).toEqual([
+  expect(messagesOf(results).slice(1)).toEqual([
     'step ok submit: POST /v1/jobs was answered 201 with 14 B',
     'step ok done: GET /v1/jobs/job%2F7 was answered 200 with 48 B, asked 3 times',
     expect.stringMatching(/^step ok after: GET/),
@@ -109,7 +110,7 @@ test('a step is repeated until its final answer, and evaluated by that', async (
   // The threshold is of one request: two pauses of 100 ms are no part of it.
   const [, took, of1000] = /asked 3 times in ([\d.]+) (m?s),/.exec(message) ?? []
   expect(measurement?.value).toBeLessThan(Number(took) * (of1000 === 's' ? 1_000 : 1) - 190)
-  expect(server.asked()).toContain('GET /v1/results/r-9')
+  expect(server.requestLines()).toContain('GET /v1/results/r-9')
   expect(server.bodies.map((body): unknown => JSON.parse(body))).toEqual([{ file: 'C:\\media "1".mxf' }])
 })
 
@@ -138,7 +139,7 @@ test('when the time is over it reports the number of requests and the last answe
 test('without `within` the deadline of the monitor ends it, early enough for the cleanup', async () => {
   await using server = await jobs(states('running'))
   const results = await run(job(server, waitFor({})), { timeoutMs: 3_000 })
-  expect(shown(results).slice(2)).toEqual([
+  expect(messagesOf(results).slice(2)).toEqual([
     expect.stringMatching(/^step failed done: .* is not over, asked \d+ times$/),
     'step failed after: not run: step "done" failed',
     'cleanup ok remove: DELETE /v1/jobs/job%2F7 was answered 204 with 0 B',
@@ -205,7 +206,7 @@ test('`fails` is evaluated without `until` too, and an answer without its values
 })
 
 test('an unexpected status ends the wait at once, and an expected one does not', async () => {
-  const behave = (n: number): Said => (n < 2 ? { status: 404, body: 'none' } : state('done'))
+  const behave = (n: number): Reply => (n < 2 ? { status: 404, body: 'none' } : state('done'))
   await using strict = await jobs(behave)
   expect(of(await run(job(strict, waitFor({}))), 'done').message).toMatch(
     /was answered 404, asked 1 time in [\d.]+ m?s \(expected 2xx\)$/,
@@ -242,14 +243,14 @@ test('a connection that breaks is reported with the number of its request', asyn
 })
 
 test('a run that is cancelled while it waits sends no more, runs its cleanup, and leaves nothing open', async () => {
-  const given = new AbortController()
+  const cancel = new AbortController()
   await using server = await jobs(() => {
-    setTimeout(() => given.abort(), 20)
+    setTimeout(() => cancel.abort(), 20)
     return state('running')
   })
   const raw = job(server, waitFor({ every: '10m' }))
-  await expect(run(raw, { signal: given.signal })).rejects.toThrow()
-  expect(server.asked()).toEqual(['POST /v1/jobs', 'GET /v1/jobs/job%2F7', 'DELETE /v1/jobs/job%2F7'])
+  await expect(run(raw, { signal: cancel.signal })).rejects.toThrow()
+  expect(server.requestLines()).toEqual(['POST /v1/jobs', 'GET /v1/jobs/job%2F7', 'DELETE /v1/jobs/job%2F7'])
   await expect.poll(() => server.open()).toBe(0)
 })
 
@@ -302,16 +303,16 @@ test.each<[string, Raw, Raw]>([
 
 test('a signed step that is refused is a sign-in fault, and the next run does not repeat it', async () => {
   await using server = await jobs(() => ({ status: 401 }))
-  const kept = limits()
+  const sharedLimits = limits()
   const raw = {
     url: `${server.origin}/v1`,
     signed: true,
     token: { env: 'WRONG' },
     steps: [waitFor({}, { path: '/jobs/1' })],
   }
-  const [, first] = await run(raw, { limits: kept, retries: 2 })
+  const [, first] = await run(raw, { limits: sharedLimits, retries: 2 })
   expect(first).toMatchObject({ status: 'failed', fault: 'auth' })
-  const [second] = await run(raw, { limits: kept })
+  const [second] = await run(raw, { limits: sharedLimits })
   expect(second?.message).toMatch(/^not signed in/)
   expect(looksAt(server)).toBe(1)
   expect(JSON.stringify([first, second])).not.toContain(env.WRONG)

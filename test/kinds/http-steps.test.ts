@@ -31,19 +31,19 @@ function settingsOf(raw: Raw) {
 const run = (raw: Raw, options: RunKindOptions = {}, mode: ExecutionMode = 'Advanced'): Promise<readonly Result[]> =>
   runKind(steps, settingsOf(raw), mode, { timeoutMs: 20_000, ...options })
 const problemOf = (raw: Raw): string | undefined => steps.validate?.(settingsOf(raw))
-const shown = (results: readonly Result[]): readonly string[] =>
+const messagesOf = (results: readonly Result[]): readonly string[] =>
   results.map(({ check, status, message }) => `${check} ${status} ${message.replace(/ in [\d.]+ m?s.*/, '')}`)
 const everything = (results: readonly Result[]): string => JSON.stringify(results)
 
 let ftp: FtpServer
 let lets: (name: string, given: string) => boolean = () => false
-let tried = 0
+let attempts = 0
 beforeAll(async () => {
-  ftp = await startFtpServer('', (name, given) => lets(name, given))
+  ftp = await startFtpServer('', (name, cancel) => lets(name, cancel))
 })
 afterAll(() => ftp.remove())
 /** The passwords that were tried in this test. */
-const triedHere = (): readonly string[] => ftp.tried().slice(tried)
+const triedHere = (): readonly string[] => ftp.passwords().slice(attempts)
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -60,8 +60,8 @@ async function peers(instead?: Instead): Promise<Peers> {
 }
 
 function use(api: FtpApi): Peers {
-  lets = (name, given) => api.accounts.get(name) === given
-  tried = ftp.tried().length
+  lets = (name, cancel) => api.accounts.get(name) === cancel
+  attempts = ftp.passwords().length
   return { api, ftp }
 }
 
@@ -107,7 +107,7 @@ const probe = ({ api, ftp }: Peers, more: Raw = {}): Raw => ({
 test('a probe credential is created, used at a real FTP server, and removed', async () => {
   const all = await peers()
   const results = await run(probe(all))
-  expect(shown(results).map((line) => line.replace(/svc-probe-\w+/, 'svc-probe-1'))).toEqual([
+  expect(messagesOf(results).map((line) => line.replace(/svc-probe-\w+/, 'svc-probe-1'))).toEqual([
     `connect ok 127.0.0.1:${all.api.port} accepted`,
     'step ok sign in: POST /v1/sign-in was answered 200 with 34 B',
     'step ok make: POST /v1/accounts was answered 201 with 47 B',
@@ -162,7 +162,7 @@ test('a sign-in round trip with a real svc serve: sign in, read, sign out, and s
     ],
   }
   const results = await run(raw)
-  expect(shown(results).map((line) => line.replace(/ with .*/, ''))).toEqual([
+  expect(messagesOf(results).map((line) => line.replace(/ with .*/, ''))).toEqual([
     `connect ok 127.0.0.1:${site.port} accepted`,
     'step ok in: POST /auth/credentials was answered 200',
     'step ok read: GET /auth was answered 200',
@@ -170,7 +170,7 @@ test('a sign-in round trip with a real svc serve: sign in, read, sign out, and s
     'step ok is out: GET /auth was answered 401',
   ])
   const refused = await run({ ...raw, password: { env: 'WRONG' } })
-  expect(shown(refused).slice(1)).toEqual([
+  expect(messagesOf(refused).slice(1)).toEqual([
     'step failed in: POST /auth/credentials was answered 401: the sign-in was refused',
     'step failed read: not run: step "in" failed',
     'step failed out: not run: step "in" failed',
@@ -181,13 +181,13 @@ test('a sign-in round trip with a real svc serve: sign in, read, sign out, and s
 
 test('a refused sign-in is not repeated: neither at once nor by the next run', async () => {
   const all = await peers()
-  const kept = limits()
+  const sharedLimits = limits()
   const raw = probe(all, { password: { env: 'WRONG' } })
-  const first = await run(raw, { limits: kept, retries: 3 })
+  const first = await run(raw, { limits: sharedLimits, retries: 3 })
   expect(first.map(({ fault }) => fault)).toEqual([undefined, 'auth', 'dependency', 'dependency', 'dependency'])
-  const [second] = await run(raw, { limits: kept })
+  const [second] = await run(raw, { limits: sharedLimits })
   expect(second?.message).toMatch(/^not signed in: the sign-in was refused/)
-  expect(all.api.told()).toHaveLength(1)
+  expect(all.api.requestTexts()).toHaveLength(1)
   expect(everything(first)).not.toContain(env.WRONG)
 })
 
@@ -205,7 +205,7 @@ test('a sign-in that is refused with a 200 is refused nevertheless', async () =>
 test('a 500 during the sequence ends it, and the created credential is removed', async () => {
   const all = await peers((request) => (request.startsWith('GET /v1/accounts/') ? { status: 500 } : undefined))
   const results = await run(probe(all))
-  expect(shown(results).slice(3)).toEqual([
+  expect(messagesOf(results).slice(3)).toEqual([
     'step failed read: GET /v1/accounts/a-1001 was answered 500 (expected 2xx)',
     'step failed use: not run: step "read" failed',
     'cleanup ok remove: DELETE /v1/accounts/a-1001 was answered 204 with 0 B',
@@ -217,7 +217,7 @@ test('a 500 during the sequence ends it, and the created credential is removed',
 test('a refused request has created nothing, so nothing is removed', async () => {
   const all = await peers((request) => (request === 'POST /v1/accounts' ? { status: 409 } : undefined))
   const results = await run(probe(all))
-  expect(shown(results).slice(2)).toEqual([
+  expect(messagesOf(results).slice(2)).toEqual([
     'step failed make: POST /v1/accounts was answered 409 (expected 201)',
     'step failed read: not run: step "make" failed',
     'step failed use: not run: step "make" failed',
@@ -239,7 +239,7 @@ test('what a 500 may have created and cannot be removed by its id is reported as
 test('a cleanup that fails reports what it leaves behind, and the next one runs nevertheless', async () => {
   const all = await peers((request) => (request.startsWith('DELETE') ? { status: 503 } : undefined))
   const results = await run(probe(all))
-  expect(shown(results).slice(-2)).toEqual([
+  expect(messagesOf(results).slice(-2)).toEqual([
     'cleanup failed remove: DELETE /v1/accounts/a-1001 was answered 503 (expected 2xx); what step "make" made may be left behind, for DELETE /v1/accounts/a-1001 to remove',
     'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
   ])
@@ -259,7 +259,7 @@ test('a credential that the FTP server refuses is reported by the step, and remo
 test('a step that does not answer is ended in time for the cleanup, and reported by name', async () => {
   const all = await peers((request) => (request.startsWith('GET /v1/accounts/') ? 'silence' : undefined))
   const results = await run(probe(all), { timeoutMs: 3_000 })
-  expect(shown(results).slice(3)).toEqual([
+  expect(messagesOf(results).slice(3)).toEqual([
     expect.stringMatching(
       /^step failed read: GET \/v1\/accounts\/a-1001: 127\.0\.0\.1:\d+ gave no answer within [\d.]+ m?s$/,
     ),
@@ -273,14 +273,14 @@ test('a step that does not answer is ended in time for the cleanup, and reported
 })
 
 test('a cancelled run removes what it created, and leaves nothing open', async () => {
-  const given = new AbortController()
+  const cancel = new AbortController()
   const all = await peers((request) => {
     if (!request.startsWith('GET /v1/accounts/')) return undefined
-    given.abort()
+    cancel.abort()
     return 'silence'
   })
-  await expect(run(probe(all), { signal: given.signal })).rejects.toThrow()
-  expect(all.api.told().map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
+  await expect(run(probe(all), { signal: cancel.signal })).rejects.toThrow()
+  expect(all.api.requestTexts().map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
     'POST /v1/sign-in',
     'POST /v1/accounts',
     'GET /v1/accounts/a-1001',
@@ -305,14 +305,14 @@ test.each([
   ['a newline', 'a\r\nX-Evil: 1', '/v1/accounts/a%0D%0AX-Evil%3A%201'],
   ['a question mark', 'a?b#c&d', '/v1/accounts/a%3Fb%23c%26d'],
   ['a slash', 'a/b', '/v1/accounts/a%2Fb'],
-])('%s in a captured value stays a part of the path', async (_, id, asked) => {
+])('%s in a captured value stays a part of the path', async (_, id, question) => {
   const all = await peers((request) =>
     request === 'POST /v1/accounts' ? { status: 201, body: { id, name: 'x' } } : undefined,
   )
   const raw = probe(all)
   const [signIn, make, ...rest] = raw.steps as readonly Raw[]
   await run({ ...raw, steps: [signIn, { ...make, json: {} }, ...rest] })
-  expect(all.api.told()).toContain(`GET ${asked}`)
+  expect(all.api.requestTexts()).toContain(`GET ${question}`)
 })
 
 test.each(['..', '.', '../../admin', 'x/..'])(
@@ -329,7 +329,7 @@ test.each(['..', '.', '../../admin', 'x/..'])(
       'dependency',
       'data',
     ])
-    expect(all.api.told().some((line) => line.startsWith('DELETE') || line.startsWith('GET'))).toBe(false)
+    expect(all.api.requestTexts().some((line) => line.startsWith('DELETE') || line.startsWith('GET'))).toBe(false)
   },
 )
 
@@ -347,7 +347,7 @@ test('a value in a JSON body is a string and nothing else, whatever it contains'
       { name: 'header', path: '/header', headers: { 'X-Value': `\${value}` } },
     ],
   })
-  const [, json = '', form = '', xml = ''] = all.api.told().map((line) => line.split(' ').slice(2).join(' '))
+  const [, json = '', form = '', xml = ''] = all.api.requestTexts().map((line) => line.split(' ').slice(2).join(' '))
   expect(JSON.parse(json)).toEqual({ a: `-${value}-` })
   expect([...new URLSearchParams(form)]).toEqual([
     ['a', value],
@@ -358,7 +358,7 @@ test('a value in a JSON body is a string and nothing else, whatever it contains'
   expect(results.at(-1)?.message).toMatch(
     /a value for the header X-Value holds a character that no header may: nothing was sent$/,
   )
-  expect(all.api.told()).toHaveLength(4)
+  expect(all.api.requestTexts()).toHaveLength(4)
 })
 
 test.each([
@@ -409,7 +409,7 @@ test('a redirect is not followed, and its target is reported', async () => {
   expect(results[1]?.message).toBe(
     'sign in: POST /v1/sign-in was answered 302 to https://elsewhere.test/?token=… (expected 2xx)',
   )
-  expect(all.api.told()).toHaveLength(1)
+  expect(all.api.requestTexts()).toHaveLength(1)
 })
 
 test('a refused connection is reported as such, and no cleanup runs', async () => {
@@ -430,7 +430,7 @@ suiteWith(opensslMissing(), 'over TLS', () => {
     ends.push(() => api[Symbol.asyncDispose]())
     const distrusted = await run(probe(use(api)))
     expect(distrusted).toMatchObject([{ check: 'connect', status: 'failed', fault: 'tls' }])
-    expect(api.told()).toEqual([])
+    expect(api.requestTexts()).toEqual([])
     const trusted = await run(probe({ api, ftp }, { caFile: certificates.caFile }))
     expect(trusted.filter(({ status }) => status !== 'ok')).toEqual([])
     expect(trusted[0]?.message).toMatch(/ accepted, TLSv1\.3$/)

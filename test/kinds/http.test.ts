@@ -41,10 +41,10 @@ async function look(
   options: RunKindOptions & { readonly peer?: PeerOptions } = {},
 ) {
   await using there = await peer(behave, options.peer)
-  const { path = '/', ...given } = settings
+  const { path = '/', ...input } = settings
   const url = `${options.peer?.tls ? 'https' : 'http'}://127.0.0.1:${there.port}${path}`
-  const results = await runKind(http, { url, ...given }, mode, options)
-  return { results, heard: there.heard(), seen: there.seen(), port: there.port }
+  const results = await runKind(http, { url, ...input }, mode, options)
+  return { results, inputOf: there.input(), connections: there.connections(), port: there.port }
 }
 const one = async (check: string, ...args: Parameters<typeof look>) => checked((await look(...args)).results, check)
 const json = (value: unknown, status = 200) =>
@@ -85,16 +85,16 @@ describe('http settings', () => {
 
 describe('http status and latency', () => {
   test('a correct answer is ok in connect, status and latency', async () => {
-    const { results, heard } = await look(replies(answer(200, 'hello')), { path: '/up?x=1' })
+    const { results, inputOf } = await look(replies(answer(200, 'hello')), { path: '/up?x=1' })
     expect(results.map((result) => [result.check, result.status])).toEqual([
       ['connect', 'ok'],
       ['status', 'ok'],
       ['latency', 'ok'],
     ])
-    expect(heard).toMatch(/^GET \/up\?x=1 HTTP\/1\.1\r\nHost: 127\.0\.0\.1:\d+\r\n/)
-    expect(heard).toMatch(/\r\nCache-Control: no-store\r\n/)
-    expect(heard).toMatch(/\r\nConnection: close\r\n/)
-    expect(heard).not.toMatch(/accept-encoding|x-svc-hops|authorization/i)
+    expect(inputOf).toMatch(/^GET \/up\?x=1 HTTP\/1\.1\r\nHost: 127\.0\.0\.1:\d+\r\n/)
+    expect(inputOf).toMatch(/\r\nCache-Control: no-store\r\n/)
+    expect(inputOf).toMatch(/\r\nConnection: close\r\n/)
+    expect(inputOf).not.toMatch(/accept-encoding|x-svc-hops|authorization/i)
   })
 
   test('without a status setting each status below 500 is ok, and 500 is not', async () => {
@@ -145,46 +145,46 @@ describe('http status and latency', () => {
   })
 
   test('headers are sent as configured, except framing and credentials', async () => {
-    const { heard } = await look(replies(answer(200)), {
+    const { inputOf } = await look(replies(answer(200)), {
       headers: { 'X-Probe': 'yes', 'user-agent': 'mine', Host: 'other.test' },
     })
-    expect(heard).toContain('X-Probe: yes\r\n')
-    expect(heard).toContain('user-agent: mine\r\n')
-    expect(heard).toContain('Host: other.test\r\n')
-    expect(heard.match(/^(?:user-agent|host):/gim)).toHaveLength(2)
+    expect(inputOf).toContain('X-Probe: yes\r\n')
+    expect(inputOf).toContain('user-agent: mine\r\n')
+    expect(inputOf).toContain('Host: other.test\r\n')
+    expect(inputOf.match(/^(?:user-agent|host):/gim)).toHaveLength(2)
     for (const name of ['Authorization', 'accept-encoding', 'Transfer-Encoding', 'X-Svc-Hops']) {
-      const { results, seen } = await look(replies(answer(200)), { headers: { [name]: 'x' } })
+      const { results, connections: observation } = await look(replies(answer(200)), { headers: { [name]: 'x' } })
       expect(results).toEqual([expect.objectContaining({ status: 'failed', fault: 'data' })])
       expect(results[0]?.message).toContain(`headers may not set ${name}`)
-      expect(seen).toBe(0)
+      expect(observation).toBe(0)
     }
   })
 
   test('a header with a line break is refused before anything is sent', async () => {
-    const { results, heard } = await look(replies(answer(200)), { headers: { 'X-A': 'b\r\nX-C: d' } })
+    const { results, inputOf } = await look(replies(answer(200)), { headers: { 'X-A': 'b\r\nX-C: d' } })
     expect(checked(results, 'status')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(heard).toBe('')
+    expect(inputOf).toBe('')
   })
 
   test('a POST is sent from Standard on; Basic only connects', async () => {
     const settings = { method: 'POST', body: '{"ping":1}', headers: { 'Content-Type': 'application/json' } } as const
     const basic = await look(replies(answer(200)), settings, 'Basic')
     expect(basic.results.map((result) => result.check)).toEqual(['connect'])
-    expect(basic.heard).toBe('')
+    expect(basic.inputOf).toBe('')
     expect(await settled('')).toBe('')
     await using there = await peer(blackHole)
     await runKind(http, { url: `http://127.0.0.1:${there.port}/`, ...settings })
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
     const standard = await look(replies(answer(200)), settings, 'Standard')
-    expect(standard.heard).toMatch(/^POST \/ .*Content-Length: 10\r\n.*\{"ping":1\}$/s)
+    expect(standard.inputOf).toMatch(/^POST \/ .*Content-Length: 10\r\n.*\{"ping":1\}$/s)
     expect(checked(standard.results, 'status').status).toBe('ok')
   })
 
   test('HEAD reads no body', async () => {
-    const { results, heard } = await look(replies('HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n'), {
+    const { results, inputOf } = await look(replies('HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n'), {
       method: 'HEAD',
     })
-    expect(heard).toMatch(/^HEAD \//)
+    expect(inputOf).toMatch(/^HEAD \//)
     expect(results.every((result) => result.status === 'ok')).toBe(true)
   })
 })
@@ -287,16 +287,19 @@ describe('http faults', () => {
 
 describe('http redirects', () => {
   test('by default no redirect is followed, and its target is shown without its query', async () => {
-    const { results, seen } = await look(replies(answer(302, '', { Location: 'https://login.test/in?token=s3cr3t' })), {
-      status: ['200'],
-    })
+    const { results, connections: observation } = await look(
+      replies(answer(302, '', { Location: 'https://login.test/in?token=s3cr3t' })),
+      {
+        status: ['200'],
+      },
+    )
     expect(checked(results, 'status').message).toContain('answered 302 to https://login.test/in?token=… (expected 200)')
-    expect(seen).toBe(1)
+    expect(observation).toBe(1)
   })
 
   test('a redirect is followed when allowed, on the address that is probed', async () => {
-    const behave = replies((asked) =>
-      asked.startsWith('GET /old') ? answer(301, '', { Location: '/new' }) : answer(200, 'new'),
+    const behave = replies((request) =>
+      request.startsWith('GET /old') ? answer(301, '', { Location: '/new' }) : answer(200, 'new'),
     )
     const { results } = await look(behave, { path: '/old', redirects: 1, contains: 'new' }, 'Standard')
     expect(checked(results, 'status').message).toContain('answered 200 after 1 redirect')
@@ -327,22 +330,22 @@ describe('http redirects', () => {
     await using elsewhere = await peer(replies(answer(200)))
     const settings = { redirects: 1, token: secret('tok-12345'), headers: { 'X-Tenant': 'acme' } }
     const away = replies(answer(302, '', { Location: `http://127.0.0.1:${elsewhere.port}/` }))
-    const { results, heard } = await look(away, settings, 'Standard')
+    const { results, inputOf } = await look(away, settings, 'Standard')
     expect(checked(results, 'status').status).toBe('ok')
-    expect(heard).toContain('Authorization: Bearer tok-12345')
-    expect(heard).toContain('X-Tenant: acme')
-    expect(elsewhere.heard()).toMatch(/^GET \//)
-    expect(elsewhere.heard()).not.toMatch(/tok-12345|acme/)
+    expect(inputOf).toContain('Authorization: Bearer tok-12345')
+    expect(inputOf).toContain('X-Tenant: acme')
+    expect(elsewhere.input()).toMatch(/^GET \//)
+    expect(elsewhere.input()).not.toMatch(/tok-12345|acme/)
   })
 
   test('a POST follows no redirect', async () => {
-    const { results, seen } = await look(
+    const { results, connections: observation } = await look(
       replies(answer(307, '', { Location: '/x' })),
       { method: 'POST', redirects: 5 },
       'Standard',
     )
     expect(checked(results, 'status').measurement?.value).toBe(307)
-    expect(seen).toBe(1)
+    expect(observation).toBe(1)
   })
 
   test('other protocols and invalid URLs are not followed', async () => {
@@ -392,18 +395,20 @@ describe('http redirects', () => {
 describe('http credentials', () => {
   test('Basic mode does not sign in and accepts the resulting 401', async () => {
     const settings = { username: 'probe', password: secret('hunter22'), status: ['200'] }
-    const { results, heard } = await look(replies(answer(401)), settings, 'Basic')
-    expect(heard).not.toMatch(/authorization/i)
+    const { results, inputOf } = await look(replies(answer(401)), settings, 'Basic')
+    expect(inputOf).not.toMatch(/authorization/i)
     expect(checked(results, 'status').status).toBe('ok')
   })
 
   test('Standard signs in with basic, a bearer token or a custom header', async () => {
-    const heard = async (settings: Settings) => (await look(replies(answer(200)), settings, 'Standard')).heard
-    expect(await heard({ username: 'probe', password: secret('hunter22') })).toContain(
+    const inputOf = async (settings: Settings) => (await look(replies(answer(200)), settings, 'Standard')).inputOf
+    expect(await inputOf({ username: 'probe', password: secret('hunter22') })).toContain(
       `Authorization: Basic ${btoa('probe:hunter22')}\r\n`,
     )
-    expect(await heard({ token: secret('tok-12345') })).toContain('Authorization: Bearer tok-12345\r\n')
-    expect(await heard({ token: secret('tok-12345'), tokenHeader: 'X-Api-Key' })).toContain('X-Api-Key: tok-12345\r\n')
+    expect(await inputOf({ token: secret('tok-12345') })).toContain('Authorization: Bearer tok-12345\r\n')
+    expect(await inputOf({ token: secret('tok-12345'), tokenHeader: 'X-Api-Key' })).toContain(
+      'X-Api-Key: tok-12345\r\n',
+    )
   })
 
   test('a refused sign-in is an auth fault, and the next run does not repeat it', async () => {
@@ -413,12 +418,12 @@ describe('http credentials', () => {
     const first = checked(await runKind(http, settings, 'Standard', options), 'status')
     expect(first).toMatchObject({ status: 'failed', fault: 'auth' })
     expect(first.message).toContain('the sign-in of this monitor was refused')
-    expect(there.seen()).toBe(1)
+    expect(there.connections()).toBe(1)
     const second = await runKind(http, settings, 'Standard', options)
     expect(second).toEqual([
       expect.objectContaining({ fault: 'auth', message: expect.stringContaining('not signed in') }),
     ])
-    expect(there.seen()).toBe(1)
+    expect(there.connections()).toBe(1)
   })
 
   test('a 401 that the configuration expects is not a refused sign-in', async () => {
@@ -490,11 +495,11 @@ describe('http credentials', () => {
       [{ url: 'http://user:hunter22@127.0.0.1/' }, 'url holds a user or a password'],
     ]
     for (const [settings, words] of cases) {
-      const { results, seen } = await look(replies(answer(200)), settings, 'Standard')
+      const { results, connections: observation } = await look(replies(answer(200)), settings, 'Standard')
       expect(results).toEqual([expect.objectContaining({ status: 'failed', fault: 'data' })])
       expect(results[0]?.message).toContain(words)
       expect(JSON.stringify(results)).not.toContain('hunter22')
-      expect(seen).toBe(0)
+      expect(observation).toBe(0)
     }
   })
 })
@@ -642,14 +647,14 @@ describe('http health of another server', () => {
   })
 
   test('Success is ok, and the request carries the hop header', async () => {
-    const { results, heard } = await look(
+    const { results, inputOf } = await look(
       json({ Status: 'Success', FailedMonitorCount: 0 }),
       { health: true, path },
       'Standard',
     )
     expect(checked(results, 'health')).toMatchObject({ status: 'ok' })
-    expect(heard).toContain('X-Svc-Hops: 1\r\n')
-    expect(heard).toContain('Accept: application/json\r\n')
+    expect(inputOf).toContain('X-Svc-Hops: 1\r\n')
+    expect(inputOf).toContain('Accept: application/json\r\n')
   })
 
   test('Success with failed monitors, with none at all, or without a status fails', async () => {
@@ -681,18 +686,20 @@ describe('http health of another server', () => {
       { path },
       { path: '/json/reply/HealthCheckRequest?ServerType=App' },
     ]) {
-      const { results, seen } = await look(json({ Status: 'Success' }), settings, 'Standard', { calledByPeer: true })
+      const { results, connections: observation } = await look(json({ Status: 'Success' }), settings, 'Standard', {
+        calledByPeer: true,
+      })
       expect(results).toEqual([expect.objectContaining({ check: 'health', status: 'ok' })])
-      expect(seen).toBe(0)
+      expect(observation).toBe(0)
     }
-    const { seen } = await look(replies(answer(200)), { path: '/other' }, 'Basic', { calledByPeer: true })
-    expect(seen).toBe(1)
+    const { connections: state } = await look(replies(answer(200)), { path: '/other' }, 'Basic', { calledByPeer: true })
+    expect(state).toBe(1)
   })
 
   test('a secret is for the server in url: no other Host beside it, and no header of svc', () => {
     const url = 'https://shop.example.com/'
-    const why = (given: Parameters<typeof withDefaults<typeof http.settings>>[1]): string | undefined =>
-      http.validate?.(withDefaults(http.settings, { url, ...given }))
+    const why = (input: Parameters<typeof withDefaults<typeof http.settings>>[1]): string | undefined =>
+      http.validate?.(withDefaults(http.settings, { url, ...input }))
     expect(why({ headers: { host: 'other.example.com' } })).toBeUndefined()
     expect(why({ headers: { Host: 'other.example.com' }, token: secret('t') })).toContain('may not set Host')
     expect(why({ headers: { HOST: 'x' }, username: 'u', password: secret('t') })).toContain('may not set Host')
@@ -706,7 +713,7 @@ describe('http health of another server', () => {
     const url = `http://127.0.0.1:${there.port}/healthcheck`
     const results = await runKind(http, { url }, 'Standard', { ownUrl: () => `http://127.0.0.1:${there.port}/` })
     expect(results).toMatchObject([{ status: 'warning', message: expect.stringContaining('is this very process') }])
-    expect(there.seen()).toBe(0)
+    expect(there.connections()).toBe(0)
   })
 })
 
@@ -759,7 +766,7 @@ describe('http addresses', () => {
       `127.0.0.1:${good.port} ok`,
       `127.0.0.2:${bad.port} failed`,
     ])
-    expect(bad.heard()).toContain(`Host: app.test:${good.port}\r\n`)
+    expect(bad.input()).toContain(`Host: app.test:${good.port}\r\n`)
     const standard = await runKind(http, settings, 'Standard', { resolve })
     expect(standard.filter(({ check }) => check === 'status')).toHaveLength(2)
     const basic = await runKind(http, settings, 'Basic', { resolve })
@@ -770,20 +777,22 @@ describe('http addresses', () => {
     const run = async (
       versions: readonly (string | undefined)[],
       mode: ExecutionMode = 'Advanced',
-      given: Settings = {},
+      input: Settings = {},
     ) => {
       const ips = versions.map((_, index) => `127.0.0.${index + 1}`)
-      const said = (version: string | undefined) => answer(200, JSON.stringify({ version }))
-      const first = await peer(replies(said(versions[0])))
+      const versionAnswer = (version: string | undefined) => answer(200, JSON.stringify({ version }))
+      const first = await peer(replies(versionAnswer(versions[0])))
       const rest = await Promise.all(
         versions
           .slice(1)
-          .map((version, index) => peer(replies(said(version)), { host: ips[index + 1] ?? '', port: first.port })),
+          .map((version, index) =>
+            peer(replies(versionAnswer(version)), { host: ips[index + 1] ?? '', port: first.port }),
+          ),
       )
       const settings = {
         url: `http://app.test:${first.port}/`,
         version: { expected: '/./', json: '$.version' },
-        ...given,
+        ...input,
       }
       const results = await runKind(http, settings, mode, { resolve: () => Promise.resolve(ips) })
       for (const one of [first, ...rest]) await one.close()
@@ -791,12 +800,12 @@ describe('http addresses', () => {
     }
 
     test('H5 another build at one address fails, as a deployment error', async () => {
-      const found = await run(['2.4.1', '2.4.0', '2.4.1'])
-      expect(found).toMatchObject({ status: 'failed', fault: 'data', deployment: true })
-      expect(found?.message).toMatch(
+      const result = await run(['2.4.1', '2.4.0', '2.4.1'])
+      expect(result).toMatchObject({ status: 'failed', fault: 'data', deployment: true })
+      expect(result?.message).toMatch(
         /^3 addresses run 2 versions: "2\.4\.1" at 127\.0\.0\.\d:\d+ \(and 1 other\), "2\.4\.0" at 127\.0\.0\.2:\d+$/,
       )
-      expect(found?.details).toHaveLength(2)
+      expect(result?.details).toHaveLength(2)
     })
 
     test('the same build everywhere is ok; one address, a shallower mode and no version have no such row', async () => {
@@ -858,11 +867,11 @@ suiteWith(opensslMissing(), 'https', () => {
       [made.selfSigned, /"self\.test" is self-signed/],
       [made.withoutIntermediate, /the issuer "Svc Test Issuer" is unknown here/],
     ] as const
-    for (const [shown, words] of cases) {
-      const { results, heard } = await secure(shown, { token: secret('tok-12345') }, 'Standard')
+    for (const [output, words] of cases) {
+      const { results, inputOf } = await secure(output, { token: secret('tok-12345') }, 'Standard')
       expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'tls' })])
       expect(results[0]?.message).toMatch(words)
-      expect(heard).toBe('')
+      expect(inputOf).toBe('')
     }
   })
 

@@ -39,35 +39,35 @@ const ber = (tag: number, ...content: readonly (Buffer | string)[]): Buffer => {
 const int = (value: number, tag = 2): Buffer => ber(tag, Buffer.from([value]))
 const text = (value: string): Buffer => ber(4, value)
 const message = (id: number, operation: Buffer): Buffer => ber(0x30, int(id), operation)
-const result = (tag: number, code: number, told = ''): Buffer => ber(tag, int(code, 10), text(''), text(told))
+const result = (tag: number, code: number, reply = ''): Buffer => ber(tag, int(code, 10), text(''), text(reply))
 const [bindResponse, done, extended] = [0x61, 0x65, 0x78]
 
 /** Whose a request is, and what it asks for. */
-const request = (asked: Buffer): { readonly id: number; readonly operation: number } => {
-  const length = asked.readUInt8(1)
+const request = (request: Buffer): { readonly id: number; readonly operation: number } => {
+  const length = request.readUInt8(1)
   const at = length < 128 ? 2 : 2 + (length & 127)
-  return { id: asked.readUInt8(at + 2), operation: asked.readUInt8(at + 3) }
+  return { id: request.readUInt8(at + 2), operation: request.readUInt8(at + 3) }
 }
 
 /** An LDAP server that gives to each kind of request what it is told to; the id is the one that it was asked with. */
 const answers = (bind: (id: number) => Buffer, search: (id: number) => Buffer = () => Buffer.alloc(0)): Behaviour => {
   return (socket) => {
-    socket.on('data', (asked) => {
-      const { id, operation } = request(asked)
+    socket.on('data', (question) => {
+      const { id, operation } = request(question)
       if (operation === 0x60) socket.write(bind(id))
       else if (operation === 0x63) socket.write(search(id))
     })
   }
 }
 const bound = (id: number): Buffer => message(id, result(bindResponse, 0))
-const refuses = (code: number, told = '') => answers((id) => message(id, result(bindResponse, code, told)))
+const refuses = (code: number, reply = '') => answers((id) => message(id, result(bindResponse, code, reply)))
 
-async function look(behave: Behaviour, given: Settings = {}, mode: ExecutionMode = 'Basic', options: Options = {}) {
+async function look(behave: Behaviour, settings: Settings = {}, mode: ExecutionMode = 'Basic', options: Options = {}) {
   await using there = await peer(behave, options.peer)
   const url = `${options.peer?.tls ? 'ldaps' : 'ldap'}://127.0.0.1:${there.port}`
-  const results = await runKind(ldap, { url, ...given }, mode, options)
+  const results = await runKind(ldap, { url, ...settings }, mode, options)
   await expect.poll(there.open).toBe(0)
-  return { results, heard: there.heard(), seen: there.seen(), port: there.port }
+  return { results, input: there.input(), connections: there.connections(), port: there.port }
 }
 type Options = RunKindOptions & { readonly peer?: PeerOptions }
 const levels = (results: readonly { readonly check: string; readonly status: string }[]) =>
@@ -75,8 +75,8 @@ const levels = (results: readonly { readonly check: string; readonly status: str
 
 describe('ldap settings', () => {
   const context = { env: { P: 'x' }, folder: '.' }
-  const wrong = (given: object) => {
-    const { values, problems } = readSettings(ldap.settings, given, context)
+  const wrong = (settings: object) => {
+    const { values, problems } = readSettings(ldap.settings, settings, context)
     expect(problems).toEqual([])
     return ldap.validate?.(values as never)
   }
@@ -84,8 +84,8 @@ describe('ldap settings', () => {
   const password = { env: 'P' }
 
   test('only ldap and ldaps URLs are accepted, and secrets are references', () => {
-    const given = { url: 'http://dc1', user: 'cn=a', password: 'hunter2', refusesWrongPassword: {} }
-    const { problems } = readSettings(ldap.settings, given, context)
+    const settings = { url: 'http://dc1', user: 'cn=a', password: 'hunter2', refusesWrongPassword: {} }
+    const { problems } = readSettings(ldap.settings, settings, context)
     expect(problems.map(({ path }) => path.join('.')).sort()).toEqual(['password', 'refusesWrongPassword.user', 'url'])
     expect(JSON.stringify(problems)).not.toContain('hunter2')
   })
@@ -104,8 +104,8 @@ describe('ldap settings', () => {
     [{ url, user: 'cn=a' }, 'user needs a password'],
     [{ url, password }, 'password needs a user'],
     [{ url, user: 'cn=a,dc=b', password, refusesWrongPassword: { user: 'CN = A, DC=b' } }, 'would lock it'],
-  ])('%j contradicts itself', (given, why) => {
-    expect(wrong(given)).toContain(why)
+  ])('%j contradicts itself', (settings, why) => {
+    expect(wrong(settings)).toContain(why)
   })
 
   test('a dedicated account beside another one is not a contradiction', () => {
@@ -142,9 +142,9 @@ describe('LDAP messages', () => {
       fc.property(fc.uint8Array({ maxLength: 64 }), fc.integer({ min: 0, max: 4 }), fc.nat(30), (noise, which, at) => {
         const bytes = Buffer.from(sound[which] ?? [])
         Buffer.from(noise).copy(bytes, Math.min(at, bytes.length))
-        for (const heard of [bytes, Buffer.from(noise)]) {
+        for (const input of [bytes, Buffer.from(noise)]) {
           try {
-            new LdapFrames('peer').take(heard)
+            new LdapFrames('peer').take(input)
           } catch (error) {
             expect(error).toBeInstanceOf(ProbeError)
           }
@@ -221,14 +221,14 @@ describe('ldap over a bad connection', () => {
   })
 
   test('a server that hangs up in between does not get another connection', async () => {
-    const { results, seen } = await look(
-      (socket) => socket.on('data', (asked) => void socket.end(bound(request(asked).id))),
+    const { results, connections: observation } = await look(
+      (socket) => socket.on('data', (question) => void socket.end(bound(request(question).id))),
       account,
       'Standard',
     )
     expect(levels(results)).toEqual(['connect ok', 'bind ok', 'rootDSE failed'])
     expect(checked(results, 'rootDSE').message).toContain('closed the connection')
-    expect(seen).toBe(1)
+    expect(observation).toBe(1)
   })
 
   test('a notice of disconnection is reported in its own words', async () => {
@@ -266,8 +266,8 @@ describe('a simulated server that answers badly', () => {
     [53, '', 'data', 'is unwilling'],
     [80, '', 'protocol', 'failed within'],
     [123, '', 'protocol', 'answered with code 123'],
-  ])('code %i "%s" is %s: %s', async (code, told, fault, words) => {
-    const { results } = await look(refuses(code, told), account, 'Standard')
+  ])('code %i "%s" is %s: %s', async (code, reply, fault, words) => {
+    const { results } = await look(refuses(code, reply), account, 'Standard')
     expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault })
     expect(checked(results, 'bind').message).toContain(words)
   })
@@ -278,10 +278,10 @@ describe('a simulated server that answers badly', () => {
       account,
       'Standard',
     )
-    const shown = JSON.stringify(results)
-    expect(shown).not.toContain(probe.password)
-    expect(shown).not.toMatch(/\\u001b|\\u0007|\u202e/)
-    expect(shown.length).toBeLessThan(2_000)
+    const output = JSON.stringify(results)
+    expect(output).not.toContain(probe.password)
+    expect(output).not.toMatch(/\\u001b|\\u0007|\u202e/)
+    expect(output.length).toBeLessThan(2_000)
   })
 
   test.each<[string, Behaviour]>([
@@ -306,8 +306,8 @@ describe('a simulated server that answers badly', () => {
   test('that never stops with entries is abandoned after 1 MiB', async () => {
     const { results } = await look(
       (socket) => {
-        socket.once('data', (asked) => {
-          socket.write(bound(request(asked).id))
+        socket.once('data', (question) => {
+          socket.write(bound(request(question).id))
           socket.once('data', (next) => {
             const entry = message(request(next).id, ber(0x64, text('dc=a'), ber(0x30)))
             endless('', entry.toString('latin1').repeat(500))(socket)
@@ -340,14 +340,14 @@ describe('a simulated server that answers badly', () => {
   })
 
   test('that does not support StartTLS is reported as such, and gets no password', async () => {
-    const { results, heard } = await look(
+    const { results, input } = await look(
       replies(message(1, result(extended, 2))),
       { startTls: true, ...account },
       'Standard',
     )
     expect(results).toMatchObject([{ check: 'connect', status: 'failed', fault: 'tls' }])
     expect(results[0]?.message).toMatch(/refused StartTLS: it did not understand the request/)
-    expect(heard).not.toContain(probe.password)
+    expect(input).not.toContain(probe.password)
   })
 
   test('that shows anonymous callers no root entry is ok in Basic', async () => {
@@ -378,11 +378,11 @@ describe('a simulated server that answers badly', () => {
   test('that refuses a dedicated account for another reason proves nothing', async () => {
     const other = { user: 'uid=other', password: account.password }
     const behave: Behaviour = (socket) =>
-      void socket.on('data', (asked) => {
-        const told = asked.includes('uid=locked')
-          ? message(request(asked).id, result(bindResponse, 49, 'x data 775, v1'))
-          : bound(request(asked).id)
-        socket.write(request(asked).operation === 0x60 ? told : message(request(asked).id, result(done, 0)))
+      void socket.on('data', (question) => {
+        const reply = question.includes('uid=locked')
+          ? message(request(question).id, result(bindResponse, 49, 'x data 775, v1'))
+          : bound(request(question).id)
+        socket.write(request(question).operation === 0x60 ? reply : message(request(question).id, result(done, 0)))
       })
     const { results } = await look(behave, { ...other, refusesWrongPassword: { user: 'uid=locked' } }, 'Advanced')
     expect(checked(results, 'wrong password').status).toBe('warning')
@@ -396,13 +396,13 @@ test('a password goes over plain ldap to another machine only where that is conf
   const { signal } = new AbortController()
   const at = (ip: string) => ({ ip, port: 389, address: `${ip}:389`, signal, step: () => {} })
   const plain = { socket: new Socket(), chain: undefined }
-  const given = withDefaults(connectSettings, { url: 'ldap://dc1' })
-  expect(() => refuseReadable(plain, at('192.0.2.7'), given)).toThrow(
+  const settings = withDefaults(connectSettings, { url: 'ldap://dc1' })
+  expect(() => refuseReadable(plain, at('192.0.2.7'), settings)).toThrow(
     'a password is not sent to 192.0.2.7:389 over plain ldap: use ldaps://, startTls, or insecureLdap',
   )
-  expect(refuseReadable(plain, at('127.0.0.1'), given)).toBeUndefined()
-  expect(refuseReadable(plain, at('::1'), given)).toBeUndefined()
-  expect(refuseReadable(plain, at('192.0.2.7'), { ...given, insecureLdap: true })).toBeUndefined()
+  expect(refuseReadable(plain, at('127.0.0.1'), settings)).toBeUndefined()
+  expect(refuseReadable(plain, at('::1'), settings)).toBeUndefined()
+  expect(refuseReadable(plain, at('192.0.2.7'), { ...settings, insecureLdap: true })).toBeUndefined()
 })
 
 test('values at the boundaries of latency and age are ok', () => {
@@ -464,8 +464,8 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
   })
 
   test.each(['plain', 'StartTLS', 'ldaps'])('Advanced runs all checks, %s', async (how) => {
-    const given = { ...whole(), url: how === 'ldaps' ? server.ldaps : server.url, startTls: how === 'StartTLS' }
-    const results = await runKind(ldap, given, 'Advanced')
+    const settings = { ...whole(), url: how === 'ldaps' ? server.ldaps : server.url, startTls: how === 'StartTLS' }
+    const results = await runKind(ldap, settings, 'Advanced')
     expect(levels(results)).toEqual([
       'connect ok',
       ...(how === 'plain' ? [] : ['certificate ok']),
@@ -483,31 +483,31 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
   test('a wrong password is refused once, without a retry, and shown nowhere', async () => {
     const before = server.logged(/ BIND dn=/)
     const [shared, password] = [limits(), secret('entirely wrong')]
-    const given = { url: server.url, user: probe.user, password }
-    const results = await runKind(ldap, given, 'Standard', { retries: 3, limits: shared })
+    const settings = { url: server.url, user: probe.user, password }
+    const results = await runKind(ldap, settings, 'Standard', { retries: 3, limits: shared })
     expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault: 'auth' })
     expect(JSON.stringify(results)).not.toContain('entirely wrong')
-    expect(levels(await runKind(ldap, given, 'Standard', { limits: shared }))).toEqual(['sign-in failed'])
+    expect(levels(await runKind(ldap, settings, 'Standard', { limits: shared }))).toEqual(['sign-in failed'])
     await expect.poll(() => server.logged(/ BIND dn=/)).toBe(before + 1)
     await gone()
   })
 
   test('the dedicated account without its password only gets a wrong one', async () => {
-    const given = { url: server.url, ...account, refusesWrongPassword: { user: dedicated.user } }
-    const results = await runKind(ldap, given, 'Advanced')
+    const settings = { url: server.url, ...account, refusesWrongPassword: { user: dedicated.user } }
+    const results = await runKind(ldap, settings, 'Advanced')
     expect(checked(results, 'wrong password')).toMatchObject({
       status: 'ok',
       message: expect.stringMatching(/refused a wrong password of "uid=dedicated[^"]+"$/),
     })
     const mistaken = { user: dedicated.user, password: secret('mistaken too') }
-    const both = await runKind(ldap, { ...given, refusesWrongPassword: mistaken }, 'Advanced')
+    const both = await runKind(ldap, { ...settings, refusesWrongPassword: mistaken }, 'Advanced')
     expect(checked(both, 'wrong password')).toMatchObject({ status: 'failed', fault: 'auth' })
     await gone()
   })
 
   test('missing, hidden and malformed entries are distinguished', async () => {
-    const search = async (base: string, given: Settings = account) =>
-      checked(await runKind(ldap, { url: server.url, base, ...given }, 'Standard'), 'search')
+    const search = async (base: string, settings: Settings = account) =>
+      checked(await runKind(ldap, { url: server.url, base, ...settings }, 'Standard'), 'search')
     expect(await search(`ou=nowhere,${suffix}`)).toMatchObject({ status: 'failed', fault: 'data' })
     expect((await search(`ou=nowhere,${suffix}`)).message).toContain('has no such entry (noSuchObject)')
     expect((await search('no name at all')).message).toContain('takes that for no distinguished name')
@@ -538,10 +538,10 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
 
   test('a certificate of an unknown CA, or for another name, is a TLS fault before anything is sent', async () => {
     const binds = server.logged(/ BIND dn=/)
-    for (const given of [{ url: server.ldaps }, { url: server.url, startTls: true }]) {
-      const unknown = await runKind(ldap, { ...given, ...account }, 'Standard')
+    for (const settings of [{ url: server.ldaps }, { url: server.url, startTls: true }]) {
+      const unknown = await runKind(ldap, { ...settings, ...account }, 'Standard')
       expect(unknown).toMatchObject([{ check: 'connect', status: 'failed', fault: 'tls' }])
-      const other = { ...given, ...account, caFile: certs.caFile, servername: 'elsewhere.test' }
+      const other = { ...settings, ...account, caFile: certs.caFile, servername: 'elsewhere.test' }
       expect(await runKind(ldap, other, 'Standard')).toMatchObject([
         { check: 'connect', fault: 'tls', message: expect.stringContaining('not for elsewhere.test') },
       ])

@@ -27,7 +27,7 @@ import { proxy } from '../support/proxy.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { hungUp } from '../support/until.ts'
 
-type Given = Partial<Values<typeof mongo.settings>>
+type Overrides = Partial<Values<typeof mongo.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const word = 'correct horse'
 const users = { monitor: word }
@@ -79,7 +79,7 @@ const hello = {
 
 /** Answers by the name of a command; it keeps what is inserted. `over` comes first. */
 function answers(over: Readonly<Record<string, MongoAnswer>> = {}): (command: Document) => MongoAnswer | undefined {
-  const kept = new Map<string, Document>()
+  const documents = new Map<string, Document>()
   const cursor = (firstBatch: readonly Document[]): Document => ({ cursor: { id: 0, ns: 'x.y', firstBatch }, ok: 1 })
   return (command) => {
     const [name = ''] = Object.keys(command)
@@ -88,32 +88,36 @@ function answers(over: Readonly<Record<string, MongoAnswer>> = {}): (command: Do
       const t = Math.floor(now / 1_000) - (command.sort.$natural === 1 ? 30 * 3_600 : 0)
       return cursor([{ ts: new Timestamp({ t, i: 1 }) }])
     }
-    if (name === 'insert') for (const one of command.documents as Document[]) kept.set(String(one._id), one)
-    if (name === 'find') return cursor([kept.get(String(command.filter._id))].filter((one) => one !== undefined))
-    if (name === 'delete') return { n: kept.delete(String(command.deletes[0].q._id)) ? 1 : 0, ok: 1 }
+    if (name === 'insert') for (const one of command.documents as Document[]) documents.set(String(one._id), one)
+    if (name === 'find') return cursor([documents.get(String(command.filter._id))].filter((one) => one !== undefined))
+    if (name === 'delete') return { n: documents.delete(String(command.deletes[0].q._id)) ? 1 : 0, ok: 1 }
     return set[name]
   }
 }
 const healthy: MongoPeerOptions = { users, hello: hello.primary, answer: answers() }
 
 const url = (port: number, user = 'monitor@'): string => `mongodb://${user}127.0.0.1:${port}/`
-const run = (port: number, mode: Mode = 'Basic', given: Given = {}, options: RunKindOptions = {}) =>
-  runKind(mongo, { url: url(port), password: secret(word), ...given }, mode, options)
+const run = (port: number, mode: Mode = 'Basic', settingsOf: Overrides = {}, options: RunKindOptions = {}) =>
+  runKind(mongo, { url: url(port), password: secret(word), ...settingsOf }, mode, options)
 async function using<T>(options: MongoPeerOptions, use: (server: MongoPeer) => Promise<T>): Promise<T> {
   await using server = await mongoPeer({ ...healthy, ...options })
   const result = await use(server)
   await hungUp(server)
   return result
 }
-const one = (check: string, options: MongoPeerOptions, mode: Mode = 'Basic', given: Given = {}): Promise<Result> =>
-  using(options, async (server) => checked(await run(server.port, mode, given), check))
+const one = (
+  check: string,
+  options: MongoPeerOptions,
+  mode: Mode = 'Basic',
+  settingsOf: Overrides = {},
+): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, settingsOf), check))
 const names = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
 
 describe('a healthy simulated node', () => {
   test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
     await using({}, async (server) => {
-      const at = async (mode: Mode, given: Given = {}): Promise<readonly string[]> => {
-        const results = await run(server.port, mode, given)
+      const at = async (mode: Mode, settingsOf: Overrides = {}): Promise<readonly string[]> => {
+        const results = await run(server.port, mode, settingsOf)
         expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
         expect(results.every(({ address }) => address === `127.0.0.1:${server.port}`)).toBe(true)
         return names(results)
@@ -129,22 +133,22 @@ describe('a healthy simulated node', () => {
   test('the description of a simulated primary is reported', async () => {
     await using({}, async (server) => {
       const results = await run(server.port, 'Advanced')
-      const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('hello')).toMatch(/^hello answered by a primary of rs0 in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('primary')).toBe('this node is the primary of rs0')
-      expect(said('members')).toBe('3 members of rs0 healthy')
-      expect(said('connections')).toBe('40 of 800 connections: 5 % (limit 95 %)')
-      expect(said('replication lag')).toBe('db2:27017 is behind by 2 s (limit 30 s)')
-      expect(said('oplog window')).toBe('reaches back 30 h (at least 4 h)')
-      expect(said('cache')).toBe('cache of 10 GiB full to 80 % (warns above 95 %)')
+      const reply = (check: string): string => checked(results, check).message
+      expect(reply('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(reply('hello')).toMatch(/^hello answered by a primary of rs0 in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(reply('primary')).toBe('this node is the primary of rs0')
+      expect(reply('members')).toBe('3 members of rs0 healthy')
+      expect(reply('connections')).toBe('40 of 800 connections: 5 % (limit 95 %)')
+      expect(reply('replication lag')).toBe('db2:27017 is behind by 2 s (limit 30 s)')
+      expect(reply('oplog window')).toBe('reaches back 30 h (at least 4 h)')
+      expect(reply('cache')).toBe('cache of 10 GiB full to 80 % (warns above 95 %)')
     })
   })
   test('a run signs in once to a simulated node, and limits its queries there', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced', { allowWrites: true })
-      expect(server.signIns()).toEqual({ begun: 1, right: 1 })
-      expect(server.seen()).toBe(2)
+      expect(server.signIns()).toEqual({ start: 1, right: 1 })
+      expect(server.connections()).toBe(2)
       expect(server.commands().length).toBeGreaterThan(10)
       expect(server.commands().every(({ maxTimeMS }) => maxTimeMS > 0 && maxTimeMS <= 30_000)).toBe(true)
     })
@@ -159,7 +163,7 @@ describe('a healthy simulated node', () => {
       ])
       const hidden = checked(results, 'members')
       expect(hidden).toMatchObject({ status: 'warning', details: ['next: give the url a user, and set password:'] })
-      expect(server.signIns().begun).toBe(0)
+      expect(server.signIns().attempts).toBe(0)
     })
   })
   test('only allowed writes reach a simulated node, and they are removed again', async () => {
@@ -185,24 +189,24 @@ describe('a healthy simulated node', () => {
     })
   })
   test('the kind names host and port, and signs in only with a user', () => {
-    const given = (text: string) => withDefaults(mongo.settings, { url: text })
-    expect(mongo.target?.(given('mongodb://m@db1/'))).toEqual({ host: 'db1', port: 27_017, database: 'db1:27017' })
-    expect(mongo.signsIn?.(given('mongodb://m@db1/'), 'Basic')).toBe(true)
-    expect(mongo.signsIn?.(given('mongodb://db1/'), 'Advanced')).toBe(false)
+    const settingsOf = (text: string) => withDefaults(mongo.settings, { url: text })
+    expect(mongo.target?.(settingsOf('mongodb://m@db1/'))).toEqual({ host: 'db1', port: 27_017, database: 'db1:27017' })
+    expect(mongo.signsIn?.(settingsOf('mongodb://m@db1/'), 'Basic')).toBe(true)
+    expect(mongo.signsIn?.(settingsOf('mongodb://db1/'), 'Advanced')).toBe(false)
   })
   test('mongodb+srv is refused with a remedy, and nothing is resolved', async () => {
     const resolve = () => Promise.reject(new Error('looked up'))
-    const [found] = await runKind(mongo, { url: 'mongodb+srv://m@cluster.example/' }, 'Basic', { resolve })
-    expect(found).toMatchObject({ check: 'settings', status: 'failed' })
-    expect(found?.message).toContain('give each node a monitor, with url: mongodb://host:port')
+    const [result] = await runKind(mongo, { url: 'mongodb+srv://m@cluster.example/' }, 'Basic', { resolve })
+    expect(result).toMatchObject({ check: 'settings', status: 'failed' })
+    expect(result?.message).toContain('give each node a monitor, with url: mongodb://host:port')
   })
 })
 
 describe('the clock of a simulated node', () => {
   const off = (ms: number): Promise<Result> => {
-    const told = { ...hello.primary }
-    Object.defineProperty(told, 'localTime', { enumerable: true, get: () => new Date(Date.now() + ms) })
-    return one('clock', { hello: told }, 'Advanced')
+    const reply = { ...hello.primary }
+    Object.defineProperty(reply, 'localTime', { enumerable: true, get: () => new Date(Date.now() + ms) })
+    return one('clock', { hello: reply }, 'Advanced')
   }
   test('is compared with the local one, as far as a difference is certain', async () => {
     expect(await off(0)).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
@@ -214,8 +218,8 @@ describe('the clock of a simulated node', () => {
     expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
   })
   test('is not checked where the node does not report it, and that is reported', async () => {
-    const told = { ...hello.primary, localTime: undefined }
-    expect(await one('clock', { hello: told }, 'Advanced')).toMatchObject({
+    const reply = { ...hello.primary, localTime: undefined }
+    expect(await one('clock', { hello: reply }, 'Advanced')).toMatchObject({
       status: 'warning',
       message: 'not looked at: this server does not tell its time',
     })
@@ -227,8 +231,8 @@ describe('the role that a simulated node reports', () => {
   test.each(kinds)(
     'a simulated %s is distinguished from the others, and gets only queries that it supports',
     async (kind) => {
-      const said = kind === 'standalone' ? {} : hello[kind]
-      const results = await using({ hello: { setName: undefined, ...said } }, (server) =>
+      const reply = kind === 'standalone' ? {} : hello[kind]
+      const results = await using({ hello: { setName: undefined, ...reply } }, (server) =>
         run(server.port, 'Advanced', { allowWrites: true }),
       )
       const role = checked(results, 'role')
@@ -261,8 +265,8 @@ describe('the role that a simulated node reports', () => {
       member('db3:27017', 2, 'SECONDARY', { optimeDate: new Date(now - 900_000) }),
     ]
     const answer = answers({ replSetGetStatus: { set: 'rs0', members, ok: 1 } })
-    const found = await one('replication lag', { hello: hello.secondary, answer }, 'Advanced')
-    expect(found).toMatchObject({ status: 'failed', message: 'db2:27017 is behind by 31 s (limit 30 s)' })
+    const result = await one('replication lag', { hello: hello.secondary, answer }, 'Advanced')
+    expect(result).toMatchObject({ status: 'failed', message: 'db2:27017 is behind by 31 s (limit 30 s)' })
   })
   test('the configured delay of a simulated secondary is not lag', async () => {
     const members = [
@@ -271,8 +275,8 @@ describe('the role that a simulated node reports', () => {
     ]
     const config = { config: { members: [{ host: 'db2:27017', secondaryDelaySecs: 3_600 }] }, ok: 1 }
     const answer = answers({ replSetGetStatus: { set: 'rs0', members, ok: 1 }, replSetGetConfig: config })
-    const found = await one('replication lag', { answer }, 'Advanced')
-    expect(found).toMatchObject({
+    const result = await one('replication lag', { answer }, 'Advanced')
+    expect(result).toMatchObject({
       status: 'ok',
       message: 'db2:27017 is behind beyond its delay of 1 h by 5 s (limit 30 s)',
     })
@@ -281,56 +285,59 @@ describe('the role that a simulated node reports', () => {
 
 describe('a simulated node that cannot be reached or refuses the sign-in', () => {
   test('refused: nothing listens, and that is reported at once', async () => {
-    const found = checked(await run(await refusedPort()), 'connect')
+    const result = checked(await run(await refusedPort()), 'connect')
     // Not "timeout": it does not wait for its deadline.
-    expect(found).toMatchObject({ status: 'failed', fault: 'refused' })
+    expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
   })
   test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
     await using hole = await peer(blackHole)
     const results = await endsByDeadline(500, run(hole.port, 'Basic', {}, { timeoutMs: 500 }))
-    const found = checked(results, 'connect')
-    expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.5 s` })
+    const result = checked(results, 'connect')
+    expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.5 s` })
     await hungUp(hole)
     await hole.close()
     expect(await settled('')).toBe('')
   })
   test('black hole: the deadline precedes the timeout of the driver, in whatever order the timers fire', async () => {
     await using hole = await peer(blackHole)
-    const asked = async (): Promise<Result> => checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
-    const found = await Promise.all(Array.from({ length: 60 }, asked))
-    const told = `127.0.0.1:${hole.port} gave no answer within 0.2 s`
-    expect([...new Set(found.map(({ message }) => message))]).toEqual([told])
+    const connectResult = async (): Promise<Result> =>
+      checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
+    const results = await Promise.all(Array.from({ length: 60 }, connectResult))
+    const reply = `127.0.0.1:${hole.port} gave no answer within 0.2 s`
+    expect([...new Set(results.map(({ message }) => message))]).toEqual([reply])
     await hungUp(hole)
   })
   test('slow: a simulated node late by 80 ms at each step exceeds the threshold, with the value', async () => {
-    const found = await one('ping', { delayMs: 80 }, 'Basic', { latency: { warn: 20, limit: 60 } })
-    expect(found).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 60 } })
-    expect(found.measurement?.value).toBeGreaterThan(70)
+    const result = await one('ping', { delayMs: 80 }, 'Basic', { latency: { warn: 20, limit: 60 } })
+    expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 60 } })
+    expect(result.measurement?.value).toBeGreaterThan(70)
   })
   test('a wrong password is auth at a simulated node, is never shown, and is not tried again, nor elsewhere', async () => {
     await using({}, async (server) => {
       const shared = limits()
       const options = { limits: shared, retries: 3, resolve: async () => ['127.0.0.1', '127.0.0.2'] }
-      const given = { url: `mongodb://monitor@db.test:${server.port}/`, password: secret('hunter2-wrong') }
-      const found = checked(await run(server.port, 'Basic', given, options), 'connect')
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toBe(`127.0.0.1:${server.port} refused the sign-in of "monitor": Authentication failed.`)
-      expect(JSON.stringify(found)).not.toContain('hunter2')
-      expect(checked(await run(server.port, 'Basic', given, options), 'sign-in').message).toContain('not signed in')
-      expect(server.signIns()).toEqual({ begun: 1, right: 0 })
+      const settingsOf = { url: `mongodb://monitor@db.test:${server.port}/`, password: secret('hunter2-wrong') }
+      const result = checked(await run(server.port, 'Basic', settingsOf, options), 'connect')
+      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(result.message).toBe(`127.0.0.1:${server.port} refused the sign-in of "monitor": Authentication failed.`)
+      expect(JSON.stringify(result)).not.toContain('hunter2')
+      expect(checked(await run(server.port, 'Basic', settingsOf, options), 'sign-in').message).toContain(
+        'not signed in',
+      )
+      expect(server.signIns()).toEqual({ start: 1, right: 0 })
     })
   })
   test('a user without a configured password is auth, and nothing is sent to a simulated node', async () => {
     await using({}, async (server) => {
-      const found = checked(await runKind(mongo, { url: url(server.port) }), 'connect')
-      expect(found).toMatchObject({ fault: 'auth', message: expect.stringContaining('no password is configured') })
-      expect(server.seen()).toBe(0)
+      const result = checked(await runKind(mongo, { url: url(server.port) }), 'connect')
+      expect(result).toMatchObject({ fault: 'auth', message: expect.stringContaining('no password is configured') })
+      expect(server.connections()).toBe(0)
     })
   })
   test('a simulated server that is too old for the driver is reported as such', async () => {
-    const found = await one('connect', { hello: { maxWireVersion: 5 } })
-    expect(found).toMatchObject({ fault: 'protocol' })
-    expect(found.message).toContain('speaks no version that the driver knows')
+    const result = await one('connect', { hello: { maxWireVersion: 5 } })
+    expect(result).toMatchObject({ fault: 'protocol' })
+    expect(result.message).toContain('speaks no version that the driver knows')
   })
   test('a simulated impostor that does not know the password is not trusted', async () => {
     await using server = await mongoPeer({
@@ -338,8 +345,8 @@ describe('a simulated node that cannot be reached or refuses the sign-in', () =>
       answer: (command) => command.saslContinue && { ok: 1 },
       users: { monitor: 'something else' },
     })
-    const found = checked(await run(server.port), 'connect')
-    expect(found.status).toBe('failed')
+    const result = checked(await run(server.port), 'connect')
+    expect(result.status).toBe('failed')
     expect(server.signIns().right).toBe(0)
   })
   test.each([
@@ -358,9 +365,9 @@ describe('a simulated node that cannot be reached or refuses the sign-in', () =>
     ['a connection that is reset', (socket) => void socket.resetAndDestroy()],
   ] satisfies [string, Parameters<typeof peer>[0]][])('%s is a failure, and nothing breaks', async (_, behave) => {
     await using other = await peer(behave)
-    const found = checked(await run(other.port, 'Basic', {}, { timeoutMs: 800 }), 'connect')
-    expect(found.status).toBe('failed')
-    expect(['protocol', 'timeout']).toContain(found.fault)
+    const result = checked(await run(other.port, 'Basic', {}, { timeoutMs: 800 }), 'connect')
+    expect(result.status).toBe('failed')
+    expect(['protocol', 'timeout']).toContain(result.fault)
     await hungUp(other)
   })
   test.each([
@@ -369,9 +376,9 @@ describe('a simulated node that cannot be reached or refuses the sign-in', () =>
     ['that is compressed', message(undefined, 2_012, Buffer.alloc(64)), 'in a form that was not asked for'],
   ])('a message %s ends the connection to a simulated node at once', async (_, bytes, words) => {
     await using server = await mongoPeer({ ...healthy, first: bytes })
-    const found = checked(await run(server.port), 'connect')
-    expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(found.message).toContain(words)
+    const result = checked(await run(server.port), 'connect')
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toContain(words)
   })
   test('100 answers of random bytes from a simulated node are 100 failures, and nothing breaks', async () => {
     for (let round = 0; round < 100; round += 1) {
@@ -380,8 +387,8 @@ describe('a simulated node that cannot be reached or refuses the sign-in', () =>
       bytes.writeInt32LE(80)
       bytes[79] = 0
       await using server = await mongoPeer({ ...healthy, first: opMessage(bytes) })
-      const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 300 }), 'connect')
-      expect(found.status).toBe('failed')
+      const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 300 }), 'connect')
+      expect(result.status).toBe('failed')
     }
   }, 60_000)
 })
@@ -389,8 +396,8 @@ describe('a simulated node that cannot be reached or refuses the sign-in', () =>
 describe('a simulated node that answers badly', () => {
   test('a document 200,000 levels deep fails that check of a simulated node, and nothing breaks', async () => {
     const answer = answers({ ping: opMessage(deepBson(200_000)) })
-    const found = await one('ping', { answer })
-    expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
+    const result = await one('ping', { answer })
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
   test('a document of 200 levels is cut, and read, from a simulated node', async () => {
     const deep = (levels: number): Document => (levels === 0 ? { end: 1 } : { a: deep(levels - 1) })
@@ -401,22 +408,22 @@ describe('a simulated node that answers badly', () => {
     ['more rounds of hashing than is right', 2_000_000_000],
     ['such rounds, written otherwise', ' +2000000000'],
   ])('a simulated node that asks for %s is abandoned', async (_, rounds) => {
-    const found = await one('connect', { rounds })
+    const result = await one('connect', { rounds })
     // Not "timeout": the rounds would outlast any deadline.
-    expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(found.message).toContain('more rounds of hashing than is right')
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toContain('more rounds of hashing than is right')
   })
   test('text of a simulated node is shown without escapes, truncated, and never contains the password', async () => {
     const errmsg = `${escapeSequences} you sent ${word} ${'x'.repeat(3_000)}`
     const refused = { ok: 0, code: 18, codeName: 'AuthenticationFailed', errmsg }
     const failing = { ok: 0, code: 9_999, codeName: 'Odd', errmsg }
     const members = [member(`${escapeSequences}${word}`, 8, word, { health: 0, lastHeartbeatMessage: errmsg })]
-    const found = [
+    const results = [
       await one('ping', { answer: answers({ ping: failing }) }),
       await one('ping', { answer: answers({ ping: refused }) }),
       await one('members', { answer: answers({ replSetGetStatus: { set: word, members, ok: 1 } }) }, 'Standard'),
     ]
-    for (const result of found) {
+    for (const result of results) {
       const text = JSON.stringify(result)
       expect(result.status).toBe('failed')
       expect(text).not.toContain(word)
@@ -467,12 +474,12 @@ describe('a simulated node that answers badly', () => {
   })
   test('a command that a simulated server does not support is not a failure', async () => {
     const absent = { ok: 0, code: 59, codeName: 'CommandNotFound', errmsg: 'no such command' }
-    const found = await one('members', { answer: answers({ replSetGetStatus: absent }) }, 'Standard')
-    expect(found).toMatchObject({
+    const result = await one('members', { answer: answers({ replSetGetStatus: absent }) }, 'Standard')
+    expect(result).toMatchObject({
       status: 'warning',
       message: 'not looked at: this server does not tell: no such command',
     })
-    expect(found.details).toBeUndefined()
+    expect(result.details).toBeUndefined()
   })
   test.each([
     [
@@ -520,18 +527,18 @@ describe('a run at a simulated node closes what it opened', () => {
     await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
     for (let ms = 0; ms < 80; ms += 4) {
       const control = new AbortController()
-      const found = run(server.port, 'Standard', {}, { signal: control.signal }).catch(() => [])
+      const result = run(server.port, 'Standard', {}, { signal: control.signal }).catch(() => [])
       await wait(ms)
       control.abort()
-      await found
+      await result
     }
     await hungUp(server)
   })
   test('a node that hangs during the sign-in leaves no connection', async () => {
     await using server = await mongoPeer({ ...healthy, rounds: 4_096 })
     await using slow = await proxy(server.port, 250)
-    const found = checked(await run(slow.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
-    expect(found).toMatchObject({ fault: 'timeout' })
+    const result = checked(await run(slow.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
+    expect(result).toMatchObject({ fault: 'timeout' })
     await hungUp(server)
   })
   test('a cancellation while the driver loads takes effect', async () => {
@@ -542,7 +549,7 @@ describe('a run at a simulated node closes what it opened', () => {
     const opening = openMongo(mongoTarget(settings), way)
     control.abort(new Error('too late'))
     await expect(opening).rejects.toThrow('too late')
-    expect(server.seen()).toBe(0)
+    expect(server.connections()).toBe(0)
   })
   test('other sockets of the process are unaffected', async () => {
     await using other = await peer(blackHole)
@@ -564,24 +571,24 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
   })
   afterAll(() => certificates.remove())
   type Tls = NonNullable<Values<typeof connectSettings>['tls']>
-  const shown = (
+  const tlsChecks = (
     certificate: Certificates['good'] | undefined,
     tls: Tls,
     host = 'svc.test',
   ): Promise<readonly [found: Result, server: MongoPeer]> =>
     using(certificate ? { tls: certificate } : {}, async (server) => {
-      const given = { url: `mongodb://monitor@${host}:${server.port}/`, password: secret(word), tls }
+      const settingsOf = { url: `mongodb://monitor@${host}:${server.port}/`, password: secret(word), tls }
       const options = { resolve: async () => ['127.0.0.1'], timeoutMs: 2_000 }
-      return [checked(await runKind(mongo, given, 'Basic', options), 'connect'), server] as const
+      return [checked(await runKind(mongo, settingsOf, 'Basic', options), 'connect'), server] as const
     })
   const verify = (): Tls => ({ mode: 'verify', caFile: certificates.caFile })
 
   test('a trusted certificate is accepted, for a name and for an address', async () => {
-    expect((await shown(certificates.good, verify()))[0].message).toContain('as monitor over TLS in')
-    expect((await shown(certificates.good, verify(), '127.0.0.1'))[0].status).toBe('ok')
-    expect((await shown(certificates.good, { ...verify(), servername: 'svc.test' }, 'db1.internal'))[0].status).toBe(
-      'ok',
-    )
+    expect((await tlsChecks(certificates.good, verify()))[0].message).toContain('as monitor over TLS in')
+    expect((await tlsChecks(certificates.good, verify(), '127.0.0.1'))[0].status).toBe('ok')
+    expect(
+      (await tlsChecks(certificates.good, { ...verify(), servername: 'svc.test' }, 'db1.internal'))[0].status,
+    ).toBe('ok')
   })
   test('a certificate that is not trusted is tls, and no sign-in is sent', async () => {
     for (const [certificate, tls, words] of [
@@ -590,19 +597,19 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
       [certificates.expired, verify(), /expired/],
       [certificates.wrongHost, verify(), /elsewhere\.test/],
     ] as const) {
-      const [found, server] = await shown(certificate, tls)
-      expect(found).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(found.message).toMatch(words)
-      expect(server.signIns().begun).toBe(0)
+      const [result, server] = await tlsChecks(certificate, tls)
+      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(result.message).toMatch(words)
+      expect(server.signIns().attempts).toBe(0)
     }
   })
   test('a node without TLS, or with nothing else, is a failure that reports that', async () => {
-    const [without] = await shown(undefined, verify())
+    const [without] = await tlsChecks(undefined, verify())
     expect(without.status).toBe('failed')
-    const [only, server] = await shown(certificates.good, { mode: 'off' })
+    const [only, server] = await tlsChecks(certificates.good, { mode: 'off' })
     expect(only).toMatchObject({ fault: 'protocol', message: expect.stringContaining('closed the connection') })
     expect(only.details?.join()).toContain('tls: {mode: verify}')
-    expect(server.signIns().begun).toBe(0)
+    expect(server.signIns().attempts).toBe(0)
   })
 })
 
@@ -630,10 +637,10 @@ suiteWithFerretdb('a real FerretDB', () => {
       { _id: 'svc-probe-young', at: hoursAgo(0.5) },
       { _id: 'not-ours', at: hoursAgo(2) },
     ])
-    const found = checked(await run(server.port, 'Advanced', { allowWrites: true }), 'write concern')
+    const result = checked(await run(server.port, 'Advanced', { allowWrites: true }), 'write concern')
     const left = (await probes.find().toArray()).map(({ _id }) => _id)
     await client.close()
-    expect(found).toMatchObject({ status: 'ok', details: ['swept 1 document that earlier runs left behind'] })
+    expect(result).toMatchObject({ status: 'ok', details: ['swept 1 document that earlier runs left behind'] })
     expect(left.sort()).toEqual(['not-ours', 'svc-probe-young'])
   })
   test('a wrong password, and an unknown user, are auth', async () => {
@@ -646,8 +653,8 @@ suiteWithFerretdb('a real FerretDB', () => {
   test('a frozen server ends at the deadline, and leaves no socket', async () => {
     server.freeze()
     try {
-      const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
-      expect(found).toMatchObject({ fault: 'timeout' })
+      const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
+      expect(result).toMatchObject({ fault: 'timeout' })
     } finally {
       server.thaw()
     }
@@ -661,7 +668,7 @@ describe('evaluation', () => {
 
   test('role and replica set as configured', () => {
     const node = { role: 'secondary', set: 'rs0', primary: 'db1:27017' } as const
-    const role = (given: Given) => evaluated(checks.role, node, given)
+    const role = (settingsOf: Overrides) => evaluated(checks.role, node, settingsOf)
     expect(status(role({ role: 'secondary', replicaSet: 'rs0' }))).toBe('ok')
     expect(text(role({ role: 'primary' }))).toBe('should be a primary, and is a secondary of rs0')
     expect(text(role({ replicaSet: 'rs1' }))).toBe('should belong to the replica set rs1: it belongs to rs0')

@@ -22,7 +22,7 @@ import { until } from '../support/until.ts'
 
 const word = 'correct horse'
 type MysqlSettings = Values<typeof mysql.settings>
-type Given = Partial<MysqlSettings>
+type Overrides = Partial<MysqlSettings>
 
 peerSuite(mariadbMissing, 'mysql', () => {
   let server: MariadbServer
@@ -48,8 +48,11 @@ peerSuite(mariadbMissing, 'mysql', () => {
     remove(folder)
   })
 
-  const run = (given: Given = {}, mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic', options: RunKindOptions = {}) =>
-    runKind(mysql, { url: server.url('monitor'), password: secret(word), ...given }, mode, options)
+  const run = (
+    overrides: Overrides = {},
+    mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic',
+    options: RunKindOptions = {},
+  ) => runKind(mysql, { url: server.url('monitor'), password: secret(word), ...overrides }, mode, options)
   const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
     checked(await run(...args), check)
   /** What svc has open on the server, once it has had a moment to end. */
@@ -99,10 +102,10 @@ peerSuite(mariadbMissing, 'mysql', () => {
     })
     test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
-      const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('connections')).toMatch(/^\d of 20 connections: \d+ % \(warns above 80 %\)$/)
-      expect(said('running')).toMatch(/^\d threads? runs?, of 20: \d+ % \(warns above 60 %\)$/)
+      const textOf = (check: string): string => checked(results, check).message
+      expect(textOf('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('connections')).toMatch(/^\d of 20 connections: \d+ % \(warns above 80 %\)$/)
+      expect(textOf('running')).toMatch(/^\d threads? runs?, of 20: \d+ % \(warns above 60 %\)$/)
     })
     test('with a database, and with the scheme mariadb', async () => {
       await server.query(`GRANT SELECT ON orders.* TO monitor@${here}`)
@@ -119,8 +122,8 @@ peerSuite(mariadbMissing, 'mysql', () => {
     test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
       await using hole = await peer(blackHole)
       const url = `mysql://monitor@127.0.0.1:${hole.port}/`
-      const found = await endsByDeadline(400, one('connect', { url }, 'Basic', { timeoutMs: 400 }))
-      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
+      const result = await endsByDeadline(400, one('connect', { url }, 'Basic', { timeoutMs: 400 }))
+      expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
     })
@@ -140,10 +143,10 @@ peerSuite(mariadbMissing, 'mysql', () => {
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
       const wrong = { password: secret('hunter2-wrong') }
-      const found = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toContain('refused the sign-in of "monitor"')
-      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const result = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(result.message).toContain('refused the sign-in of "monitor"')
+      expect(JSON.stringify(result)).not.toContain('hunter2')
       const denied = async (): Promise<unknown> =>
         (await server.query("SHOW GLOBAL STATUS LIKE 'Access_denied_errors'"))[0]?.Value
       const before = await denied()
@@ -161,9 +164,9 @@ peerSuite(mariadbMissing, 'mysql', () => {
     })
     test('a missing or forbidden database is data: the password was correct', async () => {
       await server.query(`GRANT SELECT ON \`gone\`.* TO monitor@${here}`)
-      const found = await one('connect', { url: server.url('monitor', 'gone') })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain("Unknown database 'gone'")
+      const result = await one('connect', { url: server.url('monitor', 'gone') })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toContain("Unknown database 'gone'")
       expect(await one('connect', { url: server.url('stranger', 'orders') })).toMatchObject({
         fault: 'data',
         message: expect.stringContaining('does not let "stranger" into the database'),
@@ -172,9 +175,9 @@ peerSuite(mariadbMissing, 'mysql', () => {
     test('too many connections are reported as such, and are not a refused sign-in', async () => {
       await server.query(`GRANT USAGE ON *.* TO stranger@${here} WITH MAX_CONNECTIONS_PER_HOUR 1`)
       await run({ url: server.url('stranger') })
-      const found = await one('connect', { url: server.url('stranger') })
+      const result = await one('connect', { url: server.url('stranger') })
       await server.query(`GRANT USAGE ON *.* TO stranger@${here} WITH MAX_CONNECTIONS_PER_HOUR 0`)
-      expect(found).toMatchObject({ fault: 'refused', message: expect.stringContaining('is full') })
+      expect(result).toMatchObject({ fault: 'refused', message: expect.stringContaining('is full') })
     })
     test.each([
       ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n')],
@@ -188,9 +191,9 @@ peerSuite(mariadbMissing, 'mysql', () => {
     ] satisfies [string, Parameters<typeof peer>[0]][])('%s is a failure, and nothing breaks', async (_, behave) => {
       await using other = await peer(behave)
       const url = `mysql://monitor@127.0.0.1:${other.port}/`
-      const found = await one('connect', { url }, 'Basic', { timeoutMs: 700 })
-      expect(found.status).toBe('failed')
-      expect(['protocol', 'timeout']).toContain(found.fault)
+      const result = await one('connect', { url }, 'Basic', { timeoutMs: 700 })
+      expect(result.status).toBe('failed')
+      expect(['protocol', 'timeout']).toContain(result.fault)
     })
     test('200 answers of random bytes are 200 failures, and nothing breaks', async () => {
       for (let round = 0; round < 200; round += 1) {
@@ -198,8 +201,8 @@ peerSuite(mariadbMissing, 'mysql', () => {
         // A header that is right takes the rest to the parser of the handshake.
         const framed = round % 2 ? Buffer.concat([Buffer.from([bytes.length, 0, 0, 0, 10]), bytes.subarray(1)]) : bytes
         await using other = await peer((socket) => void socket.end(framed))
-        const found = await one('connect', { url: `mysql://m@127.0.0.1:${other.port}/` }, 'Basic', { timeoutMs: 300 })
-        expect(found.status).toBe('failed')
+        const result = await one('connect', { url: `mysql://m@127.0.0.1:${other.port}/` }, 'Basic', { timeoutMs: 300 })
+        expect(result.status).toBe('failed')
       }
     })
     test('a server that requests a file of this machine gets none', async () => {
@@ -213,29 +216,29 @@ peerSuite(mariadbMissing, 'mysql', () => {
           Buffer.alloc(10),
         ])
         packet(0, Buffer.concat([hello, Buffer.from('abcdefghijkl\0mysql_native_password\0', 'latin1')]))
-        let heard = 0
+        let input = 0
         socket.on('data', () => {
-          heard += 1
+          input += 1
           // First the sign-in is accepted, then the query is answered with LOCAL INFILE.
-          if (heard === 1) packet(2, Buffer.from([0, 0, 0, 2, 0, 0, 0]))
-          else if (heard === 2) packet(1, Buffer.from('\xfb/etc/hostname', 'latin1'))
+          if (input === 1) packet(2, Buffer.from([0, 0, 0, 2, 0, 0, 0]))
+          else if (input === 2) packet(1, Buffer.from('\xfb/etc/hostname', 'latin1'))
         })
       })
       const results = await run({ url: `mysql://monitor@127.0.0.1:${thief.port}/` }, 'Basic', { timeoutMs: 1_000 })
       expect(checked(results, 'connect').status).toBe('ok')
       expect(checked(results, 'query').status).toBe('failed')
       const { readFileSync } = await import('node:fs')
-      expect(thief.heard()).not.toContain(readFileSync('/etc/hostname', 'utf8').trim())
+      expect(thief.input()).not.toContain(readFileSync('/etc/hostname', 'utf8').trim())
     })
     test('a frozen server ends at the deadline, and no session of svc exists when it continues', async () => {
       server.freeze()
-      let found: Result
+      let result: Result
       try {
-        found = await endsByDeadline(500, one('connect', {}, 'Basic', { timeoutMs: 500 }))
+        result = await endsByDeadline(500, one('connect', {}, 'Basic', { timeoutMs: 500 }))
       } finally {
         server.thaw()
       }
-      expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
+      expect(result).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
       expect(await left()).toEqual([])
     })
   })
@@ -268,20 +271,20 @@ peerSuite(mariadbMissing, 'mysql', () => {
 
     test('a query that hangs is killed at the deadline', async () => {
       const kind = asking(sleep, () => 60_000)
-      const found = endsByDeadline(2_000, runKind(kind, {}, 'Basic', { timeoutMs: 2_000 }))
+      const result = endsByDeadline(2_000, runKind(kind, {}, 'Basic', { timeoutMs: 2_000 }))
       const running = (): Promise<unknown[]> =>
         server.query("SELECT user FROM information_schema.processlist WHERE info LIKE '%SLEEP(60)%' AND user <> 'root'")
       await until(async () => (await running()).length > 0)
       expect(await running()).toEqual([{ user: 'monitor' }])
-      expect((await found)[0]).toMatchObject({ fault: 'timeout' })
+      expect((await result)[0]).toMatchObject({ fault: 'timeout' })
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
     })
     test('where no second connection gets through, the server itself ends it at the deadline', async () => {
       await using once = await proxy(server.port, 0, 1)
       const kind = asking(sleep, (msLeft) => msLeft, once.port)
-      const found = await runKind(kind, {}, 'Basic', { timeoutMs: 1_000 })
-      expect(found[0]).toMatchObject({ fault: 'timeout' })
+      const results = await runKind(kind, {}, 'Basic', { timeoutMs: 1_000 })
+      expect(results[0]).toMatchObject({ fault: 'timeout' })
       const running = (): Promise<unknown[]> =>
         server.query("SELECT id FROM information_schema.processlist WHERE user = 'monitor' AND command <> 'Sleep'")
       await until(async () => (await running()).length === 0)
@@ -289,14 +292,14 @@ peerSuite(mariadbMissing, 'mysql', () => {
     test('a run that is cancelled at any moment leaves no query, no session and no socket', async () => {
       for (let ms = 0; ms < 60; ms += 3) {
         const control = new AbortController()
-        const found = run({}, 'Advanced', { signal: control.signal }).catch(() => [])
+        const result = run({}, 'Advanced', { signal: control.signal }).catch(() => [])
         const query = runKind(
           asking(sleep, () => 60_000),
           {},
           'Basic',
           { signal: control.signal },
         )
-        await Promise.all([wait(ms).then(() => control.abort()), found, query.catch(() => [])])
+        await Promise.all([wait(ms).then(() => control.abort()), result, query.catch(() => [])])
       }
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
@@ -357,14 +360,14 @@ peerSuite(mariadbMissing, 'mysql', () => {
         'CREATE TABLE orders.t (x INT) ENGINE=InnoDB; START TRANSACTION; INSERT INTO orders.t VALUES (1)',
       )
       await wait(1_100)
-      const found = await one('longest transaction', { longestTransaction: { limit: 500 } }, 'Advanced')
+      const result = await one('longest transaction', { longestTransaction: { limit: 500 } }, 'Advanced')
       // Its age is the same whatever time zone the server has set for its sessions.
       await server.query("SET GLOBAL time_zone = '+09:00'")
       const elsewhere = await one('longest transaction', {}, 'Advanced')
       await server.query("SET GLOBAL time_zone = 'SYSTEM'")
       await other.end()
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(
         /^1 transaction is open, the longest \(thread \d+\) for \d+(\.\d+)? s \(limit 500 ms\)$/,
       )
       expect(elsewhere).toMatchObject({ status: 'ok' })
@@ -386,8 +389,8 @@ peerSuite(mariadbMissing, 'mysql', () => {
           CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=${server.port}, MASTER_USER='repl',
             MASTER_PASSWORD='r', MASTER_LOG_FILE='${String(log?.File)}', MASTER_LOG_POS=${Number(log?.Position)},
             MASTER_CONNECT_RETRY=1; START SLAVE`)
-        const at = async (check: string, given: Given = {}): Promise<Result> =>
-          one(check, { url: replica.url('monitor'), replica: true, ...given }, 'Advanced')
+        const at = async (check: string, overrides: Overrides = {}): Promise<Result> =>
+          one(check, { url: replica.url('monitor'), replica: true, ...overrides }, 'Advanced')
         await until(async () => (await at('replication')).status === 'ok')
         await until(async () => (await at('replication lag')).measurement?.value === 0)
         expect((await at('replication')).message).toBe('follows 1 source: both threads run')
@@ -435,9 +438,9 @@ peerSuite(mariadbMissing, 'mysql', () => {
     })
     test('from Standard on the end of its certificate is a value, at each connection', async () => {
       const url = `mysql://monitor@svc.test:${server.port}/`
-      const given = { url, tls: { mode: 'verify', caFile: certificates.caFile } } as const
+      const overrides = { url, tls: { mode: 'verify', caFile: certificates.caFile } } as const
       for (let connection = 0; connection < 2; connection += 1) {
-        const result = await one('certificate', given, 'Standard', { resolve: async () => ['127.0.0.1'] })
+        const result = await one('certificate', overrides, 'Standard', { resolve: async () => ['127.0.0.1'] })
         expect(result).toMatchObject({
           status: 'ok',
           measurement: { unit: 'days', at: new X509Certificate(certificates.good.cert).validToDate },

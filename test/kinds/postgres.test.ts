@@ -35,7 +35,7 @@ import { postgresAnswering } from '../support/simulated-postgres.ts'
 import { until } from '../support/until.ts'
 
 const word = 'correct horse'
-type Given = Partial<Values<typeof postgres.settings>>
+type Overrides = Partial<Values<typeof postgres.settings>>
 
 suiteWith(postgresMissing, 'postgres', () => {
   let server: PostgresServer
@@ -51,8 +51,11 @@ suiteWith(postgresMissing, 'postgres', () => {
   })
   afterAll(() => server.remove())
 
-  const run = (given: Given = {}, mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic', options: RunKindOptions = {}) =>
-    runKind(postgres, { url: server.url('monitor'), password: secret(word), ...given }, mode, options)
+  const run = (
+    overrides: Overrides = {},
+    mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic',
+    options: RunKindOptions = {},
+  ) => runKind(postgres, { url: server.url('monitor'), password: secret(word), ...overrides }, mode, options)
   const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
     checked(await run(...args), check)
   /** What svc has open on the server, once it has had a moment to end. */
@@ -99,10 +102,10 @@ suiteWith(postgresMissing, 'postgres', () => {
     })
     test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
-      const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('role')).toMatch(/^primary, PostgreSQL \d+\.\d+$/)
-      expect(said('connections')).toMatch(/^\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)$/)
+      const textOf = (check: string): string => checked(results, check).message
+      expect(textOf('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('role')).toMatch(/^primary, PostgreSQL \d+\.\d+$/)
+      expect(textOf('connections')).toMatch(/^\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)$/)
     })
     test('variables of the environment are ignored', async () => {
       process.env.PGPASSWORD = word
@@ -136,8 +139,8 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
       await using hole = await peer(blackHole)
       const url = `postgres://monitor@127.0.0.1:${hole.port}/postgres`
-      const found = await endsByDeadline(400, one('connect', { url }, 'Basic', { timeoutMs: 400 }))
-      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
+      const result = await endsByDeadline(400, one('connect', { url }, 'Basic', { timeoutMs: 400 }))
+      expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
     })
@@ -157,10 +160,10 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
       const wrong = { password: secret('hunter2-wrong') }
-      const found = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toContain('refused the sign-in of "monitor"')
-      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const result = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(result.message).toContain('refused the sign-in of "monitor"')
+      expect(JSON.stringify(result)).not.toContain('hunter2')
       const refusals = (): number => server.log().split('password authentication failed').length
       const before = refusals()
       expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
@@ -172,16 +175,16 @@ suiteWith(postgresMissing, 'postgres', () => {
       await server.query('ALTER ROLE stranger LOGIN')
     })
     test('a missing database is data, and named', async () => {
-      const found = await one('connect', { url: server.url('monitor', 'nowhere') })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('database "nowhere" does not exist')
+      const result = await one('connect', { url: server.url('monitor', 'nowhere') })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toContain('database "nowhere" does not exist')
     })
     test('a database that is closed to this account is data: the password was correct', async () => {
       await server.query('CREATE DATABASE closed')
       await server.query('REVOKE CONNECT ON DATABASE closed FROM PUBLIC')
-      const found = await one('connect', { url: server.url('monitor', 'closed') })
+      const result = await one('connect', { url: server.url('monitor', 'closed') })
       await server.query('DROP DATABASE closed')
-      expect(found).toMatchObject({ fault: 'data', message: expect.stringContaining('does not let "monitor" into') })
+      expect(result).toMatchObject({ fault: 'data', message: expect.stringContaining('does not let "monitor" into') })
     })
     test('a database that is dropped fails the next run, not this process', async () => {
       await server.query('CREATE DATABASE short')
@@ -192,8 +195,8 @@ suiteWith(postgresMissing, 'postgres', () => {
     })
     test('too many clients are reported as such, and are not a refused sign-in', async () => {
       await server.query('ALTER ROLE stranger CONNECTION LIMIT 0')
-      const found = await one('connect', { url: server.url('stranger') })
-      expect(found).toMatchObject({
+      const result = await one('connect', { url: server.url('stranger') })
+      expect(result).toMatchObject({
         fault: 'refused',
         message: expect.stringContaining('is full: too many connections'),
       })
@@ -211,29 +214,29 @@ suiteWith(postgresMissing, 'postgres', () => {
     ] satisfies [string, Parameters<typeof peer>[0]][])('%s is a failure, and nothing breaks', async (_, behave) => {
       await using other = await peer(behave)
       const url = `postgres://monitor@127.0.0.1:${other.port}/postgres`
-      const found = await one('connect', { url }, 'Basic', { timeoutMs: 700 })
-      expect(found.status).toBe('failed')
-      expect(['protocol', 'timeout']).toContain(found.fault)
+      const result = await one('connect', { url }, 'Basic', { timeoutMs: 700 })
+      expect(result.status).toBe('failed')
+      expect(['protocol', 'timeout']).toContain(result.fault)
     })
     test('200 answers of random bytes are 200 failures, and nothing breaks', async () => {
       for (let round = 0; round < 200; round += 1) {
         const bytes = Buffer.from(Array.from({ length: 64 }, (_, i) => (round * 31 + i * i * 17 + (round >> 2)) & 0xff))
         await using other = await peer((socket) => void socket.end(bytes))
-        const found = await one('connect', { url: `postgres://m@127.0.0.1:${other.port}/d` }, 'Basic', {
+        const result = await one('connect', { url: `postgres://m@127.0.0.1:${other.port}/d` }, 'Basic', {
           timeoutMs: 300,
         })
-        expect(found.status).toBe('failed')
+        expect(result.status).toBe('failed')
       }
     })
     test('a frozen server ends at the deadline, and no session of svc exists when it continues', async () => {
       server.freeze()
-      let found: Result
+      let result: Result
       try {
-        found = await endsByDeadline(500, one('connect', {}, 'Basic', { timeoutMs: 500 }))
+        result = await endsByDeadline(500, one('connect', {}, 'Basic', { timeoutMs: 500 }))
       } finally {
         server.thaw()
       }
-      expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
+      expect(result).toMatchObject({ fault: 'timeout', message: `${server.address} gave no answer within 0.5 s` })
       expect(await left()).toEqual([])
     })
     test('svc resolves the name, and skips an address that refuses with a warning', async () => {
@@ -275,18 +278,18 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('a query that hangs is cancelled at the deadline', async () => {
       // The server's own limit is far off: it is the cancel request that ends it.
       const kind = asking('SELECT pg_sleep(60)', () => 60_000)
-      const found = endsByDeadline(2_000, runKind(kind, {}, 'Basic', { timeoutMs: 2_000 }))
+      const result = endsByDeadline(2_000, runKind(kind, {}, 'Basic', { timeoutMs: 2_000 }))
       await until(async () => (await sleeping()).length > 0)
       expect(await sleeping()).toEqual([{ application_name: 'svc-health' }])
-      expect((await found)[0]).toMatchObject({ fault: 'timeout' })
+      expect((await result)[0]).toMatchObject({ fault: 'timeout' })
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
     })
     test('where no cancel request gets through, the server itself ends it at the deadline', async () => {
       await using once = await proxy(server.port, 0, 1)
       const kind = asking('SELECT pg_sleep(60)', (msLeft) => msLeft, once.port)
-      const found = await endsByDeadline(1_000, runKind(kind, {}, 'Basic', { timeoutMs: 1_000 }))
-      expect(found[0]).toMatchObject({ fault: 'timeout' })
+      const results = await endsByDeadline(1_000, runKind(kind, {}, 'Basic', { timeoutMs: 1_000 }))
+      expect(results[0]).toMatchObject({ fault: 'timeout' })
       // The server has not heard that the connection is gone; but nothing runs, and nothing is open. The statement would
       // sleep for longer than this test may take.
       expect(await left("state <> 'idle'")).toEqual([])
@@ -298,11 +301,11 @@ suiteWith(postgresMissing, 'postgres', () => {
       const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
       const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, late.port)
       const session = await openPostgres({ ...target, port: late.port }, opened)
-      const asked = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)
+      const pendingQuery = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)
       await wait(20)
       control.abort()
       await session.close()
-      expect(await asked).toBeInstanceOf(Error)
+      expect(await pendingQuery).toBeInstanceOf(Error)
       expect(await left("state = 'active'")).toEqual([])
     })
     test('a cancellation while the driver loads takes effect', async () => {
@@ -317,23 +320,23 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('a run that is cancelled ends the query too', async () => {
       const control = new AbortController()
       const kind = asking('SELECT pg_sleep(60)', () => 60_000)
-      const found = runKind(kind, {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
+      const result = runKind(kind, {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
       await until(async () => (await sleeping()).length > 0)
       control.abort(new Error('called off'))
-      expect(await found).toMatchObject({ message: 'called off' })
+      expect(await result).toMatchObject({ message: 'called off' })
       expect(await left()).toEqual([])
     })
     test('a run that is cancelled at any moment leaves no query, no session and no socket', async () => {
       for (let ms = 0; ms < 60; ms += 3) {
         const control = new AbortController()
-        const found = run({}, 'Advanced', { signal: control.signal }).catch(() => [])
+        const result = run({}, 'Advanced', { signal: control.signal }).catch(() => [])
         const query = runKind(
           asking('SELECT pg_sleep(60)', () => 60_000),
           {},
           'Basic',
           { signal: control.signal },
         )
-        await Promise.all([wait(ms).then(() => control.abort()), found, query.catch(() => [])])
+        await Promise.all([wait(ms).then(() => control.abort()), result, query.catch(() => [])])
       }
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
@@ -431,10 +434,10 @@ suiteWith(postgresMissing, 'postgres', () => {
       const other = await server.client()
       await other.query('BEGIN; SELECT 1')
       await wait(80)
-      const found = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
+      const result = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
       await other.end()
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(/^pid \d+, user postgres, idle in transaction, for \d+ ms \(limit 60 ms\)$/)
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(/^pid \d+, user postgres, idle in transaction, for \d+ ms \(limit 60 ms\)$/)
     })
     test('a session that waits for a lock too long is reported', async () => {
       const [holder, waiter] = [await server.client(), await server.client()]
@@ -449,16 +452,16 @@ suiteWith(postgresMissing, 'postgres', () => {
             .length,
       )
       await wait(100)
-      const found = await one('lock wait', { lockWait: { warn: 10, limit: 50 } }, 'Standard')
+      const result = await one('lock wait', { lockWait: { warn: 10, limit: 50 } }, 'Standard')
       const took = performance.now() - started
       await holder.query('ROLLBACK')
       await waiting
       await holder.query('DROP TABLE wanted')
       await Promise.all([holder.end(), waiter.end()])
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(/^1 session waits for a lock, the longest for \d+ ms/)
-      expect(found.measurement?.value).toBeLessThan(took - 500)
-      expect(found.details?.[0]).toMatch(/^look: SELECT pg_blocking_pids\(\d+\)$/)
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(/^1 session waits for a lock, the longest for \d+ ms/)
+      expect(result.measurement?.value).toBeLessThan(took - 500)
+      expect(result.details?.[0]).toMatch(/^look: SELECT pg_blocking_pids\(\d+\)$/)
     })
     test('an unexpected role, and a read-only primary, are reported', async () => {
       expect(await one('role', { role: 'standby' }, 'Standard')).toMatchObject({
@@ -474,9 +477,9 @@ suiteWith(postgresMissing, 'postgres', () => {
       await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
       try {
         await wait(20)
-        const found = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
-        expect(found.status).toBe('warning')
-        expect(found.message).toMatch(
+        const result = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
+        expect(result.status).toBe('warning')
+        expect(result.message).toMatch(
           /^forgotten has had no consumer for \d+ ms, and holds back .* \(warns above 10 ms\)$/,
         )
         await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
@@ -495,10 +498,10 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('a forgotten prepared transaction is reported', async () => {
       await server.query("BEGIN; CREATE TABLE p (); PREPARE TRANSACTION 'order-7'")
       await wait(30)
-      const found = await one('prepared transactions', { preparedTransactions: { limit: 20 } }, 'Advanced')
+      const result = await one('prepared transactions', { preparedTransactions: { limit: 20 } }, 'Advanced')
       await server.query("ROLLBACK PREPARED 'order-7'")
-      expect(found).toMatchObject({ fault: 'threshold' })
-      expect(found.message).toMatch(
+      expect(result).toMatchObject({ fault: 'threshold' })
+      expect(result.message).toMatch(
         /^1 wait for their second phase, the oldest \(order-7 of postgres in postgres\) for/,
       )
     })
@@ -511,14 +514,14 @@ suiteWith(postgresMissing, 'postgres', () => {
       bytes.fill(0x55, 8_000, 8_100)
       writeFileSync(file, bytes)
       await expect(server.query('SELECT * FROM page')).rejects.toThrow(/invalid page/)
-      const found = await until(async () => {
+      const actual = await until(async () => {
         const result = await one('checksum failures', {}, 'Advanced')
         return result.status === 'failed' && result
       })
       await server.query('DROP TABLE page')
       await server.query('SELECT pg_stat_reset()')
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('postgres: 1')
+      expect(actual).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(actual.message).toContain('postgres: 1')
     })
     test('a server that was restarted is a warning', async () => {
       expect(await one('restarted', {}, 'Standard')).toMatchObject({ status: 'warning' })
@@ -540,8 +543,8 @@ suiteWith(postgresMissing, 'postgres', () => {
       await standby.remove()
       await primary.remove()
     })
-    const at = async (which: PostgresServer, check: string, given: Given = {}): Promise<Result> =>
-      checked(await run({ url: which.url('monitor'), ...given }, 'Advanced'), check)
+    const at = async (which: PostgresServer, check: string, overrides: Overrides = {}): Promise<Result> =>
+      checked(await run({ url: which.url('monitor'), ...overrides }, 'Advanced'), check)
 
     test('a standby that has replayed everything has no lag, however long the primary is idle', async () => {
       await until(async () => (await at(standby, 'replication lag')).status === 'ok')
@@ -565,12 +568,12 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('a standby that does not replay has lag, on both ends', async () => {
       await standby.query('SELECT pg_wal_replay_pause()')
       await primary.query('CREATE TABLE later AS SELECT generate_series(1, 100)')
-      const found = await until(async () => {
+      const actual = await until(async () => {
         const result = await at(standby, 'replication lag', { replicationLag: { limit: 100 } })
         return result.fault === 'threshold' && result
       })
-      expect(found).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
-      expect(found.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
+      expect(actual).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
+      expect(actual.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
       expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
       await standby.query('SELECT pg_wal_replay_resume()')
     })
@@ -609,7 +612,7 @@ suiteWith(postgresMissing, 'postgres', () => {
           status: 'warning',
           message: 'a commit waits for 2 standbys; standbys that stream: 1 (warns below 2)',
         })
-        const strict: Given = { spareStandbys: { limit: 0 } }
+        const strict: Overrides = { spareStandbys: { limit: 0 } }
         expect(await at(primary, check, strict)).toMatchObject({
           status: 'failed',
           fault: 'threshold',
@@ -649,9 +652,9 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('an archiver that fails on the primary is reported', async () => {
       await primary.query('SELECT pg_switch_wal()')
       await until(async () => (await at(primary, 'archiver')).status === 'failed')
-      const found = await at(primary, 'archiver')
-      expect(found).toMatchObject({ fault: 'data' })
-      expect(found.message).toMatch(/^archiving fails: \d+ failures?, the last with [0-9A-F]{24}; never succeeded$/)
+      const result = await at(primary, 'archiver')
+      expect(result).toMatchObject({ fault: 'data' })
+      expect(result.message).toMatch(/^archiving fails: \d+ failures?, the last with [0-9A-F]{24}; never succeeded$/)
     })
     test('a standby that has lost its primary reports that, and is not ok for having replayed everything', async () => {
       await primary.stop()
@@ -693,11 +696,11 @@ suiteWith(postgresMissing, 'postgres', () => {
     }
     test('a trusted certificate for the right name or address lets the sign-in go on', async () => {
       const { caFile } = certificates
-      for (const found of [
+      for (const result of [
         await tls('svc.test', { mode: 'verify', caFile }),
         await tls('127.0.0.1', { mode: 'verify', caFile }),
       ]) {
-        expect(found).toMatchObject({ status: 'ok', message: expect.stringContaining('as monitor over TLSv1.3 in') })
+        expect(result).toMatchObject({ status: 'ok', message: expect.stringContaining('as monitor over TLSv1.3 in') })
       }
       expect(await tls('other.test', { mode: 'verify', caFile, servername: 'svc.test' })).toMatchObject({
         status: 'ok',
@@ -729,7 +732,7 @@ suiteWith(postgresMissing, 'postgres', () => {
       expect(plain).toMatchObject({ fault: 'auth', message: expect.stringContaining('no encryption') })
       const url = `postgres://monitor@db.test:${server.port}/postgres`
       await using far = await peer((socket) => void socket.once('data', () => socket.end('N')))
-      const found = await runKind(
+      const result = await runKind(
         postgres,
         { url: `postgres://m@[::1]:${far.port}/d`, password: secret(word) },
         'Basic',
@@ -737,8 +740,8 @@ suiteWith(postgresMissing, 'postgres', () => {
           resolve: async () => ['127.0.0.1'],
         },
       )
-      expect(checked(found, 'connect').status).toBe('failed')
-      expect(far.heard()).not.toContain('SSL')
+      expect(checked(result, 'connect').status).toBe('failed')
+      expect(far.input()).not.toContain('SSL')
       expect(
         await one('connect', { url, tls: { mode: 'verify' } }, 'Basic', { resolve: async () => ['127.0.0.1'] }),
       ).toMatchObject({
@@ -823,8 +826,8 @@ describe('postgres: values against limits', () => {
   })
   test('slots: too much is a warning unless a limit is set, and so is one that is long unused or lost', () => {
     const slot = { name: 's', active: true, inactiveMs: undefined as number | undefined, bytes: 0, lost: false }
-    const at = (more: Partial<typeof slot>, given: Partial<Values<typeof slots.settings>> = {}) =>
-      evaluated(slots, [{ ...slot, ...more }], given)
+    const at = (more: Partial<typeof slot>, overrides: Partial<Values<typeof slots.settings>> = {}) =>
+      evaluated(slots, [{ ...slot, ...more }], overrides)
     expect(status(at({ bytes: 10 * 1024 ** 3 }))).toBe('ok')
     const large = { bytes: 10 * 1024 ** 3 + 1 }
     expect(status(at(large))).toBe('warning')

@@ -92,8 +92,8 @@ describe('a process of this machine', () => {
   test('has an expected count: too few and too many fail in Standard, not in Basic', async () => {
     await sleeper()
     await sleeper()
-    const count = async (wanted: { readonly min: number; readonly max?: number }) =>
-      checked(await runKind(processKind, { executable: name, count: wanted }, 'Standard'), 'count')
+    const count = async (expected: { readonly min: number; readonly max?: number }) =>
+      checked(await runKind(processKind, { executable: name, count: expected }, 'Standard'), 'count')
     expect(await count({ min: 2, max: 2 })).toMatchObject({ status: 'ok', message: '2 running (exactly 2)' })
     expect(await count({ min: 3 })).toMatchObject({
       status: 'failed',
@@ -131,13 +131,13 @@ describe('a process of this machine', () => {
     const pid = await sleeper()
     const resident = async (limit: number) =>
       checked(await runKind(processKind, { executable: name, memory: { limit } }, 'Standard'), 'memory')
-    const seen = await resident(2 ** 30)
-    expect(seen).toMatchObject({
+    const residentBytes = await resident(2 ** 30)
+    expect(residentBytes).toMatchObject({
       status: 'ok',
       measurement: { unit: 'bytes' },
       message: expect.stringContaining(`process ${pid} holds `),
     })
-    expect(seen.measurement?.value).toBeGreaterThan(100_000)
+    expect(residentBytes.measurement?.value).toBeGreaterThan(100_000)
     expect(await resident(1_000)).toMatchObject({ status: 'failed', fault: 'threshold' })
     const without = await runKind(processKind, { executable: name }, 'Standard')
     expect(without.map((result) => result.check)).toEqual(['running', 'count'])

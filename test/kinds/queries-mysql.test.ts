@@ -18,7 +18,7 @@ import { asServer, remove, serverFolder } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const word = 'correct horse'
-type Asked = Partial<Query> & { readonly sql: string }
+type PartialQuery = Partial<Query> & { readonly sql: string }
 
 peerSuite(mariadbMissing, 'queries of mysql', () => {
   let server: MariadbServer
@@ -51,12 +51,17 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
   })
 
   const ask = async (
-    queries: readonly Asked[],
+    queries: readonly PartialQuery[],
     mode: 'Basic' | 'Standard' | 'Advanced' = 'Standard',
     options: RunKindOptions = {},
   ): Promise<readonly Result[]> => {
-    const named = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
-    const settings = { url: server.url('monitor', 'orders'), password: secret(word), restarted: {}, queries: named }
+    const namedQueries = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
+    const settings = {
+      url: server.url('monitor', 'orders'),
+      password: secret(word),
+      restarted: {},
+      queries: namedQueries,
+    }
     const results = await runKind(mysql, settings, mode, options)
     expect(results.filter(({ check, status }) => check !== 'queries' && status !== 'ok')).toEqual([])
     return results.filter(({ check }) => check === 'queries')
@@ -69,7 +74,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     )
 
   test('the numbers, dates and texts of a job table are evaluated', async () => {
-    const found = await ask([
+    const results = await ask([
       { name: 'queue', sql: "SELECT count(*) FROM jobs WHERE state = 'waiting'", atMost: { limit: 2 } },
       { name: 'failed', sql: "select count(*) FROM jobs WHERE state = 'failed'", atMost: { warn: 0 } },
       { name: 'oldest', sql: "SELECT min(created_at) FROM jobs WHERE state = 'waiting'", age: { limit: 60_000 } },
@@ -81,7 +86,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
       { name: 'json', sql: "SELECT JSON_OBJECT('a', 1), 5", expect: '{"a": 1}' },
       { name: 'binary', sql: "SELECT CAST('ab' AS BINARY)", expect: 'ab' },
     ])
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(results.map(({ message }) => message)).toEqual([
       'queue: 2 (limit 2)',
       'failed: 1 (warns above 0)',
       'oldest: oldest 1 h (limit 1 min)',
@@ -93,19 +98,19 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
       'json: is "{"a": 1}"',
       'binary: is "ab"',
     ])
-    expect(found.every(({ address }) => address === server.address)).toBe(true)
+    expect(results.every(({ address }) => address === server.address)).toBe(true)
     await ended()
   })
   test('a TIMESTAMP has the zone of the session, and a DATETIME counts as UTC', async () => {
     await server.query("SET GLOBAL time_zone = '-05:00'")
-    const found = await ask([
+    const results = await ask([
       { name: 'zoned', sql: 'SELECT created_at FROM jobs', age: { limit: 1 } },
       { name: 'naive', sql: 'SELECT min(naive) FROM jobs', age: { limit: 1 } },
       // What compares with NOW() works as it does for any client.
       { name: 'late', sql: 'SELECT count(*) FROM jobs WHERE created_at < NOW() - INTERVAL 30 MINUTE', expect: '1' },
     ])
     await server.query("SET GLOBAL time_zone = 'SYSTEM'")
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(results.map(({ message }) => message)).toEqual([
       'zoned: oldest 1 h (limit 1 ms)',
       'naive: oldest 2 h (limit 1 ms)',
       'late: is "1"',
@@ -124,9 +129,9 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
         'SELECT (SELECT count(*) FROM orders.jobs) AS jobs, (SELECT count(*) FROM orders.old) AS old, next_not_cached_value AS ids FROM orders.ids',
       )
     const before = await state()
-    const [found] = await ask([{ sql, leastRows: { limit: 0 } }])
-    expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(found?.message).toMatch(/^jobs: (the query failed|it would write, and was refused): ./)
+    const [result] = await ask([{ sql, leastRows: { limit: 0 } }])
+    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(result?.message).toMatch(/^jobs: (the query failed|it would write, and was refused): ./)
     expect(await state()).toEqual(before)
   })
   /** A session of the kind; the server's own limit is far off. */
@@ -147,25 +152,25 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     await session.close()
   })
   test('a query that fails is one result with the message of the server, and does not hide others', async () => {
-    const found = await ask([
+    const results = await ask([
       { name: 'gone', sql: 'SELECT 1 FROM gone', atMost: { limit: 1 } },
       { name: 'closed', sql: 'SELECT id FROM closed.jobs', atMost: { limit: 1 } },
       { name: 'text', sql: "SELECT 'many'", atMost: { limit: 1 } },
       { name: 'well', sql: 'SELECT 1', atMost: { limit: 1 } },
     ])
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(results.map(({ message }) => message)).toEqual([
       "gone: the query failed: Table 'orders.gone' doesn't exist",
       expect.stringMatching(/^closed: "monitor" may not read that: SELECT command denied to user .*jobs/),
       'text: "many" is not a number',
       'well: 1 (limit 1)',
     ])
-    expect(found[0]?.details).toEqual(['error 1146', 'asked: SELECT 1 FROM gone'])
-    expect(JSON.stringify(found)).not.toContain(word)
+    expect(results[0]?.details).toEqual(['error 1146', 'asked: SELECT 1 FROM gone'])
+    expect(JSON.stringify(results)).not.toContain(word)
   })
   test('a query that sleeps is ended on the server before the deadline, and named', async () => {
     const slow = { name: 'slow', sql: 'SELECT SLEEP(60)', atMost: { limit: 1 } }
-    const found = await endsByDeadline(1_500, ask([slow], 'Standard', { timeoutMs: 1_500 }))
-    expect(found).toMatchObject([{ fault: 'timeout', message: expect.stringMatching(/^slow: ./) }])
+    const result = await endsByDeadline(1_500, ask([slow], 'Standard', { timeoutMs: 1_500 }))
+    expect(result).toMatchObject([{ fault: 'timeout', message: expect.stringMatching(/^slow: ./) }])
     await ended()
   })
   const active = () =>
@@ -217,11 +222,11 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     await ended()
   })
   test('an endless answer closes the connection, and later queries are reported as not sent', async () => {
-    const found = await ask([
+    const results = await ask([
       { name: 'wide', sql: "SELECT REPEAT('x', 9000000)", expect: 'x' },
       { name: 'next', sql: 'SELECT 1', atMost: { limit: 1 } },
     ])
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(results.map(({ message }) => message)).toEqual([
       'wide: the peer sent more than 8 MiB',
       'next: not asked: the connection had ended before it',
     ])
@@ -230,12 +235,12 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     const { signal } = new AbortController()
     const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
     const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => 60_000 }
-    const given = {
+    const settings = {
       url: server.url('monitor', 'orders'),
       password: secret(word),
       tls: { mode: 'verify' as const, caFile: certificates.caFile, servername: 'svc.test' },
     }
-    const session = await openMysql(databaseTarget(given, server.port), way)
+    const session = await openMysql(databaseTarget(settings, server.port), way)
     expect(session.encryption).toBe('TLS')
     expect((await session.read("SELECT REPEAT('x', 3000000)", false)).rows).toBe(1)
     const wide = "SELECT 1, REPEAT('x', 1000000) FROM seq_1_to_400"
@@ -247,13 +252,13 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
   })
   test('rows are counted beyond the text that is stored', async () => {
     const wide = (n: number) => `SELECT REPEAT(CONCAT(seq, 'x'), 600) FROM seq_1_to_${n}`
-    const found = await ask([
+    const results = await ask([
       { sql: wide(1_000), rows: { limit: 600 } },
       { sql: wide(1_000), leastRows: { limit: 900 } },
       { sql: wide(600), rows: { limit: 600 } },
       { sql: wide(1_001), rows: { limit: 1_000 } },
     ])
-    expect(found.map(({ status, message }) => [status, message])).toEqual([
+    expect(results.map(({ status, message }) => [status, message])).toEqual([
       ['failed', 'jobs: rows 1000 (limit 600)'],
       ['ok', 'jobs: rows 1000 (at least 900)'],
       ['ok', 'jobs: rows 600 (limit 600)'],
@@ -263,10 +268,10 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
   test.each(['SUPER', 'FILE'])('queries without %s cause one warning', async (privilege) => {
     await server.query(`GRANT ${privilege} ON *.* TO monitor@'127.0.0.1'`)
     const query = { sql: 'SELECT 1', atMost: { limit: 1 } }
-    const found = await ask([query, query])
+    const results = await ask([query, query])
     const basic = await ask([query], 'Basic')
     await server.query(`REVOKE ${privilege} ON *.* FROM monitor@'127.0.0.1'`)
-    expect(found.map(({ status, message }) => [status, message])).toEqual([
+    expect(results.map(({ status, message }) => [status, message])).toEqual([
       ['warning', `queries run with the privilege ${privilege}: give svc an account that may only read`],
       ['ok', 'jobs: 1 (limit 1)'],
       ['ok', 'jobs: 1 (limit 1)'],

@@ -14,7 +14,7 @@ import { asServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const word = 'correct horse'
-type Asked = Partial<Query> & { readonly sql: string }
+type PartialQuery = Partial<Query> & { readonly sql: string }
 
 suiteWith(postgresMissing, 'queries of postgres', () => {
   let server: PostgresServer
@@ -31,14 +31,14 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
   afterAll(() => server.remove())
 
   const ask = async (
-    queries: readonly Asked[],
+    queries: readonly PartialQuery[],
     mode: 'Basic' | 'Standard' | 'Advanced' = 'Standard',
     options: RunKindOptions = {},
   ): Promise<readonly Result[]> => {
-    const named = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
+    const namedQueries = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
     const results = await runKind(
       postgres,
-      { url: server.url('monitor', 'postgres'), password: secret(word), restarted: {}, queries: named },
+      { url: server.url('monitor', 'postgres'), password: secret(word), restarted: {}, queries: namedQueries },
       mode,
       options,
     )
@@ -46,10 +46,10 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     expect(other).toEqual([])
     return results.filter(({ check }) => check === 'queries')
   }
-  const one = async (query: Asked, options: RunKindOptions = {}): Promise<Result> => {
-    const [found, ...others] = await ask([query], 'Standard', options)
-    if (!found || others.length > 0) throw new Error(`${others.length} others`)
-    return found
+  const one = async (query: PartialQuery, options: RunKindOptions = {}): Promise<Result> => {
+    const [result, ...others] = await ask([query], 'Standard', options)
+    if (!result || others.length > 0) throw new Error(`${others.length} others`)
+    return result
   }
   /** Nothing of ours is open on the server, once it has had a moment to end. */
   const ended = (): Promise<unknown> =>
@@ -59,7 +59,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     )
 
   test('the numbers, dates and texts of a job table are evaluated', async () => {
-    const found = await ask([
+    const results = await ask([
       { name: 'queue', sql: "SELECT count(*) FROM jobs WHERE state = 'waiting'", atMost: { limit: 2 } },
       { name: 'failed', sql: "SELECT count(*) FROM jobs WHERE state = 'failed'", atMost: { warn: 0 } },
       { name: 'oldest', sql: "SELECT min(created_at) FROM jobs WHERE state = 'waiting'", age: { limit: 60_000 } },
@@ -70,7 +70,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
       { name: 'flag', sql: 'SELECT true, 17', expect: 'true' },
       { name: 'share', sql: 'SELECT 0.5::numeric', atLeast: { limit: 0.5 } },
     ])
-    expect(found.map(({ status }) => status)).toEqual([
+    expect(results.map(({ status }) => status)).toEqual([
       'ok',
       'warning',
       'failed',
@@ -81,7 +81,7 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
       'ok',
       'ok',
     ])
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(results.map(({ message }) => message)).toEqual([
       'queue: 2 (limit 2)',
       'failed: 1 (warns above 0)',
       'oldest: oldest 1 h (limit 1 min)',
@@ -92,22 +92,22 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
       'flag: is "true"',
       'share: 0.5 (at least 0.5)',
     ])
-    expect(found.every(({ address }) => address === server.address)).toBe(true)
+    expect(results.every(({ address }) => address === server.address)).toBe(true)
     await ended()
   })
   test('dates are read in whatever format the session uses', async () => {
     await server.query(
       "ALTER ROLE monitor SET DateStyle = 'German'; ALTER ROLE monitor SET TimeZone = 'Asia/Kathmandu'",
     )
-    const found = await ask([
+    const results = await ask([
       { sql: 'SELECT max(created_at) FROM jobs', age: { limit: 3_600_000 } },
       { sql: 'SELECT naive FROM jobs WHERE id = 2', age: { limit: 3_600_000 } },
     ])
     await server.query('ALTER ROLE monitor RESET DateStyle; ALTER ROLE monitor RESET TimeZone')
-    expect(found.map(({ status }) => status)).toEqual(['ok', 'ok'])
+    expect(results.map(({ status }) => status)).toEqual(['ok', 'ok'])
   })
   test('a query of Advanced does not run in Standard, and none in Basic', async () => {
-    const both: readonly Asked[] = [
+    const both: readonly PartialQuery[] = [
       { name: 'a', sql: 'SELECT 1', atMost: { limit: 1 } },
       { name: 'b', sql: 'SELECT 1', atMost: { limit: 1 }, depth: 'Advanced' },
     ]
@@ -129,14 +129,14 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
   ])('the server refuses a write: %s', async (_, sql) => {
     const state = () =>
       server.query('SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT is_called FROM ids) AS called')
-    const found = await one({ sql, leastRows: { limit: 0 } })
-    expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(found.message).toMatch(/^jobs: (the query failed|it would write, and was refused): ./)
+    const result = await one({ sql, leastRows: { limit: 0 } })
+    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(result.message).toMatch(/^jobs: (the query failed|it would write, and was refused): ./)
     expect(await state()).toEqual([{ jobs: '3', called: false }])
     expect(await server.query("SELECT 1 FROM pg_class WHERE relname = 'copy'")).toEqual([])
   })
   test('INSERT is refused before anything is sent', async () => {
-    const [found] = await runKind(
+    const [result] = await runKind(
       postgres,
       {
         url: server.url('monitor'),
@@ -145,35 +145,35 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
       },
       'Standard',
     )
-    expect(found?.message).toBe('query "x": sql begins with "INSERT": only SELECT (or WITH … SELECT) is asked')
+    expect(result?.message).toBe('query "x": sql begins with "INSERT": only SELECT (or WITH … SELECT) is asked')
   })
   test('a query that fails is one result with the message of the server, and does not hide others', async () => {
-    const found = await ask([
+    const results = await ask([
       { name: 'gone', sql: 'SELECT 1 FROM gone', atMost: { limit: 1 } },
       { name: 'closed', sql: 'SELECT id FROM secrets', atMost: { limit: 1 } },
       { name: 'text', sql: "SELECT 'many'", atMost: { limit: 1 } },
       { name: 'zero', sql: 'SELECT 1 / 0', atMost: { limit: 1 } },
       { name: 'well', sql: 'SELECT 1', atMost: { limit: 1 } },
     ])
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(results.map(({ message }) => message)).toEqual([
       'gone: the query failed: relation "gone" does not exist',
       'closed: "monitor" may not read that: permission denied for table secrets',
       'text: "many" is not a number',
       'zero: the query failed: division by zero',
       'well: 1 (limit 1)',
     ])
-    expect(found[0]?.details).toEqual(['SQLSTATE 42P01', 'asked: SELECT 1 FROM gone'])
-    expect(JSON.stringify(found)).not.toContain(word)
+    expect(results[0]?.details).toEqual(['SQLSTATE 42P01', 'asked: SELECT 1 FROM gone'])
+    expect(JSON.stringify(results)).not.toContain(word)
   })
   test('a query that sleeps is ended on the server before the deadline, and named', async () => {
     const slow = { name: 'slow', sql: 'SELECT 1 FROM pg_sleep(60)', atMost: { limit: 1 } }
     const next = { name: 'next', sql: 'SELECT 1', atMost: { limit: 1 } }
-    const found = await endsByDeadline(1_500, ask([slow, next], 'Standard', { timeoutMs: 1_500 }))
-    expect(found.map(({ message }) => message)).toEqual([
+    const results = await endsByDeadline(1_500, ask([slow, next], 'Standard', { timeoutMs: 1_500 }))
+    expect(results.map(({ message }) => message)).toEqual([
       'slow: canceling statement due to statement timeout',
       expect.stringMatching(/^next: (1 \(limit 1\)|not asked: )/),
     ])
-    expect(found[0]?.fault).toBe('timeout')
+    expect(results[0]?.fault).toBe('timeout')
     await ended()
   })
   /** A session of the kind; the server's own limit is far off. */
@@ -211,24 +211,24 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     await session.close()
   })
   test('an endless answer closes the connection, and later queries are reported as not sent', async () => {
-    const found = await ask([
+    const results = await ask([
       { name: 'wide', sql: "SELECT repeat('x', 9000000)", expect: 'x' },
       { name: 'next', sql: 'SELECT 1', atMost: { limit: 1 } },
     ])
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(results.map(({ message }) => message)).toEqual([
       'wide: the peer sent more than 8 MiB',
       'next: not asked: the connection had ended before it',
     ])
   })
   test('rows are counted beyond the text that is stored', async () => {
     const wide = (n: number) => `SELECT repeat(n::text || 'x', 600) FROM generate_series(1, ${n}) n`
-    const found = await ask([
+    const results = await ask([
       { sql: wide(1_000), rows: { limit: 600 } },
       { sql: wide(1_000), leastRows: { limit: 900 } },
       { sql: wide(600), rows: { limit: 600 } },
       { sql: wide(1_001), rows: { limit: 1_000 } },
     ])
-    expect(found.map(({ status, message }) => [status, message])).toEqual([
+    expect(results.map(({ status, message }) => [status, message])).toEqual([
       ['failed', 'jobs: rows 1000 (limit 600)'],
       ['ok', 'jobs: rows 1000 (at least 900)'],
       ['ok', 'jobs: rows 600 (limit 600)'],
@@ -242,12 +242,12 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
     await session.close()
   })
   test('a query that is slow for each row ends in the time of one query, not of each portion', async () => {
-    const found = await ask(
+    const results = await ask(
       [{ name: 'slow', sql: 'SELECT n FROM generate_series(1, 1000) n, pg_sleep(0.005 + 0 * n)', atMost: {} }],
       'Standard',
       { timeoutMs: 1_500 },
     )
-    expect(found.map(({ fault, message }) => [fault, message])).toEqual([
+    expect(results.map(({ fault, message }) => [fault, message])).toEqual([
       [
         'timeout',
         expect.stringMatching(/^slow: (canceling statement due to statement timeout|the query was called off)/),
@@ -262,10 +262,10 @@ suiteWith(postgresMissing, 'queries of postgres', () => {
   ])('queries with %s cause one warning', async (attribute, as) => {
     await server.query(`ALTER ROLE monitor ${attribute}`)
     const query = { sql: 'SELECT 1', atMost: { limit: 1 } }
-    const found = await ask([query, query])
+    const results = await ask([query, query])
     const basic = await ask([query], 'Basic')
     await server.query('ALTER ROLE monitor NOSUPERUSER NOREPLICATION')
-    expect(found.map(({ status, message }) => [status, message])).toEqual([
+    expect(results.map(({ status, message }) => [status, message])).toEqual([
       ['warning', `queries run as ${as}: give svc an account that may only read`],
       ['ok', 'jobs: 1 (limit 1)'],
       ['ok', 'jobs: 1 (limit 1)'],
@@ -298,12 +298,12 @@ suiteWith(postgresMissing ?? opensslMissing(), 'queries of postgres over TLS', (
     const { signal } = new AbortController()
     const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
     const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => 60_000 }
-    const given = {
+    const settings = {
       url: server.url('monitor', 'postgres'),
       password: secret(word),
       tls: { mode: 'verify' as const, caFile: certificates.caFile, servername: 'svc.test' },
     }
-    const session = await openPostgres(databaseTarget(given, server.port), way)
+    const session = await openPostgres(databaseTarget(settings, server.port), way)
     expect(session.encryption).toMatch(/^TLS/)
     expect((await session.read("SELECT repeat('x', 3000000)", false)).rows).toBe(1)
     await expect(session.read("SELECT 1, repeat('x', 1000000) FROM generate_series(1, 400)", false)).rejects.toThrow(

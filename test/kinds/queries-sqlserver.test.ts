@@ -8,24 +8,32 @@ import { type TdsAnswer, type TdsPeer, tdsPeer } from '../support/tds.ts'
 import { hungUp } from '../support/until.ts'
 
 const word = 'correct horse'
-type Asked = Partial<Query> & { readonly sql: string }
+type PartialQuery = Partial<Query> & { readonly sql: string }
 
 /** Asks a simulated server, which answers a statement by what it contains; all else of it is not there. */
 async function asking<T>(
   answers: Readonly<Record<string, TdsAnswer>>,
-  use: (ask: (queries: readonly Asked[], options?: RunKindOptions) => Promise<readonly Result[]>, server: TdsPeer) => T,
+  use: (
+    ask: (queries: readonly PartialQuery[], options?: RunKindOptions) => Promise<readonly Result[]>,
+    server: TdsPeer,
+  ) => T,
 ): Promise<Awaited<T>> {
   const answer = (sql: string): TdsAnswer => {
-    for (const [part, given] of Object.entries(answers)) if (sql.includes(part)) return given
+    for (const [part, input] of Object.entries(answers)) if (sql.includes(part)) return input
     if (sql.includes('SELECT 1 AS one')) return { rows: [{ one: 1 }] }
     if (sql.includes('IS_SRVROLEMEMBER')) return { rows: [{ sysadmin: 0 }] }
     return { error: { number: 208, message: 'Invalid object name.' } }
   }
   await using server = await tdsPeer({ answer })
-  const ask = async (queries: readonly Asked[], options: RunKindOptions = {}) => {
-    const named = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
+  const ask = async (queries: readonly PartialQuery[], options: RunKindOptions = {}) => {
+    const namedQueries = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
     const url = `sqlserver://monitor@127.0.0.1:${server.port}/orders`
-    const results = await runKind(sqlserver, { url, password: secret(word), queries: named }, 'Standard', options)
+    const results = await runKind(
+      sqlserver,
+      { url, password: secret(word), queries: namedQueries },
+      'Standard',
+      options,
+    )
     return results.filter(({ check }) => check === 'queries' || check === 'settings')
   }
   const result = await use(ask, server)
@@ -40,14 +48,14 @@ const messages = (results: readonly Result[]): readonly string[] => results.map(
 test('numbers and texts of the first column of a simulated server are evaluated', async () => {
   const answers = { waiting: rows(2), failed: rows(1, 7), dead: rows(null), text: rows('many'), none: rows() }
   await asking(answers, async (ask) => {
-    const found = await ask([
+    const result = await ask([
       { name: 'queue', sql: "SELECT count(*) FROM jobs WHERE state = 'waiting'", atMost: { limit: 2 } },
       { name: 'failed', sql: 'SELECT n FROM failed', atMost: { limit: 6 } },
       { name: 'dead', sql: 'SELECT min(at) FROM dead', age: { limit: 1 } },
       { name: 'text', sql: 'SELECT text', atMost: { limit: 1 } },
       { name: 'stuck', sql: 'SELECT id FROM none', rows: { limit: 0 } },
     ])
-    expect(messages(found)).toEqual([
+    expect(messages(result)).toEqual([
       'queue: 2 (limit 2)',
       'failed: 7 (limit 6)',
       'dead: none (NULL)',
@@ -63,16 +71,16 @@ test('each runs in a transaction that is rolled back, also after an error, on a 
       { sql: 'SELECT well -- so far', rows: { limit: 1 } },
       { sql: 'SELECT gone', rows: { limit: 1 } },
     ])
-    const begun = (sql: string): string =>
+    const start = (sql: string): string =>
       `SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SET ROWCOUNT 1001; BEGIN TRANSACTION;\n${sql}`
     const end = 'SET ROWCOUNT 0; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION'
-    expect(server.batches().slice(-4)).toEqual([begun('SELECT well -- so far'), end, begun('SELECT gone'), end])
+    expect(server.batches().slice(-4)).toEqual([start('SELECT well -- so far'), end, start('SELECT gone'), end])
   })
 })
 test('a statement that could write is never sent to a simulated server', async () => {
   await asking({}, async (ask, server) => {
-    const found = await ask([{ name: 'x', sql: 'SELECT 1 COMMIT DELETE FROM jobs', rows: { limit: 1 } }])
-    expect(messages(found)).toEqual([
+    const result = await ask([{ name: 'x', sql: 'SELECT 1 COMMIT DELETE FROM jobs', rows: { limit: 1 } }])
+    expect(messages(result)).toEqual([
       'query "x": sql holds COMMIT, and only one statement that reads is asked (where it is a name, write [COMMIT])',
     ])
     expect(server.batches()).toEqual([])
@@ -87,13 +95,13 @@ test('a query that fails is one result with the message of the simulated server,
     well: rows(1),
   }
   await asking(answers, async (ask) => {
-    const found = await ask([
+    const results = await ask([
       { name: 'a', sql: 'SELECT gone', atMost: { limit: 1 } },
       { name: 'b', sql: 'SELECT closed', atMost: { limit: 1 } },
       { name: 'c', sql: 'SELECT locked', atMost: { limit: 1 } },
       { name: 'd', sql: 'SELECT well', atMost: { limit: 1 } },
     ])
-    expect(messages(found)).toEqual([
+    expect(messages(results)).toEqual([
       "a: the query failed: Invalid object name 'gone'.",
       expect.stringMatching(
         /^b: "monitor" may not read that: The SELECT permission was denied on .*'jobs' to \[secret\]\.$/,
@@ -101,9 +109,9 @@ test('a query that fails is one result with the message of the simulated server,
       'c: waited for a lock, in vain',
       'd: 1 (limit 1)',
     ])
-    expect(found.map(({ fault }) => fault)).toEqual(['data', 'data', 'timeout', undefined])
-    expect(found[1]?.details?.slice(-2)).toEqual(['next: GRANT SELECT on it', 'asked: SELECT closed'])
-    expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e|correct horse/)
+    expect(results.map(({ fault }) => fault)).toEqual(['data', 'data', 'timeout', undefined])
+    expect(results[1]?.details?.slice(-2)).toEqual(['next: GRANT SELECT on it', 'asked: SELECT closed'])
+    expect(JSON.stringify(results)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e|correct horse/)
   })
 })
 test('a query that hangs is cancelled by an attention before the deadline, at a simulated server', async () => {
@@ -112,8 +120,8 @@ test('a query that hangs is cancelled by an attention before the deadline, at a 
       { name: 'slow', sql: 'SELECT hang', atMost: { limit: 1 } },
       { name: 'next', sql: 'SELECT well', atMost: { limit: 1 } },
     ]
-    const found = await ask(queries, { timeoutMs: 1_500 })
-    expect(messages(found)).toEqual([
+    const result = await ask(queries, { timeoutMs: 1_500 })
+    expect(messages(result)).toEqual([
       'slow: the query was called off: it took too long',
       expect.stringMatching(/^next: (1 \(limit 1\)|not asked: )/),
     ])
@@ -123,12 +131,12 @@ test('a query that hangs is cancelled by an attention before the deadline, at a 
 test('of many rows of a simulated server a thousand are read, and no value contains the password', async () => {
   const many = rows(...Array.from({ length: 5_000 }, (_, at) => at))
   await asking({ many, echo: rows(`you sent ${word}`) }, async (ask) => {
-    const found = await ask([
+    const result = await ask([
       { sql: 'SELECT many', atMost: { limit: 5_000 } },
       { sql: 'SELECT many', rows: { limit: 1_000 } },
       { sql: 'SELECT echo', expect: 'a' },
     ])
-    expect(messages(found)).toEqual([
+    expect(messages(result)).toEqual([
       'jobs: 999 (limit 5000)',
       'jobs: only the first 1000 rows were judged, and there are more',
       'jobs: rows, at least 1001 (limit 1000)',

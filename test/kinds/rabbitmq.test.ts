@@ -27,20 +27,20 @@ import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults 
 import { hungUp, until } from '../support/until.ts'
 
 type RabbitmqSettings = Values<typeof rabbitmq.settings>
-type Given = Partial<RabbitmqSettings>
+type Overrides = Partial<RabbitmqSettings>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const word = administrator.password
-const account: Given = { username: administrator.username, password: secret(word) }
+const account: Overrides = { username: administrator.username, password: secret(word) }
 
 /** Settings of queues as svc.yaml gives them, defaults filled in. */
-const given = (some: object): Given =>
-  withDefaults(rabbitmq.settings, { url: 'http://h', ...account, ...some } as Given)
+const withAccount = (some: object): Overrides =>
+  withDefaults(rabbitmq.settings, { url: 'http://h', ...account, ...some } as Overrides)
 
 peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   let server: RabbitmqServer
   const queue = (name: string, more: object = {}): object => ({ queues: [{ name, ...more }] })
   const run = (some: object = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
-    runKind(rabbitmq, given({ url: server.url, ...some }), mode, options)
+    runKind(rabbitmq, withAccount({ url: server.url, ...some }), mode, options)
   const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
     checked(await run(...args), check)
   /** Declares a queue with some messages in it. */
@@ -51,8 +51,8 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   /** The server gathers its figures now and then. */
   const counted = async (name: string, ready: number, consumers: number): Promise<void> => {
     const come = async (): Promise<boolean> => {
-      const seen = (await server.api('GET', `queues/%2f/${name}`)) as Record<string, unknown>
-      return seen.messages_ready === ready && seen.consumers === consumers
+      const queue = (await server.api('GET', `queues/%2f/${name}`)) as Record<string, unknown>
+      return queue.messages_ready === ready && queue.consumers === consumers
     }
     await until(come, 30_000, 100)
   }
@@ -95,10 +95,10 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       await using watcher = await proxy(server.port, 0)
       const url = `http://127.0.0.1:${watcher.port}`
       await run({ url })
-      expect(watcher.heard()).toContain('GET /api/overview HTTP/1.1')
-      expect(watcher.heard()).not.toMatch(/authorization/i)
+      expect(watcher.input()).toContain('GET /api/overview HTTP/1.1')
+      expect(watcher.input()).not.toMatch(/authorization/i)
       await run({ url, ...queue('empty') }, 'Advanced')
-      const methods = [...watcher.heard().matchAll(/^([A-Z]+) \/\S* HTTP/gm)].map(([, method]) => method)
+      const methods = [...watcher.input().matchAll(/^([A-Z]+) \/\S* HTTP/gm)].map(([, method]) => method)
       expect(new Set(methods)).toEqual(new Set(['GET']))
       await hungUp(watcher)
     })
@@ -133,8 +133,8 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       })
     })
     test('a queue without consumers fails', async () => {
-      const found = await one('consumers', queue('dead'), 'Standard')
-      expect(found.message).toBe('queue "dead": 0 consumers (at least 1): look at the workers, not at the server')
+      const findQueue = await one('consumers', queue('dead'), 'Standard')
+      expect(findQueue.message).toBe('queue "dead": 0 consumers (at least 1): look at the workers, not at the server')
     })
     test('Advanced: the age of the message at its head, and idle consumers, are evaluated', async () => {
       const results = await run({ ...queue('orders'), stalled: 1_500 }, 'Advanced')
@@ -150,8 +150,8 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       )
     })
     test('Advanced: dead letters are evaluated', async () => {
-      const found = await one('dead letters', { deadLetters: [{ name: 'dead' }] }, 'Advanced')
-      expect(found).toMatchObject({ status: 'warning', message: 'queue "dead": dead letters: 1 (warns above 0)' })
+      const findQueue = await one('dead letters', { deadLetters: [{ name: 'dead' }] }, 'Advanced')
+      expect(findQueue).toMatchObject({ status: 'warning', message: 'queue "dead": dead letters: 1 (warns above 0)' })
     })
     test('a missing queue or vhost fails and does not hide others', async () => {
       const queues = [{ name: 'gone' }, { name: 'empty', vhost: 'else where/' }, { name: 'empty' }]
@@ -179,17 +179,17 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
       const wrong = { password: secret('hunter2-wrong') }
-      const found = await one('sign-in', wrong, 'Standard', { limits: shared, retries: 3 })
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toContain('refused the sign-in of "administrator": Login failed')
-      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const findQueue = await one('sign-in', wrong, 'Standard', { limits: shared, retries: 3 })
+      expect(findQueue).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(findQueue.message).toContain('refused the sign-in of "administrator": Login failed')
+      expect(JSON.stringify(findQueue)).not.toContain('hunter2')
       expect((await one('sign-in', wrong, 'Standard', { limits: shared })).message).toContain('not signed in')
     })
     test('an account without the right tag is reported with the missing tag, and is not a refused sign-in', async () => {
-      const found = await one('sign-in', as('nobody'), 'Standard')
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toBe('"nobody" may not see overview: Not management user')
-      expect(found.details).toEqual([expect.stringContaining('set_user_tags nobody monitoring')])
+      const findQueue = await one('sign-in', as('nobody'), 'Standard')
+      expect(findQueue).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(findQueue.message).toBe('"nobody" may not see overview: Not management user')
+      expect(findQueue.details).toEqual([expect.stringContaining('set_user_tags nobody monitoring')])
       const results = await run({ ...as('manager'), ...queue('empty') }, 'Standard')
       expect(checked(results, 'sign-in').status).toBe('ok')
       expect(checked(results, 'node')).toMatchObject({ fault: 'data' })
@@ -242,17 +242,17 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     })
     test('a memory alarm is reported, with its consequence', async () => {
       const alarms = async (status: string): Promise<Result> => {
-        const found = async () => {
+        const findQueue = async () => {
           const result = await one('alarms', {}, 'Standard')
           return result.status === status && result
         }
-        return await until(found, 30_000, 100)
+        return await until(findQueue, 30_000, 100)
       }
       server.ctl('set_vm_memory_high_watermark', 'absolute', '1000')
       try {
-        const found = await alarms('failed')
-        expect(found.fault).toBe('data')
-        expect(found.message).toMatch(
+        const failure = await alarms('failed')
+        expect(failure.fault).toBe('data')
+        expect(failure.message).toMatch(
           /^memory alarm on svc\d+@localhost \(\d+ MiB used\): every publisher of the cluster is blocked until it ends$/,
         )
         expect(await one('memory', {}, 'Standard')).toMatchObject({ status: 'failed', fault: 'threshold' })
@@ -277,14 +277,14 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       socket.pipe(far).pipe(socket)
     }
     const over = async (
-      shown: 'good' | 'fiveDays' | 'expired' | 'wrongHost',
+      output: 'good' | 'fiveDays' | 'expired' | 'wrongHost',
       some: object = {},
       mode: Mode = 'Basic',
     ) => {
-      await using there = await peer(front, { tls: made[shown] })
+      await using there = await peer(front, { tls: made[output] })
       const url = `https://127.0.0.1:${there.port}`
       const results = await run({ url, caFile: made.caFile, ...some }, mode)
-      return { results, heard: there.heard() }
+      return { results, input: there.input() }
     }
     test('a valid certificate is ok, and its remaining days are evaluated', async () => {
       const { results } = await over('good', {}, 'Advanced')
@@ -294,43 +294,48 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       expect(checked(soon.results, 'certificate').status).toBe('warning')
     })
     test('an expired certificate, a wrong name and an unknown CA are tls, and nothing is sent', async () => {
-      for (const [shown, some] of [
+      for (const [output, some] of [
         ['expired', {}],
         ['wrongHost', {}],
         ['good', { caFile: undefined }],
       ] as const) {
-        const { results, heard } = await over(shown, some, 'Standard')
+        const { results, input } = await over(output, some, 'Standard')
         expect(results).toMatchObject([{ check: 'management', status: 'failed', fault: 'tls' }])
-        expect(heard).not.toContain('GET')
+        expect(input).not.toContain('GET')
       }
     })
   })
 })
 
 describe('rabbitmq peers that misbehave', () => {
-  const asked = async (behave: Behaviour, mode: Mode = 'Standard', timeoutMs = 3_000): Promise<readonly Result[]> => {
+  const resultsOf = async (
+    behave: Behaviour,
+    mode: Mode = 'Standard',
+    timeoutMs = 3_000,
+  ): Promise<readonly Result[]> => {
     await using there = await peer(behave)
-    const results = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${there.port}` }), mode, { timeoutMs })
+    const results = await runKind(rabbitmq, withAccount({ url: `http://127.0.0.1:${there.port}` }), mode, { timeoutMs })
     await hungUp(there)
     return results
   }
   /** Lets strangers ask for the sign-in, and answers the account as given. */
   const answers = (body: string | ((path: string) => string)): Behaviour =>
-    replies((said) => {
-      if (!/authorization/i.test(said)) return http(401, '')
-      return typeof body === 'string' ? body : body(/^GET (\S+)/.exec(said)?.[1] ?? '')
+    replies((text) => {
+      if (!/authorization/i.test(text)) return http(401, '')
+      return typeof body === 'string' ? body : body(/^GET (\S+)/.exec(text)?.[1] ?? '')
     })
   const json = (value: unknown): string => http(200, JSON.stringify(value))
 
   test('a refused port and a black hole are distinguished, and no socket is left', async () => {
     const port = await refusedPort()
-    const refused = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${port}` }))
+    const refused = await runKind(rabbitmq, withAccount({ url: `http://127.0.0.1:${port}` }))
     expect(checked(refused, 'management')).toMatchObject({ status: 'failed', fault: 'refused' })
-    expect(checked(await asked(blackHole, 'Basic', 300), 'management')).toMatchObject({ fault: 'timeout' })
+    expect(checked(await resultsOf(blackHole, 'Basic', 300), 'management')).toMatchObject({ fault: 'timeout' })
     expect(await settled('')).toBe('')
   })
   test('another server on that port is reported', async () => {
-    const at = async (answer: string): Promise<string> => checked(await asked(replies(answer)), 'management').message
+    const at = async (answer: string): Promise<string> =>
+      checked(await resultsOf(replies(answer)), 'management').message
     expect(await at(http(404, 'nothing'))).toContain('no RabbitMQ management is there (is its plugin enabled?)')
     expect(await at(http(301, '', { Location: 'https://else.test:15671/' }))).toContain(
       '301 to https://else.test:15671/',
@@ -340,19 +345,19 @@ describe('rabbitmq peers that misbehave', () => {
   })
   test('a server that is not the management API has one result, and gets no password', async () => {
     await using there = await peer(replies(http(404, 'nothing')))
-    const results = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${there.port}` }), 'Advanced')
+    const results = await runKind(rabbitmq, withAccount({ url: `http://127.0.0.1:${there.port}` }), 'Advanced')
     expect(results.map(({ check, status }) => [check, status])).toEqual([['management', 'failed']])
-    expect(there.heard()).not.toMatch(/authorization/i)
+    expect(there.input()).not.toMatch(/authorization/i)
   })
   test('a redirect is never followed, so the password goes nowhere else', async () => {
     await using other = await peer(replies(json({})))
     const away = http(302, '', { Location: `http://127.0.0.1:${other.port}/api/overview` })
-    expect(checked(await asked(answers(away)), 'sign-in')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(other.seen()).toBe(0)
+    expect(checked(await resultsOf(answers(away)), 'sign-in')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(other.connections()).toBe(0)
   })
   test('incomplete, reset, endless, huge and deep answers are protocol or data faults, and end', async () => {
     const status = async (behave: Behaviour): Promise<string> => {
-      const bad = (await asked(behave)).find(({ status: found }) => found === 'failed')
+      const bad = (await resultsOf(behave)).find(({ status: findQueue }) => findQueue === 'failed')
       return `${bad?.check} ${bad?.fault}`
     }
     expect(await status(cutAfter(60, json({ a: 'x'.repeat(200) })))).toBe('management protocol')
@@ -367,8 +372,8 @@ describe('rabbitmq peers that misbehave', () => {
     const packed = Buffer.from(`${administrator.username}:${word}`).toString('base64')
     const hostile = `${escapeSequences} ${word} ${packed}`
     const results = [
-      ...(await asked(answers(http(401, JSON.stringify({ reason: hostile }))))),
-      ...(await asked(
+      ...(await resultsOf(answers(http(401, JSON.stringify({ reason: hostile }))))),
+      ...(await resultsOf(
         answers((path) =>
           path.includes('nodes') ? json([{ name: hostile, running: false }]) : json({ rabbitmq_version: hostile }),
         ),
@@ -381,21 +386,21 @@ describe('rabbitmq peers that misbehave', () => {
   })
   test('values of the wrong type count as missing, never as ok', async () => {
     const strange = answers((path) => (path.includes('nodes') ? json([7, null, 'x']) : json({ queue_totals: [] })))
-    expect(checked(await asked(strange), 'node')).toMatchObject({ status: 'failed' })
+    expect(checked(await resultsOf(strange), 'node')).toMatchObject({ status: 'failed' })
     const empty = answers((path) => (path.includes('nodes') ? json({}) : json([])))
-    expect(checked(await asked(empty), 'node')).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(checked(await resultsOf(empty), 'node')).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
   test('a password does not leave this machine over http', async () => {
     const resolve = () => Promise.resolve(['192.0.2.1'])
     const options = { resolve, timeoutMs: 300 }
-    const results = await runKind(rabbitmq, given({ url: 'http://queue.test:15672' }), 'Standard', options)
+    const results = await runKind(rabbitmq, withAccount({ url: 'http://queue.test:15672' }), 'Standard', options)
     expect(JSON.stringify(results)).not.toContain(word)
     expect(results.some(({ status }) => status === 'ok')).toBe(false)
   })
 })
 
 describe('rabbitmq evaluation', () => {
-  const settings = (some: object = {}): RabbitmqSettings => given(some) as RabbitmqSettings
+  const settings = (some: object = {}): RabbitmqSettings => withAccount(some) as RabbitmqSettings
   const evaluateNodes = (
     nodes: readonly ofNodes.RabbitmqNode[],
     some: { readonly nodes?: number } = {},

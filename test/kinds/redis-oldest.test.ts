@@ -97,9 +97,9 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       ],
     ])('an item that is %s is a failure that reports that', async (_, item, message) => {
       push(item)
-      const found = await oldest(jobs())
-      expect(found).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(message) })
-      expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u202e/)
+      const result = await oldest(jobs())
+      expect(result).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(message) })
+      expect(JSON.stringify(result)).not.toMatch(/\\u001b|\\u202e/)
     })
     test('a clock that is ahead by up to a minute dates a new item', async () => {
       push(at(now + minute))
@@ -130,8 +130,8 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       // redis-cli takes no such argument.
       server.cli('EVAL', "redis.call('LPUSH', KEYS[1], string.rep('x', 2097152))", '1', 'jobs')
       server.cli('LPUSH', 'next', '1')
-      const found = await run([jobs(), { key: 'next', time: '$' }])
-      expect(found.filter((one) => one.check === check)).toMatchObject([
+      const results = await run([jobs(), { key: 'next', time: '$' }])
+      expect(results.filter((one) => one.check === check)).toMatchObject([
         {
           status: 'failed',
           fault: 'data',
@@ -140,14 +140,14 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
         { status: 'failed', message: 'not looked at "next": the item before ended the connection' },
       ])
       // What is asked before them has been answered.
-      expect(checked(found, 'latency').status).toBe('ok')
+      expect(checked(results, 'latency').status).toBe('ok')
       expect(await server.left()).toEqual([])
     })
     test('a queue that cannot be dated does not hide the next', async () => {
       push('Mail 7')
       server.cli('LPUSH', 'next', String(now - 2 * minute))
-      const found = await run([jobs(), { key: 'next', time: '$' }])
-      expect(found.filter((one) => one.check === check).map(({ status }) => status)).toEqual(['failed', 'warning'])
+      const results = await run([jobs(), { key: 'next', time: '$' }])
+      expect(results.filter((one) => one.check === check).map(({ status }) => status)).toEqual(['failed', 'warning'])
     })
     test('is checked only at Advanced, where age is set, and in the database of the URL', async () => {
       server.cli('-n', '4', 'LPUSH', 'jobs', JSON.stringify(at(now - 2 * minute)))
@@ -291,11 +291,11 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       { key: 'stream', group: 'g' },
       { key: 'zset', time: 'score' },
     ]
-    const found = await run(queues, 'Advanced', `redis://127.0.0.1:${watcher.port}`)
-    expect(found.filter((one) => one.check === check).map(({ status }) => status)).toEqual(['ok', 'ok', 'ok', 'ok'])
-    const said = [...watcher.heard().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n/g)].map(([, name]) => name)
+    const results = await run(queues, 'Advanced', `redis://127.0.0.1:${watcher.port}`)
+    expect(results.filter((one) => one.check === check).map(({ status }) => status)).toEqual(['ok', 'ok', 'ok', 'ok'])
+    const commands = [...watcher.input().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n/g)].map(([, name]) => name)
     const reads = ['PING', 'INFO', 'TYPE', 'LLEN', 'XLEN', 'XINFO', 'ZCARD', 'LINDEX', 'XRANGE', 'XPENDING', 'ZRANGE']
-    expect(new Set(said)).toEqual(new Set(reads))
+    expect(new Set(commands)).toEqual(new Set(reads))
   })
 })
 
@@ -310,15 +310,15 @@ test('an item does not bring the configured password into a message (simulated)'
       ['PING', '+PONG\r\n'],
     ]
     socket.on('data', (chunk) => {
-      const asked = chunk.toString('latin1')
-      socket.write(answers.find(([name]) => asked.includes(name))?.[1] ?? '+OK\r\n')
+      const request = chunk.toString('latin1')
+      socket.write(answers.find(([name]) => request.includes(name))?.[1] ?? '+OK\r\n')
     })
   })
   const url = `redis://127.0.0.1:${there.port}`
   const queues = asQueues([{ key: 'jobs', time: '$.at' }])
-  const found = await runKind(redis, { url, password: secret(word), queues }, 'Advanced', { date })
-  expect(checked(found, check).message).toContain('no date: "[secret]"')
-  expect(JSON.stringify(found)).not.toContain(word)
+  const result = await runKind(redis, { url, password: secret(word), queues }, 'Advanced', { date })
+  expect(checked(result, check).message).toContain('no date: "[secret]"')
+  expect(JSON.stringify(result)).not.toContain(word)
 })
 
 test('a value at the boundary is ok, also where there is only one value', () => {

@@ -29,11 +29,15 @@ import { asServer } from '../support/server.ts'
 import { hungUp, until } from '../support/until.ts'
 
 const word = 'correct-horse-7'
-type Given = Partial<Values<typeof redis.settings>>
+type Overrides = Partial<Values<typeof redis.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
-const quiet: Given = { restarted: {}, pings: {} }
-const one = async (check: string, given: Given, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<Result> =>
-  checked(await runKind(redis, given, mode, options), check)
+const quiet: Overrides = { restarted: {}, pings: {} }
+const one = async (
+  check: string,
+  overrides: Overrides,
+  mode: Mode = 'Basic',
+  options: RunKindOptions = {},
+): Promise<Result> => checked(await runKind(redis, overrides, mode, options), check)
 
 peerSuite(redisMissing, 'redis', () => {
   let server: RedisServer
@@ -41,8 +45,8 @@ peerSuite(redisMissing, 'redis', () => {
     server = await startRedis({ settings: ['--enable-debug-command', 'yes'] })
   })
   afterAll(() => server.remove())
-  const run = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
-    runKind(redis, { url: server.url, ...quiet, ...given }, mode, options)
+  const run = (overrides: Overrides = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+    runKind(redis, { url: server.url, ...quiet, ...overrides }, mode, options)
 
   describe('a healthy server', () => {
     test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
@@ -61,15 +65,16 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
-      const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^127\.0\.0\.1:\d+ let in in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('role')).toBe('a primary of 0 replicas')
-      expect(said('memory')).toMatch(/^[\d.]+ [KM]iB used, without a limit \(maxmemory 0\)$/)
-      expect(said('clients')).toMatch(/^\d of 10000 clients: [\d.]+ % \(limit 95 %\)$/)
+      const textOf = (check: string): string => checked(results, check).message
+      expect(textOf('connect')).toMatch(/^127\.0\.0\.1:\d+ let in in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('role')).toBe('a primary of 0 replicas')
+      expect(textOf('memory')).toMatch(/^[\d.]+ [KM]iB used, without a limit \(maxmemory 0\)$/)
+      expect(textOf('clients')).toMatch(/^\d of 10000 clients: [\d.]+ % \(limit 95 %\)$/)
     })
     test('the duration of the last fork is measured, and a long one warns', async () => {
       const forking = await startRedis()
-      const result = (given: Given = {}) => one('fork', { url: forking.url, ...quiet, ...given }, 'Advanced')
+      const result = (overrides: Overrides = {}) =>
+        one('fork', { url: forking.url, ...quiet, ...overrides }, 'Advanced')
       try {
         expect(await result()).toMatchObject({
           status: 'ok',
@@ -105,13 +110,13 @@ peerSuite(redisMissing, 'redis', () => {
     test('the key of the probe would expire on its own', async () => {
       await using watcher = await proxy(server.port, 0)
       await run({ url: `redis://127.0.0.1:${watcher.port}`, allowWrites: true }, 'Advanced')
-      expect(watcher.heard()).toMatch(/SET\r\n\$\d+\r\nsvc:probe:[\s\S]*NX\r\n\$2\r\nPX\r\n\$5\r\n60000\r\n/)
+      expect(watcher.input()).toMatch(/SET\r\n\$\d+\r\nsvc:probe:[\s\S]*NX\r\n\$2\r\nPX\r\n\$5\r\n60000\r\n/)
     })
     test('only commands that read are ever sent', async () => {
       await using watcher = await proxy(server.port, 0)
       const queues = [{ key: 'jobs', length: {} }]
       await run({ url: `redis://127.0.0.1:${watcher.port}/3`, queues }, 'Advanced')
-      const commands = [...watcher.heard().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n/g)].map(([, name]) => name)
+      const commands = [...watcher.input().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n/g)].map(([, name]) => name)
       expect([...new Set(commands)]).toEqual(['PING', 'INFO', 'SELECT', 'TYPE'])
     })
   })
@@ -144,9 +149,9 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('unread and unacknowledged entries of a consumer group are counted', async () => {
       expect(await queue('stream', { group: 'workers' })).toMatchObject({ status: 'failed', measurement: { value: 3 } })
-      const found = await queue('stream', { group: 'gone' })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toBe('the stream "stream" has no consumer group "gone"')
+      const result = await queue('stream', { group: 'gone' })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toBe('the stream "stream" has no consumer group "gone"')
     })
     test('a missing key is an empty queue; one of another type is reported', async () => {
       expect(await queue('none')).toMatchObject({ status: 'ok', measurement: { value: 0 } })
@@ -170,8 +175,8 @@ peerSuite(redisMissing, 'redis', () => {
     test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
       await using hole = await peer(blackHole)
       const ping = one('ping', { url: `redis://127.0.0.1:${hole.port}` }, 'Basic', { timeoutMs: 400 })
-      const found = await endsByDeadline(400, ping)
-      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
+      const result = await endsByDeadline(400, ping)
+      expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
     })
@@ -199,13 +204,13 @@ peerSuite(redisMissing, 'redis', () => {
     test('a full server reports that, and its rejected connections are counted', async () => {
       const small = await startRedis({ settings: ['--maxclients', '2'] })
       try {
-        const held = [connect(small.port, '127.0.0.1'), connect(small.port, '127.0.0.1')]
-        for (const socket of held) socket.on('error', () => {})
-        await until(() => held.every((socket) => !socket.connecting))
-        const found = (await runKind(redis, { url: small.url })).find(({ status }) => status === 'failed')
+        const sockets = [connect(small.port, '127.0.0.1'), connect(small.port, '127.0.0.1')]
+        for (const socket of sockets) socket.on('error', () => {})
+        await until(() => sockets.every((socket) => !socket.connecting))
+        const match = (await runKind(redis, { url: small.url })).find(({ status }) => status === 'failed')
         // The refusal is said unasked; where our PING comes first, the server resets.
-        expect(found?.message).toMatch(/is full: it has as many clients|instead of answering PING/)
-        for (const socket of held) socket.destroy()
+        expect(match?.message).toMatch(/is full: it has as many clients|instead of answering PING/)
+        for (const socket of sockets) socket.destroy()
         await until(() => small.cli('INFO', 'clients').includes('connected_clients:1'))
         const rejected = await one('rejected', { url: small.url }, 'Standard')
         expect(rejected).toMatchObject({ status: 'warning' })
@@ -218,7 +223,7 @@ peerSuite(redisMissing, 'redis', () => {
 
   describe('sign-in', () => {
     let locked: RedisServer
-    const auth: Given = { password: secret(word) }
+    const auth: Overrides = { password: secret(word) }
     beforeAll(async () => {
       locked = await startRedis({ settings: ['--requirepass', word], password: word })
       locked.cli('ACL', 'SETUSER', 'monitor', 'on', `>${word}`, '~svc:probe:*', '+@all')
@@ -236,10 +241,10 @@ peerSuite(redisMissing, 'redis', () => {
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
       const wrong = { url: as('monitor'), password: secret('hunter2-wrong') }
-      const found = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toContain('refused the sign-in of "monitor"')
-      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const result = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(result.message).toContain('refused the sign-in of "monitor"')
+      expect(JSON.stringify(result)).not.toContain('hunter2')
       const stats = (): string => /cmdstat_auth:calls=(\d+)/.exec(locked.cli('INFO', 'commandstats'))?.[1] ?? ''
       const before = Number(stats())
       expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
@@ -248,14 +253,14 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('a disabled user, and a missing password, are auth', async () => {
       expect(await one('connect', { url: as('gone'), ...auth })).toMatchObject({ fault: 'auth' })
-      const found = await one('ping', { url: locked.url })
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toContain('wants a sign-in: set password')
+      const result = await one('ping', { url: locked.url })
+      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(result.message).toContain('wants a sign-in: set password')
     })
     test('a password for a server without one is reported: anyone can connect', async () => {
-      const found = await one('connect', { url: server.url, ...auth })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('has no password, but one is configured here')
+      const result = await one('connect', { url: server.url, ...auth })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toContain('has no password, but one is configured here')
     })
     test('an account with too few permissions is reported with what it lacks, and PING is still ok', async () => {
       const results = await runKind(redis, { url: as('stranger'), ...auth }, 'Standard')
@@ -264,13 +269,13 @@ peerSuite(redisMissing, 'redis', () => {
       expect(checked(results, 'info').message).toMatch(/"stranger" may not look: .*'info'/)
     })
     test('a key that the account may not access is reported', async () => {
-      const found = await one(
+      const result = await one(
         'queue',
         { url: as('monitor'), ...auth, queues: [{ key: 'jobs', length: {} }] },
         'Standard',
       )
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('"monitor" may not look')
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toContain('"monitor" may not look')
     })
     test('an account with access to its own keys only completes the round trip', async () => {
       expect(await one('round trip', { url: as('monitor'), ...auth, allowWrites: true }, 'Advanced')).toMatchObject({
@@ -286,7 +291,7 @@ peerSuite(redisMissing, 'redis', () => {
       jobs('XGROUP', 'CREATE', 'jobs:stream', 'workers', '0')
       jobs('ZADD', 'jobs:zset', String(Math.floor(Date.now() / 1_000)), 'a')
       const age = { limit: 3_600_000 }
-      const given: Given = {
+      const overrides: Overrides = {
         ...{ url: `redis://limited@${host}${pathname}`, ...auth, restarted: {}, allowWrites: true },
         queues: [
           { key: 'jobs:list', length: {}, age, time: '$.at' },
@@ -295,7 +300,7 @@ peerSuite(redisMissing, 'redis', () => {
         ],
       }
       const unwell = async (): Promise<string[]> =>
-        (await runKind(redis, given, 'Advanced')).filter(({ status }) => status !== 'ok').map(({ check }) => check)
+        (await runKind(redis, overrides, 'Advanced')).filter(({ status }) => status !== 'ok').map(({ check }) => check)
       expect(await unwell()).toEqual(['ping'])
       for (const { privilege } of redis.checks) {
         const words = privilege?.replace('<account>', 'limited').replace('<key>', 'jobs:*').split(' ')
@@ -305,9 +310,9 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('a password does not leave this machine without TLS', async () => {
       const resolve = () => Promise.resolve(['192.0.2.1'])
-      const found = await one('connect', { url: 'redis://cache.test', ...auth }, 'Basic', { resolve })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('the password is not sent to 192.0.2.1:6379 without TLS: use rediss://')
+      const result = await one('connect', { url: 'redis://cache.test', ...auth }, 'Basic', { resolve })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toContain('the password is not sent to 192.0.2.1:6379 without TLS: use rediss://')
     })
   })
 
@@ -321,9 +326,9 @@ peerSuite(redisMissing, 'redis', () => {
       const loading = await startRedis({ folder: first.folder, settings: slow, ready: /Loading RDB|RDB age/ })
       try {
         await until(() => loading.cli('PING').includes('LOADING'))
-        const found = await one('ping', { url: loading.url })
-        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(found.message).toMatch(/has just started and is loading its data: .*; [\d.]+ % are loaded, about \d+ s/)
+        const result = await one('ping', { url: loading.url })
+        expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(result.message).toMatch(/has just started and is loading its data: .*; [\d.]+ % are loaded, about \d+ s/)
       } finally {
         await loading.remove()
       }
@@ -333,9 +338,9 @@ peerSuite(redisMissing, 'redis', () => {
       const end = server.cliAside('EVAL', 'while true do end', '0')
       try {
         await until(() => server.cli('PING').includes('BUSY'))
-        const found = await one('ping', { url: server.url })
-        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(found.message).toContain('is busy with a script')
+        const result = await one('ping', { url: server.url })
+        expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(result.message).toContain('is busy with a script')
       } finally {
         server.cli('SCRIPT', 'KILL')
         end()
@@ -352,9 +357,9 @@ peerSuite(redisMissing, 'redis', () => {
           'maxmemory',
           String(Number(/used_memory:(\d+)/.exec(full.cli('INFO', 'memory'))?.[1])),
         )
-        const found = await one('memory', { url: full.url }, 'Standard')
-        expect(found).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 95 } })
-        expect(found.message).toMatch(/^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(limit 95 %\)$/)
+        const result = await one('memory', { url: full.url }, 'Standard')
+        expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 95 } })
+        expect(result.message).toMatch(/^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(limit 95 %\)$/)
         const write = await one('round trip', { url: full.url, allowWrites: true }, 'Advanced')
         expect(write).toMatchObject({ status: 'failed', fault: 'data' })
         expect(write.message).toContain('takes no writes: its memory is full')
@@ -372,9 +377,9 @@ peerSuite(redisMissing, 'redis', () => {
         unsaved.cli('SET', 'a', 'b')
         unsaved.cli('BGSAVE')
         await until(() => unsaved.cli('INFO', 'persistence').includes('rdb_last_bgsave_status:err'))
-        const found = await one('persistence', { url: unsaved.url }, 'Standard')
-        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(found.message).toContain('the last save to disk failed, 1 change is unsaved')
+        const result = await one('persistence', { url: unsaved.url }, 'Standard')
+        expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(result.message).toContain('the last save to disk failed, 1 change is unsaved')
         const results = await run({ url: unsaved.url, allowWrites: true }, 'Advanced')
         // Redis answers PING with that too.
         expect(results.filter(({ status }) => status === 'failed').map(({ check }) => check)).toEqual([
@@ -391,10 +396,10 @@ peerSuite(redisMissing, 'redis', () => {
     test('a cluster without all its slots fails; one with all of them is ok', async () => {
       const node = await startRedis({ settings: ['--cluster-enabled', 'yes', '--cluster-require-full-coverage', 'no'] })
       try {
-        const given = { url: node.url, allowWrites: true }
+        const overrides = { url: node.url, allowWrites: true }
         node.cli('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
         await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:ok'))
-        const well = await runKind(redis, given, 'Advanced')
+        const well = await runKind(redis, overrides, 'Advanced')
         expect(checked(well, 'cluster')).toMatchObject({
           status: 'ok',
           message: '1 node, 16384 of 16384 slots assigned',
@@ -403,7 +408,7 @@ peerSuite(redisMissing, 'redis', () => {
         node.cli('CONFIG', 'SET', 'cluster-require-full-coverage', 'yes')
         node.cli('CLUSTER', 'DELSLOTSRANGE', '0', '8191')
         await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:fail'))
-        const broken = await runKind(redis, given, 'Advanced')
+        const broken = await runKind(redis, overrides, 'Advanced')
         expect(checked(broken, 'cluster')).toMatchObject({ status: 'failed', fault: 'data' })
         expect(checked(broken, 'round trip').message).toContain('its cluster is down')
       } finally {
@@ -463,9 +468,14 @@ peerSuite(redisMissing, 'redis', () => {
 peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
   let made: Certificates
   let server: RedisServer
-  const tls = (given: Given = {}): Given => ({ url: server.url, servername: 'svc.test', caFile: made.caFile, ...given })
-  const start = (shown: 'good' | 'fiveDays' | 'expired', ...settings: string[]): Promise<RedisServer> =>
-    startRedis({ tls: { ...made[shown], caFile: made.caFile }, settings })
+  const tls = (overrides: Overrides = {}): Overrides => ({
+    url: server.url,
+    servername: 'svc.test',
+    caFile: made.caFile,
+    ...overrides,
+  })
+  const start = (output: 'good' | 'fiveDays' | 'expired', ...settings: string[]): Promise<RedisServer> =>
+    startRedis({ tls: { ...made[output], caFile: made.caFile }, settings })
   beforeAll(async () => {
     made = makeCertificates()
     // Redis runs as nobody, and reads its CA itself.
@@ -486,11 +496,14 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     expect(await server.left()).toEqual([])
   })
   test('an unknown CA and a wrong name are tls, before a password is sent', async () => {
-    const given = { password: secret(word) }
-    expect(await one('connect', tls({ ...given, caFile: undefined }))).toMatchObject({ status: 'failed', fault: 'tls' })
-    const named = await one('connect', tls({ ...given, servername: 'elsewhere.test' }))
-    expect(named).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(named.message).toContain('the certificate is not for elsewhere.test')
+    const overrides = { password: secret(word) }
+    expect(await one('connect', tls({ ...overrides, caFile: undefined }))).toMatchObject({
+      status: 'failed',
+      fault: 'tls',
+    })
+    const withServername = await one('connect', tls({ ...overrides, servername: 'elsewhere.test' }))
+    expect(withServername).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(withServername.message).toContain('the certificate is not for elsewhere.test')
     expect(server.cli('INFO', 'commandstats')).not.toContain('cmdstat_auth')
   })
   test('redis:// to a port that requires TLS, and rediss:// to one without, are reported as such', async () => {
@@ -508,24 +521,24 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     expect(await one('certificate', tls({ url: five.url }), 'Advanced')).toMatchObject({ status: 'warning' })
     await five.remove()
     const expired = await start('expired')
-    const found = await one('connect', tls({ url: expired.url }))
-    expect(found).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(found.message).toMatch(/expired on \d{4}-/)
+    const result = await one('connect', tls({ url: expired.url }))
+    expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(result.message).toMatch(/expired on \d{4}-/)
     await expired.remove()
   })
   test('a server that requires client certificates is reported as such', async () => {
     const strict = await start('good', '--tls-auth-clients', 'yes')
-    const found = (await runKind(redis, tls({ url: strict.url }))).find(({ status }) => status === 'failed')
-    expect(found).toMatchObject({ fault: 'tls' })
-    expect(found?.message).toContain('wants a certificate of the client, and svc has none')
+    const match = (await runKind(redis, tls({ url: strict.url }))).find(({ status }) => status === 'failed')
+    expect(match).toMatchObject({ fault: 'tls' })
+    expect(match?.message).toContain('wants a certificate of the client, and svc has none')
     await strict.remove()
   })
 })
 
 describe('redis peers that misbehave', () => {
-  const pinged = async (behave: Parameters<typeof peer>[0], given: Given = {}): Promise<Result> => {
+  const pinged = async (behave: Parameters<typeof peer>[0], overrides: Overrides = {}): Promise<Result> => {
     await using there = await peer(behave)
-    const results = await runKind(redis, { url: `redis://127.0.0.1:${there.port}`, ...given }, 'Basic', {
+    const results = await runKind(redis, { url: `redis://127.0.0.1:${there.port}`, ...overrides }, 'Basic', {
       timeoutMs: 3_000,
     })
     await hungUp(there)
@@ -559,20 +572,21 @@ describe('redis peers that misbehave', () => {
     expect((await pinged(reset)).message).toContain('reset the connection instead of answering PING')
   })
   test('escape sequences and the configured password are not repeated', async () => {
-    const echoes = replies((asked) => `-ERR ${escapeSequences} ${asked.replaceAll('\r\n', ' ')}\r\n`)
-    const found = await pinged(echoes, { password: secret(word) })
-    expect(found.status).toBe('failed')
-    expect(JSON.stringify(found)).not.toContain(word)
-    expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u202e/)
-    expect(found.message).toContain('[secret]')
+    const echoes = replies((request) => `-ERR ${escapeSequences} ${request.replaceAll('\r\n', ' ')}\r\n`)
+    const result = await pinged(echoes, { password: secret(word) })
+    expect(result.status).toBe('failed')
+    expect(JSON.stringify(result)).not.toContain(word)
+    expect(JSON.stringify(result)).not.toMatch(/\\u001b|\\u202e/)
+    expect(result.message).toContain('[secret]')
   })
   test('values and names do not repeat them either', async () => {
     const info = `role:slave\r\nmaster_host:${escapeSequences}${word}\r\nmaster_link_status:${word}\r\nmaxmemory:1\r\nmaxmemory_policy:${word}`
     await using there = await peer((socket) => {
       socket.on('data', (chunk) => {
-        const asked = chunk.toString('latin1')
-        if (asked.includes('INFO')) socket.write(`$${Buffer.byteLength(info)}\r\n${info}\r\n`)
-        else socket.write(asked.includes('PING') ? '+PONG\r\n' : asked.includes('TYPE') ? `+${word}\r\n` : '+OK\r\n')
+        const request = chunk.toString('latin1')
+        if (request.includes('INFO')) socket.write(`$${Buffer.byteLength(info)}\r\n${info}\r\n`)
+        else
+          socket.write(request.includes('PING') ? '+PONG\r\n' : request.includes('TYPE') ? `+${word}\r\n` : '+OK\r\n')
       })
     })
     const url = `redis://127.0.0.1:${there.port}`
@@ -584,27 +598,27 @@ describe('redis peers that misbehave', () => {
     expect(JSON.stringify(results)).not.toMatch(/\\u001b|\\u202e/)
   })
   test('a TLS alert names the scheme that is required', async () => {
-    const found = await pinged(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])))
-    expect(found).toMatchObject({ fault: 'protocol', details: [expect.stringContaining('rediss://')] })
+    const result = await pinged(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])))
+    expect(result).toMatchObject({ fault: 'protocol', details: [expect.stringContaining('rediss://')] })
   })
 })
 
 describe('redis evaluation', () => {
-  const evaluate = (observation: info.Info, given: Given = {}): readonly Result[] => [
-    ...evaluated(info.role, observation, given),
-    ...evaluated(info.replicaLink, observation, given),
-    ...evaluated(info.memory, observation, given),
-    ...evaluated(info.clients, observation, given),
-    ...evaluated(info.rejected, observation, given),
-    ...evaluated(info.blocked, observation, given),
-    ...evaluated(info.evicted, observation, given),
-    ...evaluated(info.persistence, observation, given),
-    ...evaluated(info.restarted, observation, given),
-    ...evaluated(info.replicas, observation, given),
-    ...evaluated(info.replicationLag, observation, given),
-    ...evaluated(info.replicationOffset, observation, given),
-    ...evaluated(info.lastSave, observation, given),
-    ...evaluated(info.fork, observation, given),
+  const evaluate = (observation: info.Info, overrides: Overrides = {}): readonly Result[] => [
+    ...evaluated(info.role, observation, overrides),
+    ...evaluated(info.replicaLink, observation, overrides),
+    ...evaluated(info.memory, observation, overrides),
+    ...evaluated(info.clients, observation, overrides),
+    ...evaluated(info.rejected, observation, overrides),
+    ...evaluated(info.blocked, observation, overrides),
+    ...evaluated(info.evicted, observation, overrides),
+    ...evaluated(info.persistence, observation, overrides),
+    ...evaluated(info.restarted, observation, overrides),
+    ...evaluated(info.replicas, observation, overrides),
+    ...evaluated(info.replicationLag, observation, overrides),
+    ...evaluated(info.replicationOffset, observation, overrides),
+    ...evaluated(info.lastSave, observation, overrides),
+    ...evaluated(info.fork, observation, overrides),
   ]
   const row = {
     role: 'master',
@@ -623,9 +637,9 @@ describe('redis evaluation', () => {
     rdb_last_save_time: '1000',
     uptime_in_seconds: '60',
   }
-  const status = (check: string, fields: object, given: Given = {}): string => {
+  const status = (check: string, fields: object, overrides: Overrides = {}): string => {
     const observation: info.Info = { row: { ...row, ...fields }, date: new Date(1_060_000) }
-    return checked(evaluate(observation, given), check).status
+    return checked(evaluate(observation, overrides), check).status
   }
   test('values are ok at their boundaries', () => {
     expect([800, 801, 950, 951].map((used) => status('memory', { used_memory: used }))).toEqual([
@@ -720,7 +734,7 @@ describe('redis replies', () => {
 })
 
 describe('redis settings', () => {
-  const wrong = (given: Given): string | undefined => redis.validate?.(withDefaults(redis.settings, given))
+  const wrong = (overrides: Overrides): string | undefined => redis.validate?.(withDefaults(redis.settings, overrides))
   test('that exclude each other are reported', () => {
     expect(wrong({ url: 'redis://h/0' })).toBeUndefined()
     expect(wrong({ url: 'rediss://h', caFile: '/ca' })).toBeUndefined()

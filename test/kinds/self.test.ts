@@ -18,7 +18,7 @@ let storePath = ''
 /** A process that is alive and is not this one: the svc serve of the markers. */
 let other: ChildProcess
 const servers: (Server | TcpServer)[] = []
-let asked: string[] = []
+let requests: string[] = []
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-self-'))
@@ -29,7 +29,7 @@ let stores = 0
 beforeEach(() => {
   stores += 1
   storePath = join(folder, `store-${stores}.db`)
-  asked = []
+  requests = []
 })
 afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => new Promise((done) => server.close(done))))
@@ -50,7 +50,7 @@ async function listening(server: Server | TcpServer): Promise<string> {
 const serving = (status: Readonly<Record<string, number>>): Promise<string> =>
   listening(
     createServer((request, response) => {
-      asked.push(request.url ?? '')
+      requests.push(request.url ?? '')
       response.writeHead(status[request.url ?? ''] ?? 404).end('{}')
     }),
   )
@@ -102,11 +102,11 @@ describe('the svc serve of this store', () => {
   test('answers /livez in Basic, and /readyz too in Standard', async () => {
     await mark({ pid: other.pid, url: await serving({ '/livez': 200, '/readyz': 200 }) })
     expect(await serve()).toMatchObject({ status: 'ok', message: expect.stringMatching(/\/livez answered 200$/) })
-    expect(asked).toEqual(['/livez'])
-    asked = []
+    expect(requests).toEqual(['/livez'])
+    requests = []
     const results = (await look('Standard')).filter((result) => result.check === 'serve')
     expect(results.map((result) => result.status)).toEqual(['ok', 'ok'])
-    expect(asked).toEqual(['/livez', '/readyz'])
+    expect(requests).toEqual(['/livez', '/readyz'])
   })
 
   test('that is not ready is a failure in Standard', async () => {
@@ -127,10 +127,11 @@ describe('the svc serve of this store', () => {
   test('that accepts and stays silent is a failure after 3 s, and nothing is left open', async () => {
     const deaf = createTcpServer((socket) => socket.on('error', () => {}).resume())
     await mark({ pid: other.pid, url: await listening(deaf) })
-    const held = (): number => process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout|ELD/.test(kind)).length
+    const openResources = (): number =>
+      process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout|ELD/.test(kind)).length
     // A timer of the test runner itself may still be running out.
     await pause(150)
-    const before = held()
+    const before = openResources()
     const results = await endsByDeadline(3_000, look('Standard'), 5)
     expect(checked(results, 'serve')).toMatchObject({
       status: 'failed',
@@ -138,17 +139,18 @@ describe('the svc serve of this store', () => {
       message: expect.stringContaining('gave no answer in 3 s'),
     })
     expect(checked(results, 'event loop').status).toBeDefined()
-    await until(() => held() <= before)
+    await until(() => openResources() <= before)
   })
 
   test('that answers leaves no socket and no timer either', async () => {
     await mark({ pid: other.pid, url: await serving({ '/livez': 200 }) })
-    const held = (): number => process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout|ELD/.test(kind)).length
+    const openResources = (): number =>
+      process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout|ELD/.test(kind)).length
     // A timer of the test runner itself may still be running out.
     await pause(150)
-    const before = held()
+    const before = openResources()
     expect(await serve()).toMatchObject({ status: 'ok' })
-    await until(() => held() <= before)
+    await until(() => openResources() <= before)
   })
 
   test('that is this very process is not called', async () => {
@@ -157,7 +159,7 @@ describe('the svc serve of this store', () => {
       status: 'ok',
       message: expect.stringMatching(/^this process is the svc serve of this store, http:\/\/127/),
     })
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
   })
 
   test('whose process has ended is not running', async () => {
@@ -168,7 +170,7 @@ describe('the svc serve of this store', () => {
       'ok',
       `svc serve is not running for this store: its process ${2 ** 22 + 1} has ended`,
     ])
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
   })
 
   test('whose process id another process uses is not running', async () => {
@@ -201,7 +203,7 @@ describe('a marker that an attacker wrote', () => {
     const url = new URL(await serving({ '/livez': 200 }))
     await mark({ pid: other.pid, url: `http://user:word@${url.host}/auth/logout?x=1#y` })
     const result = await serve()
-    expect(asked).toEqual(['/livez'])
+    expect(requests).toEqual(['/livez'])
     expect(result.message).not.toContain('word')
   })
 

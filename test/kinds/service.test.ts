@@ -174,8 +174,8 @@ describe('evaluation', () => {
   })
 
   test('text of the service manager is shown without escapes', () => {
-    const [found] = judged({ is: 'failed', words: escapeSequences, why: escapeSequences })
-    expect(found?.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+    const [result] = judged({ is: 'failed', words: escapeSequences, why: escapeSequences })
+    expect(result?.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
   })
 })
 
@@ -197,11 +197,13 @@ test.each(['nginx', 'nginx.service', 'getty@tty1.service', 'MSSQL$ONE', 'com.exa
 // Where systemd does run the machine, a service that nobody has is asked for instead.
 const runs = existsSync('/run/systemd/system')
 test('this machine is queried, and the available details are reported', async () => {
-  const [found, ...rest] = await runKind(service, { service: 'svc-test-nobody-has-this' }, 'Advanced')
+  const [result, ...rest] = await runKind(service, { service: 'svc-test-nobody-has-this' }, 'Advanced')
   expect(rest).toEqual([])
-  expect(found).toMatchObject({ check: 'state', status: 'failed' })
+  expect(result).toMatchObject({ check: 'state', status: 'failed' })
   if (process.platform === 'linux') {
-    expect(found?.message).toContain(runs ? 'there is no service' : 'systemd does not run here (as in most containers)')
+    expect(result?.message).toContain(
+      runs ? 'there is no service' : 'systemd does not run here (as in most containers)',
+    )
   }
   const ended = AbortSignal.abort(new Error('ended'))
   await expect(serviceState('nobody', ended)).rejects.toThrow()

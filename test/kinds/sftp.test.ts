@@ -18,7 +18,7 @@ import { type Sshd, sshdMissing, startSshd } from '../support/sshd.ts'
 import { hungUp } from '../support/until.ts'
 
 type SftpSettings = Values<typeof sftp.settings>
-type Given = Partial<SftpSettings>
+type Overrides = Partial<SftpSettings>
 const host = '127.0.0.1'
 const names = (results: readonly Result[]): readonly string[] => results.map((result) => result.check)
 const bad = (results: readonly Result[]): readonly string[] =>
@@ -31,7 +31,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     server = await startSshd()
   })
   afterAll(() => server.remove())
-  const run = (given: Given = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
+  const run = (overrides: Overrides = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
     runKind(
       sftp,
       {
@@ -40,7 +40,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
         username: server.user,
         privateKey: secret(server.privateKey),
         hostKey: [server.hostKey],
-        ...given,
+        ...overrides,
       },
       mode,
       options,
@@ -48,7 +48,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   const signedIn = (): number => server.log().match(/Accepted publickey/g)?.length ?? 0
 
   test('each mode runs its checks, and leaves no session and no file', async () => {
-    const writes: Given = {
+    const writes: Overrides = {
       folder: server.files,
       files: { limit: 5 },
       allowWrites: true,
@@ -70,11 +70,11 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   })
   test('it reports what it observes', async () => {
     const results = await run()
-    const said = (check: string): string => checked(results, check).message
-    expect(said('banner')).toMatch(/^127\.0\.0\.1:\d+ said "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
-    expect(said('host key')).toBe(`${server.address} showed ssh-ed25519 ${server.hostKey}`)
-    expect(said('sign-in')).toMatch(new RegExp(`^signed in at .* as "${server.user}" in [\\d.]+ m?s`))
-    expect(said('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
+    const textOf = (check: string): string => checked(results, check).message
+    expect(textOf('banner')).toMatch(/^127\.0\.0\.1:\d+ said "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
+    expect(textOf('host key')).toBe(`${server.address} showed ssh-ed25519 ${server.hostKey}`)
+    expect(textOf('sign-in')).toMatch(new RegExp(`^signed in at .* as "${server.user}" in [\\d.]+ m?s`))
+    expect(textOf('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
   })
   test('the software of the server and the fingerprint of its key are details', async () => {
     const results = await run()
@@ -82,8 +82,8 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     expect(checked(results, 'host key').facts).toEqual({ hostKey: server.hostKey })
   })
   test('4 MiB come back the same, in many concurrent requests', async () => {
-    const given: Given = { allowWrites: true, probeFolder: server.files, probeSize: 4 * 1024 * 1024 }
-    const results = await run(given, 'Advanced')
+    const overrides: Overrides = { allowWrites: true, probeFolder: server.files, probeSize: 4 * 1024 * 1024 }
+    const results = await run(overrides, 'Advanced')
     expect(bad(results)).toEqual([])
     expect(checked(results, 'round trip').message).toContain('4 MiB written in')
     expect(readdirSync(server.files)).toEqual([])
@@ -97,15 +97,15 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     ['a wrong passphrase', 'locked', 'battery staple', 'its passphrase is missing or wrong'],
     ['no passphrase', 'locked', undefined, 'its passphrase is missing or wrong'],
     ['no key at all', 'battery staple', undefined, 'it is not a private key'],
-  ])('%s is reported before any connection, and not shown', async (_, which, passphrase, told) => {
-    const given: Given = {
+  ])('%s is reported before any connection, and not shown', async (_, which, passphrase, message) => {
+    const overrides: Overrides = {
       privateKey: secret(which === 'locked' ? server.lockedKey : which),
       ...(passphrase === undefined ? {} : { passphrase: secret(passphrase) }),
     }
-    const results = await run(given)
+    const results = await run(overrides)
     expect(results).toHaveLength(1)
     expect(results[0]).toMatchObject({ check: 'sign-in', status: 'failed', fault: 'internal' })
-    expect(results[0]?.message).toContain(told)
+    expect(results[0]?.message).toContain(message)
     expect(JSON.stringify(results)).not.toContain('battery')
   })
   test('a key that is not accepted is auth, and is not tried again soon', async () => {
@@ -150,8 +150,8 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const results = await run({ username: undefined, privateKey: undefined, hostKey: undefined })
     expect(bad(results)).toEqual([])
     expect(names(results)).toEqual(['banner', 'host key'])
-    const known = await run({ username: undefined, privateKey: undefined })
-    expect(bad(known)).toEqual([])
+    const anonymous = await run({ username: undefined, privateKey: undefined })
+    expect(bad(anonymous)).toEqual([])
   })
   test('the date of the oldest file in the drop folder is found, without folders and other extensions', async () => {
     const now = Date.now()
@@ -182,8 +182,8 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     for (const name of others) rmSync(join(server.files, name))
   })
   test('a missing drop folder fails its check, and the round trip continues', async () => {
-    const given: Given = { folder: '/gone/for/good', allowWrites: true, probeFolder: server.files }
-    const results = await run(given, 'Advanced')
+    const overrides: Overrides = { folder: '/gone/for/good', allowWrites: true, probeFolder: server.files }
+    const results = await run(overrides, 'Advanced')
     expect(checked(results, 'oldest file')).toMatchObject({ status: 'failed', fault: 'data' })
     expect(checked(results, 'oldest file').message).toMatch(/refused opening "\/gone\/for\/good": "No such file/)
     expect(checked(results, 'round trip').status).toBe('ok')
@@ -221,12 +221,12 @@ describe('sftp with passwords', () => {
   const word = 'correct horse'
   const run = async (
     options: SftpOptions,
-    given: Given | ((server: SftpServer) => Given) = {},
+    overrides: Overrides | ((server: SftpServer) => Overrides) = {},
     mode: ExecutionMode = 'Standard',
     context: RunKindOptions = {},
   ) => {
     await using server = await startSftpServer(options)
-    const more = typeof given === 'function' ? given(server) : given
+    const more = typeof overrides === 'function' ? overrides(server) : overrides
     const base = { host, port: server.port, username: 'monitor', password: secret(word), hostKey: [server.hostKey] }
     const results = await runKind(sftp, { ...base, ...more }, mode, { timeoutMs: 6_000, ...context })
     await hungUp(server)
@@ -236,7 +236,7 @@ describe('sftp with passwords', () => {
   test.each(['password', 'keyboard-interactive'] as const)('%s signs in, and is sent once', async (method) => {
     const { results, server } = await run({ method })
     expect(bad(results)).toEqual([])
-    expect(server.heard()).toEqual([word])
+    expect(server.input()).toEqual([word])
   })
   test.each(['password', 'keyboard-interactive'] as const)(
     'a wrong one by %s is auth, is sent once whatever the retries, and is not shown',
@@ -246,7 +246,7 @@ describe('sftp with passwords', () => {
       })
       expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
       expect(checked(results, 'sign-in').message).toContain(`did not let "monitor" in by ${method}`)
-      expect(server.heard()).toEqual(['hunter2-wrong'])
+      expect(server.input()).toEqual(['hunter2-wrong'])
       expect(JSON.stringify(results)).not.toContain('hunter2')
     },
   )
@@ -254,7 +254,7 @@ describe('sftp with passwords', () => {
     for (const hostKey of [undefined, [strange]]) {
       const { results, server } = await run({}, { hostKey })
       expect(names(results)).toEqual(['banner', 'host key'])
-      expect(server.heard()).toEqual([])
+      expect(server.input()).toEqual([])
       expect(server.tries()).toBe(0)
     }
   })
@@ -269,10 +269,10 @@ describe('sftp with passwords', () => {
   test.each([
     ['another SHA-256', (bytes: Buffer) => Buffer.from(bytes).fill(0, 100, 164), 'with another SHA-256'],
     ['cut', (bytes: Buffer) => bytes.subarray(0, 60_000), 'as 60000 of 65536 bytes'],
-  ])('a file that comes back %s fails the round trip, and is deleted nevertheless', async (_, spoil, told) => {
+  ])('a file that comes back %s fails the round trip, and is deleted nevertheless', async (_, spoil, message) => {
     const { results, server } = await run({ spoil }, { allowWrites: true }, 'Advanced')
     expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(checked(results, 'round trip').message).toContain(told)
+    expect(checked(results, 'round trip').message).toContain(message)
     expect(checked(results, 'delete').status).toBe('ok')
     expect(server.files.size).toBe(0)
   })
@@ -359,10 +359,10 @@ describe('sftp against other servers', () => {
     ['half a line', (socket: Socket) => void socket.end('SSH-2.'), 'protocol', 'does not answer as SSH does'],
     ['a long talk', speaks('x\r\n'.repeat(10_000)), 'protocol', 'does not answer as SSH does'],
     ['a reset', (socket: Socket) => void socket.resetAndDestroy(), 'protocol', 'closed the connection'],
-  ])('%s is a failure that says so', async (_, behave, fault, told) => {
+  ])('%s is a failure that says so', async (_, behave, fault, message) => {
     await using other = await peer(behave)
     const result = checked(await probe(other.port, 'Basic', 700), 'banner')
-    expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(told) })
+    expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(message) })
     await hungUp(other)
   })
   test('lines before the banner are allowed (RFC 4253, 4.2), and escapes in it are not passed on', async () => {
@@ -384,7 +384,7 @@ describe('sftp against other servers', () => {
 })
 
 describe('sftp settings and evaluation', () => {
-  const settings = (given: Given): SftpSettings => withDefaults(sftp.settings, { host, ...given })
+  const settings = (overrides: Overrides): SftpSettings => withDefaults(sftp.settings, { host, ...overrides })
   test.each([
     [{ password: secret('x') }, 'need a username'],
     [{ username: 'a' }, 'username needs a password or a privateKey'],
@@ -393,8 +393,8 @@ describe('sftp settings and evaluation', () => {
     [{ hostKey: [`MD5:${'A'.repeat(43)}`] }, 'hostKey is no fingerprint'],
     [{ folder: '/in' }, 'folder needs a username'],
     [{ username: 'a', password: secret('x'), probeFolder: 'a\0b' }, 'probeFolder holds a control character'],
-  ] satisfies [Given, string][])('%j cannot be used together', (given, told) => {
-    expect(sftp.validate?.(settings(given))).toContain(told)
+  ] satisfies [Overrides, string][])('%j cannot be used together', (overrides, message) => {
+    expect(sftp.validate?.(settings(overrides))).toContain(message)
   })
   test('it signs in from Standard on, and only with an account; the target is host and port', () => {
     expect(sftp.signsIn?.(settings({ username: 'a' }), 'Basic')).toBe(false)

@@ -39,7 +39,7 @@ const ask = ({ service }: Opened, mode: ExecutionMode): Promise<HealthCheckRespo
   )
 const own = ({ MonitorSummaries }: HealthCheckResponse) =>
   MonitorSummaries?.find(({ MonitorName }) => MonitorName === 'sign-in own accounts')
-const said = (response: HealthCheckResponse) =>
+const messagesOf = (response: HealthCheckResponse) =>
   own(response)?.Results?.map(
     ({ MonitoringName, Status, StatusMessage }) => `${MonitoringName} ${Status}: ${StatusMessage}`,
   )
@@ -57,7 +57,7 @@ describe('Identity without configuration', () => {
       await opened.runtime.admin?.users.add({ userName: 'Ann', password: 'violet-harbour-42', roles: ['Admin'] }, by)
       const response = await ask(opened, 'Standard')
       expect(response.StatusMessage).toContain("Identity: no server configured; svc's own sign-in was checked")
-      expect(said(response)).toEqual([
+      expect(messagesOf(response)).toEqual([
         expect.stringMatching(/^store Success: (?:warning: )?the store of the accounts answered in /),
         'administrator Success: there is an Admin who may sign in',
         expect.stringMatching(/^look-up Success: (?:warning: )?an account is looked up in /),
@@ -74,7 +74,7 @@ describe('Identity without configuration', () => {
   test('Basic opens the store and looks for an Admin, and hashes nothing', async () => {
     const opened = await core(fresh())
     try {
-      const lines = said(await ask(opened, 'Basic'))
+      const lines = messagesOf(await ask(opened, 'Basic'))
       expect(lines?.map((line) => line.split(' ')[0])).toEqual(['store', 'administrator'])
     } finally {
       await opened.runtime.close()
@@ -86,10 +86,10 @@ describe('Identity without configuration', () => {
     const { admin } = opened.runtime
     const warning = 'administrator Success: warning: nobody here is Admin: svc users add NAME --role Admin'
     try {
-      expect(said(await ask(opened, 'Basic'))).toContain(warning)
+      expect(messagesOf(await ask(opened, 'Basic'))).toContain(warning)
       await admin?.users.add({ userName: 'Ned', password: 'violet-harbour-42', roles: ['Editor'] }, by)
       const response = await ask(opened, 'Standard')
-      expect(said(response)).toContain(warning)
+      expect(messagesOf(response)).toContain(warning)
       expect(own(response)?.Status).toBe('Success')
     } finally {
       await opened.runtime.close()
@@ -100,7 +100,7 @@ describe('Identity without configuration', () => {
     const store = fresh()
     const opened = await core(store)
     try {
-      expect(said(await ask(opened, 'Basic'))?.[0]).toMatch(/^store Success/)
+      expect(messagesOf(await ask(opened, 'Basic'))?.[0]).toMatch(/^store Success/)
       expect(existsSync(store)).toBe(true)
     } finally {
       await opened.runtime.close()
@@ -118,7 +118,7 @@ describe('Identity without configuration', () => {
     try {
       const response = await ask(opened, 'Standard')
       expect(response.Status).toBe('Failure')
-      const lines = said(response)
+      const lines = messagesOf(response)
       expect(lines).toHaveLength(1)
       expect(lines?.[0]).toMatch(/^store Failure: \S.*svc\.db/)
       expect(lines?.[0]).not.toMatch(/Error:|SQLITE_|undefined/)
@@ -192,11 +192,11 @@ describe('the self-test of sign-in', () => {
 
   test('a full queue of sign-ins is a warning, and leaves it on cancellation', async () => {
     const queue = new HashQueue(1, 20)
-    const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    const working = queue.run(() => held, never)
-    const kept = passwords(queue)
-    expect((await faultOf(hashesTellApart(kept, never))).fault).toBe('Unavailable')
-    const hash: OwnSignIn['hash'] = (signal) => hashesTellApart(kept, signal)
+    const { promise: holder, resolve: release } = Promise.withResolvers<void>()
+    const working = queue.run(() => holder, never)
+    const hashes = passwords(queue)
+    expect((await faultOf(hashesTellApart(hashes, never))).fault).toBe('Unavailable')
+    const hash: OwnSignIn['hash'] = (signal) => hashesTellApart(hashes, signal)
     const results = await runKind(signIn, {}, 'Standard', { ownSignIn: { ...sound, hash } })
     expect(checked(results, 'password hash')).toMatchObject({
       status: 'warning',

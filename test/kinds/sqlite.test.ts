@@ -39,7 +39,7 @@ import { endsByDeadline } from '../support/deadline.ts'
 import { ownChildren as children } from '../support/processes.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
 
-type Given = Partial<Values<typeof sqlite.settings>>
+type Overrides = Partial<Values<typeof sqlite.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const posix = process.platform !== 'win32'
 const root = process.getuid?.() === 0
@@ -52,10 +52,17 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const run = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
-  runKind(sqlite, { path, diskFree: {}, ...given }, mode, { inChild: runInChild, ...options })
-const own = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
-  run({ ownStore: true, ...given }, mode, options)
+const run = (
+  overrides: Overrides = {},
+  mode: Mode = 'Basic',
+  options: RunKindOptions = {},
+): Promise<readonly Result[]> =>
+  runKind(sqlite, { path, diskFree: {}, ...overrides }, mode, { inChild: runInChild, ...options })
+const own = (
+  overrides: Overrides = {},
+  mode: Mode = 'Basic',
+  options: RunKindOptions = {},
+): Promise<readonly Result[]> => run({ ownStore: true, ...overrides }, mode, options)
 const store = (): void => openStore({ path, create: true }).close()
 /** A database of some application, with rollback journal. */
 function plain(rows = 10): void {
@@ -107,23 +114,23 @@ describe("svc's own store", () => {
   test('it reports what it observes', async () => {
     store()
     const results = await own({}, 'Advanced')
-    const said = (check: string): string => checked(results, check).message
-    expect(said('open')).toMatch(/^opened in [\d.]+ ms \(limit 3 s\)$/)
-    expect(said('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
-    expect(said('schema')).toBe(`schema ${migrations.length}`)
-    expect(said('round trip')).toMatch(/^written, read and taken back in [\d.]+ m?s/)
-    expect(said('quick check')).toMatch(/^no damage found, in/)
+    const textOf = (check: string): string => checked(results, check).message
+    expect(textOf('open')).toMatch(/^opened in [\d.]+ ms \(limit 3 s\)$/)
+    expect(textOf('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
+    expect(textOf('schema')).toBe(`schema ${migrations.length}`)
+    expect(textOf('round trip')).toMatch(/^written, read and taken back in [\d.]+ m?s/)
+    expect(textOf('quick check')).toMatch(/^no damage found, in/)
   })
   test('can be checked while this process holds it and writes', async () => {
-    const held = openStore({ path, create: true })
-    held.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
-    const entries = () => held.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
+    const otherHandle = openStore({ path, create: true })
+    otherHandle.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
+    const entries = () => otherHandle.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
     const before = entries()
     expect(bad(await own({}, 'Advanced'))).toEqual([])
     // Still ours: no lock was lost, and nothing of the probe has stayed.
-    held.database.exec('INSERT INTO t VALUES (2)')
+    otherHandle.database.exec('INSERT INTO t VALUES (2)')
     expect(entries()).toEqual(before)
-    held.close()
+    otherHandle.close()
   })
   test('that does not exist is reported, and is not created', async () => {
     expect(await own()).toMatchObject([{ check: 'open', fault: 'data', message: `${path} does not exist` }])
@@ -196,12 +203,12 @@ describe('a file that is not an intact database', () => {
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages do not fit together/],
     ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages do not fit together/],
     ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages do not fit together/],
-  ])('%s is reported, in Basic already, and the file is left unchanged', async (_, damage, said) => {
+  ])('%s is reported, in Basic already, and the file is left unchanged', async (_, damage, text) => {
     plain(50)
     damage()
     const before = readFileSync(path)
     const results = await run()
-    expect(bad(results)).toMatchObject([{ status: 'failed', fault: 'data', message: expect.stringMatching(said) }])
+    expect(bad(results)).toMatchObject([{ status: 'failed', fault: 'data', message: expect.stringMatching(text) }])
     expect(readFileSync(path).equals(before)).toBe(true)
     expect(readdirSync(dirname(path))).toEqual(['svc.db'])
   })
@@ -214,11 +221,11 @@ describe('a file that is not an intact database', () => {
     plain(200)
     overwrite(5 * 4_096, 3_000)
     expect(bad(await run({}, 'Standard'))).toEqual([])
-    const [found, ...others] = bad(await run({}, 'Advanced'))
+    const [result, ...others] = bad(await run({}, 'Advanced'))
     expect(others).toEqual([])
-    expect(found).toMatchObject({ check: 'quick check', fault: 'data' })
-    expect(found?.message).toMatch(/is damaged: its pages do not fit together$/)
-    expect(found?.details?.at(-1)).toBe('next: restore it from a backup')
+    expect(result).toMatchObject({ check: 'quick check', fault: 'data' })
+    expect(result?.message).toMatch(/is damaged: its pages do not fit together$/)
+    expect(result?.details?.at(-1)).toBe('next: restore it from a backup')
   })
   test('the quick check finds rows that violate their constraints, one by one', async () => {
     plain()
@@ -300,10 +307,10 @@ describe('a file that is not an intact database', () => {
       open({ folder: 0o777, file: 0o644 })
       expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and nobody has it open')
       expect(readdirSync(dirname(path))).toEqual(['svc.db'])
-      const held = new DatabaseSync(path)
-      held.prepare('SELECT * FROM meta').get()
+      const otherHandle = new DatabaseSync(path)
+      otherHandle.prepare('SELECT * FROM meta').get()
       expect(bad(await asNobody('Basic'))).toEqual([])
-      held.close()
+      otherHandle.close()
       expect(readdirSync(dirname(path))).toEqual(['svc.db'])
     })
   })
@@ -350,11 +357,11 @@ describe('a database that others use', () => {
     expect(checked(results, 'quick check').status).toBe('ok')
   })
   test('a log that has grown is reported with its size', async () => {
-    const held = openStore({ path, create: true })
-    held.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
-    held.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
+    const otherHandle = openStore({ path, create: true })
+    otherHandle.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
+    otherHandle.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
     const results = await own({ walSize: { warn: 100_000 } }, 'Standard')
-    held.close()
+    otherHandle.close()
     expect(checked(results, 'wal').status).toBe('warning')
     expect(checked(results, 'wal').message).toMatch(/^write-ahead log 2\d\d KiB \(warns above 98 KiB\)$/)
   })
@@ -396,8 +403,8 @@ describe('work that cannot be cancelled runs in a child process', () => {
 describe('backup', () => {
   /** As the child would answer, and judged as the kind would. */
   const at = async (backup: string): Promise<Result> => {
-    const seen = (await probe({ task: 'backup', path: backup })) as Backup
-    return evaluated(backupCheck, { ...seen, ageMs: Date.now() - seen.modifiedAt })[0] as Result
+    const backupFile = (await probe({ task: 'backup', path: backup })) as Backup
+    return evaluated(backupCheck, { ...backupFile, ageMs: Date.now() - backupFile.modifiedAt })[0] as Result
   }
   const aged = (file: string, hours: number, text = 'x'): void => {
     writeFileSync(file, text)
@@ -462,9 +469,9 @@ describe('values against limits', () => {
 
 describe('node:sqlite', () => {
   test('its ExperimentalWarning is suppressed while it loads, and no other warning', () => {
-    const heard: unknown[] = []
+    const warnings: unknown[] = []
     const emit = process.emitWarning
-    process.emitWarning = ((...given: unknown[]) => void heard.push(given)) as typeof emit
+    process.emitWarning = ((...overrides: unknown[]) => void warnings.push(overrides)) as typeof emit
     try {
       const loaded = withoutSqliteWarning(() => {
         process.emitWarning('SQLite is an experimental feature and might change at any time', 'ExperimentalWarning')
@@ -477,12 +484,12 @@ describe('node:sqlite', () => {
     } finally {
       process.emitWarning = emit
     }
-    expect(heard.map((given) => (given as string[])[1])).toEqual([
+    expect(warnings.map((overrides) => (overrides as string[])[1])).toEqual([
       'ExperimentalWarning',
       'DeprecationWarning',
       'ExperimentalWarning',
     ])
-    expect((heard[0] as string[])[0]).toContain('Another')
+    expect((warnings[0] as string[])[0]).toContain('Another')
   })
 })
 

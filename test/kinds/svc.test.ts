@@ -53,7 +53,7 @@ async function look(
   const url = `${options.peer?.tls ? 'https' : 'http'}://127.0.0.1:${there.port}`
   const results = await runKind(svc, { url, ...settings }, mode, options)
   await hungUp(there)
-  return { results, heard: there.heard(), seen: there.seen() }
+  return { results, input: there.input(), connections: there.connections() }
 }
 const one = async (...args: Parameters<typeof look>) => checked((await look(...args)).results, 'health')
 const json = (value: unknown, status = 200): Behaviour =>
@@ -100,9 +100,9 @@ describe('the age of the answer', () => {
 })
 
 describe('the request', () => {
-  const asked = async (mode: ExecutionMode, settings: Settings = {}) => {
-    const { heard } = await look(json(healthy), settings, mode)
-    const [line = '', ...headers] = heard.split('\r\n')
+  const requestOf = async (mode: ExecutionMode, settings: Settings = {}) => {
+    const { input } = await look(json(healthy), settings, mode)
+    const [line = '', ...headers] = input.split('\r\n')
     return { line, headers: headers.join('\n') }
   }
 
@@ -114,7 +114,7 @@ describe('the request', () => {
     ['Advanced', 'Basic', 'Basic'],
     ['Basic', 'Advanced', 'Basic'],
   ] as const)('a run in %s, at most %s, asks %s', async (mode, most, expected) => {
-    const { line } = await asked(mode, { mode: most, type: 'Sql' })
+    const { line } = await requestOf(mode, { mode: most, type: 'Sql' })
     expect(line).toBe(`GET /healthcheck?ExecutionMode=${expected}&ServerType=Sql&SuppressErrorCodes=true HTTP/1.1`)
   })
 
@@ -122,31 +122,33 @@ describe('the request', () => {
     const at = async (path: string, more: Settings = {}) => {
       await using there = await peer(json(healthy))
       await runKind(svc, { url: `http://127.0.0.1:${there.port}${path}`, ...more })
-      return there.heard().split(/[ ?]/)[1]
+      return there.input().split(/[ ?]/)[1]
     }
     expect(await at('')).toBe('/healthcheck')
     expect(await at('/ops/')).toBe('/ops/healthcheck')
     expect(await at('/ops/healthcheck.json')).toBe('/ops/healthcheck.json')
-    expect((await asked('Basic', { suppressDeployment: true })).line).toContain('&SuppressDeploymentErrors=true ')
+    expect((await requestOf('Basic', { suppressDeployment: true })).line).toContain('&SuppressDeploymentErrors=true ')
   })
 
   test('it is marked as a hop, accepts a shared answer, and states its timeout', async () => {
-    const { headers } = await asked('Basic')
+    const { headers } = await requestOf('Basic')
     expect(headers).toContain('X-Svc-Hops: 1')
     expect(headers).not.toContain('no-cache')
     expect(headers).toMatch(/X-Prometheus-Scrape-Timeout-Seconds: [45]\.\d{3}/)
   })
 
   test('one request asks for the run document, or the document of the interface where there is none', async () => {
-    const { heard, seen } = await look(sendsRun(runOf([{ check: 'round trip', status: 'ok', message: '1 ms' }])))
-    expect(heard).toContain(`\r\nAccept: ${runMediaType}, application/json\r\n`)
-    expect(seen).toBe(1)
+    const { input, connections: observation } = await look(
+      sendsRun(runOf([{ check: 'round trip', status: 'ok', message: '1 ms' }])),
+    )
+    expect(input).toContain(`\r\nAccept: ${runMediaType}, application/json\r\n`)
+    expect(observation).toBe(1)
   })
 
   test('the token is sent from Standard on, and never shown', async () => {
     const token = secret('svc_key_of_the_other')
-    expect((await asked('Basic', { token })).headers).not.toContain('Authorization')
-    expect((await asked('Standard', { token })).headers).toContain('Authorization: Bearer svc_key_of_the_other')
+    expect((await requestOf('Basic', { token })).headers).not.toContain('Authorization')
+    expect((await requestOf('Standard', { token })).headers).toContain('Authorization: Bearer svc_key_of_the_other')
     const echo = json({ ...healthy, Status: 'Failure', StatusMessage: 'you sent svc_key_of_the_other' })
     expect((await one(echo, { token }, 'Standard')).message).toContain('you sent [secret]')
     expect(svc.signsIn?.(withDefaults(svc.settings, { url: 'http://a', token }), 'Basic')).toBe(false)
@@ -196,10 +198,10 @@ describe('the verdict', () => {
       MonitorSummaries: [summary('postgres orders'), summary('host', 'Success'), summary('mysql shop')],
     }
     for (const status of [200, 503]) {
-      const found = await one(json(failed, status))
-      expect(found).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 2 } })
-      expect(found.message).toMatch(/says Failure, 2 failed monitors.*; failed there: postgres orders, mysql shop$/)
-      expect(found.details).toEqual(['postgres orders: check: it is so', 'mysql shop: check: it is so'])
+      const result = await one(json(failed, status))
+      expect(result).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 2 } })
+      expect(result.message).toMatch(/says Failure, 2 failed monitors.*; failed there: postgres orders, mysql shop$/)
+      expect(result.details).toEqual(['postgres orders: check: it is so', 'mysql shop: check: it is so'])
     }
     const many = { ...failed, MonitorSummaries: Array.from({ length: 9 }, (_, n) => summary(`m${n}`)) }
     expect((await one(json(many))).message).toMatch(/failed there: m0, m1, m2, m3, m4 and 4 more$/)
@@ -213,17 +215,22 @@ describe('the verdict', () => {
     [503, 'protocol', /answered 503: "The server is stopping"/],
     [500, 'protocol', /answered 500/],
     [302, 'protocol', /answered 302/],
-  ])('%i is not a verdict', async (status, fault, said) => {
-    const found = await one(json({ ResponseStatus: { Message: 'The server is stopping' } }, status))
-    expect(found).toMatchObject({ status: 'failed', fault })
-    expect(found.message).toMatch(said)
+  ])('%i is not a verdict', async (status, fault, text) => {
+    const result = await one(json({ ResponseStatus: { Message: 'The server is stopping' } }, status))
+    expect(result).toMatchObject({ status: 'failed', fault })
+    expect(result.message).toMatch(text)
   })
 
   test('a refused token is reported, and is not tried again', async () => {
     const options = { retries: 3 }
-    const { results, seen } = await look(json({}, 401), { token: secret('svc_key_x1') }, 'Standard', options)
+    const { results, connections: observation } = await look(
+      json({}, 401),
+      { token: secret('svc_key_x1') },
+      'Standard',
+      options,
+    )
     expect(checked(results, 'health')).toMatchObject({ fault: 'auth', message: expect.stringContaining('is refused') })
-    expect(seen).toBe(1)
+    expect(observation).toBe(1)
   })
 
   test.each([
@@ -245,9 +252,9 @@ describe('the verdict', () => {
       StatusMessage: bad,
       MonitorSummaries: [deep, 7, null, summary(bad, 'Failure', bad)],
     }
-    const found = await one(json(hostile))
-    expect(found.status).toBe('failed')
-    for (const line of [found.message, ...(found.details ?? [])]) {
+    const result = await one(json(hostile))
+    expect(result.status).toBe('failed')
+    for (const line of [result.message, ...(result.details ?? [])]) {
       expect(line).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
       expect(line.length).toBeLessThan(800)
     }
@@ -292,28 +299,28 @@ describe('the run document of another svc', () => {
 
   test('the verdict equals that of the same answer in the document of the interface', async () => {
     const failed = runOf(results)
-    const shown = ({ message, ...rest }: Awaited<ReturnType<typeof one>>) => ({
+    const withoutMessage = ({ message, ...rest }: Awaited<ReturnType<typeof one>>) => ({
       ...rest,
       address: '',
       message: message.replace(/^\S+ /, ''),
     })
     const document = (run: ReturnType<typeof runOf>) =>
       JSON.parse(encodeJson(HealthCheckResponse, healthCheckResponse(decodeRun(JSON.stringify(run))))) as object
-    expect(shown(await one(sendsRun(failed)))).toEqual(shown(await one(json(document(failed)))))
+    expect(withoutMessage(await one(sendsRun(failed)))).toEqual(withoutMessage(await one(json(document(failed)))))
     const warned = runOf(results.filter(({ status }) => status !== 'failed'))
-    const found = await one(sendsRun(warned))
-    expect(shown(found)).toEqual(shown(await one(json(document(warned)))))
-    expect(found).toMatchObject({
+    const result = await one(sendsRun(warned))
+    expect(withoutMessage(result)).toEqual(withoutMessage(await one(json(document(warned)))))
+    expect(result).toMatchObject({
       status: 'warning',
       message: expect.stringMatching(/says Success with 1 warning: "postgres orders backup: old"$/),
     })
   })
 
   test('a message that begins with "warning:" is not a warning', async () => {
-    const { results: found } = await look(
+    const { results } = await look(
       sendsRun(runOf([{ check: 'log', status: 'ok', message: 'warning: is the last line' }])),
     )
-    expect(found.map(({ check, status }) => [check, status])).toEqual([
+    expect(results.map(({ check, status }) => [check, status])).toEqual([
       ['connect', 'ok'],
       ['health', 'ok'],
       ['latency', 'ok'],
@@ -347,10 +354,10 @@ describe('the run document of another svc', () => {
     await using there = await peer(sendsRun(runOf(results)))
     const url = `http://127.0.0.1:${there.port}`
     for (let time = 0; time < 2; time += 1) {
-      const found = await runKind(svc, { url, ...settings }, 'Standard', options)
-      expect(found.filter(({ fault }) => fault === 'auth').map(({ check }) => check)).toEqual(['remote check'])
+      const matches = await runKind(svc, { url, ...settings }, 'Standard', options)
+      expect(matches.filter(({ fault }) => fault === 'auth').map(({ check }) => check)).toEqual(['remote check'])
     }
-    expect(there.seen()).toBe(2)
+    expect(there.connections()).toBe(2)
   })
 
   test('a unit or a fault class of a later svc is neither a value nor shown', async () => {
@@ -397,9 +404,9 @@ describe('the run document of another svc', () => {
     const settings = { token: secret('svc_key_of_the_other') }
     const { results: all } = await look(sendsRun(runOf(hostile)), settings, 'Standard')
     expect(checked(all, 'health').details?.at(-1)).toBe('(100 more checks there, not shown here)')
-    const found = all.filter(({ check }) => check === 'remote check')
-    expect(found).toHaveLength(200)
-    for (const { message, subject = '', details = [] } of found) {
+    const results = all.filter(({ check }) => check === 'remote check')
+    expect(results).toHaveLength(200)
+    for (const { message, subject = '', details = [] } of results) {
       for (const text of [message, subject, ...details]) {
         expect(text).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
         expect(text).not.toContain('svc_key_of_the_other')
@@ -411,8 +418,8 @@ describe('the run document of another svc', () => {
 
 describe('transport faults', () => {
   test('a port without a listener is reported as refused', async () => {
-    const [found] = await runKind(svc, { url: `http://127.0.0.1:${await refusedPort()}` })
-    expect(found).toMatchObject({ check: 'connect', status: 'failed', fault: 'refused' })
+    const [result] = await runKind(svc, { url: `http://127.0.0.1:${await refusedPort()}` })
+    expect(result).toMatchObject({ check: 'connect', status: 'failed', fault: 'refused' })
   })
 
   test.each<[string, Behaviour, string]>([
@@ -439,7 +446,7 @@ suiteWith(opensslMissing(), 'over https', () => {
     const tls = certificates.good
     const refused = await look(json(healthy), {}, 'Basic', { peer: { tls } })
     expect(checked(refused.results, 'connect')).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(refused.heard).toBe('')
+    expect(refused.input).toBe('')
     const trusted = await look(json(healthy), { caFile: certificates.caFile }, 'Basic', { peer: { tls } })
     expect(checked(trusted.results, 'health').status).toBe('ok')
   })
@@ -447,20 +454,20 @@ suiteWith(opensslMissing(), 'over https', () => {
 
 describe('hops', () => {
   test('a run that another svc requested calls no other svc', async () => {
-    const { results, seen } = await look(json(healthy), {}, 'Advanced', { calledByPeer: true })
+    const { results, connections: observation } = await look(json(healthy), {}, 'Advanced', { calledByPeer: true })
     expect(results).toMatchObject([
       { check: 'health', status: 'ok', message: expect.stringContaining('skipped to avoid a loop') },
     ])
-    expect(seen).toBe(0)
+    expect(observation).toBe(0)
   })
 
   test('this very process is never called, however its address is written', async () => {
     for (const own of ['127.0.0.1', '0.0.0.0', 'localhost']) {
       await using there = await peer(json(healthy))
       const ownUrl = () => `http://${own}:${there.port}/`
-      const [found] = await runKind(svc, { url: `http://127.0.0.1:${there.port}` }, 'Basic', { ownUrl })
-      expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('is this very process') })
-      expect(there.seen()).toBe(0)
+      const [result] = await runKind(svc, { url: `http://127.0.0.1:${there.port}` }, 'Basic', { ownUrl })
+      expect(result).toMatchObject({ status: 'warning', message: expect.stringContaining('is this very process') })
+      expect(there.connections()).toBe(0)
     }
   })
 
@@ -505,18 +512,18 @@ describe('real servers', () => {
   test('a healthy svc serve is ok at three depths, and a failing one names its monitor', async () => {
     const well = await serve('well', 'types: {}')
     for (const mode of ['Basic', 'Standard', 'Advanced'] as const) {
-      const found = await runKind(svc, { url: well.url, mode: 'Advanced' }, mode)
-      const checks = new Set(found.map(({ check }) => check))
+      const results = await runKind(svc, { url: well.url, mode: 'Advanced' }, mode)
+      const checks = new Set(results.map(({ check }) => check))
       expect([...checks]).toEqual(['connect', 'health', 'latency', 'remote check'])
-      expect(checked(found, 'health').status).not.toBe('failed')
+      expect(checked(results, 'health').status).not.toBe('failed')
     }
     const figures = (await runKind(svc, { url: well.url, mode: 'Standard' }, 'Standard')).map(
       ({ subject, measurement }) => [subject, measurement?.unit, measurement?.bound],
     )
     expect(figures).toContainEqual(['host cpu', 'percent', 'atMost'])
     const ill = await serve('ill', monitors(`{kind: tcp, name: gone, host: 127.0.0.1, port: ${await refusedPort()}}`))
-    const found = checked(await runKind(svc, { url: ill.url }), 'health')
-    expect(found).toMatchObject({ status: 'failed', message: expect.stringContaining('failed there: tcp gone') })
+    const result = checked(await runKind(svc, { url: ill.url }), 'health')
+    expect(result).toMatchObject({ status: 'failed', message: expect.stringContaining('failed there: tcp gone') })
     const there = (await runKind(svc, { url: ill.url })).filter(({ status }) => status === 'failed')
     expect(there.map(({ check, subject, fault }) => [check, subject, fault])).toEqual([
       ['health', undefined, 'data'],

@@ -27,7 +27,7 @@ describe('tcp connect', () => {
     const results = await runKind(tcp, { host, port: there.port })
     expect(results.map((result) => [result.check, result.status])).toEqual([['connect', 'ok']])
     expect(checked(results, 'connect').address).toBe(`127.0.0.1:${there.port}`)
-    expect(there.heard()).toBe('')
+    expect(there.input()).toBe('')
   })
 
   test('a refused port is reported as a host that is up without a listener', async () => {
@@ -72,7 +72,7 @@ describe('tcp answer', () => {
 
   test('the configured text is sent, and any answer is ok without expect', async () => {
     const result = await answer(
-      replies((asked) => `you said ${asked.length} bytes`),
+      replies((requests) => `you said ${requests.length} bytes`),
       { send: 'PING\r\n' },
     )
     expect(result.status).toBe('ok')
@@ -193,12 +193,12 @@ describe('tcp xml', () => {
       timeoutMs: 3_000,
     })
     await expect.poll(() => there.open()).toBe(0)
-    return { results, heard: there.heard() }
+    return { results, input: there.input() }
   }
 
   test('lead contains the length of the text that is sent, in bytes', async () => {
-    const { heard } = await ask(replies('<a/>'), { lead: 'Frame {length} ', send: '<ä/>', xml: { 'count(/a)': '1' } })
-    expect(Buffer.from(heard, 'latin1').toString()).toBe('Frame 5 <ä/>')
+    const { input } = await ask(replies('<a/>'), { lead: 'Frame {length} ', send: '<ä/>', xml: { 'count(/a)': '1' } })
+    expect(Buffer.from(input, 'latin1').toString()).toBe('Frame 5 <ä/>')
   })
 
   test('a document is complete when its root ends, in however many pieces it arrives', async () => {
@@ -250,11 +250,11 @@ describe('tcp xml', () => {
   })
 
   test('settings that exclude each other are reported before any connection', async () => {
-    const told = async (settings: Partial<typeof defaults>) =>
+    const problemOf = async (settings: Partial<typeof defaults>) =>
       checked((await ask(blackHole, settings)).results, 'settings').message
-    expect(await told({ lead: 'x' })).toBe('lead needs send')
-    expect(await told({ xml: { a: 'x' } })).toMatch(/is not a path such as/)
-    expect(await told({ measure: [{ name: 'm', path: '$.a', value: '.', count: {} }] })).toMatch(
+    expect(await problemOf({ lead: 'x' })).toBe('lead needs send')
+    expect(await problemOf({ xml: { a: 'x' } })).toMatch(/is not a path such as/)
+    expect(await problemOf({ measure: [{ name: 'm', path: '$.a', value: '.', count: {} }] })).toMatch(
       /the answer is read as XML/,
     )
   })
@@ -271,16 +271,16 @@ describe('tcp nonce', () => {
       timeoutMs: 3_000,
       ...options,
     })
-    return { results, heard: there.heard() }
+    return { results, input: there.input() }
   }
   const asks = { send: 'ECHO {nonce}\n', expect: 'ECHO {nonce}' }
 
   test('an echo of this connection is ok, and each attempt has another nonce', async () => {
-    const { results, heard } = await round(echo, asks)
+    const { results, input } = await round(echo, asks)
     expect(checked(results, 'answer').status).toBe('ok')
-    expect(heard).toMatch(/^ECHO [0-9a-f]{16}\n$/)
+    expect(input).toMatch(/^ECHO [0-9a-f]{16}\n$/)
     const again = await round(replies('no'), asks, { retries: 2 })
-    const sent = again.heard.match(/[0-9a-f]{16}/g)
+    const sent = again.input.match(/[0-9a-f]{16}/g)
     expect(new Set(sent).size).toBe(3)
   })
 
@@ -288,18 +288,18 @@ describe('tcp nonce', () => {
     ['canned', () => 'ECHO 0123456789abcdef\n'],
     ['unfilled', () => 'ECHO {nonce}\n'],
   ])('an answer that is %s fails, and names the nonce that was expected', async (_, answer) => {
-    const { results, heard } = await round(replies(answer), asks)
+    const { results, input } = await round(replies(answer), asks)
     const result = checked(results, 'answer')
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
     expect(result.message).toMatch(/and hung up, expected "ECHO [0-9a-f]{16}"$/)
-    expect(result.message).toContain(`expected "${heard.trim()}"`)
+    expect(result.message).toContain(`expected "${input.trim()}"`)
   })
 
   test('an answer to the previous connection fails', async () => {
     let before = 'ECHO nothing\n'
-    const late = replies((asked) => {
+    const late = replies((request) => {
       const answer = before
-      before = asked
+      before = request
       return answer
     })
     await using there = await peer(late)
@@ -311,26 +311,26 @@ describe('tcp nonce', () => {
   test('in a pattern and in XML the nonce is literal text', async () => {
     const pattern = await round(echo, { send: '{nonce}.\n', expect: '/^{nonce}\\.$/m' })
     expect(checked(pattern.results, 'answer').status).toBe('ok')
-    const shouts = replies((asked) => asked.toUpperCase())
+    const shouts = replies((request) => request.toUpperCase())
     expect(checked((await round(shouts, { send: 'a{nonce}', expect: '/^a{nonce}$/' })).results, 'answer').status).toBe(
       'failed',
     )
     const xml = { send: '<Ask Id="{nonce}"/>', lead: '{length} ', maxAnswer: 1024, xml: { '/Ask/@Id': '{nonce}' } }
-    const { results, heard } = await round(echo, xml)
+    const { results, input } = await round(echo, xml)
     expect(checked(results, 'xml').status).toBe('ok')
-    expect(heard).toMatch(/^28 <Ask Id="[0-9a-f]{16}"\/>$/)
+    expect(input).toMatch(/^28 <Ask Id="[0-9a-f]{16}"\/>$/)
     const canned = await round(replies('<Ask Id="0123456789abcdef"/>'), xml)
     expect(checked(canned.results, 'xml').message).toMatch(/\/Ask\/@Id is "0123456789abcdef", expected "[0-9a-f]{16}"$/)
   })
 
   test('text that only resembles the placeholder is sent unchanged', async () => {
-    const { heard } = await round(replies('x'), { send: '\x24{nonce} {Nonce} { nonce } {length}' })
-    expect(heard).toBe('\x24{nonce} {Nonce} { nonce } {length}')
+    const { input } = await round(replies('x'), { send: '\x24{nonce} {Nonce} { nonce } {length}' })
+    expect(input).toBe('\x24{nonce} {Nonce} { nonce } {length}')
   })
 
   test('a nonce that is expected and not sent is reported before any connection', async () => {
-    const { results, heard } = await round(echo, { send: 'x', expect: '{nonce}' })
+    const { results, input } = await round(echo, { send: 'x', expect: '{nonce}' })
     expect(checked(results, 'settings').message).toBe('expects {nonce}, which send does not say: put it there too')
-    expect(heard).toBe('')
+    expect(input).toBe('')
   })
 })

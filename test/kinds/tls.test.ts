@@ -16,10 +16,10 @@ suiteWith(opensslMissing(), 'tls', () => {
   afterAll(() => made.remove())
 
   type Settings = Parameters<typeof runKind<typeof tls.settings>>[1]
-  const look = async (shown: ServerCertificate, settings: Settings = {}, options: RunKindOptions = {}) => {
-    await using there = await peer(blackHole, { tls: shown })
-    const given = { host, port: there.port, servername: 'svc.test', caFile: made.caFile, ...settings }
-    return await runKind(tls, given, 'Standard', options)
+  const look = async (server: ServerCertificate, settings: Settings = {}, options: RunKindOptions = {}) => {
+    await using there = await peer(blackHole, { tls: server })
+    const monitorSettings = { host, port: there.port, servername: 'svc.test', caFile: made.caFile, ...settings }
+    return await runKind(tls, monitorSettings, 'Standard', options)
   }
 
   describe('tls certificates', () => {
@@ -145,7 +145,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       const status = (days: number) => {
         const to = new Date(at.getTime() + days * day)
         const own = { name: 'a', issuer: 'b', from: new Date(0), to, selfSigned: false }
-        const seen = {
+        const observation = {
           address: 'x:1',
           host: 'a',
           protocol: 'TLSv1.3',
@@ -154,7 +154,7 @@ suiteWith(opensslMissing(), 'tls', () => {
         }
         return evaluateExpiry(
           'expiry',
-          { ...seen, certificates: [own], hostError: undefined, at },
+          { ...observation, certificates: [own], hostError: undefined, at },
           { warn: 20, limit: 3 },
         ).status
       }
@@ -171,9 +171,9 @@ suiteWith(opensslMissing(), 'tls', () => {
     })
 
     test('TLS 1.2 is enough unless 1.3 is required', async () => {
-      const shown = { ...made.good, maxVersion: 'TLSv1.2' } as ServerCertificate
-      expect(checked(await look(shown), 'protocol').status).toBe('ok')
-      expect(checked(await look(shown, { minVersion: 'TLSv1.3' }), 'protocol').status).toBe('failed')
+      const server = { ...made.good, maxVersion: 'TLSv1.2' } as ServerCertificate
+      expect(checked(await look(server), 'protocol').status).toBe('ok')
+      expect(checked(await look(server, { minVersion: 'TLSv1.3' }), 'protocol').status).toBe('failed')
     })
 
     test('a port without TLS is reported as such', async () => {
@@ -218,7 +218,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       } finally {
         setDefaultCACertificates(before)
       }
-      expect(there.seen()).toBe(2)
+      expect(there.connections()).toBe(2)
       expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
     })
 
@@ -234,8 +234,8 @@ suiteWith(opensslMissing(), 'tls', () => {
     test('all finds the one node with an old certificate', async () => {
       await using good = await peer(blackHole, { tls: made.good })
       await using old = await peer(blackHole, { tls: made.expired, host: '127.0.0.2', port: good.port })
-      const given = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
-      const results = await runKind(tls, given, 'Standard', { resolve })
+      const settings = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
+      const results = await runKind(tls, settings, 'Standard', { resolve })
       const expiry = results.filter((result) => result.check === 'expiry')
       expect(expiry.map((result) => `${result.address} ${result.status}`).sort()).toEqual([
         `127.0.0.1:${good.port} ok`,
@@ -247,8 +247,8 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(await settled('')).toBe('')
       await using good = await peer(blackHole, { tls: made.good })
       await using deaf = await peer(blackHole, { host: '127.0.0.2', port: good.port })
-      const given = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'any' as const }
-      const results = await runKind(tls, given, 'Standard', { resolve, timeoutMs: 2_000 })
+      const settings = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'any' as const }
+      const results = await runKind(tls, settings, 'Standard', { resolve, timeoutMs: 2_000 })
       expect(results[0]).toMatchObject({ status: 'warning', address: `127.0.0.2:${deaf.port}` })
       expect(results.slice(1).map((result) => result.status)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok'])
       expect(await settled('TCPServerWrap 2')).toBe('TCPServerWrap 2')
@@ -257,8 +257,8 @@ suiteWith(opensslMissing(), 'tls', () => {
     test('a deadline names the addresses that were silent, and no others', async () => {
       await using good = await peer(blackHole, { tls: made.good })
       await using deaf = await peer(blackHole, { host: '127.0.0.2', port: good.port })
-      const given = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
-      const results = await runKind(tls, given, 'Basic', { resolve, timeoutMs: 800 })
+      const settings = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
+      const results = await runKind(tls, settings, 'Basic', { resolve, timeoutMs: 800 })
       expect(results.map((result) => result.status)).toEqual(['ok', 'failed'])
       expect(results[1]?.message).toBe(`127.0.0.2:${deaf.port} gave no answer within 0.8 s`)
     })

@@ -15,10 +15,10 @@ const mapOf = (values: object, names = '^[a-zA-Z0-9._-]+$') => ({
   propertyNames: { pattern: names },
   additionalProperties: values,
 })
-const when = (condition: object, wanted: object, otherwise: object) =>
+const when = (condition: object, expected: object, otherwise: object) =>
   Object.fromEntries([
     ['if', condition],
-    ['then', wanted],
+    ['then', expected],
     ['else', otherwise],
   ])
 const either = (kind: string, part: object) =>

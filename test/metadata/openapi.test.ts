@@ -32,14 +32,14 @@ describe('R6 the document is OpenAPI 3.1', () => {
   })
 
   test('R6 each reference resolves', () => {
-    const found = [...objects(document)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []))
-    expect(found.length).toBeGreaterThan(500)
+    const results = [...objects(document)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []))
+    expect(results.length).toBeGreaterThan(500)
     const there = new Set(
       Object.entries(document.components).flatMap(([kind, parts]) =>
         Object.keys(parts as object).map((name) => `#/components/${kind}/${name}`),
       ),
     )
-    expect(found.filter((one) => !there.has(one))).toEqual([])
+    expect(results.filter((one) => !there.has(one))).toEqual([])
   })
 
   test('R6 each schema is valid in the 2020-12 dialect, by the strict rules of a validator', () => {
@@ -115,25 +115,25 @@ describe('R6 the document matches the server', () => {
 
   test('R6 each field is a parameter of a GET, except those that a query may not contain', () => {
     for (const { path, verb, operation } of described.filter(({ verb }) => verb === 'GET')) {
-      const found = at(path)
-      if (found.kind === 'own') continue
-      const row: OperationSpec = operations[found.operation]
-      const given = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
-      const named = (operation.parameters ?? []).flatMap(({ in: place, name }) =>
+      const result = at(path)
+      if (result.kind === 'own') continue
+      const row: OperationSpec = operations[result.operation]
+      const pathNames = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const declaredNames = (operation.parameters ?? []).flatMap(({ in: place, name }) =>
         place === 'query' && name !== 'format' ? [name] : [],
       )
-      const wanted = Object.keys(row.request.fields).filter(
-        (name) => !row.neverInQuery.includes(name) && !given.includes(name),
+      const expectedNames = Object.keys(row.request.fields).filter(
+        (name) => !row.neverInQuery.includes(name) && !pathNames.includes(name),
       )
-      expect([path, verb, named]).toEqual([path, verb, wanted])
+      expect([path, verb, declaredNames]).toEqual([path, verb, expectedNames])
     }
   })
 
   test('R6 it describes the callers: sign-in is optional except where a role is needed', () => {
     expect(document['security']).toContainEqual({})
     for (const { path, verb, operation } of described) {
-      const found = at(path)
-      const guarded = found.kind === 'operation' && operations[found.operation].caller !== 'anyone'
+      const result = at(path)
+      const guarded = result.kind === 'operation' && operations[result.operation].caller !== 'anyone'
       if (verb !== 'OPTIONS') expect([path, 'security' in operation]).toEqual([path, guarded])
     }
     expect(operationAt('POST', '/assignroles')?.['security']).toContainEqual({ bearer: ['Admin'] })
@@ -277,27 +277,27 @@ describe('the validator itself', () => {
       Duration: 'PT0.001S',
     },
   }
-  const held =
+  const schemas =
     (body: unknown, status = 200, type = 'application/json') =>
     () =>
       valid('GET', '/healthcheck?x=y', status, type, JSON.stringify(body))
 
   test('a valid answer passes, and each invalid one is refused', () => {
-    expect(held(healthy)).not.toThrow()
-    expect(held({ ...healthy, Status: undefined })).toThrow(/Status/)
-    expect(held({ ...healthy, Status: 'Perhaps' })).toThrow(/allowed values/)
-    expect(held({ ...healthy, Extra: 1 })).toThrow(/additional properties/)
-    expect(held({ ...healthy, ServerState: { ServerName: 'a', Extra: 1 } })).toThrow(/additional properties/)
+    expect(schemas(healthy)).not.toThrow()
+    expect(schemas({ ...healthy, Status: undefined })).toThrow(/Status/)
+    expect(schemas({ ...healthy, Status: 'Perhaps' })).toThrow(/allowed values/)
+    expect(schemas({ ...healthy, Extra: 1 })).toThrow(/additional properties/)
+    expect(schemas({ ...healthy, ServerState: { ServerName: 'a', Extra: 1 } })).toThrow(/additional properties/)
     const metrics = healthy.ExecutionMetrics
-    expect(held({ ...healthy, ExecutionMetrics: { ...metrics, EndDateTime: '2026-11-20T12:00:00Z' } })).toThrow(
+    expect(schemas({ ...healthy, ExecutionMetrics: { ...metrics, EndDateTime: '2026-11-20T12:00:00Z' } })).toThrow(
       /pattern/,
     )
     for (const Duration of ['P', 'PT', '1s', 'PT1.12345678S', 'P1M', '']) {
-      expect(held({ ...healthy, ExecutionMetrics: { ...metrics, Duration } })).toThrow(/pattern/)
+      expect(schemas({ ...healthy, ExecutionMetrics: { ...metrics, Duration } })).toThrow(/pattern/)
     }
-    expect(held(healthy, 503)).toThrow()
-    expect(held(healthy, 418)).toThrow(/no such status/)
-    expect(held(healthy, 200, 'text/html')).toThrow(/media types/)
+    expect(schemas(healthy, 503)).toThrow()
+    expect(schemas(healthy, 418)).toThrow(/no such status/)
+    expect(schemas(healthy, 200, 'text/html')).toThrow(/media types/)
     expect(() => valid('GET', '/healthcheck', 200, 'text/javascript', JSON.stringify(healthy))).toThrow(/no call/)
     expect(() => valid('HEAD', '/healthcheck', 200, 'application/json', '{}')).toThrow(/no body/)
     expect(() => valid('GET', '/nothing', 200, 'application/json', '{}')).toThrow(/no such status/)

@@ -37,10 +37,10 @@ test('N9 tools learn the letter case of names', () => {
 test('R6 the metadata has each operation with its fields, routes and answer', () => {
   expect(metadata.config.baseUrl).toBe('http://localhost:1')
   for (const { name, request, response, routes } of Object.values(operations)) {
-    const found = operation(name)
-    expect(found?.request.properties.map((property) => property.name)).toEqual(Object.keys(request.fields))
-    expect(found?.response.name).toBe(response.name)
-    expect(found?.routes.map(({ path, verbs }) => [path, verbs])).toEqual(
+    const result = operation(name)
+    expect(result?.request.properties.map((property) => property.name)).toEqual(Object.keys(request.fields))
+    expect(result?.response.name).toBe(response.name)
+    expect(result?.routes.map(({ path, verbs }) => [path, verbs])).toEqual(
       routes.map(({ path, verbs }) => [path, verbs.join(',')]),
     )
   }
@@ -68,16 +68,16 @@ test('R6 it describes who may call', () => {
 })
 
 test('R6 each type that is referenced is present', () => {
-  const known = new Set([
+  const typeNames = new Set([
     ...metadata.types.map(({ name }) => name),
     ...metadata.operations.flatMap(({ request, response }) => [request.name, response.name]),
     ...['String', 'Boolean', 'Int64', 'Double', 'DateTime', 'TimeSpan', 'Nullable`1', 'List`1', 'Dictionary`2'],
   ])
   const all = [...metadata.types, ...metadata.operations.flatMap(({ request, response }) => [request, response])]
-  const named = all.flatMap(({ properties = [] }) =>
+  const referencedNames = all.flatMap(({ properties = [] }) =>
     properties.flatMap(({ type, genericArgs = [] }) => [type, ...genericArgs]),
   )
-  expect(named.filter((name) => !known.has(name))).toEqual([])
+  expect(referencedNames.filter((name) => !typeNames.has(name))).toEqual([])
 })
 
 test('R6 the application is described with its name, its address and the same types', () => {

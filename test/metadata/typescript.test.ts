@@ -68,11 +68,11 @@ test('R6 R3 the unmodified client works with them, alone and in batches', async 
   expect(JSON.parse(out)).toEqual({
     got: 'Success',
     posted: 'Success',
-    asked: 'Success',
+    requests: 'Success',
     failed: 'HealthCheckFailed',
     all: [['One'], ['One', 'Two']],
     ended: { errorCode: 'NotFound', message: 'nobody', errors: [], meta: { autoBatchIndex: '1' } },
-    held: ['One', 'Two', 'Three', 'Five'],
+    holder: ['One', 'Two', 'Three', 'Five'],
   })
 }, 60_000)
 

@@ -14,7 +14,7 @@ afterEach(() => {
 })
 
 /** Both ends of a connection, and what the far one has heard. */
-async function pair(): Promise<{ readonly near: Socket; readonly far: Socket; readonly heard: () => string }> {
+async function pair(): Promise<{ readonly near: Socket; readonly far: Socket; readonly input: () => string }> {
   const server = createServer().listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')
@@ -25,7 +25,7 @@ async function pair(): Promise<{ readonly near: Socket; readonly far: Socket; re
   far.on('data', (chunk) => {
     text += String(chunk)
   })
-  return { near, far, heard: () => text }
+  return { near, far, input: () => text }
 }
 /** Has the far end say something, and waits until it has arrived. */
 async function says({ near, far }: { readonly near: Socket; readonly far: Socket }, words: string): Promise<void> {
@@ -43,10 +43,10 @@ describe('one request, one reply', () => {
     await says(ends, '220 hello\r\n')
     expect((await control.first(10_000)).code).toBe(220)
     await says(ends, '426 the transfer was cut\r\n')
-    const asked = control.ask('PWD', 10_000)
-    await until(() => ends.heard() === 'PWD\r\n')
+    const reply = control.ask('PWD', 10_000)
+    await until(() => ends.input() === 'PWD\r\n')
     ends.far.write('257 "/"\r\n')
-    expect((await asked).code).toBe(257)
+    expect((await reply).code).toBe(257)
   })
 
   test('FTP: after a 421 no command is sent, and each one reports it', async () => {
@@ -57,7 +57,7 @@ describe('one request, one reply', () => {
     await expect(control.ask('USER x', 10_000)).rejects.toMatchObject(cause)
     expect(control.usable).toBe(false)
     await expect(control.ask('PASS y', 10_000)).rejects.toMatchObject(cause)
-    expect(ends.heard()).toBe('')
+    expect(ends.input()).toBe('')
   })
 
   test('it waits no longer than configured, and reports for what', async () => {
@@ -86,9 +86,9 @@ describe('one request, one reply', () => {
       await says(ends, first)
       expect(await exchange.next()).toBe('hello')
     }
-    const asked = name === undefined ? exchange.next() : exchange.ask('x', name)
+    const reply = name === undefined ? exchange.next() : exchange.ask('x', name)
     ends.far.end()
-    await expect(asked).rejects.toMatchObject({ fault: 'protocol', message: `h:1 closed the connection ${when}` })
+    await expect(reply).rejects.toMatchObject({ fault: 'protocol', message: `h:1 closed the connection ${when}` })
   })
 
   test('unsolicited data beyond the limit is a flood', async () => {
@@ -112,7 +112,7 @@ describe('one request, one reply', () => {
         const spoken = new speak(ends.near, 'h:1', hide)
         const agreed =
           spoken instanceof SmtpSession ? spoken.startTls() : spoken.ask('AUTH TLS', 10_000).then(() => spoken.detach())
-        await until(() => ends.heard() !== '')
+        await until(() => ends.input() !== '')
         ends.far.write(`220 go on\r\n${words}`)
         await expect(agreed).rejects.toThrow('h:1 went on in the clear after it had agreed to TLS')
       }

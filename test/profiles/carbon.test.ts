@@ -15,19 +15,19 @@ async function ask(
 ) {
   const reports = await runType(yaml(server.port), 'XcodeC', mode, { timeoutMs, ...more })
   await expect.poll(() => server.open()).toBe(0)
-  const said = reports.flatMap(({ results }) => results.map(({ check, message }) => `${check}: ${message}`))
+  const messages = reports.flatMap(({ results }) => results.map(({ check, message }) => `${check}: ${message}`))
   return {
     names: reports.map(({ name }) => name),
     failed: complaints(reports),
     warned: complaints(reports, 'warning'),
-    said,
+    messages: messages,
   }
 }
 async function look(change: (state: CarbonState) => void, mode: Mode = 'Advanced') {
   const state = soundCarbon()
   change(state)
   await using server = await carbon(state)
-  return { ...(await ask(server, mode)), heard: server.heard() }
+  return { ...(await ask(server, mode)), input: server.input() }
 }
 
 describe('the profile carbon', () => {
@@ -38,18 +38,18 @@ describe('the profile carbon', () => {
       warned: [],
     })
     expect(await look(() => {}, 'Standard')).toMatchObject({ failed: [], warned: [] })
-    const { names, failed, warned, heard } = await look(() => {})
+    const { names, failed, warned, input } = await look(() => {})
     expect([names, failed, warned]).toEqual([
       ['tcp c1 port', 'tcp c1 version', 'tcp c1 node', 'tcp c1 free slots', 'tcp c1 job list', 'tcp c1 jobs'],
       [],
       [],
     ])
     const reports = await look(() => {}, 'Basic')
-    expect(reports.said).toContainEqual(expect.stringMatching(/^answer: \S+ answered 97 B in /))
-    expect(heard).toContain(
+    expect(reports.messages).toContainEqual(expect.stringMatching(/^answer: \S+ answered 97 B in /))
+    expect(input).toContain(
       'CarbonAPIXML1 86 <?xml version="1.0" encoding="UTF-8"?><cnpsXML CarbonAPIVer="1.2" TaskType="Version"/>',
     )
-    expect(heard).not.toMatch(/JobQueue|JobCommand|Stop|Pause|Remove/)
+    expect(input).not.toMatch(/JobQueue|JobCommand|Stop|Pause|Remove/)
   })
 
   test.each([
@@ -92,7 +92,9 @@ describe('the profile carbon', () => {
     expect((await minutesLater(0)).warned).toEqual([])
     const still = await minutesLater(15)
     expect(still.warned).toEqual([])
-    expect(still.said).toContainEqual(expect.stringMatching(/free slots: 0 .*, for 15 min now: counts after 15 min$/))
+    expect(still.messages).toContainEqual(
+      expect.stringMatching(/free slots: 0 .*, for 15 min now: counts after 15 min$/),
+    )
     expect((await minutesLater(16)).warned).toEqual([expect.stringMatching(/free slots: 0 .*, for 16 min now$/)])
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { load, refused, said } from '../config/given.ts'
+import { load, problemsOf, refused } from '../config/given.ts'
 import { badClip, goodClip, type QcState, qc, soundQc } from '../support/qc.ts'
 import { complaints, runType } from '../support/run-types.ts'
 
@@ -104,7 +104,7 @@ ${more}`
   const reports = await runType(yaml, 'Qc', 'Advanced', { env })
   return {
     reports,
-    asked: server.asked(),
+    requests: server.requestLines(),
     left: [...state.jobs.values()].map(({ file }) => file).sort(),
     failed: complaints(reports).map((line) => line.replaceAll(/qc%2F\d/g, 'qc%2F1')),
   }
@@ -113,7 +113,7 @@ const remove = '      jobRemove: /jobs/\x24{job}\n'
 
 describe('the clips of the profile file-qc', () => {
   test('a simulated analyser that passes the valid clip and fails the defective one is ok, and its jobs are removed', async () => {
-    const { reports, failed, left, asked } = await clips(() => {}, remove)
+    const { reports, failed, left, requests } = await clips(() => {}, remove)
     expect(failed).toEqual([])
     expect(left).toEqual([])
     expect(reports.map(({ name }) => name)).toEqual([
@@ -123,8 +123,8 @@ describe('the clips of the profile file-qc', () => {
     ])
     const good = reports[1]?.results.map(({ message }) => message.replace(/ in [\d.]+ m?s.*/, '')) ?? []
     expect(good[2]).toMatch(/^job: GET \/api\/jobs\/qc%2F\d was answered 200 with \d+ B, asked 2 times$/)
-    expect(asked.filter((line) => line.startsWith('POST'))).toHaveLength(2)
-    expect(asked.filter((line) => line.startsWith('DELETE'))).toHaveLength(2)
+    expect(requests.filter((line) => line.startsWith('POST'))).toHaveLength(2)
+    expect(requests.filter((line) => line.startsWith('DELETE'))).toHaveLength(2)
   })
 
   test('without a request that removes them, the jobs of a simulated analyser stay', async () => {
@@ -177,12 +177,12 @@ describe('the clips of the profile file-qc', () => {
   })
 
   test('a simulated analyser that accepts no job fails at the submission, and nothing is removed', async () => {
-    const { failed, asked } = await clips((state) => Object.assign(state, { accepts: 503 }), remove)
+    const { failed, requests } = await clips((state) => Object.assign(state, { accepts: 503 }), remove)
     expect(failed[0]).toMatch(/good clip step: submit: POST \/api\/jobs was answered 503 \(expected 2xx\)$/)
     expect(failed[1]).toMatch(/good clip step: job: not run: step "submit" failed$/)
     // Nobody knows what a 503 has made; there is no id by which to remove it.
     expect(failed[2]).toMatch(/good clip cleanup: remove: .* may be left behind/)
-    expect(asked.filter((line) => line.startsWith('DELETE'))).toEqual([])
+    expect(requests.filter((line) => line.startsWith('DELETE'))).toEqual([])
   })
 
   test('the verdict of an unfinished simulated job does not count', async () => {
@@ -214,16 +214,16 @@ describe('the clips of the profile file-qc', () => {
     await using server = await qc(state)
     const yaml = `types: {Qc: [{profile: file-qc, host: 127.0.0.1, port: ${server.port}, allowWrites: true, api: "${server.origin}/api", goodClip: /a}]}`
     expect((await runType(yaml, 'Qc', 'Standard')).map(({ name }) => name)).toEqual(['tcp file-qc port'])
-    expect(server.asked()).toEqual([])
+    expect(server.requestLines()).toEqual([])
   })
 
   const use = (more: string): string => `types:\n  Qc:\n    - profile: file-qc\n      host: qc1\n${more}`
 
   test('a clip without allowWrites, or without its destination, is a mistake in the file', async () => {
-    expect(said(await refused(use('      goodClip: /a\n      api: http://qc1/\n')))).toEqual([
+    expect(problemsOf(await refused(use('      goodClip: /a\n      api: http://qc1/\n')))).toEqual([
       '5:7: types.Qc[0].goodClip needs `allowWrites: true` beside it',
     ])
-    expect(said(await refused(use('      badClip: /a\n      allowWrites: false\n')))).toEqual([
+    expect(problemsOf(await refused(use('      badClip: /a\n      allowWrites: false\n')))).toEqual([
       '5:7: types.Qc[0].badClip needs `allowWrites: true` and `api:` beside it',
     ])
   })

@@ -2,7 +2,7 @@ import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { refused, said } from '../config/given.ts'
+import { problemsOf, refused } from '../config/given.ts'
 import { blackHole, cutAfter, endless, escapeSequences, http, peer, refusedPort, replies } from '../support/faults.ts'
 import { complaints, runType } from '../support/run-types.ts'
 import { soundVantage, testWorkflow, type VantageState, vantage } from '../support/vantage.ts'
@@ -19,7 +19,7 @@ async function look(change: (state: VantageState) => void, mode: 'Basic' | 'Stan
   await expect.poll(() => server.open()).toBe(0)
   return {
     names: reports.map(({ name }) => name),
-    asked: server.asked(),
+    requests: server.requestLines(),
     failed: complaints(reports),
     warned: complaints(reports, 'warning'),
     clocks: reports.flatMap(({ results }) => results).filter(({ check }) => check === 'clock').length,
@@ -31,7 +31,7 @@ describe('the profile vantage', () => {
     const basic = await look(() => {}, 'Basic')
     expect(basic).toMatchObject({
       names: ['tcp vantage port', 'http vantage online'],
-      asked: ['GET /Rest/Domain/Online'],
+      requests: ['GET /Rest/Domain/Online'],
       failed: [],
       warned: [],
     })
@@ -51,9 +51,9 @@ describe('the profile vantage', () => {
       'http vantage failed jobs',
       'http vantage active jobs',
     ])
-    expect(advanced.asked.filter((line) => !line.startsWith('GET /Rest/'))).toEqual([])
+    expect(advanced.requests.filter((line) => !line.startsWith('GET /Rest/'))).toEqual([])
     expect(advanced.clocks).toBe(1)
-    expect(advanced.asked.join()).not.toMatch(/stop|shutdown|submit|restart/i)
+    expect(advanced.requests.join()).not.toMatch(/stop|shutdown|submit|restart/i)
   })
 
   test('a domain that is not online fails in Basic already', async () => {
@@ -131,7 +131,7 @@ describe('the profile vantage', () => {
   })
 
   test('a simulated domain that is silent, incomplete, endless or hostile is reported as such', async () => {
-    const told = async (behave: Parameters<typeof peer>[0]): Promise<string> => {
+    const messageOf = async (behave: Parameters<typeof peer>[0]): Promise<string> => {
       await using server = await peer(behave)
       const reports = await runType(
         yaml(server.port, '      change: {online: {timeout: 1s}}\n'),
@@ -142,10 +142,12 @@ describe('the profile vantage', () => {
       await expect.poll(() => server.open()).toBe(0)
       return complaints(reports).find((line) => line.startsWith('http vantage online')) ?? ''
     }
-    expect(await told(blackHole)).toMatch(/status: 127\.0\.0\.1:\d+ gave no answer within 1 s$/)
-    expect(await told(cutAfter(70, http(200, '{"Online":true}'.padEnd(200))))).toMatch(/body: .* cut its answer short/)
-    expect(await told(endless('HTTP/1.1 200 OK\r\n\r\n'))).toMatch(/json: .* is longer than maxBody/)
-    const escaping = await told(replies(http(200, JSON.stringify({ Online: escapeSequences }))))
+    expect(await messageOf(blackHole)).toMatch(/status: 127\.0\.0\.1:\d+ gave no answer within 1 s$/)
+    expect(await messageOf(cutAfter(70, http(200, '{"Online":true}'.padEnd(200))))).toMatch(
+      /body: .* cut its answer short/,
+    )
+    expect(await messageOf(endless('HTTP/1.1 200 OK\r\n\r\n'))).toMatch(/json: .* is longer than maxBody/)
+    const escaping = await messageOf(replies(http(200, JSON.stringify({ Online: escapeSequences }))))
     expect(escaping).toContain('$.Online is "redgnp", expected "true"')
   })
 
@@ -184,11 +186,11 @@ describe('the test job of the profile vantage', () => {
     change(state)
     await using server = await vantage(state)
     const reports = await runType(yaml(server.port, jobOf(`${leave}${more}`)), 'XcodeV', 'Advanced')
-    return { state, reports, asked: server.asked(), failed: complaints(reports) }
+    return { state, reports, requests: server.requestLines(), failed: complaints(reports) }
   }
 
   test('a simulated domain that completes it passes; it is submitted once, and never stopped or removed', async () => {
-    const { state, reports, asked, failed } = await submit(() => {})
+    const { state, reports, requests, failed } = await submit(() => {})
     expect(failed).toEqual([])
     expect(reports.map(({ name }) => name)).toEqual(['tcp vantage port', 'http-steps vantage test job'])
     expect(reports[1]?.results.at(-1)?.message).toMatch(/^job: GET \/Rest\/Jobs\/\S+ was answered 200 .*asked 2 times/)
@@ -198,34 +200,34 @@ describe('the test job of the profile vantage', () => {
         Medias: [{ Name: 'Original', Files: ['\\\\nas\\probe.mov'] }],
       },
     ])
-    expect(asked.filter((line) => !line.startsWith('GET'))).toEqual([`POST /Rest/Workflows/${testWorkflow}/Submit`])
+    expect(requests.filter((line) => !line.startsWith('GET'))).toEqual([`POST /Rest/Workflows/${testWorkflow}/Submit`])
   })
 
   test('a simulated domain in which it fails, or never ends, is reported with its own message', async () => {
-    const { failed, asked } = await submit((state) => Object.assign(state, { ends: 4 }))
+    const { failed, requests } = await submit((state) => Object.assign(state, { ends: 4 }))
     expect(failed).toEqual([
       expect.stringMatching(
         /^http-steps vantage test job step: job: the test job failed \(GET \S+ was answered 200, asked 2 times in .*: \$\.Job\.State is "4"\)$/,
       ),
     ])
-    expect(asked.join()).not.toMatch(/stop|remove|delete|put/i)
+    expect(requests.join()).not.toMatch(/stop|remove|delete|put/i)
     const never = await submit((state) => Object.assign(state, { looks: 1_000 }), '      testTimeout: 2s\n')
     expect(never.failed).toEqual([
       expect.stringMatching(
         /test job step: job: GET \S+ is not over, .*; last heard: \$\.Job\.State is "0", expected "5"$/,
       ),
     ])
-    expect(never.asked.filter((line) => !line.startsWith('GET'))).toHaveLength(1)
+    expect(never.requests.filter((line) => !line.startsWith('GET'))).toHaveLength(1)
   })
 
   test('without allowWrites, without its body, or with invalid JSON, it is a mistake in the file', async () => {
-    expect(said(await refused(yaml(1, jobOf())))).toEqual([
+    expect(problemsOf(await refused(yaml(1, jobOf())))).toEqual([
       '6:7: types.XcodeV[0].testWorkflow needs `allowWrites: true` beside it',
     ])
-    expect(said(await refused(yaml(1, '      testWorkflow: x\n      allowWrites: true\n')))).toEqual([
+    expect(problemsOf(await refused(yaml(1, '      testWorkflow: x\n      allowWrites: true\n')))).toEqual([
       '6:7: types.XcodeV[0].testWorkflow needs `testBody:` beside it',
     ])
     const broken = '      testWorkflow: x\n      testBody: "{x"\n      allowWrites: true\n'
-    expect(said(await refused(yaml(1, broken)))[0]).toMatch(/step "submit" has a body that is not JSON/)
+    expect(problemsOf(await refused(yaml(1, broken)))[0]).toMatch(/step "submit" has a body that is not JSON/)
   })
 })

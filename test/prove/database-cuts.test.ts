@@ -96,8 +96,8 @@ async function breakAll(load: Load, breaks: Iterable<() => Promise<string>>): Pr
   let changeMs = 0
   for (const one of breaks) {
     const after = await Promise.race([one(), load.failed])
-    const begun = performance.now()
-    const plain = server.query('SELECT 1').then(() => performance.now() - begun)
+    const start = performance.now()
+    const plain = server.query('SELECT 1').then(() => performance.now() - start)
     const recovery = await load.recovery()
     const { ms, ownMs } = recovery.answer
     answers.push({ ms, ownMs: Math.min(ownMs, ms - (await plain)), after })

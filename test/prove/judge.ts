@@ -42,8 +42,8 @@ export function evaluate(
     if (values.length !== 1 || !form.test(values[0] ?? ''))
       throw wrong(`F4 S6 the header ${name} is ${values.join(' | ')}`)
   }
-  for (const told of ['x-powered-by', 'server'])
-    if (headerOf(answer, told) !== undefined) throw wrong(`F4 it says ${told}`)
+  for (const header of ['x-powered-by', 'server'])
+    if (headerOf(answer, header) !== undefined) throw wrong(`F4 it says ${header}`)
   const contentType = headerOf(answer, 'content-type')
   if (!bodiless && (contentType === undefined) !== (body === '')) throw wrong('a body and its type belong together')
   if (status >= 500 && !explained(answer, bodiless)) throw wrong('S6 a 5xx that says neither Failure nor Retry-After')
@@ -65,12 +65,12 @@ export function evaluate(
     const called = contentType?.startsWith('text/javascript') === true
     const signsIn = operation.includes('Auth') && !called
     const refreshes = operation.includes('AccessToken') && !called
-    const known = secrets
+    const knownSecrets = secrets
       .in(whole)
       .find((each) => !(refreshes || (signsIn && each.startsWith('svc_ss_') && sent.includes(each))))
-    const told = tokensIn(whole)
-    for (const token of told) secrets.give(token)
-    return known ?? (signsIn || refreshes ? undefined : told[0])
+    const header = tokensIn(whole)
+    for (const token of header) secrets.give(token)
+    return knownSecrets ?? (signsIn || refreshes ? undefined : header[0])
   }
 }
 

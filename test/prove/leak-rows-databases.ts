@@ -15,7 +15,8 @@ const env = { WORD: word, WRONG: 'wrong horse' }
 const password = { env: 'WORD' }
 const wrong = { env: 'WRONG' }
 const at = (scheme: string, port: number, rest = ''): string => `${scheme}://monitor@127.0.0.1:${port}${rest}`
-const rows = (found: readonly Record<string, unknown>[]): readonly string[] => found.map((row) => JSON.stringify(row))
+const rows = (results: readonly Record<string, unknown>[]): readonly string[] =>
+  results.map((row) => JSON.stringify(row))
 
 const queries = [{ name: 'one', sql: 'SELECT 1 AS answer', atMost: 1 }]
 

@@ -4,7 +4,18 @@ import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import { configurableKinds, loadKind } from '../../src/core/plan/index.ts'
 import { peerSuite } from '../support/peer.ts'
 import { askAndLeave, poll, polled } from './leak-polling.ts'
-import { added, emptied, forgetCode, holds, look, proveKind, proving, rested, told, tooMuch } from './leak-proof.ts'
+import {
+  added,
+  describeMeasured,
+  emptied,
+  forgetCode,
+  holds,
+  look,
+  proveKind,
+  proving,
+  rested,
+  tooMuch,
+} from './leak-proof.ts'
 import { removeCertificates } from './leak-row.ts'
 import { rows } from './leak-rows.ts'
 import { startServe } from './leak-serve.ts'
@@ -53,7 +64,7 @@ describe.concurrent('nothing leaks', () => {
     peerSuite(uncounted ?? row.missing, kind, () => {
       test(`after its runs nothing of ${kind} is left, on either side${against}`, { timeout: 900_000 }, async () => {
         const measured = await inTurn(() => proveKind(kind as KindName, row))
-        if (proving) process.stderr.write(told(measured))
+        if (proving) process.stderr.write(describeMeasured(measured))
       })
     })
   }
@@ -68,7 +79,7 @@ async function proveServe(): Promise<void> {
   const peers = await polled()
   const serve = await startServe(peers.yaml, peers.env)
   const all = proving ? 3_000 : 144
-  const asked = async (polls: number): Promise<void> => {
+  const pollAll = async (polls: number): Promise<void> => {
     const { unexpected, answered, killed } = await poll(serve.port, peers.types, polls)
     expect(unexpected).toEqual([])
     expect(answered + killed).toBe(polls)
@@ -76,23 +87,23 @@ async function proveServe(): Promise<void> {
   }
   try {
     // The last run of each type in each mode is kept, for strangers and for other svc: until all of them are there.
-    await asked(proving ? 840 : 144)
+    await pollAll(proving ? 840 : 144)
     const before = await rested(serve, calmMs)
-    const begun = performance.now()
-    await asked(all / 2)
+    const start = performance.now()
+    await pollAll(all / 2)
     const middle = await look(serve, before, apartMs)
-    await asked(all / 2)
+    await pollAll(all / 2)
     const after = await look(serve, before, apartMs)
     const second = added(after, middle)
     const measured = {
       kind: 'svc serve',
       runs: all,
-      seconds: (performance.now() - begun) / 1_000,
+      seconds: (performance.now() - start) / 1_000,
       before,
       after,
       second,
     }
-    if (proving) process.stderr.write(told(measured))
+    if (proving) process.stderr.write(describeMeasured(measured))
     expect(holds(after)).toEqual(holds(before))
     // After few polls what it keeps for good is still filling up: only the full run is strict.
     expect(tooMuch(measured, all / 2, proving ? 150 + 0.02 * all : 600)).toEqual([])

@@ -20,7 +20,7 @@ export class Secrets {
     this.#given.add(secret)
   }
 
-  named(name: string): string {
+  label(name: string): string {
     return this.#named.get(name) ?? ''
   }
 
@@ -34,7 +34,7 @@ export class Secrets {
     const tokens = text.includes('svc_') ? (text.match(token) ?? []) : []
     return [
       ...this.#passwords.filter((password) => text.includes(password)),
-      ...tokens.filter((found) => this.#given.has(found)),
+      ...tokens.filter((result) => this.#given.has(result)),
     ]
   }
 }

@@ -55,7 +55,7 @@ export async function renewed(port: number, secrets: Secrets): Promise<void> {
       headers: { 'content-type': 'application/json', ...more },
       body: JSON.stringify(body),
     })
-  const root = { authorization: `Bearer ${secrets.named('rootKey')}` }
+  const root = { authorization: `Bearer ${secrets.label('rootKey')}` }
   const roles = await Promise.all([
     post('/assignroles', { UserName: 'Ann', Roles: ['Admin', 'Editor'] }, root),
     post('/unassignroles', { UserName: 'Ned', Roles: ['Admin'] }, root),

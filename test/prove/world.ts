@@ -13,7 +13,7 @@ import { ServeLog } from './serve-log.ts'
 import { makeAccounts, renewed } from './signed-in.ts'
 
 /** What a process holds on to. Bytes, but `sockets` and `files`, which are undefined where nobody counts them. */
-export type Held = {
+export type Holder = {
   readonly rss: number
   readonly heapUsed: number
   readonly external: number
@@ -32,7 +32,7 @@ export type CheckContext = {
   /** Gives Ann and Ned their roles back, and new sessions in place of those that were ended. */
   readonly renew: () => Promise<void>
   /** What it holds after everything that can be freed has been. */
-  readonly measure: () => Promise<Held>
+  readonly measure: () => Promise<Holder>
   /** SIGTERM; gives the exit code. */
   readonly stop: () => Promise<number | null>
   readonly remove: () => Promise<void>
@@ -105,11 +105,11 @@ types:
     - {kind: heartbeat, name: agents}
 `
 
-async function measured(child: ChildProcess): Promise<Held> {
+async function measured(child: ChildProcess): Promise<Holder> {
   const answer = once(child, 'message')
   child.send('measure')
-  const [held] = (await answer) as [Omit<Held, 'files'>]
-  return { ...held, files: files(child.pid) }
+  const [holdings] = (await answer) as [Omit<Holder, 'files'>]
+  return { ...holdings, files: files(child.pid) }
 }
 
 function files(pid: number | undefined): number | undefined {

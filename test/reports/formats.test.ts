@@ -343,8 +343,8 @@ describe('github', () => {
 
   test('root causes are errors and come first, and checks that were skipped because of them are a notice', async () => {
     const lines = (await render('github', [broken])).split('\n').filter(Boolean)
-    const told = lines.map(workflowCommand).map((command) => [command?.command, command?.properties['title']])
-    expect(told).toEqual([
+    const annotations = lines.map(workflowCommand).map((command) => [command?.command, command?.properties['title']])
+    expect(annotations).toEqual([
       ['error', 'Ftp tcp 10.1.2.3:5432 connect'],
       ['error', 'Ftp ftp ftp1 data connection'],
       ['error', 'Ftp http 管理画面 応答'],

@@ -121,8 +121,8 @@ describe("the interface's document of a run", () => {
 
   test('H4 server state is present only on request', () => {
     expect('ServerState' in shape(run(report('a', [ok])))).toBe(false)
-    const asked = shape(run(report('a', [ok])), { flags: { IncludeServerStateInformation: true } })
-    expect(asked.ServerState?.ServerName).toBe('db1')
+    const request = shape(run(report('a', [ok])), { flags: { IncludeServerStateInformation: true } })
+    expect(request.ServerState?.ServerName).toBe('db1')
   })
 
   test('H5 SuppressDeploymentErrors suppresses deployment failures, reports which, and hides nothing else', () => {
@@ -142,9 +142,9 @@ describe("the interface's document of a run", () => {
       view: 'brief',
       flags: { IncludeServerStateInformation: true },
     })
-    const said = JSON.stringify(made)
+    const json = JSON.stringify(made)
     for (const secret of ['127.0.0.1', 'orders', 'ECONNREFUSED', 'db1', '85 %', '14 ms'])
-      expect(said).not.toContain(secret)
+      expect(json).not.toContain(secret)
     expect(made.MonitorSummaries?.[0]?.Results?.map((result) => result.StatusMessage)).toEqual([
       'failed: refused',
       'warning: see the server',
@@ -267,7 +267,7 @@ describe('for any run', () => {
   })
 
   /** What the document of the interface has a place for. */
-  const told = ({ name, level, results }: MonitorReading) => ({
+  const summaryOf = ({ name, level, results }: MonitorReading) => ({
     name,
     level,
     results: results.map(({ depth: _depth, cause: _cause, ...result }) => result),
@@ -281,7 +281,7 @@ describe('for any run', () => {
         const own = read({ ...entry, Run, Response: healthCheckResponse(Run) })
         const foreign = read({ ...entry, Response: healthCheckResponse(Run) })
         expect({ ...own, node: '', monitors: [] }).toEqual({ ...foreign, monitors: [] })
-        expect(own.monitors.map(told)).toEqual(foreign.monitors.map(told))
+        expect(own.monitors.map(summaryOf)).toEqual(foreign.monitors.map(summaryOf))
       }),
     )
   })

@@ -110,10 +110,10 @@ describe('roles', () => {
   test('O3 assigning a role that the user has, or unassigning one that it lacks, is not an error', async () => {
     await withCore(async ({ service }) => {
       const request = { UserName: 'Ned', Roles: ['Editor'] }
-      const held = { AllRoles: ['Editor'], AllPermissions: [] }
-      expect(await service.assignRoles(request, here)).toEqual(held)
-      expect(await service.assignRoles(request, here)).toEqual(held)
-      expect(await service.unAssignRoles({ UserName: 'Ned', Roles: ['editor'] }, here)).toEqual(held)
+      const lists = { AllRoles: ['Editor'], AllPermissions: [] }
+      expect(await service.assignRoles(request, here)).toEqual(lists)
+      expect(await service.assignRoles(request, here)).toEqual(lists)
+      expect(await service.unAssignRoles({ UserName: 'Ned', Roles: ['editor'] }, here)).toEqual(lists)
     })
   })
 
@@ -227,9 +227,9 @@ describe('the guard', () => {
       const [ned] = [await signIn(core, 'Ned')]
       const stranger = await core.service.healthCheck(request, over())
       const liar = await core.service.healthCheck(request, over(bearer('nonsense')))
-      const known = await core.service.healthCheck(request, over(ned))
+      const signedIn = await core.service.healthCheck(request, over(ned))
       expect([stranger.ServerState, liar.ServerState]).toEqual([undefined, undefined])
-      expect(known.ServerState).toBeDefined()
+      expect(signedIn.ServerState).toBeDefined()
     })
   }, 20_000)
 
@@ -246,10 +246,10 @@ describe('the guard', () => {
         return run
       }
       const stranger = await runFor(over())
-      const known = await runFor(over(ned))
+      const signedIn = await runFor(over(ned))
       const figures = (run: RunDocument | undefined) =>
         (run?.monitors ?? []).flatMap(({ results }) => results.filter(({ measurement }) => measurement))
-      expect(figures(known)).not.toEqual([])
+      expect(figures(signedIn)).not.toEqual([])
       expect(figures(stranger)).toEqual([])
       const members = new Set((stranger?.monitors ?? []).flatMap((monitor) => Object.keys(monitor)))
       expect([stranger?.view, [...members]]).toEqual(['brief', ['kind', 'scope', 'status', 'results']])
@@ -273,8 +273,8 @@ describe('the guard', () => {
       }
       expect([runtime.admin, await runtime.anyAdmin()]).toEqual([undefined, false])
       await runtime.ready(new AbortController().signal)
-      const asked = { ExecutionMode: 'Basic', ServerType: 'App' } as const
-      expect((await service.healthCheck(asked, over())).MonitorSummaries).not.toEqual([])
+      const question = { ExecutionMode: 'Basic', ServerType: 'App' } as const
+      expect((await service.healthCheck(question, over())).MonitorSummaries).not.toEqual([])
     } finally {
       await runtime.close()
     }

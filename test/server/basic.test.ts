@@ -47,8 +47,8 @@ describe('HTTP Basic', () => {
   })
 
   test('A9 a client that waits for a challenge gets one, and a sign-in does not', async () => {
-    const asked = await on.post('/assignroles', change)
-    expect(asked.headers['www-authenticate']).toBe('Basic realm="svc", charset="UTF-8"')
+    const request = await on.post('/assignroles', change)
+    expect(request.headers['www-authenticate']).toBe('Basic realm="svc", charset="UTF-8"')
     expect((await off.post('/assignroles', change)).headers['www-authenticate']).toBeUndefined()
     const wrong = await on.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' })
     expect(wrong.status).toBe(401)

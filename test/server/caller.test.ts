@@ -56,10 +56,10 @@ describe('the address of the caller', () => {
   })
 
   test('S11 the Service and the Runtime receive the address of the caller', async () => {
-    const seen: unknown[] = []
+    const callers: unknown[] = []
     const runtime = {
       viewOf: async ({ caller }: Pick<Call, 'caller'>) => {
-        seen.push(caller)
+        callers.push(caller)
         return 'brief' as const
       },
     }
@@ -71,7 +71,7 @@ describe('the address of the caller', () => {
       expect(log[0]?.address).toBe('198.51.100.4')
       await ask(port, '/', { headers })
       await ask(port, '/metrics', { headers })
-      expect(seen).toEqual([stranger, stranger])
+      expect(callers).toEqual([stranger, stranger])
     })
   })
 

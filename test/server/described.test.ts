@@ -73,12 +73,12 @@ describe('R6 descriptions of the interface', () => {
 
   test('R6 each caller sees the address that it used', async () => {
     await withSite({ options: { trustProxy: ['127.0.0.1'], allowedHosts: ['svc.example'] } }, async ({ port }) => {
-      const asked = async (headers: Record<string, string>) =>
+      const textFor = async (headers: Record<string, string>) =>
         ((await ask(port, '/openapi.json', { headers })).json['servers'] as { url: string }[])[0]?.url
-      expect(await asked({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
-      expect(await asked({ host: 'svc.example' })).toBe('http://svc.example')
-      expect(await asked({ host: `localhost:${port}` })).toBe(`http://localhost:${port}`)
-      expect(await asked({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
+      expect(await textFor({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
+      expect(await textFor({ host: 'svc.example' })).toBe('http://svc.example')
+      expect(await textFor({ host: `localhost:${port}` })).toBe(`http://localhost:${port}`)
+      expect(await textFor({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
     })
   })
 
@@ -129,8 +129,8 @@ describe('R6 descriptions of the interface', () => {
 
   test('P7 its examples put no password where other users of the machine can read it', async () => {
     const { text } = await ask(site.port, '/metadata')
-    const examples = [...text.matchAll(/<pre>([\s\S]*?)<\/pre>/g)].map(([, shown = '']) => shown)
-    const signIn = examples.find((shown) => shown.includes('Password')) ?? expect.fail('no example signs in')
+    const examples = [...text.matchAll(/<pre>([\s\S]*?)<\/pre>/g)].map(([, output = '']) => output)
+    const signIn = examples.find((output) => output.includes('Password')) ?? expect.fail('no example signs in')
     expect(signIn.split('\n')[0]).not.toContain('Password')
   })
 })

@@ -119,14 +119,14 @@ describe('H8 the age of an answer', () => {
     ['CSV', '&format=csv'],
     ['a report', '&format=nagios'],
   ])('H8 each answer has Age: %s', async (_, query) => {
-    const told = (shape: typeof healthy): Parameters<typeof withSite>[0] => ({
+    const siteAnswering = (shape: typeof healthy): Parameters<typeof withSite>[0] => ({
       health: async (_request, call) => {
         call.note?.({ ageSeconds: 3.9, runId: 'run-1' })
         return shape(call)
       },
     })
     for (const shape of [healthy, failing]) {
-      await withSite(told(shape), async ({ port }) => {
+      await withSite(siteAnswering(shape), async ({ port }) => {
         expect((await ask(port, `${question}${query}`)).headers.age).toBe('3')
       })
     }

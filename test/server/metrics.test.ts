@@ -98,8 +98,8 @@ describe('which results /metrics shows', () => {
   })
 
   test('types that are not configured do not appear, whoever requests them', async () => {
-    const asked: RecentRun = { ...recent('Basic', 1, [result('connect', 'Basic')]), type: 'Mongo' }
-    const { series } = await scrape(showing([asked]))
+    const request: RecentRun = { ...recent('Basic', 1, [result('connect', 'Basic')]), type: 'Mongo' }
+    const { series } = await scrape(showing([request]))
     expect(series.some(({ labels }) => labels['type'] === 'Mongo')).toBe(false)
   })
 

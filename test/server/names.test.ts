@@ -16,7 +16,7 @@ describe('N9 a server whose names are in camelCase', async () => {
   })
   afterAll(() => site.close())
 
-  const asked = async (
+  const answerTo = async (
     method: string,
     path: string,
     body?: unknown,
@@ -32,25 +32,25 @@ describe('N9 a server whose names are in camelCase', async () => {
   }
 
   test('N9 uses them in each answer, as its openapi.json describes', async () => {
-    const signedIn = await asked('POST', '/auth/credentials', { UserName: 'Ann', password })
+    const signedIn = await answerTo('POST', '/auth/credentials', { UserName: 'Ann', password })
     expect(signedIn.json).toMatchObject({ userName: 'Ann', roles: ['Admin', 'Editor'] })
     const ann = bearer(String(signedIn.json['bearerToken']))
-    const refused = await asked('POST', '/assignroles', { userName: 'Ned' })
+    const refused = await answerTo('POST', '/assignroles', { userName: 'Ned' })
     expect([refused.status, refused.json]).toEqual([
       401,
       expect.objectContaining({ allRoles: [], responseStatus: expect.objectContaining({ errorCode: 'Unauthorized' }) }),
     ])
-    const given = await asked('POST', '/api/AssignRoles', { userName: 'Ned', roles: ['Deploy'] }, ann)
-    expect(given.json).toEqual({ allRoles: ['Deploy'], allPermissions: [] })
-    const batch = await asked('POST', '/api/AssignRoles[]', [{ userName: 'Ned' }, { userName: 'Nobody' }], ann)
+    const answer = await answerTo('POST', '/api/AssignRoles', { userName: 'Ned', roles: ['Deploy'] }, ann)
+    expect(answer.json).toEqual({ allRoles: ['Deploy'], allPermissions: [] })
+    const batch = await answerTo('POST', '/api/AssignRoles[]', [{ userName: 'Ned' }, { userName: 'Nobody' }], ann)
     expect(batch.json['responseStatus']).toMatchObject({ errorCode: 'NotFound', meta: { AutoBatchIndex: '1' } })
-    const renewed = await asked('POST', '/access-token', { refreshToken: signedIn.json['refreshToken'] })
+    const renewed = await answerTo('POST', '/access-token', { refreshToken: signedIn.json['refreshToken'] })
     expect(keys(renewed.text)).toEqual(['accessToken'])
-    const beat = await asked('POST', '/heartbeats/agent-7', { status: 'Ok' }, ann)
+    const beat = await answerTo('POST', '/heartbeats/agent-7', { status: 'Ok' }, ann)
     expect(keys(beat.text)).toEqual(['name', 'receivedAt'])
-    const missing = await asked('GET', '/healthcheck')
+    const missing = await answerTo('GET', '/healthcheck')
     expect(missing.json['responseStatus']).toMatchObject({ errors: [{ fieldName: 'ExecutionMode' }, {}] })
-    const unknown = await asked('GET', '/nothing')
+    const unknown = await answerTo('GET', '/nothing')
     expect([unknown.status, keys(unknown.text)]).toEqual([404, ['responseStatus']])
   })
 
@@ -72,7 +72,7 @@ describe('N9 a server whose names are in camelCase', async () => {
 
   test('N9 reads requests in any letter case', async () => {
     for (const written of ['UserName', 'userName', 'USERNAME']) {
-      const got = await asked('POST', '/auth/credentials', { [written]: 'Ann', password })
+      const got = await answerTo('POST', '/auth/credentials', { [written]: 'Ann', password })
       expect(got.json).toMatchObject({ userName: 'Ann' })
     }
   })

@@ -11,7 +11,7 @@ const recent = (
   ageSeconds: number,
   response: HealthCheckResponse = healthy(call),
 ): RecentRun => ({ type, mode, ageSeconds, response })
-const told = (message: string, status: MonitoringStatus = 'Success', name = 'disk /'): HealthCheckResponse =>
+const healthAnswer = (message: string, status: MonitoringStatus = 'Success', name = 'disk /'): HealthCheckResponse =>
   healthy(call, {
     Status: status,
     MonitorSummaries: [
@@ -77,8 +77,8 @@ describe('/livez and /readyz', () => {
   test('D3 readiness is 503 when the store does not answer in time', async () => {
     const { promise: never } = Promise.withResolvers<void>()
     let signal: AbortSignal | undefined
-    const ready = (given: AbortSignal) => {
-      signal = given
+    const ready = (input: AbortSignal) => {
+      signal = input
       return never
     }
     await withSite({ runtime: { ready }, limits: { readyMs: 100 } }, async ({ port }) => {
@@ -167,7 +167,7 @@ describe('the status page', () => {
   })
 
   test('a warning is visible and is not a failure', async () => {
-    const text = await page(showing([recent('Sql', 'Basic', 9, told('warning: 18 % free'))]))
+    const text = await page(showing([recent('Sql', 'Basic', 9, healthAnswer('warning: 18 % free'))]))
     expect(heading(text)).toBe('Healthy, with warnings: Sql')
     expect(text).toContain('<li class="warn">host disk /: 18 % free</li>')
   })
@@ -188,7 +188,7 @@ describe('the status page', () => {
   test('all text from outside is escaped', async () => {
     const hostile = `<script>alert(1)</script>"'&`
     const text = await page(
-      showing([recent('Sql', 'Basic', 1, told(hostile, 'Failure', `<img src=x onerror=alert(1)>`))]),
+      showing([recent('Sql', 'Basic', 1, healthAnswer(hostile, 'Failure', `<img src=x onerror=alert(1)>`))]),
     )
     expect(text).not.toMatch(/<script|<img/)
     expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;')

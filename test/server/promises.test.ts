@@ -25,9 +25,9 @@ test('S5 with JSONP switched off a callback changes nothing', async () => {
 })
 
 test('S8 no request names a target: unknown fields never reach the checks', async () => {
-  const asked = `${question}&url=http://127.0.0.1:9/&Host=10.0.0.1&Config=/etc/passwd&Monitors[0].kind=exec&types=x`
+  const query = `${question}&url=http://127.0.0.1:9/&Host=10.0.0.1&Config=/etc/passwd&Monitors[0].kind=exec&types=x`
   const headers = { 'x-forwarded-host': '10.0.0.1', 'x-target': '10.0.0.1' }
-  expect((await ask(site.port, asked, { headers })).status).toBe(200)
+  expect((await ask(site.port, query, { headers })).status).toBe(200)
   const { request, call } = site.calls.at(-1) ?? expect.fail('the service was not asked')
   expect(request).toEqual({ ExecutionMode: 'Basic', ServerType: 'Sql' })
   expect(JSON.stringify(call)).not.toMatch(/10\.0\.0\.1|passwd|exec/)

@@ -204,8 +204,11 @@ describe('S3 bounds', () => {
       `POST ${path} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n`
     const unwanted = await raw(site.port, `${head('/nothing')}\r\n`)
     expect(unwanted.text).toMatch(/^HTTP\/1\.1 404 /)
-    const wanted = await raw(site.port, `${head('/auth')}Content-Type: application/json\r\nConnection: close\r\n\r\n{}`)
-    expect(wanted.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 501 /)
+    const expectedAnswer = await raw(
+      site.port,
+      `${head('/auth')}Content-Type: application/json\r\nConnection: close\r\n\r\n{}`,
+    )
+    expect(expectedAnswer.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 501 /)
   })
 
   test('S3 slow headers, a slow body and a silent connection each end in a 408', async () => {
@@ -237,11 +240,11 @@ describe('S3 bounds', () => {
 
   test('S3 connections beyond the limit are closed at once, and counted', async () => {
     await withSite({ limits: { connections: 3 } }, async ({ port }) => {
-      const held = Array.from({ length: 3 }, () => connect(port, '127.0.0.1'))
-      await Promise.all(held.map((socket) => until(() => socket.readyState === 'open')))
+      const sockets = Array.from({ length: 3 }, () => connect(port, '127.0.0.1'))
+      await Promise.all(sockets.map((socket) => until(() => socket.readyState === 'open')))
       await sleep(50)
       expect(await raw(port, 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')).toEqual({ text: '', closed: true })
-      for (const socket of held) socket.destroy()
+      for (const socket of sockets) socket.destroy()
       let refused = 1
       const metrics = await until(() =>
         ask(port, '/metrics').catch(() => {

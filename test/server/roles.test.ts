@@ -82,8 +82,8 @@ describe('the answer to a change', () => {
 
   test('O3 empty lists show the current roles, and Meta is not echoed', async () => {
     await assign({ UserName: someone, Roles: ['Reader'] })
-    const shown = await unassign({ UserName: someone, Roles: [], Meta: { reason: 'look' } })
-    expect(shown.json).toEqual({ AllRoles: ['Reader'], AllPermissions: [] })
+    const listing = await unassign({ UserName: someone, Roles: [], Meta: { reason: 'look' } })
+    expect(listing.json).toEqual({ AllRoles: ['Reader'], AllPermissions: [] })
     expect((await assign({ UserName: someone, Roles: ['Reader'] })).json['AllRoles']).toEqual(['Reader'])
     expect((await unassign({ UserName: someone, Roles: ['Other'] })).json['AllRoles']).toEqual(['Reader'])
   })

@@ -67,8 +67,8 @@ describe('A1 signing in', () => {
   })
 
   test('A2 with RememberMe, ss-pid holds it for 30 days instead of ss-id', async () => {
-    const wanted = { ...credentials, RememberMe: true }
-    const got = await site.post('/auth/credentials', wanted, { cookie: 'ss-id=old; ss-opt=temp' })
+    const remembered = { ...credentials, RememberMe: true }
+    const got = await site.post('/auth/credentials', remembered, { cookie: 'ss-id=old; ss-opt=temp' })
     expect(got.headers['set-cookie']).toEqual([
       `ss-pid=${got.json['SessionId']}; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax`,
       'ss-opt=perm; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax',
@@ -113,14 +113,14 @@ describe('A1 signing in', () => {
 
   test('A2 only a sign-in and a sign-out set a cookie', async () => {
     const { cookie, BearerToken } = await site.signIn()
-    const given = { cookie, ...bearer(BearerToken) }
+    const input = { cookie, ...bearer(BearerToken) }
     const answers = [
-      await get('/healthcheck?ExecutionMode=Basic&ServerType=App', given),
-      await get('/auth', given),
+      await get('/healthcheck?ExecutionMode=Basic&ServerType=App', input),
+      await get('/auth', input),
       await get('/auth'),
-      await get('/', given),
-      await site.post('/assignroles', { UserName: 'Ned' }, given),
-      await site.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' }, given),
+      await get('/', input),
+      await site.post('/assignroles', { UserName: 'Ned' }, input),
+      await site.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' }, input),
     ]
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 401, 200, 200, 401])
     for (const { headers } of answers) expect(headers['set-cookie']).toBeUndefined()
@@ -152,9 +152,13 @@ describe('A1 signing in', () => {
   })
 
   test('A5 an unknown provider is a 404 with every verb', async () => {
-    const told = { ErrorCode: 'NotFound', Message: "No configuration was added for OAuth provider 'nope'", Errors: [] }
+    const status = {
+      ErrorCode: 'NotFound',
+      Message: "No configuration was added for OAuth provider 'nope'",
+      Errors: [],
+    }
     for (const got of [await site.post('/auth/nope', credentials), await get('/auth/nope')]) {
-      expect([got.status, got.json.ResponseStatus]).toEqual([404, told])
+      expect([got.status, got.json.ResponseStatus]).toEqual([404, status])
     }
   })
 

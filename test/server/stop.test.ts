@@ -37,7 +37,7 @@ const handshake = async (port: number): Promise<void> => {
 }
 
 /** A site whose health check ends when the test says so. */
-const held = async (limits: Parameters<typeof startSite>[0] = {}) => {
+const siteWithPendingCall = async (limits: Parameters<typeof startSite>[0] = {}) => {
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   const health = async (_request: unknown, call: Call) => {
     await promise
@@ -54,21 +54,21 @@ describe('S9 shutting down', () => {
   })
 
   test('S9 a request in progress is answered with Connection: close, and no new connection is accepted', async () => {
-    const site = await held()
+    const site = await siteWithPendingCall()
     const socket = connect(site.port, '127.0.0.1')
-    const said = text(socket)
+    const answerText = text(socket)
     socket.write(`GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
     await until(() => site.calls.length === 1)
     const stopped = site.server.stop()
     await until(() => refuses(site.port))
     site.letGo()
     await stopped
-    expect(await said).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*^Connection: close\r$[\s\S]*"Status":"Success"/m)
+    expect(await answerText).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*^Connection: close\r$[\s\S]*"Status":"Success"/m)
     expect(site.calls[0]?.call.signal.aborted).toBe(false)
   })
 
   test('S9 a further request on an open connection gets a 503, as does readiness, but not liveness', async () => {
-    const site = await held()
+    const site = await siteWithPendingCall()
     const { socket, outcome } = await openConnection(site.port)
     socket.write(get(question))
     await until(() => site.calls.length === 1)
@@ -84,8 +84,8 @@ describe('S9 shutting down', () => {
     await stopped
     // Nothing is answered behind `Connection: close`, so the last answer alone says it.
     const { answers } = await outcome
-    const shown = answers.map(({ status, head }) => `${status} ${/^Connection: (.+)$/m.exec(head)?.[1]}`)
-    expect(shown).toEqual(['200 keep-alive', '503 keep-alive', '200 keep-alive', '503 close'])
+    const summaries = answers.map(({ status, head }) => `${status} ${/^Connection: (.+)$/m.exec(head)?.[1]}`)
+    expect(summaries).toEqual(['200 keep-alive', '503 keep-alive', '200 keep-alive', '503 close'])
     expect(site.calls.length).toBe(1)
   })
 
@@ -115,12 +115,12 @@ describe('S9 shutting down', () => {
   test('S9 a request with half a body is answered 503 as well', async () => {
     const site = await startSite({ limits: { cancelAfterMs: 200, closeAfterMs: 2_000 } })
     const socket = connect(site.port, '127.0.0.1')
-    const said = text(socket)
+    const answerText = text(socket)
     socket.write('POST /auth HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc')
     await until(() => socket.bytesWritten > 0)
     await ask(site.port, '/livez')
     await site.server.stop()
-    expect(await said).toMatch(/^HTTP\/1\.1 503 /)
+    expect(await answerText).toMatch(/^HTTP\/1\.1 503 /)
   })
 
   test('S9 a caller that reads nothing is cut off', async () => {
@@ -169,7 +169,7 @@ describe('S9 shutting down', () => {
 
   test('S9 callers that ask again at once get an answer or a refused connection, never a reset', async () => {
     const site = await startSite()
-    const seen = new Map<string, number>()
+    const outcomes = new Map<string, number>()
     const again = async (): Promise<void> => {
       for (;;) {
         const socket = connect(site.port, '127.0.0.1')
@@ -177,16 +177,16 @@ describe('S9 shutting down', () => {
         socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
         const { answers, error } = await outcome
         const what = answers[0] ? String(answers[0].status) : (error ?? 'closed')
-        seen.set(what, (seen.get(what) ?? 0) + 1)
+        outcomes.set(what, (outcomes.get(what) ?? 0) + 1)
         if (!answers[0]) return
       }
     }
     const callers = Array.from({ length: 64 }, again)
-    await until(() => (seen.get('200') ?? 0) > 200)
+    await until(() => (outcomes.get('200') ?? 0) > 200)
     await site.server.stop()
     await Promise.all(callers)
-    expect([...seen.keys()].sort()).toEqual(['200', 'ECONNREFUSED'])
-    expect(seen.get('ECONNREFUSED')).toBe(64)
+    expect([...outcomes.keys()].sort()).toEqual(['200', 'ECONNREFUSED'])
+    expect(outcomes.get('ECONNREFUSED')).toBe(64)
   })
 
   test('S9 a drain delay longer than the limit for calls leaves time to read the last connections', async () => {

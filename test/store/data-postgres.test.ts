@@ -35,7 +35,7 @@ async function open(store: string, env: Readonly<Record<string, string>> = {}): 
   return data
 }
 const nameOf = (url: string): string => new URL(url).pathname.slice(1)
-const told = (fault: Fault): string => [fault.fault, fault.message, ...(fault.details.hints ?? [])].join('\n')
+const messagesOf = (fault: Fault): string => [fault.fault, fault.message, ...(fault.details.hints ?? [])].join('\n')
 /** The fault, and that it came in time and keeps the password. */
 async function refusal(work: Promise<unknown>): Promise<Fault> {
   const fault = await endsByDeadline(2_000, faultOf(work), 3)
@@ -48,8 +48,8 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     const url = new URL(await freshDatabase(server))
     url.password = 'pa55-wrong'
     const wrong = await refusal(open(url.href))
-    expect(told(wrong)).toContain(`Local\nThe store postgres://svc@127.0.0.1:${server.port}/`)
-    expect(told(wrong)).toMatch(/refuses the password of svc\n.*SVC_STORE_PASSWORD_FILE/)
+    expect(messagesOf(wrong)).toContain(`Local\nThe store postgres://svc@127.0.0.1:${server.port}/`)
+    expect(messagesOf(wrong)).toMatch(/refuses the password of svc\n.*SVC_STORE_PASSWORD_FILE/)
     const file = join(folder, 'password')
     writeFileSync(file, `${storePassword}\n`)
     chmodSync(file, 0o600)
@@ -57,16 +57,16 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     await (await open(url.href, { SVC_STORE_PASSWORD_FILE: file })).ping()
     url.password = ''
     await (await open(url.href, { SVC_STORE_PASSWORD_FILE: file })).ping()
-    expect(told(await refusal(open(url.href)))).toMatch(/wants a password, and none is given/)
+    expect(messagesOf(await refusal(open(url.href)))).toMatch(/wants a password, and none is given/)
     const unread = { SVC_STORE_PASSWORD_FILE: join(folder, 'nowhere') }
-    expect(told(await refusal(open(url.href, unread)))).toMatch(/SVC_STORE_PASSWORD_FILE names cannot be read/)
+    expect(messagesOf(await refusal(open(url.href, unread)))).toMatch(/SVC_STORE_PASSWORD_FILE names cannot be read/)
   })
   test('D2 a password in the environment of other programs is not used', async () => {
     const url = new URL(await freshDatabase(server))
     url.password = ''
     process.env.PGPASSWORD = storePassword
     try {
-      expect(told(await refusal(open(url.href)))).toMatch(/none is given/)
+      expect(messagesOf(await refusal(open(url.href)))).toMatch(/none is given/)
     } finally {
       delete process.env.PGPASSWORD
     }
@@ -81,7 +81,9 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     ]) {
       const url = await freshDatabase(server)
       await server.query(sql, nameOf(url))
-      expect(told(await refusal(open(url)))).toMatch(/holds tables of something else, and no store of svc\nGive svc a/)
+      expect(messagesOf(await refusal(open(url)))).toMatch(
+        /holds tables of something else, and no store of svc\nGive svc a/,
+      )
       const tables = await server.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", nameOf(url))
       expect(tables).toHaveLength(1)
     }
@@ -90,22 +92,24 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     const url = await freshDatabase(server)
     await withData(url, (data) => data.users.add(newUser('alice'), actor()))
     await server.query('UPDATE meta SET version = 99', nameOf(url))
-    const known = postgresMigrations.length
-    expect(told(await refusal(open(url)))).toContain(`written by a newer svc (schema 99; known here: ${known})`)
+    const knownVersion = postgresMigrations.length
+    expect(messagesOf(await refusal(open(url)))).toContain(
+      `written by a newer svc (schema 99; known here: ${knownVersion})`,
+    )
     expect(await server.query('SELECT version FROM meta', nameOf(url))).toEqual([{ version: 99 }])
   })
   test('D2 a missing database, and one with another encoding, are reported with the command to run', async () => {
     const url = new URL(await freshDatabase(server))
     await server.query(`CREATE DATABASE ascii OWNER svc ENCODING 'SQL_ASCII' TEMPLATE template0`)
     url.pathname = '/ascii'
-    expect(told(await refusal(open(url.href)))).toMatch(/keeps text as SQL_ASCII.*\ncreatedb -E UTF8/)
+    expect(messagesOf(await refusal(open(url.href)))).toMatch(/keeps text as SQL_ASCII.*\ncreatedb -E UTF8/)
     url.pathname = '/nowhere'
-    expect(told(await refusal(open(url.href)))).toMatch(/there is no database nowhere\ncreatedb nowhere/)
+    expect(messagesOf(await refusal(open(url.href)))).toMatch(/there is no database nowhere\ncreatedb nowhere/)
   })
   test('D2 an account that may not create tables is reported as such', async () => {
     const url = await freshDatabase(server)
     await server.query(`ALTER DATABASE ${nameOf(url)} OWNER TO postgres`)
-    expect(told(await refusal(open(url)))).toMatch(/does not let svc make its tables/)
+    expect(messagesOf(await refusal(open(url)))).toMatch(/does not let svc make its tables/)
   })
   test('D2 a step that fails leaves no trace of itself or of earlier steps', async () => {
     const url = await freshDatabase(server)
@@ -137,7 +141,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
   })
   test('D2 a refused port and a server that never answers are unavailable within 2 s', async () => {
     const refused = await refusal(open(`postgres://svc:pa55@127.0.0.1:${await freePort()}/svc`))
-    expect(told(refused)).toMatch(/^Unavailable\nThe store postgres:\/\/svc@127.*cannot be reached/)
+    expect(messagesOf(refused)).toMatch(/^Unavailable\nThe store postgres:\/\/svc@127.*cannot be reached/)
     const silent = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => silent.once('listening', resolve))
     const address = silent.address()
@@ -152,8 +156,8 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     ['postgres:///svc', /names no host/],
     ['postgres://svc@db.internal/svc?password=pa55', /parameter that is not read/],
     ['postgres://svc:pa55@db.internal/svc?sslmode=require', /sslmode/],
-  ])('an unusable URL is refused without its password in the message: %s', async (url, said) => {
-    expect(told(await refusal(open(url)))).toMatch(said)
+  ])('an unusable URL is refused without its password in the message: %s', async (url, text) => {
+    expect(messagesOf(await refusal(open(url)))).toMatch(text)
   })
   test('beyond this machine the connection is encrypted and the certificate checked, unless the URL disables that', () => {
     const ssl = (url: string) => postgresTarget(url, {}).ssl
@@ -172,7 +176,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
   })
   test('a server without TLS is refused where the URL requires TLS', async () => {
     const url = `${await freshDatabase(server)}?sslmode=verify-full`
-    expect(told(await refusal(open(url)))).toMatch(/^Local\n.*that can be trusted: .*SSL.*\n.*sslmode=disable/)
+    expect(messagesOf(await refusal(open(url)))).toMatch(/^Local\n.*that can be trusted: .*SSL.*\n.*sslmode=disable/)
   })
 })
 
@@ -199,7 +203,7 @@ describe('D3 PostgreSQL slow, stopped and restarted', () => {
       data.audit.list({ limit: 1 }),
     ])
     const fault = await refusal(data.failures.add('x', 1, 1))
-    expect(told(fault)).toBe('Unavailable\nThe store can only be read now')
+    expect(messagesOf(fault)).toBe('Unavailable\nThe store can only be read now')
   })
   test('D3 a frozen server is unavailable within 2 s, and the store works again when it thaws', async () => {
     const url = await freshDatabase(server)
@@ -234,7 +238,7 @@ describe('D3 PostgreSQL slow, stopped and restarted', () => {
     await holder.query('BEGIN')
     await holder.query('SELECT * FROM users FOR UPDATE')
     const fault = await refusal(data.users.setPassword(id, 'new', actor()))
-    expect(told(fault)).toBe('Unavailable\nThe store does not answer in time')
+    expect(messagesOf(fault)).toBe('Unavailable\nThe store does not answer in time')
     await holder.query('ROLLBACK')
     await holder.end()
     expect(await data.users.byId(id)).toMatchObject({ passwordHash: 'old', epoch: 0 })

@@ -105,10 +105,10 @@ test('a read writes nothing', async () => {
 })
 test('a transaction that fails does not disturb the next ones, and no read sees half of it', async () => {
   const { id } = await data.users.add(newUser('alice'), actor())
-  const seen = new Set<number>()
+  const counts = new Set<number>()
   const reading = (async () => {
     for (let n = 0; n < 200; n += 1) {
-      seen.add((await data.users.byId(id))?.roles.length ?? -1)
+      counts.add((await data.users.byId(id))?.roles.length ?? -1)
       if (n % 10 === 0) await new Promise((resolve) => setImmediate(resolve))
     }
   })()
@@ -121,7 +121,7 @@ test('a transaction that fails does not disturb the next ones, and no read sees 
   ])
   await reading
   expect(ends.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'fulfilled'])
-  expect([...seen].filter((count) => count !== 0 && count !== 3)).toEqual([])
+  expect([...counts].filter((count) => count !== 0 && count !== 3)).toEqual([])
   await withData(store, async (again) => expect(await again.users.list()).toHaveLength(2))
 })
 

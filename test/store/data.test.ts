@@ -5,7 +5,7 @@ import { type Data, openData } from '../../src/core/store/index.ts'
 import { actor, backends, faultOf, newUser, nobody, program, signInOf, successorOf } from '../support/data-world.ts'
 import { anyChanges, applied } from '../support/role-changes.ts'
 
-const held = ({ roles, permissions }: { roles: readonly string[]; permissions: readonly string[] }) => ({
+const listsOf = ({ roles, permissions }: { roles: readonly string[]; permissions: readonly string[] }) => ({
   roles,
   permissions,
 })
@@ -30,7 +30,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     await other.close()
   })
   const events = async (): Promise<string[]> => (await data.audit.list({ limit: 1_000 })).map(({ event }) => event)
-  const begun = async (userName = 'alice', kind: 'fixed' | 'rotating' = 'rotating') => {
+  const startMs = async (userName = 'alice', kind: 'fixed' | 'rotating' = 'rotating') => {
     const user = (await data.users.find(userName)) ?? (await data.users.add(newUser(userName), actor()))
     const signIn = signInOf(user, kind)
     await data.sessions.begin(signIn, actor())
@@ -99,7 +99,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await data.users.holders('admi')).toEqual([])
     })
     test('a user is removed with all data, and the name is free again', async () => {
-      const { user, session, access, refresh } = await begun()
+      const { user, session, access, refresh } = await startMs()
       await data.keys.add({ name: 'ci', hash: 'h', userId: user.id, roles: undefined, expiresAt: undefined }, actor())
       await data.users.remove(user.id, actor())
       expect(await other.users.find('alice')).toBeUndefined()
@@ -132,12 +132,12 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         { add: { roles: ['mike', 'Alpha', 'mike', 'alpha'], permissions: ['read', 'Read'] }, remove: nobody },
         actor(),
       )
-      expect(held(first.before)).toEqual({ roles: ['Zulu', 'alpha'], permissions: [] })
-      expect(held(first.after)).toEqual({ roles: ['Zulu', 'alpha', 'mike', 'Alpha'], permissions: ['read', 'Read'] })
+      expect(listsOf(first.before)).toEqual({ roles: ['Zulu', 'alpha'], permissions: [] })
+      expect(listsOf(first.after)).toEqual({ roles: ['Zulu', 'alpha', 'mike', 'Alpha'], permissions: ['read', 'Read'] })
       await other.users.changeGrants(id, { add: nobody, remove: roles('Zulu', 'ALPHA') }, actor())
       await data.users.changeGrants(id, { add: roles('Zulu'), remove: nobody }, actor())
       const now = await other.users.byId(id)
-      expect(now && held(now)).toEqual({ roles: ['alpha', 'mike', 'Alpha', 'Zulu'], permissions: ['read', 'Read'] })
+      expect(now && listsOf(now)).toEqual({ roles: ['alpha', 'mike', 'Alpha', 'Zulu'], permissions: ['read', 'Read'] })
     })
     test('O3 granting a role that the user has and removing one that it lacks change nothing and are not audited', async () => {
       const { id } = await data.users.add(newUser('alice', roles('Ops')), actor())
@@ -148,7 +148,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         { add: roles('Ops'), remove: roles('Ops') },
       ]) {
         const { before, after } = await data.users.changeGrants(id, change, actor())
-        expect([held(before), held(after)]).toEqual([roles('Ops'), roles('Ops')])
+        expect([listsOf(before), listsOf(after)]).toEqual([roles('Ops'), roles('Ops')])
       }
       expect(await events()).toEqual(['user.added'])
     })
@@ -156,7 +156,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       const root = await data.users.add(newUser('root', roles('Admin', 'Ops')), actor())
       const second = await data.users.add(newUser('second', roles('Admin')), actor())
       await data.users.setDisabled(second.id, true, actor())
-      const told = await events()
+      const auditEntries = await events()
       for (const work of [
         () => data.users.changeGrants(root.id, { add: roles('New'), remove: roles('Ops', 'Admin') }, actor()),
         () => data.users.setDisabled(root.id, true, actor()),
@@ -166,7 +166,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         expect([fault.fault, fault.message]).toEqual(['Conflict', 'The last Admin cannot lose Admin'])
       }
       expect(await other.users.byId(root.id)).toEqual(root)
-      expect(await events()).toEqual(told)
+      expect(await events()).toEqual(auditEntries)
       await data.users.changeGrants(second.id, { add: nobody, remove: roles('Admin') }, actor())
       await data.users.setDisabled(second.id, false, actor())
       await data.users.changeGrants(second.id, { add: roles('Admin'), remove: nobody }, actor())
@@ -206,7 +206,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       )
       const audit = (await data.audit.list({ limit: 1_000 })).toReversed().slice(1)
       expect(audit.length).toBeGreaterThan(20)
-      let now = roles('Ops') as ReturnType<typeof held>
+      let now = roles('Ops') as ReturnType<typeof listsOf>
       for (const { correlationId, before, after } of audit) {
         const n = all.findIndex((one) => one.id === correlationId)
         const [one, answer] = [all[n], answers[n]]
@@ -214,16 +214,16 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         expect(JSON.parse(before ?? '')).toEqual(now)
         now = applied(one.change, now)
         expect(JSON.parse(after ?? '')).toEqual(now)
-        if (answer) expect(held(answer.after)).toEqual(now)
+        if (answer) expect(listsOf(answer.after)).toEqual(now)
       }
       const last = await other.users.byId(id)
-      expect(last && held(last)).toEqual(now)
+      expect(last && listsOf(last)).toEqual(now)
       // What is not in the audit changed nothing, and saw a state that there was.
       const states = new Set([JSON.stringify(roles('Ops')), ...audit.map(({ after }) => after)])
       for (const [n, answer] of answers.entries()) {
         if (!answer || audit.some(({ correlationId }) => correlationId === all[n]?.id)) continue
-        expect(held(answer.after)).toEqual(held(answer.before))
-        expect(states).toContain(JSON.stringify(held(answer.after)))
+        expect(listsOf(answer.after)).toEqual(listsOf(answer.before))
+        expect(states).toContain(JSON.stringify(listsOf(answer.after)))
       }
     })
     test('two processes that change the roles of one user concurrently lose nothing of each other', async () => {
@@ -233,7 +233,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       )
       for (const { go } of programs) go()
       // Each waits for the other's first change, so that neither is done before the other begins.
-      await Promise.all(programs.map(({ said }) => said('done')))
+      await Promise.all(programs.map(({ text }) => text('done')))
       for (const { go } of programs) go()
       await Promise.all(programs.map(({ ended }) => ended()))
       for (const { lines } of programs) expect(lines.filter((line) => line.startsWith('done'))).toHaveLength(150)
@@ -244,7 +244,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         now = after ?? ''
       }
       const last = await data.users.byId(id)
-      expect(last && held(last)).toEqual(JSON.parse(now))
+      expect(last && listsOf(last)).toEqual(JSON.parse(now))
       const who = audit.map(({ correlationId }) => correlationId.slice(0, 3))
       expect(new Set(who)).toEqual(new Set(['one', 'two']))
       expect(who.lastIndexOf('one')).toBeGreaterThan(who.indexOf('two'))
@@ -254,7 +254,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
 
   describe('sessions and tokens', () => {
     test('a sign-in stores a session, an access and a refresh token, found by their hashes on each node', async () => {
-      const { session, access, refresh } = await begun()
+      const { session, access, refresh } = await startMs()
       expect(await other.sessions.find(session.hash)).toEqual(session)
       expect(await other.tokens.access(access.hash)).toEqual(access)
       expect(await other.tokens.refresh(refresh.hash)).toEqual(refresh)
@@ -264,7 +264,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await data.sessions.find(access.hash)).toBeUndefined()
     })
     test('A8 a sign-in ends the session that its request presents, and its family', async () => {
-      const first = await begun()
+      const first = await startMs()
       const second = { ...signInOf(first.user), endsSession: first.session.hash }
       await data.sessions.begin(second, actor())
       expect(await data.sessions.find(first.session.hash)).toBeUndefined()
@@ -274,7 +274,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       await data.sessions.begin({ ...signInOf(first.user), endsSession: 'unknown' }, actor())
     })
     test('A7 a sign-out ends session and family, and only these; a second one changes nothing', async () => {
-      const [first, second] = [await begun(), await begun()]
+      const [first, second] = [await startMs(), await startMs()]
       await other.sessions.endFamily(first.session.familyId, actor('bye'))
       expect(await data.sessions.find(first.session.hash)).toBeUndefined()
       expect(await data.tokens.access(first.access.hash)).toBeUndefined()
@@ -286,14 +286,14 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(before?.event).toBe('signin.ok')
     })
     test('the last use of a session is stored, and never goes back', async () => {
-      const { session } = await begun()
+      const { session } = await startMs()
       await data.sessions.touch(session.hash, 5_000)
       await data.sessions.touch(session.hash, 4_000)
       expect((await other.sessions.find(session.hash))?.lastUsedAt).toBe(5_000)
     })
     test('T2 a new password ends earlier credentials; a rehash ends nothing, and never undoes a new password', async () => {
       const user = await data.users.add(newUser('alice', { passwordHash: 'old' }), actor())
-      const { session, access, refresh } = await begun()
+      const { session, access, refresh } = await startMs()
       await data.users.setPassword(user.id, 'rehashed', { replaces: 'old' })
       expect(await other.users.byId(user.id)).toMatchObject({ passwordHash: 'rehashed', epoch: 0 })
       expect(await other.sessions.find(session.hash)).toEqual(session)
@@ -307,14 +307,14 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await events()).toEqual(['password.changed', 'signin.ok', 'user.added'])
     })
     test('T2 a sign-in that began before a new password or a disabling fails', async () => {
-      const { user } = await begun()
+      const { user } = await startMs()
       await other.users.setPassword(user.id, 'new', actor())
       expect((await faultOf(data.sessions.begin(signInOf(user), actor()))).fault).toBe('Unauthorized')
       await other.users.setDisabled(user.id, true, actor())
       expect((await faultOf(data.sessions.begin(signInOf({ ...user, epoch: 2 }), actor()))).fault).toBe('Unauthorized')
     })
     test('T2 disabling ends earlier credentials, and enabling does not restore them', async () => {
-      const { user, session, access } = await begun()
+      const { user, session, access } = await startMs()
       await data.users.setDisabled(user.id, true, actor())
       await data.users.setDisabled(user.id, true, actor())
       expect(await other.users.byId(user.id)).toMatchObject({ disabled: true, epoch: 1 })
@@ -325,7 +325,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await events()).toEqual(['user.enabled', 'user.disabled', 'signin.ok', 'user.added'])
     })
     test('A11 a fixed family yields new access tokens until it ends', async () => {
-      const { session, access, refresh } = await begun('alice', 'fixed')
+      const { session, access, refresh } = await startMs('alice', 'fixed')
       const next = { ...access, hash: 'next' }
       await other.tokens.renew(refresh.hash, next, 7_000)
       expect(await data.tokens.access('next')).toEqual(next)
@@ -334,12 +334,12 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       const late = data.tokens.renew(refresh.hash, { ...access, hash: 'late' }, 8_000)
       expect((await faultOf(late)).fault).toBe('Unauthorized')
       expect(await data.tokens.access('late')).toBeUndefined()
-      const rotating = await begun()
+      const rotating = await startMs()
       const wrong = data.tokens.renew(rotating.refresh.hash, { ...rotating.access, hash: 'wrong' }, 8_000)
       expect((await faultOf(wrong)).fault).toBe('Unauthorized')
     })
     test('T4 within 10 s the same token yields the same sealed successor; later it revokes the family', async () => {
-      const made = await begun()
+      const made = await startMs()
       const next = successorOf(made)
       const rotate = (hash: string, successor: typeof next, at: number, by = data) =>
         by.tokens.rotate(hash, successor, at, actor('rotate'))
@@ -368,7 +368,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       })
     })
     test('T4 a sealed pair is erased after 10 s: by the next rotation or by the sweep', async () => {
-      const made = await begun()
+      const made = await startMs()
       const [next, third] = [successorOf(made), successorOf(made)]
       await data.tokens.rotate(made.refresh.hash, next, 20_000, actor())
       await data.tokens.rotate(next.refresh.hash, third, 40_000, actor())
@@ -382,7 +382,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       })
     })
     test('T4 50 concurrent refreshes, over two connections, are one rotation', async () => {
-      const made = await begun()
+      const made = await startMs()
       const pairs = Array.from({ length: 50 }, () => successorOf(made))
       const ends = await Promise.all(
         pairs.map((pair, n) => (n % 2 ? data : other).tokens.rotate(made.refresh.hash, pair, 20_000 + n, actor())),
@@ -396,7 +396,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     })
     test('A7 a sign-out during a refresh leaves nothing of the family', async () => {
       for (let round = 0; round < 15; round += 1) {
-        const made = await begun()
+        const made = await startMs()
         const next = successorOf(made)
         await Promise.all([
           data.tokens.rotate(made.refresh.hash, next, 20_000, actor()),
@@ -407,7 +407,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       }
     })
     test('a fixed token does not rotate, and none rotates into another family', async () => {
-      const [fixed, rotating] = [await begun('alice', 'fixed'), await begun()]
+      const [fixed, rotating] = [await startMs('alice', 'fixed'), await startMs()]
       const gone = { outcome: 'gone' }
       expect(await data.tokens.rotate(fixed.refresh.hash, successorOf(fixed), 20_000, actor())).toEqual(gone)
       expect(await data.tokens.rotate(rotating.refresh.hash, successorOf(fixed), 20_000, actor())).toEqual(gone)
@@ -506,8 +506,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(older).toEqual([added])
     })
     test('S10 without an audit entry there is no change', async () => {
-      const { user, session, refresh, access } = await begun('alice')
-      const used = await begun('alice')
+      const { user, session, refresh, access } = await startMs('alice')
+      const used = await startMs('alice')
       await data.tokens.rotate(used.refresh.hash, successorOf(used), 20_000, actor())
       await data.keys.add({ name: 'ci', hash: 'h', userId: user.id, roles: undefined, expiresAt: undefined }, actor())
       const tables = ['users', 'names', 'grants', 'sessions', 'accessTokens', 'refreshTokens', 'apiKeys']
@@ -541,8 +541,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   })
 
   test('the sweep removes what has expired, and keeps the rest and what reveals a theft', async () => {
-    const { user } = await begun('first')
-    const made = await begun('second')
+    const { user } = await startMs('first')
+    const made = await startMs('second')
     await data.tokens.rotate(made.refresh.hash, successorOf(made), 2_000, actor())
     const short = signInOf(user)
     const long = { idleMs: 5_000_000, lastUsedAt: 1_000 }
@@ -582,14 +582,14 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   })
   test('text keeps each character; NUL and lone surrogates become U+FFFD on both databases', async () => {
     const strange = 'a\u0000b\ud800c 😀 "\'\\ \u202e'
-    const kept = 'a\ufffdb\ufffdc 😀 "\'\\ \u202e'
+    const keptText = 'a\ufffdb\ufffdc 😀 "\'\\ \u202e'
     const { id } = await data.users.add(newUser('alice', { displayName: strange, roles: [strange] }), actor())
     await data.audit.write('signin.failed', strange, actor(strange))
-    expect(await other.users.byId(id)).toMatchObject({ displayName: kept, roles: [kept] })
-    expect((await other.audit.list({ limit: 1 }))[0]).toMatchObject({ target: kept, correlationId: kept })
+    expect(await other.users.byId(id)).toMatchObject({ displayName: keptText, roles: [keptText] })
+    expect((await other.audit.list({ limit: 1 }))[0]).toMatchObject({ target: keptText, correlationId: keptText })
   })
   test('D1 writes survive closing; a closed store reports that and stays closed', async () => {
-    const { user, session } = await begun()
+    const { user, session } = await startMs()
     await data.ping()
     await data.close()
     await data.close()
@@ -610,7 +610,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     const programs = await Promise.all(Array.from({ length: 3 }, () => program([place])))
     for (const { go } of programs) go()
     const three = await Promise.all(Array.from({ length: 3 }, () => openData({ store: place, create: true })))
-    await Promise.all(programs.map(({ said }) => said('closed')))
+    await Promise.all(programs.map(({ text }) => text('closed')))
     await three[0]?.users.add(newUser('alice'), actor())
     expect((await three[2]?.users.find('alice'))?.userName).toBe('alice')
     await Promise.all(three.map((one) => one.close()))

@@ -78,10 +78,10 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
   test('B3 20 are stored for each name, also of those that arrive concurrently over two connections', async () => {
     const all = Array.from({ length: 30 }, (_, n) => (n % 2 ? data : other).heartbeats.report(beat('a', 1_000 + n)))
     await Promise.all(all)
-    const [kept] = await data.heartbeats.list()
-    expect(kept?.history).toHaveLength(20)
-    expect(kept?.at).toBe(1_029)
-    const times = kept?.history.map(({ at }) => at) ?? []
+    const [record] = await data.heartbeats.list()
+    expect(record?.history).toHaveLength(20)
+    expect(record?.at).toBe(1_029)
+    const times = record?.history.map(({ at }) => at) ?? []
     expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 

@@ -97,9 +97,9 @@ describe('D2 migrations', () => {
     const openers = await Promise.all(Array.from({ length: 6 }, () => opener(25)))
     for (const { go } of openers) go()
     await Promise.all(openers.map(({ child }) => ended(child)))
-    const told = openers.map(({ lines }) => lines[1])
-    expect(told[0]).toMatch(/^25 \d{4}-/)
-    expect(new Set(told).size).toBe(1)
+    const secondLines = openers.map(({ lines }) => lines[1])
+    expect(secondLines[0]).toMatch(/^25 \d{4}-/)
+    expect(new Set(secondLines).size).toBe(1)
     expect(state()).toEqual({ version: 25, tables: 25, sound: 'ok' })
   })
   test('D2 processes that upgrade one old store concurrently do each step once', async () => {

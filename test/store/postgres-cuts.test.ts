@@ -159,9 +159,9 @@ describe('D3 a network that fails silently', () => {
   test('the queries of one request together wait no longer than one', async () => {
     const data = await open()
     const waited = async (work: () => Promise<unknown>): Promise<number> => {
-      const begun = performance.now()
+      const start = performance.now()
       await work()
-      return performance.now() - begun
+      return performance.now() - start
     }
     const own = data.forRequest()
     proxy.stall()

@@ -88,9 +88,9 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
 
   test('H13 120 readings of a series are stored, none older than 7 days', async () => {
     for (let n = 0; n < 130; n += 1) await keep(n * minute, n, minute)
-    const kept = await keep(130 * minute, 130, minute)
-    expect(kept).toHaveLength(120)
-    expect(kept[0]).toEqual({ at: 11 * minute, value: 11 })
+    const readings = await keep(130 * minute, 130, minute)
+    expect(readings).toHaveLength(120)
+    expect(readings[0]).toEqual({ at: 11 * minute, value: 11 })
     expect(await keep(129 * minute + 7 * day, 1, minute)).toEqual([
       { at: 129 * minute, value: 129 },
       { at: 130 * minute, value: 130 },
@@ -125,7 +125,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
     const fault = await faultOf(keep(1, 1, minute))
     expect(fault.fault).toBe('Conflict')
     expect(fault.message).toContain('10000 series')
-    const known = await data.readings.keep({ series: 's7', at: 9, value: 2, everyMs: 1 })
-    expect(known).toHaveLength(2)
+    const stored = await data.readings.keep({ series: 's7', at: 9, value: 2, everyMs: 1 })
+    expect(stored).toHaveLength(2)
   })
 })

@@ -24,14 +24,14 @@ registerHooks({
 
 const [name, url, password = ''] = process.argv.slice(2)
 if (name === undefined) {
-  const asked: Record<string, readonly string[]> = {}
+  const requests: Record<string, readonly string[]> = {}
   for (const one of Object.keys(monitors) as KindName[]) {
     const kind = await loadKind(one)
     packages = []
     await kind.preload?.()
-    asked[one] = packages
+    requests[one] = packages
   }
-  process.stdout.write(JSON.stringify(asked))
+  process.stdout.write(JSON.stringify(requests))
 } else {
   const kind: AnyKind = await loadKind(name as KindName)
   await kind.preload?.()

@@ -7,8 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 export async function until<T>(holds: () => T | Promise<T>, ms = 15_000, everyMs = 20): Promise<Exclude<T, false>> {
   const end = performance.now() + ms
   for (;;) {
-    const held = await holds()
-    if (held) return held as Exclude<T, false>
+    const value = await holds()
+    if (value) return value as Exclude<T, false>
     if (performance.now() > end) throw new Error(`it did not come to this in ${ms / 1_000} s: ${String(holds)}`)
     await pause(everyMs)
   }

@@ -215,17 +215,17 @@ describe('CPU use', () => {
   })
 
   test('covers the run when that was long enough, else the latest sample that is 500 ms old', () => {
-    const kept = [sample(0), sample(300), sample(900)]
-    expect(baseOf(kept, sample(1_000), sample(1_500)).at).toBe(1_000)
-    expect(baseOf(kept, sample(1_000), sample(1_010)).at).toBe(300)
+    const samples = [sample(0), sample(300), sample(900)]
+    expect(baseOf(samples, sample(1_000), sample(1_500)).at).toBe(1_000)
+    expect(baseOf(samples, sample(1_000), sample(1_010)).at).toBe(300)
     expect(baseOf([sample(990)], sample(1_000), sample(1_010)).at).toBe(990)
   })
 
   test('keeps few samples however often it is requested', () => {
-    let kept: readonly CpuSample[] = [sample(0)]
-    for (let at = 1; at <= 20_000; at += 1) kept = keep(kept, sample(at))
-    expect(kept.length).toBeLessThanOrEqual(8)
-    expect(20_000 - (kept[0]?.at ?? 0)).toBeGreaterThanOrEqual(500)
+    let samples: readonly CpuSample[] = [sample(0)]
+    for (let at = 1; at <= 20_000; at += 1) samples = keep(samples, sample(at))
+    expect(samples.length).toBeLessThanOrEqual(8)
+    expect(20_000 - (samples[0]?.at ?? 0)).toBeGreaterThanOrEqual(500)
   })
 })
 
