@@ -233,7 +233,7 @@ function edgesOf(all: readonly Import[]): ReadonlyMap<string, readonly string[]>
 /** What writes past the one place that knows what to do when a write fails, or ends the process before a write has. */
 const direct = /\bstd(?:out|err)\.write\b|\bconsole\.\w|\bprocess\.exit\(/g
 const mayWrite: Record<string, readonly string[]> = {
-  // It exits after an error that nobody caught.
+  // It exits after an uncaught error.
   'cli/process.ts': ['stdout.write', 'stderr.write', 'process.exit('],
   // The log of svc serve.
   'cli/serve-log.ts': ['stderr.write'],

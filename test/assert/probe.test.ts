@@ -236,9 +236,9 @@ describe('addresses', () => {
         ended.push(name)
       }
     }
-    const mismatches: string[] = []
-    for await (const name of merged([source('slow', 40), source('fast', 5)])) mismatches.push(name)
-    expect(mismatches).toEqual(['fast', 'slow'])
+    const names: string[] = []
+    for await (const name of merged([source('slow', 40), source('fast', 5)])) names.push(name)
+    expect(names).toEqual(['fast', 'slow'])
     const failing = merged([source('good', 30), source('bad', 5, true)])
     await expect(failing.next()).rejects.toThrow('bad')
     expect(ended.sort()).toEqual(['bad', 'fast', 'good', 'slow'])

@@ -16,7 +16,7 @@ export const password = 'violet-harbour-42'
 export type World = {
   readonly data: Data
   readonly access: Access & {
-    /** Who a credential stands for, from an address far away. */
+    /** The caller that a credential identifies, from a remote address. */
     readonly identify: (credential: Call['credential']) => ReturnType<Access['identifyCaller']>
   }
   readonly admin: Omit<Admin, 'heartbeats'>

@@ -22,7 +22,7 @@ function home(): Home {
 type RecordedRequest = { readonly line: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
 type Reply = (asked: RecordedRequest, response: ServerResponse) => void
 
-/** A server that answers as told and remembers what it was asked. */
+/** A server that answers as configured and records its requests. */
 async function serverThat(reply: Reply) {
   const requests: RecordedRequest[] = []
   const server = createServer(async (request, response) => {

@@ -240,7 +240,7 @@ const around = (text: Text) => ({
   Monitor: text('monitor of all'),
 })
 
-/** Texts that are told apart wherever they turn up: `t0t`, `t1t`, … by their names. */
+/** Texts that are unique wherever they appear: `t0t`, `t1t`, … by their names. */
 function markers(): Text {
   const columns: string[] = []
   return (name) => {

@@ -99,7 +99,7 @@ describe('parallel processes with an expired token', () => {
       here.server.expire()
       expect(await many.round()).toEqual(Array.from({ length: 20 }, () => done))
       expect(here.server.rotations()).toBe(round)
-      // Not only one rotation, for which the server's 10 s would do: nobody else has even asked.
+      // Not only one rotation, for which the server's 10 s would suffice: no other process has sent a request.
       expect(renewals(here.server)).toBe(round)
     }
     expect(here.server.alarms()).toBe(0)

@@ -131,9 +131,9 @@ test('a server that reports success without the change is not trusted', async ()
   expect((await failure(changeRoles(lazyQuestion, change(name, 'assign', ['New'])))).message).toContain(
     'its lists lack "New"',
   )
-  const lastAdminFault = await failure(changeRoles(lazyQuestion, change(name, 'unassign', ['Ops'])))
-  expect(lastAdminFault.message).toContain('its lists still hold "Ops"')
-  expect(lastAdminFault.exitCode).toBe(8)
+  const unassignFault = await failure(changeRoles(lazyQuestion, change(name, 'unassign', ['Ops'])))
+  expect(unassignFault.message).toContain('its lists still hold "Ops"')
+  expect(unassignFault.exitCode).toBe(8)
 })
 
 describe('the changes of a file', () => {
@@ -175,8 +175,8 @@ describe('the changes of a file', () => {
     }
     const name = await user([])
     const one = change(name, 'assign', ['A'])
-    const lazyQuestion = { ...asking, session: { ...session, service: failing } }
-    const outcomes = await applyFile(lazyQuestion, rows(one, one, one), () => {})
+    const failingQuestion = { ...asking, session: { ...session, service: failing } }
+    const outcomes = await applyFile(failingQuestion, rows(one, one, one), () => {})
     expect(outcomes.map(({ done, fault }) => (done ? 'done' : (fault?.fault ?? 'not tried')))).toEqual([
       'done',
       'Unreachable',

@@ -11,7 +11,7 @@ import { type Home, svcHome } from '../support/svc.ts'
 const linux = process.platform === 'linux' ? undefined : 'Secret Service and D-Bus are Linux only'
 const secret = 'a bearer token of svc.yaml'.replaceAll(' ', '-')
 
-/** A server that wants the token, and what it was told. */
+/** A server that requires the token, and the requests to it. */
 async function guarded(): Promise<{ server: Server; port: number; requests: string[] }> {
   const requests: string[] = []
   const server = createServer((request, response) => {

@@ -18,7 +18,7 @@ async function serve(dialect: Dialect, echoes = false): Promise<SignInServer> {
 }
 const withUser = { provider: 'credentials', UserName: user, Password: password, Meta: { refresh: 'rotate' } }
 
-/** Gives `first`, then what each renewal adds; counts what is asked of it. */
+/** Returns `first`, then what each renewal adds; counts the calls. */
 function source(first: Credential | undefined, renewals: readonly (Credential | undefined)[] = [], always = false) {
   const request = { current: 0, renew: 0 }
   const made: CredentialSource & { readonly requests: typeof request } = {

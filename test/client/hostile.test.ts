@@ -180,7 +180,7 @@ test('a refused connection reports the address and the next step', async () => {
 })
 
 test('a name that cannot exist is reported as one that does not resolve', async () => {
-  // Longer than DNS allows: no name server is asked.
+  // Longer than DNS allows: no query is sent.
   const name = `${'x'.repeat(64)}.invalid`
   const fault = await faultOf(healthAt(`https://${name}`))
   expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])

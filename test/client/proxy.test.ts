@@ -18,19 +18,19 @@ const answer = http(200, bodies.healthy, { 'Content-Type': 'application/json' })
 type RealProxy = {
   readonly url: string
   /** The lines it was asked with, and what signed in. */
-  readonly pendingCall: string[]
+  readonly requestLines: string[]
   readonly open: () => number
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
 /** A real HTTP proxy: CONNECT and absolute targets, all led to one port of loopback, whatever their name. */
 async function proxyTo(port: number, password?: string): Promise<RealProxy> {
-  const pendingCall: string[] = []
+  const requestLines: string[] = []
   const sockets = new Set<Socket>()
   const allowed = (header: string | undefined): boolean =>
     password === undefined || header === `Basic ${Buffer.from(password).toString('base64')}`
   const server = createServer((request, response) => {
-    pendingCall.push(`${request.method} ${request.url}`)
+    requestLines.push(`${request.method} ${request.url}`)
     if (!allowed(request.headers['proxy-authorization'])) return void response.writeHead(407).end()
     response.writeHead(200, { 'Content-Type': 'application/json' }).end(bodies.healthy)
   })
@@ -39,7 +39,7 @@ async function proxyTo(port: number, password?: string): Promise<RealProxy> {
     socket.on('close', () => sockets.delete(socket))
   })
   server.on('connect', (request, socket: Socket) => {
-    pendingCall.push(`CONNECT ${request.url}`)
+    requestLines.push(`CONNECT ${request.url}`)
     socket.on('error', () => {})
     if (!allowed(request.headers['proxy-authorization'])) {
       socket.end('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n')
@@ -55,7 +55,7 @@ async function proxyTo(port: number, password?: string): Promise<RealProxy> {
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    pendingCall: pendingCall,
+    requestLines,
     open: () => sockets.size,
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy()
@@ -79,7 +79,7 @@ test('K5 HTTPS_PROXY is used: a tunnel, then TLS with the server itself', async 
   await using proxy = await proxyTo(server.port)
   const env = { HTTPS_PROXY: proxy.url }
   expect((await healthAt(far, {}, { env, caFile: made.caFile })).Status).toBe('Success')
-  expect(proxy.pendingCall).toEqual(['CONNECT svc.test:8443'])
+  expect(proxy.requestLines).toEqual(['CONNECT svc.test:8443'])
   expect(server.input()).toContain('GET /ops/healthcheck?')
   expect(server.input().toLowerCase()).not.toContain('proxy-')
   await expect.poll(proxy.open).toBe(0)
@@ -114,7 +114,7 @@ test('plain http goes to HTTP_PROXY with its complete URL', async () => {
   const insecureHttp = true
   const env = { http_proxy: proxy.url.replace('//', '//bob:pw@'), HTTPS_PROXY: 'http://127.0.0.1:1' }
   expect((await healthAt('http://svc.test/ops', {}, { env, insecureHttp })).Status).toBe('Success')
-  expect(proxy.pendingCall).toEqual(['GET http://svc.test/ops/healthcheck?ExecutionMode=Basic&ServerType=Sql'])
+  expect(proxy.requestLines).toEqual(['GET http://svc.test/ops/healthcheck?ExecutionMode=Basic&ServerType=Sql'])
   const fault = await faultOf(healthAt('http://svc.test', {}, { env: { HTTP_PROXY: proxy.url }, insecureHttp }))
   expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
   expect(fault.message).toContain('407')
@@ -126,7 +126,7 @@ test('K5 this machine is never reached through a proxy', async () => {
   const env = { HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url, http_proxy: proxy.url, https_proxy: proxy.url }
   await healthAt(`http://127.0.0.1:${server.port}`, {}, { env })
   await healthAt(`http://localhost:${server.port}`, {}, { env })
-  expect(proxy.pendingCall).toEqual([])
+  expect(proxy.requestLines).toEqual([])
 })
 
 test.each([

@@ -34,7 +34,7 @@ const kinds = [
   ],
 ] as const
 
-/** The host that a URL would stop at, while a name server is asked for the whole: one of somebody else's zone. */
+/** The host at which a URL parser stops, while the resolver gets the whole name: one in a foreign zone. */
 const foreign = [
   'mail.internal/.attacker.example',
   'mail.internal\\.attacker.example',

@@ -226,8 +226,8 @@ ${use().replace('      host: v1.internal\n', '')}`
 `
 
   test('an item of a list is omitted like a monitor, and the list with its last item; captures of a step are local', async () => {
-    const cleanup = async (all: string, condition = 'slow') => {
-      const config = await load(own(withSteps(condition), all))
+    const cleanup = async (inputs: string, condition = 'slow') => {
+      const config = await load(own(withSteps(condition), inputs))
       const settings = config.types.App?.monitors.at(-1)?.settings as { cleanup?: { path: string }[] } | undefined
       return settings?.cleanup
     }
@@ -239,7 +239,7 @@ ${use().replace('      host: v1.internal\n', '')}`
   })
 
   /** Steps of which the first is left out unless `extra` is given. */
-  const twoSteps = (all: string, second = '{name: b, path: "\x24{second}"}'): string => `profiles:
+  const twoSteps = (inputs: string, second = '{name: b, path: "\x24{second}"}'): string => `profiles:
   mine:
     parameters:
       first: {type: text, default: /a, doc: Path}
@@ -255,7 +255,7 @@ ${use().replace('      host: v1.internal\n', '')}`
 types:
   App:
     - profile: mine
-      ${all}
+      ${inputs}
 `
 
   test('after an omitted item, a problem is reported for the correct parameter', async () => {
@@ -270,10 +270,10 @@ types:
       expect.stringMatching(/^18:7: types\.App\[0\]\.second must be written like/),
     ])
     const texts = { list: ['\x24{one}', '\x24{two}', 'x'] }
-    const all = new Map([['two', '404']])
-    expect(writtenAt(texts, ['list', 0], all)).toEqual({ path: ['list', 1], value: '\x24{two}' })
-    expect(writtenAt(texts, ['list', 1], all)).toEqual({ path: ['list', 2], value: 'x' })
-    expect(writtenAt(texts, ['list', 7, 'a'], all)).toEqual({ path: ['list', 7, 'a'], value: undefined })
+    const replaced = new Map([['two', '404']])
+    expect(writtenAt(texts, ['list', 0], replaced)).toEqual({ path: ['list', 1], value: '\x24{two}' })
+    expect(writtenAt(texts, ['list', 1], replaced)).toEqual({ path: ['list', 2], value: 'x' })
+    expect(writtenAt(texts, ['list', 7, 'a'], replaced)).toEqual({ path: ['list', 7, 'a'], value: undefined })
   })
 
   test('an invalid definition after an omitted item is reported at its place', async () => {

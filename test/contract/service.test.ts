@@ -34,7 +34,7 @@ const core = async (shared: boolean, store: string) =>
 const by = { who: 'local:tester', correlationId: 'contract' }
 const password = 'violet-harbour-42'
 
-/** Ann is Admin, Ned is nobody special. */
+/** Ann is Admin, Ned has no role. */
 async function withUsers(admin: Admin | undefined): Promise<Admin> {
   if (!admin) throw new Error('There is no administration')
   await admin.users.add({ userName: 'Ann', displayName: 'Ann Example', password, roles: ['Admin', 'Editor'] }, by)
@@ -76,7 +76,7 @@ const call = (more: Partial<Call> = {}): Call => ({
   signal: new AbortController().signal,
   ...more,
 })
-/** Whoever calls over HTTP: nobody, until a credential says otherwise. */
+/** A caller over HTTP is anonymous unless it presents a credential. */
 const as = (credential?: Credential | undefined): Call =>
   call({ caller: { kind: 'http', address: '127.0.0.1', loopback: true }, credential })
 const ask = (more: Partial<HealthCheckRequest> = {}): HealthCheckRequest => ({

@@ -130,12 +130,12 @@ test('S8 local and signed-in callers do not wait for the runs of anonymous ones'
       begin('Advanced', 'Batch', elsewhere),
       begin('Advanced', 'App', { ...elsewhere, credential: bearer('nonsense') }),
     ]
-    const authenticated = [
+    const identified = [
       begin('Standard', 'Mongo', { ...elsewhere, credential: bearer(BearerToken) }),
       begin('Standard', 'Ftp', from('127.0.0.1')),
       begin('Standard', 'Qc', { ...elsewhere, caller: { kind: 'local', account: 'alice' } }),
     ]
-    const [start, slow] = [await Promise.all(authenticated), await Promise.all(strangers)]
+    const [start, slow] = [await Promise.all(identified), await Promise.all(strangers)]
     // Sixteen, at four a second: the one with the bad credential, which came last, begins in the fourth second.
     const last = slow.at(-1) ?? Number.NaN
     expect(last - Math.min(...slow)).toBeGreaterThanOrEqual(2_000)

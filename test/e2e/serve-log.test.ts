@@ -44,7 +44,7 @@ async function serving(options: Parameters<typeof startServe>[0]): Promise<Serve
   return serve
 }
 
-/** No answer takes as long: whoever waits for it longer waits for ever. */
+/** No answer takes as long: a test that waits longer would wait for ever. */
 const maxAnswerMs = 20_000
 
 async function ask(serve: ServeProcess, path: string): Promise<{ readonly status: number; readonly text: string }> {

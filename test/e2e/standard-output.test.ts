@@ -176,7 +176,7 @@ describe.skipIf(windows)('standard output that cannot be written', () => {
   )
 
   // Node opens /dev/null in place of a closed standard output, before any program runs, and a parent
-  // that wants no output hands over the same: the two cannot be told apart.
+  // that wants no output passes the same: the two cannot be distinguished.
   test.each(names)('%s with a closed standard output does its work, and its output goes nowhere', async (name) => {
     const ran = await shell('"$@" >&-', commandsNamed(name))
     expect(ran).toEqual({ code: 0, stdout: '', stderr: '' })

@@ -24,7 +24,7 @@ afterAll(() => store[Symbol.asyncDispose]())
 let now = Date.UTC(2026, 0, 1)
 let series = 0
 
-/** A monitor with `for: 15m` over a real store, whose looks find what they are told to. */
+/** A monitor with `for: 15m` over a real store, whose looks have configured results. */
 function sustainedMonitor(more: Partial<EngineContext> = {}) {
   series += 1
   let matches: readonly Result[] = []

@@ -179,7 +179,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     const examples = pages
       .flatMap((page) =>
         [...page.matchAll(/^```yaml( wrong)?\n([\s\S]*?)^```$/gm)].map(([, wrong, content = ''], at) => ({
-          // What may be run stands in the file of root alone, so a file of anybody else is refused with it.
+          // Only a file of root may allow programs, so a file of another account is refused with it.
           wrong: wrong !== undefined || content.startsWith('exec:'),
           content,
           name: `${pages.indexOf(page)}-${at}.yaml`,

@@ -12,7 +12,7 @@ type Reply = { readonly status?: number; readonly body?: unknown; readonly heade
 
 const env = { TOKEN: 'lantern-and-orchard-9' }
 
-/** A real server whose n-th answer (from 1) is as told. */
+/** A real server whose n-th answer (from 1) is configured. */
 function answering(look: (n: number) => Reply): Promise<HttpPeer> {
   let looks = 0
   return httpPeer((_, response) => {
@@ -28,7 +28,7 @@ function settingsOf(raw: Raw) {
   return values
 }
 
-/** What is said of one step, `done`. */
+/** The message of one step, `done`. */
 async function look(server: HttpPeer, step: Raw, more: Raw = {}, options: RunKindOptions = {}): Promise<Result> {
   const raw = { url: `${server.origin}/v1`, steps: [{ name: 'done', path: '/job', ...step }], ...more }
   const results = await runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options })

@@ -13,7 +13,7 @@ type Jobs = HttpPeer & { readonly bodies: readonly string[]; readonly removed: r
 
 const env = { TOKEN: 'lantern-and-orchard-9', WRONG: 'not-the-token-at-all' }
 
-/** A real server with one job, whose n-th look (from 1) is answered as told. */
+/** A real server with one job, whose n-th request for the state (from 1) has a configured answer. */
 async function jobs(look: (n: number) => Reply): Promise<Jobs> {
   const [bodies, removed]: [string[], string[]] = [[], []]
   let looks = 0

@@ -39,7 +39,7 @@ let ftp: FtpServer
 let lets: (name: string, given: string) => boolean = () => false
 let attempts = 0
 beforeAll(async () => {
-  ftp = await startFtpServer('', (name, cancel) => lets(name, cancel))
+  ftp = await startFtpServer('', (name, password) => lets(name, password))
 })
 afterAll(() => ftp.remove())
 /** The passwords that were tried in this test. */
@@ -52,7 +52,7 @@ afterEach(async () => {
 
 type Peers = { readonly api: FtpApi; readonly ftp: FtpServer }
 
-/** An API; the FTP server lets in whom it has made. */
+/** An API; the FTP server accepts the accounts that it has created. */
 async function peers(instead?: Instead): Promise<Peers> {
   const api = await startFtpApi(instead)
   ends.push(() => api[Symbol.asyncDispose]())
@@ -60,7 +60,7 @@ async function peers(instead?: Instead): Promise<Peers> {
 }
 
 function use(api: FtpApi): Peers {
-  lets = (name, cancel) => api.accounts.get(name) === cancel
+  lets = (name, password) => api.accounts.get(name) === password
   attempts = ftp.passwords().length
   return { api, ftp }
 }

@@ -49,7 +49,7 @@ const request = (request: Buffer): { readonly id: number; readonly operation: nu
   return { id: request.readUInt8(at + 2), operation: request.readUInt8(at + 3) }
 }
 
-/** An LDAP server that gives to each kind of request what it is told to; the id is the one that it was asked with. */
+/** An LDAP server with a configured answer to each kind of request; the id is that of the request. */
 const answers = (bind: (id: number) => Buffer, search: (id: number) => Buffer = () => Buffer.alloc(0)): Behaviour => {
   return (socket) => {
     socket.on('data', (question) => {

@@ -97,8 +97,8 @@ function answers(over: Readonly<Record<string, MongoAnswer>> = {}): (command: Do
 const healthy: MongoPeerOptions = { users, hello: hello.primary, answer: answers() }
 
 const url = (port: number, user = 'monitor@'): string => `mongodb://${user}127.0.0.1:${port}/`
-const run = (port: number, mode: Mode = 'Basic', settingsOf: Overrides = {}, options: RunKindOptions = {}) =>
-  runKind(mongo, { url: url(port), password: secret(word), ...settingsOf }, mode, options)
+const run = (port: number, mode: Mode = 'Basic', overrides: Overrides = {}, options: RunKindOptions = {}) =>
+  runKind(mongo, { url: url(port), password: secret(word), ...overrides }, mode, options)
 async function using<T>(options: MongoPeerOptions, use: (server: MongoPeer) => Promise<T>): Promise<T> {
   await using server = await mongoPeer({ ...healthy, ...options })
   const result = await use(server)
@@ -109,15 +109,15 @@ const one = (
   check: string,
   options: MongoPeerOptions,
   mode: Mode = 'Basic',
-  settingsOf: Overrides = {},
-): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, settingsOf), check))
+  overrides: Overrides = {},
+): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, overrides), check))
 const names = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
 
 describe('a healthy simulated node', () => {
   test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
     await using({}, async (server) => {
-      const at = async (mode: Mode, settingsOf: Overrides = {}): Promise<readonly string[]> => {
-        const results = await run(server.port, mode, settingsOf)
+      const at = async (mode: Mode, overrides: Overrides = {}): Promise<readonly string[]> => {
+        const results = await run(server.port, mode, overrides)
         expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
         expect(results.every(({ address }) => address === `127.0.0.1:${server.port}`)).toBe(true)
         return names(results)
@@ -316,14 +316,12 @@ describe('a simulated node that cannot be reached or refuses the sign-in', () =>
     await using({}, async (server) => {
       const shared = limits()
       const options = { limits: shared, retries: 3, resolve: async () => ['127.0.0.1', '127.0.0.2'] }
-      const settingsOf = { url: `mongodb://monitor@db.test:${server.port}/`, password: secret('hunter2-wrong') }
-      const result = checked(await run(server.port, 'Basic', settingsOf, options), 'connect')
+      const overrides = { url: `mongodb://monitor@db.test:${server.port}/`, password: secret('hunter2-wrong') }
+      const result = checked(await run(server.port, 'Basic', overrides, options), 'connect')
       expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
       expect(result.message).toBe(`127.0.0.1:${server.port} refused the sign-in of "monitor": Authentication failed.`)
       expect(JSON.stringify(result)).not.toContain('hunter2')
-      expect(checked(await run(server.port, 'Basic', settingsOf, options), 'sign-in').message).toContain(
-        'not signed in',
-      )
+      expect(checked(await run(server.port, 'Basic', overrides, options), 'sign-in').message).toContain('not signed in')
       expect(server.signIns()).toEqual({ start: 1, right: 0 })
     })
   })
@@ -577,9 +575,9 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
     host = 'svc.test',
   ): Promise<readonly [found: Result, server: MongoPeer]> =>
     using(certificate ? { tls: certificate } : {}, async (server) => {
-      const settingsOf = { url: `mongodb://monitor@${host}:${server.port}/`, password: secret(word), tls }
+      const overrides = { url: `mongodb://monitor@${host}:${server.port}/`, password: secret(word), tls }
       const options = { resolve: async () => ['127.0.0.1'], timeoutMs: 2_000 }
-      return [checked(await runKind(mongo, settingsOf, 'Basic', options), 'connect'), server] as const
+      return [checked(await runKind(mongo, overrides, 'Basic', options), 'connect'), server] as const
     })
   const verify = (): Tls => ({ mode: 'verify', caFile: certificates.caFile })
 
@@ -668,7 +666,7 @@ describe('evaluation', () => {
 
   test('role and replica set as configured', () => {
     const node = { role: 'secondary', set: 'rs0', primary: 'db1:27017' } as const
-    const role = (settingsOf: Overrides) => evaluated(checks.role, node, settingsOf)
+    const role = (overrides: Overrides) => evaluated(checks.role, node, overrides)
     expect(status(role({ role: 'secondary', replicaSet: 'rs0' }))).toBe('ok')
     expect(text(role({ role: 'primary' }))).toBe('should be a primary, and is a secondary of rs0')
     expect(text(role({ replicaSet: 'rs1' }))).toBe('should belong to the replica set rs1: it belongs to rs0')

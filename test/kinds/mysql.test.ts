@@ -78,7 +78,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
       }
       expect(await names('Basic')).toEqual(['connect', 'query'])
       expect(await names('Standard')).toEqual(['connect', 'query', 'connections', 'running', 'restarted'])
-      // It is without TLS, neither a replica nor a Galera node, and nothing of one's own is asked.
+      // It is without TLS, neither a replica nor a Galera node, and has no custom queries.
       const all = mysql.checks.map((check) => check.name)
       expect(await names('Advanced')).toEqual(
         all.filter((name) => !['certificate', 'replication lag', 'galera', 'queries'].includes(name)),
@@ -404,7 +404,7 @@ peerSuite(mariadbMissing, 'mysql', () => {
         await replica.query('START SLAVE')
         await until(async () => (await at('replication')).status === 'ok')
 
-        // A statement that fails there stops it, and its error is told.
+        // A statement that fails there stops it, and its error is reported.
         await until(async () => (await replica.query("SHOW TABLES FROM orders LIKE 'later'")).length > 0)
         await replica.query('DROP TABLE orders.later')
         await server.query('INSERT INTO orders.later VALUES (1)')

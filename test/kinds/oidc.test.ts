@@ -215,7 +215,7 @@ describe('providers with defects', () => {
     good = await ec('k1')
   })
 
-  /** A provider on which everything is well but what is told. */
+  /** A provider without defects except the configured ones. */
   async function provider(
     messages: Report,
     tls?: { readonly key: string; readonly cert: string },

@@ -79,7 +79,7 @@ suiteWith(postgresMissing, 'postgres', () => {
         expect(results.every((result) => result.address === server.address)).toBe(true)
         return results.map((result) => result.check)
       }
-      // It is without TLS, and nothing of one's own is asked.
+      // It is without TLS, and has no custom queries.
       const all = postgres.checks
         .map((check) => check.name)
         .filter((name) => !['certificate', 'queries'].includes(name))

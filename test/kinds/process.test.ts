@@ -180,7 +180,7 @@ describe('a process id file', () => {
     expect(await runKind(processKind, { pidFile: await file(`${pid}\n`) })).toMatchObject([
       { status: 'ok', message: `running: process ${pid}` },
     ])
-    // svc's own file may be looked at too.
+    // svc's own file may be checked too.
     expect(await runKind(processKind, { pidFile: await file(`${process.pid}`) })).toMatchObject([{ status: 'ok' }])
   })
 

@@ -203,7 +203,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
     control.abort()
     await session.close()
     expect(await reading).toBeInstanceOf(Error)
-    // By itself the server would see only after 5 s that nobody listens any more.
+    // On its own the server would notice only after 5 s that the client is gone.
     await until(async () => (await active()).length === 0, 3_000)
     await ended()
   })
@@ -360,7 +360,7 @@ peerSuite(mariadbMissing, 'queries of mysql', () => {
         await until(async () => (await active()).length === 1, 15_000, 5)
         if (when === 'at the deadline') control.abort()
         else {
-          // The server does not end it in time, so that it is called off from here.
+          // The server does not end it in time, so svc cancels it.
           server.freeze()
           await wait(1_500)
           server.thaw()

@@ -153,7 +153,7 @@ test('a sysadmin is advised to use a read-only account, on a simulated server', 
       message: 'queries run as a sysadmin: give svc an account that may only read',
     })
     expect(messages(others)).toEqual(['jobs: rows 1 (limit 1)'])
-    // Nothing is asked, so nothing can be done.
+    // No statement is sent, so nothing can be changed.
     expect(await ask([])).toEqual([])
   })
   // Where the server does not say, that is no failure of a query.

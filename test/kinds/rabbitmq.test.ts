@@ -318,7 +318,7 @@ describe('rabbitmq peers that misbehave', () => {
     await hungUp(there)
     return results
   }
-  /** Lets strangers ask for the sign-in, and answers the account as given. */
+  /** Answers anonymous requests with a 401, and those of the account as given. */
   const answers = (body: string | ((path: string) => string)): Behaviour =>
     replies((text) => {
       if (!/authorization/i.test(text)) return http(401, '')

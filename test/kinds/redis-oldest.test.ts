@@ -139,7 +139,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
         },
         { status: 'failed', message: 'not looked at "next": the item before ended the connection' },
       ])
-      // What is asked before them has been answered.
+      // Earlier commands have been answered.
       expect(checked(results, 'latency').status).toBe('ok')
       expect(await server.left()).toEqual([])
     })

@@ -208,7 +208,7 @@ peerSuite(redisMissing, 'redis', () => {
         for (const socket of sockets) socket.on('error', () => {})
         await until(() => sockets.every((socket) => !socket.connecting))
         const match = (await runKind(redis, { url: small.url })).find(({ status }) => status === 'failed')
-        // The refusal is said unasked; where our PING comes first, the server resets.
+        // The refusal is unsolicited; where our PING comes first, the server resets.
         expect(match?.message).toMatch(/is full: it has as many clients|instead of answering PING/)
         for (const socket of sockets) socket.destroy()
         await until(() => small.cli('INFO', 'clients').includes('connected_clients:1'))
@@ -478,7 +478,7 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     startRedis({ tls: { ...made[output], caFile: made.caFile }, settings })
   beforeAll(async () => {
     made = makeCertificates()
-    // Redis runs as nobody, and reads its CA itself.
+    // Redis runs as the account nobody, and reads its CA itself.
     chmodSync(made.caFile, 0o644)
     chmodSync(new URL('.', `file://${made.caFile}`).pathname, 0o755)
     server = await start('good')

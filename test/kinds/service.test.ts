@@ -194,7 +194,7 @@ test.each(['nginx', 'nginx.service', 'getty@tty1.service', 'MSSQL$ONE', 'com.exa
   },
 )
 
-// Where systemd does run the machine, a service that nobody has is asked for instead.
+// Where systemd runs the machine, the test queries a service that does not exist.
 const runs = existsSync('/run/systemd/system')
 test('this machine is queried, and the available details are reported', async () => {
   const [result, ...rest] = await runKind(service, { service: 'svc-test-nobody-has-this' }, 'Advanced')

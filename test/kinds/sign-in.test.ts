@@ -192,8 +192,8 @@ describe('the self-test of sign-in', () => {
 
   test('a full queue of sign-ins is a warning, and leaves it on cancellation', async () => {
     const queue = new HashQueue(1, 20)
-    const { promise: holder, resolve: release } = Promise.withResolvers<void>()
-    const working = queue.run(() => holder, never)
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const working = queue.run(() => released, never)
     const hashes = passwords(queue)
     expect((await faultOf(hashesTellApart(hashes, never))).fault).toBe('Unavailable')
     const hash: OwnSignIn['hash'] = (signal) => hashesTellApart(hashes, signal)

@@ -133,8 +133,8 @@ suiteWith(opensslMissing(), 'smtp', () => {
       ] as const) {
         for (const secure of [false, true]) {
           await using server = await offering(certificate, { secure })
-          const given2 = trusting({ ...account, tls: secure ? 'implicit' : 'starttls', ...overrides } as Overrides)
-          const result = checked(await at(server.port, given2, 'Standard'), 'TLS')
+          const tlsSettings = trusting({ ...account, tls: secure ? 'implicit' : 'starttls', ...overrides } as Overrides)
+          const result = checked(await at(server.port, tlsSettings, 'Standard'), 'TLS')
           expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
           expect(result.message).toMatch(message)
           expect(server.requests).toEqual([])
@@ -257,7 +257,7 @@ suiteWith(opensslMissing(), 'smtp', () => {
   })
 })
 
-/** A server that answers each command as told, and anything else with 250. */
+/** A server that answers each command as configured, and anything else with 250. */
 const script =
   (answers: Readonly<Record<string, string>>, banner = '220 mail ready\r\n'): Behaviour =>
   (socket) => {

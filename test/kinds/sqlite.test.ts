@@ -257,7 +257,7 @@ describe('a file that is not an intact database', () => {
     expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
   })
   describe('as another account than that of the file', () => {
-    /** The findings of a process that runs as nobody. */
+    /** The results of a process that runs as the account nobody. */
     async function asNobody(mode: Mode): Promise<readonly Result[]> {
       const from = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href)
       const program = `
@@ -401,7 +401,7 @@ describe('work that cannot be cancelled runs in a child process', () => {
 })
 
 describe('backup', () => {
-  /** As the child would answer, and judged as the kind would. */
+  /** As the child process answers, evaluated as the kind does. */
   const at = async (backup: string): Promise<Result> => {
     const backupFile = (await probe({ task: 'backup', path: backup })) as Backup
     return evaluated(backupCheck, { ...backupFile, ageMs: Date.now() - backupFile.modifiedAt })[0] as Result

@@ -96,7 +96,7 @@ export const rules = {
         },
         ['name', 'in', 'schema'],
       ),
-      // A path parameter is required; three headers are said elsewhere and would be passed over here.
+      // A path parameter is required; three headers are declared elsewhere and would be ignored here.
       ...when(
         { properties: { in: { const: 'path' } } },
         { properties: { required: { const: true } }, required: ['required'] },

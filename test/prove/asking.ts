@@ -5,7 +5,7 @@ import { evaluate } from './judge.ts'
 import type { Question } from './questions.ts'
 import type { CheckContext } from './world.ts'
 
-/** What was asked and answered, so that nobody believes a proof that looked at nothing. */
+/** The requests and answers, so that a proof that checked nothing is noticed. */
 export class Observation {
   requests = 0
   rounds = 0
@@ -57,7 +57,7 @@ const verbOf = ({ method, headers }: Question): string => {
   return method === 'POST' && overridden.test(override) ? override.toUpperCase() : method
 }
 
-/** Asks several questions at once, each on a lane of its own, and judges every answer. */
+/** Sends several requests concurrently, each on its own lane, and checks each answer. */
 export class Asking {
   readonly #context: CheckContext
   readonly #lanes: Lane[]
@@ -86,7 +86,7 @@ export class Asking {
     const bytes = bytesOf(question, id, this.#context)
     const answer = await lane.ask(bytes, question.method)
     if (!this.#context.running()) throw new Error('svc serve ended')
-    // What is wrong with a body is said as to the POST that brought it.
+    // A fault in a body is reported as for the POST that sent it.
     const method = [413, 415].includes(answer.status) ? question.method : verbOf(question)
     const { secrets, folders } = this.#context
     const bodiless = question.method === 'HEAD' && answer.body === ''

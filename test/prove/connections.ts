@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, isLast, readAnswers } from './answers.ts'
 
-/** Nothing that is asked here takes as long. Milliseconds. */
+/** No request here takes as long. Milliseconds. */
 const patienceMs = 30_000
 
 /** A connection, and everything that came on it. */

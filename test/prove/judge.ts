@@ -7,7 +7,7 @@ export type Judged = {
   readonly method: string
   /** Whether the answer may have a body. */
   readonly bodiless: boolean
-  /** Undefined where nobody can say what was asked. */
+  /** Undefined where the request cannot be determined. */
   readonly target: string | undefined
   /** The request as it was sent, for what it presents of itself. */
   readonly sent: string
@@ -59,7 +59,7 @@ export function evaluate(
   const secret = betrayed()
   if (secret !== undefined) throw wrong(`S7 it holds a secret: ${secret}`)
 
-  /** S7, F2: a token is told to whoever signs in, once; the id of a session also to who presents it; nothing to a script. */
+  /** S7, F2: a sign-in returns its token once; the id of a session also goes to the caller that presents it; a script gets nothing. */
   function betrayed(): string | undefined {
     const operation = target === undefined || status !== 200 ? '' : (operationAt(method, target)?.operationId ?? '')
     const called = contentType?.startsWith('text/javascript') === true

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 
 export type Datagrams = { readonly port: number; readonly close: () => void }
 
-/** Answers datagrams on loopback, or not; whoever connects to the same port is hung up on in mid answer. */
+/** Answers datagrams on loopback, or not; a connection to the same port is closed in mid answer. */
 export async function datagrams(answer: (asked: Buffer) => Buffer | undefined): Promise<Datagrams> {
   const over = createServer((socket) => {
     socket.on('error', () => {})

@@ -90,7 +90,7 @@ export type Answers = {
 
 /**
  * Asks for every type in every mode in turn, `atOnce` at a time: on connections that are kept and on new
- * ones, for fresh runs and for shared ones, as a stranger and as another svc. Every seventh caller is killed in between.
+ * ones, for fresh runs and for shared ones, anonymously and as another svc. Every seventh caller is killed in between.
  */
 export async function poll(port: number, types: Polled['types'], polls: number, atOnce = 12): Promise<Answers> {
   const agent = new Agent({ keepAlive: true, maxSockets: atOnce })

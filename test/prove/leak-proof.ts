@@ -31,7 +31,7 @@ const patienceMs = 10_000
 class Runner {
   readonly #child: ChildProcess
   readonly #exit: Promise<unknown[]>
-  #said = ''
+  #output = ''
 
   constructor(started: Started) {
     // Small young generations: what dies young must not pass for what stays.
@@ -46,7 +46,7 @@ class Runner {
     })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.on('data', (chunk) => {
-        this.#said = `${this.#said}${chunk}`.slice(-4_000)
+        this.#output = `${this.#output}${chunk}`.slice(-4_000)
       })
     }
     this.#exit = once(this.#child, 'exit')
@@ -55,7 +55,7 @@ class Runner {
   async ask<T>(order: Order): Promise<T> {
     const abort = new AbortController()
     const ended = this.#exit.then((how): never => {
-      throw new Error(`the runner ended: ${how.join(' ')} ${this.#said}`)
+      throw new Error(`the runner ended: ${how.join(' ')} ${this.#output}`)
     })
     try {
       this.#child.send(order)
@@ -73,7 +73,7 @@ class Runner {
     const timer = setTimeout(() => this.kill(), patienceMs)
     const [code, signal] = await this.#exit
     clearTimeout(timer)
-    return `exit ${code ?? signal}${this.#said === '' ? '' : `: ${this.#said}`}`
+    return `exit ${code ?? signal}${this.#output === '' ? '' : `: ${this.#output}`}`
   }
 
   kill(): void {

@@ -28,7 +28,7 @@ export const databaseRows = {
     start: async () => {
       const server = await startPostgres()
       await server.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
-      // The server offers no TLS, whatever the client wishes, and then asks for a password in a way that nobody knows.
+      // The server offers no TLS, whatever the client requests, and then demands an unknown authentication method.
       const breaks = await broken((port) => ({ url: at('postgres', port, '/postgres'), password }), 'R\0\0')
       const url = server.url('monitor')
       return {

@@ -16,7 +16,7 @@ const host = '127.0.0.1'
 const cutAnswer = http(200, '{"name":"x","size":12345}').slice(0, -12)
 const at = (port: number, path = ''): string => `http://${host}:${port}${path}`
 
-/** Lets in whoever knows the password, and then makes, shows and removes orders. */
+/** Signs in with the password, and then creates, shows and removes orders. */
 const orders: RequestListener = (request, response) => {
   const say = (status: number, what: object = {}): void =>
     void response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(what))

@@ -28,7 +28,7 @@ export type Case = {
   readonly settings: Readonly<Record<string, unknown>>
   /** Taken in turn. */
   readonly modes: readonly ExecutionMode[]
-  /** `well`: nothing fails; `fails`: something does, and not svc itself; else the classes of which one must be told. */
+  /** `well`: nothing fails; `fails`: a check does, and not svc itself; else the fault classes of which one must be reported. */
   readonly expect: 'well' | 'fails' | readonly FaultClass[]
   readonly atOnce: number
 }

@@ -86,7 +86,7 @@ async function proveServe(): Promise<void> {
     expect(killed).toBeGreaterThan(polls / 100)
   }
   try {
-    // The last run of each type in each mode is kept, for strangers and for other svc: until all of them are there.
+    // The server keeps the last run of each type in each mode, for anonymous callers and for peers: wait for all of them.
     await pollAll(proving ? 840 : 144)
     const before = await rested(serve, calmMs)
     const start = performance.now()

@@ -9,14 +9,14 @@ import { evaluate } from './judge.ts'
 import { question } from './questions.ts'
 import { Secrets } from './secrets.ts'
 import { type Hidden, holdTalk, makeNoise } from './talking.ts'
-import { type CheckContext, type Holder, startWorld } from './world.ts'
+import { type CheckContext, type ProcessResources, startWorld } from './world.ts'
 
 /** `npm test` sends a tenth, always the same; with SVC_PROVE=1 others each time, or those of SVC_SEED. */
 const proving = process.env['SVC_PROVE'] === '1'
 const requests = proving ? 50_000 : 5_000
 const seed = Number(process.env['SVC_SEED'] ?? (proving ? Date.now() % 1_000_000 : 20_261_121))
 
-/** Of them on kept connections, each judged by itself; the others are parts of conversations, or no requests at all. */
+/** Requests on persistent connections, each checked separately; the others are parts of conversations, or invalid. */
 const questions = requests * 0.8
 const halves = ['first', 'second'] as const
 /** How many there are of each kind in one run of a property, at most, and how many runs make a round. */
@@ -30,7 +30,7 @@ let asking: Asking
 let began = 0
 const conversations = new Observation()
 const hidden: Hidden = []
-const measurements: { [when: string]: Holder } = {}
+const measurements: { [when: string]: ProcessResources } = {}
 
 beforeAll(async () => {
   context = await startWorld()
@@ -135,7 +135,7 @@ describe.each(halves)(`${requests} requests, seed ${seed}, the %s half`, (half) 
 })
 
 /** What is held when the connections are gone; they may take as long as they linger. */
-async function settled(): Promise<Holder> {
+async function settled(): Promise<ProcessResources> {
   const start = measurements['start']
   let now = await context.measure()
   for (let i = 0; i < 100 && (now.sockets > (start?.sockets ?? 0) || (now.files ?? 0) > mayHold(start)); i += 1) {
@@ -144,7 +144,7 @@ async function settled(): Promise<Holder> {
   }
   return now
 }
-const mayHold = (start: Holder | undefined): number => (start?.files ?? Number.POSITIVE_INFINITY) + 3
+const mayHold = (start: ProcessResources | undefined): number => (start?.files ?? Number.POSITIVE_INFINITY) + 3
 
 describe('afterwards', () => {
   test('the requests were of each sort, and most valid ones were answered', () => {

@@ -11,7 +11,10 @@ const passwords = {
   Lou: 'amber-falcon-58',
 }
 
-/** Ann is Admin, Ned and Lou hold no role, Lou is disabled, Hal reports heartbeats, Root is nobody's to guess. */
+/**
+ * Ann is Admin, Ned and Lou have no role, Lou is disabled, Hal reports heartbeats, and the requests do not know the
+ * password of Root.
+ */
 export async function makeAccounts(store: string): Promise<Secrets> {
   const secrets = new Secrets(Object.values(passwords))
   const { runtime } = await openCore({

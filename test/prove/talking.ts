@@ -60,7 +60,7 @@ export async function holdTalk(
   }
 }
 
-/** Sends what nobody can understand: whatever is answered must be an answer, and the connection must end. */
+/** Sends garbage: anything that comes back must be a valid answer, and the connection must end. */
 export async function makeNoise(
   context: CheckContext,
   { bytes, cuts, leaves }: Noise,

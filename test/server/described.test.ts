@@ -94,7 +94,7 @@ describe('R6 descriptions of the interface', () => {
     for (const host of ["localhost'-*/evil", 'localhost"><script>', 'localhost*']) {
       const { text } = await raw(site.port, `GET /metadata HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
       expect(text).toMatch(/^HTTP\/1\.1 4(00|21) /)
-      // What is refused is told in JSON, which no browser takes for a page.
+      // A refusal is JSON, which no browser renders as a page.
       expect(text).toMatch(/^content-type: application\/json/im)
       expect(text).not.toMatch(/<html|\/\* Options:/)
     }

@@ -150,7 +150,7 @@ describe('H6 the correlation id', () => {
       expect(log).toEqual([
         expect.objectContaining({ correlationId: id, runId: 'run-1', status: 200, method: 'GET', path: question }),
       ])
-      // Two answers from one run are told apart.
+      // Two answers from one run are distinguished.
       expect((await ask(port, question)).json.CorrelationId).not.toBe(id)
       expect(log.map((entry) => entry.runId)).toEqual(['run-1', 'run-1'])
     })

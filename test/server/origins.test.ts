@@ -53,7 +53,7 @@ describe('S11 pages of other sites', () => {
         { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors', origin: page },
         { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors', referer: `${page}/` },
         { 'sec-fetch-site': 'same-site' },
-        // A frame: nobody reads the answer, and yet the run is begun.
+        // A frame: no script reads the answer, but the run would begin.
         { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
       ]) {
         expect((await ask(site.port, path, { headers })).status).toBe(403)

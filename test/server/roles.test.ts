@@ -20,7 +20,7 @@ const unassign = (body: unknown, headers: Record<string, string> = bearer(ann.Be
 
 let number = 0
 let someone = ''
-/** A user of its own for each test: nobody inherits another's roles. */
+/** Each test has its own user, so that none inherits the roles of another. */
 beforeEach(async () => {
   number += 1
   someone = `user-${number}`

@@ -7,7 +7,7 @@ import { admin, type ServeCommand, startServe } from '../support/serve-command.t
 import { type Home, svcHome } from '../support/svc.ts'
 
 const runType = 'application/vnd.svc.run+json;version=1'
-/** An address of this machine that is not loopback: what asks there is asked from there. */
+/** An address of this machine that is not loopback: a request to it also comes from it. */
 const address = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === 'IPv4' && !one.internal)?.address

@@ -138,7 +138,7 @@ function questions(signedIn: Answer, host: string): readonly Question[] {
 /** Without those that differ from another in their format alone: each hashes a password. */
 const unlike = (all: readonly Question[]): readonly Question[] => all.filter(({ sameInside }) => !sameInside)
 
-/** A peer that says one line of XML to whoever connects, over HTTP and by itself. */
+/** A peer that sends one line of XML on each connection, over HTTP and on its own. */
 async function startPeers() {
   const web = createServer((_, response) => response.end('<a>1</a>')).listen(0, '127.0.0.1')
   const line = createTcp((socket) => socket.on('error', () => {}).end('<a>1</a>\n')).listen(0, '127.0.0.1')
@@ -194,7 +194,7 @@ async function withServe(
     })
   } finally {
     close()
-    // Not by itself, and not because of an error that nobody caught.
+    // Not on its own, and not because of an uncaught error.
     expect(await serve.stop(), serve.log().slice(-2_000)).toBe(0)
   }
 }
@@ -217,7 +217,7 @@ test('no request loads a module: all are loaded before svc serve listens', async
     for (const question of questions(await ask(signIn), 'localhost')) await ask(question)
     const { count, loaded } = await serve.order({ type: 'reset' })
     expect(loaded).toEqual([])
-    // What is looked at in these runs was seen by who counts.
+    // The counters include the checks of these runs.
     expect(Math.min(count.files, count.store)).toBeGreaterThan(20)
   })
 })
@@ -264,7 +264,7 @@ test('each statement of the store fails, as does the rollback after it (simulate
 
 test('with any number of free descriptors, from none on, requests are answered, and they succeed once there are more', async () => {
   await withServe({ yaml, descriptors: 128 }, async (serve, ask) => {
-    // The connection is there before the descriptors are gone, and nobody has signed in yet.
+    // The connection is open before the descriptors are used up, and there is no sign-in yet.
     expect((await ask(readiness)).status).toBe(200)
     let refused = 0
     for (let free = 0; free <= 8; free += 1) {

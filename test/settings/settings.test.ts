@@ -21,7 +21,7 @@ import { didYouMean } from '../../src/core/suggest.ts'
 
 const nowhere: SettingsContext = { env: {}, folder: '/' }
 
-/** What a setting makes of a value, or what it says is wrong with it. */
+/** The value that a setting reads, or the problem that it reports. */
 function readSetting(setting: object, value: unknown, context = nowhere): unknown {
   const spec = { it: { doc: 'A thing', ...setting } as Setting }
   const { values, problems } = readSettings(spec, { it: value }, context)

@@ -36,7 +36,7 @@ async function open(store: string, env: Readonly<Record<string, string>> = {}): 
 }
 const nameOf = (url: string): string => new URL(url).pathname.slice(1)
 const messagesOf = (fault: Fault): string => [fault.fault, fault.message, ...(fault.details.hints ?? [])].join('\n')
-/** The fault, and that it came in time and keeps the password. */
+/** The fault; asserts that it comes in time and does not contain the password. */
 async function refusal(work: Promise<unknown>): Promise<Fault> {
   const fault = await endsByDeadline(2_000, faultOf(work), 3)
   expect(inspect(fault, { depth: 9, showHidden: true })).not.toMatch(/pa55/)

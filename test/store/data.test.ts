@@ -233,7 +233,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       )
       for (const { go } of programs) go()
       // Each waits for the other's first change, so that neither is done before the other begins.
-      await Promise.all(programs.map(({ text }) => text('done')))
+      await Promise.all(programs.map(({ waitForLine }) => waitForLine('done')))
       for (const { go } of programs) go()
       await Promise.all(programs.map(({ ended }) => ended()))
       for (const { lines } of programs) expect(lines.filter((line) => line.startsWith('done'))).toHaveLength(150)
@@ -610,7 +610,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     const programs = await Promise.all(Array.from({ length: 3 }, () => program([place])))
     for (const { go } of programs) go()
     const three = await Promise.all(Array.from({ length: 3 }, () => openData({ store: place, create: true })))
-    await Promise.all(programs.map(({ text }) => text('closed')))
+    await Promise.all(programs.map(({ waitForLine }) => waitForLine('closed')))
     await three[0]?.users.add(newUser('alice'), actor())
     expect((await three[2]?.users.find('alice'))?.userName).toBe('alice')
     await Promise.all(three.map((one) => one.close()))

@@ -19,8 +19,12 @@ const kills = process.env.SVC_PROVE === '1' ? 500 : 25
 const perKill = 4 / 100
 
 /** Ends the program in the middle of a write, this long after the write was begun. Gives what it said. */
-async function killed({ child, lines, text, ended }: Program, writes: number, delayMs: number): Promise<string[]> {
-  await text(`begin r${child.pid}-${writes}`)
+async function killed(
+  { child, lines, waitForLine, ended }: Program,
+  writes: number,
+  delayMs: number,
+): Promise<string[]> {
+  await waitForLine(`begin r${child.pid}-${writes}`)
   const until = performance.now() + delayMs
   // A timer is a hundred times too slow to hit a commit.
   while (performance.now() < until);
@@ -92,9 +96,9 @@ test.runIf(strace !== undefined)(
     await withData(store, (data) => data.users.add(newUser('alice'), actor()))
     const log = join(folder, 'calls')
     const before = [strace ?? '', '-f', '-e', 'trace=fsync,fdatasync', '-o', log]
-    const { go, text, ended, lines } = await program([store, 'alice', '200', 'sync'], { before })
+    const { go, waitForLine, ended, lines } = await program([store, 'alice', '200', 'sync'], { before })
     go()
-    await text('closed')
+    await waitForLine('closed')
     await ended()
     expect(ids(lines, 'done')).toHaveLength(200)
     const calls = readFileSync(log, 'utf8').match(/\b(?:fsync|fdatasync)\(/g) ?? []

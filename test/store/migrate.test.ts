@@ -20,7 +20,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 type Opener = { readonly child: ChildProcess; readonly go: () => void; readonly lines: string[] }
 
-/** A process that has loaded everything and opens the store when told to. */
+/** A process that has loaded all modules and opens the store on command. */
 async function opener(steps: number, file = path): Promise<Opener> {
   const program = fileURLToPath(new URL('../support/store-child.ts', import.meta.url))
   const child = spawn(process.execPath, [program, file, String(steps)], { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -35,7 +35,7 @@ const ended = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'close')
 }
 
-/** What lies there, looked at without bringing it up to date. */
+/** The content of the store, read without a migration. */
 function state(): { version: number; tables: number; sound: unknown } {
   const store = openStore({ path, create: false }, manySteps(1_000).slice(0, versionThere()))
   const { n } = store.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get() as { n: number }

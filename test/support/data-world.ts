@@ -105,13 +105,13 @@ export async function faultOf(work: Promise<unknown>): Promise<Fault> {
 export type Program = {
   readonly child: ChildProcess
   readonly lines: string[]
-  /** Resolves when it has said a line that begins so. */
-  readonly text: (start: string) => Promise<string>
+  /** Resolves to the first line of its output that begins with this text. */
+  readonly waitForLine: (start: string) => Promise<string>
   readonly go: () => void
   readonly ended: () => Promise<void>
 }
 
-/** A process of its own that has loaded everything, and opens the store when told to. */
+/** A separate process that has loaded all modules, and opens the store on command. */
 export async function program(
   args: readonly string[],
   { before = [], env = {} }: { readonly before?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {},
@@ -152,7 +152,7 @@ export async function program(
   return {
     child,
     lines,
-    text: waitForLine,
+    waitForLine,
     go: () => child.stdin.write('go\n'),
     ended: async () => {
       await closed

@@ -21,7 +21,7 @@ export type Acknowledged = {
   readonly id: string
   readonly userName: string
   readonly after: Roles
-  /** What it asked for may have been so before, by a change whose answer was 503. */
+  /** The requested state may have existed before, through a change whose answer was 503. */
   readonly mayHaveChangedNothing: boolean
 }
 
@@ -32,7 +32,7 @@ export type Load = {
     /** Whatever was answered otherwise, or contradicts what was answered before. */
     readonly wrong: string[]
   }
-  /** Rejects when nothing sensible is answered any more: whoever waits for something that answers cause stops then. */
+  /** Rejects once no valid answer arrives any more: code that waits for an effect of answers stops then. */
   readonly failed: Promise<never>
   /** The longest that a 503 took; `signIn`: of requests that hash a password besides. */
   readonly longestUnavailable: (signIn: boolean) => Late

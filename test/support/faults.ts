@@ -7,9 +7,9 @@ export type Behaviour = (socket: Socket) => void
 
 export type Peer = {
   readonly port: number
-  /** Everything that was said to it, of all connections. */
+  /** All bytes that it received, over all connections. */
   readonly input: () => string
-  /** How many connections it has seen, and how many are open. */
+  /** The number of connections so far, and of those that are open. */
   readonly connections: () => number
   readonly open: () => number
   readonly close: () => Promise<void>
@@ -28,7 +28,7 @@ export type PeerOptions = {
   }
 }
 
-/** A real server on loopback that behaves as told, well or badly. */
+/** A real server on loopback with a configured behaviour, correct or faulty. */
 export async function peer(behave: Behaviour, options: PeerOptions = {}): Promise<Peer> {
   const sockets = new Set<Socket>()
   let input = ''
@@ -102,7 +102,7 @@ export const cutAfter = (bytes: number, answer: string): Behaviour => replies(an
 /** Resets the connection as soon as it is spoken to. */
 export const reset: Behaviour = (socket) => void socket.once('data', () => socket.resetAndDestroy())
 
-/** Gives back what it is told, and keeps the connection. */
+/** Echoes its input, and keeps the connection open. */
 export const echo: Behaviour = (socket) => void socket.on('data', (text) => socket.write(text))
 
 /** Says `head` and then the same chunk for ever, as fast as it is read. */

@@ -58,7 +58,7 @@ export async function startFtpApi(
   const server = await httpPeer((request, response) => {
     void text(request).then((input) => {
       requestTexts.push(`${request.method} ${request.url} ${input}`.trimEnd())
-      // Before the answer: what is said badly may have been done all the same.
+      // Before the answer: a request with a bad answer may have been executed nevertheless.
       const usual = ordinary(request, input)
       const reply = instead(`${request.method} ${request.url}`) ?? usual
       if (reply === 'silence') return

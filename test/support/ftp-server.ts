@@ -14,12 +14,12 @@ export type FtpServer = {
   readonly address: string
   /** What `/` of a session is. */
   readonly root: string
-  /** The passwords that were tried. */
+  /** The passwords of all sign-ins. */
   readonly passwords: () => readonly string[]
   readonly remove: () => Promise<void>
 }
 
-/** A real FTP server, ftp-srv, with the account `monitor` and its password, or with those that `lets` lets in. */
+/** A real FTP server, ftp-srv, with the account `monitor` and its password, or with those that `lets` accepts. */
 export async function startFtpServer(
   password: string,
   lets = (name: string, credentials: string): boolean => name === 'monitor' && credentials === password,
@@ -53,7 +53,7 @@ type Answer = string | ((said: { readonly argument: string; readonly control: So
 /** How a scripted server behaves where it is not an ordinary one. */
 export type FtpScript = {
   readonly banner?: string
-  /** Command → what is said to it (lines without their end), or nothing. */
+  /** Command → its reply (lines without their end), or nothing. */
   readonly answers?: Readonly<Record<string, Answer>>
   /** What a data connection gets after LIST, MLSD or RETR, and how that ends; without it: `listing` and 226. */
   readonly data?: (data: Socket, control: Socket) => void

@@ -14,7 +14,7 @@ export type HttpPeer = {
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-/** A real HTTP server on loopback that writes down what it is asked. */
+/** A real HTTP server on loopback that records its requests. */
 export async function httpPeer(
   answer: RequestListener,
   tls?: { readonly key: string; readonly cert: string },

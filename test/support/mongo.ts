@@ -9,22 +9,22 @@ import { type Peer, type PeerOptions, peer } from './faults.ts'
  */
 export type MongoAnswer = Document | 'hang' | Buffer
 export type MongoPeerOptions = Pick<PeerOptions, 'tls'> & {
-  /** Users with their passwords; without any nobody is asked. */
+  /** Users with their passwords; without any there is no sign-in. */
   readonly users?: Readonly<Record<string, string>>
   /** Added to the answer of `hello`. */
   readonly hello?: Document
-  /** Undefined: answered with ok. Not asked for what belongs to the sign-in. */
+  /** Undefined: answered with ok. Not called for commands of the sign-in. */
   readonly answer?: (command: Document) => MongoAnswer | undefined
   /** Takes the place of the first answer of all, also to the driver's own connections. */
   readonly first?: Buffer
-  /** Rounds of PBKDF2 that a sign-in is asked for. */
+  /** Rounds of PBKDF2 that a sign-in requires. */
   readonly rounds?: number | string
   readonly delayMs?: number
 }
 export type MongoPeer = Peer & {
   /** All commands but those of the sign-in and the driver's own, in order. */
   readonly commands: () => readonly Document[]
-  /** Sign-ins that were begun, and those that were right. */
+  /** Sign-ins that began, and those that succeeded. */
   readonly signIns: () => { readonly attempts: number; readonly right: number }
 }
 
@@ -133,7 +133,7 @@ export function reply(request: Buffer, document: Document): Buffer {
   return message(request, query ? opReply : opMsg, Buffer.concat([before, serialize(document)]))
 }
 
-/** A whole message around a body; `asked` gives the id that it answers. */
+/** A complete message around a body; `request` has the id that it answers. */
 export function message(request: Buffer | undefined, kind: number, body: Buffer): Buffer {
   const header = Buffer.alloc(16)
   header.writeInt32LE(16 + body.length, 0)
@@ -162,7 +162,7 @@ const payloadOf = (command: Document): string => Buffer.from((command.payload as
 
 type Scram = { readonly first: string; readonly last: (said: string) => string | undefined }
 
-/** RFC 5802 and 7677. A user that is not there is told apart at the end only. */
+/** RFC 5802 and 7677. An unknown user is refused at the end only. */
 function scramFor(users: Readonly<Record<string, string>>, message: string, rounds: number | string): Scram {
   const bare = message.replace(/^n,,/, '')
   const [, user = '', nonce = ''] = /^n=([^,]*),r=(.*)$/.exec(bare) ?? []

@@ -6,7 +6,7 @@ import { Secret } from '../../src/core/settings/index.ts'
 import { reportKind } from './run-kind.ts'
 
 /**
- * A process of its own. Without arguments it preloads every kind, and writes which packages that asked for. With a kind,
+ * A separate process. Without arguments it preloads each kind, and writes which packages that loaded. With a kind,
  * a URL and a password it preloads that one, runs it there, and writes which files of modules the run loaded.
  */
 let packages: string[] = []

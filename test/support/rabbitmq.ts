@@ -16,7 +16,7 @@ import {
   serverFolder,
 } from './server.ts'
 
-// Debian's own scripts insist on the account rabbitmq; these run as whoever starts them.
+// Debian's own scripts insist on the account rabbitmq; these run under the current account.
 const scripts = '/usr/lib/rabbitmq/bin'
 const epmd = findProgram('epmd')
 export const rabbitmqMissing =

@@ -15,7 +15,7 @@ export function chooser(seed: string): (most: number) => number {
 
 export type NamedChange = { readonly id: string; readonly change: StoredRoleChange }
 
-/** Role changes by chance, each of which changes something when nobody else changes `held` meanwhile. */
+/** Random role changes, each of which changes something unless another process changes the roles meanwhile. */
 export function* changes(prefix: string, count: number, holder: readonly string[]): Generator<NamedChange> {
   const choose = chooser(prefix)
   const has = new Set(holder)
@@ -40,7 +40,7 @@ export function anyChanges(prefix: string, count: number): readonly NamedChange[
   }))
 }
 
-/** What a change makes of what is held: the rule, told once more and simply. */
+/** The roles after a change: the rule again, in its simplest form. */
 export function applied({ add, remove }: StoredRoleChange, holdings: Grants): Grants {
   const list = (key: keyof Grants): readonly string[] => {
     const remaining = holdings[key].filter((name) => !remove[key].includes(name) || add[key].includes(name))

@@ -31,7 +31,7 @@ export function withDefaults<S extends SettingsSpec>(spec: S, overrides: Partial
   return values as Values<S>
 }
 
-/** Runs one kind through the real engine, against the real world; whatever `options` name is replaced. */
+/** Runs one kind through the real engine, against the real world; `options` replaces parts of it. */
 export async function reportKind<S extends SettingsSpec>(
   kind: Kind<S>,
   overrides: Partial<Values<S>>,
@@ -72,7 +72,7 @@ export async function reportKind<S extends SettingsSpec>(
   return report
 }
 
-/** The findings of `reportKind`. */
+/** The results of `reportKind`. */
 export const runKind = async <S extends SettingsSpec>(
   kind: Kind<S>,
   overrides: Partial<Values<S>>,
@@ -80,7 +80,7 @@ export const runKind = async <S extends SettingsSpec>(
   options: RunKindOptions = {},
 ): Promise<readonly Result[]> => (await reportKind(kind, overrides, mode, options)).results
 
-/** The finding of one check; fails the test with what was found when it is not there. */
+/** The result of one check; fails the test with a list of the results when there is none. */
 export function checked(results: readonly Result[], check: string): Result {
   const match = results.find((result) => result.check === check)
   if (!match)
@@ -88,7 +88,7 @@ export function checked(results: readonly Result[], check: string): Result {
   return match
 }
 
-/** What one check makes of an observation, with the defaults of its settings; `given` replaces some. */
+/** The results of one check for an observation, with the default settings; the last argument replaces some. */
 export const evaluated = <S extends SettingsSpec, O>(
   check: {
     readonly settings: S

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Database servers refuse to run as root: then they run as nobody, and their folder is nobody's. */
+/** Database servers refuse to run as root: then they run as the account nobody, which owns their folder. */
 const nobody = 65_534
 export const asServer = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {}
 

@@ -9,7 +9,7 @@ const { OPEN_MODE, STATUS_CODE } = utils.sftp
 export type SftpFile = { readonly bytes: Buffer; readonly at?: Date; readonly folder?: boolean }
 export type SftpOptions = {
   readonly password?: string
-  /** How a password is asked for. */
+  /** The method by which the server requests a password. */
   readonly method?: 'password' | 'keyboard-interactive'
   readonly files?: Readonly<Record<string, SftpFile>>
   readonly readOnly?: boolean

@@ -31,7 +31,7 @@ const openFile = callbacks.openSync.bind(callbacks)
 let count = { files: 0, store: 0 }
 let loaded: string[] = []
 let failing: { readonly calls: Calls; readonly from: number; readonly to: number } | undefined
-// For the start, when nobody can give an order yet.
+// For the start-up, before commands can be sent.
 const atStart = process.env['FAIL_FILE_CALL']
 if (atStart !== undefined) failing = { calls: 'files', from: Number(atStart), to: Number(atStart) + 1 }
 let descriptors: number[] = []

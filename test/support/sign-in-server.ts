@@ -37,7 +37,7 @@ export type ServerOptions = {
   readonly dialect: Dialect
   /** Called before a refresh is answered. */
   readonly onRefresh?: (request: IncomingMessage) => Promise<void>
-  /** A hostile server repeats what it was told. */
+  /** A hostile server repeats its input. */
   readonly echoes?: boolean
 }
 

@@ -20,7 +20,7 @@ export type TdsAnswer =
   | 'hang'
   | Buffer
 export type TdsOptions = {
-  /** Undefined lets in. */
+  /** Undefined accepts the sign-in. */
   readonly login?: (login: TdsLogin) => readonly TdsError[] | undefined
   readonly answer: (sql: string) => TdsAnswer
   /** Shown when the client wishes for TLS; without one the server offers none. */
@@ -35,7 +35,7 @@ export type TdsPeer = Peer & {
   readonly logins: () => readonly TdsLogin[]
   readonly batches: () => readonly string[]
   readonly attentions: () => number
-  /** Batches that have begun and neither ended nor been called off. */
+  /** Batches that have begun and have neither ended nor been cancelled. */
   readonly running: () => number
 }
 

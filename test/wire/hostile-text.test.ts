@@ -75,7 +75,7 @@ const inHeaders: readonly Hostile[] = [
   { lead: 'a/b', unit: '; q=1,', end: '' },
 ]
 
-/** Whatever reads a text that a stranger chose. */
+/** Each reader of text that an anonymous caller chose. */
 const readers: Readonly<Record<string, Reader>> = {
   'the answer of a server': {
     read: (text) => decodeAnswer(HealthCheckResponse, text),

@@ -13,7 +13,7 @@ const size = 1 << 17
 const boundary = 'multipart/form-data; boundary=b'
 const part = '--b\r\nContent-Disposition: form-data; name="UserName"\r\n\r\n'
 
-/** Everything that reads what a stranger sent: it must give a DTO or a fault, and nothing else. */
+/** Each reader of input from an anonymous caller: it must return a DTO or a fault, and nothing else. */
 const read = async (schema: Dto, body: string): Promise<void> => {
   const readers: readonly (() => unknown)[] = [
     () => json.decode(schema, body),
@@ -41,7 +41,7 @@ const read = async (schema: Dto, body: string): Promise<void> => {
       expect(error).toBeInstanceOf(Fault)
       const { message, details, status } = error as Fault
       expect([400, 415, 502]).toContain(status)
-      // What is told is short, however long the request was.
+      // The message is short, however long the request is.
       expect(message.length + JSON.stringify(details.fields ?? []).length).toBeLessThan(4000)
     }
   }

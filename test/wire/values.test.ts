@@ -6,7 +6,7 @@ import { encodeJson, isoDate, readDate, readDuration, writeDuration } from '../.
 const at = Date.parse('2021-03-04T05:06:07.089Z')
 
 test('N3 a date is written in UTC milliseconds with an informational offset, slashes escaped', () => {
-  const holder = dto('Holder', { At: instant })
+  const holder = dto('ProcessResources', { At: instant })
   expect(encodeJson(holder, { At: new Date(at) })).toBe('{"At":"\\/Date(1614834367089-0000)\\/"}')
   expect(encodeJson(holder, { At: new Date(-500) })).toBe('{"At":"\\/Date(-500-0000)\\/"}')
   expect(encodeJson(holder, { At: new Date(Number.NaN) })).toBe('{}')
