@@ -147,7 +147,7 @@ describe('a healthy simulated node', () => {
   test('a run signs in once to a simulated node, and limits its queries there', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced', { allowWrites: true })
-      expect(server.signIns()).toEqual({ start: 1, right: 1 })
+      expect(server.signIns()).toEqual({ attempts: 1, right: 1 })
       expect(server.connections()).toBe(2)
       expect(server.commands().length).toBeGreaterThan(10)
       expect(server.commands().every(({ maxTimeMS }) => maxTimeMS > 0 && maxTimeMS <= 30_000)).toBe(true)
@@ -322,7 +322,7 @@ describe('a simulated node that cannot be reached or refuses the sign-in', () =>
       expect(result.message).toBe(`127.0.0.1:${server.port} refused the sign-in of "monitor": Authentication failed.`)
       expect(JSON.stringify(result)).not.toContain('hunter2')
       expect(checked(await run(server.port, 'Basic', overrides, options), 'sign-in').message).toContain('not signed in')
-      expect(server.signIns()).toEqual({ start: 1, right: 0 })
+      expect(server.signIns()).toEqual({ attempts: 1, right: 0 })
     })
   })
   test('a user without a configured password is auth, and nothing is sent to a simulated node', async () => {
