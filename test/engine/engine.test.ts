@@ -127,7 +127,7 @@ describe('the engine', () => {
       },
     })
     const { monitors } = await endsByDeadline(80, run([hangs, monitor('quick')]), 50)
-    expect({ aborted: aborted, closed }).toEqual({ aborted: true, closed: true })
+    expect({ aborted, closed }).toEqual({ aborted: true, closed: true })
     expect(monitors[0]?.results.map(({ check, status, fault }) => [check, status, fault])).toEqual([
       ['first', 'ok', undefined],
       ['second', 'failed', 'timeout'],

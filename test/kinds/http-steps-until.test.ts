@@ -35,7 +35,7 @@ async function jobs(look: (n: number) => Reply): Promise<Jobs> {
         response.writeHead(204).end()
         return
       }
-      if (!url.startsWith('/v1/jobs/')) return answer(200, { connections: request.headers })
+      if (!url.startsWith('/v1/jobs/')) return answer(200, { headers: request.headers })
       looks += 1
       const text = look(looks)
       if (text === 'silence') return

@@ -79,7 +79,7 @@ describe('ports that listen on this machine', () => {
   test('are not probed again when the plan has already recognized them', async () => {
     const port = await server()
     const results = [{ port, what: 'ssh', banner: 'SSH-2.0-Test' }]
-    expect(await runKind(listeningKind, { result: results })).toMatchObject([
+    expect(await runKind(listeningKind, { found: results })).toMatchObject([
       { status: 'ok', message: expect.stringContaining(`ssh on 127.0.0.1:${port} (says SSH-2.0-Test)`) },
     ])
     expect(connections).toBe(0)
