@@ -48,7 +48,7 @@ async function listeners(addresses: readonly string[], row: ClearTextRow) {
     for (const socket of sockets) socket.destroy()
     await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))))
   }
-  return { port, bytesByAddress: bytesByAddress, close }
+  return { port, bytesByAddress, close }
 }
 
 async function run(row: ClearTextRow, place: Place, index: number): Promise<ClearTextCase> {
